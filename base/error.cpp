@@ -1,0 +1,14 @@
+#include "base/error.h"
+
+namespace sluice {
+
+UserError::UserError(Problems problems) : std::runtime_error(render(problems)), problems_(std::move(problems)) {}
+
+UserError::UserError(std::string message, std::string help)
+    : UserError(Problem{.where = {}, .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)}) {}
+
+void check_failed(const char* condition, const char* file, int line, const std::string& message) {
+  throw InternalError(message + " (" + condition + ", " + file + ":" + std::to_string(line) + ")");
+}
+
+}  // namespace sluice

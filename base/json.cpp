@@ -1,0 +1,52 @@
+#include "base/json.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kDeepest = 512;  // nlohmann destroys values recursively
+
+SourceSpan span_at(std::string_view text, const std::string& name, size_t byte) {
+  auto source = std::make_shared<SourceText>(SourceText{name, std::string(text)});
+  const std::string_view before = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
+  const auto line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+  const size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  return {source, line, static_cast<int>(before.size() - start) + 1, 1};
+}
+
+// The library's own text repeats position and jargon; what follows the last "; " or ": " is the reason.
+std::string reason_of(const std::string& what) {
+  const size_t literal = what.find("invalid literal");
+  if (literal != std::string::npos) return "this is not a JSON value";
+  const size_t unexpected = what.find("unexpected ");
+  return unexpected == std::string::npos ? "this is not JSON" : what.substr(unexpected);
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& name) {
+  bool too_deep = false;
+  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) too_deep = true;
+    return depth <= kDeepest;
+  };
+  try {
+    Json value = Json::parse(text, limit_depth);
+    if (too_deep) throw UserError(name + " nests deeper than " + std::to_string(kDeepest) + " levels");
+    return value;
+  } catch (const Json::parse_error& error) {
+    throw UserError(Problem{.where = span_at(text, name, error.byte),
+                            .message = "invalid JSON",
+                            .caret = reason_of(error.what()),
+                            .notes = {},
+                            .help = {}});
+  }
+}
+
+Json read_json(const std::filesystem::path& path) { return parse_json(read_file(path), path.string()); }
+
+}  // namespace sluice

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace sluice {
+
+using Json = nlohmann::ordered_json;
+
+/// Parses `text`. Throws UserError with the position under `name` when it is not JSON, or nests deeper than 512.
+Json parse_json(std::string_view text, const std::string& name);
+
+/// read_file and parse_json.
+Json read_json(const std::filesystem::path& path);
+
+}  // namespace sluice

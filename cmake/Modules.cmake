@@ -1,0 +1,26 @@
+# One shared library a folder of the tree: sluice_module(engine PUBLIC ... PRIVATE ...) makes libsluice_engine from engine/**.cpp.
+# Shared, because a plugin must see the same type information as the program that loads it.
+function(sluice_module name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
+  add_library(sluice_${name} SHARED ${sources})
+  add_library(sluice::${name} ALIAS sluice_${name})
+  target_include_directories(sluice_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sluice>)
+  target_compile_features(sluice_${name} PUBLIC cxx_std_20)
+  target_link_libraries(sluice_${name} ${ARGN})
+  set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+endfunction()
+
+# One test program a folder of tests/: sluice_tests(engine LIBRARIES ...) makes tests/engine/*_test.cpp into sluice_engine_test.
+function(sluice_tests name)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(sluice_${name}_test ${sources})
+  target_include_directories(sluice_${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(sluice_${name}_test PRIVATE ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(sluice_${name}_test PRIVATE SLUICE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(sluice_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT 300)
+endfunction()
