@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -46,6 +47,24 @@ void sync_folder(const fs::path& folder) {
 
 void rename_or_fail(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail("rename " + from.string() + " to", to);
+}
+
+// Puts `finished` in the place of the folder `target`, and that one at `aside`. When it fails, `target` is where it was.
+void swap_folders(const fs::path& finished, const fs::path& target, const fs::path& aside) {
+  // In one step, so that a crash cannot come between two; not every file system can.
+  if (::renameat2(AT_FDCWD, finished.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    rename_or_fail(finished, aside);
+    return;
+  }
+  if (errno != EINVAL && errno != ENOSYS) fail("rename " + finished.string() + " to", target);
+  rename_or_fail(target, aside);
+  try {
+    rename_or_fail(finished, target);
+  } catch (...) {
+    std::error_code ignored;
+    fs::rename(aside, target, ignored);
+    throw;
+  }
 }
 
 }  // namespace
@@ -104,24 +123,26 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
     OutputFile file(temporary);
     file.write(content);
     file.close();
+    rename_or_fail(temporary, path);
   } catch (...) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
     throw;
   }
-  rename_or_fail(temporary, path);
   sync_folder(path.parent_path());
 }
 
 void replace_path(const fs::path& finished, const fs::path& target) {
+  std::error_code ignored;
+  if (!fs::is_directory(target)) {
+    rename_or_fail(finished, target);
+    sync_folder(target.parent_path());
+    return;
+  }
   fs::path aside = target;
   aside += ".old";
-  std::error_code ignored;
-  if (fs::is_directory(target)) {
-    fs::remove_all(aside, ignored);
-    rename_or_fail(target, aside);
-  }
-  rename_or_fail(finished, target);
+  fs::remove_all(aside, ignored);
+  swap_folders(finished, target, aside);
   sync_folder(target.parent_path());
   fs::remove_all(aside, ignored);
 }

@@ -15,13 +15,17 @@ SourceSpan span_at(std::string_view text, const std::string& name, size_t byte) 
   const std::string_view before = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
   const auto line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   const size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return {source, line, static_cast<int>(before.size() - start) + 1, 1};
+  const std::string_view passed = before.substr(start);
+  const auto code_points =
+      std::count_if(passed.begin(), passed.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return {source, line, static_cast<int>(code_points) + 1, 1};
 }
 
-// The library's own text repeats position and jargon; what follows the last "; " or ": " is the reason.
+// The library's own text repeats position and jargon around the reason.
 std::string reason_of(const std::string& what) {
-  const size_t literal = what.find("invalid literal");
-  if (literal != std::string::npos) return "this is not a JSON value";
+  if (what.find("invalid literal") != std::string::npos) return "this is not a JSON value";
+  const size_t string = what.find("invalid string: ");
+  if (string != std::string::npos) return what.substr(string, what.find("; last read") - string);
   const size_t unexpected = what.find("unexpected ");
   return unexpected == std::string::npos ? "this is not JSON" : what.substr(unexpected);
 }
@@ -44,6 +48,8 @@ Json parse_json(std::string_view text, const std::string& name) {
                             .caret = reason_of(error.what()),
                             .notes = {},
                             .help = {}});
+  } catch (const Json::out_of_range&) {  // 1e999; the library does not say where
+    throw UserError(name + " holds a number that is too large for a double");
   }
 }
 

@@ -1,31 +1,70 @@
 #include "base/problem.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <tuple>
+
+#include "base/strings.h"
 
 namespace sluice {
 namespace {
 
-std::string line_of(const SourceText& source, int line) {
+std::string_view line_of(const SourceText& source, int line) {
   size_t begin = 0;
   for (int i = 1; i < line; ++i) {
     const size_t end = source.text.find('\n', begin);
     if (end == std::string::npos) return {};
     begin = end + 1;
   }
-  std::string text = source.text.substr(begin, source.text.find('\n', begin) - begin);
-  if (!text.empty() && text.back() == '\r') text.pop_back();
-  constexpr size_t kWidest = 200;  // a data file may hold lines of megabytes
-  if (text.size() > kWidest) text = text.substr(0, kWidest) + "...";
+  std::string_view text = std::string_view(source.text).substr(begin, source.text.find('\n', begin) - begin);
+  if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
   return text;
 }
 
-// Carets stand under the text also where the line is indented by tabs.
-std::string indent_like(const std::string& line, int column) {
-  std::string indent;
-  for (int i = 0; i + 1 < column; ++i) indent += i < static_cast<int>(line.size()) && line[i] == '\t' ? '\t' : ' ';
-  return indent;
+/// One code point of a line as a terminal shows it.
+struct Glyph {
+  std::string text;
+  int width = 1;  // cells
+};
+
+// East Asian wide and emoji blocks; combining marks are rare enough in such files to be left alone.
+bool is_wide(uint32_t c) {
+  return (c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0xA4CF) || (c >= 0xAC00 && c <= 0xD7A3) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0xFE30 && c <= 0xFE6F) || (c >= 0xFF00 && c <= 0xFF60) ||
+         (c >= 0xFFE0 && c <= 0xFFE6) || (c >= 0x1F300 && c <= 0x1FAFF) || (c >= 0x20000 && c <= 0x3FFFD);
+}
+
+uint32_t decoded(std::string_view code_point) {
+  const auto first = static_cast<unsigned char>(code_point.front());
+  uint32_t value = code_point.size() == 1 ? first : first & (0x7Fu >> code_point.size());
+  for (const char byte : code_point.substr(1)) value = value << 6 | (static_cast<unsigned char>(byte) & 0x3Fu);
+  return value;
+}
+
+// A malformed byte or a control character becomes one replacement mark: a file must not be able to steer the terminal.
+std::vector<Glyph> glyphs_of(std::string_view line) {
+  std::vector<Glyph> glyphs;
+  for (size_t i = 0; i < line.size();) {
+    size_t length = 1;
+    while (length <= 4 && !is_utf8(line.substr(i, length))) ++length;
+    const uint32_t c = length <= 4 ? decoded(line.substr(i, length)) : 0;
+    const bool shown = c == '\t' || (c >= 0x20 && c != 0x7F && !(c >= 0x80 && c < 0xA0));
+    glyphs.push_back(shown ? Glyph{std::string(line.substr(i, length)), is_wide(c) ? 2 : 1} : Glyph{"\xEF\xBF\xBD", 1});
+    i += length <= 4 ? length : 1;
+  }
+  return glyphs;
+}
+
+std::string shown(std::string_view text) {
+  std::string out;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    if (begin > 0) out += '\n';
+    for (const Glyph& glyph : glyphs_of(text.substr(begin, end - begin))) out += glyph.text;
+    begin = end + 1;
+  }
+  return out;
 }
 
 std::string place(const SourceSpan& where) {
@@ -35,19 +74,31 @@ std::string place(const SourceSpan& where) {
   return text + ": ";
 }
 
+// The line with carets under [column, column + length). Of a line that is too long (a data file may hold lines of megabytes) only
+// the neighbourhood of the carets is shown.
 std::string excerpt(const Problem& problem) {
   const SourceSpan& where = problem.where;
-  if (!where.known() || where.line == 0) return problem.caret.empty() ? "" : "      = " + problem.caret + "\n";
-  const std::string line = line_of(*where.source, where.line);
+  if (!where.known() || where.line == 0) return problem.caret.empty() ? "" : "      = " + shown(problem.caret) + "\n";
+  const std::vector<Glyph> glyphs = glyphs_of(line_of(*where.source, where.line));
+  constexpr size_t kWidest = 200, kBefore = 80;
+  const size_t caret = std::min(static_cast<size_t>(std::max(where.column, 1)) - 1, glyphs.size());
+  const size_t begin = glyphs.size() > kWidest && caret > kBefore ? caret - kBefore : 0;
+  const size_t end = std::min(glyphs.size(), begin + kWidest);
+  const size_t caret_end = std::min(caret + static_cast<size_t>(std::max(where.length, 1)), std::max(end, caret + 1));
+
+  std::string line = begin > 0 ? "..." : "", carets = begin > 0 ? "   " : "";
+  for (size_t i = begin; i < end; ++i) {
+    line += glyphs[i].text;
+    if (i < caret) carets += glyphs[i].text == "\t" ? "\t" : std::string(glyphs[i].width, ' ');
+    if (i >= caret && i < caret_end) carets += std::string(glyphs[i].width, '^');
+  }
+  if (caret >= end) carets += '^';  // behind the last character
+  if (end < glyphs.size()) line += "...";
+  if (!problem.caret.empty()) carets += " " + shown(problem.caret);
+
   std::string number = std::to_string(where.line);
   if (number.size() < 5) number.insert(0, 5 - number.size(), ' ');
-  const std::string margin(number.size(), ' ');
-  const int last = static_cast<int>(line.size()) + 1;
-  const int column = std::clamp(where.column, 1, last);
-  const int length = std::clamp(where.length, 1, std::max(1, last - column));
-  std::string text = number + " | " + line + "\n" + margin + " | " + indent_like(line, column) + std::string(length, '^');
-  if (!problem.caret.empty()) text += " " + problem.caret;
-  return text + "\n";
+  return number + " | " + line + "\n" + std::string(number.size(), ' ') + " | " + carets + "\n";
 }
 
 }  // namespace
@@ -58,9 +109,9 @@ bool has_errors(const Problems& problems) {
 
 std::string render(const Problem& problem) {
   const char* severity = problem.severity == Severity::kError ? "error: " : "warning: ";
-  std::string text = place(problem.where) + severity + problem.message + "\n" + excerpt(problem);
-  for (const std::string& note : problem.notes) text += "      = " + note + "\n";
-  if (!problem.help.empty()) text += "      = help: " + problem.help + "\n";
+  std::string text = shown(place(problem.where)) + severity + shown(problem.message) + "\n" + excerpt(problem);
+  for (const std::string& note : problem.notes) text += "      = " + shown(note) + "\n";
+  if (!problem.help.empty()) text += "      = help: " + shown(problem.help) + "\n";
   return text;
 }
 

@@ -32,7 +32,7 @@ endforeach()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Torch REQUIRED_VARS Torch_DIRECTORY
-  REASON_FAILURE_MESSAGE "torch ${SLUICE_TORCH_VERSION} was not found; ./rlhf-run --setup fetches it, or set Torch_ROOT to the folder of the wheel's torch package")
+  REASON_FAILURE_MESSAGE "torch ${SLUICE_TORCH_VERSION} was not found: ./rlhf-run --setup fetches it, or set Torch_ROOT to the folder of the wheel's torch package")
 
 if(Torch_FOUND AND NOT TARGET sluice::torch)
   add_library(sluice::torch INTERFACE IMPORTED)

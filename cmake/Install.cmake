@@ -1,0 +1,29 @@
+# The program, the libraries, the headers that plugins and programs need, and a package for find_package(sluice).
+
+include(CMakePackageConfigHelpers)
+
+set(_targets sluice_base sluice_engine sluice_dsl)
+set(_folders base engine dsl)
+if(SLUICE_TORCH)
+  list(APPEND _targets sluice_models sluice_nodes sluice_program)
+  list(APPEND _folders models nodes)
+endif()
+
+# Found beside the program and beside each other wherever the install tree is moved to.
+foreach(_target IN LISTS _targets)
+  set_target_properties(${_target} PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
+endforeach()
+
+install(TARGETS ${_targets} EXPORT sluice-targets
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+foreach(_folder IN LISTS _folders)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${_folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sluice FILES_MATCHING PATTERN "*.h")
+endforeach()
+
+set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sluice-config.cmake.in ${PROJECT_BINARY_DIR}/sluice-config.cmake
+  INSTALL_DESTINATION ${_package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/sluice-config-version.cmake COMPATIBILITY ExactVersion)
+install(FILES ${PROJECT_BINARY_DIR}/sluice-config.cmake ${PROJECT_BINARY_DIR}/sluice-config-version.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake DESTINATION ${_package})
+install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${_package})

@@ -16,7 +16,7 @@ enum class Head { kLanguageModel, kValue };
 struct LoadOptions {
   Head head = Head::kLanguageModel;
   bool random_init = false;  // only config.json and the tokenizer of the folder are used
-  uint64_t seed = 0;         // of the random initialisation, and of a value head that the folder does not have
+  uint64_t seed = 0;         // of the random initialisation; a value head that the folder does not have is zero
   bool trainable = false;    // every weight gets requires_grad
 };
 

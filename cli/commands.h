@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sluice::cli {
+
+/// What every subcommand that takes a pipeline takes.
+struct PipelineArguments {
+  std::filesystem::path file;
+  std::vector<std::string> sets;  // KEY=VALUE
+};
+
+// One subcommand each; each returns the exit code and throws UserError for what is found wrong before anything runs.
+int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path& run_folder);
+int validate_pipeline(const PipelineArguments& arguments);
+int print_graph(const PipelineArguments& arguments, const std::string& format);
+int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);
+int list_nodes(const std::vector<std::string>& plugins, bool markdown);
+int describe_type(const std::string& type, const std::vector<std::string>& plugins);
+int try_one(const std::string& what, const std::vector<std::string>& sets, const std::vector<std::string>& plugins);
+
+/// Reads JSON strings, one a line; prints their token ids.
+int model_tokenize(const std::filesystem::path& folder, bool add_special);
+/// Reads arrays of ids, one a line; prints the text as a JSON string.
+int model_detokenize(const std::filesystem::path& folder);
+/// Reads arrays of ids, one a line; prints the log-probability of each id after the first, given those before it.
+int model_logprobs(const std::filesystem::path& folder, const std::string& dtype);
+
+struct SampleArguments {
+  std::filesystem::path folder;
+  std::string prompt;
+  long long samples = 1;
+  long long max_new_tokens = 128;
+  double temperature = 1.0;
+  long long top_k = 0;
+  double top_p = 1.0;
+  unsigned long long seed = 0;
+};
+int model_sample(const SampleArguments& arguments);
+
+}  // namespace sluice::cli

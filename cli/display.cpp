@@ -1,0 +1,80 @@
+#include "cli/display.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "base/strings.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr int kBarWidth = 16;
+constexpr const char* kClearLine = "\r\033[K";
+
+size_t terminal_width() {
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+std::string bar(int64_t done, int64_t all) {
+  const auto filled = static_cast<size_t>(kBarWidth * done / std::max<int64_t>(1, all));
+  return std::string(filled, '#') + std::string(kBarWidth - filled, '-');
+}
+
+}  // namespace
+
+Display::Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void()> poll)
+    : plan_(plan), history_(history), run_(run), poll_(std::move(poll)), terminal_(::isatty(STDOUT_FILENO) == 1) {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Display::iteration_done() {
+  if (terminal_) return;
+  std::printf("%s  %s\n", plan_.pipeline.name.c_str(), history_.latest_line().c_str());
+  std::fflush(stdout);
+}
+
+void Display::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+  }
+  wake_.notify_one();
+  thread_.join();
+  if (terminal_) std::printf("%s", kClearLine);
+  std::fflush(stdout);
+}
+
+void Display::loop() {
+  constexpr auto kPoll = std::chrono::milliseconds(50);
+  constexpr int kPollsPerFrame = 4;
+  std::unique_lock lock(mutex_);
+  for (int polls = 0; !wake_.wait_for(lock, kPoll, [this] { return stopped_; }); ++polls) {
+    poll_();
+    if (!terminal_ || polls % kPollsPerFrame != 0) continue;
+    std::printf("%s%s", kClearLine, live_text().substr(0, terminal_width() - 1).c_str());
+    std::fflush(stdout);
+  }
+}
+
+std::string Display::live_text() const {
+  const engine::RunStatus status = run_.status();
+  const int64_t all = plan_.pipeline.iterations;
+  std::string text = plan_.pipeline.name + "  " + bar(status.iterations_done, all) + " " + std::to_string(100 * status.iterations_done / all) + " %  ";
+  const std::string latest = history_.latest_line();
+  text += latest.empty() ? "iteration 0/" + std::to_string(all) : latest;
+  text += "   in flight " + human_count(static_cast<double>(status.tokens_in_flight)) + "/" +
+          human_count(static_cast<double>(plan_.budget.tokens_in_flight));
+  for (size_t i = 0; i < plan_.executors.size(); ++i) {
+    text += "   " + plan_.executors[i].name + " " + (status.working_on[i].empty() ? "idle" : status.working_on[i]);
+  }
+  const double left = history_.seconds_left();
+  if (left > 0) text += "   about " + human_seconds(left) + " left";
+  return text;
+}
+
+}  // namespace sluice::cli

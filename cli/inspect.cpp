@@ -1,0 +1,38 @@
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/load.h"
+#include "engine/graph_text.h"
+#include "engine/plan_text.h"
+
+namespace sluice::cli {
+
+// validate, plan and graph: three views of the plan.
+
+int validate_pipeline(const PipelineArguments& arguments) {
+  const LoadedPipeline loaded = load_pipeline(arguments);
+  print_warnings(loaded.warnings);
+  const engine::Plan& plan = loaded.plan;
+  std::printf("%s: no problems; %lld of %lld tokens are needed at worst\n", arguments.file.c_str(),
+              static_cast<long long>(plan.capacity.tokens_needed), static_cast<long long>(plan.budget.tokens_in_flight));
+  return kDone;
+}
+
+int print_plan(const PipelineArguments& arguments, const std::string& format, bool config) {
+  const LoadedPipeline loaded = load_pipeline(arguments);
+  print_warnings(loaded.warnings);
+  std::string text = config ? engine::config_text(loaded.plan) : format == "json" ? engine::plan_json(loaded.plan) : engine::plan_text(loaded.plan);
+  if (!text.ends_with('\n')) text += '\n';
+  std::fputs(text.c_str(), stdout);
+  return kDone;
+}
+
+int print_graph(const PipelineArguments& arguments, const std::string& format) {
+  const LoadedPipeline loaded = load_pipeline(arguments);
+  print_warnings(loaded.warnings);
+  std::fputs((format == "dot" ? engine::dot_text(loaded.plan) : engine::mermaid_text(loaded.plan)).c_str(), stdout);
+  return kDone;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,152 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "engine/version.h"
+
+namespace sluice::cli {
+namespace {
+
+using Command = std::function<int()>;
+
+// `rlhf-run FILE` means `rlhf-run run FILE`.
+std::vector<std::string> with_run(int argc, char** argv, const CLI::App& app) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool named = words.empty() || words[0].empty() || words[0][0] == '-' || app.get_subcommand_no_throw(words[0]) != nullptr;
+  const bool looks_like_file = !words.empty() && (words[0].ends_with(".toml") || words[0].find('/') != std::string::npos);
+  if (!named && looks_like_file) words.insert(words.begin(), "run");
+  return words;
+}
+
+void add_pipeline(CLI::App& command, PipelineArguments& arguments) {
+  command.add_option("pipeline", arguments.file, "the pipeline, a TOML file")->required();
+  command.add_option("--set", arguments.sets, "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)")
+      ->type_name("KEY=VALUE")->expected(1)->allow_extra_args(false)->take_all();
+}
+
+// What the arguments are parsed into. Lives as long as the parser.
+struct Arguments {
+  PipelineArguments pipeline;
+  std::filesystem::path run_folder;
+  std::string graph_format = "dot";
+  std::string plan_format = "text";
+  bool config = false;
+  std::vector<std::string> plugins;
+  bool markdown = false;
+  std::string type;
+  std::vector<std::string> sets;
+  SampleArguments sample;
+  bool add_special = false;
+  std::string dtype = "float32";
+};
+
+void add_pipeline_commands(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App& run = *app.add_subcommand("run", "run a pipeline (also: rlhf-run FILE)");
+  add_pipeline(run, a.pipeline);
+  run.add_option("--run-dir", a.run_folder, "the run folder (default: runs/NAME-TIME)");
+  run.callback([&] { chosen = [&] { return run_pipeline(a.pipeline, a.run_folder); }; });
+
+  CLI::App& validate = *app.add_subcommand("validate", "prove a pipeline without running it");
+  add_pipeline(validate, a.pipeline);
+  validate.callback([&] { chosen = [&] { return validate_pipeline(a.pipeline); }; });
+
+  CLI::App& plan = *app.add_subcommand("plan", "what would run where, in which order, with how much memory");
+  add_pipeline(plan, a.pipeline);
+  plan.add_option("--format", a.plan_format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  plan.add_flag("--config", a.config, "print the effective pipeline with the origin of every value instead");
+  plan.callback([&] { chosen = [&] { return print_plan(a.pipeline, a.plan_format, a.config); }; });
+
+  CLI::App& graph = *app.add_subcommand("graph", "the graph for Graphviz or Mermaid");
+  add_pipeline(graph, a.pipeline);
+  graph.add_option("--format", a.graph_format, "dot or mermaid")->check(CLI::IsMember({"dot", "mermaid"}));
+  graph.callback([&] { chosen = [&] { return print_graph(a.pipeline, a.graph_format); }; });
+}
+
+void add_node_commands(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App& nodes = *app.add_subcommand("nodes", "list the node types");
+  nodes.add_option("--plugin", a.plugins, "also load this plugin")->expected(1)->take_all();
+  nodes.add_flag("--markdown", a.markdown, "print the whole reference, as in docs/nodes.md");
+  nodes.callback([&] { chosen = [&] { return list_nodes(a.plugins, a.markdown); }; });
+
+  CLI::App& describe = *app.add_subcommand("describe", "all about one node type or objective");
+  describe.add_option("type", a.type, "such as gae or objective:ppo_clip")->required();
+  describe.add_option("--plugin", a.plugins, "also load this plugin")->expected(1)->take_all();
+  describe.callback([&] { chosen = [&] { return describe_type(a.type, a.plugins); }; });
+
+  CLI::App& attempt = *app.add_subcommand("try", "run one node or objective on columns given as JSON on standard input");
+  attempt.add_option("type", a.type, "such as gae or objective:ppo_clip")->required();
+  attempt.add_option("--set", a.sets, "a parameter: --set lambda=0.95 (may be repeated)")->type_name("KEY=VALUE")->expected(1)->take_all();
+  attempt.add_option("--plugin", a.plugins, "also load this plugin")->expected(1)->take_all();
+  attempt.callback([&] { chosen = [&] { return try_one(a.type, a.sets, a.plugins); }; });
+}
+
+void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App& model = *app.add_subcommand("model", "use a model folder, one function at a time");
+  model.require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, Command command) {
+    CLI::App* sub = model.add_subcommand(name, help);
+    sub->add_option("folder", a.sample.folder, "a Hugging Face model folder")->required();
+    sub->callback([&chosen, command] { chosen = command; });
+    return sub;
+  };
+  CLI::App* tokenize = add("tokenize", "JSON strings in, one a line; arrays of ids out", [&] { return model_tokenize(a.sample.folder, a.add_special); });
+  tokenize->add_flag("--add-special", a.add_special, "also the tokens that the post-processor adds");
+  add("detokenize", "arrays of ids in, one a line; JSON strings out", [&] { return model_detokenize(a.sample.folder); });
+  CLI::App* logprobs = add("logprobs", "arrays of ids in, one a line; log-probability of each id after the first out",
+                           [&] { return model_logprobs(a.sample.folder, a.dtype); });
+  logprobs->add_option("--dtype", a.dtype, "float32")->check(CLI::IsMember({"float32"}));
+  CLI::App* sample = add("sample", "continue a prompt", [&] { return model_sample(a.sample); });
+  sample->add_option("--prompt", a.sample.prompt, "the text to continue (default: standard input)");
+  sample->add_option("--samples", a.sample.samples, "how many")->check(CLI::PositiveNumber);
+  sample->add_option("--max-new-tokens", a.sample.max_new_tokens, "the longest response")->check(CLI::PositiveNumber);
+  sample->add_option("--temperature", a.sample.temperature, "0: always the likeliest token")->check(CLI::NonNegativeNumber);
+  sample->add_option("--top-k", a.sample.top_k, "only the k likeliest tokens; 0: all")->check(CLI::NonNegativeNumber);
+  sample->add_option("--top-p", a.sample.top_p, "only the likeliest tokens with this much probability")->check(CLI::Range(0.0, 1.0));
+  sample->add_option("--seed", a.sample.seed, "of the random stream");
+}
+
+int report(const UserError& error) {
+  const auto errors = std::count_if(error.problems().begin(), error.problems().end(),
+                                    [](const Problem& problem) { return problem.severity == Severity::kError; });
+  std::fprintf(stderr, "%s", error.what());
+  if (errors > 1) std::fprintf(stderr, "\n%s; nothing was run\n", plural(errors, "problem").c_str());
+  return kWrongPipeline;
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("Sluice: RLHF as a dataflow graph", "rlhf-run");
+  app.set_version_flag("--version", std::string("sluice ") + kVersion);
+  app.require_subcommand(1);
+  app.footer("rlhf-run pipelines/ppo.toml is short for rlhf-run run pipelines/ppo.toml.");
+  Arguments arguments;
+  Command chosen;
+  add_pipeline_commands(app, arguments, chosen);
+  add_node_commands(app, arguments, chosen);
+  add_model_commands(app, arguments, chosen);
+  try {
+    std::vector<std::string> words = with_run(argc, argv, app);
+    std::reverse(words.begin(), words.end());  // CLI11 takes them last first
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kDone : kWrongUsage;
+  }
+  try {
+    return chosen();
+  } catch (const UserError& error) {
+    return report(error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "internal error: %s\n  This is a bug in sluice; please report it with the command and the pipeline.\n", error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::cli
+
+int main(int argc, char** argv) { return sluice::cli::main(argc, argv); }

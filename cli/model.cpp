@@ -1,0 +1,101 @@
+#include <ATen/ATen.h>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <limits>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "models/action_logprobs.h"
+#include "models/generation.h"
+#include "models/tokenizer.h"
+#include "models/transformer.h"
+
+namespace sluice::cli {
+namespace {
+
+// One answer for each line of standard input, printed at once, so that a caller can talk to the program.
+int for_each_line(const std::function<Json(const Json& input, const std::string& place)>& answer) {
+  std::string line;
+  for (int64_t number = 1; std::getline(std::cin, line); ++number) {
+    if (trim(line).empty()) continue;
+    const std::string place = "standard input, line " + std::to_string(number);
+    std::cout << answer(parse_json(line, place), place).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  }
+  return kDone;
+}
+
+std::vector<int64_t> ids_of(const Json& input, const std::string& place, int64_t vocab_size) {
+  if (!input.is_array()) throw UserError(place + ": expected an array of token ids");
+  std::vector<int64_t> ids;
+  for (const Json& id : input) {
+    const bool valid = id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < vocab_size;
+    if (!valid) throw UserError(place + ": " + id.dump() + " is not a token id from 0 to " + std::to_string(vocab_size - 1));
+    ids.push_back(id.get<int64_t>());
+  }
+  return ids;
+}
+
+models::Transformer load_language_model(const std::filesystem::path& folder) { return models::Transformer::load(folder, {}); }
+
+std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}; }
+
+}  // namespace
+
+int model_tokenize(const std::filesystem::path& folder, bool add_special) {
+  const models::Tokenizer tokenizer = models::Tokenizer::load(folder);
+  return for_each_line([&](const Json& input, const std::string& place) -> Json {
+    if (!input.is_string()) throw UserError(place + ": expected a JSON string");
+    return tokenizer.encode(input.get<std::string>(), add_special);
+  });
+}
+
+int model_detokenize(const std::filesystem::path& folder) {
+  const models::Tokenizer tokenizer = models::Tokenizer::load(folder);
+  return for_each_line([&](const Json& input, const std::string& place) -> Json {
+    return tokenizer.decode(ids_of(input, place, std::numeric_limits<int64_t>::max()));
+  });
+}
+
+int model_logprobs(const std::filesystem::path& folder, const std::string&) {
+  const models::Transformer model = load_language_model(folder);
+  const at::NoGradGuard no_grad;
+  return for_each_line([&](const Json& input, const std::string& place) -> Json {
+    const std::vector<int64_t> ids = ids_of(input, place, model.config().vocab_size);
+    const auto count = static_cast<int64_t>(ids.size());
+    if (count > model.config().max_positions) {
+      throw UserError(place + ": " + plural(count, "token") + ", but the model has " + std::to_string(model.config().max_positions) + " positions");
+    }
+    if (count < 2) return Json::array();
+    const at::Tensor tokens = at::tensor(ids);
+    const std::vector<int64_t> offsets{0, count};
+    const at::Tensor hidden = model.hidden_states(tokens, offsets).slice(0, 0, count - 1);
+    const at::Tensor logprobs = models::action_logprobs(hidden, model.weights().head, tokens.slice(0, 1), 1.0, 1024);
+    return std::vector<float>(logprobs.data_ptr<float>(), logprobs.data_ptr<float>() + logprobs.numel());
+  });
+}
+
+int model_sample(const SampleArguments& arguments) {
+  const models::Tokenizer tokenizer = models::Tokenizer::load(arguments.folder);
+  const models::Transformer model = load_language_model(arguments.folder);
+  const std::vector<int64_t> prompt = tokenizer.encode(arguments.prompt.empty() ? standard_input() : arguments.prompt);
+  const auto longest = static_cast<int64_t>(prompt.size()) + arguments.max_new_tokens;
+  models::GenerationOptions options{.sampling = {.temperature = arguments.temperature, .top_k = arguments.top_k, .top_p = arguments.top_p},
+                                    .end_of_sequence = model.config().end_of_sequence};
+  models::GenerationLimits limits;
+  limits.max_kv_blocks = longest / limits.kv_block_size + 1;
+  models::GenerationEngine engine(model.config(), options, limits);
+  for (int64_t sample = 0; sample < arguments.samples; ++sample) {
+    const RandomStream stream(arguments.seed, 0, 0, static_cast<uint32_t>(sample));
+    engine.submit({.id = static_cast<uint64_t>(sample), .prompt = prompt, .max_new_tokens = arguments.max_new_tokens, .stream = stream});
+    std::vector<models::SampleResult> finished;
+    while (finished.empty()) finished = engine.step(model.weights());
+    std::cout << tokenizer.decode(finished.front().tokens, true) << std::endl;
+  }
+  return kDone;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,67 @@
+#include <cstdio>
+#include <optional>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/display.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupt.h"
+#include "cli/load.h"
+#include "cli/run_folder.h"
+#include "cli/run_history.h"
+#include "engine/run.h"
+#include "nodes/torch_threads.h"
+
+namespace sluice::cli {
+namespace {
+
+void print_failure(const engine::RunSummary& summary) {
+  try {
+    std::rethrow_exception(summary.error);
+  } catch (const UserError& error) {
+    std::fprintf(stderr, "%s", error.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n", error.what());
+  }
+  const std::string last = summary.last_checkpoint.empty() ? "none was saved yet" : summary.last_checkpoint.string();
+  std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", last.c_str());
+}
+
+int exit_code_of(const engine::RunSummary& summary) {
+  switch (summary.end) {
+    case engine::RunEnd::kDone: return kDone;
+    case engine::RunEnd::kInterrupted: return kInterrupted;
+    case engine::RunEnd::kFailed: return kFailed;
+  }
+  return kFailed;
+}
+
+}  // namespace
+
+int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path& run_folder) {
+  const LoadedPipeline loaded = load_pipeline(arguments);
+  print_warnings(loaded.warnings);
+  const std::filesystem::path folder = make_run_folder(run_folder, loaded.plan);
+
+  RunHistory history(loaded.plan);
+  Display* display_of_run = nullptr;  // the run and its display know each other
+  engine::RunOptions options{.folder = folder, .on_executor_start = nodes::use_threads, .on_iteration = {}};
+  options.on_iteration = [&](const engine::IterationReport& report) {
+    history.add(report);
+    display_of_run->iteration_done();
+  };
+  engine::Run run(loaded.plan, std::move(options));
+  const InterruptWatch interrupts;
+  Display display(loaded.plan, history, run, [&] {
+    if (interrupts.interrupted()) run.interrupt();
+  });
+  display_of_run = &display;
+
+  const engine::RunSummary summary = run.execute();
+  display.stop();
+  if (summary.end == engine::RunEnd::kFailed) print_failure(summary);
+  std::printf("%s\n", history.summary(summary, folder.string()).c_str());
+  return exit_code_of(summary);
+}
+
+}  // namespace sluice::cli

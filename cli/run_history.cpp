@@ -1,0 +1,113 @@
+#include "cli/run_history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "base/strings.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr size_t kFirst = 3;
+constexpr size_t kLast = 10;
+
+std::string fixed(double value, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * part / whole, 0) + " %" : "0 %"; }
+
+double zero_if_missing(double value) { return std::isnan(value) ? 0 : value; }
+
+template <class Values>
+double mean_of(const Values& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+void RunHistory::add(const engine::IterationReport& report) {
+  const std::lock_guard lock(mutex_);
+  latest_ = report;
+  ++iterations_;
+  const auto figure = [&](const char* name) { return zero_if_missing(report.figure(name)); };
+  totals_.samples += figure("samples");
+  totals_.tokens += figure("tokens");
+  totals_.sampled_tokens += figure("sampled_tokens");
+  totals_.seconds += figure("iteration_seconds");
+  totals_.rollout_seconds += figure("rollout_seconds");
+  totals_.train_seconds += figure("train_seconds");
+  totals_.overlap_seconds += figure("overlap_seconds");
+  totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, figure("tokens_in_flight_max"));
+  totals_.kv_bytes_max = std::max(totals_.kv_bytes_max, figure("kv_bytes_max"));
+  totals_.column_bytes_max = std::max(totals_.column_bytes_max, figure("column_bytes_max"));
+
+  if (target_.empty()) target_ = std::isnan(report.figure("score_mean")) ? "loss" : "score_mean";
+  const double value = report.figure(target_);
+  if (std::isnan(value)) return;
+  if (first_.size() < kFirst) first_.push_back(value);
+  last_.push_back(value);
+  if (last_.size() > kLast) last_.pop_front();
+}
+
+int64_t RunHistory::iterations() const {
+  const std::lock_guard lock(mutex_);
+  return iterations_;
+}
+
+double RunHistory::seconds_left() const {
+  const std::lock_guard lock(mutex_);
+  if (iterations_ == 0) return 0;
+  return totals_.seconds / static_cast<double>(iterations_) * static_cast<double>(plan_.pipeline.iterations - iterations_);
+}
+
+std::string RunHistory::latest_line() const {
+  const std::lock_guard lock(mutex_);
+  if (iterations_ == 0) return {};
+  std::string line = "iteration " + std::to_string(iterations_) + "/" + std::to_string(plan_.pipeline.iterations);
+  const auto add_if_there = [&](const char* label, const char* name, int digits) {
+    const double value = latest_.figure(name);
+    if (!std::isnan(value)) line += std::string("   ") + label + " " + fixed(value, digits);
+  };
+  add_if_there("score", "score_mean", 3);
+  add_if_there("loss", "loss", 4);
+  add_if_there("KL", "kl_mean", 4);
+  const double seconds = latest_.figure("iteration_seconds");
+  if (seconds > 0) line += "   " + human_count(zero_if_missing(latest_.figure("tokens")) / seconds) + " tok/s";
+  return line;
+}
+
+std::string RunHistory::score_text() const {
+  if (first_.empty()) return "  no iteration was completed";
+  const std::string label = target_ == "loss" ? "  loss        " : "  score       ";
+  return label + fixed(mean_of(first_), 3) + " -> " + fixed(mean_of(last_), 3) + " (mean of the first " + std::to_string(first_.size()) +
+         " and the last " + plural(static_cast<int64_t>(last_.size()), "iteration") + ")";
+}
+
+std::string RunHistory::summary(const engine::RunSummary& run, const std::string& folder) const {
+  const std::lock_guard lock(mutex_);
+  const Totals& t = totals_;
+  const char* ending = run.end == engine::RunEnd::kDone ? "finished" : run.end == engine::RunEnd::kInterrupted ? "interrupted" : "failed";
+  std::string text = plan_.pipeline.name + " " + ending + ": " + plural(run.iterations, "iteration") + " in " + human_seconds(run.seconds) + "\n";
+  text += score_text() + "\n";
+  text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " + std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";
+  if (t.sampled_tokens > 0) text += ", " + std::to_string(static_cast<int64_t>(t.sampled_tokens)) + " sampled";
+  text += "\n  throughput  ";
+  if (t.rollout_seconds > 0) text += "generation " + human_count(t.sampled_tokens / t.rollout_seconds) + " sampled tok/s, ";
+  if (t.train_seconds > 0) text += "training " + human_count(t.tokens / t.train_seconds) + " tok/s, ";
+  text += "whole run " + human_count(t.tokens / std::max(t.seconds, 1e-9)) + " tok/s\n";
+  text += "  busy        generation " + percent(t.rollout_seconds, t.seconds) + ", training " + percent(t.train_seconds, t.seconds) +
+          ", both at once " + percent(t.overlap_seconds, t.seconds) + " of the time\n";
+  text += "  memory      peak " + human_bytes(static_cast<double>(run.peak_bytes)) + " resident; KV " + human_bytes(t.kv_bytes_max) +
+          ", columns " + human_bytes(t.column_bytes_max) + "; at most " + human_count(t.tokens_in_flight_max) + " of " +
+          human_count(static_cast<double>(plan_.budget.tokens_in_flight)) + " tokens in flight\n";
+  text += "  run folder  " + folder;
+  if (!run.last_checkpoint.empty()) text += " (checkpoint/ holds the trained models)";
+  return text;
+}
+
+}  // namespace sluice::cli

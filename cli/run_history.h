@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/iteration_log.h"
+#include "engine/plan.h"
+#include "engine/run.h"
+
+namespace sluice::cli {
+
+/// What the display and the summary tell about a run, gathered from its iterations. Thread-safe.
+class RunHistory {
+ public:
+  explicit RunHistory(const engine::Plan& plan) : plan_(plan) {}
+
+  void add(const engine::IterationReport& report);
+
+  /// `iteration 41/120   score 0.812   KL 0.021   9.8k tok/s`, of the latest iteration; empty before the first.
+  std::string latest_line() const;
+
+  int64_t iterations() const;
+
+  /// Seconds that the rest will take at the pace so far; 0 before the first iteration.
+  double seconds_left() const;
+
+  /// What stands at the end of a run, without a newline at the end of the last line.
+  std::string summary(const engine::RunSummary& run, const std::string& folder) const;
+
+ private:
+  struct Totals {
+    double samples = 0, sampled_tokens = 0, tokens = 0;
+    double seconds = 0, rollout_seconds = 0, train_seconds = 0, overlap_seconds = 0;
+    double tokens_in_flight_max = 0, kv_bytes_max = 0, column_bytes_max = 0;
+  };
+
+  std::string score_text() const;
+
+  const engine::Plan& plan_;
+  mutable std::mutex mutex_;
+  engine::IterationReport latest_;
+  int64_t iterations_ = 0;
+  Totals totals_;
+  std::string target_;               // the figure that is to improve: score_mean, or loss
+  std::vector<double> first_;        // its first three values
+  std::deque<double> last_;          // its last ten
+};
+
+}  // namespace sluice::cli

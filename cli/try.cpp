@@ -1,0 +1,136 @@
+#include "cli/try.h"
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "cli/columns_json.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/load.h"
+#include "cli/try_objective.h"
+#include "dsl/parse.h"
+#include "engine/try_node.h"
+#include "nodes/column_json.h"
+#include "nodes/columns.h"
+
+namespace sluice::cli {
+namespace {
+
+using engine::ColumnSpec;
+using engine::ComponentType;
+using engine::NodeType;
+using engine::Registry;
+
+constexpr std::string_view kObjectivePrefix = "objective:";
+
+// The user wrote `lambda=0.9`; the pipeline language calls it nodes.gae.lambda. Problems must show what the user wrote.
+void hide_prefix(SourceSpan& where, const std::string& prefix) {
+  if (!where.known() || !where.source->text.starts_with(prefix)) return;
+  where.source = std::make_shared<SourceText>(SourceText{where.source->name, where.source->text.substr(prefix.size())});
+  where.column = std::max(1, where.column - static_cast<int>(prefix.size()));
+}
+
+void throw_if_wrong(Problems problems, const std::string& prefix) {
+  if (!has_errors(problems)) return;
+  for (Problem& problem : problems) hide_prefix(problem.where, prefix);
+  throw UserError(std::move(problems));
+}
+
+// The --set arguments as the table of a node, read by the pipeline language itself.
+engine::Table parameters(const std::string& what, const std::vector<std::string>& sets) {
+  const std::string prefix = "nodes.it.";
+  std::vector<std::string> overrides;
+  for (const std::string& set : sets) {
+    const std::string_view key = trim(std::string_view(set).substr(0, set.find('=')));
+    if (key == "type" || key == "inputs" || key == "on") throw UserError("--set " + set + ": only parameters can be set here");
+    overrides.push_back(prefix + set);
+  }
+  dsl::LoadResult result = dsl::parse_pipeline("nodes.it.type = \"it\"\n", "rlhf-run try " + what, ".", overrides);
+  throw_if_wrong(std::move(result.problems), prefix);
+  SLUICE_CHECK(result.spec.nodes.size() == 1, "the node of the parameters is missing");
+  engine::Table table = std::move(result.spec.nodes.front().params);
+  table.where = {};  // no file to point into where a key is missing
+  return table;
+}
+
+[[noreturn]] void throw_unknown(const Registry& registry, const std::string& what) {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : registry.nodes()) names.push_back(name);
+  for (const auto& [key, type] : registry.components()) names.push_back(std::string(kObjectivePrefix) + key.second);
+  const std::string nearest = did_you_mean(what, names);
+  const bool prefix_missing = std::ranges::find(names, std::string(kObjectivePrefix) + what) != names.end();
+  throw UserError("no node type or objective is called " + sluice::quoted(what),
+                  prefix_missing    ? "an objective is written objective:" + what
+                  : nearest.empty() ? "rlhf-run nodes lists them"
+                                    : "did you mean " + nearest + "?");
+}
+
+// What the columns of the input may be: those that are read, then the standard ones.
+std::vector<ColumnSpec> known_columns(std::vector<ColumnSpec> reads) {
+  for (ColumnSpec& column : nodes::columns::standard()) {
+    if (std::ranges::find(reads, column.name, &ColumnSpec::name) == reads.end()) reads.push_back(std::move(column));
+  }
+  return reads;
+}
+
+std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
+
+Json try_node_type(const Registry& registry, const NodeType& type, const engine::Table& table, std::istream& in) {
+  Problems problems;
+  engine::BindContext context{registry, problems, "type " + sluice::quoted(type.info.type)};
+  const auto params = type.bind(table, context);
+  throw_if_wrong(std::move(problems), "nodes.it.");
+
+  const engine::NodeNeeds needs = type.needs(params.get());
+  if (!needs.models.empty()) {
+    throw UserError("type " + sluice::quoted(type.info.type) + " needs a model; only nodes without one can be tried alone",
+                    "rlhf-run model tokenize, logprobs and sample try a model");
+  }
+  const ColumnsInput input(read_all(in), known_columns(needs.reads));
+  const auto outcome =
+      engine::try_node({.type = &type, .params = params, .resources = {}, .groups = input.groups(), .groups_per_batch = {}});
+  return {{"columns", columns_to_json(outcome.columns, input.layout())}};
+}
+
+Json try_component(const Registry& registry, const ComponentType& type, const engine::Table& table, std::istream& in) {
+  Problems problems;
+  engine::BindContext context{registry, problems, "objective " + sluice::quoted(type.type)};
+  std::string text;
+  const auto object = type.make(table, context, text);
+  throw_if_wrong(std::move(problems), "nodes.it.");
+  const TriedObjective objective(type.kind, object);
+  return objective.run(ColumnsInput(read_all(in), known_columns(objective.reads())));
+}
+
+const ComponentType* find_objective(const Registry& registry, const std::string& what) {
+  if (!what.starts_with(kObjectivePrefix)) return nullptr;
+  const std::string name = what.substr(kObjectivePrefix.size());
+  for (const char* kind : {nodes::Objective::kComponent, nodes::ValueObjective::kComponent}) {
+    if (const ComponentType* type = registry.find_component(kind, name)) return type;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+int run_try(const Registry& registry, const std::string& what, const std::vector<std::string>& sets, std::istream& in,
+            std::ostream& out) {
+  const NodeType* node = registry.find(what);
+  const ComponentType* objective = find_objective(registry, what);
+  if (node == nullptr && objective == nullptr) throw_unknown(registry, what);
+  const engine::Table table = parameters(what, sets);
+  const Json result =
+      node != nullptr ? try_node_type(registry, *node, table, in) : try_component(registry, *objective, table, in);
+  out << nodes::dump_json(result) << '\n';
+  return kDone;
+}
+
+int try_one(const std::string& what, const std::vector<std::string>& sets, const std::vector<std::string>& plugins) {
+  const auto registry = make_registry(plugins);
+  return run_try(*registry, what, sets, std::cin, std::cout);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,96 @@
+# What ./rlhf-run and ./run-tests share: bring a fresh Debian 12 or Ubuntu machine to a finished Release build.
+# Every step is skipped when it is already done, and can be interrupted and called again.
+# Sourced with $here set to the root of the checkout. Everything but the Debian packages stays inside the checkout.
+
+torch_wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+torch_version=2.11.0
+packages=(g++ cmake ninja-build ccache mold pkg-config python3 libtbb-dev libtomlplusplus-dev libcli11-dev libspdlog-dev
+          nlohmann-json3-dev libonig-dev libutf8proc-dev libgtest-dev libgmock-dev)
+build=$here/build/release
+started=$SECONDS
+
+say() { printf '[%4d s] %s\n' $((SECONDS - started)) "$*" >&2; }
+
+# One line of what is wrong and one command to run by hand.
+give_up() { printf 'error: %s\n       by hand: %s\n' "$1" "$2" >&2; exit 1; }
+
+missing_packages() {
+  local installed package
+  installed=" $(dpkg-query -W -f '${Package} ${Status}\n' "$@" 2>/dev/null | awk '$NF == "installed" { printf "%s ", $1 }')"
+  for package in "$@"; do [[ $installed == *" $package "* ]] || printf '%s ' "$package"; done
+}
+
+install_packages() {
+  local missing sudo=
+  command -v dpkg-query >/dev/null || give_up "this is not a Debian or Ubuntu machine: install the packages' counterparts" "see packages= in cmake/set-up.sh"
+  missing=$(missing_packages "$@")
+  [[ -z $missing ]] && return
+  [[ $EUID -eq 0 ]] || sudo=sudo
+  local command="$sudo apt-get install -y --no-install-recommends $missing"
+  say "installing Debian packages: $missing"
+  [[ -z $sudo ]] || command -v sudo >/dev/null || give_up "packages are missing, and there is no sudo to install them" "(as root) apt-get install -y $missing"
+  mkdir -p "$here/.deps"
+  { $sudo env DEBIAN_FRONTEND=noninteractive apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive ${command#sudo }; } \
+    >"$here/.deps/apt.log" 2>&1 || give_up "packages could not be installed (no network, or no right? .deps/apt.log tells)" "$command"
+}
+
+version_of_torch_in() { sed -n "s/^__version__ = '\([0-9.]*\).*/\1/p" "$1/version.py" 2>/dev/null; }
+
+torch_is_there() {
+  local folder
+  for folder in "${Torch_ROOT:-}" "$(python3 -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')" 2>/dev/null)" \
+                "$here/.deps/python/torch"; do
+    [[ -n $folder && $(version_of_torch_in "$folder") == "$torch_version" ]] && return 0
+  done
+  return 1
+}
+
+fetch_torch() {
+  torch_is_there && return
+  python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip
+  local part=$here/.deps/python.part
+  local command="python3 -m pip install --no-deps --target .deps/python ${torch_wheels[*]}"
+  say "fetching LibTorch $torch_version into .deps/ (0.5 GB to load, 1.3 GB on the disk)"
+  rm -rf "$part"
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --target "$part" "${torch_wheels[@]}" \
+    >"$here/.deps/pip.log" 2>&1 || give_up "LibTorch could not be fetched (no network, or a full disk? .deps/pip.log tells)" "$command"
+  rm -rf "$here/.deps/python"
+  mv "$part" "$here/.deps/python"
+}
+
+# build TARGET...: configures when needed; ninja itself finds what changed.
+build_targets() {
+  mkdir -p "$build"
+  if [[ ! -f $build/build.ninja ]]; then
+    say "configuring"
+    (cd "$here" && cmake --preset release) >"$build/configure.log" 2>&1 || { tail -n 20 "$build/configure.log" >&2; give_up "cmake failed" "cmake --preset release"; }
+  fi
+  # `ninja -n` tells in a few milliseconds whether there is anything to do.
+  ninja -C "$build" -n "$@" 2>/dev/null | grep -q 'no work to do' && return
+  say "building (a first build takes several minutes; build/release/build.log has the details)"
+  local failed=false
+  if [[ -t 2 ]]; then
+    ninja -C "$build" "$@" | tee "$build/build.log" | while IFS= read -r line; do printf '\r\033[K%.100s' "$line" >&2; done || failed=true
+    printf '\r\033[K' >&2
+  else
+    ninja -C "$build" "$@" >"$build/build.log" 2>&1 || failed=true
+  fi
+  if $failed; then
+    grep -aE 'error|FAILED|undefined' "$build/build.log" | head -n 20 >&2 || true
+    give_up "the build failed (build/release/build.log tells)" "cmake --build --preset release"
+  fi
+  say "built"
+}
+
+# set_up TARGET...: one caller at a time, so that two runs started together do not build over each other.
+set_up() {
+  mkdir -p "$here/.deps"
+  exec 9>"$here/.deps/lock"
+  flock -n 9 || { say "waiting for another set-up of this checkout to end"; flock 9; }
+  if [[ ! -x $build/cli/rlhf-run ]]; then
+    install_packages "${packages[@]}"
+    fetch_torch
+  fi
+  build_targets "$@"
+  exec 9>&-
+}

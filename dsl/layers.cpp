@@ -1,0 +1,187 @@
+#include "dsl/layers.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/strings.h"
+#include "dsl/toml_source.h"
+
+namespace sluice::dsl {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMostBytes = 1 << 20;
+
+Problem plain_problem(SourceSpan where, std::string message, std::string help = {}) {
+  return {.where = std::move(where), .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)};
+}
+
+std::string similar_file(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".toml") names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  std::string name = file.filename().string();
+  if (std::find(names.begin(), names.end(), name + ".toml") != names.end())
+    return (file.parent_path() / (name + ".toml")).string();
+  name = did_you_mean(name, names);
+  return name.empty() ? "" : (file.parent_path() / name).string();
+}
+
+// Reads at most kMostBytes + 1, so that a device or a pipe without end does no harm. `where` is the extends that names the file.
+std::optional<std::string> read_text(const fs::path& file, const SourceSpan& where, Problems& problems) {
+  const auto failed = [&](int code) -> std::optional<std::string> {
+    const std::string near = code == ENOENT ? similar_file(file) : "";
+    problems.push_back(plain_problem(where, "cannot read " + file.string() + ": " + std::strerror(code),
+                                     near.empty() ? "" : "did you mean " + near + "?"));
+    return std::nullopt;
+  };
+  std::error_code ignored;
+  if (fs::is_directory(file, ignored)) return failed(EISDIR);
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return failed(errno != 0 ? errno : EIO);
+  std::string text(kMostBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) return failed(errno != 0 ? errno : EIO);
+  text.resize(static_cast<size_t>(stream.gcount()));
+  if (text.size() <= kMostBytes) return text;
+  problems.push_back(plain_problem(where, file.string() + " is larger than 1 MiB, which no pipeline file is"));
+  return std::nullopt;
+}
+
+std::optional<engine::Table> parse_file(std::string text, std::string name, const std::string& base, Problems& problems) {
+  const auto source = std::make_shared<SourceText>(SourceText{std::move(name), without_byte_order_mark(std::move(text))});
+  auto root = parse_toml(source->text, source, base, problems);
+  if (root) check_top_level(*root, problems);
+  return root;
+}
+
+/// One step of the chain: who extends whom, and where that is written.
+struct Extends {
+  fs::path file;  // as the user would type it
+  SourceSpan where;
+};
+
+std::optional<Extends> extends_of(const engine::Table& root, Problems& problems) {
+  const engine::Entry* entry = root.find("extends");
+  if (entry == nullptr) return std::nullopt;
+  const auto* name = std::get_if<std::string>(&entry->value.data);
+  if (name == nullptr || name->empty()) {
+    problems.push_back(
+        {.where = entry->value.where,
+         .message = "extends must name a file, not " + (name != nullptr ? "nothing" : engine::kind_name(entry->value)),
+         .caret = "write it like \"ppo.toml\"",
+         .notes = {},
+         .help = {}});
+    return std::nullopt;
+  }
+  return Extends{(fs::path(entry->value.base) / *name).lexically_normal(), entry->value.where};
+}
+
+fs::path identity(const fs::path& file) {
+  std::error_code error;
+  const fs::path canonical = fs::weakly_canonical(file, error);
+  return error ? file : canonical;
+}
+
+/// Follows `extends` from file to file.
+class Chain {
+ public:
+  explicit Chain(Problems& problems) : problems_(problems) {}
+
+  void add_file(const Extends& step) {
+    if (is_cycle(step)) return;
+    visited_.push_back(step.file);
+    auto text = read_text(step.file, step.where, problems_);
+    if (!text) {
+      files_.complete = false;
+      return;
+    }
+    add_text(std::move(*text), step.file.string(), step.file.parent_path().string());
+  }
+
+  void add_text(std::string text, std::string name, const std::string& base) {
+    auto root = parse_file(std::move(text), std::move(name), base, problems_);
+    if (!root) {
+      files_.complete = false;
+      return;
+    }
+    const size_t before = problems_.size();
+    const auto next = extends_of(*root, problems_);
+    if (problems_.size() > before) files_.complete = false;
+    std::erase_if(root->entries, [](const engine::Entry& entry) { return entry.key == "extends"; });
+    files_.layers.push_back({std::move(*root), false});
+    if (next) add_file(*next);
+  }
+
+  Files finish() && {
+    std::reverse(files_.layers.begin(), files_.layers.end());
+    return std::move(files_);
+  }
+
+ private:
+  bool is_cycle(const Extends& step) {
+    const auto first = std::find_if(visited_.begin(), visited_.end(),
+                                    [&](const fs::path& file) { return identity(file) == identity(step.file); });
+    if (first == visited_.end()) return false;
+    Problem problem = plain_problem(step.where, "a file extends itself", "remove one extends of the circle");
+    for (auto it = first; it != visited_.end(); ++it) {
+      const fs::path& next = it + 1 == visited_.end() ? *first : *(it + 1);
+      problem.notes.push_back(it->string() + " extends " + next.string());
+    }
+    problems_.push_back(std::move(problem));
+    files_.complete = false;
+    return true;
+  }
+
+  Problems& problems_;
+  Files files_;
+  std::vector<fs::path> visited_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& table_names() {
+  static const std::vector<std::string> names = {"pipeline", "budget", "schedule", "runtime", "checkpoint", "models", "nodes"};
+  return names;
+}
+
+void check_top_level(const engine::Table& root, Problems& problems) {
+  std::vector<std::string> known = table_names();
+  known.insert(known.end(), {"plugins", "extends"});
+  for (const engine::Entry& entry : root.entries) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    const bool is_table = std::holds_alternative<engine::Table>(entry.value.data);
+    const std::string near = did_you_mean(entry.key, known);
+    const bool near_table = near != "plugins" && near != "extends";
+    Problem problem{
+        .where = entry.key_where,
+        .message = is_table ? "unknown table [" + entry.key + "]" : "key " + entry.key + " stands outside of any table",
+        .caret = near.empty() ? "" : "did you mean " + (near_table ? "[" + near + "]" : near) + "?",
+        .notes = {},
+        .help = {}};
+    if (near.empty())
+      problem.help = "a pipeline has the tables " + join(table_names(), ", ") + " and the keys plugins and extends";
+    problems.push_back(std::move(problem));
+  }
+}
+
+Files read_layers(const fs::path& file, Problems& problems) {
+  Chain chain(problems);
+  chain.add_file({file, {}});
+  return std::move(chain).finish();
+}
+
+Files parse_layers(std::string text, std::string name, const std::string& base_folder, Problems& problems) {
+  Chain chain(problems);
+  chain.add_text(std::move(text), std::move(name), base_folder);
+  return std::move(chain).finish();
+}
+
+}  // namespace sluice::dsl

@@ -1,0 +1,186 @@
+#include "dsl/shape.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace sluice::dsl {
+namespace {
+
+using engine::Array;
+using engine::Entry;
+using engine::Name;
+using engine::Table;
+using engine::Value;
+
+bool is_name(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '-'; };
+  return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), inner);
+}
+
+// [nodes.x] is pointed at as a whole; x = { ... } and x.type = ... by their key.
+SourceSpan place_of(const Entry& entry) {
+  const auto* table = std::get_if<Table>(&entry.value.data);
+  const bool has_header = table != nullptr && table->where.known() && table->where.line == entry.key_where.line &&
+                          table->where.source == entry.key_where.source && table->where.column < entry.key_where.column;
+  return has_header ? table->where : entry.key_where;
+}
+
+/// Takes the merged tree apart, collecting problems.
+class Shaper {
+ public:
+  explicit Shaper(Problems& problems) : problems_(problems) {}
+
+  engine::PipelineSpec pipeline(Table&& root) {
+    engine::PipelineSpec spec;
+    spec.where = root.where;
+    for (Entry& entry : root.entries) {
+      if (entry.key == "pipeline")
+        spec.pipeline = settings(std::move(entry));
+      else if (entry.key == "budget")
+        spec.budget = settings(std::move(entry));
+      else if (entry.key == "schedule")
+        spec.schedule = settings(std::move(entry));
+      else if (entry.key == "runtime")
+        spec.runtime = settings(std::move(entry));
+      else if (entry.key == "checkpoint")
+        spec.checkpoint = settings(std::move(entry));
+      else if (entry.key == "plugins")
+        spec.plugins = plugins(entry, spec.plugins_base);
+      else if (entry.key == "models")
+        spec.models = models(std::move(entry));
+      else if (entry.key == "nodes")
+        spec.nodes = nodes(std::move(entry));
+    }
+    return spec;
+  }
+
+ private:
+  void problem(const SourceSpan& where, std::string message, std::string caret, std::string help = {}) {
+    problems_.push_back(
+        {.where = where, .message = std::move(message), .caret = std::move(caret), .notes = {}, .help = std::move(help)});
+  }
+
+  Table settings(Entry&& entry) {
+    if (auto* table = std::get_if<Table>(&entry.value.data)) return std::move(*table);
+    problem(entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
+            "write its keys below [" + entry.key + "]");
+    return {};
+  }
+
+  std::vector<Name> plugins(const Entry& entry, std::string& base) {
+    base = entry.value.base;
+    return names(entry.value, "plugins", "libmy_nodes.so");
+  }
+
+  std::vector<engine::ModelSpec> models(Entry&& entry) {
+    std::vector<engine::ModelSpec> models;
+    for (Entry& model : named_tables(entry, "model")) {
+      models.push_back({{model.key, place_of(model)}, std::move(std::get<Table>(model.value.data))});
+    }
+    return models;
+  }
+
+  std::vector<engine::NodeSpec> nodes(Entry&& entry) {
+    std::vector<engine::NodeSpec> nodes;
+    for (Entry& node : named_tables(entry, "node")) nodes.push_back(this->node(std::move(node)));
+    return nodes;
+  }
+
+  // The entries of [nodes] or [models] that are tables.
+  std::vector<Entry> named_tables(Entry& entry, const std::string& kind) {
+    auto* table = std::get_if<Table>(&entry.value.data);
+    if (table == nullptr) {
+      problem(entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
+              "write each " + kind + " as a table [" + entry.key + ".NAME]");
+      return {};
+    }
+    std::vector<Entry> tables;
+    for (Entry& named : table->entries) {
+      if (!is_name(named.key)) {
+        problem(named.key_where, sluice::quoted(named.key) + " cannot be the name of a " + kind,
+                "letters, digits, _ and -, beginning with a letter or _");
+      }
+      if (std::holds_alternative<Table>(named.value.data)) {
+        tables.push_back(std::move(named));
+      } else {
+        problem(named.key_where, kind + " '" + named.key + "' is a table, not " + engine::kind_name(named.value),
+                "write its keys below [" + entry.key + "." + named.key + "]");
+      }
+    }
+    return tables;
+  }
+
+  engine::NodeSpec node(Entry&& entry) {
+    engine::NodeSpec node;
+    node.name = {entry.key, place_of(entry)};
+    Table& table = std::get<Table>(entry.value.data);
+    node.params.where = table.where;
+    bool has_type = false;
+    for (Entry& key : table.entries) {
+      const std::string what = key.key + " of node '" + entry.key + "'";
+      if (key.key == "type") {
+        has_type = true;
+        node.type = text(key.value, what, "gae");
+      } else if (key.key == "inputs") {
+        node.inputs = names(key.value, what, "generate");
+      } else if (key.key == "on") {
+        node.on = text(key.value, what, "cuda:0");
+      } else {
+        node.params.entries.push_back(std::move(key));
+      }
+    }
+    if (!has_type) missing_type(node);
+    return node;
+  }
+
+  void missing_type(const engine::NodeSpec& node) {
+    std::vector<std::string> written;
+    for (const Entry& entry : node.params.entries) written.push_back(entry.key);
+    const std::string near = did_you_mean("type", written);
+    problem(node.name.where, "node '" + node.name.text + "' has no type", "write type = \"...\" below it",
+            near.empty() ? "" : "did you mean type where it says " + near + "?");
+  }
+
+  Name text(const Value& value, const std::string& what, const std::string& example) {
+    const auto* text = std::get_if<std::string>(&value.data);
+    if (text == nullptr) {
+      problem(value.where, what + " must be a string, not " + engine::kind_name(value),
+              "write it like " + sluice::quoted(example));
+      return {"", value.where};
+    }
+    if (text->empty()) problem(value.where, what + " is empty", "write it like " + sluice::quoted(example));
+    return {*text, value.where};
+  }
+
+  std::vector<Name> names(const Value& value, const std::string& what, const std::string& example) {
+    const auto* array = std::get_if<Array>(&value.data);
+    if (array == nullptr) {
+      const auto* single = std::get_if<std::string>(&value.data);
+      problem(value.where, what + " must be an array of strings, not " + engine::kind_name(value),
+              "write [" + sluice::quoted(single != nullptr && !single->empty() ? *single : example) + "]");
+      return {};
+    }
+    std::vector<Name> names;
+    for (const Value& element : *array) {
+      Name name = text(element, "an element of " + what, example);
+      if (name.text.empty()) continue;
+      const bool twice = std::any_of(names.begin(), names.end(), [&](const Name& other) { return other.text == name.text; });
+      if (twice) {
+        problem(name.where, sluice::quoted(name.text) + " is written twice in " + what, "remove this one");
+      } else {
+        names.push_back(std::move(name));
+      }
+    }
+    return names;
+  }
+
+  Problems& problems_;
+};
+
+}  // namespace
+
+engine::PipelineSpec shape_pipeline(Table root, Problems& problems) { return Shaper(problems).pipeline(std::move(root)); }
+
+}  // namespace sluice::dsl

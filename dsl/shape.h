@@ -1,0 +1,12 @@
+#pragma once
+
+#include "base/problem.h"
+#include "engine/spec.h"
+
+namespace sluice::dsl {
+
+/// The merged tree of keys as a pipeline. Adds problems for wrong kinds, bad names, and nodes without a type; top-level keys that
+/// no pipeline has are passed over (they were reported with their file).
+engine::PipelineSpec shape_pipeline(engine::Table root, Problems& problems);
+
+}  // namespace sluice::dsl

@@ -1,0 +1,22 @@
+#include "engine/check_draft.h"
+#include "engine/settings.h"
+
+namespace sluice::engine {
+
+CheckResult check(const PipelineSpec& spec, const Registry& registry) {
+  checking::Draft draft(spec, registry);
+  bind_settings(spec, registry, draft.problems, draft.plan);
+  draft.settings_bound = !has_errors(draft.problems);
+  checking::resolve_nodes(draft);
+  checking::check_graph(draft);
+  checking::check_executors(draft);
+  checking::check_models(draft);
+  checking::check_columns(draft);
+  checking::check_capacity(draft);
+  if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
+  checking::assemble_plan(draft);
+  draft.plan.model_type = registry.model_type();
+  return {std::move(draft.plan), std::move(draft.problems)};
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/plan.h"
+
+// The phases of check(): each adds to a Draft and reports what is wrong, and goes on with what is left.
+namespace sluice::engine::checking {
+
+/// A node while it is checked. Indices are into Draft::nodes, which keeps the order of the file.
+struct DraftNode {
+  const NodeSpec* spec = nullptr;
+  const NodeType* type = nullptr;  // null: no such type
+  std::shared_ptr<const void> params;
+  std::optional<NodeNeeds> needs;  // absent: unknown type, or parameters from which nothing follows
+  bool bound = false;              // every parameter is right
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+  bool inputs_known = true;  // false: an input is missing or wrong, so what arrives is not known
+  bool sealed = true;        // all that arrives is known: no ancestor is without needs or inputs_known
+  std::string executor = "cpu";
+
+  const std::string& name() const { return spec->name.text; }
+};
+
+struct DraftModel {
+  const ModelSpec* spec = nullptr;
+  std::shared_ptr<const void> params;  // null: wrong
+  ModelFacts facts;
+  // The first node that does so; -1: none.
+  int reader = -1;
+  int sampler = -1;
+  int updater = -1;
+  int publisher = -1;
+
+  bool used() const { return reader >= 0 || sampler >= 0 || updater >= 0 || publisher >= 0; }
+};
+
+/// For each node the set of nodes from which data reaches it. Quadratic in bits: 1000 nodes take 125 kB.
+class Ancestors {
+ public:
+  void resize(size_t nodes);
+  void add_edge(int from, int to);  // `from` must have all its own ancestors by now
+  bool contains(int node, int ancestor) const;
+
+ private:
+  size_t words_ = 0;
+  std::vector<uint64_t> bits_;
+};
+
+struct Draft {
+  Draft(const PipelineSpec& spec_, const Registry& registry_) : spec(spec_), registry(registry_) {}
+
+  const PipelineSpec& spec;
+  const Registry& registry;
+  Problems problems;
+  Plan plan;  // its settings are bound first
+  bool settings_bound = false;
+  std::vector<DraftNode> nodes;
+  std::vector<DraftModel> models;
+  std::vector<int> order;  // topological, ties in file order; without nodes in or behind a loop
+  Ancestors ancestors;
+  std::optional<int> source;
+  std::optional<int> rollout;
+
+  DraftNode& node(int index) { return nodes[static_cast<size_t>(index)]; }
+  const DraftNode& node(int index) const { return nodes[static_cast<size_t>(index)]; }
+  int find_node(const std::string& name) const;    // -1: none
+  int find_model(const std::string& name) const;   // -1: none
+  bool before(int a, int b) const { return ancestors.contains(b, a); }
+
+  void error(const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
+             std::vector<std::string> notes = {});
+  void warning(const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
+               std::vector<std::string> notes = {});
+
+ private:
+  std::map<std::string, int> node_index_;  // filled at the first look-up
+  friend void resolve_nodes(Draft&);
+};
+
+/// The header of the node's table.
+SourceSpan place_of(const DraftNode& node);
+
+/// The value of a key where it is written, else the header.
+SourceSpan place_of(const DraftNode& node, const std::string& key);
+SourceSpan place_of(const Table& table, const std::string& key, const SourceSpan& otherwise);
+
+/// Types of the registry, bound with default parameters and stand-ins for the required ones.
+struct DefaultNode {
+  const NodeType* type = nullptr;
+  NodeNeeds needs;
+};
+std::optional<DefaultNode> with_default_params(const NodeType& type, const Registry& registry);
+
+/// False where a component could not be made: asking the contract for its needs would look into nothing.
+bool params_usable(const NodeType& type, const void* params);
+
+/// Letters, digits, '_' and '-': names of nodes and models appear in metrics, file names and graphs.
+bool is_plain_name(const std::string& name);
+
+/// a * b, at most the largest int64_t; neither is negative.
+int64_t saturating_product(int64_t a, int64_t b);
+
+void resolve_nodes(Draft& draft);      // check_nodes.cpp: types, parameters, inputs
+void check_graph(Draft& draft);        // loops, order, source, rollout
+void check_columns(Draft& draft);      // who reads and writes what
+void check_models(Draft& draft);       // who uses which model, and how
+void check_executors(Draft& draft);    // where nodes run
+void check_capacity(Draft& draft);     // tokens: can it stall?
+void assemble_plan(Draft& draft);      // check_assemble.cpp: only when there is no error
+
+}  // namespace sluice::engine::checking

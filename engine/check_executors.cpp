@@ -1,0 +1,71 @@
+#include <algorithm>
+
+#include "base/strings.h"
+#include "engine/check_draft.h"
+#include "engine/settings.h"
+
+namespace sluice::engine::checking {
+namespace {
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() <= 3 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Reports a wrong name; "cpu:0" is the same place as "cpu".
+void place(Draft& draft, DraftNode& node) {
+  const Name& on = node.spec->on;
+  if (on.text.empty()) return;
+  if (on.text.starts_with("cuda:") && is_number(on.text.substr(5))) {
+    draft.error(on.where, "'" + node.name() + "' cannot run on " + on.text + ": this build has no CUDA nodes", {}, "on = \"cpu\", or leave it out");
+  } else if (on.text != "cpu" && !(on.text.starts_with("cpu:") && is_number(on.text.substr(4)))) {
+    draft.error(on.where, "on must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N", "such as \"cpu:1\"");
+  } else if (on.text != "cpu") {
+    const int number = std::stoi(on.text.substr(4));
+    node.executor = number == 0 ? "cpu" : "cpu:" + std::to_string(number);
+  }
+}
+
+// The rollout asks its source for the next group whenever it has room, so both are one task.
+void place_source(Draft& draft) {
+  if (!draft.source || !draft.rollout) return;
+  DraftNode& source = draft.node(*draft.source);
+  const DraftNode& rollout = draft.node(*draft.rollout);
+  if (!source.spec->on.text.empty()) {
+    draft.error(source.spec->on.where, "source '" + source.name() + "' runs where its rollout '" + rollout.name() + "' runs",
+                "on has no effect here", "write on in [nodes." + rollout.name() + "]");
+  }
+  source.executor = rollout.executor;
+}
+
+std::vector<std::string> executors_in_use(const Draft& draft) {
+  std::vector<std::string> names;
+  for (const int index : draft.order) {
+    const std::string& name = draft.node(index).executor;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void check_executors(Draft& draft) {
+  for (DraftNode& node : draft.nodes) place(draft, node);
+  place_source(draft);
+  if (!draft.settings_bound) return;
+  const std::vector<std::string> names = executors_in_use(draft);
+  const int64_t cores = resolved_cores(draft.plan.runtime.cores);
+  const auto count = static_cast<int64_t>(names.size());
+  if (count > cores) {
+    draft.error(place_of(draft.spec.runtime, "cores", draft.spec.where),
+                plural(count, "executor") + " (" + join(names, ", ") + ") cannot share " + plural(cores, "core") +
+                    ": more threads than cores are many times slower",
+                {}, "use at most " + plural(cores, "executor") + ", or raise cores in [runtime]");
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t threads = cores / count + (i < cores % count ? 1 : 0);
+    draft.plan.executors.push_back({names[static_cast<size_t>(i)], static_cast<int>(threads)});
+  }
+}
+
+}  // namespace sluice::engine::checking

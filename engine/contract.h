@@ -1,0 +1,170 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/column.h"
+#include "engine/params.h"
+
+namespace sluice::engine {
+
+/// How a node uses a model.
+enum class ModelUse {
+  kReads,      // its live weights
+  kSamples,    // its published weights
+  kUpdates,    // trains it
+  kPublishes,  // makes the live weights the next published version
+};
+
+const char* name_of(ModelUse use);
+
+/// What a node works on at once. A node of iteration scope is a barrier: nothing leaves before everything is in.
+enum class Scope { kMicroBatch, kIteration };
+
+struct ModelNeed {
+  std::string param;       // the key that names the model
+  std::string model;       // the name that was given
+  ModelUse use = ModelUse::kReads;
+  std::string head;        // "language_model" or "value"; empty: any
+};
+
+/// A contract with given parameters: what the checks and the plan work on.
+struct NodeNeeds {
+  std::vector<ColumnSpec> reads;
+  std::vector<ColumnSpec> writes;
+  std::vector<ModelNeed> models;
+  Scope scope = Scope::kMicroBatch;
+  std::string scope_reason;          // why it is a barrier: `whiten = "iteration"`
+  int64_t groups_per_iteration = 0;  // sources
+  int64_t samples_per_group = 0;     // sources and rollouts, whichever makes the samples
+  int64_t worst_sample_tokens = 0;   // likewise: prompt and response
+  std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
+};
+
+/// A doc line of a metric that a node records.
+struct MetricInfo {
+  std::string name;
+  std::string doc;
+};
+
+/// Findings of a contract's own check.
+class Findings {
+ public:
+  Findings(const Table& table, Problems& problems) : table_(table), problems_(problems) {}
+
+  /// True if the pipeline says so, false if it is a default.
+  bool written(std::string_view key) const { return table_.find(key) != nullptr; }
+
+  void error(std::string_view key, std::string message, std::string help = {}) { add(Severity::kError, key, message, help); }
+  void warning(std::string_view key, std::string message, std::string help = {}) { add(Severity::kWarning, key, message, help); }
+
+ private:
+  void add(Severity severity, std::string_view key, const std::string& message, const std::string& help);
+
+  const Table& table_;
+  Problems& problems_;
+};
+
+/// The part of a contract that does not depend on the parameter struct: what `describe` and the docs print.
+struct ContractInfo {
+  std::string type;
+  std::string summary;
+  std::vector<ParamInfo> params;
+  std::vector<MetricInfo> metrics;
+};
+
+/// The one description of a node type: a type's static `describe(Contract<P>&)` fills it. TOML binding, checks, plan, graph labels,
+/// `rlhf-run describe` and docs/nodes.md all come from it.
+template <class P>
+class Contract : public ParamSet<P> {
+ public:
+  void type(std::string name, std::string summary) { name_ = std::move(name), summary_ = std::move(summary); }
+
+  template <class... T>
+  void reads(const Column<T>&... columns) {
+    add([=](const P&, NodeNeeds& needs) { (needs.reads.push_back(columns.spec()), ...); });
+  }
+
+  template <std::predicate<const P&> When, class... T>
+  void reads_if(When when, const Column<T>&... columns) {
+    add([=](const P& params, NodeNeeds& needs) {
+      if (when(params)) (needs.reads.push_back(columns.spec()), ...);
+    });
+  }
+
+  template <class... T>
+  void writes(const Column<T>&... columns) {
+    add([=](const P&, NodeNeeds& needs) { (needs.writes.push_back(columns.spec()), ...); });
+  }
+
+  template <std::predicate<const P&> When, class... T>
+  void writes_if(When when, const Column<T>&... columns) {
+    add([=](const P& params, NodeNeeds& needs) {
+      if (when(params)) (needs.writes.push_back(columns.spec()), ...);
+    });
+  }
+
+  /// Columns whose names are parameters.
+  void reads_named(std::string P::* name, DType dtype, Extent extent) {
+    add([=](const P& params, NodeNeeds& needs) { needs.reads.push_back({params.*name, dtype, extent}); });
+  }
+  void writes_named(std::string P::* name, DType dtype, Extent extent) {
+    add([=](const P& params, NodeNeeds& needs) { needs.writes.push_back({params.*name, dtype, extent}); });
+  }
+
+  /// A parameter that names a model. An empty name (an optional model that is not given) uses none.
+  ParamBuilder model(std::string param, std::string P::* member, ModelUse use, std::string head = {}) {
+    add([=](const P& params, NodeNeeds& needs) {
+      if (!(params.*member).empty()) needs.models.push_back({param, params.*member, use, head});
+    });
+    return this->param(param, member);
+  }
+
+  /// A barrier when `when` holds; `reason` names the setting that makes it one.
+  template <std::predicate<const P&> When>
+  void iteration_scope_if(When when, std::string reason) {
+    add([=](const P& params, NodeNeeds& needs) {
+      if (when(params)) needs.scope = Scope::kIteration, needs.scope_reason = reason;
+    });
+  }
+
+  /// Anything else that depends on the parameters (groups_per_iteration, worst_sample_tokens, ...).
+  template <std::invocable<const P&, NodeNeeds&> Fill>
+  void needs(Fill fill) {
+    add(fill);
+  }
+
+  /// Settings that are wrong together or have no effect.
+  template <std::invocable<const P&, Findings&> Check>
+  void check(Check check) {
+    checks_.push_back(check);
+  }
+
+  void metric(std::string name, std::string doc) { metrics_.push_back({std::move(name), std::move(doc)}); }
+
+  ContractInfo info() const { return {name_, summary_, this->erased().infos(), metrics_}; }
+
+  NodeNeeds needs_of(const P& params) const {
+    NodeNeeds needs;
+    for (const auto& fill : fills_) fill(params, needs);
+    return needs;
+  }
+
+  void run_checks(const P& params, Findings& findings) const {
+    for (const auto& check : checks_) check(params, findings);
+  }
+
+ private:
+  void add(std::function<void(const P&, NodeNeeds&)> fill) { fills_.push_back(std::move(fill)); }
+
+  std::string name_;
+  std::string summary_;
+  std::vector<MetricInfo> metrics_;
+  std::vector<std::function<void(const P&, NodeNeeds&)>> fills_;
+  std::vector<std::function<void(const P&, Findings&)>> checks_;
+};
+
+}  // namespace sluice::engine

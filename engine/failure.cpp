@@ -1,0 +1,63 @@
+#include "engine/failure.h"
+
+#include "base/strings.h"
+
+namespace sluice::engine {
+namespace {
+
+std::string text_of(const WorkPlace& place) {
+  std::string text = "node '" + place.node + "' failed";
+  text += place.micro_batch >= 0 ? " on micro-batch " + std::to_string(place.micro_batch) + " of iteration " : " in iteration ";
+  text += std::to_string(place.iteration);
+  if (place.groups > 0) {
+    text += " (groups " + std::to_string(place.first_group) + " to " + std::to_string(place.first_group + place.groups - 1) + ")";
+  }
+  return text;
+}
+
+// What a user can mend keeps its remedy; libraries' exceptions are shown by their first line, without the stack they append.
+std::exception_ptr with_place(const WorkPlace& place) {
+  const std::string where = text_of(place);
+  try {
+    throw;
+  } catch (const UserError& error) {
+    Problem problem{.where = {}, .message = where, .caret = {}, .notes = {}, .help = {}};
+    for (const Problem& cause : error.problems()) {
+      problem.notes.push_back(cause.message);
+      problem.notes.insert(problem.notes.end(), cause.notes.begin(), cause.notes.end());
+      if (problem.help.empty()) problem.help = cause.help;
+    }
+    return std::make_exception_ptr(UserError(std::move(problem)));
+  } catch (const InternalError& error) {
+    return std::make_exception_ptr(InternalError(where + ": " + error.what()));
+  } catch (const std::bad_alloc&) {
+    return std::make_exception_ptr(
+        UserError(Problem{.where = {}, .message = where, .caret = {}, .notes = {"out of memory"}, .help = "lower [budget] tokens_in_flight or micro_batch_tokens"}));
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return std::make_exception_ptr(
+        UserError(Problem{.where = {}, .message = where, .caret = {}, .notes = {what.substr(0, what.find('\n'))}, .help = {}}));
+  } catch (...) {
+    return std::make_exception_ptr(InternalError(where + ": something that is not a std::exception was thrown"));
+  }
+}
+
+}  // namespace
+
+void FailureSlot::capture(const WorkPlace& place) {
+  std::exception_ptr error = with_place(place);
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+    error_ = std::move(error);
+    failed_ = true;
+  }
+  on_failure_();
+}
+
+void FailureSlot::rethrow() const {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+
+/// Where in a run something happened.
+struct WorkPlace {
+  std::string node;
+  int64_t iteration = 0;
+  int64_t micro_batch = -1;  // -1: not one micro-batch
+  int64_t first_group = 0;
+  int64_t groups = 0;        // 0: unknown
+};
+
+/// Keeps the first failure of a run and tells everybody to stop. Thread-safe.
+class FailureSlot {
+ public:
+  explicit FailureSlot(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {}
+
+  /// Called in a catch block: takes the exception being handled, with the place it happened at. Later failures are dropped.
+  void capture(const WorkPlace& place);
+
+  bool failed() const { return failed_.load(); }
+
+  /// The failure: a UserError that names node, iteration and micro-batch, or an InternalError that does. Throws nothing if there is none.
+  void rethrow() const;
+
+ private:
+  const std::function<void()> on_failure_;
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace sluice::engine

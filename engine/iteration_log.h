@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/metrics.h"
+
+namespace sluice::engine {
+
+/// What an iteration amounted to. `figures` is the line of metrics.jsonl: what depends on timing ends in `_seconds` or `_max`, or starts
+/// with `resident_`; everything else repeats exactly.
+struct IterationReport {
+  int64_t iteration = 0;
+  MetricRow figures;
+
+  /// NaN when there is no such figure.
+  double figure(const std::string& name) const;
+};
+
+/// Puts together what the nodes record. An iteration is reported once every node has ended it, and iterations are reported in order.
+/// Thread-safe.
+class IterationLog {
+ public:
+  /// `close` completes the figures of an iteration (with the run-wide peaks and seconds); `report` gets the result. Both are called with
+  /// the log's lock held, by the thread of the node that ended last.
+  IterationLog(size_t nodes, std::function<void(IterationReport&)> close, std::function<void(const IterationReport&)> report)
+      : nodes_(nodes), close_(std::move(close)), report_(std::move(report)) {}
+
+  /// Node `node` (its index in the plan, which orders the figures) has ended the iteration.
+  void node_ended(int64_t iteration, size_t node, MetricRow row);
+
+  int64_t reported() const;
+
+ private:
+  struct Pending {
+    std::vector<MetricRow> rows;
+    size_t ended = 0;
+  };
+
+  const size_t nodes_;
+  const std::function<void(IterationReport&)> close_;
+  const std::function<void(const IterationReport&)> report_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, Pending> pending_;
+  int64_t reported_ = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,85 @@
+#include "engine/micro_batch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+int slot_of(const ColumnSpec& spec, const ColumnSlots& slots, const std::vector<int>& allowed) {
+  for (size_t i = 0; i < allowed.size(); ++i) {
+    if (slots[static_cast<size_t>(allowed[i])] == spec) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+void ByteMeter::add(int64_t bytes) {
+  const int64_t live = live_.fetch_add(bytes) + bytes;
+  int64_t peak = peak_.load();
+  while (live > peak && !peak_.compare_exchange_weak(peak, live)) {
+  }
+}
+
+ColumnData& Group::add(NamedColumn column) {
+  SLUICE_CHECK(std::ranges::none_of(columns, [&](const NamedColumn& c) { return c.spec.name == column.spec.name; }),
+               "column '" + column.spec.name + "' is written twice");
+  return columns.emplace_back(std::move(column)).data;
+}
+
+const ColumnData& Group::find(const ColumnSpec& spec) const {
+  const auto found = std::ranges::find(columns, spec, &NamedColumn::spec);
+  SLUICE_CHECK(found != columns.end(), "column '" + spec.name + "' is not there");
+  return found->data;
+}
+
+BatchState::BatchState(int64_t iteration_, int64_t id_, int64_t first_group_, Layout layout_, size_t slots_, ByteMeter& meter_)
+    : iteration(iteration_), id(id_), first_group(first_group_), layout(std::move(layout_)), slots(slots_), meter(meter_) {}
+
+BatchState::~BatchState() {
+  for (Slot& slot : slots) meter.remove(slot.bytes);
+}
+
+void BatchState::store(size_t index, ColumnData data, int readers) {
+  if (readers == 0) return;  // nobody wants it
+  Slot& slot = slots[index];
+  SLUICE_CHECK(slot.data.empty(), "a column is stored twice");
+  slot.bytes = data.bytes();
+  slot.data = std::move(data);
+  slot.readers_left = readers;
+  meter.add(slot.bytes);
+}
+
+void BatchState::release_one_reader(size_t index) {
+  Slot& slot = slots[index];
+  if (slot.readers_left.fetch_sub(1) != 1) return;
+  slot.data = ColumnData();
+  meter.remove(std::exchange(slot.bytes, 0));
+}
+
+bool MicroBatch::has(const ColumnSpec& spec) const { return slot_of(spec, *slots_, *reads_) >= 0; }
+
+const ColumnData& MicroBatch::read(const ColumnSpec& spec) const {
+  const int place = slot_of(spec, *slots_, *reads_);
+  SLUICE_CHECK(place >= 0, "the contract of this node does not say that it reads " + spec.name);
+  return state_->slots[static_cast<size_t>((*reads_)[static_cast<size_t>(place)])].data;
+}
+
+const ColumnData& MicroBatch::write(const ColumnSpec& spec) {
+  const int place = slot_of(spec, *slots_, *writes_);
+  SLUICE_CHECK(place >= 0, "the contract of this node does not say that it writes " + spec.name);
+  ColumnData& data = written_[static_cast<size_t>(place)];
+  SLUICE_CHECK(data.empty(), "column '" + spec.name + "' is written twice");
+  return data = ColumnData(spec.dtype, layout().count(spec.extent));
+}
+
+const ColumnData& MicroBatch::written(const ColumnSpec& spec) const {
+  const int place = slot_of(spec, *slots_, *writes_);
+  SLUICE_CHECK(place >= 0 && !written_[static_cast<size_t>(place)].empty(), "column '" + spec.name + "' was not written yet");
+  return written_[static_cast<size_t>(place)];
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "engine/params.h"
+
+namespace sluice::engine {
+
+/// What a plan must know of a model before anything is loaded.
+struct ModelFacts {
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;
+  int64_t gradient_bytes = 0;   // 0 when frozen
+  int64_t optimizer_bytes = 0;  // 0 when frozen
+  int64_t kv_bytes_per_token = 0;
+  int64_t max_positions = 0;    // the longest sample it can take
+  bool trainable = false;
+  std::string head;             // "language_model" or "value"
+};
+
+/// A model of a run. The engine only needs to save it; nodes know the concrete class.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  /// Writes the live weights as a complete folder. Called on the executor thread of the node that updates the model.
+  virtual void save(const std::filesystem::path& folder) const = 0;
+};
+
+/// What a load must know of the plan.
+struct ModelUsage {
+  std::string name;
+  uint64_t seed = 0;
+  bool updated = false;         // some node trains it
+  int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
+                                // 1: live and published may share memory
+};
+
+/// How `[models.NAME]` tables are understood. One implementation a program; the engine's tests have a toy one.
+class ModelType {
+ public:
+  virtual ~ModelType() = default;
+
+  virtual const ParamTable& params() const = 0;
+
+  /// Binds and looks at the folder without loading weights. Null when something was reported.
+  virtual std::shared_ptr<const void> bind(const ModelSpec& spec, BindContext& context, ModelFacts& facts) const = 0;
+
+  virtual std::shared_ptr<Model> load(const std::shared_ptr<const void>& params, const ModelUsage& usage) const = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/metrics.h"
+#include "engine/micro_batch.h"
+#include "engine/model.h"
+
+namespace sluice::engine {
+
+/// One pass through the graph.
+struct Iteration {
+  int64_t index = 0;
+  int64_t policy_version = 0;  // the version of the weights that this iteration samples with
+};
+
+/// What a node may hold on to for its whole life. Everything here outlives the node.
+struct NodeResources {
+  std::string node;                                      // its name in the pipeline
+  uint64_t seed = 0;                                     // [pipeline] seed
+  int threads = 1;                                       // cores of its executor
+  int64_t tokens_in_flight = 0;                          // [budget]
+  std::filesystem::path run_folder;                      // empty outside a run
+  std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares
+  MetricsRecorder* metrics = nullptr;
+  Reducer* reducer = nullptr;
+};
+
+/// What every node has. A node runs on one executor thread; nothing of it is called concurrently.
+class NodeBase {
+ public:
+  virtual ~NodeBase() = default;
+
+  /// Both arrive in order with the data: begin before the first micro-batch of an iteration, end after its last. An iteration
+  /// that is interrupted never ends.
+  virtual void begin_iteration(const Iteration&) {}
+  virtual void end_iteration(const Iteration&) {}
+};
+
+/// An ordinary node.
+class Node : public NodeBase {
+ public:
+  virtual void process(MicroBatch& batch) = 0;
+
+  /// Called instead of `process` where the contract's scope is the iteration: with all its micro-batches, in order.
+  virtual void process_iteration(std::span<MicroBatch> batches) {
+    for (MicroBatch& batch : batches) process(batch);
+  }
+};
+
+/// Where groups come from.
+class Source : public NodeBase {
+ public:
+  /// Fills the next group; iteration and index are set. False: the data has ended, and so does the run after this iteration.
+  virtual bool next_group(Group& group) = 0;
+};
+
+/// Makes samples for the groups of a source, many at a time, one cooperative step after the other.
+class Rollout : public NodeBase {
+ public:
+  /// What a step reports to the engine.
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+
+    /// `tokens` of the worst case of that group will never be used.
+    virtual void return_credit(int64_t group_index, int64_t tokens) = 0;
+
+    /// A group is complete: with samples, tokens and all columns that the contract writes. In any order.
+    virtual void finish(Group group) = 0;
+  };
+
+  /// The most tokens that this group can become. At most the contract's bound for a group.
+  virtual int64_t worst_tokens(const Group& prompt) const = 0;
+
+  /// Takes a group whose worst case was admitted.
+  virtual void start(Group prompt) = 0;
+
+  /// One cooperative step, such as one decoded token for every running sample.
+  virtual void step(Sink& sink) = 0;
+
+  /// Nothing was started that is not finished.
+  virtual bool idle() const = 0;
+
+  /// Bytes that running samples hold (KV cache), and their peak since the last call.
+  virtual int64_t take_peak_bytes() { return 0; }
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,215 @@
+#include "engine/node_reference.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "engine/check_draft.h"
+
+namespace sluice::engine {
+namespace {
+
+// "an integer from 1" -> "integer from 1"
+std::string kind_text(const ParamInfo& info) {
+  std::string text = info.kind == ParamKind::kComponent ? info.component : expectation(info);
+  for (const char* article : {"an ", "a "}) {
+    if (text.starts_with(article)) return text.substr(std::string_view(article).size());
+  }
+  return text;
+}
+
+std::string kind_with_unit(const ParamInfo& info) { return kind_text(info) + (info.unit.empty() ? "" : " (" + info.unit + ")"); }
+
+std::string default_text(const ParamInfo& info) {
+  if (info.required) return "required";
+  return info.default_text.empty() ? "not set" : info.default_text;
+}
+
+std::string column_text(const ColumnSpec& column) {
+  return column.name + " (" + name_of(column.dtype) + " per " + name_of(column.extent) + ")";
+}
+
+std::string columns_text(const std::vector<ColumnSpec>& columns) {
+  std::vector<std::string> parts;
+  for (const ColumnSpec& column : columns) {
+    if (!column.name.empty()) parts.push_back(column_text(column));
+  }
+  return join(parts, ", ");
+}
+
+std::string model_text(const ModelNeed& need) {
+  return std::string(name_of(need.use)) + " " + need.param + (need.head.empty() ? "" : " (" + need.head + " head)");
+}
+
+std::string models_text(const std::vector<ModelNeed>& models) {
+  std::vector<std::string> parts;
+  for (const ModelNeed& need : models) parts.push_back(model_text(need));
+  return join(parts, ", ");
+}
+
+std::string scope_text(const NodeNeeds& needs) {
+  if (needs.scope == Scope::kMicroBatch) return {};
+  return "a barrier over the whole iteration" + (needs.scope_reason.empty() ? std::string() : " (" + needs.scope_reason + ")");
+}
+
+std::string sample_value(const ParamInfo& info) {
+  if (!info.default_text.empty()) return info.default_text;
+  switch (info.kind) {
+    case ParamKind::kBoolean: return "true";
+    case ParamKind::kInteger: return "1";
+    case ParamKind::kReal: return "1.0";
+    case ParamKind::kStrings: return "[]";
+    case ParamKind::kTable: return "{}";
+    case ParamKind::kChoice: return sluice::quoted(info.choices.front());
+    default: return "\"...\"";
+  }
+}
+
+// Required keys to fill in, all others commented out with their defaults.
+std::string toml_block(const NodeType& type) {
+  std::vector<std::string> lines{"[nodes." + type.info.type + "]", "type = " + sluice::quoted(type.info.type)};
+  if (type.kind != NodeKind::kSource) lines.push_back("inputs = [\"...\"]");
+  size_t width = 0;
+  for (const ParamInfo& info : type.info.params) width = std::max(width, info.name.size() + sample_value(info).size() + 5);
+  for (const ParamInfo& info : type.info.params) {
+    std::string line = (info.required ? "" : "# ") + info.name + " = " + sample_value(info);
+    if (!info.doc.empty()) line += std::string(width > line.size() ? width - line.size() : 0, ' ') + "  # " + info.doc;
+    lines.push_back(std::move(line));
+  }
+  return join(lines, "\n") + "\n";
+}
+
+std::string indented(const std::string& text) {
+  std::string out;
+  for (const std::string& line : split(text, '\n')) out += line.empty() ? "\n" : "  " + line + "\n";
+  out.pop_back();
+  return out;
+}
+
+std::string padded(const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); }
+
+std::string parameters_text(const std::vector<ParamInfo>& params, const std::string& indent) {
+  size_t name = 0, kind = 0, value = 0;
+  for (const ParamInfo& info : params) {
+    name = std::max(name, info.name.size());
+    kind = std::max(kind, kind_with_unit(info).size());
+    value = std::max(value, default_text(info).size());
+  }
+  std::string text;
+  for (const ParamInfo& info : params) {
+    std::string line = indent + padded(info.name, name) + "  " + padded(kind_with_unit(info), kind) + "  " + padded(default_text(info), value) +
+                       "  " + info.doc;
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n" + parameters_text(info.children, indent + "  ");
+  }
+  return text;
+}
+
+std::string metrics_text(const std::vector<MetricInfo>& metrics) {
+  size_t width = 0;
+  for (const MetricInfo& metric : metrics) width = std::max(width, metric.name.size());
+  std::string text;
+  for (const MetricInfo& metric : metrics) text += "    " + padded(metric.name, width) + "  " + metric.doc + "\n";
+  return text;
+}
+
+const char* kind_name_of(NodeKind kind) {
+  return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "node";
+}
+
+/// The facts of a type as (word, text), without empty ones.
+std::vector<std::pair<std::string, std::string>> facts_of(const NodeType& type, const Registry& registry) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const auto add = [&](const std::string& word, const std::string& text) {
+    if (!text.empty()) facts.emplace_back(word, text);
+  };
+  if (const auto node = checking::with_default_params(type, registry)) {
+    add("reads", columns_text(node->needs.reads));
+    add("writes", columns_text(node->needs.writes));
+    add("models", models_text(node->needs.models));
+    add("scope", scope_text(node->needs));
+  }
+  return facts;
+}
+
+// A table cell: `|` would end it.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? "\\|" : std::string(1, c);
+  return out;
+}
+
+void add_parameter_rows(std::string& text, const std::vector<ParamInfo>& params, const std::string& prefix) {
+  for (const ParamInfo& info : params) {
+    const std::string value = info.required || info.default_text.empty() ? default_text(info) : "`" + info.default_text + "`";
+    text += "| `" + prefix + info.name + "` | " + cell(kind_with_unit(info)) + " | " + cell(value) + " | " + cell(info.doc) + " |\n";
+    add_parameter_rows(text, info.children, prefix + info.name + ".");
+  }
+}
+
+std::string parameters_markdown(const std::vector<ParamInfo>& params) {
+  if (params.empty()) return {};
+  std::string text = "| parameter | value | default | |\n|---|---|---|---|\n";
+  add_parameter_rows(text, params, "");
+  return text + "\n";
+}
+
+std::string node_markdown(const NodeType& type, const Registry& registry) {
+  std::string text = "### " + type.info.type + "\n\n" + type.info.summary + "\n\n";
+  for (const auto& [word, fact] : facts_of(type, registry)) text += "- " + word + ": " + fact + "\n";
+  if (!type.info.metrics.empty()) text += "- metrics:\n";
+  for (const MetricInfo& metric : type.info.metrics) text += "  - `" + metric.name + "`: " + metric.doc + "\n";
+  if (text.back() == '\n' && text[text.size() - 2] != '\n') text += "\n";
+  return text + parameters_markdown(type.info.params) + "```toml\n" + toml_block(type) + "```\n\n";
+}
+
+std::vector<const NodeType*> nodes_of_kind(const Registry& registry, NodeKind kind) {
+  std::vector<const NodeType*> types;
+  for (const auto& [name, type] : registry.nodes()) {
+    if (type.kind == kind) types.push_back(&type);
+  }
+  return types;
+}
+
+std::string section(const Registry& registry, NodeKind kind, const std::string& title) {
+  std::string text;
+  for (const NodeType* type : nodes_of_kind(registry, kind)) text += node_markdown(*type, registry);
+  return text.empty() ? text : "## " + title + "\n\n" + text;
+}
+
+std::string components_markdown(const Registry& registry) {
+  std::string text, kind;
+  for (const auto& [key, type] : registry.components()) {
+    if (key.first != kind) text += "## Components of kind `" + key.first + "`\n\n";
+    kind = key.first;
+    text += "### " + type.type + "\n\n" + type.summary + "\n\n" + parameters_markdown(type.params.infos());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_text(const NodeType& type, const Registry& registry) {
+  std::string text = type.info.type + ": " + type.info.summary + "\n\n";
+  text += "  " + padded("kind", 8) + kind_name_of(type.kind) + (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
+  for (const auto& [word, fact] : facts_of(type, registry)) text += "  " + padded(word, 8) + fact + "\n";
+  if (!type.info.params.empty()) text += "\n  parameters\n" + parameters_text(type.info.params, "    ");
+  if (!type.info.metrics.empty()) text += "\n  metrics\n" + metrics_text(type.info.metrics);
+  return text + "\n" + indented(toml_block(type));
+}
+
+std::string describe_text(const ComponentType& type) {
+  std::string text = type.type + ": " + type.summary + "\n\n  " + padded("kind", 8) + type.kind +
+                     (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
+  const std::vector<ParamInfo> params = type.params.infos();
+  return params.empty() ? text : text + "\n  parameters\n" + parameters_text(params, "    ");
+}
+
+std::string reference_markdown(const Registry& registry) {
+  return "# Node types\n\n"
+         "Generated from the contracts of the node types; `rlhf-run describe TYPE` prints the same. What a node reads and writes can depend on\n"
+         "its parameters: listed is what it does with their defaults.\n\n" +
+         section(registry, NodeKind::kSource, "Sources") + section(registry, NodeKind::kRollout, "Rollouts") +
+         section(registry, NodeKind::kOrdinary, "Nodes") + components_markdown(registry);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,54 @@
+#include "engine/packer.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+
+std::vector<Packer::Batch> Packer::add(Group group) {
+  SLUICE_CHECK(group.layout.groups() == 1, "a finished group has a layout of one group");
+  early_.emplace(group.index, std::move(group));
+  std::vector<Batch> ready;
+  while (!early_.empty() && early_.begin()->first == next_group_) {
+    Group next = std::move(early_.extract(early_.begin()).mapped());
+    ++next_group_;
+    open_tokens_ += static_cast<int64_t>(next.layout.tokens());
+    open_.push_back(std::move(next));
+    if (open_tokens_ + worst_group_tokens_ > micro_batch_tokens_) ready.push_back(pack());
+  }
+  return ready;
+}
+
+std::vector<Packer::Batch> Packer::finish_iteration() {
+  SLUICE_CHECK(early_.empty(), "an iteration ends with a group missing");
+  std::vector<Batch> rest;
+  if (!open_.empty()) rest.push_back(pack());
+  next_group_ = next_id_ = 0;
+  return rest;
+}
+
+void Packer::abandon() {
+  early_.clear();
+  open_.clear();
+  open_tokens_ = next_group_ = next_id_ = 0;
+}
+
+Packer::Batch Packer::pack() {
+  Batch batch{.id = next_id_++, .first_group = open_.front().index};
+  for (const Group& group : open_) batch.layout.append(group.layout);
+  for (size_t c = 0; c < open_.front().columns.size(); ++c) {
+    std::vector<ColumnData> parts;
+    for (const Group& group : open_) {
+      SLUICE_CHECK(group.columns.size() == open_.front().columns.size() && group.columns[c].spec == open_.front().columns[c].spec,
+                   "groups of one iteration have different columns");
+      parts.push_back(group.columns[c].data);
+    }
+    batch.columns.push_back({open_.front().columns[c].spec, ColumnData::concatenated(parts)});
+  }
+  open_.clear();
+  open_tokens_ = 0;
+  return batch;
+}
+
+}  // namespace sluice::engine

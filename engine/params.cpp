@@ -1,0 +1,294 @@
+#include "engine/params.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "engine/registry.h"
+
+namespace sluice::engine {
+namespace {
+
+std::string number_text(double value) {
+  const std::string text = real_text(value);
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
+std::string range_text(const ParamInfo& info) {
+  const std::string low = info.minimum ? (info.minimum_excluded ? " above " : " from ") + number_text(*info.minimum) : std::string();
+  const std::string high = info.maximum ? (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum)
+                                        : std::string();
+  return low + high;
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::vector<std::string> parts;
+  for (const std::string& name : names) parts.push_back(sluice::quoted(name));
+  return join(parts, ", ");
+}
+
+// A pipeline that was built in C++ has no places to point at.
+void report(BindContext& context, const SourceSpan& where, std::string message, std::string caret, std::string help = {}) {
+  if (!where.known() && message.find(context.owner) == std::string::npos) message += " (" + context.owner + ")";
+  context.problems.push_back(
+      {.where = where, .message = std::move(message), .caret = std::move(caret), .notes = {}, .help = std::move(help)});
+}
+
+void report_expected(BindContext& context, const Value& value, const ParamInfo& info, std::string caret) {
+  report(context, value.where, info.name + " must be " + expectation(info), std::move(caret));
+}
+
+void report_kind(BindContext& context, const Value& value, const ParamInfo& info) {
+  report_expected(context, value, info, "this is " + kind_name(value));
+}
+
+bool in_range(double number, const ParamInfo& info) {
+  if (info.minimum && (info.minimum_excluded ? number <= *info.minimum : number < *info.minimum)) return false;
+  return !info.maximum || number <= *info.maximum;
+}
+
+std::vector<std::string> component_types(const Registry& registry, const std::string& kind) {
+  std::vector<std::string> types;
+  for (const auto& [key, type] : registry.components()) {
+    if (key.first == kind) types.push_back(key.second);
+  }
+  return types;
+}
+
+// `objective = "x"` or `objective = { type = "x", ... }`: the name, and the table without `type`.
+struct ComponentText {
+  std::string type;
+  SourceSpan where;
+  Table params;
+};
+
+std::optional<ComponentText> component_text(const Value& value, BindContext& context, const ParamInfo& info) {
+  if (const auto* name = std::get_if<std::string>(&value.data)) {
+    ComponentText text{*name, value.where, {}};
+    text.params.where = value.where;
+    return text;
+  }
+  const Table* table = std::get_if<Table>(&value.data);
+  if (table == nullptr) return report_kind(context, value, info), std::nullopt;
+  const Entry* type = table->find("type");
+  const auto* name = type == nullptr ? nullptr : std::get_if<std::string>(&type->value.data);
+  if (name == nullptr) {
+    const SourceSpan where = type == nullptr ? value.where : type->value.where;
+    report(context, where, info.name + " needs a type", {},
+           info.name + " = { type = NAME, ... } with one of " + quoted_list(component_types(context.registry, info.component)));
+    return std::nullopt;
+  }
+  ComponentText text{*name, type->value.where, *table};
+  std::erase_if(text.params.entries, [](const Entry& entry) { return entry.key == "type"; });
+  return text;
+}
+
+void report_unknown_component(const ComponentText& text, BindContext& context, const ParamInfo& info) {
+  const std::vector<std::string> known = component_types(context.registry, info.component);
+  const std::string near = did_you_mean(text.type, known);
+  report(context, text.where, "there is no " + info.component + " " + sluice::quoted(text.type),
+         near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
+         known.empty() ? "this program knows no " + info.component + "; a plugin can add one" : "known: " + quoted_list(known));
+}
+
+std::string example_text(const ParamInfo& info) {
+  switch (info.kind) {
+    case ParamKind::kBoolean: return "true";
+    case ParamKind::kInteger: return number_text(info.minimum.value_or(1));
+    case ParamKind::kReal: return real_text(info.maximum.value_or(1.0));
+    case ParamKind::kChoice: return sluice::quoted(info.choices.empty() ? "" : info.choices.front());
+    case ParamKind::kStrings: return "[\"...\"]";
+    case ParamKind::kTable: return "{ ... }";
+    case ParamKind::kString:
+    case ParamKind::kPath:
+    case ParamKind::kComponent: return "\"...\"";
+  }
+  return {};
+}
+
+void report_missing(const Table& table, BindContext& context, const ParamInfo& info) {
+  std::string help = "add " + info.name + " = " + example_text(info);
+  help += info.doc.empty() ? " (" + expectation(info) + ")" : ": " + info.doc;
+  report(context, table.where, context.owner + " needs " + info.name, {}, std::move(help));
+}
+
+// Reports a key that no parameter has; returns the parameter that was probably meant.
+std::string report_unknown_key(const Entry& entry, const std::vector<Param>& params, BindContext& context) {
+  std::vector<std::string> known;
+  for (const Param& param : params) known.push_back(param.info.name);
+  const std::string near = did_you_mean(entry.key, known);
+  std::string help;
+  if (near.empty()) help = known.empty() ? context.owner + " has no parameters" : "it has " + join(known, ", ");
+  report(context, entry.key_where, entry.key + " is not a parameter of " + context.owner,
+         near.empty() ? std::string() : "did you mean " + near + "?", std::move(help));
+  return near;
+}
+
+// A component that is not written still has to be made: `default_text` is its quoted type.
+void bind_default_component(void* params, const Table& table, BindContext& context, const Param& param) {
+  if (param.info.kind != ParamKind::kComponent || param.info.default_text.empty()) return;
+  const std::string type = param.info.default_text.substr(1, param.info.default_text.size() - 2);
+  param.bind(params, Value{type, table.where, {}}, context, param.info);
+}
+
+}  // namespace
+
+std::string expectation(const ParamInfo& info) {
+  switch (info.kind) {
+    case ParamKind::kBoolean: return "true or false";
+    case ParamKind::kInteger: return "an integer" + range_text(info);
+    case ParamKind::kReal: return "a number" + range_text(info);
+    case ParamKind::kString: return "a string";
+    case ParamKind::kChoice: return "one of " + quoted_list(info.choices);
+    case ParamKind::kPath: return "a path";
+    case ParamKind::kStrings: return "an array of strings";
+    case ParamKind::kTable: return "a table";
+    case ParamKind::kComponent: return "the name of its " + info.component + ", or a table with type and parameters";
+  }
+  return {};
+}
+
+void ParamTable::bind(void* params, const Table& table, BindContext& context) const {
+  std::set<std::string> meant;  // by keys with a typing error: they are not missing
+  for (const Entry& entry : table.entries) {
+    const Param* param = find(entry.key);
+    if (param == nullptr) meant.insert(report_unknown_key(entry, params_, context));
+    else param->bind(params, entry.value, context, param->info);
+  }
+  for (const Param& param : params_) {
+    if (table.find(param.info.name) != nullptr || meant.contains(param.info.name)) continue;
+    if (param.info.required) report_missing(table, context, param.info);
+    else bind_default_component(params, table, context, param);
+  }
+}
+
+const Param* ParamTable::find(std::string_view name) const {
+  for (const Param& param : params_) {
+    if (param.info.name == name) return &param;
+  }
+  return nullptr;
+}
+
+std::vector<ParamInfo> ParamTable::infos() const {
+  std::vector<ParamInfo> infos;
+  for (const Param& param : params_) infos.push_back(param.info);
+  return infos;
+}
+
+std::string ParamTable::inline_text(const void* params) const {
+  std::vector<std::string> parts;
+  for (const Param& param : params_) {
+    const std::string text = param.text(params);
+    if (!text.empty()) parts.push_back(param.info.name + " = " + text);
+  }
+  return parts.empty() ? "{}" : "{ " + join(parts, ", ") + " }";
+}
+
+Param& ParamTable::add(Param param) {
+  SLUICE_CHECK(find(param.info.name) == nullptr, "parameter " + param.info.name + " is declared twice");
+  params_.push_back(std::move(param));
+  return params_.back();
+}
+
+namespace detail {
+
+bool read_boolean(const Value& value, bool& out, BindContext& context, const ParamInfo& info) {
+  const bool* flag = std::get_if<bool>(&value.data);
+  if (flag == nullptr) return report_kind(context, value, info), false;
+  out = *flag;
+  return true;
+}
+
+bool read_integer(const Value& value, int64_t& out, BindContext& context, const ParamInfo& info) {
+  if (const auto* real = std::get_if<double>(&value.data); real != nullptr && *real == std::trunc(*real) && std::abs(*real) < 1e15) {
+    return report_expected(context, value, info, "write " + number_text(*real)), false;
+  }
+  const auto* number = std::get_if<int64_t>(&value.data);
+  if (number == nullptr) return report_kind(context, value, info), false;
+  if (!in_range(static_cast<double>(*number), info)) return report_expected(context, value, info, info.doc), false;
+  out = *number;
+  return true;
+}
+
+bool read_real(const Value& value, double& out, BindContext& context, const ParamInfo& info) {
+  double number = 0;
+  if (const auto* integer = std::get_if<int64_t>(&value.data)) number = static_cast<double>(*integer);
+  else if (const auto* real = std::get_if<double>(&value.data)) number = *real;
+  else return report_kind(context, value, info), false;
+  if (!std::isfinite(number)) return report_expected(context, value, info, "this is not finite"), false;
+  if (!in_range(number, info)) return report_expected(context, value, info, info.doc), false;
+  out = number;
+  return true;
+}
+
+bool read_string(const Value& value, std::string& out, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) return report_kind(context, value, info), false;
+  out = *text;
+  return true;
+}
+
+bool read_path(const Value& value, std::filesystem::path& out, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) return report_kind(context, value, info), false;
+  if (text->empty()) return report_expected(context, value, info, "this is empty"), false;
+  out = (std::filesystem::path(value.base) / *text).lexically_normal();
+  return true;
+}
+
+bool read_strings(const Value& value, std::vector<std::string>& out, BindContext& context, const ParamInfo& info) {
+  const auto* array = std::get_if<Array>(&value.data);
+  if (array == nullptr) return report_kind(context, value, info), false;
+  std::vector<std::string> strings;
+  for (const Value& element : *array) {
+    const auto* text = std::get_if<std::string>(&element.data);
+    if (text == nullptr) return report_kind(context, element, info), false;
+    strings.push_back(*text);
+  }
+  out = std::move(strings);
+  return true;
+}
+
+bool read_choice(const Value& value, size_t& index, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) return report_kind(context, value, info), false;
+  const auto found = std::find(info.choices.begin(), info.choices.end(), *text);
+  if (found == info.choices.end()) {
+    const std::string near = did_you_mean(*text, info.choices);
+    return report_expected(context, value, info, near.empty() ? info.doc : "did you mean " + sluice::quoted(near) + "?"), false;
+  }
+  index = static_cast<size_t>(found - info.choices.begin());
+  return true;
+}
+
+std::shared_ptr<const void> read_component(const Value& value, std::string& type, std::string& text, BindContext& context,
+                                           const ParamInfo& info) {
+  text.clear();  // stays empty where nothing could be made
+  const auto written = component_text(value, context, info);
+  if (!written) return nullptr;
+  type = written->type;
+  const ComponentType* component = context.registry.find_component(info.component, written->type);
+  if (component == nullptr) return report_unknown_component(*written, context, info), nullptr;
+  BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type)};
+  return component->make(written->params, inside, text);
+}
+
+const Table* read_table(const Value& value, BindContext& context, const ParamInfo& info) {
+  const Table* table = std::get_if<Table>(&value.data);
+  if (table == nullptr) report_kind(context, value, info);
+  return table;
+}
+
+std::string to_text(bool value) { return value ? "true" : "false"; }
+std::string to_text(int64_t value) { return std::to_string(value); }
+std::string to_text(double value) { return real_text(value); }
+std::string to_text(const std::string& value) { return sluice::quoted(value); }
+
+// An empty path is no path: written out as "" it would read back as the folder of the pipeline.
+std::string to_text(const std::filesystem::path& value) { return value.empty() ? std::string() : sluice::quoted(value.string()); }
+
+std::string to_text(const std::vector<std::string>& value) { return "[" + quoted_list(value) + "]"; }
+
+}  // namespace detail
+}  // namespace sluice::engine

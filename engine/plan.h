@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/registry.h"
+
+namespace sluice::engine {
+
+/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, bound. Their descriptions are in settings.cpp.
+struct PipelineSettings {
+  std::string name;
+  int64_t iterations = 1;
+  int64_t seed = 0;
+};
+
+struct BudgetSettings {
+  int64_t tokens_in_flight = 0;
+  int64_t micro_batch_tokens = 0;
+};
+
+struct ScheduleSettings {
+  int64_t policy_lag = 0;
+};
+
+struct RuntimeSettings {
+  int64_t cores = 0;  // 0: all cores of the machine
+};
+
+struct CheckpointSettings {
+  int64_t every_iterations = 0;  // 0: only at the end
+};
+
+struct PlanColumn {
+  ColumnSpec spec;
+  int writer = -1;           // index into Plan::nodes
+  std::vector<int> readers;  // likewise, ascending; the column dies after the last of them is done
+};
+
+struct PlanNode {
+  std::string name;
+  SourceSpan where;
+  const NodeType* type = nullptr;
+  std::shared_ptr<const void> params;
+  NodeNeeds needs;
+  std::string executor;
+  std::vector<int> inputs;   // indices into Plan::nodes
+  std::vector<int> outputs;  // likewise
+  std::vector<int> reads;    // indices into Plan::columns
+  std::vector<int> writes;   // likewise
+  std::vector<int> frees;    // columns for which this is the last reader on every path
+  int64_t worst_tokens = 0;  // the most tokens it can hold or cause at once
+
+  bool joins() const { return inputs.size() > 1; }
+};
+
+/// An edge with the columns that are alive on it.
+struct PlanEdge {
+  int from = 0;
+  int to = 0;
+  std::vector<int> columns;
+};
+
+struct PlanModel {
+  std::string name;
+  std::shared_ptr<const void> params;
+  ModelFacts facts;
+  ModelUsage usage;
+  std::string effective;  // its table, as TOML keys and values
+};
+
+struct PlanExecutor {
+  std::string name;  // "cpu", "cpu:1", "cuda:0"
+  int threads = 1;
+};
+
+/// Worst cases, in tokens.
+struct PlanCapacity {
+  int64_t group_tokens = 0;      // one group
+  int64_t iteration_tokens = 0;  // all groups of an iteration
+  int64_t tokens_needed = 0;     // the smallest budget that cannot stall
+  std::string needed_by;         // the node that needs it
+};
+
+/// Bytes, predicted.
+struct PlanMemory {
+  int64_t weights_bytes = 0;
+  int64_t gradient_bytes = 0;
+  int64_t optimizer_bytes = 0;
+  int64_t kv_bytes = 0;
+  int64_t column_bytes = 0;
+
+  int64_t total_bytes() const { return weights_bytes + gradient_bytes + optimizer_bytes + kv_bytes + column_bytes; }
+};
+
+/// One key of the effective pipeline, for `plan --config` and the run folder.
+struct EffectiveKey {
+  std::string table;   // "budget", "nodes.generate"
+  std::string key;
+  std::string text;    // as TOML; empty: unset
+  std::string origin;  // "default", "--set" or FILE:LINE
+};
+
+/// A pipeline that was proven: what every subcommand is a view of. Immutable; refers to the registry, which must outlive it.
+struct Plan {
+  PipelineSettings pipeline;
+  BudgetSettings budget;
+  ScheduleSettings schedule;
+  RuntimeSettings runtime;
+  CheckpointSettings checkpoint;
+  std::vector<PlanNode> nodes;      // in topological order; ties in the order of the file
+  std::vector<PlanColumn> columns;  // in order of their writers
+  std::vector<PlanEdge> edges;
+  std::vector<PlanModel> models;
+  std::vector<PlanExecutor> executors;
+  PlanCapacity capacity;
+  PlanMemory memory;
+  const ModelType* model_type = nullptr;  // loads the models; null when there are none
+  int source = 0;                   // index of the one source
+  std::optional<int> rollout;       // index of the rollout, if there is one
+  std::vector<std::string> plugins;
+  std::vector<EffectiveKey> effective;
+
+  int index_of(const std::string& node) const;  // -1: no such node
+  bool rollout_waits_for_versions() const;      // the model it samples from is trained here
+};
+
+/// The outcome of a check: a plan if there is no error among the problems (there may be warnings).
+struct CheckResult {
+  std::optional<Plan> plan;
+  Problems problems;
+};
+
+/// Proves a pipeline: resolves types, binds parameters, and checks graph, columns, models, executors and capacity. Collects all
+/// problems; never throws for what a user wrote.
+CheckResult check(const PipelineSpec& spec, const Registry& registry);
+
+}  // namespace sluice::engine

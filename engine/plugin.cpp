@@ -1,0 +1,93 @@
+#include "engine/plugin.h"
+
+#include <dlfcn.h>
+
+#include <exception>
+#include <map>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace sluice::engine {
+namespace {
+
+using AbiFunction = const char* (*)();
+using RegisterFunction = void (*)(Registry&);
+
+constexpr char kRebuild[] = "rebuild it against the installed headers of this program";
+
+std::map<std::string, std::string> words_of(const std::string& abi) {
+  std::map<std::string, std::string> words;
+  for (const std::string& part : split(abi, ';')) {
+    const size_t equals = part.rfind('=');
+    if (equals != std::string::npos) words.emplace(part.substr(0, equals), part.substr(equals + 1));
+  }
+  return words;
+}
+
+void* open_library(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) throw UserError("there is no plugin " + path.string());
+  // A name without a slash would be looked for in the folders of the system.
+  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw UserError("plugin " + path.string() + " cannot be loaded: " + dlerror(), kRebuild);
+  return library;
+}
+
+template <class Function>
+Function symbol(void* library, const char* name, const std::filesystem::path& path) {
+  void* address = dlsym(library, name);
+  if (address == nullptr) {
+    throw UserError(path.string() + " is a shared library but not a plugin of sluice", "name its register function in SLUICE_PLUGIN(...)");
+  }
+  return reinterpret_cast<Function>(address);
+}
+
+std::string word_or_nothing(const std::map<std::string, std::string>& words, const std::string& word) {
+  const auto found = words.find(word);
+  return found == words.end() ? "nothing" : found->second;
+}
+
+void check_abi(const std::string& text, const std::filesystem::path& path) {
+  const auto theirs = words_of(text), ours = words_of(abi_text());
+  const std::string version = word_or_nothing(theirs, "sluice");
+  if (version != kVersionText) {
+    throw UserError("plugin " + path.string() + " was built for sluice " + version + "; this is sluice " + kVersionText, kRebuild);
+  }
+  for (const auto& [word, mine] : ours) {
+    const std::string other = word_or_nothing(theirs, word);
+    if (other != mine) {
+      throw UserError("plugin " + path.string() + " was built with " + word + " " + other + "; this program has " + word + " " + mine, kRebuild);
+    }
+  }
+}
+
+/// Types added while it lives come from the plugin.
+class OriginScope {
+ public:
+  OriginScope(Registry& registry, std::string origin) : registry_(registry) { registry_.set_origin(std::move(origin)); }
+  ~OriginScope() { registry_.set_origin("builtin"); }
+  OriginScope(const OriginScope&) = delete;
+  OriginScope& operator=(const OriginScope&) = delete;
+
+ private:
+  Registry& registry_;
+};
+
+}  // namespace
+
+void load_plugin(const std::filesystem::path& path, Registry& registry) {
+  void* library = open_library(path);
+  const auto abi = symbol<AbiFunction>(library, "sluice_plugin_abi", path);
+  const auto add_types = symbol<RegisterFunction>(library, "sluice_plugin_register", path);
+  check_abi(abi(), path);
+  const OriginScope origin(registry, path.filename().string());
+  try {
+    add_types(registry);
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw UserError("plugin " + path.string() + " failed while it registered its types: " + error.what());
+  }
+}
+
+}  // namespace sluice::engine

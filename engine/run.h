@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/iteration_log.h"
+#include "engine/plan.h"
+
+namespace sluice::engine {
+
+struct RunOptions {
+  /// An existing folder that gets metrics.jsonl, trace.json, checkpoint/ and what nodes write. Empty: nothing is written.
+  std::filesystem::path folder;
+
+  /// Runs first on each executor's thread, with the number of cores that it may use.
+  std::function<void(int threads)> on_executor_start;
+
+  /// Called once an iteration, in order, on some executor's thread.
+  std::function<void(const IterationReport&)> on_iteration;
+};
+
+/// A look at a run from outside.
+struct RunStatus {
+  int64_t iterations_done = 0;
+  int64_t tokens_in_flight = 0;
+  std::vector<std::string> working_on;  // per executor of the plan: a node, or an empty string
+};
+
+enum class RunEnd { kDone, kInterrupted, kFailed };
+
+struct RunSummary {
+  RunEnd end = RunEnd::kDone;
+  std::exception_ptr error;     // kFailed: a UserError or InternalError that names the place
+  int64_t iterations = 0;       // complete ones
+  double seconds = 0;
+  int64_t peak_bytes = 0;       // resident, of the process
+  std::filesystem::path last_checkpoint;  // empty: none
+};
+
+/// One run of a plan. The constructor loads models and makes nodes; execute() runs them to the end.
+/// interrupt() and status() may be called from any thread while execute() runs; everything else from one thread.
+class Run {
+ public:
+  /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse.
+  Run(const Plan& plan, RunOptions options);
+  ~Run();
+
+  /// Once. A failure is in the summary; what was saved stays whole.
+  RunSummary execute();
+
+  /// No new groups are admitted; micro-batches in flight are finished and the trained models saved.
+  void interrupt();
+
+  RunStatus status() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::engine

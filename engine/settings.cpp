@@ -1,0 +1,152 @@
+#include "engine/settings.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "base/strings.h"
+
+namespace sluice::engine {
+namespace {
+
+template <class P>
+void bind_table(const std::string& name, const ParamSet<P>& params, const Table& table, const Registry& registry, Problems& problems,
+                P& settings, Plan& plan) {
+  BindContext context{registry, problems, "[" + name + "]"};
+  params.erased().bind(&settings, table, context);
+  for (EffectiveKey& key : effective_keys(name, params.erased(), &settings, table)) plan.effective.push_back(std::move(key));
+}
+
+bool report_missing_table(const PipelineSpec& spec, const Table& table, Problems& problems, const std::string& name,
+                          const std::string& lines) {
+  if (table.where.known() || !table.empty()) return false;
+  problems.push_back({.where = spec.where,
+                      .message = "the pipeline has no [" + name + "]",
+                      .caret = {},
+                      .notes = {},
+                      .help = "add\n          [" + name + "]" + lines});
+  return true;
+}
+
+// The name becomes part of the run folder's name.
+void check_name(const PipelineSpec& spec, Problems& problems, const std::string& name) {
+  const bool allowed = !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+  if (allowed) return;
+  const Entry* entry = spec.pipeline.find("name");
+  problems.push_back({.where = entry != nullptr ? entry->value.where : spec.where,
+                      .message = "a pipeline name consists of letters, digits, '_', '-' and '.': the run folder is called after it",
+                      .caret = {},
+                      .notes = {},
+                      .help = entry != nullptr ? "" : "give it one: name = \"...\" in [pipeline]"});
+}
+
+std::string file_stem(const PipelineSpec& spec) {
+  return spec.where.known() ? std::filesystem::path(spec.where.source->name).stem().string() : std::string("pipeline");
+}
+
+}  // namespace
+
+ParamSet<PipelineSettings> pipeline_params() {
+  ParamSet<PipelineSettings> set;
+  set.param("name", &PipelineSettings::name).doc("what the run folder is called after; by default the name of the file");
+  set.param("iterations", &PipelineSettings::iterations).required().at_least(1).doc("passes through the graph");
+  set.param("seed", &PipelineSettings::seed).at_least(0).doc("all random streams of the run start from it");
+  return set;
+}
+
+ParamSet<BudgetSettings> budget_params() {
+  ParamSet<BudgetSettings> set;
+  set.param("tokens_in_flight", &BudgetSettings::tokens_in_flight)
+      .required()
+      .at_least(1)
+      .unit("tokens")
+      .doc("admitted at the source and not yet released by the last reader; peak memory follows it");
+  set.param("micro_batch_tokens", &BudgetSettings::micro_batch_tokens)
+      .required()
+      .at_least(1)
+      .unit("tokens")
+      .doc("the most tokens that are packed into one micro-batch");
+  return set;
+}
+
+ParamSet<ScheduleSettings> schedule_params() {
+  ParamSet<ScheduleSettings> set;
+  set.param("policy_lag", &ScheduleSettings::policy_lag)
+      .between(0, 64)
+      .unit("versions")
+      .doc("how many versions older than the trainer the sampling weights are; 0 is on-policy");
+  return set;
+}
+
+ParamSet<RuntimeSettings> runtime_params() {
+  ParamSet<RuntimeSettings> set;
+  set.param("cores", &RuntimeSettings::cores).between(0, 65536).unit("cores").doc("divided among the cpu executors; 0: all of the machine");
+  return set;
+}
+
+ParamSet<CheckpointSettings> checkpoint_params() {
+  ParamSet<CheckpointSettings> set;
+  set.param("every_iterations", &CheckpointSettings::every_iterations)
+      .at_least(0)
+      .unit("iterations")
+      .doc("save the run so often; 0: only at the end");
+  return set;
+}
+
+std::vector<SettingsTable> settings_tables() {
+  return {{"pipeline", pipeline_params().erased()},
+          {"budget", budget_params().erased()},
+          {"schedule", schedule_params().erased()},
+          {"runtime", runtime_params().erased()},
+          {"checkpoint", checkpoint_params().erased()}};
+}
+
+void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
+  plan.pipeline.name = file_stem(spec);
+  if (!report_missing_table(spec, spec.pipeline, problems, "pipeline", "\n          iterations = 100")) {
+    bind_table("pipeline", pipeline_params(), spec.pipeline, registry, problems, plan.pipeline, plan);
+  }
+  check_name(spec, problems, plan.pipeline.name);
+  if (!report_missing_table(spec, spec.budget, problems, "budget",
+                            "\n          tokens_in_flight = 16384\n          micro_batch_tokens = 2048")) {
+    bind_table("budget", budget_params(), spec.budget, registry, problems, plan.budget, plan);
+  }
+  bind_table("schedule", schedule_params(), spec.schedule, registry, problems, plan.schedule, plan);
+  bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
+  bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
+}
+
+std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values, const Table& table) {
+  std::vector<EffectiveKey> keys;
+  for (const Param& param : params.params()) {
+    std::string text = param.text(values);
+    const Entry* entry = table.find(param.info.name);
+    if (param.info.kind == ParamKind::kPath && text.size() > 2 && entry != nullptr) {
+      if (const auto* path = std::get_if<std::string>(&entry->value.data)) {
+        text = sluice::quoted(std::filesystem::absolute(std::filesystem::path(entry->value.base) / *path).lexically_normal().string());
+      }
+    }
+    keys.push_back({table_name, param.info.name, std::move(text), entry != nullptr ? origin_of(entry->key_where) : "default"});
+  }
+  return keys;
+}
+
+std::string origin_of(const SourceSpan& where) {
+  if (!where.known()) return "default";
+  if (where.line == 0 || where.source->name == "--set") return where.source->name;
+  return where.source->name + ":" + std::to_string(where.line);
+}
+
+int64_t resolved_cores(int64_t configured) {
+  if (configured > 0) return configured;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,53 @@
+#include "engine/workload.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+void load_models(const Plan& plan, const ModelType* type, Workload& workload, Problems& problems) {
+  for (const PlanModel& model : plan.models) {
+    try {
+      workload.models[model.name] = type->load(model.params, model.usage);
+    } catch (const UserError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+}
+
+NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const std::filesystem::path& run_folder) {
+  NodeResources resources{.node = node.name, .seed = static_cast<uint64_t>(plan.pipeline.seed)};
+  resources.tokens_in_flight = plan.budget.tokens_in_flight;
+  resources.run_folder = run_folder;
+  resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
+  for (const ModelNeed& need : node.needs.models) resources.models[need.model] = workload.models.at(need.model);
+  return resources;
+}
+
+}  // namespace
+
+Workload make_workload(const Plan& plan, const std::filesystem::path& run_folder, Reducer& reducer) {
+  Workload workload;
+  Problems problems;
+  load_models(plan, plan.model_type, workload, problems);
+  if (has_errors(problems)) throw UserError(problems);
+
+  for (const PlanNode& node : plan.nodes) {
+    Workload::Part& part = workload.parts.emplace_back();
+    part.metrics = std::make_unique<MetricsRecorder>();
+    NodeResources resources = resources_of(plan, node, workload, run_folder);
+    resources.metrics = part.metrics.get();
+    resources.reducer = &reducer;
+    try {
+      part.node = node.type->make(node.params.get(), resources);
+    } catch (const UserError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+  if (has_errors(problems)) throw UserError(problems);
+  return workload;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,155 @@
+#include "models/generation.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::models {
+namespace {
+
+std::string text(int64_t number) { return std::to_string(number); }
+
+const GenerationLimits& checked(const GenerationLimits& limits) {
+  if (limits.max_running_samples < 1) throw UserError("max_running_samples must be at least 1");
+  if (limits.max_step_tokens < limits.max_running_samples)
+    throw UserError("max_step_tokens = " + text(limits.max_step_tokens) +
+                        " is less than max_running_samples = " + text(limits.max_running_samples),
+                    "every running sample decodes one token a step: raise the one or lower the other");
+  if (limits.kv_block_size < 16 || limits.kv_block_size % 16 != 0) throw UserError("kv_block_size must be a multiple of 16");
+  if (limits.max_kv_blocks < 1) throw UserError("max_kv_blocks must be at least 1");
+  return limits;
+}
+
+}  // namespace
+
+GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits)
+    : config_(config),
+      options_(options),
+      limits_(checked(limits)),
+      cache_(config, limits.kv_block_size, limits.max_kv_blocks),
+      decoder_(config),
+      sampler_(options.sampling) {}
+
+// The last sampled token is never fed back, so it needs no room.
+int64_t GenerationEngine::worst_blocks(const SampleRequest& request) const {
+  return cache_.blocks_for(static_cast<int64_t>(request.prompt.size()) + request.max_new_tokens - 1);
+}
+
+void GenerationEngine::submit(SampleRequest request) {
+  const std::string name = "sample " + std::to_string(request.id);
+  const int64_t prompt = static_cast<int64_t>(request.prompt.size());
+  if (prompt == 0) throw UserError(name + " has an empty prompt", "a prompt needs at least one token");
+  if (request.max_new_tokens < 1) throw UserError(name + ": max_new_tokens must be at least 1");
+  if (request.max_new_tokens > config_.max_positions - prompt)
+    throw UserError(name + ": a prompt of " + text(prompt) + " and " + text(request.max_new_tokens) +
+                        " new tokens are more than the model's " + text(config_.max_positions) + " positions",
+                    "lower max_new_tokens or drop long prompts");
+  for (const int64_t id : request.prompt)
+    if (id < 0 || id >= config_.vocab_size)
+      throw UserError(name + ": token id " + text(id) + " is outside the vocabulary of " + text(config_.vocab_size),
+                      "the tokenizer belongs to another model");
+  if (worst_blocks(request) > limits_.max_kv_blocks)
+    throw UserError(
+        name + " may need " + text(worst_blocks(request)) + " KV blocks; the whole cache has " + text(limits_.max_kv_blocks),
+        "raise max_kv_blocks or lower max_new_tokens");
+  waiting_.push_back(std::move(request));
+}
+
+std::vector<SampleResult> GenerationEngine::step(const Weights& weights) {
+  admit();
+  schedule();
+  sample_next(forward(weights));
+  return collect();
+}
+
+void GenerationEngine::admit() {
+  while (!waiting_.empty() && running() < limits_.max_running_samples) {
+    const int64_t blocks = worst_blocks(waiting_.front());
+    if (promised_blocks_ + blocks > limits_.max_kv_blocks) return;  // in order: nobody overtakes a long sample
+    promised_blocks_ += blocks;
+    Sample sample{.request = std::move(waiting_.front()), .promised_blocks = blocks};
+    waiting_.pop_front();
+    sample.result.id = sample.request.id;
+    running_.push_back(std::move(sample));
+  }
+}
+
+// One token for every decoding sample, what is left of the step for prompts, oldest first.
+void GenerationEngine::schedule() {
+  int64_t left = limits_.max_step_tokens;
+  for (Sample& sample : running_) {
+    sample.scheduled = sample.decoding() ? 1 : 0;
+    left -= sample.scheduled;
+  }
+  for (Sample& sample : running_) {
+    if (sample.decoding()) continue;
+    sample.scheduled = std::min(sample.prompt_left(), left);
+    left -= sample.scheduled;
+  }
+}
+
+std::span<const float> GenerationEngine::forward(const Weights& weights) {
+  batch_.clear();
+  for (Sample& sample : running_) {
+    if (sample.scheduled == 0) continue;
+    cache_.reserve(sample.blocks, sample.cached + sample.scheduled);
+    const std::span<const int64_t> prompt = sample.request.prompt;
+    const std::span<const int64_t> tokens = sample.decoding() ? std::span<const int64_t>(&sample.result.tokens.back(), 1)
+                                                              : prompt.subspan(sample.cached, sample.scheduled);
+    batch_.push_back({.tokens = tokens,
+                      .cached = sample.cached,
+                      .blocks = sample.blocks,
+                      .wants_logits = sample.prompt_left() <= sample.scheduled});
+  }
+  return decoder_.step(weights, cache_, batch_);
+}
+
+void GenerationEngine::sample_next(std::span<const float> logits) {
+  const size_t vocabulary = static_cast<size_t>(config_.vocab_size);
+  for (Sample& sample : running_) {
+    sample.cached += sample.scheduled;
+    if (sample.scheduled == 0 || !sample.decoding()) continue;
+    try {
+      const SampledToken token = sampler_.sample(logits.first(vocabulary), sample.request.stream);
+      sample.result.tokens.push_back(token.id);
+      sample.result.logprobs.push_back(token.logprob);
+    } catch (const UserError& error) {
+      Problems problems = error.problems();
+      problems.front().message = "sample " + std::to_string(sample.request.id) + ": " + problems.front().message;
+      throw UserError(std::move(problems));
+    }
+    logits = logits.subspan(vocabulary);
+  }
+}
+
+bool GenerationEngine::ended(Sample& sample) const {
+  const std::vector<int64_t>& tokens = sample.result.tokens;
+  if (tokens.empty()) return false;
+  const auto& ends = options_.end_of_sequence;
+  const bool end = std::find(ends.begin(), ends.end(), tokens.back()) != ends.end();
+  sample.result.finish = end ? FinishReason::kEndOfSequence : FinishReason::kLength;
+  return end || static_cast<int64_t>(tokens.size()) == sample.request.max_new_tokens;
+}
+
+std::vector<SampleResult> GenerationEngine::collect() {
+  std::vector<SampleResult> results;
+  for (Sample& sample : running_) {
+    if (!ended(sample)) continue;
+    cache_.release(sample.blocks);
+    promised_blocks_ -= sample.promised_blocks;
+    sample.promised_blocks = 0;
+    results.push_back(std::move(sample.result));
+  }
+  std::erase_if(running_, [](const Sample& sample) { return sample.promised_blocks == 0; });
+  return results;
+}
+
+void GenerationEngine::clear() {
+  for (Sample& sample : running_) cache_.release(sample.blocks);
+  running_.clear();
+  waiting_.clear();
+  promised_blocks_ = 0;
+}
+
+}  // namespace sluice::models

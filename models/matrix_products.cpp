@@ -1,0 +1,75 @@
+#include "models/matrix_products.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "models/kernels_linear.h"
+#include "models/weight_gradient.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kTransposedRows = 4096;  // of a weight at once: a copy of a whole output embedding could be large
+
+bool runs_here(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
+
+}  // namespace
+
+at::Tensor layer_output(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& onto) {
+  if (!runs_here(x)) return onto.defined() ? at::addmm(onto, x, weight.t()) : at::mm(x, weight.t());
+  const at::Tensor in = x.contiguous(), matrix = weight.contiguous();
+  const at::Tensor out = onto.defined() ? onto.clone(at::MemoryFormat::Contiguous) : at::empty({x.size(0), weight.size(0)}, x.options());
+  linear({.x = in.const_data_ptr<float>(),
+          .x_stride = in.size(1),
+          .weight = matrix.const_data_ptr<float>(),
+          .out = out.mutable_data_ptr<float>(),
+          .out_stride = out.size(1),
+          .rows = in.size(0),
+          .inputs = in.size(1),
+          .outputs = out.size(1),
+          .accumulate = onto.defined()});
+  return out;
+}
+
+void add_input_gradient(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& weight) {
+  if (!runs_here(grad)) {
+    out.addmm_(grad, weight);
+    return;
+  }
+  SLUICE_CHECK(out.is_contiguous(), "the gradient must be contiguous");
+  const at::Tensor in = grad.contiguous();
+  for (int64_t first = 0; first < weight.size(0); first += kTransposedRows) {
+    const int64_t count = std::min(kTransposedRows, weight.size(0) - first);
+    const at::Tensor transposed = weight.narrow(0, first, count).t().contiguous();  // [K,count]
+    linear({.x = in.const_data_ptr<float>() + first,
+            .x_stride = in.size(1),
+            .weight = transposed.const_data_ptr<float>(),
+            .out = out.mutable_data_ptr<float>(),
+            .out_stride = out.size(1),
+            .rows = in.size(0),
+            .inputs = count,
+            .outputs = out.size(1),
+            .accumulate = true});
+  }
+}
+
+void add_weight_gradient(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& x) {
+  if (!runs_here(grad)) {
+    out.addmm_(grad.t(), x);
+    return;
+  }
+  SLUICE_CHECK(out.is_contiguous(), "the gradient must be contiguous");
+  const at::Tensor from = grad.contiguous(), in = x.contiguous();
+  add_weight_gradient(WeightGradientArguments{.grad = from.const_data_ptr<float>(),
+                                              .x = in.const_data_ptr<float>(),
+                                              .out = out.mutable_data_ptr<float>(),
+                                              .rows = in.size(0),
+                                              .outputs = from.size(1),
+                                              .inputs = in.size(1)});
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::models {
+
+/// One tensor of a safetensors file, as its header describes it.
+struct TensorEntry {
+  std::string name;
+  std::string dtype;           // as written: "F32", "BF16", ...
+  std::vector<int64_t> shape;  // empty: a scalar
+  size_t begin = 0;            // bytes [begin, end) of the file
+  size_t end = 0;
+};
+
+/// Reads and checks the header of a safetensors file: its length (at most 100 MB), UTF-8, JSON, dtypes, shapes, and offsets that
+/// cover the rest of the file without hole or overlap. What it returns can be read without any further check.
+///
+/// file       the whole file
+/// file_name  named in errors
+/// returns    the tensors in the order of their data
+///
+/// Throws UserError naming the file, the tensor and what was expected. Memory stays within a small multiple of the header.
+/// Source: https://github.com/huggingface/safetensors, "Format".
+std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> file, const std::string& file_name);
+
+}  // namespace sluice::models

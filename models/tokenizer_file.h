@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "models/bpe.h"
+#include "models/tokenizer_added.h"
+#include "models/tokenizer_json.h"
+#include "models/tokenizer_normalizer.h"
+#include "models/tokenizer_pretokenizer.h"
+
+namespace sluice::models {
+
+/// What a tokenizer.json says, checked: ids are unique and in range, merges name known tokens.
+struct TokenizerFile {
+  struct Token {
+    std::string text;   // as the vocabulary spells it; empty where no token has the id
+    std::string bytes;  // what it decodes to
+    bool special = false;
+  };
+
+  std::vector<Token> tokens;                     // [id]
+  std::unordered_map<std::string, int64_t> ids;  // [text]
+  BpeRules rules;
+  std::vector<AddedToken> added;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  std::vector<int64_t> prefix;  // special tokens that belong before and after a text
+  std::vector<int64_t> suffix;
+};
+
+/// Throws UserError naming file and key for whatever is missing, of the wrong type, contradictory or not supported.
+/// "truncation" and "padding" are settings of one past caller and are not read, as in the reference's own users.
+TokenizerFile read_tokenizer_file(const TokenizerJson& file);
+
+}  // namespace sluice::models

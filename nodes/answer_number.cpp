@@ -1,0 +1,149 @@
+// canonical_number: a small reader of numbers as people write them.
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "base/strings.h"
+#include "nodes/answer_text.h"
+
+namespace sluice::nodes {
+namespace {
+
+constexpr int64_t kLargestExponent = 100;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool starts_with_any(std::string_view& text, std::initializer_list<std::string_view> prefixes) {
+  for (const std::string_view prefix : prefixes) {
+    if (!text.starts_with(prefix)) continue;
+    text.remove_prefix(prefix.size());
+    return true;
+  }
+  return false;
+}
+
+std::string_view take_digits(std::string_view& text) {
+  const auto end = std::ranges::find_if_not(text, is_digit);
+  const std::string_view digits = text.substr(0, static_cast<size_t>(end - text.begin()));
+  text.remove_prefix(digits.size());
+  return digits;
+}
+
+// 1,234,567: groups of three behind each comma. A comma that is followed by anything else ends the number.
+std::string take_integer(std::string_view& text) {
+  std::string digits(take_digits(text));
+  if (digits.empty() || digits.size() > 3) return digits;
+  while (text.starts_with(',')) {
+    std::string_view rest = text.substr(1);
+    const std::string_view group = take_digits(rest);
+    if (group.size() != 3) break;
+    digits += group;
+    text = rest;
+  }
+  return digits;
+}
+
+// Only if a whole exponent is there: the e of "5 eggs" is none.
+int64_t take_exponent(std::string_view& text) {
+  if (text.empty() || (text.front() != 'e' && text.front() != 'E')) return 0;
+  std::string_view rest = text.substr(1);
+  const bool negative = rest.starts_with('-');
+  if (negative || rest.starts_with('+')) rest.remove_prefix(1);
+  const std::string_view digits = take_digits(rest);
+  if (digits.empty() || digits.size() > 4) return 0;
+  text = rest;
+  int64_t exponent = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+  return negative ? -exponent : exponent;
+}
+
+// digits * 10^-scale without leading and trailing zeros: "7.25", "0".
+std::string decimal_text(bool negative, std::string digits, int64_t scale) {
+  if (scale < 0) digits.append(static_cast<size_t>(-scale), '0'), scale = 0;
+  const auto places = static_cast<size_t>(scale);
+  if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
+  std::string whole = digits.substr(0, digits.size() - places);
+  std::string fraction = digits.substr(digits.size() - places);
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size() - 1));
+  fraction.erase(fraction.find_last_not_of('0') + 1);
+  if (fraction.empty() && whole == "0") return "0";
+  return (negative ? "-" : "") + whole + (fraction.empty() ? "" : "." + fraction);
+}
+
+std::optional<int64_t> small_integer(const std::string& digits) {
+  constexpr size_t kSafeDigits = 18;
+  int64_t value = 0;
+  if (digits.size() > kSafeDigits) return std::nullopt;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+// As a decimal where it has one, so that 3/4 is 0.75; else reduced, so that 2/6 is 1/3.
+std::optional<std::string> fraction_text(bool negative, const std::string& above, const std::string& below) {
+  auto numerator = small_integer(above), denominator = small_integer(below);
+  if (!numerator || !denominator || *denominator == 0) return std::nullopt;
+  const int64_t common = std::gcd(*numerator, *denominator);
+  int64_t rest = *denominator / common;
+  int64_t twos = 0, fives = 0;
+  for (; rest % 2 == 0; rest /= 2) ++twos;
+  for (; rest % 5 == 0; rest /= 5) ++fives;
+  const int64_t places = std::max(twos, fives);
+  __int128 scaled = *numerator / common;
+  for (int64_t i = twos; i < places && scaled < (__int128{1} << 100); ++i) scaled *= 2;
+  for (int64_t i = fives; i < places && scaled < (__int128{1} << 100); ++i) scaled *= 5;
+  if (rest != 1 || scaled >= (__int128{1} << 100)) {
+    return (negative ? "-" : "") + std::to_string(*numerator / common) + "/" + std::to_string(*denominator / common);
+  }
+  std::string digits;
+  for (; scaled > 0; scaled /= 10) digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(scaled % 10)));
+  return decimal_text(negative, digits, places);
+}
+
+bool take_sign(std::string_view& text) {
+  const bool negative = starts_with_any(text, {"-", "\u2212"});
+  if (!negative) starts_with_any(text, {"+"});
+  text = trim(text);
+  return negative;
+}
+
+// "/4" behind an integer; only where a digit follows the slash, since "5 km/h" has a unit.
+std::optional<std::string> take_denominator(std::string_view& text) {
+  std::string_view rest = trim(text);
+  if (!rest.starts_with('/')) return std::nullopt;
+  rest = trim(rest.substr(1));
+  std::string digits = take_integer(rest);
+  if (digits.empty()) return std::nullopt;
+  text = rest;
+  return digits;
+}
+
+}  // namespace
+
+std::optional<std::string> canonical_number(std::string_view text) {
+  text = trim(text);
+  bool negative = take_sign(text);
+  if (starts_with_any(text, {"\\$", "$", "\u20ac", "\u00a3", "\u00a5"})) {
+    text = trim(text);
+    if (!negative) negative = take_sign(text);  // "$-5" as well as "-$5"
+  }
+
+  const std::string whole = take_integer(text);
+  std::optional<std::string> number;
+  if (const auto denominator = whole.empty() ? std::nullopt : take_denominator(text)) {
+    number = fraction_text(negative, whole, *denominator);
+  } else {
+    std::string_view fraction;
+    if (text.size() > 1 && text[0] == '.' && is_digit(text[1])) {
+      text.remove_prefix(1);
+      fraction = take_digits(text);
+    }
+    if (whole.empty() && fraction.empty()) return std::nullopt;
+    const int64_t exponent = take_exponent(text);
+    if (std::abs(exponent) > kLargestExponent) return std::nullopt;
+    number = decimal_text(negative, whole + std::string(fraction), static_cast<int64_t>(fraction.size()) - exponent);
+  }
+  const bool more_digits = std::ranges::any_of(text, is_digit);  // "16 - 3" is no number
+  return more_digits ? std::nullopt : number;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "engine/registry.h"
+
+namespace sluice::nodes {
+
+/// Adds every builtin node, objective and the model type to `registry`.
+void register_builtin(engine::Registry& registry);
+
+}  // namespace sluice::nodes

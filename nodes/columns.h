@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/column.h"
+
+/// The columns that the builtin nodes exchange. Plugins use these and add their own.
+namespace sluice::nodes::columns {
+
+using engine::Column;
+using engine::Extent;
+
+inline constexpr Column<std::string> kPrompt{"prompt", Extent::kGroup};
+inline constexpr Column<std::string> kLabel{"label", Extent::kGroup};  // the reference answer; may be empty
+
+inline constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
+inline constexpr Column<std::string> kResponse{"response", Extent::kSample};
+inline constexpr Column<uint8_t> kFinish{"finish", Extent::kSample};  // why the sample ended
+inline constexpr Column<float> kScore{"score", Extent::kSample};
+
+// Natural log-probabilities of the sampled tokens: under the weights and temperature that sampled them, under a frozen model, and
+// under the weights before the iteration's first optimizer step.
+inline constexpr Column<float> kRolloutLogprobs{"rollout_logprobs", Extent::kAction};
+inline constexpr Column<float> kReferenceLogprobs{"reference_logprobs", Extent::kAction};
+inline constexpr Column<float> kOldLogprobs{"old_logprobs", Extent::kAction};
+
+inline constexpr Column<float> kValues{"values", Extent::kAction};  // expected return before the action
+inline constexpr Column<float> kTokenRewards{"token_rewards", Extent::kAction};
+inline constexpr Column<float> kAdvantages{"advantages", Extent::kAction};
+inline constexpr Column<float> kReturns{"returns", Extent::kAction};
+
+/// All of the above, for commands and nodes that take columns by name.
+inline std::vector<engine::ColumnSpec> standard() {
+  return {kPrompt.spec(),      kLabel.spec(),  kTokens.spec(),          kResponse.spec(),
+          kFinish.spec(),      kScore.spec(),  kRolloutLogprobs.spec(), kReferenceLogprobs.spec(),
+          kOldLogprobs.spec(), kValues.spec(), kTokenRewards.spec(),    kAdvantages.spec(),
+          kReturns.spec()};
+}
+
+}  // namespace sluice::nodes::columns

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace sluice::nodes {
+
+/// In which order a source goes through its rows, epoch after epoch. Which row comes at a position depends on nothing but the
+/// position, so a resumed run goes on where it was without saved state.
+class EpochOrder {
+ public:
+  /// epochs 0: without end. Without `shuffle` each epoch is in the order of the file.
+  EpochOrder(uint64_t seed, size_t rows, bool shuffle, int64_t epochs)
+      : seed_(seed), rows_(rows), shuffle_(shuffle), epochs_(epochs) {}
+
+  /// Nothing when the epochs are over. Cheap within one epoch; the first position of another one costs a shuffle.
+  std::optional<size_t> row_at(uint64_t position);
+
+ private:
+  uint64_t seed_;
+  size_t rows_;  // at least 1
+  bool shuffle_;
+  int64_t epochs_;
+  uint64_t shuffled_epoch_ = 0;
+  std::vector<uint32_t> order_;  // of shuffled_epoch_; empty before the first use
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,88 @@
+#include "nodes/exact_match.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "nodes/columns.h"
+
+namespace sluice::nodes {
+namespace {
+
+const std::string& label_pattern(const ExactMatchParams& params) {
+  return params.label_extract ? *params.label_extract : params.extract;
+}
+
+void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings) {
+  try {
+    AnswerFinder(pattern, key);
+  } catch (const UserError& error) {
+    findings.error(key, error.problems().front().message, error.problems().front().help);
+  }
+}
+
+std::string shortened(std::string_view text) {
+  constexpr size_t kLongest = 80;
+  return sluice::quoted(text.size() <= kLongest ? text : text.substr(0, kLongest)) + (text.size() <= kLongest ? "" : "...");
+}
+
+}  // namespace
+
+void ExactMatch::describe(engine::Contract<ExactMatchParams>& c) {
+  using P = ExactMatchParams;
+  c.type("exact_match", "1 where the response is the reference answer, else 0");
+  c.param("extract", &P::extract)
+      .doc("regular expression whose last match (its group 1, if it has one) is the answer; empty: the whole text");
+  c.param("label_extract", &P::label_extract).doc("the same for the label; unset: as extract");
+  c.param("normalize", &P::normalize)
+      .doc("what counts as equal: none: the same text, text: case and blanks aside, number: the same number");
+  c.reads(columns::kResponse, columns::kLabel);
+  c.writes(columns::kScore);
+  c.metric("score_mean", "part of the samples that are right");
+  c.metric("score_std", "standard deviation of the score over the samples");
+  c.check([](const P& params, engine::Findings& findings) {
+    check_pattern("extract", params.extract, findings);
+    if (params.label_extract) check_pattern("label_extract", *params.label_extract, findings);
+  });
+}
+
+ExactMatch::ExactMatch(const ExactMatchParams& params, engine::NodeResources& resources)
+    : params_(params),
+      in_response_(params.extract, "node '" + resources.node + "', extract"),
+      in_label_(label_pattern(params), "node '" + resources.node + "', label_extract"),
+      metrics_(*resources.metrics) {}
+
+void ExactMatch::process(engine::MicroBatch& batch) {
+  const auto responses = batch.read(columns::kResponse);  // [S]
+  const auto labels = batch.read(columns::kLabel);        // [G]
+  auto scores = batch.write(columns::kScore);             // [S]
+
+  size_t group = 0;
+  for (const engine::Range samples : batch.layout().samples_by_group()) {
+    const std::string reference = reference_answer(labels[group], batch.first_group() + static_cast<int64_t>(group));
+    for (size_t s = samples.begin; s < samples.end; ++s) {
+      const auto answer = in_response_.find(responses[s]);
+      scores[s] = answer && canonical_answer(*answer, params_.normalize) == reference ? 1.0f : 0.0f;
+      metrics_.moments("score", scores[s]);
+    }
+    ++group;
+  }
+}
+
+std::string ExactMatch::reference_answer(const std::string& label, int64_t group) const {
+  const auto answer = in_label_.find(label);
+  const std::string where = "the label of group " + std::to_string(group) + ", " + shortened(label) + ", ";
+  if (trim(label).empty()) {
+    throw UserError("group " + std::to_string(group) + " has no label, so no response could match it",
+                    "let the source read reference answers (label_field), or use another scorer");
+  }
+  if (!answer) {
+    throw UserError(where + "has no match of " + sluice::quoted(label_pattern(params_)),
+                    "label_extract = \"\" takes the label as it is");
+  }
+  const auto reference = canonical_answer(*answer, params_.normalize);
+  if (!reference)
+    throw UserError(where + "is not a number",
+                    "normalize = \"text\" compares texts; extract or label_extract cut the number out");
+  return *reference;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "models/transformer.h"
+#include "nodes/ragged.h"
+
+namespace sluice::nodes {
+
+/// Natural log-probability of each action of `samples` under a language model, softmax(logits / temperature).
+///
+/// returns [A] float32, differentiable in the weights that need a gradient. At least one action; temperature > 0.
+at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature);
+
+/// Value of the state before each action: what a value head makes of the token before it. The same rules.
+at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,34 @@
+#include "nodes/language_model.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "models/folder.h"
+
+namespace sluice::nodes {
+
+LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
+                             std::optional<models::AdamWOptions> optimizer, int64_t kept_versions)
+    : name_(std::move(name)),
+      folder_(std::move(folder)),
+      transformer_(std::move(transformer)),
+      published_(transformer_.weights(), kept_versions) {
+  if (optimizer) optimizer_.emplace(transformer_.weights().named(), *optimizer);
+}
+
+void LanguageModel::save(const std::filesystem::path& folder) const { models::save_folder(transformer_, folder_, folder); }
+
+const models::Tokenizer& LanguageModel::tokenizer() const {
+  std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<models::Tokenizer>(models::Tokenizer::load(folder_)); });
+  return *tokenizer_;
+}
+
+std::shared_ptr<LanguageModel> language_model(const engine::NodeResources& resources, const std::string& name) {
+  const auto found = resources.models.find(name);
+  SLUICE_CHECK(found != resources.models.end(), "node " + resources.node + " was not given model " + name);
+  const auto model = std::dynamic_pointer_cast<LanguageModel>(found->second);
+  SLUICE_CHECK(model != nullptr, "model " + name + " is of another class");
+  return model;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "engine/model.h"
+#include "engine/node.h"
+#include "models/adamw.h"
+#include "models/tokenizer.h"
+#include "models/transformer.h"
+#include "nodes/published_weights.h"
+
+namespace sluice::nodes {
+
+/// A model of a run: live weights, the published versions of them, an optimizer if it is trained, and the tokenizer of its
+/// folder.
+///
+/// Live weights and optimizer belong to the executor thread of the node that trains the model. The published weights and the
+/// tokenizer may be used from any thread.
+class LanguageModel final : public engine::Model {
+ public:
+  /// `folder`: where the tokenizer is. Publishes version 0. Without an optimizer the model is frozen.
+  LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
+                std::optional<models::AdamWOptions> optimizer, int64_t kept_versions);
+
+  LanguageModel(const LanguageModel&) = delete;  // the published weights refer to the live ones
+  LanguageModel& operator=(const LanguageModel&) = delete;
+
+  /// Writes a Hugging Face folder with the live weights and the tokenizer. A crash leaves the old folder or the new one.
+  void save(const std::filesystem::path& folder) const override;
+
+  const std::string& name() const { return name_; }
+  const models::ModelConfig& config() const { return transformer_.config(); }
+  const models::Transformer& transformer() const { return transformer_; }
+  models::Transformer& transformer() { return transformer_; }
+
+  /// Loaded at the first call; throws UserError naming file and key.
+  const models::Tokenizer& tokenizer() const;
+
+  /// Null when frozen.
+  models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
+
+  void publish(int64_t version) { published_.publish(version); }
+  const models::Weights& sampling_weights(int64_t version) const { return published_.at(version); }
+
+ private:
+  const std::string name_;
+  const std::filesystem::path folder_;
+  models::Transformer transformer_;
+  std::optional<models::AdamW> optimizer_;
+  PublishedWeights published_;
+  mutable std::once_flag tokenizer_once_;
+  mutable std::unique_ptr<const models::Tokenizer> tokenizer_;
+};
+
+/// The model called `name` of a node's resources, which are those of a plan.
+std::shared_ptr<LanguageModel> language_model(const engine::NodeResources& resources, const std::string& name);
+
+}  // namespace sluice::nodes

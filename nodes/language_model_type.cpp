@@ -1,0 +1,112 @@
+#include "nodes/language_model_type.h"
+
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "models/weight_names.h"
+#include "nodes/language_model.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+engine::ParamSet<OptimizerParams> optimizer_params() {
+  engine::ParamSet<OptimizerParams> set;
+  set.param("type", &OptimizerParams::type).doc("decoupled weight decay, moments in float32");
+  set.param("learning_rate", &OptimizerParams::learning_rate).required().at_least(0).doc("step size; constant over the run");
+  set.param("beta1", &OptimizerParams::beta1).between(0, 0.999999).doc("decay of the mean of the gradient");
+  set.param("beta2", &OptimizerParams::beta2).between(0, 0.999999).doc("decay of the mean of its square");
+  set.param("epsilon", &OptimizerParams::epsilon).above(0).doc("added to the root of the mean square");
+  set.param("weight_decay", &OptimizerParams::weight_decay)
+      .at_least(0)
+      .doc("share of a weight, times the learning rate, taken off at each step");
+  set.param("clip_grad_norm", &OptimizerParams::clip_grad_norm)
+      .at_least(0)
+      .doc("largest norm of all gradients together; 0 turns clipping off");
+  return set;
+}
+
+int64_t parameter_count(const models::ModelConfig& config, bool value_head) {
+  models::Weights shapes_only;
+  int64_t total = 0;
+  for (const models::ExpectedWeight& weight : models::expected_weights(config, value_head, shapes_only)) {
+    int64_t count = 1;
+    for (const int64_t size : weight.shape) count *= size;
+    total += count;
+  }
+  return total;
+}
+
+engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
+  constexpr int64_t kFloat = 4;
+  const int64_t parameters = parameter_count(config, params.head == ModelHead::kValue);
+  const bool trainable = params.optimizer.has_value();
+  return {.parameters = parameters,
+          .weight_bytes = parameters * kFloat,
+          .gradient_bytes = trainable ? parameters * kFloat : 0,
+          .optimizer_bytes = trainable ? parameters * 2 * kFloat : 0,
+          .kv_bytes_per_token = config.layers * 2 * config.kv_heads * config.head_dim * kFloat,
+          .max_positions = config.max_positions,
+          .trainable = trainable,
+          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second};
+}
+
+// What is wrong with a folder is told at the key that names it; a problem that has a place in a file of the folder keeps it.
+void report(const UserError& error, const SourceSpan& checkpoint, Problems& problems) {
+  for (Problem problem : error.problems()) {
+    if (!problem.where.known()) problem.where = checkpoint;
+    problems.push_back(std::move(problem));
+  }
+}
+
+std::optional<models::AdamWOptions> optimizer_options(const LanguageModelParams& params) {
+  if (!params.optimizer) return std::nullopt;
+  const OptimizerParams& from = *params.optimizer;
+  return models::AdamWOptions{.learning_rate = from.learning_rate,
+                              .beta1 = from.beta1,
+                              .beta2 = from.beta2,
+                              .eps = from.epsilon,
+                              .weight_decay = from.weight_decay,
+                              .clip_grad_norm = from.clip_grad_norm};
+}
+
+}  // namespace
+
+LanguageModelType::LanguageModelType() {
+  using P = LanguageModelParams;
+  params_.param("checkpoint", &P::checkpoint).required().doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json");
+  params_.param("head", &P::head).doc("\"value\" gives every token one number: a critic");
+  params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
+  params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
+}
+
+std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spec, engine::BindContext& context,
+                                                    engine::ModelFacts& facts) const {
+  const size_t before = context.problems.size();
+  auto params = std::make_shared<LanguageModelParams>();
+  params_.erased().bind(params.get(), spec.params, context);
+  if (context.problems.size() > before) return nullptr;
+  try {
+    facts = facts_of(models::read_config(params->checkpoint), *params);
+  } catch (const UserError& error) {
+    report(error, spec.params.find("checkpoint")->value.where, context.problems);
+    return nullptr;
+  }
+  return params;
+}
+
+std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<const void>& params,
+                                                       const engine::ModelUsage& usage) const {
+  const auto& of = *static_cast<const LanguageModelParams*>(params.get());
+  const bool trained = usage.updated && of.optimizer.has_value();
+  models::Transformer transformer = models::Transformer::load(
+      of.checkpoint, {.head = of.head == ModelHead::kValue ? models::Head::kValue : models::Head::kLanguageModel,
+                      .random_init = of.init == ModelInit::kRandom,
+                      .seed = usage.seed,
+                      .trainable = trained});
+  return std::make_shared<LanguageModel>(usage.name, of.checkpoint, std::move(transformer),
+                                         trained ? optimizer_options(of) : std::nullopt, usage.kept_versions);
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "engine/model.h"
+#include "models/transformer.h"
+
+namespace sluice::nodes {
+
+enum class OptimizerType { kAdamW };
+enum class ModelInit { kCheckpoint, kRandom };
+
+constexpr std::array<std::pair<OptimizerType, const char*>, 1> enum_names(OptimizerType) {
+  return {{{OptimizerType::kAdamW, "adamw"}}};
+}
+constexpr std::array<std::pair<ModelInit, const char*>, 2> enum_names(ModelInit) {
+  return {{{ModelInit::kCheckpoint, "checkpoint"}, {ModelInit::kRandom, "random"}}};
+}
+
+/// AdamW (Loshchilov and Hutter 2019), stepped once for each optimizer step of the node that trains the model.
+struct OptimizerParams {
+  OptimizerType type = OptimizerType::kAdamW;
+  double learning_rate = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  double clip_grad_norm = 1.0;
+};
+
+enum class ModelHead { kLanguageModel, kValue };
+constexpr std::array<std::pair<ModelHead, const char*>, 2> enum_names(ModelHead) {
+  return {{{ModelHead::kLanguageModel, "language_model"}, {ModelHead::kValue, "value"}}};
+}
+
+/// A model of a pipeline.
+///
+///   [models.actor]
+///   checkpoint = "models/tiny-arithmetic"      # a Hugging Face folder
+///   head = "language_model"                    # or "value": a critic
+///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
+///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
+struct LanguageModelParams {
+  std::filesystem::path checkpoint;
+  ModelHead head = ModelHead::kLanguageModel;
+  ModelInit init = ModelInit::kCheckpoint;
+  std::optional<OptimizerParams> optimizer;
+};
+
+/// `[models.NAME]` tables: LanguageModel is what they load. Immutable.
+class LanguageModelType final : public engine::ModelType {
+ public:
+  LanguageModelType();
+
+  const engine::ParamTable& params() const override { return params_.erased(); }
+
+  /// Reads the folder's config.json only.
+  std::shared_ptr<const void> bind(const engine::ModelSpec& spec, engine::BindContext& context,
+                                   engine::ModelFacts& facts) const override;
+
+  std::shared_ptr<engine::Model> load(const std::shared_ptr<const void>& params, const engine::ModelUsage& usage) const override;
+
+ private:
+  engine::ParamSet<LanguageModelParams> params_;
+};
+
+}  // namespace sluice::nodes

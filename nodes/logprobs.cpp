@@ -1,0 +1,33 @@
+#include "nodes/logprobs.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "nodes/columns.h"
+#include "nodes/forward.h"
+#include "nodes/ragged.h"
+
+namespace sluice::nodes {
+
+void Logprobs::describe(engine::Contract<LogprobsParams>& c) {
+  using P = LogprobsParams;
+  c.type("logprobs", "log-probability of each action under a model");
+  c.model("model", &P::model, engine::ModelUse::kReads, "language_model").required().doc("whose live weights are asked");
+  c.param("writes", &P::writes).doc("name of the column");
+  c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
+  c.reads(columns::kTokens);
+  c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kAction);
+  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
+}
+
+Logprobs::Logprobs(const LogprobsParams& params, engine::NodeResources& resources)
+    : params_(params), model_(language_model(resources, params.model)) {}
+
+void Logprobs::process(engine::MicroBatch& batch) {
+  const at::NoGradGuard no_gradient;
+  const auto tokens = batch.read(columns::kTokens);                                                                  // [T]
+  auto logprobs = batch.write({params_.writes, engine::DType::kFloat32, engine::Extent::kAction}).entries<float>();  // [A]
+  if (logprobs.empty()) return;
+  copy_entries(policy_logprobs(model_->transformer(), all_samples(tokens, batch.layout()), params_.temperature), logprobs);
+}
+
+}  // namespace sluice::nodes

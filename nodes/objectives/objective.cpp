@@ -1,0 +1,20 @@
+#include "nodes/objectives/objective.h"
+
+namespace sluice::nodes {
+
+void record(const std::vector<ObjectiveMetric>& metrics, engine::MetricsRecorder& recorder) {
+  for (const ObjectiveMetric& metric : metrics) {
+    if (metric.kind == ObjectiveMetric::Kind::kMaximum) {
+      recorder.maximum(metric.name, metric.value);
+    } else {
+      recorder.mean(metric.name, metric.value, metric.weight);
+    }
+  }
+}
+
+ObjectiveMetric mean_metric(std::string name, const at::Tensor& x) {
+  const double mean = x.detach().to(at::kDouble).mean().item().toDouble();
+  return {.name = std::move(name), .value = mean, .weight = static_cast<double>(x.numel())};
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,47 @@
+#include "nodes/optimizer_step.h"
+
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+std::string text_of(double not_finite) { return std::isnan(not_finite) ? "nan" : not_finite > 0 ? "inf" : "-inf"; }
+
+[[noreturn]] void refuse_gradient(const LanguageModel& model, double norm) {
+  throw UserError(
+      "gradient norm is not finite (" + text_of(norm) + "): the weights of model " + model.name() + " were left as they were",
+      "a lower learning_rate, or clip_grad_norm in the optimizer");
+}
+
+}  // namespace
+
+double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what) {
+  const double value = loss_sum.detach().item().toDouble();
+  if (!std::isfinite(value)) {
+    throw UserError(
+        what + " is not finite (" + text_of(value) + "): the weights were left as they were",
+        "weights that have diverged do that (a lower learning_rate, or clip_grad_norm), and so do rewards that are not finite");
+  }
+  loss_sum.backward();
+  return value;
+}
+
+void require_finite_gradients(LanguageModel& model) {
+  std::vector<at::Tensor> weights;
+  for (const auto& [name, tensor] : model.transformer().weights().named()) weights.push_back(tensor);
+  const double norm = models::gradient_norm(weights, 1.0);
+  if (!std::isfinite(norm)) refuse_gradient(model, norm);
+}
+
+double step_optimizer(LanguageModel& model, double count) {
+  SLUICE_CHECK(model.optimizer() != nullptr && count > 0, "a step of a frozen model, or without entries: " + model.name());
+  const double norm = model.optimizer()->step(1.0 / count);
+  if (!std::isfinite(norm)) refuse_gradient(model, norm);
+  return norm;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "nodes/language_model.h"
+
+namespace sluice::nodes {
+
+/// Adds the gradient of `loss_sum` (a scalar) to those of the weights, and returns its value. Throws UserError, before any
+/// gradient is added, when it is not finite; `what` is how the message calls it ("policy loss").
+double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what);
+
+/// Throws UserError unless all gradients of `model` are finite. For steps of several models that must be made together or not at
+/// all.
+void require_finite_gradients(LanguageModel& model);
+
+/// One optimizer step with the gradients, accumulated as sums, divided by `count` > 0. Clears them. Returns their norm before
+/// clipping. Throws UserError, with all weights as they were, when it is not finite.
+double step_optimizer(LanguageModel& model, double count);
+
+}  // namespace sluice::nodes

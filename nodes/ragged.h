@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/layout.h"
+
+namespace sluice::nodes {
+
+/// Samples as a model takes them: tokens back to back, and which of them are actions. S samples of T tokens, A of which are
+/// actions.
+struct RaggedSamples {
+  at::Tensor tokens;                       // [T] int64
+  std::vector<int64_t> sample_offsets{0};  // [S+1] into tokens
+  at::Tensor predicting;                   // [A] int64, the token whose hidden state predicts the action: the one before it
+  at::Tensor targets;                      // [A] int64, the action's own token
+  int64_t actions = 0;                     // A
+};
+
+/// All samples of `layout`; shares the memory of `tokens`[T], which must outlive the result.
+RaggedSamples all_samples(std::span<const int64_t> tokens, const engine::Layout& layout);
+
+/// The samples `chosen` (ascending indices into those of `layout`), copied together without padding.
+RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout& layout, std::span<const size_t> chosen);
+
+/// The samples of the groups `chosen` (ascending indices into those of `layout`), ascending.
+std::vector<size_t> samples_of_groups(const engine::Layout& layout, std::span<const size_t> chosen);
+
+/// Action entries as a tensor [A] float32 that shares the memory of `entries`, which must outlive it.
+at::Tensor action_tensor(std::span<const float> entries);
+
+/// The entries that the actions of the samples `chosen` have, copied: [A'] float32.
+at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen);
+
+/// Copies `tensor` [N] into `entries` [N].
+void copy_entries(const at::Tensor& tensor, std::span<float> entries);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/contract.h"
+#include "engine/node.h"
+#include "nodes/language_model.h"
+
+namespace sluice::nodes {
+
+/// What a critic expects each sample to return from each action on.
+///
+///   [nodes.values]
+///   type = "values"
+///   inputs = ["generate"]
+///   model = "critic"       # head = "value"
+///
+/// Reads tokens[T]; writes values[A]: of the state before the action, which the critic sees at the token before it. No gradient.
+struct ValuesParams {
+  std::string model;
+};
+
+class Values final : public engine::Node {
+ public:
+  static void describe(engine::Contract<ValuesParams>& contract);
+
+  Values(const ValuesParams& params, engine::NodeResources& resources);
+
+  void process(engine::MicroBatch& batch) override;
+
+ private:
+  const std::shared_ptr<const LanguageModel> model_;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,103 @@
+#include "nodes/write_jsonl.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/strings.h"
+#include "nodes/column_json.h"
+#include "nodes/columns.h"
+
+namespace sluice::nodes {
+
+using engine::ColumnSpec;
+using engine::Extent;
+using engine::MicroBatch;
+
+namespace {
+
+std::optional<ColumnSpec> standard_column(const std::string& name) {
+  const auto all = columns::standard();
+  const auto found = std::ranges::find(all, name, &ColumnSpec::name);
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<ColumnSpec> columns_of(const WriteJsonlParams& params) {
+  std::vector<ColumnSpec> specs;
+  for (const std::string& field : params.fields) {
+    if (auto column = standard_column(field)) specs.push_back(std::move(*column));
+  }
+  return specs;
+}
+
+void check_fields(const WriteJsonlParams& params, engine::Findings& findings) {
+  std::vector<std::string> names;
+  for (const ColumnSpec& column : columns::standard()) names.push_back(column.name);
+  std::set<std::string> seen;
+  for (const std::string& field : params.fields) {
+    if (!seen.insert(field).second) findings.error("fields", sluice::quoted(field) + " is there twice");
+    if (standard_column(field)) continue;
+    const std::string nearest = did_you_mean(field, names);
+    findings.error("fields", "no column is called " + sluice::quoted(field),
+                   (nearest.empty() ? "" : "did you mean " + nearest + "? ") + ("there are " + join(names, ", ")));
+  }
+}
+
+// What one sample has of a column: its own entries, or the entry of its group.
+Json field_of_sample(const MicroBatch& batch, const ColumnSpec& column, size_t group, size_t sample) {
+  const engine::ColumnData& data = batch.read(column);
+  const engine::Layout& layout = batch.layout();
+  const auto list = [&](const std::vector<int64_t>& offsets) {
+    return entries_to_json(data, static_cast<size_t>(offsets[sample]), static_cast<size_t>(offsets[sample + 1]));
+  };
+  switch (column.extent) {
+    case Extent::kToken:
+      return list(layout.token_offsets);
+    case Extent::kAction:
+      return list(layout.action_offsets);
+    case Extent::kSample:
+      return entry_to_json(data, sample);
+    case Extent::kGroup:
+      return entry_to_json(data, group);
+  }
+  return {};
+}
+
+}  // namespace
+
+void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
+  using P = WriteJsonlParams;
+  c.type("write_jsonl", "one JSON object a sample, appended to a file of the run folder");
+  c.param("path", &P::path).doc("the file, relative to the run folder");
+  c.param("fields", &P::fields).doc("columns to write");
+  c.param("every", &P::every).at_least(1).doc("write every so many iterations").unit("iterations");
+  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.reads = columns_of(params); });
+  c.check([](const P& params, engine::Findings& findings) {
+    if (params.path.empty()) findings.error("path", "path is empty");
+    if (params.fields.empty())
+      findings.error("fields", "no fields: there would be nothing to write", "fields = [\"prompt\", \"response\"]");
+    check_fields(params, findings);
+  });
+}
+
+WriteJsonl::WriteJsonl(const WriteJsonlParams& params, engine::NodeResources& resources)
+    : params_(params), columns_(columns_of(params)), file_(resources.run_folder / params.path, OutputFile::Mode::kAppend) {}
+
+void WriteJsonl::process(MicroBatch& batch) {
+  if (batch.iteration() % params_.every != 0) return;
+  std::string lines;
+  size_t group = 0;
+  for (const engine::Range samples : batch.layout().samples_by_group()) {
+    for (size_t sample = samples.begin; sample < samples.end; ++sample) {
+      Json line;
+      line["iteration"] = batch.iteration();
+      line["group"] = batch.first_group() + static_cast<int64_t>(group);
+      line["sample"] = sample - samples.begin;
+      for (const ColumnSpec& column : columns_) line[column.name] = field_of_sample(batch, column, group, sample);
+      lines += dump_json(line) + "\n";
+    }
+    ++group;
+  }
+  file_.write(lines);
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "engine/contract.h"
+#include "engine/node.h"
+
+namespace sluice::nodes {
+
+/// Appends one JSON object a sample to a file of the run folder, to look at what a model writes.
+///
+///   [nodes.samples]
+///   type = "write_jsonl"
+///   inputs = ["score"]
+///   path = "samples.jsonl"                       # relative to the run folder
+///   fields = ["prompt", "response", "score"]     # any of the standard columns
+///   every = 10                                   # iterations
+///
+/// A line has iteration, group, sample (its place in the group) and then the fields; token and action columns are lists, a number
+/// that is not finite is a string ("nan"). Lines are written at each micro-batch. An iteration that is repeated by a resumed run
+/// is there twice; the later lines count. Throws UserError naming the path when the disk is full.
+struct WriteJsonlParams {
+  std::string path = "samples.jsonl";
+  std::vector<std::string> fields{"prompt", "response", "score"};
+  int64_t every = 1;
+};
+
+class WriteJsonl final : public engine::Node {
+ public:
+  static void describe(engine::Contract<WriteJsonlParams>& contract);
+
+  WriteJsonl(const WriteJsonlParams& params, engine::NodeResources& resources);
+
+  void process(engine::MicroBatch& batch) override;
+
+ private:
+  WriteJsonlParams params_;
+  std::vector<engine::ColumnSpec> columns_;  // of params_.fields
+  OutputFile file_;
+};
+
+}  // namespace sluice::nodes

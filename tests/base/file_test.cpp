@@ -1,0 +1,170 @@
+#include "base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class File : public testing::Test {
+ protected:
+  File() {
+    std::string pattern = testing::TempDir() + "sluice_file_XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    folder_ = pattern;
+  }
+  ~File() override { fs::remove_all(folder_); }
+
+  fs::path at(const std::string& name) const { return folder_ / name; }
+
+  static void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+  // Read with the standard library, not with what is tested.
+  static std::string content(const fs::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename().string());
+    return names;
+  }
+
+  template <class Action>
+  static std::string error_of(Action action) {
+    try {
+      action();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(File, IsReadWhole) {
+  std::string bytes;
+  for (int i = 0; i < 300000; ++i) bytes += static_cast<char>(i * 31 + i / 256);
+  put(at("a"), bytes);
+  EXPECT_EQ(read_file(at("a")), bytes);
+  put(at("empty"), "");
+  EXPECT_EQ(read_file(at("empty")), "");
+}
+
+TEST_F(File, ThatIsMissingOrAFolderIsNamed) {
+  EXPECT_EQ(error_of([&] { read_file(at("none")); }),
+            "error: cannot read " + at("none").string() + ": No such file or directory\n");
+  EXPECT_EQ(error_of([&] { read_file(folder_); }), "error: cannot read " + folder_.string() + ": Is a directory\n");
+}
+
+TEST_F(File, IsReplacedAsAWholeAndLeavesNothingBeside) {
+  put(at("a"), "old, and longer than the new content");
+  write_file_atomically(at("a"), "new");
+  EXPECT_EQ(content(at("a")), "new");
+  EXPECT_THAT(names(), testing::ElementsAre("a"));
+}
+
+TEST_F(File, ThatCannotBeReplacedStaysAndLeavesNothingBeside) {
+  fs::create_directories(at("a/inside"));
+  EXPECT_THAT(error_of([&] { write_file_atomically(at("a"), "new"); }), HasSubstr(at("a").string()));
+  EXPECT_TRUE(fs::is_directory(at("a/inside")));
+  EXPECT_THAT(names(), testing::ElementsAre("a"));
+}
+
+TEST_F(File, InAFolderThatIsMissingCannotBeWritten) {
+  EXPECT_THAT(error_of([&] { write_file_atomically(at("none/a"), "x"); }), HasSubstr("No such file or directory"));
+}
+
+TEST_F(File, IsWrittenRelativeToTheCurrentFolder) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  write_file_atomically("a", "x");
+  fs::current_path(before);
+  EXPECT_EQ(content(at("a")), "x");
+}
+
+TEST_F(File, IsTruncatedOrAppendedTo) {
+  put(at("a"), "old");
+  OutputFile append(at("a"), OutputFile::Mode::kAppend);
+  append.write(" and");
+  append.write(" new");
+  append.close();
+  EXPECT_EQ(content(at("a")), "old and new");
+  OutputFile truncate(at("a"));
+  truncate.write("x");
+  truncate.sync();
+  EXPECT_EQ(content(at("a")), "x");
+}
+
+TEST_F(File, OnAFullDiskIsReportedWithARemedy) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  OutputFile full("/dev/full");
+  const std::string error = error_of([&] { full.write("x"); });
+  EXPECT_THAT(error, HasSubstr("cannot write /dev/full: No space left on device"));
+  EXPECT_THAT(error, HasSubstr("= help: free space"));
+}
+
+TEST_F(File, WritingAfterCloseIsABug) {
+  OutputFile file(at("a"));
+  file.close();
+  EXPECT_THROW(file.write("x"), InternalError);
+}
+
+TEST_F(File, AFolderReplacesAnotherAsAWhole) {
+  fs::create_directories(at("old"));
+  put(at("old/a"), "old");
+  put(at("old/only_old"), "old");
+  fs::create_directories(at("new"));
+  put(at("new/a"), "new");
+  replace_path(at("new"), at("old"));
+  EXPECT_EQ(content(at("old/a")), "new");
+  EXPECT_FALSE(fs::exists(at("old/only_old")));
+  EXPECT_THAT(names(), testing::ElementsAre("old"));
+}
+
+TEST_F(File, AFolderReplacesNothingYet) {
+  fs::create_directories(at("new"));
+  replace_path(at("new"), at("target"));
+  EXPECT_THAT(names(), testing::ElementsAre("target"));
+}
+
+TEST_F(File, ThatIsMissingDoesNotReplaceAFolder) {
+  fs::create_directories(at("target"));
+  put(at("target/a"), "kept");
+  EXPECT_THAT(error_of([&] { replace_path(at("none"), at("target")); }), HasSubstr("No such file or directory"));
+  EXPECT_EQ(content(at("target/a")), "kept");
+}
+
+std::string text_of(const MappedFile& file) { return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}; }
+
+TEST_F(File, IsMappedWhole) {
+  put(at("a"), "some bytes");
+  MappedFile first(at("a"));
+  const MappedFile moved(std::move(first));
+  EXPECT_EQ(text_of(moved), "some bytes");
+  EXPECT_TRUE(first.bytes().empty());
+}
+
+TEST_F(File, ThatIsEmptyMapsToNothing) {
+  put(at("a"), "");
+  EXPECT_TRUE(MappedFile(at("a")).bytes().empty());
+}
+
+TEST_F(File, ThatIsMissingCannotBeMapped) {
+  EXPECT_THAT(error_of([&] { MappedFile file(at("none")); }), HasSubstr("cannot read"));
+  EXPECT_THAT(error_of([&] { MappedFile file(folder_); }), HasSubstr("Is a directory"));
+}
+
+}  // namespace
+}  // namespace sluice

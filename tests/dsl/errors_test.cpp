@@ -1,0 +1,86 @@
+// What a person reads when a pipeline file is wrong: tests/golden/dsl/NAME.toml gives NAME.expected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dsl/parse.h"
+#include "tests/dsl/working_folder.h"
+#include "tests/golden.h"
+
+namespace sluice::dsl {
+namespace {
+
+using testing::HasSubstr;
+
+class WrongFile : public testing::TestWithParam<std::string> {};
+
+TEST_P(WrongFile, IsReportedAsInTheGoldenFile) {
+  const WorkingFolder folder(golden_folder());
+  const LoadResult result = load_pipeline(GetParam() + ".toml", {});
+  EXPECT_TRUE(has_errors(result.problems));
+  expect_golden("dsl/" + GetParam() + ".expected", render(result.problems));
+}
+
+INSTANTIATE_TEST_SUITE_P(Dsl, WrongFile,
+                         testing::Values("shapes", "removes", "tables", "unicode", "bare_word", "bare_path", "key_twice",
+                                         "table_twice", "open_string", "open_array", "open_header", "no_value", "two_values",
+                                         "no_equals", "capital", "large_integer", "no_zero", "not_utf8", "zero_byte", "circle_a",
+                                         "extends_missing", "extends_array"),
+                         [](const auto& info) { return info.param; });
+
+TEST(Errors, AGoodFileHasNone) {
+  const WorkingFolder folder(golden_folder());
+  EXPECT_EQ(render(load_pipeline("ppo.toml", {}).problems), "");
+}
+
+TEST(Errors, AMissingFileIsNamedAsTypedWithTheFileThatWasMeant) {
+  const WorkingFolder folder(golden_folder().parent_path());
+  EXPECT_EQ(render(load_pipeline("dsl/ppp.toml", {}).problems),
+            "error: cannot read dsl/ppp.toml: No such file or directory\n      = help: did you mean dsl/ppo.toml?\n");
+}
+
+TEST(Errors, AFileNameWithoutItsEndingIsUnderstood) {
+  const WorkingFolder folder(golden_folder());
+  EXPECT_THAT(render(load_pipeline("ppo", {}).problems), HasSubstr("did you mean ppo.toml?"));
+}
+
+TEST(Errors, AFolderIsNotAFile) {
+  const WorkingFolder folder(golden_folder().parent_path());
+  EXPECT_EQ(render(load_pipeline("dsl", {}).problems), "error: cannot read dsl: Is a directory\n");
+}
+
+TEST(Errors, AnEndlessFileIsRefused) {
+  EXPECT_THAT(render(load_pipeline("/dev/zero", {}).problems), HasSubstr("/dev/zero is larger than 1 MiB"));
+}
+
+std::string problems_of(const std::string& text) { return render(parse_pipeline(text, "x.toml", "", {}).problems); }
+
+TEST(Errors, ArraysThatNestTooDeeplyAreRefused) {
+  const std::string deep = "[pipeline]\nx = " + std::string(100000, '[');
+  EXPECT_THAT(problems_of(deep), HasSubstr("x.toml:2:37: error: values nest too deeply"));
+}
+
+TEST(Errors, DottedKeysThatNestTooDeeplyAreRefused) {
+  std::string bare = "a", quoted = "\"\\\"\"";
+  for (int i = 0; i < 100000; ++i) bare += " . a", quoted += ".\"\\\"\"";
+  EXPECT_THAT(problems_of(bare + " = 1\n"), HasSubstr("a key has too many parts"));
+  EXPECT_THAT(problems_of("[" + bare + "]\n"), HasSubstr("a key has too many parts"));
+  EXPECT_THAT(problems_of("x = { " + quoted + " = 1 }\n"), HasSubstr("a key has too many parts"));
+}
+
+TEST(Errors, DotsInTextAndNumbersAreNotDottedKeys) {
+  std::string text = "# ";
+  for (int i = 0; i < 100; ++i) text += "......... A sentence. Another one with words. ";
+  text += "\n[pipeline]\nx = [";
+  for (int i = 0; i < 100; ++i) text += "1.5, ";
+  EXPECT_EQ(problems_of(text + "]\n"), "");
+}
+
+TEST(Errors, AByteOrderMarkAndWindowsLineBreaksDoNotShiftPlaces) {
+  EXPECT_EQ(problems_of("\xEF\xBB\xBF[buget]\r\nx = 1\r\n"),
+            "x.toml:1:2: error: unknown table [buget]\n    1 | [buget]\n      |  ^^^^^ did you mean [budget]?\n");
+}
+
+TEST(Errors, InfinityIsLeftToTheRangeChecks) { EXPECT_EQ(problems_of("[pipeline]\nx = inf\ny = nan\n"), ""); }
+
+}  // namespace
+}  // namespace sluice::dsl

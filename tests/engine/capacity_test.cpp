@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include "engine/plan.h"
+#include "tests/engine/spec_builder.h"
+#include "tests/engine/toy_nodes.h"
+#include "tests/golden.h"
+
+namespace sluice::engine::testing {
+namespace {
+
+struct NoParams {};
+
+// Its contract forgets how long a sample can become.
+class Boundless final : public Source {
+ public:
+  static void describe(Contract<NoParams>& c) {
+    c.type("boundless", "samples of any length");
+    c.needs([](const NoParams&, NodeNeeds& needs) { needs.groups_per_iteration = 1, needs.samples_per_group = 1; });
+  }
+  explicit Boundless(const NoParams&) {}
+  bool next_group(Group&) override { return false; }
+};
+
+/// 32 groups of 4 samples of at most 44 tokens: 176 tokens a group, 5632 an iteration.
+class Capacity : public ::testing::Test {
+ protected:
+  void SetUp() override { add_toy_nodes(registry_); }
+
+  CheckResult checked(int64_t in_flight, int64_t micro_batch, const std::string& whiten, const std::string& epochs = "1") {
+    std::string text = edited(ppo_text(), "tokens_in_flight = 16384", "tokens_in_flight = " + std::to_string(in_flight));
+    text = edited(text, "micro_batch_tokens = 2048", "micro_batch_tokens = " + std::to_string(micro_batch));
+    text = edited(text, "lambda = 0.95", "lambda = 0.95\nwhiten = \"" + whiten + "\"");
+    return check(spec_of(edited(text, "actor = \"actor\"\n", "actor = \"actor\"\nepochs = " + epochs + "\n")), registry_);
+  }
+
+  void expect_refused(const std::string& golden, const CheckResult& result) {
+    EXPECT_FALSE(result.plan.has_value());
+    expect_golden("engine/capacity/" + golden + ".txt", render(result.problems));
+  }
+
+  Registry registry_;
+};
+
+TEST_F(Capacity, ABarrierNeedsTheWholeIteration) {
+  EXPECT_FALSE(checked(5631, 2048, "iteration").plan.has_value());
+  const auto plan = checked(5632, 2048, "iteration").plan;
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->capacity.tokens_needed, 5632);
+  EXPECT_EQ(plan->capacity.needed_by, "advantages");
+}
+
+TEST_F(Capacity, ExplainsTheStallAtABarrier) { expect_refused("barrier", checked(4096, 2048, "iteration")); }
+TEST_F(Capacity, ExplainsTheStallAtTwoBarriers) { expect_refused("two_barriers", checked(4096, 2048, "iteration", "4")); }
+TEST_F(Capacity, OffersNoFewerGroupsThanOne) { expect_refused("barrier_no_group", checked(170, 176, "iteration")); }
+
+TEST_F(Capacity, WithoutBarrierOneMicroBatchIsEnough) {
+  EXPECT_FALSE(checked(2047, 2048, "none").plan.has_value());
+  const auto plan = checked(2048, 2048, "none").plan;
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->capacity.tokens_needed, 2048);
+}
+
+TEST_F(Capacity, AMicroBatchLargerThanTheIterationIsCutByTheIteration) {
+  const auto plan = checked(5632, 100000, "none").plan;
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->capacity.tokens_needed, 5632);
+}
+
+TEST_F(Capacity, ExplainsTheStallAtThePacker) { expect_refused("packer", checked(1024, 2048, "none")); }
+TEST_F(Capacity, AMicroBatchMustHoldAGroup) { expect_refused("group", checked(16384, 100, "none")); }
+TEST_F(Capacity, AMicroBatchMustHoldASample) { expect_refused("sample", checked(16384, 40, "none")); }
+
+TEST_F(Capacity, SamplesMustFitEveryModel) {
+  const std::string text = edited(ppo_text(), "head = \"value\"\n", "head = \"value\"\nmax_positions = 40\n");
+  expect_refused("positions", check(spec_of(text), registry_));
+}
+
+TEST_F(Capacity, ASampleMustHaveABound) {
+  registry_.add<Boundless>();
+  const std::string text = ppo_text();
+  expect_refused("boundless", check(spec_of(text.substr(0, text.find("[models.actor]")) + "[nodes.source]\ntype = \"boundless\"\n"), registry_));
+}
+
+TEST_F(Capacity, HugeNumbersAreRefusedAndDoNotWrapAround) {
+  const std::string text = edited(ppo_text(), "groups_per_iteration = 32", "groups_per_iteration = 9000000000000000000");
+  EXPECT_FALSE(check(spec_of(edited(text, "lambda = 0.95", "whiten = \"iteration\"")), registry_).plan.has_value());
+}
+
+}  // namespace
+}  // namespace sluice::engine::testing

@@ -1,0 +1,57 @@
+#include "engine/graph_text.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/engine/spec_builder.h"
+#include "tests/engine/toy_nodes.h"
+#include "tests/golden.h"
+
+namespace sluice::engine::testing {
+namespace {
+
+Plan whitened_plan(const Registry& registry) {
+  return check(spec_of(edited(ppo_text(), "lambda = 0.95", "lambda = 0.95\nwhiten = \"iteration\"")), registry).plan.value();
+}
+
+TEST(GraphText, DrawsThePpoPipelineForGraphviz) {
+  Registry registry;
+  add_toy_nodes(registry);
+  expect_golden("engine/graph/ppo.dot", dot_text(whitened_plan(registry)));
+}
+
+TEST(GraphText, DrawsThePpoPipelineForMermaid) {
+  Registry registry;
+  add_toy_nodes(registry);
+  expect_golden("engine/graph/ppo.mmd", mermaid_text(whitened_plan(registry)));
+}
+
+TEST(GraphText, IsAcceptedByGraphvizAlsoWithAwkwardColumnNames) {
+  if (std::system("dot -V 2>/dev/null") != 0) GTEST_SKIP() << "Graphviz is not installed";
+  Registry registry;
+  add_toy_nodes(registry);
+  Plan plan = whitened_plan(registry);
+  for (PlanColumn& column : plan.columns) column.spec.name += "<&>\"\\n|{}";
+  plan.nodes[3].needs.scope_reason = "<b>&\"";
+  const auto file = std::filesystem::path(::testing::TempDir()) / "sluice_graph_text_test.dot";
+  std::ofstream(file) << dot_text(plan);
+  const std::string command = "dot -Tsvg '" + file.string() + "' -o '" + file.string() + ".svg' 2> '" + file.string() + ".log'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::ifstream log(file.string() + ".log");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(log), {}), "");
+}
+
+TEST(GraphText, DrawsNoVersionLoopWhereNothingIsPublished) {
+  Registry registry;
+  add_toy_nodes(registry);
+  const std::string text = ppo_text();
+  const Plan plan = check(spec_of(text.substr(0, text.find("[nodes.train]"))), registry).plan.value();
+  EXPECT_EQ(dot_text(plan).find("dashed"), std::string::npos);
+  EXPECT_EQ(mermaid_text(plan).find("-.->"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::engine::testing

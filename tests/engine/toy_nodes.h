@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "engine/registry.h"
+
+namespace sluice::engine::testing {
+
+/// Node types with the contracts of an RLHF pipeline and no work to do, for the tests of checks, plan and texts:
+/// prompts, samples (a source that makes samples itself), generate, exact_match, group_score, logprobs, values, token_rewards, gae, grpo,
+/// train_ppo (with an objective), sync_weights. Models are 1000 weights; nothing is read from their folders.
+void add_toy_nodes(Registry& registry);
+
+/// The PPO pipeline of the design document, in terms of the toy nodes.
+std::string ppo_text();
+
+/// `text` with `from`, which must occur, replaced by `to`.
+std::string edited(std::string text, const std::string& from, const std::string& to);
+
+}  // namespace sluice::engine::testing

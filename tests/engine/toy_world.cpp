@@ -1,0 +1,306 @@
+#include "tests/engine/toy_world.h"
+
+#include <chrono>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include "base/random.h"
+
+namespace sluice::engine::toy {
+namespace {
+
+struct SourceParams {
+  int64_t groups_per_iteration = 1;
+  int64_t data_groups = 0;  // the data ends after so many; 0: never
+};
+
+class ToySource final : public Source {
+ public:
+  static void describe(Contract<SourceParams>& c) {
+    c.type("toy_source", "numbered groups");
+    c.param("groups_per_iteration", &SourceParams::groups_per_iteration).at_least(1).doc("groups");
+    c.param("data_groups", &SourceParams::data_groups).at_least(0).doc("groups in all");
+    c.writes(kOrigin);
+    c.needs([](const SourceParams& p, NodeNeeds& needs) { needs.groups_per_iteration = p.groups_per_iteration; });
+  }
+  explicit ToySource(const SourceParams& params) : params_(params) {}
+
+  bool next_group(Group& group) override {
+    if (params_.data_groups > 0 && made_ == params_.data_groups) return false;
+    ++made_;
+    group.layout.end_group();
+    group.write(kOrigin)[0] = static_cast<int64_t>(mix(static_cast<uint64_t>(group.iteration), static_cast<uint64_t>(group.index)));
+    return true;
+  }
+
+ private:
+  SourceParams params_;
+  int64_t made_ = 0;
+};
+
+struct RolloutParams {
+  std::string model;
+  int64_t samples_per_group = 1;
+  int64_t worst_sample_tokens = 4;
+  int64_t pause_us = 0;
+};
+
+// Draws one token a step for every running sample.
+class ToyRollout final : public Rollout {
+ public:
+  static void describe(Contract<RolloutParams>& c) {
+    c.type("toy_rollout", "samples of hashed lengths");
+    c.model("model", &RolloutParams::model, ModelUse::kSamples).doc("whose weights decide the samples");
+    c.param("samples_per_group", &RolloutParams::samples_per_group).at_least(1).doc("samples");
+    c.param("worst_sample_tokens", &RolloutParams::worst_sample_tokens).at_least(2).doc("tokens");
+    c.param("pause_us", &RolloutParams::pause_us).doc("longest pause of a step");
+    c.reads(kOrigin);
+    c.writes(kDrawn);
+    c.needs([](const RolloutParams& p, NodeNeeds& needs) {
+      needs.samples_per_group = p.samples_per_group;
+      needs.worst_sample_tokens = p.worst_sample_tokens;
+    });
+  }
+  ToyRollout(const RolloutParams& params, NodeResources& resources) : params_(params), pauses_(resources.seed, 1) {
+    if (!params.model.empty()) model_ = std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model));
+  }
+
+  void begin_iteration(const Iteration& iteration) override { weights_ = model_ ? model_->published(iteration.policy_version) : 1; }
+
+  int64_t worst_tokens(const Group&) const override { return params_.samples_per_group * params_.worst_sample_tokens; }
+
+  void start(Group group) override {
+    Running running{.group = std::move(group), .drawn = {}, .made = {}};
+    for (int64_t s = 0; s < params_.samples_per_group; ++s) {
+      const auto origin = static_cast<uint64_t>(running.group.read(kOrigin)[0]);
+      running.drawn.push_back(mix(mix(origin, static_cast<uint64_t>(s)), weights_));
+      running.made.push_back(0);
+    }
+    running_.push_back(std::move(running));
+  }
+
+  void step(Sink& sink) override {
+    if (params_.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
+    for (size_t r = 0; r < running_.size();) {
+      if (!advance(running_[r], sink)) {
+        ++r;
+        continue;
+      }
+      finish(running_[r], sink);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(r));
+    }
+  }
+
+  bool idle() const override { return running_.empty(); }
+
+ private:
+  struct Running {
+    Group group;
+    std::vector<uint64_t> drawn;
+    std::vector<int64_t> made;  // tokens so far, of each sample
+  };
+
+  bool advance(Running& running, Sink& sink) const {
+    bool all_done = true;
+    for (size_t s = 0; s < running.drawn.size(); ++s) {
+      const int64_t wanted = sample_tokens(running.drawn[s], params_.worst_sample_tokens);
+      if (running.made[s] < wanted && ++running.made[s] == wanted) sink.return_credit(running.group.index, params_.worst_sample_tokens - wanted);
+      all_done = all_done && running.made[s] == wanted;
+    }
+    return all_done;
+  }
+
+  void finish(Running& running, Sink& sink) const {
+    running.group.layout = Layout();
+    for (const int64_t tokens : running.made) running.group.layout.add_sample(tokens, tokens - 1);
+    running.group.layout.end_group();
+    auto drawn = running.group.write(kDrawn);
+    for (size_t s = 0; s < drawn.size(); ++s) drawn[s] = static_cast<int64_t>(running.drawn[s]);
+    sink.finish(std::move(running.group));
+  }
+
+  RolloutParams params_;
+  RandomStream pauses_;
+  std::shared_ptr<ToyModel> model_;
+  uint64_t weights_ = 1;
+  std::vector<Running> running_;
+};
+
+struct MixParams {
+  std::vector<std::string> reads;
+  std::string writes;
+  bool barrier = false;
+  int64_t pause_us = 0;
+  int64_t fail_in_iteration = -1;
+};
+
+class ToyMix final : public Node {
+ public:
+  static void describe(Contract<MixParams>& c) {
+    c.type("toy_mix", "hashes sample columns into another");
+    c.param("reads", &MixParams::reads).required().doc("columns");
+    c.param("writes", &MixParams::writes).required().doc("column");
+    c.param("barrier", &MixParams::barrier).doc("iteration scope");
+    c.param("pause_us", &MixParams::pause_us).doc("longest pause of a call");
+    c.param("fail_in_iteration", &MixParams::fail_in_iteration).doc("throw there");
+    c.writes_named(&MixParams::writes, DType::kInt64, Extent::kSample);
+    c.iteration_scope_if([](const MixParams& p) { return p.barrier; }, "barrier = true");
+    c.needs([](const MixParams& p, NodeNeeds& needs) {
+      for (const std::string& name : p.reads) needs.reads.push_back({name, DType::kInt64, Extent::kSample});
+    });
+  }
+  ToyMix(const MixParams& params, NodeResources& resources)
+      : params_(params), name_(name_hash(resources.node)), label_(resources.node), metrics_(*resources.metrics), pauses_(resources.seed, name_) {}
+
+  void begin_iteration(const Iteration& iteration) override { fold_ = mix(name_, static_cast<uint64_t>(iteration.index)); }
+
+  void process(MicroBatch& batch) override {
+    if (batch.iteration() == params_.fail_in_iteration) throw std::runtime_error("as asked");
+    if (params_.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
+    const auto out = batch.write({params_.writes, DType::kInt64, Extent::kSample}).entries<int64_t>();
+    for (size_t s = 0; s < out.size(); ++s) {
+      uint64_t value = name_;
+      for (const std::string& name : params_.reads) {
+        value = mix(value, static_cast<uint64_t>(batch.read({name, DType::kInt64, Extent::kSample}).entries<int64_t>()[s]));
+      }
+      out[s] = static_cast<int64_t>(value);
+      fold_ = mix(fold_, value);
+    }
+  }
+
+  // Of a barrier every value depends on all values of the iteration.
+  void process_iteration(std::span<MicroBatch> batches) override {
+    for (MicroBatch& batch : batches) process(batch);
+    for (MicroBatch& batch : batches) {
+      for (int64_t& value : batch.written({params_.writes, DType::kInt64, Extent::kSample}).entries<int64_t>()) {
+        value = static_cast<int64_t>(mix(static_cast<uint64_t>(value), fold_));
+      }
+    }
+  }
+
+  void end_iteration(const Iteration&) override { metrics_.value(label_, static_cast<double>(fold_ >> 12)); }
+
+ private:
+  MixParams params_;
+  uint64_t name_;
+  std::string label_;
+  MetricsRecorder& metrics_;
+  RandomStream pauses_;
+  uint64_t fold_ = 0;
+};
+
+struct TrainParams {
+  std::string model;
+  std::string reads;
+};
+
+class ToyTrain final : public Node {
+ public:
+  static void describe(Contract<TrainParams>& c) {
+    c.type("toy_train", "folds a column into the weights");
+    c.model("model", &TrainParams::model, ModelUse::kUpdates).required().doc("trained");
+    c.param("reads", &TrainParams::reads).required().doc("column");
+    c.reads_named(&TrainParams::reads, DType::kInt64, Extent::kSample);
+  }
+  ToyTrain(const TrainParams& params, NodeResources& resources)
+      : params_(params), model_(std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model))), metrics_(*resources.metrics) {}
+
+  void process(MicroBatch& batch) override {
+    for (const int64_t value : batch.read({params_.reads, DType::kInt64, Extent::kSample}).entries<int64_t>()) {
+      gradient_ = mix(gradient_, static_cast<uint64_t>(value));
+    }
+  }
+
+  void end_iteration(const Iteration&) override {
+    model_->live = mix(model_->live, std::exchange(gradient_, 0));
+    metrics_.value("weights", static_cast<double>(model_->live >> 12));
+  }
+
+ private:
+  TrainParams params_;
+  std::shared_ptr<ToyModel> model_;
+  MetricsRecorder& metrics_;
+  uint64_t gradient_ = 0;
+};
+
+struct PublishParams {
+  std::string model;
+};
+
+class ToyPublish final : public Node {
+ public:
+  static void describe(Contract<PublishParams>& c) {
+    c.type("toy_publish", "publishes the weights");
+    c.model("model", &PublishParams::model, ModelUse::kPublishes).required().doc("published");
+  }
+  ToyPublish(const PublishParams& params, NodeResources& resources)
+      : model_(std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model))) {}
+
+  void process(MicroBatch&) override {}
+  void end_iteration(const Iteration& iteration) override { model_->publish(iteration.index + 1); }
+
+ private:
+  std::shared_ptr<ToyModel> model_;
+};
+
+class ToyModelType final : public ModelType {
+ public:
+  const ParamTable& params() const override { return params_; }
+
+  std::shared_ptr<const void> bind(const ModelSpec& spec, BindContext& context, ModelFacts& facts) const override {
+    params_.bind(nullptr, spec.params, context);
+    facts = {.parameters = 1, .weight_bytes = 8, .kv_bytes_per_token = 8, .max_positions = 1 << 20, .trainable = true, .head = "language_model"};
+    return std::make_shared<int>(0);
+  }
+
+  std::shared_ptr<Model> load(const std::shared_ptr<const void>&, const ModelUsage&) const override { return std::make_shared<ToyModel>(); }
+
+ private:
+  ParamTable params_;
+};
+
+}  // namespace
+
+uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9E3779B97F4A7C15u + b;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+uint64_t name_hash(const std::string& text) {
+  uint64_t hash = 0;
+  for (const char c : text) hash = mix(hash, static_cast<unsigned char>(c));
+  return hash;
+}
+
+int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens) {
+  return 2 + static_cast<int64_t>(drawn % static_cast<uint64_t>(worst_sample_tokens - 1));
+}
+
+void ToyModel::save(const std::filesystem::path& folder) const {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "weights") << live;
+}
+
+uint64_t ToyModel::published(int64_t version) const {
+  const std::lock_guard lock(mutex_);
+  return published_.at(version);
+}
+
+void ToyModel::publish(int64_t version) {
+  const std::lock_guard lock(mutex_);
+  published_[version] = live;
+}
+
+void register_toys(Registry& registry) {
+  registry.add<ToySource>();
+  registry.add<ToyRollout>();
+  registry.add<ToyMix>();
+  registry.add<ToyTrain>();
+  registry.add<ToyPublish>();
+  registry.set_model_type(std::make_unique<ToyModelType>());
+}
+
+}  // namespace sluice::engine::toy

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/registry.h"
+
+namespace sluice::engine::toy {
+
+// Node types without torch that make every mistake of the engine visible: each value is a hash of everything it should depend on
+// (iteration, group, sample, the policy version's weights, the values it read, in order), so that a lost, doubled or reordered
+// micro-batch, or a wrong version, changes what comes out.
+
+uint64_t mix(uint64_t a, uint64_t b);
+
+/// Hash of a text, the same on every machine.
+uint64_t name_hash(const std::string& text);
+
+inline constexpr Column<int64_t> kOrigin{"origin", Extent::kGroup};  // written by the source
+inline constexpr Column<int64_t> kDrawn{"drawn", Extent::kSample};   // written by the rollout
+
+/// Tokens of a sample: depends on the weights that drew it.
+int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens);
+
+/// One number as weights, published by version.
+class ToyModel final : public Model {
+ public:
+  void save(const std::filesystem::path& folder) const override;
+  uint64_t published(int64_t version) const;
+  void publish(int64_t version);
+
+  uint64_t live = 1;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int64_t, uint64_t> published_{{0, 1}};
+};
+
+/// `toy_source`, `toy_rollout` (model optional), `toy_mix` (reads any sample columns, writes one; barrier, failure and pauses by
+/// parameter), `toy_train`, `toy_publish`; models of [models.NAME] have no parameters.
+void register_toys(Registry& registry);
+
+}  // namespace sluice::engine::toy

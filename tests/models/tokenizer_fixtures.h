@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "models/tokenizer.h"
+
+namespace sluice::models {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+inline fs::path golden_tokenizer_folder() { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models/tokenizer"; }
+
+/// Folder of a real tokenizer, or nothing where the test data is not installed: then a test skips, but not under CI=true.
+inline std::optional<fs::path> real_tokenizer(const std::string& name) {
+  const char* data = std::getenv("SLUICE_TEST_DATA");
+  const fs::path folder = (data ? fs::path(data) : fs::path(SLUICE_SOURCE_DIR) / "../shared/data") / "tokenizers" / name;
+  if (fs::exists(folder / "tokenizer.json")) return folder;
+  const char* ci = std::getenv("CI");
+  if (ci && std::string(ci) == "true") throw std::runtime_error(folder.string() + " is missing; set SLUICE_TEST_DATA");
+  return std::nullopt;
+}
+
+/// A folder for one test, removed afterwards.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "sluice-tokenizer-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
+    path_ = name;
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
+
+ private:
+  fs::path path_;
+};
+
+/// The small tokenizer of variants.json: 256 bytes (ids in the order of the bytes) and a few merges.
+inline json small_tokenizer() { return json::parse(read_file(golden_tokenizer_folder() / "variants.json")).at("base"); }
+
+inline Tokenizer load_text(const std::string& text) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", text);
+  return Tokenizer::load(folder.path());
+}
+
+inline Tokenizer load_json(const json& tokenizer) { return load_text(tokenizer.dump()); }
+
+}  // namespace sluice::models

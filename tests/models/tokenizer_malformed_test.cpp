@@ -1,0 +1,180 @@
+// Whatever is wrong with a tokenizer file is said with file and key; nothing crashes, hangs or asks for unbounded memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "tests/models/tokenizer_fixtures.h"
+
+namespace sluice::models {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(const std::string& text) {
+  try {
+    load_text(text);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+// The error of the small tokenizer with the value at `pointer` replaced.
+std::string error_with(const char* pointer, const json& value) {
+  json tokenizer = small_tokenizer();
+  tokenizer[json::json_pointer(pointer)] = value;
+  return error_of(tokenizer.dump());
+}
+
+std::string error_without(const char* key) {
+  json tokenizer = small_tokenizer();
+  tokenizer.erase(key);
+  return error_of(tokenizer.dump());
+}
+
+json added_token(const std::string& content, int64_t id) { return {{"content", content}, {"id", id}, {"special", true}}; }
+
+TEST(MalformedTokenizer, MissingFileIsNamed) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(
+      try { Tokenizer::load(folder.path()); } catch (const UserError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("tokenizer.json"));
+        throw;
+      },
+      UserError);
+}
+
+TEST(MalformedTokenizer, BrokenJsonIsPlaced) {
+  EXPECT_THAT(error_of("{\"model\":\n  {\"type\": BPE}}"), HasSubstr("tokenizer.json:2:12: this is not valid JSON"));
+  EXPECT_THAT(error_of(""), HasSubstr("tokenizer.json:1:1: this is not valid JSON"));
+}
+
+TEST(MalformedTokenizer, DeepNestingIsRefused) {
+  EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("tokenizer.json"));
+  EXPECT_THAT(error_of(std::string(1000, '[') + std::string(1000, ']')), HasSubstr("nests deeper than 512 levels"));
+}
+
+TEST(MalformedTokenizer, UnsupportedPartsAreNamedWithWhatIsSupported) {
+  EXPECT_THAT(
+      error_with("/normalizer", {{"type", "Prepend"}}),
+      HasSubstr("tokenizer.json: normalizer: normalizer type \"Prepend\" is not supported; supported: null, NFC, Sequence"));
+  EXPECT_THAT(
+      error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]})")),
+      HasSubstr("normalizer.normalizers[1]: normalizer type \"Lowercase\" is not supported"));
+  EXPECT_THAT(error_with("/model/type", "WordPiece"),
+              HasSubstr("model: model type \"WordPiece\" is not supported; supported: BPE"));
+  EXPECT_THAT(error_with("/model/byte_fallback", true), HasSubstr("model.byte_fallback: byte fallback"));
+  EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: dropout of merges is not supported"));
+  EXPECT_THAT(error_with("/model/end_of_word_suffix", "</w>"), HasSubstr("model.end_of_word_suffix: \"</w>\" is not supported"));
+  EXPECT_THAT(error_with("/pre_tokenizer/type", "Metaspace"), HasSubstr("pre_tokenizer type \"Metaspace\" is not supported"));
+  EXPECT_THAT(error_with("/pre_tokenizer", nullptr),
+              HasSubstr("pre_tokenizer: a pre_tokenizer without ByteLevel is not supported"));
+  EXPECT_THAT(error_with("/decoder/type", "Metaspace"), HasSubstr("decoder: decoder type \"Metaspace\" is not supported"));
+  EXPECT_THAT(error_with("/decoder", nullptr), HasSubstr("decoder: a decoder other than one ByteLevel"));
+  EXPECT_THAT(error_with("/post_processor", {{"type", "BertProcessing"}}), HasSubstr("post_processor type \"BertProcessing\""));
+}
+
+TEST(MalformedTokenizer, MissingPartsAreNamed) {
+  EXPECT_THAT(error_without("model"), HasSubstr("tokenizer.json: the key \"model\" is missing"));
+  EXPECT_THAT(error_with("/model", json::object()), HasSubstr("model: the key \"vocab\" is missing"));
+  EXPECT_THAT(error_with("/added_tokens", json::parse("[{\"id\": 1}]")),
+              HasSubstr("added_tokens[0]: the key \"content\" is missing"));
+}
+
+TEST(MalformedTokenizer, WrongTypesAreNamed) {
+  EXPECT_THAT(error_with("/model/vocab/a", "97"), HasSubstr("model.vocab: token \"a\" has no integer id"));
+  EXPECT_THAT(error_with("/model/merges", 3), HasSubstr("model.merges: a list was expected here"));
+  EXPECT_THAT(error_with("/added_tokens", 3), HasSubstr("added_tokens: a list was expected here"));
+  EXPECT_THAT(error_with("/pre_tokenizer/use_regex", 1), HasSubstr("pre_tokenizer.use_regex: true or false was expected here"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("tokenizer.json: an object was expected here, this is array"));
+}
+
+TEST(MalformedTokenizer, MergesMustNameKnownTokens) {
+  EXPECT_THAT(error_with("/model/merges/1", "l \xC4\xB2"),
+              HasSubstr("merge 1 (\"l\", \"\xC4\xB2\") needs token \"l\xC4\xB2\", which is not in model.vocab"));
+  EXPECT_THAT(error_with("/model/merges/1", "l l l"), HasSubstr("model.merges: merge 1 must be \"LEFT RIGHT\""));
+  EXPECT_THAT(error_with("/model/merges/1", json::array({"l"})), HasSubstr("model.merges: merge 1 must be"));
+}
+
+TEST(MalformedTokenizer, IdsMustBeUniqueAndInRange) {
+  EXPECT_THAT(error_with("/model/vocab/a", 98), HasSubstr("id 98 is given to both \"a\" and \"b\""));
+  EXPECT_THAT(error_with("/model/vocab/a", -1), HasSubstr("token \"a\" has id -1, which is out of range"));
+  EXPECT_THAT(error_with("/model/vocab/a", 4'000'000'000), HasSubstr("out of range"));
+  EXPECT_THAT(error_with("/model/vocab/a", UINT64_MAX), HasSubstr("out of range"));
+  EXPECT_THAT(error_with("/added_tokens", json::array({added_token("<s>", 97)})),
+              HasSubstr("id 97 is given to both \"a\" and \"<s>\""));
+  EXPECT_THAT(error_with("/added_tokens", json::array({added_token("a", 3)})),
+              HasSubstr("token \"a\" has id 3 here, but 97 before"));
+  EXPECT_THAT(error_with("/added_tokens", json::array({added_token("<s>", INT64_MAX)})), HasSubstr("out of range"));
+  EXPECT_THAT(error_with("/added_tokens", json::array({added_token("", 999)})), HasSubstr("the empty string cannot be a token"));
+}
+
+TEST(MalformedTokenizer, BadPatternsAreNamed) {
+  const auto split_by = [](const json& pattern) {
+    return json{
+        {"type", "Sequence"},
+        {"pretokenizers", {{{"type", "Split"}, {"pattern", pattern}, {"behavior", "Isolated"}}, {{"type", "ByteLevel"}}}}};
+  };
+  EXPECT_THAT(
+      error_with("/pre_tokenizer", split_by({{"Regex", "(a"}})),
+      HasSubstr(
+          "pre_tokenizer.pretokenizers[0].pattern: the regular expression is not valid: end pattern with unmatched parenthesis"));
+  EXPECT_THAT(error_with("/pre_tokenizer", split_by("a")), HasSubstr("a pattern is {\"Regex\": ...} or {\"String\": ...}"));
+}
+
+TEST(MalformedTokenizer, APatternThatBacktracksWithoutBoundGivesUp) {
+  json tokenizer = small_tokenizer();
+  tokenizer["pre_tokenizer"] = json::parse(R"({"type": "Sequence", "pretokenizers": [
+      {"type": "Split", "pattern": {"Regex": "(a|aa)+$"}, "behavior": "Isolated"}, {"type": "ByteLevel"}]})");
+  const Tokenizer loaded = load_json(tokenizer);
+  EXPECT_THROW(loaded.encode(std::string(100, 'a') + "!"), UserError);
+}
+
+TEST(MalformedTokenizer, EndOfSequenceMustBeAToken) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", small_tokenizer().dump());
+  folder.write("tokenizer_config.json", R"({"eos_token": "<eos>"})");
+  try {
+    Tokenizer::load(folder.path());
+    FAIL() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("tokenizer_config.json: eos_token: token \"<eos>\" is not in"));
+  }
+}
+
+// Every value of the file in turn becomes null, a number, a string, a list, an object: it loads or is refused, never anything
+// else.
+TEST(MalformedTokenizer, AnyValueOfAnyTypeIsAcceptedOrRefused) {
+  json full = small_tokenizer();
+  full["added_tokens"] = json::array({added_token("<s>", 300)});
+  full["normalizer"] = json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}]})");
+  full["post_processor"] =
+      json::parse(R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}],
+      "special_tokens": {"<s>": {"ids": [300]}}})");
+  ASSERT_EQ(error_of(full.dump()), "accepted");
+
+  int refused = 0;
+  const json flat = full.flatten();
+  std::vector<std::string> pointers;
+  for (const auto& [pointer, value] : flat.items()) {
+    const bool is_ordinary_byte = pointer.starts_with("/model/vocab/") && value.is_number() && value.get<int>() > 4;
+    for (std::string path = pointer; !is_ordinary_byte && !path.empty(); path.resize(path.rfind('/'))) pointers.push_back(path);
+  }
+  std::sort(pointers.begin(), pointers.end());
+  pointers.erase(std::unique(pointers.begin(), pointers.end()), pointers.end());
+  for (const std::string& pointer : pointers) {
+    for (const json& value :
+         {json(nullptr), json(-7), json(1e300), json("x"), json::array({1, nullptr}), json{{"type", "Sequence"}}}) {
+      refused += error_with(pointer.c_str(), value) != "accepted";
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(MalformedTokenizer, EveryTruncationIsRefused) {
+  const std::string text = small_tokenizer().dump();
+  for (size_t length = 0; length < text.size(); length += 7) EXPECT_NE(error_of(text.substr(0, length)), "accepted") << length;
+}
+
+}  // namespace
+}  // namespace sluice::models

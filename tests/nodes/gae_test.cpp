@@ -1,0 +1,96 @@
+#include "nodes/gae.h"
+
+#include "nodes/columns.h"
+#include "tests/nodes/node_harness.h"
+#include "tests/nodes/reference_cases.h"
+
+namespace sluice::nodes {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+Sample sample(std::vector<float> rewards, std::vector<float> values) {
+  return Sample().actions(columns::kTokenRewards, std::move(rewards)).actions(columns::kValues, std::move(values));
+}
+
+Output run_case(const Json& entry) {
+  const NodeHarness<Gae> gae({.discount = entry["gamma"], .lambda = entry["lambda"]});
+  return gae.run(sample(entry["token_rewards"].get<std::vector<float>>(), entry["values"].get<std::vector<float>>()));
+}
+
+TEST(Gae, AgreesWithNemoRlWhenLambdaIsZero) {
+  const auto entry = reference_case("gae_td_lambda0");
+  if (!entry) GTEST_SKIP() << "no test data";
+  EXPECT_THAT(run_case(*entry)[columns::kAdvantages], Near((*entry)["expect"]["advantages"].get<std::vector<double>>()));
+}
+
+TEST(Gae, AgreesWithSkyRlOnReturns) {
+  const auto entry = reference_case("gae_returns_g1_l1");
+  if (!entry) GTEST_SKIP() << "no test data";
+  EXPECT_THAT(run_case(*entry)[columns::kReturns], Near((*entry)["expect"]["returns"].get<std::vector<double>>()));
+}
+
+// In the reference a masked position has no effect; here it simply has no entry. Expected by hand with l = 0.99 * 0.95 = 0.9405:
+// errors 0.098, 0.196, 0.095, 0.5 and a[t] = error[t] + l * a[t + 1].
+TEST(Gae, TextThatWasNotSampledLeavesNoGap) {
+  const NodeHarness<Gae> gae({.discount = 0.99, .lambda = 0.95});
+  const auto out = gae.run(sample({0, 0, 0, 1}, {0.1f, 0.2f, 0.4f, 0.5f}));
+  EXPECT_THAT(out[columns::kAdvantages], Near({0.7823296, 0.7276232, 0.56525, 0.5}));
+}
+
+TEST(Gae, ReturnIsMonteCarloWhenLambdaIsOne) {
+  const NodeHarness<Gae> gae({.discount = 0.5, .lambda = 1.0});
+  EXPECT_THAT(gae.run(sample({1, 2, 4}, {7, -3, 100}))[columns::kReturns], Near({3, 4, 4}));
+}
+
+TEST(Gae, SamplesOfOneMicroBatchAreIndependent) {
+  const NodeHarness<Gae> gae({.lambda = 1.0});
+  const auto out = gae.run({GroupOf{sample({1, 1}, {0, 0}), sample({}, {})}, GroupOf{sample({5}, {2})}});
+  EXPECT_THAT(out[columns::kAdvantages], Near({2, 1, 3}));
+  EXPECT_THAT(out[columns::kReturns], Near({2, 1, 5}));
+}
+
+TEST(Gae, NanReachesOnlyEarlierActionsOfItsSample) {
+  const NodeHarness<Gae> gae;
+  const auto out = gae.run({GroupOf{sample({0, kNan, 1}, {0, 0, 0}), sample({1}, {0})}});
+  EXPECT_THAT(out[columns::kAdvantages], Near({kNan, kNan, 1, 1}));
+}
+
+TEST(Gae, NoActionsAtAllIsFine) {
+  const NodeHarness<Gae> gae({.whiten = Whitening::kIteration});
+  EXPECT_TRUE(gae.run(sample({}, {}))[columns::kAdvantages].empty());
+}
+
+// The masked case of SkyRL: advantages 5.5 and 1.5 are whitened with Bessel's correction, returns are left alone.
+TEST(Gae, WhiteningAgreesWithSkyRl) {
+  const auto entry = reference_case("gae_whitened_masked");
+  if (!entry) GTEST_SKIP() << "no test data";
+  const auto expected = (*entry)["expect"]["advantages"].get<std::vector<double>>();
+  const NodeHarness<Gae> gae({.lambda = 1.0, .whiten = Whitening::kIteration});
+  const auto out = gae.run({GroupOf{sample({6}, {0.5f}), sample({3}, {1.5f})}});
+  EXPECT_THAT(out[columns::kAdvantages], Near({expected[0], expected[2]}, 1e-4));
+  EXPECT_THAT(out[columns::kReturns], Near({6, 3}));
+}
+
+TEST(Gae, WhiteningDoesNotDependOnTheMicroBatching) {
+  const NodeHarness<Gae> gae({.whiten = Whitening::kIteration});
+  const std::vector<GroupOf> groups{GroupOf{sample({1, 2}, {0, 0})}, GroupOf{sample({-4}, {1})},
+                                    GroupOf{sample({9, 0, 3}, {1, 2, 3})}};
+  EXPECT_EQ(gae.run(groups)[columns::kAdvantages], gae.run(groups, {1, 1, 1})[columns::kAdvantages]);
+}
+
+TEST(Gae, WhiteningOfEqualAdvantagesGivesZero) {
+  const NodeHarness<Gae> gae({.whiten = Whitening::kIteration});
+  EXPECT_THAT(gae.run({GroupOf{sample({2}, {1}), sample({2}, {1})}})[columns::kAdvantages], Near({0, 0}));
+  EXPECT_THAT(gae.run(sample({2}, {1}))[columns::kAdvantages], Near({0}));
+}
+
+TEST(Gae, IsABarrierOnlyWhenItWhitens) {
+  EXPECT_EQ(NodeHarness<Gae>().needs().scope, engine::Scope::kMicroBatch);
+  EXPECT_EQ(NodeHarness<Gae>({.whiten = Whitening::kIteration}).needs().scope, engine::Scope::kIteration);
+}
+
+TEST(Gae, RefusesADiscountAboveOne) { EXPECT_EQ(NodeHarness<Gae>::problems({{"discount", {1.5}}}).size(), 1u); }
+
+}  // namespace
+}  // namespace sluice::nodes

@@ -1,0 +1,167 @@
+#include "nodes/jsonl_prompts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "nodes/columns.h"
+#include "tests/nodes/node_harness.h"
+
+namespace sluice::nodes {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class JsonlPromptsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("sluice-jsonl-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    path_ = folder_ / "data.jsonl";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& text) { write_file_atomically(path_, text); }
+
+  void write_rows(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text += "{\"prompt\": \"p" + std::to_string(i) + "\", \"label\": " + std::to_string(i) + "}\n";
+    write(text);
+  }
+
+  JsonlPrompts open(JsonlPromptsParams params = {}, uint64_t seed = 1) {
+    params.path = path_;
+    resources_.seed = seed;
+    return JsonlPrompts(params, resources_);
+  }
+
+  // The prompt of one position; empty at the end of the data.
+  static std::string prompt(JsonlPrompts& source, int64_t iteration, int64_t index) {
+    engine::Group group;
+    group.iteration = iteration, group.index = index;
+    return source.next_group(group) ? group.read(columns::kPrompt)[0] : "";
+  }
+
+  std::string error() {
+    try {
+      open();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_, path_;
+  engine::NodeResources resources_;
+};
+
+TEST_F(JsonlPromptsTest, RowsComeInTheOrderOfTheFileWithoutShuffle) {
+  write_rows(3);
+  JsonlPrompts source = open({.groups_per_iteration = 2, .shuffle = false});
+  EXPECT_EQ(prompt(source, 0, 0), "p0");
+  EXPECT_EQ(prompt(source, 0, 1), "p1");
+  EXPECT_EQ(prompt(source, 1, 0), "p2");
+  EXPECT_EQ(prompt(source, 1, 1), "p0");  // the next epoch
+}
+
+TEST_F(JsonlPromptsTest, GroupHasPromptAndLabelAndNoSamples) {
+  write("{\"question\": \"6 * 7\", \"answer\": 42}\n");
+  JsonlPrompts source = open({.prompt_field = "question", .label_field = "answer", .prefix = "Q: ", .suffix = " A:"});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "Q: 6 * 7 A:");
+  EXPECT_EQ(group.read(columns::kLabel)[0], "42");
+  EXPECT_EQ(group.layout.groups(), 1u);
+  EXPECT_EQ(group.layout.samples(), 0u);
+}
+
+TEST_F(JsonlPromptsTest, EachEpochHasEveryRowOnceInAnotherOrder) {
+  write_rows(50);
+  JsonlPrompts source = open({.groups_per_iteration = 50});
+  std::vector<std::string> first, second;
+  for (int i = 0; i < 50; ++i) first.push_back(prompt(source, 0, i)), second.push_back(prompt(source, 1, i));
+  EXPECT_NE(first, second);
+  EXPECT_EQ(std::set(first.begin(), first.end()).size(), 50u);
+  EXPECT_TRUE(std::ranges::is_permutation(first, second));
+}
+
+TEST_F(JsonlPromptsTest, RowDependsOnSeedAndPositionOnly) {
+  write_rows(50);
+  JsonlPrompts walked = open({.groups_per_iteration = 7}, 3);
+  for (int64_t i = 0; i < 20; ++i) prompt(walked, i, 0);
+  JsonlPrompts resumed = open({.groups_per_iteration = 7}, 3), other_seed = open({.groups_per_iteration = 7}, 4);
+  std::vector<std::string> a, b, c;
+  for (int64_t g = 0; g < 7; ++g) {
+    a.push_back(prompt(walked, 20, g)), b.push_back(prompt(resumed, 20, g)), c.push_back(prompt(other_seed, 20, g));
+  }
+  EXPECT_EQ(a, b);
+  EXPECT_NE(a, c);
+}
+
+TEST_F(JsonlPromptsTest, DataEndsAfterTheLastEpoch) {
+  write_rows(3);
+  JsonlPrompts source = open({.groups_per_iteration = 2, .epochs = 1});
+  EXPECT_NE(prompt(source, 1, 0), "");
+  EXPECT_EQ(prompt(source, 1, 1), "");
+}
+
+TEST_F(JsonlPromptsTest, BlankLinesCarriageReturnsAndAMissingLastLineBreakAreFine) {
+  write("\xEF\xBB\xBF{\"prompt\": \"a\", \"label\": \"\"}\r\n\r\n  \n{\"prompt\": \"b\", \"label\": \"\"}");
+  JsonlPrompts source = open({.groups_per_iteration = 2, .shuffle = false});
+  EXPECT_EQ(prompt(source, 0, 0), "a");
+  EXPECT_EQ(prompt(source, 0, 1), "b");
+  EXPECT_EQ(prompt(source, 1, 0), "a");
+}
+
+TEST_F(JsonlPromptsTest, BrokenLineIsShownWithItsPlace) {
+  write("{\"prompt\": \"a\", \"label\": \"\"}\n{\"prompt\": \"b\" x}\n");
+  EXPECT_THAT(error(), HasSubstr("data.jsonl:2:16: error: this line is not a JSON object"));
+  EXPECT_THAT(error(), HasSubstr("{\"prompt\": \"b\" x}"));
+}
+
+TEST_F(JsonlPromptsTest, AllBrokenLinesAreReportedAtOnce) {
+  write("[1]\n{\"prompt\": [], \"label\": \"\"}\n{\"prompt\": \"b\", \"label\": true}\n");
+  EXPECT_THAT(error(), HasSubstr("data.jsonl:1:1: error: each line must be a JSON object"));
+  EXPECT_THAT(error(), HasSubstr("data.jsonl:2:1: error: field \"prompt\" must be a string or a number"));
+  EXPECT_THAT(error(), HasSubstr("data.jsonl:3:1: error: field \"label\" must be a string or a number"));
+}
+
+TEST_F(JsonlPromptsTest, AtMostTwentyBrokenLinesAreReported) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "oops\n";
+  write(text);
+  EXPECT_THAT(error(), HasSubstr("data.jsonl:20:"));
+  EXPECT_THAT(error(), Not(HasSubstr("data.jsonl:21:")));
+}
+
+TEST_F(JsonlPromptsTest, MissingFieldNamesThoseThatAreThere) {
+  write("{\"promt\": \"a\", \"label\": \"\"}\n{\"promt\": \"b\", \"label\": \"\"}\n");
+  const std::string text = error();
+  EXPECT_THAT(text, HasSubstr("no field \"prompt\""));
+  EXPECT_THAT(text, HasSubstr("fields here: promt, label"));
+  EXPECT_THAT(text, HasSubstr("prompt_field = \"promt\"?"));
+  EXPECT_THAT(text, Not(HasSubstr("data.jsonl:2")));  // once is enough
+}
+
+TEST_F(JsonlPromptsTest, FileWithoutRowsIsRefused) {
+  write("\n\n");
+  EXPECT_THAT(error(), HasSubstr("holds no rows"));
+}
+
+TEST_F(JsonlPromptsTest, WithoutALabelFieldTheLabelIsEmpty) {
+  write("{\"prompt\": \"a\"}\n");
+  JsonlPrompts source = open({.label_field = ""});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kLabel)[0], "");
+}
+
+}  // namespace
+}  // namespace sluice::nodes

@@ -1,0 +1,155 @@
+#include "nodes/language_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "nodes/language_model_type.h"
+#include "tests/nodes/tiny_model.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::all_weights;
+using ::testing::HasSubstr;
+using testing::shift_weights;
+using ::testing::SizeIs;
+using testing::tiny_model;
+using testing::TinyFolder;
+
+// `[models.actor]` with a checkpoint, and what else the test writes.
+engine::ModelSpec model_spec(const std::filesystem::path& checkpoint, std::vector<engine::Entry> more = {}) {
+  const auto source = std::make_shared<SourceText>(SourceText{"test.toml", "[models.actor]\ncheckpoint = ...\n"});
+  engine::ModelSpec spec;
+  spec.name = {"actor", {source, 1, 1, 14}};
+  spec.params.where = spec.name.where;
+  spec.params.entries.push_back({"checkpoint", {source, 2, 1, 10}, {checkpoint.string(), {source, 2, 14, 3}, ""}});
+  for (engine::Entry& entry : more) spec.params.entries.push_back(std::move(entry));
+  return spec;
+}
+
+engine::Entry optimizer_entry(double learning_rate) {
+  engine::Table table;
+  table.entries.push_back({"learning_rate", {}, {learning_rate, {}, ""}});
+  return {"optimizer", {}, {table, {}, ""}};
+}
+
+struct Bound {
+  engine::Registry registry;
+  Problems problems;
+  engine::ModelFacts facts;
+  std::shared_ptr<const void> params;
+
+  explicit Bound(const engine::ModelSpec& spec) {
+    engine::BindContext context{registry, problems, "[models.actor]"};
+    params = LanguageModelType().bind(spec, context, facts);
+  }
+};
+
+// Embedding and head 96 x 32, two layers of q 32x32, k and v 16x32, o 32x32, gate, up and down 48x32, two norms, and the last
+// norm.
+constexpr int64_t kParameters = 2 * 96 * 32 + 2 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32) + 32;
+
+TEST(LanguageModelType, FactsOfAFrozenModelAreCountedFromItsConfig) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path()));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  EXPECT_EQ(bound.facts.parameters, kParameters);
+  EXPECT_EQ(bound.facts.weight_bytes, 4 * kParameters);
+  EXPECT_EQ(bound.facts.gradient_bytes, 0);
+  EXPECT_EQ(bound.facts.optimizer_bytes, 0);
+  EXPECT_EQ(bound.facts.kv_bytes_per_token, 2 * 2 * 2 * 8 * 4);  // layers, keys and values, heads, head size, bytes
+  EXPECT_EQ(bound.facts.max_positions, 256);
+  EXPECT_EQ(bound.facts.head, "language_model");
+  EXPECT_FALSE(bound.facts.trainable);
+}
+
+TEST(LanguageModelType, AnOptimizerAddsGradientsAndTwoMoments) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3)}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  EXPECT_TRUE(bound.facts.trainable);
+  EXPECT_EQ(bound.facts.gradient_bytes, 4 * kParameters);
+  EXPECT_EQ(bound.facts.optimizer_bytes, 8 * kParameters);
+}
+
+TEST(LanguageModelType, AMissingFolderIsAProblemAtTheCheckpointKey) {
+  const Bound bound(model_spec("/nowhere/at/all"));
+  EXPECT_FALSE(bound.params);
+  ASSERT_THAT(bound.problems, SizeIs(1));
+  EXPECT_EQ(bound.problems[0].where.line, 2);
+  EXPECT_EQ(bound.problems[0].where.column, 14);
+  EXPECT_THAT(bound.problems[0].message, HasSubstr("/nowhere/at/all/config.json"));
+}
+
+TEST(LanguageModelType, AnOptimizerWithoutLearningRateIsRefused) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path(), {{"optimizer", {}, {engine::Table{}, {}, ""}}}));
+  EXPECT_FALSE(bound.params);
+  ASSERT_THAT(bound.problems, SizeIs(1));
+  EXPECT_THAT(bound.problems[0].message, HasSubstr("learning_rate"));
+}
+
+TEST(LanguageModelType, AModelThatNoNodeUpdatesIsLoadedWithoutOptimizer) {
+  const TinyFolder folder;
+  tiny_model(folder.path(), {})->save(folder.path());
+  const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3)}));
+  const auto load = [&](bool updated) {
+    return std::dynamic_pointer_cast<LanguageModel>(
+        LanguageModelType().load(bound.params, {.name = "actor", .updated = updated}));
+  };
+  EXPECT_EQ(load(false)->optimizer(), nullptr);
+  EXPECT_FALSE(load(false)->transformer().weights().embedding.requires_grad());
+  EXPECT_NE(load(true)->optimizer(), nullptr);
+  EXPECT_TRUE(load(true)->transformer().weights().embedding.requires_grad());
+}
+
+TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {.seed = 5});
+  const std::filesystem::path saved = folder.path() / "saved";
+  model->save(saved);
+  LanguageModel loaded("actor", saved, models::Transformer::load(saved, {}), std::nullopt, 1);
+  EXPECT_EQ(all_weights(loaded), all_weights(*model));
+  EXPECT_EQ(loaded.tokenizer().encode("a b"), model->tokenizer().encode("a b"));
+}
+
+TEST(LanguageModel, PublishedAndLiveWeightsAreOneWhereOneVersionIsKept) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {.kept_versions = 1});
+  EXPECT_TRUE(model->sampling_weights(0).embedding.is_same(model->transformer().weights().embedding));
+  model->publish(1);
+  EXPECT_TRUE(model->sampling_weights(1).embedding.is_same(model->transformer().weights().embedding));
+  EXPECT_THROW(model->sampling_weights(0), InternalError);
+}
+
+TEST(LanguageModel, AKeptVersionDoesNotSeeWhatTrainingDoesAfterIt) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {.kept_versions = 2});
+  const auto first = [&](const models::Weights& weights) { return weights.embedding.const_data_ptr<float>()[0]; };
+  const float initial = first(model->transformer().weights());
+  shift_weights(*model, 1.0f);
+  EXPECT_EQ(first(model->sampling_weights(0)), initial);
+  model->publish(1);
+  shift_weights(*model, 1.0f);
+  EXPECT_EQ(first(model->sampling_weights(0)), initial);
+  EXPECT_EQ(first(model->sampling_weights(1)), initial + 1.0f);
+}
+
+TEST(LanguageModel, TheOldestVersionGoesWhenMoreArePublishedThanKept) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {.kept_versions = 2});
+  model->publish(1);
+  model->publish(2);
+  EXPECT_THROW(model->sampling_weights(0), InternalError);
+  EXPECT_NO_THROW(model->sampling_weights(1));
+  EXPECT_NO_THROW(model->sampling_weights(2));
+}
+
+TEST(LanguageModel, VersionsArePublishedInOrder) {
+  const TinyFolder folder;
+  EXPECT_THROW(tiny_model(folder.path(), {})->publish(2), InternalError);
+}
+
+}  // namespace
+}  // namespace sluice::nodes

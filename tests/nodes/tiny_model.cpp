@@ -1,0 +1,134 @@
+#include "tests/nodes/tiny_model.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "nodes/columns.h"
+
+namespace sluice::nodes::testing {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Json config_json() {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"vocab_size", TinyFolder::kVocabulary},
+          {"hidden_size", TinyFolder::kHidden},
+          {"intermediate_size", TinyFolder::kIntermediate},
+          {"num_hidden_layers", TinyFolder::kLayers},
+          {"num_attention_heads", TinyFolder::kHeads},
+          {"num_key_value_heads", TinyFolder::kKvHeads},
+          {"head_dim", TinyFolder::kHeadDim},
+          {"max_position_embeddings", TinyFolder::kPositions},
+          {"rms_norm_eps", 1e-6},
+          {"rope_theta", 10000.0},
+          {"hidden_act", "silu"},
+          {"tie_word_embeddings", false},
+          {"initializer_range", 0.3},  // large, so that the distributions are far from uniform
+          {"eos_token_id", 0}};
+}
+
+Json tokenizer_json() {
+  Json vocabulary = {{"<eos>", 0}, {"\u0120", 1}};  // U+0120 is a space in the byte alphabet
+  for (char c = '!'; c <= '~'; ++c) vocabulary[std::string(1, c)] = vocabulary.size();
+  return {{"version", "1.0"},
+          {"added_tokens",
+           {{{"id", 0},
+             {"content", "<eos>"},
+             {"single_word", false},
+             {"lstrip", false},
+             {"rstrip", false},
+             {"normalized", false},
+             {"special", true}}}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
+          {"post_processor", nullptr},
+          {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+          {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+}
+
+void randomize(at::Tensor& tensor, uint64_t seed) {
+  RandomStream random(seed, 0);
+  float* values = tensor.data_ptr<float>();
+  for (int64_t i = 0; i < tensor.numel(); ++i) values[i] = static_cast<float>(0.3 * random.normal());
+}
+
+}  // namespace
+
+TinyFolder::TinyFolder() {
+  static std::atomic<int> count{0};
+  path_ = fs::temp_directory_path() / ("sluice-tiny-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+  fs::create_directories(path_);
+  write_file_atomically(path_ / "config.json", config_json().dump());
+  write_file_atomically(path_ / "tokenizer.json", tokenizer_json().dump());
+}
+
+TinyFolder::~TinyFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOptions& options) {
+  auto transformer =
+      models::Transformer::load(folder, {.head = options.value_head ? models::Head::kValue : models::Head::kLanguageModel,
+                                         .random_init = true,
+                                         .seed = options.seed,
+                                         .trainable = options.optimizer.has_value()});
+  if (options.value_head) randomize(transformer.weights().value_head, options.seed);
+  return std::make_shared<LanguageModel>(options.value_head ? "critic" : "actor", folder, std::move(transformer),
+                                         options.optimizer, options.kept_versions);
+}
+
+std::vector<float> all_weights(const LanguageModel& model) {
+  std::vector<float> all;
+  for (const auto& [name, tensor] : model.transformer().weights().named()) {
+    const float* values = tensor.const_data_ptr<float>();
+    all.insert(all.end(), values, values + tensor.numel());
+  }
+  return all;
+}
+
+void shift_weights(LanguageModel& model, float amount) {
+  const at::NoGradGuard no_gradient;
+  for (const auto& [name, tensor] : model.transformer().weights().named()) tensor.add_(amount);
+}
+
+std::vector<float> floats(const engine::NodeOutcome& outcome, const std::string& column) {
+  const auto found = std::ranges::find_if(outcome.columns, [&](const auto& written) { return written.spec.name == column; });
+  if (found == outcome.columns.end()) throw std::out_of_range(column);
+  const auto entries = found->data.entries<float>();
+  return {entries.begin(), entries.end()};
+}
+
+double metric(const engine::MetricRow& row, const std::string& name) {
+  const auto found = std::ranges::find_if(row, [&](const auto& figure) { return figure.first == name; });
+  if (found == row.end()) throw std::out_of_range(name);
+  return found->second;
+}
+
+engine::Group group_of(const std::vector<TinySample>& samples) {
+  engine::Group group;
+  for (const TinySample& sample : samples) group.layout.add_sample(static_cast<int64_t>(sample.tokens.size()), sample.actions);
+  group.layout.end_group();
+  auto next = group.write(columns::kTokens).begin();
+  for (const TinySample& sample : samples) next = std::ranges::copy(sample.tokens, next).out;
+  return group;
+}
+
+std::vector<engine::Group> mixed_groups() {
+  return {group_of({{{5, 17, 42, 8, 11, 90}, 3}, {{5, 17, 42, 33}, 1}}), group_of({{{60, 61, 7, 7, 7, 13, 2, 81}, 5}}),
+          group_of({{{30, 31}, 1}, {{30, 88, 14, 9, 25}, 4}, {{30, 31, 32, 33, 34, 35, 36}, 2}}),
+          group_of({{{71, 3, 19, 55, 6}, 2}, {{71, 3, 44}, 0}})};
+}
+
+}  // namespace sluice::nodes::testing

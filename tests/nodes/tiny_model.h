@@ -1,0 +1,94 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/registry.h"
+#include "engine/try_node.h"
+#include "nodes/language_model.h"
+
+namespace sluice::nodes::testing {
+
+/// A temporary folder with config.json and tokenizer.json of a two-layer Llama over printable ASCII: id 0 is "<eos>", id 1 is a
+/// space, then one id a character. No weights: models are made with random ones. Removed by the destructor.
+class TinyFolder {
+ public:
+  TinyFolder();
+  ~TinyFolder();
+  TinyFolder(const TinyFolder&) = delete;
+  TinyFolder& operator=(const TinyFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  static constexpr int64_t kVocabulary = 96, kHidden = 32, kLayers = 2, kHeads = 4, kKvHeads = 2, kHeadDim = 8,
+                           kIntermediate = 48;
+  static constexpr int64_t kPositions = 256;
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct TinyOptions {
+  uint64_t seed = 1;
+  bool value_head = false;
+  std::optional<models::AdamWOptions> optimizer;  // none: frozen
+  int64_t kept_versions = 1;
+};
+
+/// A model with random weights; a value head is random too.
+std::shared_ptr<LanguageModel> tiny_model(const std::filesystem::path& folder, const TinyOptions& options);
+
+/// All weights, one behind the other.
+std::vector<float> all_weights(const LanguageModel& model);
+
+/// Adds `amount` to every weight.
+void shift_weights(LanguageModel& model, float amount);
+
+using Models = std::map<std::string, std::shared_ptr<engine::Model>>;
+
+/// One node alone on `groups`, packed as `groups_per_batch` says (empty: all in one micro-batch).
+template <class T, class P>
+engine::NodeOutcome run_node(const P& params, const Models& models, std::vector<engine::Group> groups,
+                             std::vector<size_t> groups_per_batch = {}) {
+  engine::Registry registry;
+  registry.add<T>();
+  engine::NodeTrial trial;
+  trial.type = &registry.nodes().begin()->second;
+  trial.params = std::make_shared<P>(params);
+  trial.resources.models = models;
+  trial.groups = std::move(groups);
+  trial.groups_per_batch = std::move(groups_per_batch);
+  return engine::try_node(std::move(trial));
+}
+
+/// The needs that a node states for `params`.
+template <class T, class P>
+engine::NodeNeeds needs_of(const P& params) {
+  engine::Contract<P> contract;
+  T::describe(contract);
+  return contract.needs_of(params);
+}
+
+/// The entries of an action column of an outcome.
+std::vector<float> floats(const engine::NodeOutcome& outcome, const std::string& column);
+
+/// Throws std::out_of_range if it was not recorded.
+double metric(const engine::MetricRow& row, const std::string& name);
+
+/// Sample s of a group: tokens, of which the last `actions` are actions.
+struct TinySample {
+  std::vector<int64_t> tokens;
+  int64_t actions = 0;
+};
+
+/// A complete group with tokens.
+engine::Group group_of(const std::vector<TinySample>& samples);
+
+/// Four groups of one to three samples, of different lengths.
+std::vector<engine::Group> mixed_groups();
+
+}  // namespace sluice::nodes::testing

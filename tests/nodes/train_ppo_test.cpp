@@ -1,0 +1,351 @@
+#include "nodes/train_ppo.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "nodes/columns.h"
+#include "nodes/logprobs.h"
+#include "nodes/objectives/ppo_clip.h"
+#include "nodes/objectives/reinforce.h"
+#include "nodes/objectives/value_clip.h"
+#include "nodes/objectives/value_mse.h"
+#include "nodes/optimizer_step.h"
+#include "nodes/values.h"
+#include "tests/nodes/tiny_model.h"
+
+namespace sluice::nodes {
+namespace {
+
+using engine::Group;
+using testing::all_weights;
+using ::testing::Contains;
+using testing::floats;
+using testing::group_of;
+using ::testing::HasSubstr;
+using testing::metric;
+using testing::mixed_groups;
+using testing::needs_of;
+using ::testing::Not;
+using testing::run_node;
+using testing::shift_weights;
+using testing::tiny_model;
+using testing::TinyFolder;
+
+constexpr double kBeta1 = 0.9;
+
+struct Pair {
+  std::shared_ptr<LanguageModel> actor, critic;
+
+  testing::Models models() const { return {{"actor", actor}, {"critic", critic}}; }
+};
+
+Pair trainable(const TinyFolder& folder, double learning_rate) {
+  const models::AdamWOptions optimizer{.learning_rate = learning_rate, .beta1 = kBeta1};
+  return {tiny_model(folder.path(), {.optimizer = optimizer}),
+          tiny_model(folder.path(), {.value_head = true, .optimizer = optimizer})};
+}
+
+TrainPpoParams ppo(bool with_critic = true) {
+  TrainPpoParams params;
+  params.actor = "actor";
+  if (with_critic) params.critic = "critic";
+  params.objective.object = std::make_shared<PpoClip>(PpoClipParams{});
+  params.value_objective.object = std::make_shared<ValueClip>(ValueClipParams{});
+  return params;
+}
+
+TrainPpoParams reinforce() {
+  TrainPpoParams params = ppo(/*with_critic=*/false);
+  params.objective = {.type = "reinforce", .object = std::make_shared<Reinforce>(ReinforceParams{})};
+  return params;
+}
+
+// Fills an action column of all groups from `entries`, one behind the other.
+void fill(std::vector<Group>& groups, const engine::Column<float>& column, const std::vector<float>& entries) {
+  auto next = entries.begin();
+  for (Group& group : groups) {
+    for (float& entry : group.write(column)) entry = *next++;
+  }
+}
+
+size_t actions_of(const std::vector<Group>& groups) {
+  size_t actions = 0;
+  for (const Group& group : groups) actions += group.layout.actions();
+  return actions;
+}
+
+// Some advantage for each action, of both signs.
+std::vector<float> wave(size_t count, double frequency) {
+  std::vector<float> entries;
+  for (size_t i = 0; i < count; ++i) entries.push_back(static_cast<float>(std::sin(frequency * static_cast<double>(i + 1))));
+  return entries;
+}
+
+// What the nodes before the training write, under the models as they are. The last action has the advantage `last` if one is
+// given.
+std::vector<Group> experience(const Pair& pair, std::optional<float> last = {}) {
+  std::vector<Group> groups = mixed_groups();
+  const size_t actions = actions_of(groups);
+  const auto logprobs = run_node<Logprobs>(LogprobsParams{.model = "actor"}, pair.models(), groups);
+  const auto values = run_node<Values>(ValuesParams{.model = "critic"}, pair.models(), groups);
+  fill(groups, columns::kRolloutLogprobs, floats(logprobs, "reference_logprobs"));
+  fill(groups, columns::kValues, floats(values, "values"));
+  std::vector<float> advantages = wave(actions, 2.0);
+  advantages.back() = last.value_or(advantages.back());
+  fill(groups, columns::kAdvantages, advantages);
+  fill(groups, columns::kReturns, wave(actions, 0.7));
+  return groups;
+}
+
+// After the first step the mean of the gradient is (1 - beta1) times the gradient.
+std::vector<float> first_gradient(LanguageModel& model) {
+  std::vector<float> all;
+  for (const auto& [name, tensor] : model.optimizer()->state()) {
+    if (!name.starts_with("exp_avg.")) continue;
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+      all.push_back(tensor.const_data_ptr<float>()[i] / static_cast<float>(1 - kBeta1));
+  }
+  return all;
+}
+
+double norm(const std::vector<float>& x) {
+  double sum = 0;
+  for (const float value : x) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<float> difference;
+  for (size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
+  return norm(difference);
+}
+
+// d/dw of -mean(advantage * log p) by plain autograd, with all logits of each sample alone.
+std::vector<float> policy_gradient(const LanguageModel& model, const std::vector<Group>& groups) {
+  const models::Weights& weights = model.transformer().weights();
+  for (const Group& group : groups) {
+    const auto tokens = group.read(columns::kTokens);
+    const auto advantages = group.read(columns::kAdvantages);
+    const auto samples = group.layout.tokens_by_sample();
+    const auto actions = group.layout.actions_by_sample();
+    for (size_t s = 0; s < samples.size(); ++s) {
+      const std::vector<int64_t> offsets{0, static_cast<int64_t>(samples[s].size())};
+      const std::vector<int64_t> own(tokens.begin() + samples[s].begin, tokens.begin() + samples[s].end);
+      const at::Tensor hidden = model.transformer().hidden_states(at::tensor(own), offsets);
+      const at::Tensor logprobs = at::log_softmax(at::matmul(hidden, weights.head.t()), -1);
+      for (size_t a = actions[s].begin; a < actions[s].end; ++a) {
+        const auto at_token = static_cast<size_t>(group.layout.action_tokens[a]) - samples[s].begin;
+        logprobs[static_cast<int64_t>(at_token) - 1][own[at_token]].mul(-advantages[a]).backward({}, /*retain_graph=*/true);
+      }
+    }
+  }
+  std::vector<float> gradient;
+  for (const auto& [name, tensor] : weights.named()) {
+    for (int64_t i = 0; i < tensor.numel(); ++i) {
+      gradient.push_back(tensor.grad().const_data_ptr<float>()[i] / static_cast<float>(actions_of(groups)));
+    }
+  }
+  return gradient;
+}
+
+TEST(TrainPpo, TheGradientOnPolicyIsThePolicyGradient) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 0), oracle = trainable(folder, 0);
+  const std::vector<Group> groups = experience(pair);
+  run_node<TrainPpo>(ppo(/*with_critic=*/false), pair.models(), groups);
+  const auto expected = policy_gradient(*oracle.actor, groups);
+  EXPECT_GT(norm(expected), 0.01);
+  EXPECT_LT(distance(first_gradient(*pair.actor), expected), 1e-4 * norm(expected));
+}
+
+TEST(TrainPpo, GradientsDoNotDependOnHowGroupsArePacked) {
+  const TinyFolder folder;
+  const Pair packed = trainable(folder, 1e-3), single = trainable(folder, 1e-3);
+  const std::vector<Group> groups = experience(packed);
+  run_node<TrainPpo>(ppo(), packed.models(), groups);
+  run_node<TrainPpo>(ppo(), single.models(), groups, {1, 1, 1, 1});
+  for (const auto& [a, b] : {std::pair{packed.actor, single.actor}, std::pair{packed.critic, single.critic}}) {
+    const auto gradient = first_gradient(*a);
+    EXPECT_GT(norm(gradient), 1e-3);
+    EXPECT_LT(distance(first_gradient(*b), gradient), 1e-5 * norm(gradient));
+  }
+}
+
+TEST(TrainPpo, MiniBatchesDoNotDependOnHowGroupsArePacked) {
+  const TinyFolder folder;
+  const Pair packed = trainable(folder, 1e-3), single = trainable(folder, 1e-3);
+  const std::vector<Group> groups = experience(packed);
+  TrainPpoParams params = ppo();
+  params.epochs = 2;
+  params.mini_batches = 2;
+  run_node<TrainPpo>(params, packed.models(), groups);
+  run_node<TrainPpo>(params, single.models(), groups, {1, 1, 1, 1});
+  const auto before = all_weights(*trainable(folder, 0).actor);
+  const double moved = distance(all_weights(*packed.actor), before);
+  EXPECT_GT(moved, 0.01);
+  EXPECT_LT(distance(all_weights(*single.actor), all_weights(*packed.actor)), 1e-2 * moved);
+}
+
+TEST(TrainPpo, EveryEpochMakesAStepForEachMiniBatch) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  TrainPpoParams params = ppo();
+  params.epochs = 3;
+  params.mini_batches = 2;
+  const auto out = run_node<TrainPpo>(params, pair.models(), experience(pair));
+  EXPECT_EQ(pair.actor->optimizer()->steps(), 6);
+  EXPECT_EQ(pair.critic->optimizer()->steps(), 6);
+  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 6);
+}
+
+TEST(TrainPpo, OneEpochAndOneMiniBatchMakeOneStep) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  const auto out = run_node<TrainPpo>(ppo(), pair.models(), experience(pair), {2, 2});
+  EXPECT_EQ(pair.actor->optimizer()->steps(), 1);
+  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 1);
+}
+
+TEST(TrainPpo, OldAndNewLogprobsAgreeBeforeTheFirstStep) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-2);
+  TrainPpoParams params = ppo();
+  params.epochs = 3;
+  const auto out = run_node<TrainPpo>(params, pair.models(), experience(pair));
+  EXPECT_LT(metric(out.metrics, "logprob_difference_max"), 1e-4);
+  EXPECT_GT(metric(out.metrics, "ratio_max"), 1.001);  // of later epochs
+}
+
+TEST(TrainPpo, ValueLossOnPolicyIsHalfTheMeanSquaredError) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 0);
+  const std::vector<Group> groups = experience(pair);
+  double sum = 0;
+  for (const Group& group : groups) {
+    const auto values = group.read(columns::kValues), returns = group.read(columns::kReturns);
+    for (size_t a = 0; a < values.size(); ++a) sum += 0.5 * std::pow(values[a] - returns[a], 2);
+  }
+  const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups, {1, 3});
+  EXPECT_NEAR(metric(out.metrics, "value_loss"), sum / static_cast<double>(actions_of(groups)), 1e-4);
+}
+
+TEST(TrainPpo, TheCriticLearnsToExplainTheReturns) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-2);
+  const std::vector<Group> groups = experience(pair);
+  TrainPpoParams params = ppo();
+  params.value_objective = {.type = "value_mse", .object = std::make_shared<ValueMse>(ValueMseParams{})};
+  const auto explained = [&] { return metric(run_node<TrainPpo>(params, pair.models(), groups).metrics, "explained_variance"); };
+  const double first = explained();
+  for (int step = 0; step < 40; ++step) explained();
+  EXPECT_LT(first, 0.5);
+  EXPECT_GT(explained(), 0.9);
+}
+
+TEST(TrainPpo, ALearningRateOfZeroChangesNothing) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 0);
+  const auto actor = all_weights(*pair.actor), critic = all_weights(*pair.critic);
+  TrainPpoParams params = ppo();
+  params.epochs = 2;
+  run_node<TrainPpo>(params, pair.models(), experience(pair));
+  EXPECT_EQ(all_weights(*pair.actor), actor);
+  EXPECT_EQ(all_weights(*pair.critic), critic);
+}
+
+TEST(TrainPpo, ARunRepeatsBitForBit) {
+  const TinyFolder folder;
+  const Pair once = trainable(folder, 1e-3), twice = trainable(folder, 1e-3);
+  TrainPpoParams params = ppo();
+  params.epochs = 2;
+  params.mini_batches = 3;
+  run_node<TrainPpo>(params, once.models(), experience(once), {1, 3});
+  run_node<TrainPpo>(params, twice.models(), experience(twice), {1, 3});
+  EXPECT_EQ(all_weights(*once.actor), all_weights(*twice.actor));
+  EXPECT_EQ(all_weights(*once.critic), all_weights(*twice.critic));
+}
+
+TEST(TrainPpo, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  const std::vector<Group> groups = experience(pair);
+  shift_weights(*pair.actor, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_THAT([&] { run_node<TrainPpo>(ppo(), pair.models(), groups); },
+              ::testing::ThrowsMessage<UserError>(HasSubstr("policy loss is not finite (nan)")));
+}
+
+TEST(TrainPpo, AnAdvantageThatIsNotFiniteStopsBeforeAnyWeightChanges) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  const auto actor = all_weights(*pair.actor), critic = all_weights(*pair.critic);
+  const std::vector<Group> groups = experience(pair, std::numeric_limits<float>::infinity());
+  EXPECT_THAT(
+      [&] {
+        run_node<TrainPpo>(ppo(), pair.models(), groups, {1, 1, 1, 1});
+      },
+      ::testing::ThrowsMessage<UserError>(HasSubstr("policy loss is not finite")));
+  EXPECT_EQ(all_weights(*pair.actor), actor);
+  EXPECT_EQ(all_weights(*pair.critic), critic);
+}
+
+TEST(TrainPpo, AGradientThatIsNotFiniteMakesNoStep) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  const auto before = all_weights(*pair.actor);
+  at::Tensor embedding = pair.actor->transformer().weights().embedding;
+  embedding.mutable_grad() = at::full_like(embedding.detach(), std::numeric_limits<double>::infinity());
+  EXPECT_THAT([&] { require_finite_gradients(*pair.actor); },
+              ::testing::ThrowsMessage<UserError>(HasSubstr("gradient norm is not finite (inf)")));
+  EXPECT_THROW(step_optimizer(*pair.actor, 3), UserError);
+  EXPECT_EQ(all_weights(*pair.actor), before);
+}
+
+TEST(TrainPpo, AnIterationWithoutActionsMakesNoStep) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  std::vector<Group> groups{group_of({{{1, 2, 3}, 0}}), group_of({})};
+  for (const auto& column : {columns::kRolloutLogprobs, columns::kAdvantages, columns::kReturns, columns::kValues})
+    fill(groups, column, {});
+  const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups);
+  EXPECT_EQ(pair.actor->optimizer()->steps(), 0);
+  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 0);
+}
+
+TEST(TrainPpo, WithoutACriticNeitherReturnsNorValuesAreRead) {
+  const auto reads = needs_of<TrainPpo>(ppo(/*with_critic=*/false)).reads;
+  EXPECT_THAT(reads, Contains(columns::kRolloutLogprobs.spec()));
+  EXPECT_THAT(reads, Not(Contains(columns::kReturns.spec())));
+  EXPECT_THAT(reads, Not(Contains(columns::kValues.spec())));
+  EXPECT_THAT(needs_of<TrainPpo>(ppo()).reads, Contains(columns::kValues.spec()));
+}
+
+TEST(TrainPpo, AnObjectiveWithoutRatioReadsNoOldLogprobs) {
+  EXPECT_THAT(needs_of<TrainPpo>(reinforce()).reads, Not(Contains(columns::kRolloutLogprobs.spec())));
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  run_node<TrainPpo>(reinforce(), pair.models(), experience(pair));
+  EXPECT_EQ(pair.actor->optimizer()->steps(), 1);
+}
+
+TEST(TrainPpo, ItIsABarrierOnlyWithMoreThanOneStepAnIteration) {
+  TrainPpoParams params = ppo();
+  EXPECT_EQ(needs_of<TrainPpo>(params).scope, engine::Scope::kMicroBatch);
+  params.mini_batches = 2;
+  EXPECT_EQ(needs_of<TrainPpo>(params).scope, engine::Scope::kIteration);
+  EXPECT_EQ(needs_of<TrainPpo>(params).scope_reason, "mini_batches > 1");
+  params.epochs = 2;
+  EXPECT_EQ(needs_of<TrainPpo>(params).scope_reason, "epochs > 1");
+}
+
+}  // namespace
+}  // namespace sluice::nodes

@@ -1,0 +1,92 @@
+#include "nodes/write_jsonl.h"
+
+#include <unistd.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "nodes/columns.h"
+#include "tests/nodes/node_harness.h"
+
+namespace sluice::nodes {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class WriteJsonlTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("sluice-write-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+};
+
+Sample sample(std::string response, float score) {
+  return Sample()
+      .value(columns::kResponse, std::move(response))
+      .value(columns::kScore, score)
+      .actions(columns::kValues, std::vector<float>{0.1f, score});
+}
+
+std::vector<GroupOf> two_groups() {
+  return {GroupOf{sample("4", 1), sample("say \"5\"\n", 0)}.value(columns::kPrompt, std::string("2 + 2")),
+          GroupOf{sample("\xff", NAN)}.value(columns::kPrompt, std::string("1 + 1"))};
+}
+
+TEST_F(WriteJsonlTest, OneLineASampleInTheOrderOfTheFields) {
+  NodeHarness<WriteJsonl> node;
+  node.resources().run_folder = folder_;
+  node.run(two_groups(), {1, 1});
+  EXPECT_EQ(read_file(folder_ / "samples.jsonl"),
+            "{\"iteration\":0,\"group\":0,\"sample\":0,\"prompt\":\"2 + 2\",\"response\":\"4\",\"score\":1.0}\n"
+            "{\"iteration\":0,\"group\":0,\"sample\":1,\"prompt\":\"2 + 2\",\"response\":\"say \\\"5\\\"\\n\",\"score\":0.0}\n"
+            "{\"iteration\":0,\"group\":1,\"sample\":0,\"prompt\":\"1 + 1\",\"response\":\"\xEF\xBF\xBD\",\"score\":\"nan\"}\n");
+}
+
+TEST_F(WriteJsonlTest, ActionColumnsAreListsInTheDigitsOfFloat32) {
+  NodeHarness<WriteJsonl> node({.fields = {"values"}});
+  node.resources().run_folder = folder_;
+  node.run({GroupOf{sample("4", 1)}});
+  EXPECT_EQ(read_file(folder_ / "samples.jsonl"), "{\"iteration\":0,\"group\":0,\"sample\":0,\"values\":[0.1,1.0]}\n");
+}
+
+TEST_F(WriteJsonlTest, LinesOfAnEarlierRunStay) {
+  NodeHarness<WriteJsonl> node({.fields = {"score"}});
+  node.resources().run_folder = folder_;
+  node.run({GroupOf{sample("4", 1)}});
+  const auto once = fs::file_size(folder_ / "samples.jsonl");
+  node.run({GroupOf{sample("4", 1)}});
+  EXPECT_EQ(fs::file_size(folder_ / "samples.jsonl"), 2 * once);
+}
+
+TEST_F(WriteJsonlTest, FullDiskNamesThePath) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  fs::create_symlink("/dev/full", folder_ / "samples.jsonl");
+  NodeHarness<WriteJsonl> node;
+  node.resources().run_folder = folder_;
+  try {
+    node.run(two_groups());
+    FAIL() << "nothing was thrown";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr((folder_ / "samples.jsonl").string()));
+  }
+}
+
+TEST_F(WriteJsonlTest, UnknownFieldIsRefused) {
+  const auto problems = NodeHarness<WriteJsonl>::problems({{"fields", {engine::Array{{std::string("respons")}}}}});
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("no column is called \"respons\"")));
+}
+
+TEST_F(WriteJsonlTest, ReadsTheColumnsOfItsFields) {
+  const NodeHarness<WriteJsonl> node({.fields = {"label", "values"}});
+  EXPECT_THAT(node.needs().reads, ElementsAre(columns::kLabel.spec(), columns::kValues.spec()));
+}
+
+}  // namespace
+}  // namespace sluice::nodes
