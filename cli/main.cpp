@@ -14,10 +14,15 @@ namespace {
 
 using Command = std::function<int()>;
 
+bool is_subcommand(const CLI::App& app, const std::string& word) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return command->get_name() == word; });
+}
+
 // `rlhf-run FILE` means `rlhf-run run FILE`.
 std::vector<std::string> with_run(int argc, char** argv, const CLI::App& app) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  const bool named = words.empty() || words[0].empty() || words[0][0] == '-' || app.get_subcommand_no_throw(words[0]) != nullptr;
+  const bool named = words.empty() || words[0].empty() || words[0][0] == '-' || is_subcommand(app, words[0]);
   const bool looks_like_file = !words.empty() && (words[0].ends_with(".toml") || words[0].find('/') != std::string::npos);
   if (!named && looks_like_file) words.insert(words.begin(), "run");
   return words;
@@ -120,7 +125,7 @@ int report(const UserError& error) {
 
 int main(int argc, char** argv) {
   CLI::App app("Sluice: RLHF as a dataflow graph", "rlhf-run");
-  app.set_version_flag("--version", std::string("sluice ") + kVersion);
+  app.set_version_flag("--version", std::string("sluice ") + kVersionText);
   app.require_subcommand(1);
   app.footer("rlhf-run pipelines/ppo.toml is short for rlhf-run run pipelines/ppo.toml.");
   Arguments arguments;

@@ -1,4 +1,7 @@
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+
 #include <cstdio>
 #include <functional>
 #include <iostream>

@@ -33,7 +33,9 @@ class Assembly {
  private:
   int position(int draft_index) const { return position_[static_cast<size_t>(draft_index)]; }
   PlanNode& node(int index) { return plan_.nodes[static_cast<size_t>(index)]; }
-  bool before(int a, int b) const { return draft_.before(draft_.order[static_cast<size_t>(a)], draft_.order[static_cast<size_t>(b)]); }
+  bool before(int a, int b) const {
+    return draft_.before(draft_.order[static_cast<size_t>(a)], draft_.order[static_cast<size_t>(b)]);
+  }
   bool at_or_before(int a, int b) const { return a == b || before(a, b); }
 
   void add_node(DraftNode& from) {
@@ -86,7 +88,8 @@ class Assembly {
     }
   }
 
-  // The last reader in order frees a column if all other readers come before it on some path; readers in parallel branches free together.
+  // The last reader in order frees a column if all other readers come before it on some path; readers in parallel branches free
+  // together.
   void add_frees() {
     for (size_t c = 0; c < plan_.columns.size(); ++c) {
       const auto& readers = plan_.columns[c].readers;
@@ -110,8 +113,9 @@ class Assembly {
     }
   }
 
-  // While iteration i is sampled with version i - lag, training may have published all versions up to i: lag + 1 of them must stay
-  // readable. At lag 0 that is one, and it may be the live weights themselves, which do not change before the iteration is complete.
+  // While iteration i is sampled with version i - lag, training may have published all versions up to i: lag + 1 of them must
+  // stay readable. At lag 0 that is one, and it may be the live weights themselves, which do not change before the iteration is
+  // complete.
   int64_t kept_versions(const DraftModel& model) const {
     if (model.sampler < 0) return 0;
     return model.updater < 0 ? 1 : plan_.schedule.policy_lag + 1;
@@ -135,9 +139,12 @@ class Assembly {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       PlanNode& at = plan_.nodes[i];
       const bool makes_samples = static_cast<int>(i) == plan_.rollout.value_or(plan_.source);
-      if (makes_samples) at.worst_tokens = in_flight;
-      else if (at.needs.scope == Scope::kIteration) at.worst_tokens = plan_.capacity.iteration_tokens;
-      else if (static_cast<int>(i) != plan_.source) at.worst_tokens = std::min(plan_.budget.micro_batch_tokens, in_flight);
+      if (makes_samples)
+        at.worst_tokens = in_flight;
+      else if (at.needs.scope == Scope::kIteration)
+        at.worst_tokens = plan_.capacity.iteration_tokens;
+      else if (static_cast<int>(i) != plan_.source)
+        at.worst_tokens = std::min(plan_.budget.micro_batch_tokens, in_flight);
     }
   }
 
@@ -153,7 +160,8 @@ class Assembly {
       if (model.usage.kept_versions > 0) memory.kv_bytes += saturating_product(model.facts.kv_bytes_per_token, tokens);
     }
     const int64_t groups = std::min(tokens, most_groups_in_flight());
-    const int64_t samples = std::min(tokens, saturating_product(groups, node(plan_.rollout.value_or(plan_.source)).needs.samples_per_group));
+    const int64_t samples =
+        std::min(tokens, saturating_product(groups, node(plan_.rollout.value_or(plan_.source)).needs.samples_per_group));
     for (const PlanColumn& column : plan_.columns) {
       const bool per_token = column.spec.extent == Extent::kToken || column.spec.extent == Extent::kAction;
       const int64_t entries = per_token ? tokens : column.spec.extent == Extent::kSample ? samples : groups;
@@ -171,7 +179,8 @@ class Assembly {
   }
 
   void add_effective_model(const DraftModel& from, PlanModel& to) {
-    for (EffectiveKey& key : effective_keys("models." + to.name, draft_.registry.model_type()->params(), from.params.get(), from.spec->params)) {
+    for (EffectiveKey& key :
+         effective_keys("models." + to.name, draft_.registry.model_type()->params(), from.params.get(), from.spec->params)) {
       if (!key.text.empty()) to.effective += key.key + " = " + key.text + "\n";
       plan_.effective.push_back(std::move(key));
     }
@@ -188,9 +197,11 @@ class Assembly {
     }
     const bool follows_rollout = draft_.rollout && from.type->kind == NodeKind::kSource;
     if (!follows_rollout) {
-      plan_.effective.push_back({table, "on", sluice::quoted(from.executor), spec.on.text.empty() ? "default" : origin_of(spec.on.where)});
+      plan_.effective.push_back(
+          {table, "on", sluice::quoted(from.executor), spec.on.text.empty() ? "default" : origin_of(spec.on.where)});
     }
-    for (EffectiveKey& key : effective_keys(table, from.type->params, from.params.get(), spec.params)) plan_.effective.push_back(std::move(key));
+    for (EffectiveKey& key : effective_keys(table, from.type->params, from.params.get(), spec.params))
+      plan_.effective.push_back(std::move(key));
   }
 
   Draft& draft_;

@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <limits>
 
 #include "base/strings.h"
 #include "engine/check_draft.h"
 
-// Can the run stall? Groups are admitted in order, each with its worst case in tokens, and credit returns when the last reader of a
-// micro-batch is done. Two things hold tokens back: the packer, which closes a micro-batch as soon as another worst-case group might not
-// fit, so that it waits for min(micro_batch_tokens, iteration) tokens at most; and a barrier, which waits for the whole iteration.
+// Can the run stall? Groups are admitted in order, each with its worst case in tokens, and credit returns when the last reader of
+// a micro-batch is done. Two things hold tokens back: the packer, which closes a micro-batch as soon as another worst-case group
+// might not fit, so that it waits for min(micro_batch_tokens, iteration) tokens at most; and a barrier, which waits for the whole
+// iteration.
 namespace sluice::engine::checking {
 namespace {
 
@@ -31,7 +31,8 @@ std::optional<Worst> worst_case(const Draft& draft) {
   return worst;
 }
 
-// Without bounds nothing can be proven. The contract of a type is to give them; a source without samples has been reported already.
+// Without bounds nothing can be proven. The contract of a type is to give them; a source without samples has been reported
+// already.
 void report_unbounded(Draft& draft) {
   if (!draft.source) return;
   const DraftNode& source = draft.node(*draft.source);
@@ -39,8 +40,9 @@ void report_unbounded(Draft& draft) {
   if (!source.bound || !maker.bound || maker.needs->samples_per_group <= 0) return;
   const bool by_source = source.needs->groups_per_iteration <= 0;
   const DraftNode& node = by_source ? source : maker;
-  draft.error(place_of(node), "type " + sluice::quoted(node.type->info.type) + " gives no bound for " +
-                                  (by_source ? "the groups of an iteration" : "the tokens of a sample"),
+  draft.error(place_of(node),
+              "type " + sluice::quoted(node.type->info.type) + " gives no bound for " +
+                  (by_source ? "the groups of an iteration" : "the tokens of a sample"),
               {}, std::string("its contract must set ") + (by_source ? "groups_per_iteration" : "worst_sample_tokens"));
 }
 
@@ -53,10 +55,12 @@ void check_positions(Draft& draft, const Worst& worst) {
       const int found = draft.find_model(need.model);
       if (found < 0 || need.use == ModelUse::kPublishes) continue;
       const int64_t limit = draft.models[static_cast<size_t>(found)].facts.max_positions;
-      if (limit <= 0 || worst.tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end()) continue;
+      if (limit <= 0 || worst.tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end())
+        continue;
       reported.push_back(need.model);
-      draft.error(place_of(node, need.param), "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model +
-                                                  "', which takes " + std::to_string(limit),
+      draft.error(place_of(node, need.param),
+                  "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model +
+                      "', which takes " + std::to_string(limit),
                   "prompt and response of '" + worst.maker->name() + "' together",
                   "shorten them by " + std::to_string(worst.tokens - limit) + " tokens in [nodes." + worst.maker->name() + "]");
     }
@@ -69,7 +73,8 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
   const int64_t samples = size / worst.tokens;
   draft.error(place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
               "a micro-batch of " + std::to_string(size) + " tokens cannot hold one group",
-              "a group of '" + worst.maker->name() + "' is at worst " + worst.group_text() + " = " + std::to_string(worst.group_tokens()) + " tokens",
+              "a group of '" + worst.maker->name() + "' is at worst " + worst.group_text() + " = " +
+                  std::to_string(worst.group_tokens()) + " tokens",
               "micro_batch_tokens >= " + std::to_string(worst.group_tokens()) +
                   (samples > 0 ? ", or at most " + plural(samples, "sample") + " a group" : ", or shorter samples"));
 }
@@ -111,7 +116,8 @@ void report_stall_at_barrier(Draft& draft, const Worst& worst, const std::vector
   const int64_t needed = worst.iteration_tokens();
   const DraftNode& barrier = *barriers.front();
   std::string help = "tokens_in_flight >= " + std::to_string(needed) + without_barriers(draft, barriers);
-  if (const int64_t groups = budget / worst.group_tokens(); groups > 0) help += ", or groups_per_iteration <= " + std::to_string(groups);
+  if (const int64_t groups = budget / worst.group_tokens(); groups > 0)
+    help += ", or groups_per_iteration <= " + std::to_string(groups);
   const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
   draft.error(place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where),
               std::to_string(budget) + " tokens in flight cannot hold one iteration: the run would stall",
@@ -147,11 +153,14 @@ void check_capacity(Draft& draft) {
   PlanCapacity& capacity = draft.plan.capacity;
   capacity.group_tokens = worst->group_tokens();
   capacity.iteration_tokens = worst->iteration_tokens();
-  capacity.tokens_needed = barriers.empty() ? std::min(draft.plan.budget.micro_batch_tokens, capacity.iteration_tokens) : capacity.iteration_tokens;
+  capacity.tokens_needed =
+      barriers.empty() ? std::min(draft.plan.budget.micro_batch_tokens, capacity.iteration_tokens) : capacity.iteration_tokens;
   capacity.needed_by = barriers.empty() ? worst->maker->name() : barriers.front()->name();
   if (draft.plan.budget.tokens_in_flight >= capacity.tokens_needed) return;
-  if (barriers.empty()) report_stall_at_packer(draft, *worst, std::max(capacity.tokens_needed, capacity.group_tokens));
-  else report_stall_at_barrier(draft, *worst, barriers);
+  if (barriers.empty())
+    report_stall_at_packer(draft, *worst, std::max(capacity.tokens_needed, capacity.group_tokens));
+  else
+    report_stall_at_barrier(draft, *worst, barriers);
 }
 
 }  // namespace sluice::engine::checking

@@ -27,8 +27,8 @@ std::string type_text(const ColumnSpec& column) { return std::string(name_of(col
 void report_second_writer(Draft& draft, const DraftNode& node, const DraftNode& first, const std::vector<ColumnSpec>& columns) {
   const bool both_make_groups = node.type->kind != NodeKind::kOrdinary && first.type->kind != NodeKind::kOrdinary;
   if (both_make_groups) return;  // two sources, or a source that does the work of the rollout: reported as that
-  draft.error(place_of(node), "'" + node.name() + "' writes " + names_of(columns) + ", which '" + first.name() + "' writes too", {},
-              "a column has one writer: take one of the nodes away, or give its column another name if a parameter names it");
+  draft.error(place_of(node), "'" + node.name() + "' writes " + names_of(columns) + ", which '" + first.name() + "' writes too",
+              {}, "a column has one writer: take one of the nodes away, or give its column another name if a parameter names it");
 }
 
 Writers collect_writers(Draft& draft) {
@@ -61,12 +61,14 @@ std::vector<std::string> arrival_notes(const Draft& draft, const DraftNode& node
   std::vector<std::string> notes;
   for (const int input : node.inputs) {
     const std::vector<std::string> names = columns_from(draft, input);
-    notes.push_back("'" + node.name() + "' gets from '" + draft.node(input).name() + "': " + (names.empty() ? "nothing" : join(names, ", ")));
+    notes.push_back("'" + node.name() + "' gets from '" + draft.node(input).name() +
+                    "': " + (names.empty() ? "nothing" : join(names, ", ")));
   }
   return notes;
 }
 
-/// Remedies for a column that is missing. Asks all types of the registry for their needs, once and only when something is missing.
+/// Remedies for a column that is missing. Asks all types of the registry for their needs, once and only when something is
+/// missing.
 class Remedies {
  public:
   explicit Remedies(const Draft& draft) : draft_(draft) {}
@@ -80,9 +82,11 @@ class Remedies {
     if (adding != nullptr && adding->kind == NodeKind::kOrdinary) {
       help = "add a node of type " + sluice::quoted(adding->info.type) + " and name it in inputs";
     } else if (adding != nullptr) {
-      help = std::string("a ") + (adding->kind == NodeKind::kSource ? "source" : "rollout") + " of type " + sluice::quoted(adding->info.type) + " writes it";
+      help = std::string("a ") + (adding->kind == NodeKind::kSource ? "source" : "rollout") + " of type " +
+             sluice::quoted(adding->info.type) + " writes it";
     }
-    if (!replacing.empty()) help += (help.empty() ? "use type " : ", or use type ") + sluice::quoted(replacing) + ", which does without " + column;
+    if (!replacing.empty())
+      help += (help.empty() ? "use type " : ", or use type ") + sluice::quoted(replacing) + ", which does without " + column;
     return help.empty() ? "no node type that this program knows writes '" + column + "'; a plugin can" : help;
   }
 
@@ -119,7 +123,8 @@ class Remedies {
                          [&](const ColumnSpec& c) { return !is_read_behind(index, c.name) || writes(other.needs, c.name); }) &&
              std::any_of(node.needs->writes.begin(), node.needs->writes.end(),
                          [&](const ColumnSpec& c) { return writes(other.needs, c.name); }) &&
-             std::all_of(other.needs.reads.begin(), other.needs.reads.end(), [&](const ColumnSpec& c) { return there.contains(c.name); });
+             std::all_of(other.needs.reads.begin(), other.needs.reads.end(),
+                         [&](const ColumnSpec& c) { return there.contains(c.name); });
     };
     const auto found = std::find_if(all().begin(), all().end(), serves);
     return found == all().end() ? std::string() : found->type->info.type;
@@ -163,7 +168,8 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
     const bool arrives = writer != writers.end() && draft.before(writer->second.node, index);
     if (arrives && !(*writer->second.spec == column)) {
       draft.error(place_of(node), "'" + node.name() + "' reads column '" + column.name + "' as " + type_text(column) + ", but '" +
-                                      draft.node(writer->second.node).name() + "' writes it as " + type_text(*writer->second.spec));
+                                      draft.node(writer->second.node).name() + "' writes it as " +
+                                      type_text(*writer->second.spec));
     }
     if (arrives || !node.sealed) continue;
     auto& reported = missing[column.name];
@@ -176,8 +182,8 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
   }
 }
 
-// A node whose columns nobody reads works for nothing, unless it trains, publishes or records metrics. Of a node that is of use, single
-// columns may stay unread; so may those that a source or a rollout writes by itself.
+// A node whose columns nobody reads works for nothing, unless it trains, publishes or records metrics. Of a node that is of use,
+// single columns may stay unread; so may those that a source or a rollout writes by itself.
 void warn_of_unread(Draft& draft) {
   std::set<std::string> read;
   for (const DraftNode& node : draft.nodes) {
@@ -186,11 +192,11 @@ void warn_of_unread(Draft& draft) {
   }
   for (const DraftNode& node : draft.nodes) {
     const auto& writes = node.needs->writes;
-    const bool is_of_use = node.type->kind != NodeKind::kOrdinary || writes.empty() || !node.type->info.metrics.empty() ||
-                           std::any_of(writes.begin(), writes.end(), [&](const ColumnSpec& c) { return read.contains(c.name); }) ||
-                           std::any_of(node.needs->models.begin(), node.needs->models.end(), [](const ModelNeed& need) {
-                             return need.use == ModelUse::kUpdates || need.use == ModelUse::kPublishes;
-                           });
+    const bool is_of_use =
+        node.type->kind != NodeKind::kOrdinary || writes.empty() || !node.type->info.metrics.empty() ||
+        std::any_of(writes.begin(), writes.end(), [&](const ColumnSpec& c) { return read.contains(c.name); }) ||
+        std::any_of(node.needs->models.begin(), node.needs->models.end(),
+                    [](const ModelNeed& need) { return need.use == ModelUse::kUpdates || need.use == ModelUse::kPublishes; });
     if (!is_of_use) draft.warning(place_of(node), "no node reads what '" + node.name() + "' writes: " + names_of(writes));
   }
 }

@@ -22,14 +22,21 @@ Problem problem_of(Severity severity, const SourceSpan& where, std::string messa
 // A value that a required parameter accepts, so that the needs of a type can be asked without a pipeline.
 Value stand_in(const ParamInfo& info, const Registry& registry) {
   switch (info.kind) {
-    case ParamKind::kBoolean: return {true, {}, {}};
-    case ParamKind::kInteger: return {static_cast<int64_t>(info.minimum.value_or(0)) + (info.minimum_excluded ? 1 : 0), {}, {}};
-    case ParamKind::kReal: return {info.maximum.value_or(info.minimum.value_or(0) + 1), {}, {}};
-    case ParamKind::kChoice: return {info.choices.front(), {}, {}};
-    case ParamKind::kStrings: return {Array{}, {}, {}};
-    case ParamKind::kTable: return {Table{}, {}, {}};
+    case ParamKind::kBoolean:
+      return {true, {}, {}};
+    case ParamKind::kInteger:
+      return {static_cast<int64_t>(info.minimum.value_or(0)) + (info.minimum_excluded ? 1 : 0), {}, {}};
+    case ParamKind::kReal:
+      return {info.maximum.value_or(info.minimum.value_or(0) + 1), {}, {}};
+    case ParamKind::kChoice:
+      return {info.choices.front(), {}, {}};
+    case ParamKind::kStrings:
+      return {Array{}, {}, {}};
+    case ParamKind::kTable:
+      return {Table{}, {}, {}};
     case ParamKind::kString:
-    case ParamKind::kPath: return {info.name, {}, {}};
+    case ParamKind::kPath:
+      return {info.name, {}, {}};
     case ParamKind::kComponent:
       for (const auto& [key, type] : registry.components()) {
         if (key.first == info.component) return {key.second, {}, {}};
@@ -69,7 +76,8 @@ int Draft::find_model(const std::string& name) const {
   return -1;
 }
 
-void Draft::error(const SourceSpan& where, std::string message, std::string caret, std::string help, std::vector<std::string> notes) {
+void Draft::error(const SourceSpan& where, std::string message, std::string caret, std::string help,
+                  std::vector<std::string> notes) {
   problems.push_back(
       problem_of(Severity::kError, where, std::move(message), std::move(caret), std::move(help), std::move(notes)));
 }
@@ -117,7 +125,8 @@ bool params_usable(const NodeType& type, const void* params) {
 }
 
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
+  return !name.empty() &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
 }
 
 int64_t saturating_product(int64_t a, int64_t b) {

@@ -70,8 +70,8 @@ struct Draft {
 
   DraftNode& node(int index) { return nodes[static_cast<size_t>(index)]; }
   const DraftNode& node(int index) const { return nodes[static_cast<size_t>(index)]; }
-  int find_node(const std::string& name) const;    // -1: none
-  int find_model(const std::string& name) const;   // -1: none
+  int find_node(const std::string& name) const;   // -1: none
+  int find_model(const std::string& name) const;  // -1: none
   bool before(int a, int b) const { return ancestors.contains(b, a); }
 
   void error(const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
@@ -107,12 +107,12 @@ bool is_plain_name(const std::string& name);
 /// a * b, at most the largest int64_t; neither is negative.
 int64_t saturating_product(int64_t a, int64_t b);
 
-void resolve_nodes(Draft& draft);      // check_nodes.cpp: types, parameters, inputs
-void check_graph(Draft& draft);        // loops, order, source, rollout
-void check_columns(Draft& draft);      // who reads and writes what
-void check_models(Draft& draft);       // who uses which model, and how
-void check_executors(Draft& draft);    // where nodes run
-void check_capacity(Draft& draft);     // tokens: can it stall?
-void assemble_plan(Draft& draft);      // check_assemble.cpp: only when there is no error
+void resolve_nodes(Draft& draft);    // check_nodes.cpp: types, parameters, inputs
+void check_graph(Draft& draft);      // loops, order, source, rollout
+void check_columns(Draft& draft);    // who reads and writes what
+void check_models(Draft& draft);     // who uses which model, and how
+void check_executors(Draft& draft);  // where nodes run
+void check_capacity(Draft& draft);   // tokens: can it stall?
+void assemble_plan(Draft& draft);    // check_assemble.cpp: only when there is no error
 
 }  // namespace sluice::engine::checking

@@ -16,7 +16,8 @@ void place(Draft& draft, DraftNode& node) {
   const Name& on = node.spec->on;
   if (on.text.empty()) return;
   if (on.text.starts_with("cuda:") && is_number(on.text.substr(5))) {
-    draft.error(on.where, "'" + node.name() + "' cannot run on " + on.text + ": this build has no CUDA nodes", {}, "on = \"cpu\", or leave it out");
+    draft.error(on.where, "'" + node.name() + "' cannot run on " + on.text + ": this build has no CUDA nodes", {},
+                "on = \"cpu\", or leave it out");
   } else if (on.text != "cpu" && !(on.text.starts_with("cpu:") && is_number(on.text.substr(4)))) {
     draft.error(on.where, "on must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N", "such as \"cpu:1\"");
   } else if (on.text != "cpu") {

@@ -28,8 +28,8 @@ void sort_topologically(Draft& draft) {
   }
 }
 
-// Follows inputs inside `left` until a node comes again: the loop in the direction of the data, beginning with its first node of the file.
-// Nodes from which no loop is reached are taken out of `left`; empty when `start` is one of them.
+// Follows inputs inside `left` until a node comes again: the loop in the direction of the data, beginning with its first node of
+// the file. Nodes from which no loop is reached are taken out of `left`; empty when `start` is one of them.
 std::vector<int> loop_before(const Draft& draft, int start, std::vector<bool>& left) {
   std::vector<int> path{start};
   std::vector<bool> on_path(left.size());
@@ -67,7 +67,8 @@ void report_loop(Draft& draft, const std::vector<int>& loop) {
               "take one of these inputs away; what later iterations need of earlier ones goes through the weights of a model");
 }
 
-// What sorting could not order lies in loops or behind them. Each loop is reported once; its nodes are taken out before the next search.
+// What sorting could not order lies in loops or behind them. Each loop is reported once; its nodes are taken out before the next
+// search.
 void report_loops(Draft& draft) {
   std::vector<bool> left(draft.nodes.size(), true);
   for (const int index : draft.order) left[static_cast<size_t>(index)] = false;
@@ -100,7 +101,8 @@ void find_source(Draft& draft) {
     const DraftNode& node = draft.nodes[i];
     if (!is_source(node)) continue;
     if (!node.spec->inputs.empty()) {
-      draft.error(node.spec->inputs.front().where, "source '" + node.name() + "' takes inputs", "groups begin here: remove inputs");
+      draft.error(node.spec->inputs.front().where, "source '" + node.name() + "' takes inputs",
+                  "groups begin here: remove inputs");
     }
     if (draft.source) {
       draft.error(place_of(node), "a pipeline has one source; '" + draft.node(*draft.source).name() + "' is one already");
@@ -119,7 +121,8 @@ void check_all_have_inputs(Draft& draft) {
     if (node.type == nullptr || is_source(node) || !node.spec->inputs.empty()) continue;
     if (!draft.source && node.type->kind == NodeKind::kRollout) continue;  // its input is what is missing
     draft.error(place_of(node), "nothing from the source reaches '" + node.name() + "': it has no inputs",
-                "type " + sluice::quoted(node.type->info.type) + " is not a source", "name in inputs = [...] the nodes whose columns it reads");
+                "type " + sluice::quoted(node.type->info.type) + " is not a source",
+                "name in inputs = [...] the nodes whose columns it reads");
   }
 }
 
@@ -127,8 +130,9 @@ void check_rollout_input(Draft& draft, const DraftNode& rollout) {
   if (!draft.source || !rollout.inputs_known || rollout.spec->inputs.empty()) return;
   const std::string& source = draft.node(*draft.source).name();
   if (rollout.inputs == std::vector<int>{*draft.source}) return;
-  draft.error(rollout.spec->inputs.front().where, "rollout '" + rollout.name() + "' must take its groups from source '" + source + "' alone",
-              {}, "inputs = [" + sluice::quoted(source) + "]");
+  draft.error(rollout.spec->inputs.front().where,
+              "rollout '" + rollout.name() + "' must take its groups from source '" + source + "' alone", {},
+              "inputs = [" + sluice::quoted(source) + "]");
 }
 
 // Before the rollout there are no samples, so no micro-batches.
@@ -141,7 +145,8 @@ void check_ways_past(Draft& draft) {
     for (const Name& input : node.spec->inputs) {
       if (input.text != source) continue;
       draft.error(input.where, "'" + node.name() + "' takes groups from source '" + source + "' past rollout '" + rollout + "'",
-                  "there are no samples yet", "take them from " + sluice::quoted(rollout) + ": the columns of the source pass through it");
+                  "there are no samples yet",
+                  "take them from " + sluice::quoted(rollout) + ": the columns of the source pass through it");
     }
   }
 }
@@ -151,14 +156,17 @@ void check_source_makes(Draft& draft) {
   if (!source.bound) return;
   if (!draft.rollout && source.needs->samples_per_group <= 0 && all_types_known(draft)) {
     const std::string types = types_of_kind(draft.registry, NodeKind::kRollout);
-    draft.error(place_of(source), "source '" + source.name() + "' makes prompts without samples, and no node makes samples of them", {},
+    draft.error(place_of(source),
+                "source '" + source.name() + "' makes prompts without samples, and no node makes samples of them", {},
                 types.empty() ? std::string() : "add a node of type " + types);
   }
   if (!draft.rollout) return;
   for (const ColumnSpec& column : source.needs->writes) {
     if (column.extent == Extent::kGroup) continue;
-    draft.error(place_of(source), "source '" + source.name() + "' makes samples itself, so rollout '" + draft.node(*draft.rollout).name() +
-                                      "' has nothing to do", "it writes " + column.name, "take the rollout away, or use a source of prompts");
+    draft.error(place_of(source),
+                "source '" + source.name() + "' makes samples itself, so rollout '" + draft.node(*draft.rollout).name() +
+                    "' has nothing to do",
+                "it writes " + column.name, "take the rollout away, or use a source of prompts");
     return;
   }
 }
@@ -168,7 +176,8 @@ void check_rollouts(Draft& draft) {
     const DraftNode& node = draft.nodes[i];
     if (node.type == nullptr || node.type->kind != NodeKind::kRollout) continue;
     if (draft.rollout) {
-      draft.error(place_of(node), "a pipeline has at most one rollout; '" + draft.node(*draft.rollout).name() + "' is one already");
+      draft.error(place_of(node),
+                  "a pipeline has at most one rollout; '" + draft.node(*draft.rollout).name() + "' is one already");
     } else {
       draft.rollout = static_cast<int>(i);
       check_rollout_input(draft, node);

@@ -38,7 +38,8 @@ void report_unknown_model(Draft& draft, const DraftNode& node, const ModelNeed& 
   std::vector<std::string> known;
   for (const DraftModel& model : draft.models) known.push_back(model.spec->name.text);
   const std::string near = did_you_mean(need.model, known);
-  draft.error(place_of(node, need.param), "'" + node.name() + "' uses model '" + need.model + "', which the pipeline does not have",
+  draft.error(place_of(node, need.param),
+              "'" + node.name() + "' uses model '" + need.model + "', which the pipeline does not have",
               near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
               near.empty() ? "add [models." + need.model + "]" : std::string());
 }
@@ -57,7 +58,7 @@ void take_sole_role(Draft& draft, int index, const ModelNeed& need, int& role, c
     role = index;
   } else if (role != index) {
     draft.error(place_of(draft.node(index), need.param), "'" + draft.node(index).name() + "' " + verb + " model '" + need.model +
-                                                                       "', which '" + draft.node(role).name() + "' " + verb + " too");
+                                                             "', which '" + draft.node(role).name() + "' " + verb + " too");
   }
 }
 
@@ -83,13 +84,16 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
       take_sole_role(draft, index, need, model.updater, "trains");
       check_trainable(draft, draft.node(index), need, model);
       break;
-    case ModelUse::kPublishes: take_sole_role(draft, index, need, model.publisher, "publishes"); break;
+    case ModelUse::kPublishes:
+      take_sole_role(draft, index, need, model.publisher, "publishes");
+      break;
   }
 }
 
 const ModelNeed& need_of(const DraftNode& node, const std::string& model, ModelUse use) {
   const auto& needs = node.needs->models;
-  const auto found = std::find_if(needs.begin(), needs.end(), [&](const ModelNeed& n) { return n.model == model && n.use == use; });
+  const auto found =
+      std::find_if(needs.begin(), needs.end(), [&](const ModelNeed& n) { return n.model == model && n.use == use; });
   SLUICE_CHECK(found != needs.end(), "a use of a model was noted that its node does not declare");
   return *found;
 }
@@ -99,7 +103,8 @@ std::string publishing_type(const Draft& draft) {
     const auto node = with_default_params(type, draft.registry);
     if (!node) continue;
     const auto& models = node->needs.models;
-    if (std::any_of(models.begin(), models.end(), [](const ModelNeed& need) { return need.use == ModelUse::kPublishes; })) return name;
+    if (std::any_of(models.begin(), models.end(), [](const ModelNeed& need) { return need.use == ModelUse::kPublishes; }))
+      return name;
   }
   return {};
 }
@@ -110,11 +115,13 @@ void check_unpublished(Draft& draft, const DraftModel& model) {
   const DraftNode& sampler = draft.node(model.sampler);
   const DraftNode& updater = draft.node(model.updater);
   const std::string type = publishing_type(draft);
-  draft.error(place_of(sampler, need_of(sampler, name, ModelUse::kSamples).param),
-              "'" + sampler.name() + "' samples from model '" + name + "', which '" + updater.name() + "' trains but no node publishes",
-              "it would wait for version 1 for ever",
-              type.empty() ? std::string()
-                           : "add a node of type " + sluice::quoted(type) + " with inputs = [" + sluice::quoted(updater.name()) + "] and model = " + sluice::quoted(name));
+  draft.error(
+      place_of(sampler, need_of(sampler, name, ModelUse::kSamples).param),
+      "'" + sampler.name() + "' samples from model '" + name + "', which '" + updater.name() + "' trains but no node publishes",
+      "it would wait for version 1 for ever",
+      type.empty() ? std::string()
+                   : "add a node of type " + sluice::quoted(type) + " with inputs = [" + sluice::quoted(updater.name()) +
+                         "] and model = " + sluice::quoted(name));
 }
 
 void check_publisher(Draft& draft, const DraftModel& model) {
@@ -123,14 +130,28 @@ void check_publisher(Draft& draft, const DraftModel& model) {
   const DraftNode& publisher = draft.node(model.publisher);
   const SourceSpan where = place_of(publisher, need_of(publisher, name, ModelUse::kPublishes).param);
   if (model.updater < 0) {
-    draft.error(where, "'" + publisher.name() + "' publishes model '" + name + "', which no node trains", "every version would be the same");
+    draft.error(where, "'" + publisher.name() + "' publishes model '" + name + "', which no node trains",
+                "every version would be the same");
   } else if (model.publisher != model.updater && !draft.before(model.updater, model.publisher) && publisher.sealed) {
     const std::string& updater = draft.node(model.updater).name();
-    draft.error(where, "'" + publisher.name() + "' publishes model '" + name + "' without waiting for '" + updater + "', which trains it", {},
-                "inputs = [" + sluice::quoted(updater) + "] in [nodes." + publisher.name() + "]");
+    draft.error(
+        where, "'" + publisher.name() + "' publishes model '" + name + "' without waiting for '" + updater + "', which trains it",
+        {}, "inputs = [" + sluice::quoted(updater) + "] in [nodes." + publisher.name() + "]");
   } else if (model.sampler < 0) {
     draft.warning(where, "'" + publisher.name() + "' publishes model '" + name + "', but no node samples from it");
   }
+}
+
+// Which weights a node sees that is not in front of the trainer would depend on timing.
+void check_side_reader(Draft& draft, int index, const ModelNeed& need) {
+  const DraftModel& model = draft.models[static_cast<size_t>(draft.find_model(need.model))];
+  const DraftNode& reader = draft.node(index);
+  if (need.use != ModelUse::kReads || reader.type->kind != NodeKind::kOrdinary) return;
+  if (model.updater < 0 || model.updater == index || draft.before(index, model.updater) || !reader.sealed) return;
+  const std::string& updater = draft.node(model.updater).name();
+  draft.error(place_of(reader, need.param), "'" + reader.name() + "' reads model '" + need.model + "' while '" + updater + "' may be training it",
+              "it is not in front of '" + updater + "'",
+              "name " + sluice::quoted(reader.name()) + " in inputs of [nodes." + updater + "], or give it a frozen copy of the model");
 }
 
 void warn_of_idle(Draft& draft, const DraftModel& model) {
@@ -155,9 +176,10 @@ void check_lag(Draft& draft) {
   const DraftNode& sampler = draft.node(model->sampler);
   const DraftNode& updater = draft.node(model->updater);
   if (sampler.executor != updater.executor) return;
-  draft.warning(where, "policy_lag gains nothing: '" + sampler.name() + "' and '" + updater.name() + "' share executor " + sampler.executor,
-                "one iteration cannot be sampled while another is trained",
-                "on = \"cpu:1\" in [nodes." + updater.name() + "], or policy_lag = 0");
+  draft.warning(
+      where, "policy_lag gains nothing: '" + sampler.name() + "' and '" + updater.name() + "' share executor " + sampler.executor,
+      "one iteration cannot be sampled while another is trained",
+      "on = \"cpu:1\" in [nodes." + updater.name() + "], or policy_lag = 0");
 }
 
 }  // namespace
@@ -173,8 +195,12 @@ void check_models(Draft& draft) {
                                      [&](const ModelNeed& need) { return draft.find_model(need.model) < 0; });
   });
   // An unknown or broken node may be the one that trains or publishes.
-  const bool all_known = std::all_of(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& n) { return n.needs && n.bound; });
+  const bool all_known =
+      std::all_of(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& n) { return n.needs && n.bound; });
   if (!all_known) return;
+  for (size_t i = 0; all_found && i < draft.nodes.size(); ++i) {
+    for (const ModelNeed& need : draft.nodes[i].needs->models) check_side_reader(draft, static_cast<int>(i), need);
+  }
   for (const DraftModel& model : draft.models) {
     check_unpublished(draft, model);
     check_publisher(draft, model);

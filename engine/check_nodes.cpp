@@ -27,7 +27,8 @@ void report_unknown_type(Draft& draft, const DraftNode& node) {
   if (near.empty()) {
     const bool more = known.size() > kListed;
     if (more) known.resize(kListed);
-    help = known.empty() ? "this program knows no node types; load a plugin" : "known types: " + join(known, ", ") + (more ? ", ..." : "");
+    help = known.empty() ? "this program knows no node types; load a plugin"
+                         : "known types: " + join(known, ", ") + (more ? ", ..." : "");
   }
   const SourceSpan where = node.spec->type.where.known() ? node.spec->type.where : place_of(node);
   draft.error(where, "there is no node type " + sluice::quoted(node.spec->type.text),
@@ -69,7 +70,8 @@ void report_unknown_input(Draft& draft, const DraftNode& node, const Name& input
   const std::string near = did_you_mean(input.text, others);
   std::string help;
   const auto& models = draft.spec.models;
-  const bool is_model = std::any_of(models.begin(), models.end(), [&](const ModelSpec& model) { return model.name.text == input.text; });
+  const bool is_model =
+      std::any_of(models.begin(), models.end(), [&](const ModelSpec& model) { return model.name.text == input.text; });
   if (near.empty() && is_model) help = "a model is named by a parameter of the node, not in inputs";
   draft.error(input.where, "'" + node.name() + "' takes input from '" + input.text + "', which is not a node",
               near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
@@ -103,7 +105,8 @@ void resolve_nodes(Draft& draft) {
     const int index = static_cast<int>(draft.nodes.size());
     DraftNode& node = draft.nodes.emplace_back();
     node.spec = &spec;
-    if (!draft.node_index_.emplace(spec.name.text, index).second) draft.error(place_of(node), "there are two nodes '" + node.name() + "'");
+    if (!draft.node_index_.emplace(spec.name.text, index).second)
+      draft.error(place_of(node), "there are two nodes '" + node.name() + "'");
     if (!is_plain_name(spec.name.text)) {
       draft.error(spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a node", "letters, digits, _ and -");
     }

@@ -17,7 +17,9 @@ std::vector<std::string> tables_of(const Plan& plan) {
   return tables;
 }
 
-std::string key_text(const EffectiveKey& key) { return key.text.empty() ? "# " + key.key + " is not set" : key.key + " = " + key.text; }
+std::string key_text(const EffectiveKey& key) {
+  return key.text.empty() ? "# " + key.key + " is not set" : key.key + " = " + key.text;
+}
 
 std::string table_text(const Plan& plan, const std::string& table) {
   constexpr size_t kWidest = 60;  // longer values do not push the comments of the others away

@@ -4,10 +4,14 @@ namespace sluice::engine {
 
 const char* name_of(ModelUse use) {
   switch (use) {
-    case ModelUse::kReads: return "reads";
-    case ModelUse::kSamples: return "samples";
-    case ModelUse::kUpdates: return "updates";
-    case ModelUse::kPublishes: return "publishes";
+    case ModelUse::kReads:
+      return "reads";
+    case ModelUse::kSamples:
+      return "samples";
+    case ModelUse::kUpdates:
+      return "updates";
+    case ModelUse::kPublishes:
+      return "publishes";
   }
   return "";
 }

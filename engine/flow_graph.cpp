@@ -4,6 +4,7 @@
 #include <oneapi/tbb/global_control.h>
 
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -33,6 +34,12 @@ class Join {
   std::map<int64_t, size_t> arrived_;
 };
 
+// Calls `action` once every milestone has reached `count`.
+void after_all(std::span<Milestone* const> milestones, int64_t count, std::function<void()> action) {
+  if (milestones.empty()) return action();
+  milestones.front()->when_reached(count, [rest = milestones.subspan(1), count, action = std::move(action)] { after_all(rest, count, action); });
+}
+
 }  // namespace
 
 struct FlowGraph::Impl {
@@ -49,7 +56,7 @@ struct FlowGraph::Impl {
   }
 };
 
-FlowGraph::FlowGraph(const Plan& plan, VersionGate& gate, const std::vector<std::unique_ptr<NodeRunner>>& runners,
+FlowGraph::FlowGraph(const Plan& plan, const std::vector<std::unique_ptr<NodeRunner>>& runners,
                      const std::vector<std::unique_ptr<Executor>>& executors)
     : impl_(std::make_unique<Impl>()) {
   impl_->nodes.resize(plan.nodes.size());
@@ -58,7 +65,7 @@ FlowGraph::FlowGraph(const Plan& plan, VersionGate& gate, const std::vector<std:
     if (runner == nullptr) continue;
     Executor* const executor = executors[static_cast<size_t>(runner->executor())].get();
     const int rank = static_cast<int>(i);
-    impl_->nodes[i] = std::make_unique<AsyncNode>(impl_->graph, flow::serial, [=, &gate](const Packet& packet, AsyncNode::gateway_type& out) {
+    impl_->nodes[i] = std::make_unique<AsyncNode>(impl_->graph, flow::serial, [=](const Packet& packet, AsyncNode::gateway_type& out) {
       out.reserve_wait();
       const auto hand_over = [=, &out] {
         executor->submit(rank, packet.sequence, [=, &out] {
@@ -66,8 +73,7 @@ FlowGraph::FlowGraph(const Plan& plan, VersionGate& gate, const std::vector<std:
           out.release_wait();
         });
       };
-      if (runner->waits_for_publication()) gate.when_published(packet.iteration.index, hand_over);
-      else hand_over();
+      after_all(runner->prerequisites(), packet.iteration.index, hand_over);
     });
     const std::vector<int>& inputs = plan.nodes[i].inputs;
     flow::receiver<Packet>* entry = impl_->nodes[i].get();

@@ -10,12 +10,12 @@
 namespace sluice::engine {
 
 /// The oneTBB flow graph of a plan: one async_node for each ordinary node, which hands packets to the node's executor, and in front of
-/// a node with several inputs a join that waits until a packet has come from all of them. A trainer's packets are handed over once the
-/// version that its iteration starts from is published. Packets keep their order on every edge.
+/// a node with several inputs a join that waits until a packet has come from all of them. A node's packets are handed over
+/// once its prerequisites have reached their iteration. Packets keep their order on every edge.
 class FlowGraph {
  public:
   /// `runners` by index of Plan::nodes (null for source and rollout); `executors` by index of Plan::executors. All outlive the graph.
-  FlowGraph(const Plan& plan, VersionGate& gate, const std::vector<std::unique_ptr<NodeRunner>>& runners,
+  FlowGraph(const Plan& plan, const std::vector<std::unique_ptr<NodeRunner>>& runners,
             const std::vector<std::unique_ptr<Executor>>& executors);
   ~FlowGraph();
 

@@ -51,8 +51,10 @@ std::vector<std::string> label_lines(const Plan& plan, const PlanEdge& edge) {
   std::vector<std::string> lines;
   for (const int column : edge.columns) {
     const std::string& name = plan.columns[static_cast<size_t>(column)].spec.name;
-    if (lines.empty() || lines.back().size() + 2 + name.size() > kWidest) lines.push_back(name);
-    else lines.back() += ", " + name;
+    if (lines.empty() || lines.back().size() + 2 + name.size() > kWidest)
+      lines.push_back(name);
+    else
+      lines.back() += ", " + name;
   }
   return lines;
 }
@@ -84,27 +86,34 @@ std::string replaced(const std::string& text, const std::vector<std::pair<char, 
   std::string out;
   for (const char c : text) {
     const auto escape = std::find_if(escapes.begin(), escapes.end(), [c](const auto& e) { return e.first == c; });
-    if (escape == escapes.end()) out += c;
-    else out += escape->second;
+    if (escape == escapes.end())
+      out += c;
+    else
+      out += escape->second;
   }
   return out;
 }
 
-std::string html(const std::string& text) { return replaced(text, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}}); }
-std::string dot_string(const std::string& text) { return "\"" + replaced(text, {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}}) + "\""; }
+std::string html(const std::string& text) {
+  return replaced(text, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
+}
+std::string dot_string(const std::string& text) {
+  return "\"" + replaced(text, {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}}) + "\"";
+}
 std::string mermaid(const std::string& text) {
   return replaced(text, {{'&', "#amp;"}, {'<', "#lt;"}, {'>', "#gt;"}, {'"', "#quot;"}, {'#', "#35;"}, {'\n', " "}});
 }
 
 std::string dot_node(const PlanNode& node) {
   const Look& look = look_of(node);
-  std::string label = "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"1\"><tr><td><b>" + html(node.name) + "</b></td></tr>";
+  std::string label =
+      "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"1\"><tr><td><b>" + html(node.name) + "</b></td></tr>";
   for (const std::string& line : details(node)) {
     label += "<tr><td><font point-size=\"10\" color=\"#5c5c58\">" + html(line) + "</font></td></tr>";
   }
   const bool barrier = node.needs.scope == Scope::kIteration;
-  return "  " + dot_string(node.name) + " [label=<" + label + "</table>>, fillcolor=\"" + look.fill + "\", color=\"" + look.line + "\"" +
-         (barrier ? ", peripheries=2" : "") + "];\n";
+  return "  " + dot_string(node.name) + " [label=<" + label + "</table>>, fillcolor=\"" + look.fill + "\", color=\"" + look.line +
+         "\"" + (barrier ? ", peripheries=2" : "") + "];\n";
 }
 
 std::string dot_edge(const Plan& plan, const PlanEdge& edge) {
@@ -134,15 +143,16 @@ std::string mermaid_edge(const Plan& plan, const PlanEdge& edge) {
 std::string dot_text(const Plan& plan) {
   std::string text = "digraph " + dot_string(plan.pipeline.name) + " {\n";
   text += "  rankdir=TB; bgcolor=\"white\"; nodesep=0.5; ranksep=0.55;\n";
-  text += "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=13, penwidth=1.2, margin=\"0.12,0.06\"];\n";
+  text +=
+      "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=13, penwidth=1.2, margin=\"0.12,0.06\"];\n";
   text += "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#8a8a84\", fontcolor=\"#5c5c58\", arrowsize=0.7];\n\n";
   for (const PlanNode& node : plan.nodes) text += dot_node(node);
   text += "\n";
   for (const PlanEdge& edge : plan.edges) text += dot_edge(plan, edge);
   for (const VersionLoop& loop : version_loops(plan)) {
     text += "  " + dot_string(plan.nodes[loop.publisher].name) + " -> " + dot_string(plan.nodes[loop.rollout].name) +
-            " [style=dashed, constraint=false, color=\"" + kPublisherLook.line + "\", fontcolor=\"" + kPublisherLook.line + "\", label=" +
-            dot_string(version_label(plan)) + "];\n";
+            " [style=dashed, constraint=false, color=\"" + kPublisherLook.line + "\", fontcolor=\"" + kPublisherLook.line +
+            "\", label=" + dot_string(version_label(plan)) + "];\n";
   }
   return text + "}\n";
 }
@@ -152,7 +162,8 @@ std::string mermaid_text(const Plan& plan) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) text += mermaid_node(plan.nodes[i], i);
   for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, edge);
   for (const VersionLoop& loop : version_loops(plan)) {
-    text += "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan) + "\"| n" + std::to_string(loop.rollout) + "\n";
+    text +=
+        "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan) + "\"| n" + std::to_string(loop.rollout) + "\n";
   }
   for (const Look& look : kLooks) {
     text += std::string("  classDef ") + look.name + " fill:" + look.fill + ",stroke:" + look.line + ",color:#222\n";

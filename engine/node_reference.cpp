@@ -54,13 +54,20 @@ std::string scope_text(const NodeNeeds& needs) {
 std::string sample_value(const ParamInfo& info) {
   if (!info.default_text.empty()) return info.default_text;
   switch (info.kind) {
-    case ParamKind::kBoolean: return "true";
-    case ParamKind::kInteger: return "1";
-    case ParamKind::kReal: return "1.0";
-    case ParamKind::kStrings: return "[]";
-    case ParamKind::kTable: return "{}";
-    case ParamKind::kChoice: return sluice::quoted(info.choices.front());
-    default: return "\"...\"";
+    case ParamKind::kBoolean:
+      return "true";
+    case ParamKind::kInteger:
+      return "1";
+    case ParamKind::kReal:
+      return "1.0";
+    case ParamKind::kStrings:
+      return "[]";
+    case ParamKind::kTable:
+      return "{}";
+    case ParamKind::kChoice:
+      return sluice::quoted(info.choices.front());
+    default:
+      return "\"...\"";
   }
 }
 
@@ -85,7 +92,9 @@ std::string indented(const std::string& text) {
   return out;
 }
 
-std::string padded(const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); }
+std::string padded(const std::string& text, size_t width) {
+  return text + std::string(width - std::min(width, text.size()), ' ');
+}
 
 std::string parameters_text(const std::vector<ParamInfo>& params, const std::string& indent) {
   size_t name = 0, kind = 0, value = 0;
@@ -96,8 +105,8 @@ std::string parameters_text(const std::vector<ParamInfo>& params, const std::str
   }
   std::string text;
   for (const ParamInfo& info : params) {
-    std::string line = indent + padded(info.name, name) + "  " + padded(kind_with_unit(info), kind) + "  " + padded(default_text(info), value) +
-                       "  " + info.doc;
+    std::string line = indent + padded(info.name, name) + "  " + padded(kind_with_unit(info), kind) + "  " +
+                       padded(default_text(info), value) + "  " + info.doc;
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n" + parameters_text(info.children, indent + "  ");
   }
@@ -141,7 +150,8 @@ std::string cell(const std::string& text) {
 void add_parameter_rows(std::string& text, const std::vector<ParamInfo>& params, const std::string& prefix) {
   for (const ParamInfo& info : params) {
     const std::string value = info.required || info.default_text.empty() ? default_text(info) : "`" + info.default_text + "`";
-    text += "| `" + prefix + info.name + "` | " + cell(kind_with_unit(info)) + " | " + cell(value) + " | " + cell(info.doc) + " |\n";
+    text +=
+        "| `" + prefix + info.name + "` | " + cell(kind_with_unit(info)) + " | " + cell(value) + " | " + cell(info.doc) + " |\n";
     add_parameter_rows(text, info.children, prefix + info.name + ".");
   }
 }
@@ -206,7 +216,8 @@ std::string describe_text(const ComponentType& type) {
 
 std::string reference_markdown(const Registry& registry) {
   return "# Node types\n\n"
-         "Generated from the contracts of the node types; `rlhf-run describe TYPE` prints the same. What a node reads and writes can depend on\n"
+         "Generated from the contracts of the node types; `rlhf-run describe TYPE` prints the same. What a node reads and writes "
+         "can depend on\n"
          "its parameters: listed is what it does with their defaults.\n\n" +
          section(registry, NodeKind::kSource, "Sources") + section(registry, NodeKind::kRollout, "Rollouts") +
          section(registry, NodeKind::kOrdinary, "Nodes") + components_markdown(registry);

@@ -7,6 +7,16 @@
 
 namespace sluice::engine {
 
+namespace {
+
+bool is_published(const Plan& plan, const std::string& model) {
+  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
+    return std::ranges::any_of(node.needs.models, [&](const ModelNeed& need) { return need.use == ModelUse::kPublishes && need.model == model; });
+  });
+}
+
+}  // namespace
+
 std::vector<int> ordinary_readers(const Plan& plan) {
   std::vector<int> readers;
   for (const PlanColumn& column : plan.columns) {
@@ -15,12 +25,6 @@ std::vector<int> ordinary_readers(const Plan& plan) {
     })));
   }
   return readers;
-}
-
-bool is_published(const Plan& plan, const std::string& model) {
-  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
-    return std::ranges::any_of(node.needs.models, [&](const ModelNeed& need) { return need.use == ModelUse::kPublishes && need.model == model; });
-  });
 }
 
 int executor_index(const Plan& plan, const std::string& name) {
@@ -42,11 +46,13 @@ NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implemen
   for (const int column : plan_.writes) readers_.push_back(readers[static_cast<size_t>(column)]);
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kPublishes) publishes_ = true;
+    if (need.use == ModelUse::kReads && state.trained.contains(need.model)) prerequisites_.push_back(&state.trained.at(need.model));
     if (need.use != ModelUse::kUpdates) continue;
     class_ = WorkClass::kTrain;
     updated_models_.push_back(need.model);
-    waits_for_publication_ |= is_published(state.plan, need.model);
+    if (is_published(state.plan, need.model)) prerequisites_.push_back(&state.gate.published());
   }
+  std::ranges::sort(prerequisites_, std::less<>());  // one order for all nodes: a milestone's actions ask the next one under its lock
 }
 
 void NodeRunner::run(Packet packet, const std::function<void(Packet)>& pass_on) {
@@ -107,6 +113,7 @@ void NodeRunner::end(const Iteration& iteration) {
     node_->end_iteration(iteration);
     for (const std::string& model : updated_models_) state_.checkpointer.model_updated(model, iteration.index);
   }
+  for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
   if (publishes_) state_.gate.publish(iteration.index + 1);
   state_.log.node_ended(iteration.index, static_cast<size_t>(index_), metrics_->take(reducer_));
 }

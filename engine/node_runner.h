@@ -20,8 +20,9 @@ class NodeRunner {
 
   int executor() const { return executor_; }
 
-  /// The node trains a model that another node publishes: it must not step again before that has happened.
-  bool waits_for_publication() const { return waits_for_publication_; }
+  /// What must have reached iteration i before the node may work on iteration i, so that it sees exactly the weights that the sequential
+  /// program would show it: a reader of live weights waits for the step of the iteration before, a trainer for the publication of it.
+  const std::vector<Milestone*>& prerequisites() const { return prerequisites_; }
 
  private:
   void begin(const Iteration& iteration);
@@ -43,13 +44,10 @@ class NodeRunner {
   std::vector<int> readers_;          // of each column that the node writes: how many nodes read it
   std::vector<std::string> updated_models_;
   bool publishes_ = false;
-  bool waits_for_publication_ = false;
+  std::vector<Milestone*> prerequisites_;
   int64_t begun_ = -1;                // the iteration that the node is in
   std::vector<Packet> held_;          // a barrier's micro-batches of this iteration
 };
-
-/// Some node of the plan makes `model`'s live weights the next published version.
-bool is_published(const Plan& plan, const std::string& model);
 
 /// How many ordinary nodes read each column, by index of Plan::columns.
 std::vector<int> ordinary_readers(const Plan& plan);

@@ -16,9 +16,10 @@ std::string number_text(double value) {
 }
 
 std::string range_text(const ParamInfo& info) {
-  const std::string low = info.minimum ? (info.minimum_excluded ? " above " : " from ") + number_text(*info.minimum) : std::string();
-  const std::string high = info.maximum ? (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum)
-                                        : std::string();
+  const std::string low =
+      info.minimum ? (info.minimum_excluded ? " above " : " from ") + number_text(*info.minimum) : std::string();
+  const std::string high =
+      info.maximum ? (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum) : std::string();
   return low + high;
 }
 
@@ -94,15 +95,22 @@ void report_unknown_component(const ComponentText& text, BindContext& context, c
 
 std::string example_text(const ParamInfo& info) {
   switch (info.kind) {
-    case ParamKind::kBoolean: return "true";
-    case ParamKind::kInteger: return number_text(info.minimum.value_or(1));
-    case ParamKind::kReal: return real_text(info.maximum.value_or(1.0));
-    case ParamKind::kChoice: return sluice::quoted(info.choices.empty() ? "" : info.choices.front());
-    case ParamKind::kStrings: return "[\"...\"]";
-    case ParamKind::kTable: return "{ ... }";
+    case ParamKind::kBoolean:
+      return "true";
+    case ParamKind::kInteger:
+      return number_text(info.minimum.value_or(1));
+    case ParamKind::kReal:
+      return real_text(info.maximum.value_or(1.0));
+    case ParamKind::kChoice:
+      return sluice::quoted(info.choices.empty() ? "" : info.choices.front());
+    case ParamKind::kStrings:
+      return "[\"...\"]";
+    case ParamKind::kTable:
+      return "{ ... }";
     case ParamKind::kString:
     case ParamKind::kPath:
-    case ParamKind::kComponent: return "\"...\"";
+    case ParamKind::kComponent:
+      return "\"...\"";
   }
   return {};
 }
@@ -136,15 +144,24 @@ void bind_default_component(void* params, const Table& table, BindContext& conte
 
 std::string expectation(const ParamInfo& info) {
   switch (info.kind) {
-    case ParamKind::kBoolean: return "true or false";
-    case ParamKind::kInteger: return "an integer" + range_text(info);
-    case ParamKind::kReal: return "a number" + range_text(info);
-    case ParamKind::kString: return "a string";
-    case ParamKind::kChoice: return "one of " + quoted_list(info.choices);
-    case ParamKind::kPath: return "a path";
-    case ParamKind::kStrings: return "an array of strings";
-    case ParamKind::kTable: return "a table";
-    case ParamKind::kComponent: return "the name of its " + info.component + ", or a table with type and parameters";
+    case ParamKind::kBoolean:
+      return "true or false";
+    case ParamKind::kInteger:
+      return "an integer" + range_text(info);
+    case ParamKind::kReal:
+      return "a number" + range_text(info);
+    case ParamKind::kString:
+      return "a string";
+    case ParamKind::kChoice:
+      return "one of " + quoted_list(info.choices);
+    case ParamKind::kPath:
+      return "a path";
+    case ParamKind::kStrings:
+      return "an array of strings";
+    case ParamKind::kTable:
+      return "a table";
+    case ParamKind::kComponent:
+      return "the name of its " + info.component + ", or a table with type and parameters";
   }
   return {};
 }
@@ -153,13 +170,17 @@ void ParamTable::bind(void* params, const Table& table, BindContext& context) co
   std::set<std::string> meant;  // by keys with a typing error: they are not missing
   for (const Entry& entry : table.entries) {
     const Param* param = find(entry.key);
-    if (param == nullptr) meant.insert(report_unknown_key(entry, params_, context));
-    else param->bind(params, entry.value, context, param->info);
+    if (param == nullptr)
+      meant.insert(report_unknown_key(entry, params_, context));
+    else
+      param->bind(params, entry.value, context, param->info);
   }
   for (const Param& param : params_) {
     if (table.find(param.info.name) != nullptr || meant.contains(param.info.name)) continue;
-    if (param.info.required) report_missing(table, context, param.info);
-    else bind_default_component(params, table, context, param);
+    if (param.info.required)
+      report_missing(table, context, param.info);
+    else
+      bind_default_component(params, table, context, param);
   }
 }
 
@@ -201,7 +222,8 @@ bool read_boolean(const Value& value, bool& out, BindContext& context, const Par
 }
 
 bool read_integer(const Value& value, int64_t& out, BindContext& context, const ParamInfo& info) {
-  if (const auto* real = std::get_if<double>(&value.data); real != nullptr && *real == std::trunc(*real) && std::abs(*real) < 1e15) {
+  if (const auto* real = std::get_if<double>(&value.data);
+      real != nullptr && *real == std::trunc(*real) && std::abs(*real) < 1e15) {
     return report_expected(context, value, info, "write " + number_text(*real)), false;
   }
   const auto* number = std::get_if<int64_t>(&value.data);
@@ -213,9 +235,12 @@ bool read_integer(const Value& value, int64_t& out, BindContext& context, const 
 
 bool read_real(const Value& value, double& out, BindContext& context, const ParamInfo& info) {
   double number = 0;
-  if (const auto* integer = std::get_if<int64_t>(&value.data)) number = static_cast<double>(*integer);
-  else if (const auto* real = std::get_if<double>(&value.data)) number = *real;
-  else return report_kind(context, value, info), false;
+  if (const auto* integer = std::get_if<int64_t>(&value.data))
+    number = static_cast<double>(*integer);
+  else if (const auto* real = std::get_if<double>(&value.data))
+    number = *real;
+  else
+    return report_kind(context, value, info), false;
   if (!std::isfinite(number)) return report_expected(context, value, info, "this is not finite"), false;
   if (!in_range(number, info)) return report_expected(context, value, info, info.doc), false;
   out = number;

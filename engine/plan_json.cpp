@@ -17,7 +17,9 @@ Json node_names(const Plan& plan, const std::vector<int>& nodes) {
   return names;
 }
 
-const char* kind_text(NodeKind kind) { return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "ordinary"; }
+const char* kind_text(NodeKind kind) {
+  return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "ordinary";
+}
 
 Json node_json(const Plan& plan, const PlanNode& node) {
   Json models = Json::array();
@@ -74,19 +76,18 @@ std::string plan_json(const Plan& plan) {
   json["pipeline"] = {{"name", plan.pipeline.name}, {"iterations", plan.pipeline.iterations}, {"seed", plan.pipeline.seed}};
   json["schedule"] = {{"policy_lag", plan.schedule.policy_lag}};
   json["nodes"] = array_of(plan.nodes, [&](const PlanNode& node) { return node_json(plan, node); });
-  json["executors"] = array_of(plan.executors, [](const PlanExecutor& e) { return Json{{"name", e.name}, {"threads", e.threads}}; });
+  json["executors"] = array_of(plan.executors, [](const PlanExecutor& e) {
+    return Json{{"name", e.name}, {"threads", e.threads}};
+  });
   json["edges"] = array_of(plan.edges, [&](const PlanEdge& edge) { return edge_json(plan, edge); });
   json["columns"] = array_of(plan.columns, [&](const PlanColumn& column) { return column_json(plan, column); });
   json["models"] = array_of(plan.models, model_json);
   json["predicted"] = {{"weights_bytes", plan.memory.weights_bytes},     {"gradient_bytes", plan.memory.gradient_bytes},
                        {"optimizer_bytes", plan.memory.optimizer_bytes}, {"kv_bytes", plan.memory.kv_bytes},
                        {"column_bytes", plan.memory.column_bytes},       {"total_bytes", plan.memory.total_bytes()}};
-  json["capacity"] = {{"tokens_in_flight", plan.budget.tokens_in_flight},
-                      {"micro_batch_tokens", plan.budget.micro_batch_tokens},
-                      {"group_tokens", plan.capacity.group_tokens},
-                      {"iteration_tokens", plan.capacity.iteration_tokens},
-                      {"tokens_needed", plan.capacity.tokens_needed},
-                      {"needed_by", plan.capacity.needed_by}};
+  json["capacity"] = {{"tokens_in_flight", plan.budget.tokens_in_flight}, {"micro_batch_tokens", plan.budget.micro_batch_tokens},
+                      {"group_tokens", plan.capacity.group_tokens},       {"iteration_tokens", plan.capacity.iteration_tokens},
+                      {"tokens_needed", plan.capacity.tokens_needed},     {"needed_by", plan.capacity.needed_by}};
   return json.dump(2) + "\n";
 }
 

@@ -52,12 +52,14 @@ std::string held_tokens(const Plan& plan, size_t index) {
   return makes_samples || node.needs.scope == Scope::kIteration ? std::to_string(node.worst_tokens) : std::string();
 }
 
-std::string padded(const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); }
+std::string padded(const std::string& text, size_t width) {
+  return text + std::string(width - std::min(width, text.size()), ' ');
+}
 std::string right(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
 
 std::string line_of(const Row& row, const std::vector<size_t>& widths) {
-  std::string line = "  " + padded(row[0], widths[0]) + "  " + padded(row[1], widths[1]) + "  " + padded(row[2], widths[2]) + "  " +
-                     padded(row[3], widths[3]) + "  " + right(row[4], widths[4]) + "  " + row[5];
+  std::string line = "  " + padded(row[0], widths[0]) + "  " + padded(row[1], widths[1]) + "  " + padded(row[2], widths[2]) +
+                     "  " + padded(row[3], widths[3]) + "  " + right(row[4], widths[4]) + "  " + row[5];
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }
@@ -69,7 +71,8 @@ std::string table_text(const Plan& plan) {
     const PlanNode& node = plan.nodes[i];
     const std::string freed = names_of(plan, node.frees);
     const auto lines = wrapped(traffic(plan, node), kWidestTraffic);
-    rows.push_back({node.name, node.type->info.type, node.executor, lines[0], held_tokens(plan, i), freed.empty() ? "" : "frees " + freed});
+    rows.push_back(
+        {node.name, node.type->info.type, node.executor, lines[0], held_tokens(plan, i), freed.empty() ? "" : "frees " + freed});
     for (size_t l = 1; l < lines.size(); ++l) rows.push_back({"", "", "", "  " + lines[l], "", ""});
   }
   std::vector<size_t> widths(6);
@@ -87,7 +90,8 @@ std::string heading(const Plan& plan) {
   const NodeNeeds& maker = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs;
   std::string text = plan.pipeline.name + ": " + plural(plan.pipeline.iterations, "iteration") + " of " +
                      plural(source.needs.groups_per_iteration, plan.rollout ? "prompt" : "group") + " x " +
-                     plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) + " tokens a sample";
+                     plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) +
+                     " tokens a sample";
   if (plan.rollout_waits_for_versions()) text += "; policy lag " + std::to_string(plan.schedule.policy_lag);
   return text;
 }
@@ -136,7 +140,8 @@ std::string copies_text(const Plan& plan) {
   for (const PlanModel& model : plan.models) {
     if (!model.usage.updated || model.usage.kept_versions == 0) continue;
     if (model.usage.kept_versions == 1) return "; one copy of " + model.name + " is enough at lag 0";
-    return "; " + std::to_string(model.usage.kept_versions) + " published copies of " + model.name + " beside the one in training";
+    return "; " + std::to_string(model.usage.kept_versions) + " published copies of " + model.name +
+           " beside the one in training";
   }
   return {};
 }
@@ -144,13 +149,14 @@ std::string copies_text(const Plan& plan) {
 std::string overlap_line(const Plan& plan) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const auto& needs = plan.nodes[i].needs.models;
-    const bool trains = std::any_of(needs.begin(), needs.end(), [](const ModelNeed& need) { return need.use == ModelUse::kUpdates; });
+    const bool trains =
+        std::any_of(needs.begin(), needs.end(), [](const ModelNeed& need) { return need.use == ModelUse::kUpdates; });
     if (!trains) continue;
     std::string text = "  overlap      " + start_of_training(plan, static_cast<int>(i)) + copies_text(plan) + "\n";
     const int64_t lag = plan.schedule.policy_lag;
     if (lag > 0) {
-      text += "               while one iteration is trained, " + (lag == 1 ? "the next one is" : "up to " + std::to_string(lag) + " later ones are") +
-              " sampled\n";
+      text += "               while one iteration is trained, " +
+              (lag == 1 ? "the next one is" : "up to " + std::to_string(lag) + " later ones are") + " sampled\n";
     }
     return text;
   }
@@ -159,7 +165,8 @@ std::string overlap_line(const Plan& plan) {
 
 std::string executors_line(const Plan& plan) {
   std::vector<std::string> parts;
-  for (const PlanExecutor& executor : plan.executors) parts.push_back(executor.name + " with " + plural(executor.threads, "core"));
+  for (const PlanExecutor& executor : plan.executors)
+    parts.push_back(executor.name + " with " + plural(executor.threads, "core"));
   return "  executors    " + join(parts, ", ") + "\n";
 }
 

@@ -37,7 +37,8 @@ template <class Function>
 Function symbol(void* library, const char* name, const std::filesystem::path& path) {
   void* address = dlsym(library, name);
   if (address == nullptr) {
-    throw UserError(path.string() + " is a shared library but not a plugin of sluice", "name its register function in SLUICE_PLUGIN(...)");
+    throw UserError(path.string() + " is a shared library but not a plugin of sluice",
+                    "name its register function in SLUICE_PLUGIN(...)");
   }
   return reinterpret_cast<Function>(address);
 }
@@ -51,12 +52,15 @@ void check_abi(const std::string& text, const std::filesystem::path& path) {
   const auto theirs = words_of(text), ours = words_of(abi_text());
   const std::string version = word_or_nothing(theirs, "sluice");
   if (version != kVersionText) {
-    throw UserError("plugin " + path.string() + " was built for sluice " + version + "; this is sluice " + kVersionText, kRebuild);
+    throw UserError("plugin " + path.string() + " was built for sluice " + version + "; this is sluice " + kVersionText,
+                    kRebuild);
   }
   for (const auto& [word, mine] : ours) {
     const std::string other = word_or_nothing(theirs, word);
     if (other != mine) {
-      throw UserError("plugin " + path.string() + " was built with " + word + " " + other + "; this program has " + word + " " + mine, kRebuild);
+      throw UserError(
+          "plugin " + path.string() + " was built with " + word + " " + other + "; this program has " + word + " " + mine,
+          kRebuild);
     }
   }
 }

@@ -30,11 +30,12 @@ inline std::string abi_text() {
   return text;
 }
 
-/// Loads a shared library that was made with SLUICE_PLUGIN and lets it add its types to the registry. The library stays loaded until
-/// the program ends, because its types live in the registry. Call it before pipelines are checked, from one thread.
+/// Loads a shared library that was made with SLUICE_PLUGIN and lets it add its types to the registry. The library stays loaded
+/// until the program ends, because its types live in the registry. Call it before pipelines are checked, from one thread.
 ///
-/// Throws UserError: no such file, no shared library, no plugin, built for another version or in another way, a name that is taken
-/// already, or an exception while it registers. After an error the registry may hold some of its types; do not use it further.
+/// Throws UserError: no such file, no shared library, no plugin, built for another version or in another way, a name that is
+/// taken already, or an exception while it registers. After an error the registry may hold some of its types; do not use it
+/// further.
 void load_plugin(const std::filesystem::path& path, Registry& registry);
 
 }  // namespace sluice::engine
@@ -43,11 +44,11 @@ void load_plugin(const std::filesystem::path& path, Registry& registry);
 ///
 ///   void add_my_nodes(sluice::engine::Registry& registry) { registry.add<MyNode>(); }
 ///   SLUICE_PLUGIN(add_my_nodes)
-#define SLUICE_PLUGIN(function)                                                                              \
-  extern "C" __attribute__((visibility("default"))) const char* sluice_plugin_abi() {                        \
-    static const std::string text = ::sluice::engine::abi_text();                                            \
-    return text.c_str();                                                                                     \
-  }                                                                                                          \
+#define SLUICE_PLUGIN(function)                                                                                         \
+  extern "C" __attribute__((visibility("default"))) const char* sluice_plugin_abi() {                                   \
+    static const std::string text = ::sluice::engine::abi_text();                                                       \
+    return text.c_str();                                                                                                \
+  }                                                                                                                     \
   extern "C" __attribute__((visibility("default"))) void sluice_plugin_register(::sluice::engine::Registry& registry) { \
-    function(registry);                                                                                      \
+    function(registry);                                                                                                 \
   }

@@ -32,7 +32,8 @@ void Registry::insert(NodeType type) {
   const std::string name = type.info.type;
   SLUICE_CHECK(!name.empty(), "a node type has no name: its describe() must call type(name, summary)");
   for (const char* key : kReservedKeys) {
-    SLUICE_CHECK(type.params.find(key) == nullptr, "node type " + sluice::quoted(name) + " declares parameter " + key + ", which every node has");
+    SLUICE_CHECK(type.params.find(key) == nullptr,
+                 "node type " + sluice::quoted(name) + " declares parameter " + key + ", which every node has");
   }
   if (const NodeType* taken = find(name)) throw_taken("node type " + sluice::quoted(name), origin_, taken->origin);
   type.origin = origin_;
@@ -41,7 +42,8 @@ void Registry::insert(NodeType type) {
 
 void Registry::insert(ComponentType type) {
   SLUICE_CHECK(!type.type.empty(), "a component has no name: its describe() must call type(name, summary)");
-  SLUICE_CHECK(type.params.find("type") == nullptr, type.kind + " " + sluice::quoted(type.type) + " declares parameter type, which every one has");
+  SLUICE_CHECK(type.params.find("type") == nullptr,
+               type.kind + " " + sluice::quoted(type.type) + " declares parameter type, which every one has");
   if (const ComponentType* taken = find_component(type.kind, type.type)) {
     throw_taken(type.kind + " " + sluice::quoted(type.type), origin_, taken->origin);
   }

@@ -114,6 +114,9 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
             .log = IterationLog(plan.nodes.size(), [this](IterationReport& report) { close_iteration(report); },
                                 [this](const IterationReport& report) { report_iteration(report); }),
             .checkpointer = Checkpointer(options.folder, plan.checkpoint.every_iterations, trained_models(plan, workload))} {
+  for (const PlanModel& model : plan.models) {
+    if (model.usage.updated) state.trained[model.name];
+  }
   if (!options.folder.empty()) metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
   runners.resize(plan.nodes.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -152,7 +155,7 @@ void Run::Impl::drive() {
       if (options.on_executor_start) options.on_executor_start(threads);
     }));
   }
-  FlowGraph graph(plan, state.gate, runners, executors);
+  FlowGraph graph(plan, runners, executors);
   Intake intake(state, intake_parts(), reducer, [&graph](Packet packet) { graph.emit(std::move(packet)); },
                 [&graph] { graph.release(); });
   Executor& executor = *executors[static_cast<size_t>(executor_index(plan, plan.nodes[static_cast<size_t>(plan.source)].executor))];

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/activity.h"
@@ -26,6 +28,7 @@ struct RunState {
   FailureSlot failure;
   IterationLog log;
   Checkpointer checkpointer;
+  std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
   std::atomic<bool> interrupted{false};
 
   bool stopping() const { return failure.failed(); }

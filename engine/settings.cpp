@@ -12,8 +12,8 @@ namespace sluice::engine {
 namespace {
 
 template <class P>
-void bind_table(const std::string& name, const ParamSet<P>& params, const Table& table, const Registry& registry, Problems& problems,
-                P& settings, Plan& plan) {
+void bind_table(const std::string& name, const ParamSet<P>& params, const Table& table, const Registry& registry,
+                Problems& problems, P& settings, Plan& plan) {
   BindContext context{registry, problems, "[" + name + "]"};
   params.erased().bind(&settings, table, context);
   for (EffectiveKey& key : effective_keys(name, params.erased(), &settings, table)) plan.effective.push_back(std::move(key));
@@ -37,11 +37,12 @@ void check_name(const PipelineSpec& spec, Problems& problems, const std::string&
   });
   if (allowed) return;
   const Entry* entry = spec.pipeline.find("name");
-  problems.push_back({.where = entry != nullptr ? entry->value.where : spec.where,
-                      .message = "a pipeline name consists of letters, digits, '_', '-' and '.': the run folder is called after it",
-                      .caret = {},
-                      .notes = {},
-                      .help = entry != nullptr ? "" : "give it one: name = \"...\" in [pipeline]"});
+  problems.push_back(
+      {.where = entry != nullptr ? entry->value.where : spec.where,
+       .message = "a pipeline name consists of letters, digits, '_', '-' and '.': the run folder is called after it",
+       .caret = {},
+       .notes = {},
+       .help = entry != nullptr ? "" : "give it one: name = \"...\" in [pipeline]"});
 }
 
 std::string file_stem(const PipelineSpec& spec) {
@@ -84,7 +85,10 @@ ParamSet<ScheduleSettings> schedule_params() {
 
 ParamSet<RuntimeSettings> runtime_params() {
   ParamSet<RuntimeSettings> set;
-  set.param("cores", &RuntimeSettings::cores).between(0, 65536).unit("cores").doc("divided among the cpu executors; 0: all of the machine");
+  set.param("cores", &RuntimeSettings::cores)
+      .between(0, 65536)
+      .unit("cores")
+      .doc("divided among the cpu executors; 0: all of the machine");
   return set;
 }
 
@@ -120,14 +124,16 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
 }
 
-std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values, const Table& table) {
+std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,
+                                         const Table& table) {
   std::vector<EffectiveKey> keys;
   for (const Param& param : params.params()) {
     std::string text = param.text(values);
     const Entry* entry = table.find(param.info.name);
     if (param.info.kind == ParamKind::kPath && text.size() > 2 && entry != nullptr) {
       if (const auto* path = std::get_if<std::string>(&entry->value.data)) {
-        text = sluice::quoted(std::filesystem::absolute(std::filesystem::path(entry->value.base) / *path).lexically_normal().string());
+        text = sluice::quoted(
+            std::filesystem::absolute(std::filesystem::path(entry->value.base) / *path).lexically_normal().string());
       }
     }
     keys.push_back({table_name, param.info.name, std::move(text), entry != nullptr ? origin_of(entry->key_where) : "default"});

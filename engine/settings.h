@@ -26,8 +26,10 @@ std::vector<SettingsTable> settings_tables();
 /// Binds the five tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
 void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
 
-/// Every key of one table with its value and where it came from. Paths become absolute: the effective pipeline works from any folder.
-std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values, const Table& table);
+/// Every key of one table with its value and where it came from. Paths become absolute: the effective pipeline works from any
+/// folder.
+std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,
+                                         const Table& table);
 
 /// "default" where nothing is written, "--set", or FILE:LINE.
 std::string origin_of(const SourceSpan& where);

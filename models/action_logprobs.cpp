@@ -30,8 +30,8 @@ void for_each_chunk(int64_t actions, int64_t chunk, const Work& work) {
 
 class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFunction> {
  public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
-                               double temperature, int64_t chunk, bool with_entropy) {
+  static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& head,
+                               const at::Tensor& targets, double temperature, int64_t chunk, bool with_entropy) {
     const at::Tensor chosen = at::empty({hidden.size(0)}, hidden.options());
     const at::Tensor entropy = at::empty({with_entropy ? hidden.size(0) : 0}, hidden.options());
     for_each_chunk(hidden.size(0), chunk, [&](int64_t first, int64_t count) {
@@ -56,7 +56,7 @@ class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFu
     const at::Tensor grad_head = wants_head ? at::zeros_like(head) : at::Tensor();
     for_each_chunk(hidden.size(0), context->saved_data["chunk"].toInt(), [&](int64_t first, int64_t count) {
       const at::Tensor hidden_part = hidden.narrow(0, first, count);
-      const at::Tensor grad = gradients[0].narrow(0, first, count).div(temperature).unsqueeze(1);  // [c,1]
+      const at::Tensor grad = gradients[0].narrow(0, first, count).div(temperature).unsqueeze(1);           // [c,1]
       const at::Tensor grad_logits = log_probabilities(hidden_part, head, temperature).exp_().mul_(-grad);  // [c,V]
       grad_logits.scatter_add_(1, targets.narrow(0, first, count).unsqueeze(1), grad);
       if (wants_hidden) add_input_gradient(grad_hidden.narrow(0, first, count), grad_logits, head);
@@ -66,22 +66,25 @@ class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFu
   }
 };
 
-variable_list compute(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature, int64_t chunk,
-                      bool with_entropy) {
-  SLUICE_CHECK(hidden.dim() == 2 && head.dim() == 2 && hidden.size(1) == head.size(1), "hidden [A,H] and head [V,H] must agree in H");
-  SLUICE_CHECK(targets.dim() == 1 && targets.size(0) == hidden.size(0) && targets.scalar_type() == at::kLong, "targets must be int64 [A]");
+variable_list compute(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature,
+                      int64_t chunk, bool with_entropy) {
+  SLUICE_CHECK(hidden.dim() == 2 && head.dim() == 2 && hidden.size(1) == head.size(1),
+               "hidden [A,H] and head [V,H] must agree in H");
+  SLUICE_CHECK(targets.dim() == 1 && targets.size(0) == hidden.size(0) && targets.scalar_type() == at::kLong,
+               "targets must be int64 [A]");
   SLUICE_CHECK(temperature > 0 && chunk > 0, "temperature and chunk must be positive");
   return ActionLogprobsFunction::apply(hidden, head, targets, temperature, chunk, with_entropy);
 }
 
 }  // namespace
 
-at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature, int64_t chunk) {
+at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature,
+                           int64_t chunk) {
   return compute(hidden, head, targets, temperature, chunk, false)[0];
 }
 
-ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature,
-                                           int64_t chunk) {
+ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                                           double temperature, int64_t chunk) {
   const variable_list outputs = compute(hidden, head, targets, temperature, chunk, true);
   return {outputs[0], outputs[1]};
 }

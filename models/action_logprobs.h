@@ -8,7 +8,7 @@ namespace sluice::models {
 
 struct ActionLogprobs {
   at::Tensor logprobs;  // [A]  natural log of the probability of each target; differentiable
-  at::Tensor entropy;   // [A]  of the distribution each target was drawn from, in nats; carries no gradient; undefined if not asked
+  at::Tensor entropy;   // [A]  of the distribution each target was drawn from, in nats; carries no gradient
 };
 
 /// Log-probability of each action under softmax(hidden head^T / temperature), without the logits of all actions at once.
@@ -18,13 +18,14 @@ struct ActionLogprobs {
 /// targets [A]    int64, sampled ids, 0 <= id < V
 ///
 /// Works through chunks of `chunk` actions: peak extra memory is 2 * chunk * V floats. Differentiable in hidden and head; the
-/// backward recomputes each chunk. Any float dtype and device. Throws InternalError on a shape mismatch, a temperature that is not
-/// positive or a chunk below 1 (callers validate user data).
+/// backward recomputes each chunk. Any float dtype and device. Throws InternalError on a shape mismatch, a temperature that is
+/// not positive or a chunk below 1 (callers validate user data).
 /// Source: chunked cross-entropy, Wijmans et al. 2024, "Cut Your Losses", section 4.
-at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature, int64_t chunk);
+at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature,
+                           int64_t chunk);
 
 /// The same, with the entropies.
-ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature,
-                                           int64_t chunk);
+ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                                           double temperature, int64_t chunk);
 
 }  // namespace sluice::models

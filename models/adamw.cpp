@@ -120,8 +120,8 @@ void AdamW::load_state(const NamedTensors& state, int64_t steps) {
     const auto found = by_name.find(name);
     if (found == by_name.end()) throw UserError("optimizer state: tensor " + sluice::quoted(name) + " is missing");
     if (found->second.sizes() != tensor.sizes()) {
-      throw UserError("optimizer state: tensor " + sluice::quoted(name) + " has shape " + shape_text(found->second) + "; the model's is " +
-                      shape_text(tensor));
+      throw UserError("optimizer state: tensor " + sluice::quoted(name) + " has shape " + shape_text(found->second) +
+                      "; the model's is " + shape_text(tensor));
     }
     tensor.copy_(found->second);
   }

@@ -19,8 +19,8 @@ struct AdamWOptions {
   double clip_grad_norm = 0.0;  // the largest norm of all gradients together; 0: not clipped
 };
 
-/// The Euclidean norm of all gradients together, times `scale`. Undefined gradients count as zero. Summed in double precision in a
-/// fixed order: the same for any number of threads.
+/// The Euclidean norm of all gradients together, times `scale`. Undefined gradients count as zero. Summed in double precision in
+/// a fixed order: the same for any number of threads.
 double gradient_norm(std::span<const at::Tensor> weights, double scale);
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2). Updates the weights it was given in place.

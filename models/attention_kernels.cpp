@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-
 namespace sluice::models {
 namespace {
 
@@ -17,11 +16,11 @@ constexpr int64_t padded(int64_t count, int64_t step) { return (count + step - 1
 // Where the pieces of the scratch memory begin. Lp: length padded, Dp: head size padded.
 struct Scratch {
   int64_t length_padded, dim_padded, width;
-  float *key_rows, *key_panels;      // [Lp,Dp], [Lp/lanes,Dp,lanes]: a panel is one key a lane, side by side
+  float *key_rows, *key_panels;  // [Lp,Dp], [Lp/lanes,Dp,lanes]: a panel is one key a lane, side by side
   float *value_rows, *value_panels;
-  float *grad_key, *grad_value;      // [Lp,Dp]
-  float *query, *grad_output, *sums; // [kRows,Dp]
-  float *scores, *grad_scores;       // [kRows,width]
+  float *grad_key, *grad_value;       // [Lp,Dp]
+  float *query, *grad_output, *sums;  // [kRows,Dp]
+  float *scores, *grad_scores;        // [kRows,width]
 
   Scratch(float* memory, int64_t length, int64_t head_dim, int64_t lanes)
       : length_padded(padded(length, lanes)),
@@ -47,7 +46,6 @@ struct Block {
 #pragma GCC target("arch=x86-64-v4")
 namespace v4 {
 constexpr int kLanes = 16;
-#include "models/kernels_vectors.inc"
 #include "models/attention_kernels.inc"
 }  // namespace v4
 #pragma GCC pop_options
@@ -56,14 +54,12 @@ constexpr int kLanes = 16;
 #pragma GCC target("arch=x86-64-v3")
 namespace v3 {
 constexpr int kLanes = 8;
-#include "models/kernels_vectors.inc"
 #include "models/attention_kernels.inc"
 }  // namespace v3
 #pragma GCC pop_options
 
 namespace baseline {
 constexpr int kLanes = 4;
-#include "models/kernels_vectors.inc"
 #include "models/attention_kernels.inc"
 }  // namespace baseline
 
@@ -76,17 +72,23 @@ int64_t attention_scratch_floats(int64_t length, int64_t head_dim) {
 
 void attention_forward(const AttentionTask& task, const AttentionOutput& result, float* scratch, Machine machine) {
   switch (machine) {
-    case Machine::kV4: return v4::forward(task, result, scratch);
-    case Machine::kV3: return v3::forward(task, result, scratch);
-    case Machine::kBaseline: return baseline::forward(task, result, scratch);
+    case Machine::kV4:
+      return v4::forward(task, result, scratch);
+    case Machine::kV3:
+      return v3::forward(task, result, scratch);
+    case Machine::kBaseline:
+      return baseline::forward(task, result, scratch);
   }
 }
 
 void attention_backward(const AttentionTask& task, const AttentionGradient& gradient, float* scratch, Machine machine) {
   switch (machine) {
-    case Machine::kV4: return v4::backward(task, gradient, scratch);
-    case Machine::kV3: return v3::backward(task, gradient, scratch);
-    case Machine::kBaseline: return baseline::backward(task, gradient, scratch);
+    case Machine::kV4:
+      return v4::backward(task, gradient, scratch);
+    case Machine::kV3:
+      return v3::backward(task, gradient, scratch);
+    case Machine::kBaseline:
+      return baseline::backward(task, gradient, scratch);
   }
 }
 

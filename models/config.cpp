@@ -11,7 +11,9 @@ namespace sluice::models {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kLargest = int64_t{1} << 31;  // of any length: products of two stay far from overflow
+// Far above any model, low enough that nothing computed from a damaged file overflows or fills the memory.
+constexpr int64_t kLargest = int64_t{1} << 24;
+constexpr int64_t kMostLayers = 4096;
 
 // config.json with typed look-ups whose errors name the file and the key. A null counts as absent.
 class ConfigFile {
@@ -32,7 +34,9 @@ class ConfigFile {
     if (value == nullptr && fallback) return *fallback;
     if (value == nullptr) fail(key, "is missing");
     if (!value->is_number_integer()) fail(key, "must be an integer, not " + value->dump());
-    if (value->is_number_unsigned() && value->get<uint64_t>() > kLargest) fail(key, "is too large: " + value->dump());
+    if (value->is_number_unsigned() && value->get<uint64_t>() > kLargest) {
+      fail(key, "is too large: " + value->dump() + "; at most " + std::to_string(kLargest) + " is supported");
+    }
     const auto number = value->get<int64_t>();
     if (number < 1) fail(key, "must be positive, not " + value->dump());
     return number;
@@ -81,9 +85,9 @@ class ConfigFile {
 
 struct Family {
   const char* model_type;
-  const char* class_prefix;   // of the names in "architectures"
+  const char* class_prefix;  // of the names in "architectures"
   bool qkv_bias;
-  bool kv_heads_optional;     // absent means as many as query heads; elsewhere Hugging Face has a default of its own
+  bool kv_heads_optional;  // absent means as many as query heads; elsewhere Hugging Face has a default of its own
 };
 
 constexpr Family kFamilies[] = {
@@ -140,7 +144,8 @@ void read_rope(const ConfigFile& file, ModelConfig& config) {
 void refuse_unless(const ConfigFile& file, const std::string& key, const Json& allowed) {
   const Json* value = file.find(key);
   if (value == nullptr || *value == allowed) return;
-  file.fail(key, "is " + value->dump() + ", which changes the model in a way that is not supported", "supported: " + allowed.dump());
+  file.fail(key, "is " + value->dump() + ", which changes the model in a way that is not supported",
+            "supported: " + allowed.dump());
 }
 
 void refuse_sliding_window(const ConfigFile& file, const ModelConfig& config) {
@@ -169,7 +174,8 @@ void refuse_unknown_maths(const ConfigFile& file) {
   refuse_unless(file, "add_cross_attention", false);
   refuse_unless(file, "attention_dropout", 0.0);
   if (file.find("quantization_config") != nullptr) {
-    file.fail("quantization_config", "is set: quantised weights are not supported", "use the folder in float32, bfloat16 or float16");
+    file.fail("quantization_config", "is set: quantised weights are not supported",
+              "use the folder in float32, bfloat16 or float16");
   }
 }
 
@@ -185,6 +191,10 @@ std::vector<int64_t> read_end_of_sequence(const ConfigFile& file) {
 }
 
 void check_consistent(const ConfigFile& file, const ModelConfig& config) {
+  if (config.layers > kMostLayers) {
+    file.fail("num_hidden_layers",
+              "is too large: " + std::to_string(config.layers) + "; at most " + std::to_string(kMostLayers) + " are supported");
+  }
   if (config.heads % config.kv_heads != 0) {
     file.fail("num_attention_heads", "(" + std::to_string(config.heads) + ") must be a multiple of num_key_value_heads (" +
                                          std::to_string(config.kv_heads) + ")");

@@ -21,9 +21,9 @@ namespace {
 
 using Kind = ExpectedWeight::Kind;
 
-constexpr const char* kCopiedFiles[] = {"tokenizer.json", "tokenizer_config.json",  "special_tokens_map.json", "generation_config.json",
-                                        "vocab.json",     "merges.txt",             "tokenizer.model",         "added_tokens.json",
-                                        "chat_template.jinja"};
+constexpr const char* kCopiedFiles[] = {
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json", "vocab.json",
+    "merges.txt",     "tokenizer.model",       "added_tokens.json",       "chat_template.jinja"};
 
 // FNV-1a: the same name gives the same number everywhere.
 uint64_t number_of(const std::string& name) {
@@ -42,13 +42,17 @@ at::Tensor random_matrix(const ExpectedWeight& weight, const ModelConfig& config
 
 at::Tensor fresh_weight(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed) {
   switch (weight.kind) {
-    case Kind::kNorm: return at::ones(weight.shape, at::kFloat);
-    case Kind::kBias: return at::zeros(weight.shape, at::kFloat);
-    // Zeros: every value is 0 at first, so that the first advantages are the plain returns and not the noise of a random critic.
-    // The gradient of the head does not vanish there, so it learns from the first step on.
-    case Kind::kValueHead: return at::zeros(weight.shape, at::kFloat);
+    case Kind::kNorm:
+      return at::ones(weight.shape, at::kFloat);
+    case Kind::kBias:
+      return at::zeros(weight.shape, at::kFloat);
+    // Zeros: every value is 0 at first, so that the first advantages are the plain returns and not the noise of a random
+    // critic. The gradient of the head does not vanish there, so it learns from the first step on.
+    case Kind::kValueHead:
+      return at::zeros(weight.shape, at::kFloat);
     case Kind::kMatrix:
-    case Kind::kHead: return random_matrix(weight, config, seed);
+    case Kind::kHead:
+      return random_matrix(weight, config, seed);
   }
   throw InternalError("unknown kind of weight");
 }
@@ -60,8 +64,8 @@ void refuse_left_over(const TensorFolder& tensors, const std::vector<ExpectedWei
   for (const std::string& name : tensors.names()) {
     if (known.contains(name) || is_ignorable_weight(name, config, value_head)) continue;
     const std::string help = name == "score.weight" ? "it is a value head: load the model with head = \"value\"" : "";
-    throw UserError(tensors.file_of(name) + ": tensor " + sluice::quoted(name) + " belongs to no weight of a " + config.architecture +
-                        " with " + plural(config.layers, "layer"),
+    throw UserError(tensors.file_of(name) + ": tensor " + sluice::quoted(name) + " belongs to no weight of a " +
+                        config.architecture + " with " + plural(config.layers, "layer"),
                     help);
   }
 }
@@ -71,8 +75,9 @@ void check_tied(const TensorFolder& tensors, const ModelConfig& config, const We
   constexpr const char* kHead = "lm_head.weight";
   if (!config.tied_embeddings || !tensors.contains(kHead)) return;
   if (!tensors.read(kHead, weights.embedding.sizes()).equal(weights.embedding)) {
-    throw UserError(tensors.file_of(kHead) + ": lm_head.weight differs from model.embed_tokens.weight, but config.json says "
-                                             "tie_word_embeddings",
+    throw UserError(tensors.file_of(kHead) +
+                        ": lm_head.weight differs from model.embed_tokens.weight, but config.json says "
+                        "tie_word_embeddings",
                     "set tie_word_embeddings to false in config.json");
   }
 }

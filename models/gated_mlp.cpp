@@ -22,7 +22,8 @@ at::Tensor activate(const at::Tensor& gate, const at::Tensor& up) {
   const at::Tensor out = at::empty_like(gate);
   const float *g = gate.const_data_ptr<float>(), *u = up.const_data_ptr<float>();
   float* to = out.mutable_data_ptr<float>();
-  parallel_ranges(gate.numel(), kGrain, [&](int64_t begin, int64_t end) { swiglu_forward(g + begin, u + begin, end - begin, to + begin); });
+  parallel_ranges(gate.numel(), kGrain,
+                  [&](int64_t begin, int64_t end) { swiglu_forward(g + begin, u + begin, end - begin, to + begin); });
   return out;
 }
 
@@ -76,11 +77,13 @@ class GatedMlp : public torch::autograd::Function<GatedMlp> {
 
 }  // namespace
 
-at::Tensor gated_mlp(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down) {
+at::Tensor gated_mlp(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up,
+                     const at::Tensor& down) {
   SLUICE_CHECK(x.dim() == 2 && residual.sizes() == x.sizes() && x.is_cpu() && x.scalar_type() == at::kFloat,
                "x and residual must be [T,H], float32, on the CPU");
-  SLUICE_CHECK(gate.sizes() == up.sizes() && gate.size(1) == x.size(1) && down.size(0) == x.size(1) && down.size(1) == gate.size(0),
-               "gate and up must be [I,H], down [H,I]");
+  SLUICE_CHECK(
+      gate.sizes() == up.sizes() && gate.size(1) == x.size(1) && down.size(0) == x.size(1) && down.size(1) == gate.size(0),
+      "gate and up must be [I,H], down [H,I]");
   return GatedMlp::apply(residual, x, gate, up, down);
 }
 

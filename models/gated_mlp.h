@@ -4,8 +4,8 @@
 
 namespace sluice::models {
 
-/// residual + (silu(x gate^T) * (x up^T)) down^T: the feed-forward network of a decoder layer (Shazeer 2020, "GLU variants", eq. 5).
-/// float32 on the CPU.
+/// residual + (silu(x gate^T) * (x up^T)) down^T: the feed-forward network of a decoder layer. float32 on the CPU.
+/// Source: Shazeer 2020, "GLU variants improve transformer", eq. 5.
 ///
 /// residual [T,H]
 /// x        [T,H]
@@ -14,6 +14,7 @@ namespace sluice::models {
 /// returns  [T,H]  differentiable in all arguments
 ///
 /// Keeps x and the two projections, 2 T I floats; the product behind the activation is computed again in the backward.
-at::Tensor gated_mlp(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down);
+at::Tensor gated_mlp(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up,
+                     const at::Tensor& down);
 
 }  // namespace sluice::models

@@ -1,5 +1,6 @@
 #include "models/linear_layer.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -30,17 +31,13 @@ variable_list product_gradients(AutogradContext* context, size_t first, const at
 
 class LinearLayer : public torch::autograd::Function<LinearLayer> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight) {
     context->save_for_backward({x, weight});
-    context->saved_data["biased"] = bias.defined();
-    const at::Tensor out = layer_output(x, weight);
-    return bias.defined() ? out.add_(bias) : out;
+    return layer_output(x, weight);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    variable_list result = product_gradients(context, 0, gradients[0]);
-    result.push_back(context->saved_data["biased"].toBool() ? gradients[0].sum(0) : at::Tensor());
-    return result;
+    return product_gradients(context, 0, gradients[0]);
   }
 };
 
@@ -66,12 +63,14 @@ void check_shapes(const at::Tensor& x, const at::Tensor& weight) {
 at::Tensor linear_layer(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   check_shapes(x, weight);
   SLUICE_CHECK(!bias.defined() || bias.numel() == weight.size(0), "the bias has one entry per output");
-  return LinearLayer::apply(x, weight, bias);
+  const at::Tensor product = LinearLayer::apply(x, weight);
+  return bias.defined() ? at::add(product, bias) : product;
 }
 
 at::Tensor linear_layer_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {
   check_shapes(x, weight);
-  SLUICE_CHECK(residual.dim() == 2 && residual.size(0) == x.size(0) && residual.size(1) == weight.size(0), "residual must be [T,N]");
+  SLUICE_CHECK(residual.dim() == 2 && residual.size(0) == x.size(0) && residual.size(1) == weight.size(0),
+               "residual must be [T,N]");
   return LinearLayerOnto::apply(residual, x, weight);
 }
 

@@ -22,7 +22,8 @@ bool runs_here(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at
 at::Tensor layer_output(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& onto) {
   if (!runs_here(x)) return onto.defined() ? at::addmm(onto, x, weight.t()) : at::mm(x, weight.t());
   const at::Tensor in = x.contiguous(), matrix = weight.contiguous();
-  const at::Tensor out = onto.defined() ? onto.clone(at::MemoryFormat::Contiguous) : at::empty({x.size(0), weight.size(0)}, x.options());
+  const at::Tensor out =
+      onto.defined() ? onto.clone(at::MemoryFormat::Contiguous) : at::empty({x.size(0), weight.size(0)}, x.options());
   linear({.x = in.const_data_ptr<float>(),
           .x_stride = in.size(1),
           .weight = matrix.const_data_ptr<float>(),

@@ -31,7 +31,8 @@ int64_t longest_sample(std::span<const int64_t> offsets) {
 
 // Calls `work(task, first_token, scratch)` for each key/value head of each sample.
 template <class Work>
-void for_each_task(const RaggedLayout& layout, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Work& work) {
+void for_each_task(const RaggedLayout& layout, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                   const Work& work) {
   const float *q = query.const_data_ptr<float>(), *k = key.const_data_ptr<float>(), *v = value.const_data_ptr<float>();
   const auto samples = static_cast<int64_t>(layout.offsets.size()) - 1;
   parallel_ranges(samples * layout.kv_heads, kTasksPerRange, [&](int64_t begin, int64_t end) {
@@ -55,8 +56,8 @@ void for_each_task(const RaggedLayout& layout, const at::Tensor& query, const at
 
 class RaggedAttention : public torch::autograd::Function<RaggedAttention> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& query_view, const at::Tensor& key_view, const at::Tensor& value_view,
-                            const c10::intrusive_ptr<RaggedLayout>& layout) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& query_view, const at::Tensor& key_view,
+                            const at::Tensor& value_view, const c10::intrusive_ptr<RaggedLayout>& layout) {
     const at::Tensor query = query_view.contiguous(), key = key_view.contiguous(), value = value_view.contiguous();
     const at::Tensor output = at::empty_like(query);
     const at::Tensor log_sum_exp = at::empty({query.size(0), layout->heads}, query.options());  // [T,Nq]
@@ -77,7 +78,8 @@ class RaggedAttention : public torch::autograd::Function<RaggedAttention> {
     const at::Tensor grad_query = at::empty_like(query), grad_key = at::empty_like(key), grad_value = at::empty_like(value);
     const float *out = saved[3].const_data_ptr<float>(), *sums = saved[4].const_data_ptr<float>();
     const float* grad_out = grad_output.const_data_ptr<float>();
-    float *gq = grad_query.mutable_data_ptr<float>(), *gk = grad_key.mutable_data_ptr<float>(), *gv = grad_value.mutable_data_ptr<float>();
+    float *gq = grad_query.mutable_data_ptr<float>(), *gk = grad_key.mutable_data_ptr<float>(),
+          *gv = grad_value.mutable_data_ptr<float>();
     for_each_task(*layout, query, key, value, [&](const AttentionTask& task, int64_t first, float* scratch) {
       const int64_t query_row = first * query.size(1), key_row = first * key.size(1);
       attention_backward(task,
@@ -107,10 +109,12 @@ at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, cons
                             const c10::intrusive_ptr<RaggedLayout>& layout) {
   const int64_t tokens = layout->offsets.back();
   const auto fits = [&](const at::Tensor& x, int64_t heads) {
-    return x.dim() == 2 && x.size(0) == tokens && x.size(1) == heads * layout->head_dim && x.scalar_type() == at::kFloat && x.is_cpu();
+    return x.dim() == 2 && x.size(0) == tokens && x.size(1) == heads * layout->head_dim && x.scalar_type() == at::kFloat &&
+           x.is_cpu();
   };
   SLUICE_CHECK(fits(query, layout->heads), "query must be [T,Nq*D], float32, on the CPU");
-  SLUICE_CHECK(fits(key, layout->kv_heads) && fits(value, layout->kv_heads), "key and value must be [T,Nk*D], float32, on the CPU");
+  SLUICE_CHECK(fits(key, layout->kv_heads) && fits(value, layout->kv_heads),
+               "key and value must be [T,Nk*D], float32, on the CPU");
   return RaggedAttention::apply(query, key, value, layout);
 }
 

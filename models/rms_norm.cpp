@@ -39,7 +39,8 @@ class RmsNorm : public torch::autograd::Function<RmsNorm> {
     const float *in = x.const_data_ptr<float>(), *factors = weight.const_data_ptr<float>();
     float *result = out.mutable_data_ptr<float>(), *inverses = inverse.mutable_data_ptr<float>();
     parallel_ranges(x.size(0), kBlockRows, [&](int64_t begin, int64_t end) {
-      rms_norm_forward({in + begin * size, factors, end - begin, size}, static_cast<float>(eps), result + begin * size, inverses + begin);
+      rms_norm_forward({in + begin * size, factors, end - begin, size}, static_cast<float>(eps), result + begin * size,
+                       inverses + begin);
     });
     context->save_for_backward({x, weight, inverse});
     return out;

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/simd.h"
-
 namespace sluice::models {
 
 /// Cosines and sines of rotary positions (Su et al. 2021, "RoFormer", eq. 15): angle(p, i) = p * theta^(-2i/D), 0 <= i < D/2.
@@ -24,16 +22,5 @@ class RotaryTable {
   int64_t positions_;
   std::vector<float> rows_;  // [positions, D]
 };
-
-/// out[D] = in[D] rotated by the angles of `row`, times `scale`. The pairs are (i, i + D/2), as in Hugging Face folders.
-/// `out` may be `in`.
-SLUICE_INLINE void rotate(const float* in, const float* row, int64_t head_dim, float scale, float* out) {
-  const int64_t half = head_dim / 2;
-  for (int64_t i = 0; i < half; ++i) {
-    const float x = in[i], y = in[half + i], cosine = row[i] * scale, sine = row[half + i] * scale;
-    out[i] = x * cosine - y * sine;
-    out[half + i] = y * cosine + x * sine;
-  }
-}
 
 }  // namespace sluice::models

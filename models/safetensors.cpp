@@ -31,7 +31,8 @@ std::string shape_text(at::IntArrayRef shape) {
 std::unordered_map<std::string, std::set<std::string>> read_index(const fs::path& path) {
   const Json index = read_json(path);
   const auto map = index.find("weight_map");
-  if (!index.is_object() || map == index.end() || !map->is_object()) throw UserError(path.string() + ": an object weight_map is missing");
+  if (!index.is_object() || map == index.end() || !map->is_object())
+    throw UserError(path.string() + ": an object weight_map is missing");
   std::unordered_map<std::string, std::set<std::string>> shards;
   for (const auto& [tensor, shard] : map->items()) {
     if (!shard.is_string()) throw UserError(path.string() + ": weight_map must give a file name for " + sluice::quoted(tensor));
@@ -89,7 +90,8 @@ TensorFolder::TensorFolder(const fs::path& folder) {
     add_file(folder / shard);
     for (const std::string& tensor : shards.at(shard)) {
       if (!contains(tensor) || file_of(tensor) != (folder / shard).string()) {
-        throw UserError((folder / shard).string() + ": tensor " + sluice::quoted(tensor) + " is missing; " + index.string() + " says it is here");
+        throw UserError((folder / shard).string() + ": tensor " + sluice::quoted(tensor) + " is missing; " + index.string() +
+                        " says it is here");
       }
     }
   }
@@ -117,7 +119,8 @@ at::Tensor TensorFolder::read(const std::string& name, at::IntArrayRef shape) co
   const std::string where = file_of(name) + ": tensor " + sluice::quoted(name);
   if (place == places_.end()) {
     const std::string near = did_you_mean(name, names_);
-    throw UserError(where + " of shape " + shape_text(shape) + " is missing", near.empty() ? "" : "the file has " + sluice::quoted(near));
+    throw UserError(where + " of shape " + shape_text(shape) + " is missing",
+                    near.empty() ? "" : "the file has " + sluice::quoted(near));
   }
   const TensorEntry& entry = place->second.entry;
   if (at::IntArrayRef(entry.shape) != shape) {

@@ -23,9 +23,9 @@ struct Dtype {
 };
 
 constexpr Dtype kDtypes[] = {
-    {"BOOL", 8}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16}, {"U16", 16},
-    {"F16", 16}, {"BF16", 16}, {"I32", 32}, {"U32", 32},    {"F32", 32},    {"F64", 64},    {"I64", 64}, {"U64", 64},
-    {"C64", 64}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6},
+    {"BOOL", 8}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},
+    {"U16", 16}, {"F16", 16}, {"BF16", 16}, {"I32", 32},    {"U32", 32},    {"F32", 32},    {"F64", 64},
+    {"I64", 64}, {"U64", 64}, {"C64", 64},  {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},
 };
 
 // Takes the header as a stream of events, so that nothing but what the format allows is ever held in memory.
@@ -85,7 +85,9 @@ class HeaderReader {
     return true;
   }
 
-  bool number_integer(int64_t) { return in_array_ ? stop(tensor_name() + " has a negative number in " + field_) : unexpected("a number"); }
+  bool number_integer(int64_t) {
+    return in_array_ ? stop(tensor_name() + " has a negative number in " + field_) : unexpected("a number");
+  }
   bool number_float(double, const std::string&) { return in_array_ ? overflow() : unexpected("a number"); }
   bool null() { return unexpected("null"); }
   bool boolean(bool) { return unexpected("a boolean"); }
@@ -119,7 +121,8 @@ class HeaderReader {
     if (field_ == "dtype") seen = &has_dtype_;
     if (field_ == "shape") seen = &has_shape_;
     if (field_ == "data_offsets") seen = &has_offsets_;
-    if (seen == nullptr) return stop(tensor_name() + " has the key " + sluice::quoted(field_) + "; expected dtype, shape, data_offsets");
+    if (seen == nullptr)
+      return stop(tensor_name() + " has the key " + sluice::quoted(field_) + "; expected dtype, shape, data_offsets");
     if (*seen) return stop(tensor_name() + " has " + sluice::quoted(field_) + " twice");
     return *seen = true;
   }
@@ -139,20 +142,23 @@ class HeaderReader {
     return true;
   }
 
-  int level_ = 0;         // 1: among the tensors, 2: inside one
+  int level_ = 0;  // 1: among the tensors, 2: inside one
   bool in_array_ = false;
-  std::string name_;      // of the tensor
-  std::string field_;     // of its description
+  std::string name_;   // of the tensor
+  std::string field_;  // of its description
   std::set<std::string> names_;
   std::vector<uint64_t> offsets_;
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false;
 };
 
-[[noreturn]] void refuse(const std::string& file_name, const std::string& what) { throw UserError(file_name + ": " + what, kDamaged); }
+[[noreturn]] void refuse(const std::string& file_name, const std::string& what) {
+  throw UserError(file_name + ": " + what, kDamaged);
+}
 
 std::string_view header_text(std::span<const std::byte> file, const std::string& file_name) {
   const std::string size = std::to_string(file.size()) + " bytes";
-  if (file.size() < kLengthBytes) refuse(file_name, "a safetensors file begins with 8 bytes of header length; this one has " + size);
+  if (file.size() < kLengthBytes)
+    refuse(file_name, "a safetensors file begins with 8 bytes of header length; this one has " + size);
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length |= static_cast<uint64_t>(file[i]) << (8 * i);
   if (length > kLongestHeader) {
@@ -168,7 +174,8 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
 
 // Bytes that the shape takes; throws when the product overflows or ends inside a byte.
 uint64_t bytes_of(const TensorEntry& tensor, const std::string& file_name) {
-  const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return d.name == tensor.dtype; });
+  const auto* dtype =
+      std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return d.name == tensor.dtype; });
   const std::string where = "tensor " + sluice::quoted(tensor.name);
   if (dtype == std::end(kDtypes)) refuse(file_name, where + " has the unknown dtype " + sluice::quoted(tensor.dtype));
   uint64_t bits = dtype->bits;
@@ -181,7 +188,8 @@ uint64_t bytes_of(const TensorEntry& tensor, const std::string& file_name) {
   return bits / 8;
 }
 
-// Orders the tensors by their data, checks that it covers `data_bytes` exactly, and makes offsets count from the start of the file.
+// Orders the tensors by their data, checks that it covers `data_bytes` exactly, and makes offsets count from the start of the
+// file.
 void place_data(std::vector<TensorEntry>& tensors, size_t data_begin, size_t data_bytes, const std::string& file_name) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
@@ -196,7 +204,8 @@ void place_data(std::vector<TensorEntry>& tensors, size_t data_begin, size_t dat
     }
     const uint64_t bytes = bytes_of(tensor, file_name);
     if (bytes != tensor.end - tensor.begin) {
-      refuse(file_name, where + " has data_offsets " + offsets + ", but its shape and dtype take " + std::to_string(bytes) + " bytes");
+      refuse(file_name,
+             where + " has data_offsets " + offsets + ", but its shape and dtype take " + std::to_string(bytes) + " bytes");
     }
     expected = tensor.end;
   }

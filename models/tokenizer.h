@@ -18,8 +18,9 @@ namespace sluice::models {
 /// Gives the ids and texts of the `tokenizers` package. Immutable after load: const use from many threads.
 ///
 /// Not supported, and refused by name at load: other models (WordPiece, Unigram, SentencePiece's byte fallback), normalizers
-/// other than NFC, pre-tokenizers other than ByteLevel, Split, Digits and Punctuation, decoders other than ByteLevel. Unicode
-/// properties are those of the installed Oniguruma and utf8proc: characters younger than these may be cut differently.
+/// other than NFC, pre-tokenizers other than ByteLevel, Split, Digits and Punctuation, decoders other than ByteLevel.
+/// Unicode properties are those of the installed Oniguruma and utf8proc. The reference mixes tables of several ages (its NFC and
+/// its Punctuation know fewer characters, its regexes more), so a few characters younger than Unicode 9 may be cut differently.
 class Tokenizer {
  public:
   /// `folder_or_file`: a model folder, or its tokenizer.json. Reads tokenizer_config.json beside it when there is one.

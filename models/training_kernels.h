@@ -6,8 +6,8 @@
 
 namespace sluice::models {
 
-// Row-wise kernels of the training path, forward and backward, on plain float32 pointers. Single-threaded; a row's result does not
-// depend on the other rows. Callers split the rows.
+// Row-wise kernels of the training path, forward and backward, on plain float32 pointers. Single-threaded; a row's result does
+// not depend on the other rows. Callers split the rows.
 
 /// x [rows, size], rows back to back.
 struct RmsNormRows {

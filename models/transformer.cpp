@@ -16,17 +16,19 @@ using LayoutPointer = c10::intrusive_ptr<RaggedLayout>;
 
 // x[T,H] + attention over normalised x
 at::Tensor add_attention(const at::Tensor& x, const LayerWeights& layer, const LayoutPointer& layout, double eps) {
-  const at::Tensor normed = rms_norm(x, layer.attention_norm, eps);                   // [T,H]
-  const at::Tensor query = linear_layer(normed, layer.query, layer.query_bias);       // [T,Nq*D]
-  const at::Tensor key = linear_layer(normed, layer.key, layer.key_bias);             // [T,Nk*D]
-  const at::Tensor value = linear_layer(normed, layer.value, layer.value_bias);       // [T,Nk*D]
-  const at::Tensor attended = ragged_attention(query, key, value, layout);            // [T,Nq*D]
+  const at::Tensor normed = rms_norm(x, layer.attention_norm, eps);              // [T,H]
+  const at::Tensor query = linear_layer(normed, layer.query, layer.query_bias);  // [T,Nq*D]
+  const at::Tensor key = linear_layer(normed, layer.key, layer.key_bias);        // [T,Nk*D]
+  const at::Tensor value = linear_layer(normed, layer.value, layer.value_bias);  // [T,Nk*D]
+  const at::Tensor attended = ragged_attention(query, key, value, layout);       // [T,Nq*D]
   return linear_layer_onto(x, attended, layer.attention_output);
 }
 
 }  // namespace
 
-Transformer Transformer::load(const std::filesystem::path& folder, const LoadOptions& options) { return load_folder(folder, options); }
+Transformer Transformer::load(const std::filesystem::path& folder, const LoadOptions& options) {
+  return load_folder(folder, options);
+}
 
 at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const {
   SLUICE_CHECK(tokens.dim() == 1 && tokens.scalar_type() == at::kLong, "tokens must be int64 [T]");

@@ -17,7 +17,6 @@ constexpr int64_t kMinTiles = 2;      // packing the inputs again on another thr
 #pragma GCC target("arch=x86-64-v4")
 namespace v4 {
 constexpr int kLanes = 16;
-#include "models/kernels_vectors.inc"
 #include "models/weight_gradient.inc"
 }  // namespace v4
 #pragma GCC pop_options
@@ -26,14 +25,12 @@ constexpr int kLanes = 16;
 #pragma GCC target("arch=x86-64-v3")
 namespace v3 {
 constexpr int kLanes = 8;
-#include "models/kernels_vectors.inc"
 #include "models/weight_gradient.inc"
 }  // namespace v3
 #pragma GCC pop_options
 
 namespace baseline {
 constexpr int kLanes = 4;
-#include "models/kernels_vectors.inc"
 #include "models/weight_gradient.inc"
 }  // namespace baseline
 
@@ -44,9 +41,12 @@ struct Kernel {
 
 Kernel kernel_for(Machine machine) {
   switch (machine) {
-    case Machine::kV4: return {v4::add_tiles, v4::kTile};
-    case Machine::kV3: return {v3::add_tiles, v3::kTile};
-    case Machine::kBaseline: break;
+    case Machine::kV4:
+      return {v4::add_tiles, v4::kTile};
+    case Machine::kV3:
+      return {v3::add_tiles, v3::kTile};
+    case Machine::kBaseline:
+      break;
   }
   return {baseline::add_tiles, baseline::kTile};
 }

@@ -18,8 +18,8 @@ struct WeightGradientArguments {
   int64_t rows = 0, outputs = 0, inputs = 0;
 };
 
-/// Every element is one chain of multiply-adds in the order of the rows: the same for any number of threads. `machine` is for tests
-/// of what runs elsewhere; it must not be better than this_machine().
+/// Every element is one chain of multiply-adds in the order of the rows: the same for any number of threads. `machine` is for
+/// tests of what runs elsewhere; it must not be better than this_machine().
 void add_weight_gradient(const WeightGradientArguments& arguments, Machine machine = this_machine());
 
 }  // namespace sluice::models

@@ -44,12 +44,18 @@ void visit_weights(W& weights, const Visit& visit) {
 
 int64_t size_of(Dim dim, const ModelConfig& config) {
   switch (dim) {
-    case Dim::kVocab: return config.vocab_size;
-    case Dim::kHidden: return config.hidden_size;
-    case Dim::kQuery: return config.heads * config.head_dim;
-    case Dim::kKey: return config.kv_heads * config.head_dim;
-    case Dim::kIntermediate: return config.intermediate_size;
-    case Dim::kOne: return 1;
+    case Dim::kVocab:
+      return config.vocab_size;
+    case Dim::kHidden:
+      return config.hidden_size;
+    case Dim::kQuery:
+      return config.heads * config.head_dim;
+    case Dim::kKey:
+      return config.kv_heads * config.head_dim;
+    case Dim::kIntermediate:
+      return config.intermediate_size;
+    case Dim::kOne:
+      return 1;
   }
   throw InternalError("unknown dimension");
 }
@@ -70,7 +76,8 @@ std::vector<std::pair<std::string, at::Tensor*>> weight_slots(Weights& weights) 
 
 std::vector<std::pair<std::string, const at::Tensor*>> weight_slots(const Weights& weights) {
   std::vector<std::pair<std::string, const at::Tensor*>> slots;
-  visit_weights(weights, [&](std::string name, const at::Tensor& tensor, const Row&) { slots.emplace_back(std::move(name), &tensor); });
+  visit_weights(weights,
+                [&](std::string name, const at::Tensor& tensor, const Row&) { slots.emplace_back(std::move(name), &tensor); });
   return slots;
 }
 

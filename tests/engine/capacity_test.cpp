@@ -78,7 +78,9 @@ TEST_F(Capacity, SamplesMustFitEveryModel) {
 TEST_F(Capacity, ASampleMustHaveABound) {
   registry_.add<Boundless>();
   const std::string text = ppo_text();
-  expect_refused("boundless", check(spec_of(text.substr(0, text.find("[models.actor]")) + "[nodes.source]\ntype = \"boundless\"\n"), registry_));
+  expect_refused(
+      "boundless",
+      check(spec_of(text.substr(0, text.find("[models.actor]")) + "[nodes.source]\ntype = \"boundless\"\n"), registry_));
 }
 
 TEST_F(Capacity, HugeNumbersAreRefusedAndDoNotWrapAround) {

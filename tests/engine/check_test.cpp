@@ -54,29 +54,45 @@ TEST_F(Check, NamesTheTablesThatAreMissing) {
 
 TEST_F(Check, SuggestsTheNodeTypeThatWasMeant) { expect_refused("type_misspelt", ppo("type = \"gae\"", "type = \"gea\"")); }
 TEST_F(Check, ListsNodeTypesWhenNoneIsNear) { expect_refused("type_unknown", ppo("type = \"gae\"", "type = \"mystery\"")); }
-TEST_F(Check, SuggestsTheInputThatWasMeant) { expect_refused("input_misspelt", ppo("[\"rewards\", \"values\"]", "[\"reward\", \"values\"]")); }
-TEST_F(Check, RefusesAModelAsInput) { expect_refused("input_is_model", ppo("[\"rewards\", \"values\"]", "[\"rewards\", \"critic\"]")); }
-TEST_F(Check, RefusesANodeThatReadsItself) { expect_refused("input_itself", ppo("[\"rewards\", \"values\"]", "[\"advantages\", \"values\"]")); }
-TEST_F(Check, RefusesAnInputNamedTwice) { expect_refused("input_twice", ppo("[\"rewards\", \"values\"]", "[\"rewards\", \"rewards\", \"values\"]")); }
-TEST_F(Check, NamesALoopOnce) { expect_refused("loop", ppo("inputs = [\"score\", \"reference\"]", "inputs = [\"score\", \"reference\", \"train\"]")); }
+TEST_F(Check, SuggestsTheInputThatWasMeant) {
+  expect_refused("input_misspelt", ppo("[\"rewards\", \"values\"]", "[\"reward\", \"values\"]"));
+}
+TEST_F(Check, RefusesAModelAsInput) {
+  expect_refused("input_is_model", ppo("[\"rewards\", \"values\"]", "[\"rewards\", \"critic\"]"));
+}
+TEST_F(Check, RefusesANodeThatReadsItself) {
+  expect_refused("input_itself", ppo("[\"rewards\", \"values\"]", "[\"advantages\", \"values\"]"));
+}
+TEST_F(Check, RefusesAnInputNamedTwice) {
+  expect_refused("input_twice", ppo("[\"rewards\", \"values\"]", "[\"rewards\", \"rewards\", \"values\"]"));
+}
+TEST_F(Check, NamesALoopOnce) {
+  expect_refused("loop", ppo("inputs = [\"score\", \"reference\"]", "inputs = [\"score\", \"reference\", \"train\"]"));
+}
 
 TEST_F(Check, NamesEveryLoopOnceAlsoWhereOneFeedsTheOther) {
-  std::string text = ppo("type = \"exact_match\"\ninputs = [\"generate\"]", "type = \"exact_match\"\ninputs = [\"generate\", \"reference\"]");
+  std::string text =
+      ppo("type = \"exact_match\"\ninputs = [\"generate\"]", "type = \"exact_match\"\ninputs = [\"generate\", \"reference\"]");
   text = edited(text, "type = \"logprobs\"\ninputs = [\"generate\"]", "type = \"logprobs\"\ninputs = [\"generate\", \"score\"]");
   expect_refused("two_loops", edited(text, "inputs = [\"advantages\"]", "inputs = [\"advantages\", \"sync\"]"));
 }
 
 TEST_F(Check, RefusesANodeWithoutInputs) { expect_refused("no_inputs", ppo("inputs = [\"rewards\", \"values\"]\n", "")); }
-TEST_F(Check, RefusesASourceWithInputs) { expect_refused("source_inputs", ppo("type = \"prompts\"\n", "type = \"prompts\"\ninputs = [\"train\"]\n")); }
+TEST_F(Check, RefusesASourceWithInputs) {
+  expect_refused("source_inputs", ppo("type = \"prompts\"\n", "type = \"prompts\"\ninputs = [\"train\"]\n"));
+}
 
 TEST_F(Check, RefusesAPipelineWithoutSource) {
-  expect_refused("no_source", edited(ppo("[nodes.prompts]\ntype = \"prompts\"\ngroups_per_iteration = 32\n", ""), "inputs = [\"prompts\"]\n", ""));
+  expect_refused("no_source", edited(ppo("[nodes.prompts]\ntype = \"prompts\"\ngroups_per_iteration = 32\n", ""),
+                                     "inputs = [\"prompts\"]\n", ""));
 }
 
 TEST_F(Check, RefusesASecondSource) { expect_refused("two_sources", ppo_text() + "\n[nodes.more]\ntype = \"prompts\"\n"); }
 
 TEST_F(Check, RefusesASecondRollout) {
-  expect_refused("two_rollouts", ppo_text() + "\n[nodes.again]\ntype = \"generate\"\ninputs = [\"prompts\"]\nmodel = \"actor\"\nmax_new_tokens = 4\n");
+  expect_refused(
+      "two_rollouts",
+      ppo_text() + "\n[nodes.again]\ntype = \"generate\"\ninputs = [\"prompts\"]\nmodel = \"actor\"\nmax_new_tokens = 4\n");
 }
 
 TEST_F(Check, RefusesARolloutBehindAnotherNode) {
@@ -85,7 +101,8 @@ TEST_F(Check, RefusesARolloutBehindAnotherNode) {
 }
 
 TEST_F(Check, RefusesAWayPastTheRollout) {
-  expect_refused("past_rollout", ppo("type = \"exact_match\"\ninputs = [\"generate\"]", "type = \"exact_match\"\ninputs = [\"generate\", \"prompts\"]"));
+  expect_refused("past_rollout", ppo("type = \"exact_match\"\ninputs = [\"generate\"]",
+                                     "type = \"exact_match\"\ninputs = [\"generate\", \"prompts\"]"));
 }
 
 TEST_F(Check, RefusesPromptsThatNobodyAnswers) {
@@ -99,7 +116,9 @@ type = "prompts"
 )");
 }
 
-TEST_F(Check, RefusesASourceOfSamplesBeforeARollout) { expect_refused("samples_before_rollout", ppo("type = \"prompts\"", "type = \"samples\"")); }
+TEST_F(Check, RefusesASourceOfSamplesBeforeARollout) {
+  expect_refused("samples_before_rollout", ppo("type = \"prompts\"", "type = \"samples\""));
+}
 
 TEST_F(Check, NamesTheTypeThatWritesAMissingColumn) {
   std::string text = ppo("[nodes.values]\ntype = \"values\"\ninputs = [\"generate\"]\nmodel = \"critic\"\n\n", "");
@@ -112,11 +131,14 @@ TEST_F(Check, OffersATypeThatDoesWithoutTheMissingColumn) {
   expect_refused("missing_column_replace", edited(text, "critic = \"critic\"\n", ""));
 }
 
-TEST_F(Check, NamesTheNodeThatWritesAColumnElsewhere) { expect_refused("column_elsewhere", ppo("[\"rewards\", \"values\"]", "[\"rewards\"]")); }
+TEST_F(Check, NamesTheNodeThatWritesAColumnElsewhere) {
+  expect_refused("column_elsewhere", ppo("[\"rewards\", \"values\"]", "[\"rewards\"]"));
+}
 
 TEST_F(Check, SaysSoWhenAColumnComesTooLate) {
-  expect_refused("column_too_late", edited(ppo("inputs = [\"rewards\", \"values\"]", "inputs = [\"rewards\"]"),
-                                           "type = \"values\"\ninputs = [\"generate\"]", "type = \"values\"\ninputs = [\"advantages\"]"));
+  expect_refused("column_too_late",
+                 edited(ppo("inputs = [\"rewards\", \"values\"]", "inputs = [\"rewards\"]"),
+                        "type = \"values\"\ninputs = [\"generate\"]", "type = \"values\"\ninputs = [\"advantages\"]"));
 }
 
 // The misspelt node might have written anything: what is missing behind it is only a consequence.
@@ -130,35 +152,53 @@ TEST_F(Check, RefusesAColumnWithTwoWriters) {
                                     "\n[nodes.old]\ntype = \"logprobs\"\ninputs = [\"generate\"]\nmodel = \"actor\"\n");
 }
 
-TEST_F(Check, RefusesAColumnOfAnotherShape) { expect_refused("column_shape", ppo_text() + "\n[nodes.log]\ntype = \"group_score\"\ninputs = [\"score\"]\n"); }
-
-TEST_F(Check, WarnsOfWorkThatNobodyReads) {
-  expect_warned("unread", ppo_text() + "\n[nodes.old]\ntype = \"logprobs\"\ninputs = [\"generate\"]\nmodel = \"actor\"\nwrites = \"old_logprobs\"\n");
+TEST_F(Check, RefusesAColumnOfAnotherShape) {
+  expect_refused("column_shape", ppo_text() + "\n[nodes.log]\ntype = \"group_score\"\ninputs = [\"score\"]\n");
 }
 
-TEST_F(Check, RefusesSettingsThatMustAgree) { expect_refused("disagree", ppo("model = \"reference\"\n", "model = \"reference\"\ntemperature = 0.7\n")); }
+TEST_F(Check, WarnsOfWorkThatNobodyReads) {
+  expect_warned(
+      "unread",
+      ppo_text() + "\n[nodes.old]\ntype = \"logprobs\"\ninputs = [\"generate\"]\nmodel = \"actor\"\nwrites = \"old_logprobs\"\n");
+}
 
-TEST_F(Check, SuggestsTheModelThatWasMeant) { expect_refused("model_misspelt", ppo("model = \"reference\"", "model = \"referense\"")); }
+TEST_F(Check, RefusesSettingsThatMustAgree) {
+  expect_refused("disagree", ppo("model = \"reference\"\n", "model = \"reference\"\ntemperature = 0.7\n"));
+}
+
+TEST_F(Check, SuggestsTheModelThatWasMeant) {
+  expect_refused("model_misspelt", ppo("model = \"reference\"", "model = \"referense\""));
+}
 TEST_F(Check, RefusesAModelThatIsNotThere) { expect_refused("model_unknown", ppo("model = \"reference\"", "model = \"judge\"")); }
 TEST_F(Check, RefusesAWrongHead) { expect_refused("model_head", ppo("model = \"critic\"", "model = \"reference\"")); }
-TEST_F(Check, RefusesTrainingWithoutOptimizer) { expect_refused("model_frozen", ppo("optimizer = { learning_rate = 3e-4 }\n", "")); }
-TEST_F(Check, WarnsOfAModelThatNobodyUses) { expect_warned("model_unused", ppo_text() + "\n[models.spare]\ncheckpoint = \"models/tiny\"\n"); }
+TEST_F(Check, RefusesTrainingWithoutOptimizer) {
+  expect_refused("model_frozen", ppo("optimizer = { learning_rate = 3e-4 }\n", ""));
+}
+TEST_F(Check, WarnsOfAModelThatNobodyUses) {
+  expect_warned("model_unused", ppo_text() + "\n[models.spare]\ncheckpoint = \"models/tiny\"\n");
+}
 
 TEST_F(Check, WarnsOfAnOptimizerWithoutTraining) {
-  expect_warned("optimizer_unused", ppo("[models.reference]\ncheckpoint = \"models/tiny\"\n",
-                                        "[models.reference]\ncheckpoint = \"models/tiny\"\noptimizer = { learning_rate = 1e-5 }\n"));
+  expect_warned("optimizer_unused",
+                ppo("[models.reference]\ncheckpoint = \"models/tiny\"\n",
+                    "[models.reference]\ncheckpoint = \"models/tiny\"\noptimizer = { learning_rate = 1e-5 }\n"));
 }
 
 TEST_F(Check, RefusesTwoTrainersOfOneModel) {
-  expect_refused("two_trainers", ppo_text() + "\n[nodes.train_again]\ntype = \"train_ppo\"\ninputs = [\"advantages\"]\nactor = \"actor\"\n");
+  expect_refused("two_trainers",
+                 ppo_text() + "\n[nodes.train_again]\ntype = \"train_ppo\"\ninputs = [\"advantages\"]\nactor = \"actor\"\n");
 }
 
 TEST_F(Check, RefusesWeightsThatAreNeverPublished) {
   expect_refused("unpublished", ppo("\n[nodes.sync]\ntype = \"sync_weights\"\ninputs = [\"train\"]\nmodel = \"actor\"\n", ""));
 }
 
-TEST_F(Check, RefusesToPublishWhatNobodyTrains) { expect_refused("publish_frozen", ppo("inputs = [\"train\"]\nmodel = \"actor\"", "inputs = [\"train\"]\nmodel = \"reference\"")); }
-TEST_F(Check, RefusesToPublishBeforeTraining) { expect_refused("publish_early", ppo("inputs = [\"train\"]", "inputs = [\"advantages\"]")); }
+TEST_F(Check, RefusesToPublishWhatNobodyTrains) {
+  expect_refused("publish_frozen", ppo("inputs = [\"train\"]\nmodel = \"actor\"", "inputs = [\"train\"]\nmodel = \"reference\""));
+}
+TEST_F(Check, RefusesToPublishBeforeTraining) {
+  expect_refused("publish_early", ppo("inputs = [\"train\"]", "inputs = [\"advantages\"]"));
+}
 
 TEST_F(Check, RefusesALagWithoutTraining) {
   std::string text = ppo_text();
@@ -168,10 +208,16 @@ TEST_F(Check, RefusesALagWithoutTraining) {
 
 TEST_F(Check, WarnsOfALagThatCannotOverlap) { expect_warned("lag_one_executor", ppo("policy_lag = 0", "policy_lag = 1")); }
 
-TEST_F(Check, RefusesAPlaceThatIsNone) { expect_refused("executor_unknown", ppo("lambda = 0.95", "lambda = 0.95\non = \"gpu0\"")); }
+TEST_F(Check, RefusesAPlaceThatIsNone) {
+  expect_refused("executor_unknown", ppo("lambda = 0.95", "lambda = 0.95\non = \"gpu0\""));
+}
 TEST_F(Check, RefusesCuda) { expect_refused("executor_cuda", ppo("lambda = 0.95", "lambda = 0.95\non = \"cuda:0\"")); }
-TEST_F(Check, RefusesAPlaceForASourceBeforeARollout) { expect_refused("executor_source", ppo("groups_per_iteration = 32", "groups_per_iteration = 32\non = \"cpu:1\"")); }
-TEST_F(Check, RefusesMoreExecutorsThanCores) { expect_refused("executors_too_many", ppo("lambda = 0.95", "lambda = 0.95\non = \"cpu:1\"")); }
+TEST_F(Check, RefusesAPlaceForASourceBeforeARollout) {
+  expect_refused("executor_source", ppo("groups_per_iteration = 32", "groups_per_iteration = 32\non = \"cpu:1\""));
+}
+TEST_F(Check, RefusesMoreExecutorsThanCores) {
+  expect_refused("executors_too_many", ppo("lambda = 0.95", "lambda = 0.95\non = \"cpu:1\""));
+}
 
 TEST_F(Check, DividesTheCoresAmongExecutors) {
   const auto plan = checked(edited(ppo("lambda = 0.95", "lambda = 0.95\non = \"cpu:1\""), "cores = 1", "cores = 5")).plan;
@@ -186,14 +232,16 @@ TEST_F(Check, OrdersNodesByTheFileWhereTheGraphLeavesAChoice) {
   const auto plan = checked(ppo_text()).plan;
   std::vector<std::string> names;
   for (const PlanNode& node : plan->nodes) names.push_back(node.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"prompts", "generate", "score", "reference", "values", "rewards", "advantages", "train", "sync"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"prompts", "generate", "score", "reference", "values", "rewards", "advantages",
+                                             "train", "sync"}));
 }
 
 TEST_F(Check, FreesAColumnAtTheLastReaderOfAllPaths) {
   const auto plan = checked(ppo_text()).plan;
   const auto freed_by = [&](const std::string& node) {
     std::vector<std::string> names;
-    for (const int column : plan->nodes[static_cast<size_t>(plan->index_of(node))].frees) names.push_back(plan->columns[static_cast<size_t>(column)].spec.name);
+    for (const int column : plan->nodes[static_cast<size_t>(plan->index_of(node))].frees)
+      names.push_back(plan->columns[static_cast<size_t>(column)].spec.name);
     return names;
   };
   EXPECT_EQ(freed_by("rewards"), (std::vector<std::string>{"score", "reference_logprobs"}));
@@ -203,8 +251,10 @@ TEST_F(Check, FreesAColumnAtTheLastReaderOfAllPaths) {
 
 TEST_F(Check, KeepsLagPlusOnePublishedVersions) {
   const auto kept = [&](const std::string& lag) {
-    return checked(edited(edited(ppo("policy_lag = 0", "policy_lag = " + lag), "cores = 1", "cores = 2"), "critic = \"critic\"\n", "critic = \"critic\"\non = \"cpu:1\"\n"))
-        .plan->models[0].usage.kept_versions;
+    return checked(edited(edited(ppo("policy_lag = 0", "policy_lag = " + lag), "cores = 1", "cores = 2"), "critic = \"critic\"\n",
+                          "critic = \"critic\"\non = \"cpu:1\"\n"))
+        .plan->models[0]
+        .usage.kept_versions;
   };
   EXPECT_EQ(kept("0"), 1);
   EXPECT_EQ(kept("1"), 2);
@@ -234,8 +284,8 @@ checkpoint = "models/tiny"
 type = "samples"
 )";
   for (int i = 1; i < 1000; ++i) {
-    text += "[nodes.n" + std::to_string(i) + "]\ntype = \"logprobs\"\nmodel = \"m\"\ninputs = [\"n" + std::to_string(i - 1) + "\"]\nwrites = \"c" +
-            std::to_string(i) + "\"\n";
+    text += "[nodes.n" + std::to_string(i) + "]\ntype = \"logprobs\"\nmodel = \"m\"\ninputs = [\"n" + std::to_string(i - 1) +
+            "\"]\nwrites = \"c" + std::to_string(i) + "\"\n";
   }
   const CheckResult result = checked(text);
   ASSERT_TRUE(result.plan.has_value());

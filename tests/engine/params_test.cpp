@@ -13,7 +13,9 @@ namespace {
 using ::testing::ElementsAre;
 
 enum class Finish { kStop, kLength };
-constexpr std::array<std::pair<Finish, const char*>, 2> enum_names(Finish) { return {{{Finish::kStop, "stop"}, {Finish::kLength, "length"}}}; }
+constexpr std::array<std::pair<Finish, const char*>, 2> enum_names(Finish) {
+  return {{{Finish::kStop, "stop"}, {Finish::kLength, "length"}}};
+}
 
 class Objective {
  public:
@@ -136,20 +138,26 @@ TEST_F(Params, TakesAnAbsolutePathAsItIs) { EXPECT_EQ(bound("file = \"/data/x\""
 TEST_F(Params, TakesAComponentByItsName) { EXPECT_EQ(bound("objective = \"scale\"").objective.object->value(), 2); }
 
 TEST_F(Params, WritesItsValuesAsTomlThatBindsToTheSame) {
-  const Outer outer = bound("fraction = 0.1\nstop = [\"x\"]\ninner = { warm_up = 4 }\nobjective = { type = \"scale\", scale = 4 }");
+  const Outer outer =
+      bound("fraction = 0.1\nstop = [\"x\"]\ninner = { warm_up = 4 }\nobjective = { type = \"scale\", scale = 4 }");
   const std::string text = outer_params().erased().inline_text(&outer);
-  EXPECT_EQ(text, "{ flag = false, count = 3, fraction = 0.1, text = \"a\", stop = [\"x\"], finish = \"stop\", "
-                  "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");
+  EXPECT_EQ(text,
+            "{ flag = false, count = 3, fraction = 0.1, text = \"a\", stop = [\"x\"], finish = \"stop\", "
+            "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");
 }
 
 TEST_F(Params, SuggestsTheKeyThatWasMeant) { expect_refused("misspelt", "cuont = 4"); }
 TEST_F(Params, ListsTheKeysWhenNoneIsNear) { expect_refused("unknown", "temperature = 4"); }
 TEST_F(Params, RefusesARealForAnInteger) { expect_refused("real_for_integer", "count = 3.0\nlimit = 2.5"); }
-TEST_F(Params, RefusesNumbersOutOfRange) { expect_refused("range", "count = 0\nfraction = 1.5\ninner = { rate = 0, warm_up = -1 }"); }
+TEST_F(Params, RefusesNumbersOutOfRange) {
+  expect_refused("range", "count = 0\nfraction = 1.5\ninner = { rate = 0, warm_up = -1 }");
+}
 TEST_F(Params, RefusesWhatIsNotFinite) { expect_refused("not_finite", "fraction = nan"); }
 
 TEST_F(Params, RefusesOtherKindsOfValues) {
-  expect_refused("kinds", "flag = 1\ncount = \"3\"\nfraction = true\ntext = 4\nfile = []\nstop = \"a\"\nfinish = 1\ninner = 3\nobjective = 1");
+  expect_refused(
+      "kinds",
+      "flag = 1\ncount = \"3\"\nfraction = true\ntext = 4\nfile = []\nstop = \"a\"\nfinish = 1\ninner = 3\nobjective = 1");
 }
 
 TEST_F(Params, PointsAtTheElementThatIsWrong) { expect_refused("element", "stop = [\"a\", 2]"); }
@@ -158,7 +166,9 @@ TEST_F(Params, SuggestsTheChoiceThatWasMeant) { expect_refused("choice_misspelt"
 TEST_F(Params, ListsTheChoices) { expect_refused("choice_unknown", "finish = \"never\""); }
 TEST_F(Params, RefusesAnUnknownComponent) { expect_refused("component_unknown", "objective = { type = \"scales\" }"); }
 TEST_F(Params, RefusesAComponentWithoutType) { expect_refused("component_untyped", "objective = { scale = 1 }"); }
-TEST_F(Params, RefusesParametersOfAComponent) { expect_refused("component_params", "objective = { type = \"scale\", scale = -1, shift = 2 }"); }
+TEST_F(Params, RefusesParametersOfAComponent) {
+  expect_refused("component_params", "objective = { type = \"scale\", scale = -1, shift = 2 }");
+}
 TEST_F(Params, NamesWhatATableNeeds) { expect_refused("required", "inner = { rat = 0.5 }"); }
 
 TEST_F(Params, NamesTheOwnerWhereThereIsNoPlaceToPointAt) {

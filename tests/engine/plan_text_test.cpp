@@ -25,12 +25,17 @@ class PlanText : public ::testing::Test {
   Registry registry_;
 };
 
-TEST_F(PlanText, ShowsNodesMemoryOverlapAndWhyItCannotStall) { expect_golden("engine/plan/ppo.txt", plan_text(plan_of(ppo_text()))); }
-TEST_F(PlanText, NamesTheBarrierThatTrainingWaitsFor) { expect_golden("engine/plan/barrier.txt", plan_text(plan_of(whitened()))); }
+TEST_F(PlanText, ShowsNodesMemoryOverlapAndWhyItCannotStall) {
+  expect_golden("engine/plan/ppo.txt", plan_text(plan_of(ppo_text())));
+}
+TEST_F(PlanText, NamesTheBarrierThatTrainingWaitsFor) {
+  expect_golden("engine/plan/barrier.txt", plan_text(plan_of(whitened())));
+}
 TEST_F(PlanText, CountsTheCopiesThatALagNeeds) { expect_golden("engine/plan/lag.txt", plan_text(plan_of(lagging()))); }
 TEST_F(PlanText, IsJsonForPrograms) { expect_golden("engine/plan/ppo.json", plan_json(plan_of(whitened()))); }
 
-// The toy checkpoints are relative paths: the effective file names them absolutely, so this compares what does not depend on the folder.
+// The toy checkpoints are relative paths: the effective file names them absolutely, so this compares what does not depend on the
+// folder.
 TEST_F(PlanText, WritesAnEffectivePipelineThatReadsBackAsTheSame) {
   const std::string first = config_text(plan_of(lagging()));
   const auto without_origins = [](const std::string& text) {

@@ -36,8 +36,8 @@ class Plugin : public ::testing::Test {
     std::filesystem::create_directories(folder);
     const auto file = folder / (name + ".cpp"), library = folder / ("lib" + name + ".so");
     std::ofstream(file) << source;
-    const std::string command = "c++ -std=c++20 -shared -fPIC" + std::string(kSanitizer) + " -I'" SLUICE_SOURCE_DIR "' -o '" + library.string() +
-                                "' '" + file.string() + "'";
+    const std::string command = "c++ -std=c++20 -shared -fPIC" + std::string(kSanitizer) + " -I'" SLUICE_SOURCE_DIR "' -o '" +
+                                library.string() + "' '" + file.string() + "'";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     return library;
   }
@@ -86,7 +86,8 @@ TEST_F(Plugin, AddsItsNodeTypesAndTheyStay) {
 
 TEST_F(Plugin, IsRefusedWhereANameIsTaken) {
   add_toy_nodes(registry_);
-  EXPECT_EQ(refusal(compiled("taken", edited(kDoubler, "NAME", "gae"))), "node type \"gae\" of libtaken.so is already taken by builtin");
+  EXPECT_EQ(refusal(compiled("taken", edited(kDoubler, "NAME", "gae"))),
+            "node type \"gae\" of libtaken.so is already taken by builtin");
 }
 
 TEST_F(Plugin, IsRefusedWhereItWasBuiltForAnotherVersion) {
@@ -101,7 +102,8 @@ TEST_F(Plugin, IsRefusedWhereItWasBuiltInAnotherWay) {
   abi = edited(abi, "debug containers=0", "debug containers=1");
   const auto library = compiled("debug", "extern \"C\" const char* sluice_plugin_abi() { return \"" + abi +
                                              "\"; }\nextern \"C\" void sluice_plugin_register(void*) {}\n");
-  EXPECT_EQ(refusal(library), "plugin " + library.string() + " was built with debug containers 1; this program has debug containers 0");
+  EXPECT_EQ(refusal(library),
+            "plugin " + library.string() + " was built with debug containers 1; this program has debug containers 0");
 }
 
 TEST_F(Plugin, IsRefusedWhereItThrows) {
@@ -113,7 +115,9 @@ SLUICE_PLUGIN(add_nodes)
   EXPECT_EQ(refusal(library), "plugin " + library.string() + " failed while it registered its types: no licence");
 }
 
-TEST_F(Plugin, IsRefusedWhereTheFileIsMissing) { EXPECT_EQ(refusal("/nowhere/libmine.so"), "there is no plugin /nowhere/libmine.so"); }
+TEST_F(Plugin, IsRefusedWhereTheFileIsMissing) {
+  EXPECT_EQ(refusal("/nowhere/libmine.so"), "there is no plugin /nowhere/libmine.so");
+}
 
 TEST_F(Plugin, IsRefusedWhereTheFileIsNoLibrary) {
   const auto file = std::filesystem::path(::testing::TempDir()) / "sluice_not_a_library.so";

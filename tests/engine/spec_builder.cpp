@@ -21,8 +21,10 @@ class Reader {
       ++number_;
       skip_blank();
       if (at_ == line_.size() || peek() == '#') continue;
-      if (peek() == '[') open_table();
-      else read_entry(*entries_);
+      if (peek() == '[')
+        open_table();
+      else
+        read_entry(*entries_);
     }
     take_out_node_keys();
     return std::move(spec_);
@@ -30,7 +32,9 @@ class Reader {
 
  private:
   char peek() const { return at_ < line_.size() ? line_[at_] : '\0'; }
-  void skip_blank() { while (peek() == ' ') ++at_; }
+  void skip_blank() {
+    while (peek() == ' ') ++at_;
+  }
   SourceSpan span_from(size_t begin) const {
     return {source_, number_, static_cast<int>(begin) + 1, static_cast<int>(at_ - begin)};
   }
@@ -44,7 +48,8 @@ class Reader {
 
   std::string word() {
     const size_t begin = at_;
-    while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' || peek() == '-' || peek() == '.' || peek() == '+') ++at_;
+    while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' || peek() == '-' || peek() == '.' || peek() == '+')
+      ++at_;
     if (begin == at_) fail();
     return line_.substr(begin, at_ - begin);
   }
@@ -92,10 +97,14 @@ class Reader {
   Value read_value() {
     const size_t begin = at_;
     Value value;
-    if (peek() == '"') value.data = read_string();
-    else if (peek() == '[') value.data = read_array();
-    else if (peek() == '{') value.data = read_table();
-    else value.data = read_scalar();
+    if (peek() == '"')
+      value.data = read_string();
+    else if (peek() == '[')
+      value.data = read_array();
+    else if (peek() == '{')
+      value.data = read_table();
+    else
+      value.data = read_scalar();
     value.where = span_from(begin);
     return value;
   }
@@ -146,7 +155,8 @@ class Reader {
         if (entry.key == "type") node.type = {std::get<std::string>(value.data), value.where};
         if (entry.key == "on") node.on = {std::get<std::string>(value.data), value.where};
         if (entry.key != "inputs") continue;
-        for (const Value& input : std::get<Array>(value.data)) node.inputs.push_back({std::get<std::string>(input.data), input.where});
+        for (const Value& input : std::get<Array>(value.data))
+          node.inputs.push_back({std::get<std::string>(input.data), input.where});
       }
       std::erase_if(node.params.entries, [](const Entry& e) { return e.key == "type" || e.key == "on" || e.key == "inputs"; });
     }

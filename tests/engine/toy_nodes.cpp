@@ -39,7 +39,10 @@ class Prompts final : public Source {
  public:
   static void describe(Contract<PromptsParams>& c) {
     c.type("prompts", "prompts with their reference answers");
-    c.param("groups_per_iteration", &PromptsParams::groups_per_iteration).at_least(1).unit("groups").doc("prompts of an iteration");
+    c.param("groups_per_iteration", &PromptsParams::groups_per_iteration)
+        .at_least(1)
+        .unit("groups")
+        .doc("prompts of an iteration");
     c.writes(kPrompt, kLabel);
     c.needs([](const PromptsParams& p, NodeNeeds& needs) { needs.groups_per_iteration = p.groups_per_iteration; });
   }
@@ -297,7 +300,11 @@ class ToyModelType final : public ModelType {
     const size_t before = context.problems.size();
     set_.erased().bind(params.get(), spec.params, context);
     if (context.problems.size() > before) return nullptr;
-    facts = {.parameters = 1000, .weight_bytes = 4000, .kv_bytes_per_token = 16, .max_positions = params->max_positions, .head = params->head};
+    facts = {.parameters = 1000,
+             .weight_bytes = 4000,
+             .kv_bytes_per_token = 16,
+             .max_positions = params->max_positions,
+             .head = params->head};
     facts.trainable = params->optimizer.has_value();
     if (facts.trainable) facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000;
     return params;

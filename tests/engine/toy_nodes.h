@@ -7,8 +7,8 @@
 namespace sluice::engine::testing {
 
 /// Node types with the contracts of an RLHF pipeline and no work to do, for the tests of checks, plan and texts:
-/// prompts, samples (a source that makes samples itself), generate, exact_match, group_score, logprobs, values, token_rewards, gae, grpo,
-/// train_ppo (with an objective), sync_weights. Models are 1000 weights; nothing is read from their folders.
+/// prompts, samples (a source that makes samples itself), generate, exact_match, group_score, logprobs, values, token_rewards,
+/// gae, grpo, train_ppo (with an objective), sync_weights. Models are 1000 weights; nothing is read from their folders.
 void add_toy_nodes(Registry& registry);
 
 /// The PPO pipeline of the design document, in terms of the toy nodes.

@@ -64,8 +64,10 @@ TEST(ActionLogprobs, GradientsMatchFiniteDifferences) {
     };
     return (moved(kStep) - moved(-kStep)) / (2 * kStep);
   };
-  for (int64_t i = 0; i < in.hidden.numel(); i += 5) EXPECT_NEAR(slope(in.hidden, i), in.hidden.grad().view(-1)[i].item<double>(), 1e-7);
-  for (int64_t i = 0; i < in.head.numel(); i += 5) EXPECT_NEAR(slope(in.head, i), in.head.grad().view(-1)[i].item<double>(), 1e-7);
+  for (int64_t i = 0; i < in.hidden.numel(); i += 5)
+    EXPECT_NEAR(slope(in.hidden, i), in.hidden.grad().view(-1)[i].item<double>(), 1e-7);
+  for (int64_t i = 0; i < in.head.numel(); i += 5)
+    EXPECT_NEAR(slope(in.head, i), in.head.grad().view(-1)[i].item<double>(), 1e-7);
 }
 
 TEST(ActionLogprobs, EntropyIsThatOfTheWholeDistributionAndCarriesNoGradient) {

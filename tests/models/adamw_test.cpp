@@ -74,7 +74,8 @@ TEST(AdamW, StateOfAnotherModelIsRefused) {
   Stepped model;
   EXPECT_THAT(message_of<UserError>([&] { model.optimizer.load_state({}, 1); }), HasSubstr("\"exp_avg.weight\" is missing"));
   const AdamW::NamedTensors wrong{{"exp_avg.weight", at::randn({2})}, {"exp_avg_sq.weight", at::randn({2})}};
-  EXPECT_THAT(message_of<UserError>([&] { model.optimizer.load_state(wrong, 1); }), HasSubstr("has shape [2]; the model's is [4, 4]"));
+  EXPECT_THAT(message_of<UserError>([&] { model.optimizer.load_state(wrong, 1); }),
+              HasSubstr("has shape [2]; the model's is [4, 4]"));
 }
 
 TEST(AdamW, GradientThatIsNotFiniteChangesNothing) {

@@ -14,8 +14,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Json llama() {
-  return {{"model_type", "llama"},        {"architectures", {"LlamaForCausalLM"}}, {"vocab_size", 100},        {"hidden_size", 32},
-          {"intermediate_size", 64},      {"num_hidden_layers", 2},                {"num_attention_heads", 4}, {"max_position_embeddings", 128}};
+  return {{"model_type", "llama"},    {"architectures", {"LlamaForCausalLM"}},
+          {"vocab_size", 100},        {"hidden_size", 32},
+          {"intermediate_size", 64},  {"num_hidden_layers", 2},
+          {"num_attention_heads", 4}, {"max_position_embeddings", 128}};
 }
 
 Json qwen2() {
@@ -110,7 +112,8 @@ TEST(Config, UnknownArchitectureIsRefused) {
 }
 
 TEST(Config, KeysThatChangeTheMathsAreRefused) {
-  EXPECT_THAT(error_for("rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}}), HasSubstr("rope_scaling asks for \"llama3\""));
+  EXPECT_THAT(error_for("rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}}),
+              HasSubstr("rope_scaling asks for \"llama3\""));
   EXPECT_THAT(error_for("rope_parameters", {{"rope_type", "yarn"}}), HasSubstr("rope_parameters asks for \"yarn\""));
   EXPECT_THAT(error_for("attention_bias", true), HasSubstr("attention_bias is true"));
   EXPECT_THAT(error_for("mlp_bias", true), HasSubstr("mlp_bias is true"));
@@ -124,6 +127,7 @@ TEST(Config, WrongTypesAndRangesAreRefused) {
   EXPECT_THAT(error_for("vocab_size", 0), HasSubstr("vocab_size must be positive"));
   EXPECT_THAT(error_for("vocab_size", 1e30), HasSubstr("vocab_size must be an integer"));
   EXPECT_THAT(error_for("vocab_size", uint64_t{1} << 63), HasSubstr("vocab_size is too large"));
+  EXPECT_THAT(error_for("num_hidden_layers", 5000), HasSubstr("num_hidden_layers is too large"));
   EXPECT_THAT(error_for("rms_norm_eps", 0.0), HasSubstr("rms_norm_eps must be positive"));
   EXPECT_THAT(error_for("tie_word_embeddings", 1), HasSubstr("tie_word_embeddings must be true or false"));
   EXPECT_THAT(error_for("eos_token_id", "</s>"), HasSubstr("eos_token_id"));

@@ -104,7 +104,8 @@ TEST(Folder, NewValueHeadIsZeroAndIsSavedAsASequenceClassifier) {
 TEST(Folder, MissingTensorIsNamed) {
   ModelCopy model("llama_gqa");
   std::erase_if(model.tensors, [](const auto& tensor) { return tensor.first == "model.layers.1.mlp.up_proj.weight"; });
-  EXPECT_THAT(model.load_error(), AllOf(HasSubstr("model.safetensors"), HasSubstr("\"model.layers.1.mlp.up_proj.weight\" of shape [40, 32] is missing")));
+  EXPECT_THAT(model.load_error(), AllOf(HasSubstr("model.safetensors"),
+                                        HasSubstr("\"model.layers.1.mlp.up_proj.weight\" of shape [40, 32] is missing")));
 }
 
 TEST(Folder, LeftOverTensorIsNamed) {

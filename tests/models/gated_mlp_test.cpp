@@ -15,7 +15,8 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a.
 
 // Odd sizes, and gates far out where the exponential of one sign would overflow.
 TEST(GatedMlp, ValueAndGradientsMatchTheFormula) {
-  const std::vector<at::Tensor> in{at::randn({21, 18}), at::randn({21, 18}), at::randn({37, 18}) * 20.0, at::randn({37, 18}), at::randn({18, 37})};
+  const std::vector<at::Tensor> in{at::randn({21, 18}), at::randn({21, 18}), at::randn({37, 18}) * 20.0, at::randn({37, 18}),
+                                   at::randn({18, 37})};
   std::vector<at::Tensor> exact;
   for (const at::Tensor& x : in) {
     x.set_requires_grad(true);
@@ -30,7 +31,8 @@ TEST(GatedMlp, ValueAndGradientsMatchTheFormula) {
   out.backward(grad);
   expected.backward(grad.to(at::kDouble));
   for (size_t i = 0; i < in.size(); ++i) {
-    EXPECT_LT(largest_difference(in[i].grad(), exact[i].grad()), 1e-5 * exact[i].grad().abs().max().item<double>()) << "argument " << i;
+    EXPECT_LT(largest_difference(in[i].grad(), exact[i].grad()), 1e-5 * exact[i].grad().abs().max().item<double>())
+        << "argument " << i;
   }
 }
 

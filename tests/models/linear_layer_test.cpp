@@ -46,7 +46,8 @@ TEST_P(LinearLayerShapes, ValueAndGradientsMatchTheFormula) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearLayerShapes,
-                         testing::Values(Shape{1, 1, 1}, Shape{7, 33, 13}, Shape{300, 64, 48}, Shape{257, 32, 12}, Shape{40, 530, 25}));
+                         testing::Values(Shape{1, 1, 1}, Shape{7, 33, 13}, Shape{300, 64, 48}, Shape{257, 32, 12},
+                                         Shape{40, 530, 25}));
 
 TEST(LinearLayer, FrozenWeightGetsNoGradient) {
   const at::Tensor x = parameter({3, 4}), weight = at::randn({5, 4});
@@ -76,8 +77,12 @@ class WeightGradientMachines : public testing::TestWithParam<Machine> {};
 TEST_P(WeightGradientMachines, KernelOfEachMachineMatchesTheFormula) {
   if (GetParam() < this_machine()) GTEST_SKIP() << "this machine has no such registers";
   const at::Tensor x = at::randn({70, 45}), grad = at::randn({70, 27}), out = at::zeros({27, 45});
-  add_weight_gradient({.grad = grad.const_data_ptr<float>(), .x = x.const_data_ptr<float>(), .out = out.mutable_data_ptr<float>(),
-                       .rows = 70, .outputs = 27, .inputs = 45},
+  add_weight_gradient({.grad = grad.const_data_ptr<float>(),
+                       .x = x.const_data_ptr<float>(),
+                       .out = out.mutable_data_ptr<float>(),
+                       .rows = 70,
+                       .outputs = 27,
+                       .inputs = 45},
                       GetParam());
   EXPECT_LT(largest_difference(out, at::matmul(exact(grad).t(), exact(x))), 1e-4);
 }

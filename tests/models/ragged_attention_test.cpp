@@ -59,12 +59,14 @@ at::Tensor reference(const Inputs& in, const ModelConfig& config, const Offsets&
     };
     const int64_t repeats = config.heads / config.kv_heads;
     const at::Tensor query = rotated(heads_of(in.query, config.heads), config.rope_theta).transpose(0, 1);
-    const at::Tensor key = rotated(heads_of(in.key, config.kv_heads), config.rope_theta).transpose(0, 1).repeat_interleave(repeats, 0);
+    const at::Tensor key =
+        rotated(heads_of(in.key, config.kv_heads), config.rope_theta).transpose(0, 1).repeat_interleave(repeats, 0);
     const at::Tensor value = heads_of(in.value, config.kv_heads).transpose(0, 1).repeat_interleave(repeats, 0);
     const at::Tensor hidden = at::ones({length, length}, at::kBool).triu(1);
     const at::Tensor scores = at::matmul(query, key.transpose(1, 2)).div(std::sqrt(config.head_dim));
     const at::Tensor masked = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-    outputs.push_back(at::matmul(at::softmax(masked, 2), value).transpose(0, 1).reshape({length, config.heads * config.head_dim}));
+    outputs.push_back(
+        at::matmul(at::softmax(masked, 2), value).transpose(0, 1).reshape({length, config.heads * config.head_dim}));
   }
   return at::cat(outputs);
 }
@@ -73,7 +75,9 @@ at::Tensor attend(const Inputs& in, const ModelConfig& config, const Offsets& of
   return ragged_attention(in.query, in.key, in.value, c10::make_intrusive<RaggedLayout>(config, offsets));
 }
 
-double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>(); }
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
 
 struct Case {
   const char* name;
@@ -181,23 +185,31 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
   const at::Tensor output = at::randn(expected.sizes()), sums = at::randn({length, config.heads});
   const at::Tensor grad_query = at::randn(inputs.query.sizes()), grad_key = at::randn(inputs.key.sizes());
   const at::Tensor grad_value = at::randn(inputs.value.sizes());
-  const AttentionTask task{.heads = 2, .kv_heads = 1, .head_dim = config.head_dim, .length = length, .kv_head = 0, .rotary = &rotary,
-                           .query = inputs.query.const_data_ptr<float>(), .key = inputs.key.const_data_ptr<float>(),
+  const AttentionTask task{.heads = 2,
+                           .kv_heads = 1,
+                           .head_dim = config.head_dim,
+                           .length = length,
+                           .kv_head = 0,
+                           .rotary = &rotary,
+                           .query = inputs.query.const_data_ptr<float>(),
+                           .key = inputs.key.const_data_ptr<float>(),
                            .value = inputs.value.const_data_ptr<float>()};
   attention_forward(task, {output.mutable_data_ptr<float>(), sums.mutable_data_ptr<float>()}, scratch.data(), GetParam());
-  attention_backward(task,
-                     {output.const_data_ptr<float>(), sums.const_data_ptr<float>(), weights.const_data_ptr<float>(),
-                      grad_query.mutable_data_ptr<float>(), grad_key.mutable_data_ptr<float>(), grad_value.mutable_data_ptr<float>()},
-                     scratch.data(), GetParam());
+  attention_backward(
+      task,
+      {output.const_data_ptr<float>(), sums.const_data_ptr<float>(), weights.const_data_ptr<float>(),
+       grad_query.mutable_data_ptr<float>(), grad_key.mutable_data_ptr<float>(), grad_value.mutable_data_ptr<float>()},
+      scratch.data(), GetParam());
   EXPECT_LT(largest_difference(output, expected), 1e-5);
   EXPECT_LT(largest_difference(grad_query, exact.query.grad()), 5e-5);
   EXPECT_LT(largest_difference(grad_key, exact.key.grad()), 5e-5);
   EXPECT_LT(largest_difference(grad_value, exact.value.grad()), 5e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AttentionMachines, testing::Values(Machine::kV4, Machine::kV3, Machine::kBaseline), [](const auto& info) {
-  return info.param == Machine::kV4 ? "Avx512" : info.param == Machine::kV3 ? "Avx2" : "Baseline";
-});
+INSTANTIATE_TEST_SUITE_P(All, AttentionMachines, testing::Values(Machine::kV4, Machine::kV3, Machine::kBaseline),
+                         [](const auto& info) {
+                           return info.param == Machine::kV4 ? "Avx512" : info.param == Machine::kV3 ? "Avx2" : "Baseline";
+                         });
 
 }  // namespace
 }  // namespace sluice::models

@@ -15,7 +15,8 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a.
 class RmsNormWidths : public testing::TestWithParam<int64_t> {};
 
 TEST_P(RmsNormWidths, ValueAndGradientsMatchTheFormula) {
-  const at::Tensor x = at::randn({150, GetParam()}).set_requires_grad(true), weight = at::randn({GetParam()}).set_requires_grad(true);
+  const at::Tensor x = at::randn({150, GetParam()}).set_requires_grad(true),
+                   weight = at::randn({GetParam()}).set_requires_grad(true);
   const at::Tensor exact = x.detach().to(at::kDouble).set_requires_grad(true);
   const at::Tensor exact_weight = weight.detach().to(at::kDouble).set_requires_grad(true);
   const at::Tensor out = rms_norm(x, weight, 1e-2);

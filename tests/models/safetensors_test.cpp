@@ -67,7 +67,8 @@ TEST(SafetensorsHeader, AgreesWithTheReferenceImplementationOnItsTestCases) {
 
 TEST(SafetensorsHeader, GivesTensorsInTheOrderOfTheirData) {
   const auto tensors = parse(file_with(
-      R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[2,10]},"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]}})",
+      R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[2,10]},"__metadata__":{"format":"pt"},)"
+      R"("a":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]}})",
       std::string(10, '\0')));
   ASSERT_EQ(tensors.size(), 2u);
   EXPECT_EQ(tensors[0].name, "a");
@@ -86,7 +87,8 @@ TEST(SafetensorsHeader, HolesAndOverlapsAreRefused) {
 }
 
 TEST(SafetensorsHeader, ShapeThatOverflowsIsRefused) {
-  EXPECT_THAT(error_for(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}})", 0), HasSubstr("more elements"));
+  EXPECT_THAT(error_for(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}})", 0),
+              HasSubstr("more elements"));
   EXPECT_THAT(error_for(R"({"a":{"dtype":"U8","shape":[36893488147419103232],"data_offsets":[0,0]}})", 0), HasSubstr("63 bits"));
   EXPECT_THAT(error_for(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]}})", 0), HasSubstr("negative"));
 }
@@ -96,7 +98,8 @@ TEST(SafetensorsHeader, DuplicatesAndUnknownsAreRefused) {
   EXPECT_THAT(error_for("{" + entry + "," + entry + "}", 0), HasSubstr("\"a\" is there twice"));
   EXPECT_THAT(error_for(R"({"a":{"dtype":"U9","shape":[0],"data_offsets":[0,0]}})", 0), HasSubstr("unknown dtype \"U9\""));
   EXPECT_THAT(error_for(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":1}})", 0), HasSubstr("\"x\""));
-  EXPECT_THAT(error_for(R"({"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0), HasSubstr("\"dtype\" twice"));
+  EXPECT_THAT(error_for(R"({"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0),
+              HasSubstr("\"dtype\" twice"));
   EXPECT_THAT(error_for(R"({"a":{"dtype":"U8","shape":[0]}})", 0), HasSubstr("needs two data_offsets"));
   EXPECT_THAT(error_for(R"({"a":{"shape":[0],"data_offsets":[0,0]}})", 0), HasSubstr("no dtype"));
 }
@@ -117,9 +120,10 @@ TEST(SafetensorsHeader, DeepNestingIsRefusedWithoutRecursion) {
 TEST(TensorFolder, ReadsHalfPrecisionAsFloat) {
   const TemporaryFolder folder;
   // 1.5 is 0x3FC0 in bfloat16 and 0x3E00 in float16
-  folder.write("model.safetensors",
-               file_with(R"({"b":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},"h":{"dtype":"F16","shape":[1],"data_offsets":[2,4]}})",
-                         std::string("\xC0\x3F\x00\x3E", 4)));
+  folder.write(
+      "model.safetensors",
+      file_with(R"({"b":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},"h":{"dtype":"F16","shape":[1],"data_offsets":[2,4]}})",
+                std::string("\xC0\x3F\x00\x3E", 4)));
   const TensorFolder tensors(folder.path());
   EXPECT_EQ(tensors.read("b", {1}).item<float>(), 1.5f);
   EXPECT_EQ(tensors.read("h", {1}).item<float>(), 1.5f);
@@ -127,10 +131,14 @@ TEST(TensorFolder, ReadsHalfPrecisionAsFloat) {
 
 TEST(TensorFolder, WrongTensorsAreNamedWithFileAndExpectation) {
   const TemporaryFolder folder;
-  folder.write("model.safetensors", file_with(R"({"weight":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", std::string(8, '\0')));
+  folder.write("model.safetensors",
+               file_with(R"({"weight":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", std::string(8, '\0')));
   const TensorFolder tensors(folder.path());
-  EXPECT_THAT(message_of<UserError>([&] { tensors.read("weights", {2, 3}); }),
-              AllOf(HasSubstr("model.safetensors"), HasSubstr("\"weights\" of shape [2, 3] is missing"), HasSubstr("has \"weight\"")));
+  EXPECT_THAT(
+      message_of<UserError>([&] {
+        tensors.read("weights", {2, 3});
+      }),
+      AllOf(HasSubstr("model.safetensors"), HasSubstr("\"weights\" of shape [2, 3] is missing"), HasSubstr("has \"weight\"")));
   EXPECT_THAT(message_of<UserError>([&] { tensors.read("weight", {2}); }), HasSubstr("has shape [1]; config.json asks for [2]"));
   EXPECT_THAT(message_of<UserError>([&] { tensors.read("weight", {1}); }), HasSubstr("has dtype I64; expected F32, BF16 or F16"));
 }

@@ -39,7 +39,8 @@ class TransformerOracle : public testing::TestWithParam<const char*> {
   std::string folder_ = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/" + GetParam();
   Json expected_ = read_json(folder_ + "/expected.json");
   Transformer model_ = Transformer::load(folder_, {.trainable = true});
-  Batch batch_{at::tensor(expected_["tokens"].get<std::vector<int64_t>>()), expected_["sample_offsets"].get<std::vector<int64_t>>()};
+  Batch batch_{at::tensor(expected_["tokens"].get<std::vector<int64_t>>()),
+               expected_["sample_offsets"].get<std::vector<int64_t>>()};
 };
 
 TEST_P(TransformerOracle, LogProbabilitiesMatchHuggingFace) {
@@ -79,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, testing::Values("llama_gqa",
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Weights, CloneSharesNothingAndStaysTied) {
-  const Transformer model = Transformer::load(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/llama_tied", {.trainable = true});
+  const Transformer model =
+      Transformer::load(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/llama_tied", {.trainable = true});
   Weights copy = model.weights().clone();
   EXPECT_TRUE(copy.head.is_same(copy.embedding));
   EXPECT_FALSE(copy.embedding.requires_grad());

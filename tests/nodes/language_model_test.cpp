@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "nodes/language_model_type.h"
 #include "tests/nodes/tiny_model.h"
@@ -23,15 +25,24 @@ engine::ModelSpec model_spec(const std::filesystem::path& checkpoint, std::vecto
   engine::ModelSpec spec;
   spec.name = {"actor", {source, 1, 1, 14}};
   spec.params.where = spec.name.where;
-  spec.params.entries.push_back({"checkpoint", {source, 2, 1, 10}, {checkpoint.string(), {source, 2, 14, 3}, ""}});
-  for (engine::Entry& entry : more) spec.params.entries.push_back(std::move(entry));
+  engine::Entry& entry = spec.params.entries.emplace_back();
+  entry.key = "checkpoint";
+  entry.value.data = checkpoint.string();
+  entry.value.where = {source, 2, 14, 3};
+  for (engine::Entry& another : more) spec.params.entries.push_back(std::move(another));
   return spec;
 }
 
-engine::Entry optimizer_entry(double learning_rate) {
+engine::Entry optimizer_entry(std::optional<double> learning_rate) {
+  engine::Entry entry{.key = "optimizer"};
   engine::Table table;
-  table.entries.push_back({"learning_rate", {}, {learning_rate, {}, ""}});
-  return {"optimizer", {}, {table, {}, ""}};
+  if (learning_rate) {
+    engine::Entry& rate = table.entries.emplace_back();
+    rate.key = "learning_rate";
+    rate.value.data = *learning_rate;
+  }
+  entry.value.data = std::move(table);
+  return entry;
 }
 
 struct Bound {
@@ -84,7 +95,7 @@ TEST(LanguageModelType, AMissingFolderIsAProblemAtTheCheckpointKey) {
 
 TEST(LanguageModelType, AnOptimizerWithoutLearningRateIsRefused) {
   const TinyFolder folder;
-  const Bound bound(model_spec(folder.path(), {{"optimizer", {}, {engine::Table{}, {}, ""}}}));
+  const Bound bound(model_spec(folder.path(), {optimizer_entry(std::nullopt)}));
   EXPECT_FALSE(bound.params);
   ASSERT_THAT(bound.problems, SizeIs(1));
   EXPECT_THAT(bound.problems[0].message, HasSubstr("learning_rate"));

@@ -14,7 +14,8 @@ import pathlib
 import sys
 
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 SAMPLES = [7, 1, 12, 3]  # tokens of each sample
 VOCAB = 48
@@ -23,9 +24,12 @@ COMMON = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=40, num_hidden
 
 
 def models():
-    yield "llama_gqa", LlamaForCausalLM(LlamaConfig(**COMMON, head_dim=12, rms_norm_eps=1e-5, rope_theta=500000.0, tie_word_embeddings=False)), None
-    yield "llama_tied", LlamaForCausalLM(LlamaConfig(**COMMON, rms_norm_eps=1e-6, tie_word_embeddings=True)), torch.float16
-    yield "qwen2", Qwen2ForCausalLM(Qwen2Config(**COMMON, rms_norm_eps=1e-6, tie_word_embeddings=True)), torch.bfloat16
+    """Folder name, model, dtype it is stored in."""
+    gqa = LlamaConfig(**COMMON, head_dim=12, rms_norm_eps=1e-5, rope_theta=500000.0, tie_word_embeddings=False)
+    tied = dict(rms_norm_eps=1e-6, tie_word_embeddings=True)
+    yield "llama_gqa", LlamaForCausalLM(gqa), None
+    yield "llama_tied", LlamaForCausalLM(LlamaConfig(**COMMON, **tied)), torch.float16
+    yield "qwen2", Qwen2ForCausalLM(Qwen2Config(**COMMON, **tied)), torch.bfloat16
 
 
 def randomise(model, stored):
@@ -77,8 +81,8 @@ def adamw_trace():
     torch.manual_seed(3)
     matrix, vector = torch.randn(3, 5, requires_grad=True), torch.randn(5, requires_grad=True)
     options = dict(learning_rate=0.05, beta1=0.8, beta2=0.95, eps=1e-6, weight_decay=0.1, clip_grad_norm=1.5)
-    optimizer = torch.optim.AdamW([{"params": [matrix], "weight_decay": options["weight_decay"]}, {"params": [vector], "weight_decay": 0.0}],
-                                  lr=options["learning_rate"], betas=(options["beta1"], options["beta2"]), eps=options["eps"])
+    groups = [{"params": [matrix], "weight_decay": options["weight_decay"]}, {"params": [vector], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=options["learning_rate"], betas=(options["beta1"], options["beta2"]), eps=options["eps"])
     trace = {"options": options, "matrix": matrix.flatten().tolist(), "vector": vector.tolist(), "steps": []}
     for scale in (1.0, 0.25, 0.01):
         matrix.grad, vector.grad = torch.randn(3, 5), torch.randn(5)
@@ -123,7 +127,8 @@ def same(first, second):
 
 def loads(folder):
     model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
-    print(type(model).__name__, "labels", model.num_labels, "head", tuple(model.score.weight.shape), "value", model(torch.arange(2, 9)[None]).logits.tolist())
+    value = model(torch.arange(2, 9)[None]).logits.item()
+    print(f"{type(model).__name__} with a head of shape {tuple(model.score.weight.shape)}, value {value}")
     return 0
 
 

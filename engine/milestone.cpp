@@ -1,0 +1,24 @@
+#include "engine/milestone.h"
+
+#include <utility>
+
+namespace sluice::engine {
+
+void Milestone::when_reached(int64_t count, std::function<void()> action) {
+  const std::lock_guard lock(mutex_);
+  if (reached_.load() >= count) {
+    action();
+  } else {
+    waiting_.emplace(count, std::move(action));
+  }
+}
+
+void Milestone::reach(int64_t count) {
+  const std::lock_guard lock(mutex_);
+  reached_.store(count);
+  const auto end = waiting_.upper_bound(count);
+  for (auto it = waiting_.begin(); it != end; ++it) it->second();
+  waiting_.erase(waiting_.begin(), end);
+}
+
+}  // namespace sluice::engine

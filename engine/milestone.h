@@ -1,0 +1,28 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+
+namespace sluice::engine {
+
+/// A count that only grows, such as "the model was trained for so many iterations", and what waits for it. Thread-safe.
+class Milestone {
+ public:
+  int64_t reached() const { return reached_.load(); }
+
+  /// Calls `action` once `count` is reached: at once, or on the thread that reaches it. What waits for one count runs in order.
+  /// An action must not call the milestone.
+  void when_reached(int64_t count, std::function<void()> action);
+
+  void reach(int64_t count);
+
+ private:
+  std::atomic<int64_t> reached_{0};
+  std::mutex mutex_;
+  std::multimap<int64_t, std::function<void()>> waiting_;  // by count, in order of arrival
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,101 @@
+"""The tree's own rules: who may include whom, and how long a file may be (docs/architecture.md)."""
+
+import pathlib
+import re
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODULES = ("base", "engine", "dsl", "models", "nodes", "cli")
+SUFFIXES = (".h", ".cpp", ".inc", ".cu", ".cuh")
+LONGEST = 500
+
+# An include that begins with one of these is forbidden in the files of that module.
+TORCH = ("torch/", "ATen/", "c10/")
+FORBIDDEN = {
+    "base": ("engine/", "dsl/", "models/", "nodes/", "cli/") + TORCH,
+    "engine": ("dsl/", "nodes/", "models/", "cli/", "toml++/") + TORCH,
+    "dsl": ("nodes/", "models/", "cli/") + TORCH,
+    "models": ("engine/", "nodes/", "dsl/", "cli/"),
+    "nodes": ("dsl/", "cli/"),
+    "cli": (),
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
+
+
+def source_files(root):
+    for module in MODULES:
+        for path in sorted((root / module).rglob("*")):
+            if path.suffix in SUFFIXES:
+                yield module, path
+
+
+def included(text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match.group(1)
+
+
+def violations(root):
+    """One line for each broken rule, `file:line: what`."""
+    found = []
+    for module, path in source_files(root):
+        name = path.relative_to(root).as_posix()
+        text = path.read_text(encoding="utf-8")
+        lines = text.count("\n")
+        if lines > LONGEST:
+            found.append(f"{name}:{lines}: longer than {LONGEST} lines")
+        for number, header in included(text):
+            place = f"{name}:{number}"
+            if header.startswith(FORBIDDEN[module]):
+                found.append(f"{place}: {module} must not include {header}")
+            if header.startswith("torch/torch.h"):
+                found.append(f"{place}: torch/torch.h takes 25 s to compile; include the operators that are used")
+            if header.startswith("spdlog/") and name != "base/log.cpp":
+                found.append(f"{place}: only base/log.cpp includes spdlog, its fmt and torch's do not mix")
+        if "cuda_runtime" in text and not name.startswith("models/cuda/"):
+            found.append(f"{name}: cuda_runtime belongs into models/cuda")
+    return found
+
+
+class Architecture(unittest.TestCase):
+    def test_the_tree_breaks_no_rule(self):
+        self.assertGreater(sum(1 for _ in source_files(ROOT)), 100, "the sources were not found")
+        self.assertEqual(violations(ROOT), [])
+
+
+class TheTestItself(unittest.TestCase):
+    def violations_of(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text, encoding="utf-8")
+            return violations(root)
+
+    def test_finds_every_forbidden_arrow(self):
+        for module, headers in FORBIDDEN.items():
+            for header in headers:
+                with self.subTest(module=module, header=header):
+                    found = self.violations_of({f"{module}/a.cpp": f'// a file\n#include "{header}x.h"\n'})
+                    self.assertEqual(found, [f"{module}/a.cpp:2: {module} must not include {header}x.h"])
+
+    def test_finds_headers_that_only_one_place_may_include(self):
+        for name, line in (("nodes/a.cpp", "#include <torch/torch.h>"), ("cli/a.cpp", "# include <spdlog/spdlog.h>"),
+                           ("models/a.h", "#include <cuda_runtime.h>")):
+            with self.subTest(line=line):
+                self.assertEqual(len(self.violations_of({name: line + "\n"})), 1)
+
+    def test_finds_a_long_file(self):
+        self.assertEqual(self.violations_of({"engine/a.h": "\n" * 501}), ["engine/a.h:501: longer than 500 lines"])
+
+    def test_allows_what_is_allowed(self):
+        self.assertEqual(self.violations_of({
+            "base/log.cpp": "#include <spdlog/spdlog.h>\n",
+            "nodes/a.cpp": '#include "engine/node.h"\n#include "models/config.h"\n#include <ATen/core/Tensor.h>\n',
+            "models/cuda/a.cu": "#include <cuda_runtime.h>\n",
+            "engine/a.h": "\n" * 500}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,148 @@
+"""What the tests of the program share: running it, a small PPO pipeline, safetensors by hand. Standard library only."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
+DATA = pathlib.Path(os.environ.get("SLUICE_TEST_DATA", ROOT.parent / "shared/data"))
+PPO = ROOT / "pipelines/ppo.toml"
+MODEL = ROOT / "pipelines/models/tiny-arithmetic"
+
+DONE, FAILED, WRONG_USAGE, WRONG_PIPELINE, INTERRUPTED = 0, 1, 64, 78, 130
+
+# ppo.toml, small enough that a run takes a fraction of a second.
+SMALL = {
+    "pipeline.iterations": 2,
+    "nodes.prompts.groups_per_iteration": 16,
+    "checkpoint.every_iterations": 0,
+}
+
+
+def sets(**tables):
+    """--set arguments: sets(**{"pipeline.seed": 2}). A value is written as TOML."""
+    words = []
+    for key, value in tables.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        words += ["--set", f"{key}={text}"]
+    return words
+
+
+def run(*words, stdin="", timeout=120, **options):
+    """Runs the program to its end; stdout and stderr are text."""
+    return subprocess.run([PROGRAM, *map(str, words)], input=stdin, capture_output=True, text=True, timeout=timeout, cwd=ROOT, **options)
+
+
+def start(*words, **options):
+    """Starts the program without waiting for it."""
+    return subprocess.Popen([PROGRAM, *map(str, words)], cwd=ROOT, **options)
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, `self.folder`."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def run_ppo(self, name="run", expect=DONE, pipeline=PPO, **overrides):
+        """Runs the small pipeline into folder/name and returns a Finished."""
+        folder = self.folder / name
+        done = run("run", pipeline, "--run-dir", folder, *sets(**{**SMALL, **overrides}))
+        self.assertEqual(done.returncode, expect, done.stderr + done.stdout)
+        return Finished(folder, done)
+
+    def assert_refused(self, done, *texts, code=WRONG_PIPELINE, problems=1):
+        """The program ended with `code`; its message holds `texts`, is short, and is no crash."""
+        message = done.stderr
+        self.assertEqual(done.returncode, code, message + done.stdout)
+        for text in texts:
+            self.assertIn(text, message)
+        for word in ("internal error", "terminate", "Traceback", "what():", "bug in sluice", "Assertion"):
+            self.assertNotIn(word, message + done.stdout)
+        self.assertEqual(sum(": error: " in line or line.startswith("error: ") for line in message.splitlines()), problems, message)
+        self.assertLessEqual(len(message.splitlines()), 12 * problems + 2, message)
+        if problems > 1:
+            self.assertEqual(message.splitlines()[-1], f"{problems} problems; nothing was run")
+
+
+class Finished:
+    """A run folder and what the program printed."""
+
+    def __init__(self, folder, done):
+        self.folder, self.stdout, self.stderr = folder, done.stdout, done.stderr
+
+    @property
+    def metrics(self):
+        return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+
+    @property
+    def samples(self):
+        return [json.loads(line) for line in (self.folder / "samples.jsonl").read_text().splitlines()]
+
+    @property
+    def trace(self):
+        return json.loads((self.folder / "trace.json").read_text())
+
+    def weights(self, model):
+        return read_safetensors(self.folder / "checkpoint" / model / "model.safetensors")
+
+
+def repeatable(metrics):
+    """The figures that may not depend on timing."""
+    return [{key: value for key, value in row.items() if not key.endswith(("_seconds", "_max")) and not key.startswith("resident_")}
+            for row in metrics]
+
+
+def read_safetensors(path):
+    """{name: (dtype, shape, bytes)}."""
+    content = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8:8 + length])
+    header.pop("__metadata__", None)
+    data = content[8 + length:]
+    return {name: (entry["dtype"], tuple(entry["shape"]), data[slice(*entry["data_offsets"])]) for name, entry in header.items()}
+
+
+def safetensors(tensors, change_header=lambda header: None):
+    """The bytes of a file with {name: (dtype, shape, bytes)}; `change_header` may spoil the header before it is written."""
+    header, data = {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    change_header(header)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of `size` bytes at `folder`. Skips the test where mounting is not permitted."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        raise unittest.SkipTest("a full disk needs the right to mount a tmpfs: " + mounted.stderr.strip())
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def skip_or_fail(reason):
+    """For what a machine may lack: skips, except where CI=true."""
+    if os.environ.get("CI") == "true":
+        raise AssertionError(reason)
+    raise unittest.SkipTest(reason)
