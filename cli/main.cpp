@@ -28,6 +28,16 @@ std::vector<std::string> with_run(int argc, char** argv, const CLI::App& app) {
   return words;
 }
 
+// Empty when `words` begin with a subcommand or an option. CLI11 itself would only say that a subcommand is required.
+std::string unknown_subcommand(const std::vector<std::string>& words, const CLI::App& app) {
+  if (words.empty() || words[0].starts_with('-') || is_subcommand(app, words[0])) return {};
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  const std::string nearest = did_you_mean(words[0], names);
+  return "error: " + sluice::quoted(words[0]) + " is neither a subcommand nor a pipeline file (*.toml)\n      = help: " +
+         (nearest.empty() ? "rlhf-run --help lists the subcommands" : "did you mean " + nearest + "?") + "\n";
+}
+
 void add_pipeline(CLI::App& command, PipelineArguments& arguments) {
   command.add_option("pipeline", arguments.file, "the pipeline, a TOML file")->required();
   command.add_option("--set", arguments.sets, "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)")
@@ -135,6 +145,10 @@ int main(int argc, char** argv) {
   add_model_commands(app, arguments, chosen);
   try {
     std::vector<std::string> words = with_run(argc, argv, app);
+    if (const std::string message = unknown_subcommand(words, app); !message.empty()) {
+      std::fputs(message.c_str(), stderr);
+      return kWrongUsage;
+    }
     std::reverse(words.begin(), words.end());  // CLI11 takes them last first
     app.parse(words);
   } catch (const CLI::ParseError& error) {

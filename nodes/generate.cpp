@@ -130,8 +130,6 @@ void Generate::take(models::SampleResult result, Sink& sink) {
   const auto found = running_.find(id / params_.samples_per_prompt);
   SLUICE_CHECK(found != running_.end(), "a sample of no running group ended");
   const auto length = static_cast<int64_t>(result.tokens.size());
-  metrics_.sum("samples", 1);
-  metrics_.sum("sampled_tokens", static_cast<double>(length));
   metrics_.mean("response_length", static_cast<double>(length));
   metrics_.mean("truncated", result.finish == models::FinishReason::kLength);
   if (length < params_.max_new_tokens) sink.return_credit(found->first, params_.max_new_tokens - length);

@@ -65,6 +65,10 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, expect, done.stderr + done.stdout)
         return Finished(folder, done)
 
+    def saving_pipeline(self):
+        """ppo.toml, with every sample in samples.jsonl of the run folder."""
+        return self.write("saving.toml", f'extends = "{PPO}"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["score"]\n')
+
     def assert_refused(self, done, *texts, code=WRONG_PIPELINE, problems=1):
         """The program ended with `code`; its message holds `texts`, is short, and is no crash."""
         message = done.stderr
