@@ -65,6 +65,9 @@ std::string Display::live_text() const {
   const engine::RunStatus status = run_.status();
   const int64_t all = plan_.pipeline.iterations;
   std::string text = plan_.pipeline.name + "  " + bar(status.iterations_done, all) + " " + std::to_string(100 * status.iterations_done / all) + " %  ";
+  // Before the figures: a narrow terminal cuts the end off.
+  const double left = history_.seconds_left();
+  if (left > 0) text += "about " + human_seconds(left) + " left   ";
   const std::string latest = history_.latest_line();
   text += latest.empty() ? "iteration 0/" + std::to_string(all) : latest;
   text += "   in flight " + human_count(static_cast<double>(status.tokens_in_flight)) + "/" +
@@ -72,8 +75,6 @@ std::string Display::live_text() const {
   for (size_t i = 0; i < plan_.executors.size(); ++i) {
     text += "   " + plan_.executors[i].name + " " + (status.working_on[i].empty() ? "idle" : status.working_on[i]);
   }
-  const double left = history_.seconds_left();
-  if (left > 0) text += "   about " + human_seconds(left) + " left";
   return text;
 }
 

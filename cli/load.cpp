@@ -39,7 +39,8 @@ LoadedPipeline load_pipeline(const PipelineArguments& arguments) {
   const size_t before_plugins = problems.size();
   load_plugins(parsed.spec, *loaded.registry, problems);
   // Without its plugins, or after a syntax error, everything the checks would say is only a consequence.
-  if (problems.size() == before_plugins && !parsed.spec.nodes.empty()) {
+  const bool worth_checking = !parsed.spec.nodes.empty() || !has_errors(problems);
+  if (problems.size() == before_plugins && worth_checking) {
     engine::CheckResult result = engine::check(parsed.spec, *loaded.registry);
     problems.insert(problems.end(), result.problems.begin(), result.problems.end());
     if (result.plan) loaded.plan = std::move(*result.plan);

@@ -42,7 +42,8 @@ int describe_type(const std::string& name, const std::vector<std::string>& plugi
   }
   std::vector<std::string> known;
   for (const auto& [key, component] : registry->components()) {
-    if (full_name(component) == name || component.type == name) {
+    // `try` calls every kind of objective objective:NAME.
+    if (full_name(component) == name || component.type == name || "objective:" + component.type == name) {
       std::fputs(engine::describe_text(component).c_str(), stdout);
       return kDone;
     }

@@ -106,10 +106,11 @@ Json try_component(const Registry& registry, const ComponentType& type, const en
 }
 
 const ComponentType* find_objective(const Registry& registry, const std::string& what) {
-  if (!what.starts_with(kObjectivePrefix)) return nullptr;
-  const std::string name = what.substr(kObjectivePrefix.size());
-  for (const char* kind : {nodes::Objective::kComponent, nodes::ValueObjective::kComponent}) {
-    if (const ComponentType* type = registry.find_component(kind, name)) return type;
+  for (const std::string kind : {nodes::Objective::kComponent, nodes::ValueObjective::kComponent}) {
+    for (const std::string& prefix : {std::string(kObjectivePrefix), kind + ":"}) {
+      if (!what.starts_with(prefix)) continue;
+      if (const ComponentType* type = registry.find_component(kind, what.substr(prefix.size()))) return type;
+    }
   }
   return nullptr;
 }

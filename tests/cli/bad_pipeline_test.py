@@ -53,7 +53,7 @@ class BadPipeline(Case):
                     "rollout_logprobs")
 
     def test_column_that_no_input_brings(self):
-        self.refuse(self.layer('[nodes.advantages]\ninputs = ["rewards"]\n'), "error: node 'advantages' reads column 'values'", "help: ")
+        self.refuse(self.layer('[nodes.rewards]\ninputs = ["score"]\n'), "error: node 'rewards' reads column 'reference_logprobs'", "help: ")
 
     def test_unknown_model(self):
         self.refuse(self.layer('[nodes.values]\nmodel = "critics"\n'), "p.toml:3:9: error: 'values' uses model 'critics'", 'did you mean "critic"?')

@@ -1,0 +1,125 @@
+"""Data files that are broken, and places that cannot be written: said before training where that is possible."""
+
+import os
+import unittest
+
+from support import FAILED, MODEL, PPO, SMALL, Case, read_safetensors, run, sets, small_disk
+
+GOOD = '{"prompt": "1+1=", "label": "2"}\n'
+
+
+class BadData(Case):
+    def refuse(self, content, *texts, problems=1):
+        path = self.write("data.jsonl", content)
+        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"nodes.prompts.path": str(path)}))
+        self.assert_refused(done, *texts, problems=problems)
+        self.assertFalse((self.folder / "run/metrics.jsonl").exists(), "something was run")
+
+    def test_broken_line(self):
+        self.refuse(GOOD * 2 + '{"prompt": "1+1=", "label": }\n' + GOOD, "data.jsonl:3:29: error: this line is not a JSON object")
+
+    def test_truncated_last_line(self):
+        self.refuse(GOOD + '{"prompt": "1+1', "data.jsonl:2:")
+
+    def test_missing_field(self):
+        self.refuse(GOOD + '{"prompt": "1+1=", "lable": "2"}\n', 'data.jsonl:2:1: error: no field "label"', "fields here: prompt, lable", '"lable"?')
+
+    def test_field_missing_everywhere_is_one_problem(self):
+        self.refuse('{"question": "1+1=", "label": "2"}\n' * 30, 'data.jsonl:1:1: error: no field "prompt"', "29 more lines")
+
+    def test_field_of_another_type(self):
+        self.refuse('{"prompt": ["1+1="], "label": "2"}\n', 'data.jsonl:1:1: error: field "prompt" must be a string or a number', "array")
+
+    def test_line_that_is_no_object(self):
+        self.refuse(GOOD + "[1, 2]\n", "data.jsonl:2:1: error: each line must be a JSON object", "array")
+
+    def test_every_broken_line_at_once(self):
+        self.refuse("{\n" + GOOD + "x\n", "data.jsonl:1:", "data.jsonl:3:1", problems=2)
+
+    def test_bytes_that_are_no_text(self):
+        self.refuse(GOOD.encode() + b'{"prompt": "\xff\xfe", "label": "2"}\n', "data.jsonl:2:")
+
+    def test_nesting_without_end(self):
+        self.refuse('{"prompt": ' + "[" * 100_000 + "\n", "data.jsonl:1:")
+
+    def test_empty_file(self):
+        self.refuse("", "data.jsonl holds no rows")
+
+    def test_missing_file(self):
+        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"nodes.prompts.path": str(self.folder / "none.jsonl")}))
+        self.assert_refused(done, f"cannot read {self.folder}/none.jsonl: No such file or directory")
+
+    def test_prompt_that_is_too_long_stops_the_run_with_its_length(self):
+        data = self.write("data.jsonl", '{"prompt": "11111111+1=", "label": "11111112"}\n')
+        finished = self.run_ppo(expect=FAILED, **{"nodes.prompts.path": str(data)})
+        for text in ("node 'generate' failed in iteration 0", "has 11 tokens, max_prompt_tokens is 8", "max_prompt_tokens >= 11"):
+            self.assertIn(text, finished.stderr)
+        self.assertNotIn("internal error", finished.stderr)
+
+
+class RunFolder(Case):
+    def test_a_folder_that_holds_a_run_is_left_alone(self):
+        first = self.run_ppo()
+        before = {path: path.read_bytes() for path in first.folder.rglob("*") if path.is_file()}
+        done = run("run", PPO, "--run-dir", first.folder, *sets(**SMALL))
+        self.assert_refused(done, str(first.folder), "already holds a run", "--run-dir")
+        self.assertEqual({path: path.read_bytes() for path in first.folder.rglob("*") if path.is_file()}, before)
+
+    def test_a_file_in_place_of_the_folder(self):
+        path = self.write("file", "x")
+        self.assert_refused(run("run", PPO, "--run-dir", path, *sets(**SMALL)), str(path), "--run-dir")
+        self.assert_refused(run("run", PPO, "--run-dir", path / "run", *sets(**SMALL)), str(path / "run"), "--run-dir")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_without_the_right_to_write(self):
+        place = self.folder / "closed"
+        place.mkdir(mode=0o500)
+        self.assert_refused(run("run", PPO, "--run-dir", place / "run", *sets(**SMALL)), str(place / "run"), "Permission denied")
+
+    def test_a_place_that_cannot_hold_files(self):
+        self.assert_refused(run("run", PPO, "--run-dir", "/proc/run", *sets(**SMALL)), "/proc/run", "--run-dir")
+
+    def test_a_refused_run_can_be_repeated_at_the_same_place(self):
+        overrides = {**SMALL, "nodes.prompts.path": str(self.write("data.jsonl", "{"))}
+        self.assertEqual(run("run", PPO, "--run-dir", self.folder / "run", *sets(**overrides)).returncode, 78)
+        self.write("data.jsonl", GOOD)
+        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**overrides))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class FullDisk(Case):
+    def checkpoint_bytes(self):
+        return sum(path.stat().st_size for path in MODEL.iterdir())
+
+    def run_on(self, size, **overrides):
+        with small_disk(self.folder / "disk", size) as disk:
+            folder = disk / "run"
+            done = run("run", PPO, "--run-dir", folder, *sets(**{**SMALL, **overrides}))
+            saved = folder / "checkpoint/actor/model.safetensors"
+            weights = read_safetensors(saved) if saved.exists() else None
+            return done, weights
+
+    def assert_stopped(self, done, *texts):
+        self.assertEqual(done.returncode, FAILED, done.stderr + done.stdout)
+        for text in ("No space left on device", *texts):
+            self.assertIn(text, done.stderr)
+        self.assertNotIn("internal error", done.stderr)
+        self.assertLessEqual(len(done.stderr.splitlines()), 12, done.stderr)
+
+    def test_a_disk_that_holds_no_checkpoint_stops_the_run(self):
+        done, weights = self.run_on(int(1.5 * self.checkpoint_bytes()))
+        self.assert_stopped(done, str(self.folder / "disk/run/checkpoint"))
+        self.assertIsNone(weights)
+
+    def test_the_last_whole_checkpoint_survives_a_full_disk(self):
+        # Room for one checkpoint of two models, not for the next beside it.
+        done, weights = self.run_on(int(3.2 * self.checkpoint_bytes()), **{"checkpoint.every_iterations": 1, "pipeline.iterations": 3})
+        self.assert_stopped(done, str(self.folder / "disk/run/checkpoint"), "last checkpoint: " + str(self.folder / "disk/run/checkpoint"))
+        self.assertIsNotNone(weights)
+        sizes = {name: (dtype, shape, len(content)) for name, (dtype, shape, content) in weights.items()}
+        start = read_safetensors(MODEL / "model.safetensors")
+        self.assertEqual(sizes, {name: (dtype, shape, len(content)) for name, (dtype, shape, content) in start.items()})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,128 @@
+"""validate, plan, graph, nodes and describe: views of one plan and of the registered types."""
+
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+from support import DONE, PPO, ROOT, Case, run, sets, skip_or_fail
+
+PIPELINES = sorted((ROOT / "pipelines").glob("*.toml"))
+PPO_NODES = ("prompts", "generate", "score", "reference", "values", "rewards", "advantages", "train", "sync")
+
+
+class Views(Case):
+    def output(self, *words):
+        done = run(*words)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def test_every_pipeline_of_the_repository_is_valid(self):
+        self.assertGreaterEqual(len(PIPELINES), 4)
+        for pipeline in PIPELINES:
+            with self.subTest(pipeline.name):
+                self.assertRegex(self.output("validate", pipeline), r"no problems; \d+ of \d+ tokens are needed at worst\n$")
+
+    def test_plan_names_every_node_with_its_type_and_executor(self):
+        lines = self.output("plan", PPO).splitlines()
+        for node, kind in zip(PPO_NODES, ("jsonl_prompts", "generate", "exact_match", "logprobs", "values", "token_rewards", "gae",
+                                          "train_ppo", "sync_weights")):
+            self.assertTrue(any(re.match(rf"  {node} +{kind} +cpu(:1)? ", line) for line in lines), node)
+        text = "\n".join(lines)
+        self.assertIn("ppo: 100 iterations of 64 prompts x 4 samples, at most 14 tokens a sample; policy lag 0", text)
+        self.assertIn("no deadlock: 3584 of 8192 tokens are needed at worst", text)  # 64 x 4 x 14
+
+    def test_plan_follows_an_override(self):
+        self.assertIn("of 32 prompts x 2 samples, at most 18 tokens a sample", self.output("plan", PPO, *sets(**{
+            "nodes.prompts.groups_per_iteration": 32, "nodes.generate.samples_per_prompt": 2, "nodes.generate.max_new_tokens": 10})))
+
+    def test_plan_as_json_has_nodes_capacity_and_prediction(self):
+        plan = json.loads(self.output("plan", PPO, "--format", "json"))
+        self.assertEqual([node["name"] for node in plan["nodes"]], list(PPO_NODES))
+        self.assertEqual(plan["capacity"]["tokens_needed"], 3584)
+        self.assertGreater(min(value for value in plan["predicted"].values()), 0)
+
+    def test_the_effective_pipeline_is_a_pipeline_with_the_same_plan(self):
+        for pipeline in PIPELINES:
+            with self.subTest(pipeline.name):
+                effective = self.write("effective.toml", self.output("plan", pipeline, "--config"))
+                self.assertEqual(self.output("plan", effective, "--format", "json"), self.output("plan", pipeline, "--format", "json"))
+
+    def test_the_effective_pipeline_says_where_each_value_comes_from(self):
+        text = self.output("plan", PPO, "--config", "--set", "pipeline.seed=7")
+        self.assertRegex(text, r"(?m)^seed = 7 +# --set$")
+        self.assertRegex(text, r"(?m)^shuffle = true +# default$")
+        self.assertRegex(text, r'(?m)^name = "ppo" +# .*ppo\.toml:\d+$')
+
+    def test_graphviz_draws_the_graph(self):
+        dot = shutil.which("dot")
+        if dot is None:
+            skip_or_fail("Graphviz is not installed: the graph is not drawn")
+        for pipeline in PIPELINES:
+            with self.subTest(pipeline.name):
+                text = self.output("graph", pipeline)
+                drawn = subprocess.run([dot, "-Tsvg"], input=text, capture_output=True, text=True)
+                self.assertEqual((drawn.returncode, drawn.stderr), (0, ""), text)
+                self.assertIn("</svg>", drawn.stdout)
+        for node in PPO_NODES:
+            self.assertIn(node, self.output("graph", PPO))
+
+    def test_mermaid_has_every_node_and_edge(self):
+        text = self.output("graph", PPO, "--format", "mermaid")
+        self.assertRegex(text, r"^(flowchart|graph) (LR|TD|TB)\n")
+        for node in PPO_NODES:
+            self.assertIn(node, text)
+        self.assertGreaterEqual(len(re.findall(r"--+>|-\.+->|==+>", text)), 10)
+
+
+class Types(Case):
+    def listed(self):
+        done = run("nodes")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return [line.split()[0] for line in done.stdout.splitlines() if line]
+
+    def test_nodes_lists_what_the_tree_registers(self):
+        source = (ROOT / "nodes/builtin.cpp").read_text()
+        listed = self.listed()
+        self.assertEqual(len(listed), len(re.findall(r"registry\.add(?:_component)?<", source)))
+        for name in ("jsonl_prompts", "generate", "gae", "train_ppo", "objective:ppo_clip", "value_objective:value_clip"):
+            self.assertIn(name, listed)
+
+    def test_each_listed_type_is_described(self):
+        for name in self.listed():
+            with self.subTest(name):
+                done = run("describe", name)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assertTrue(done.stdout.startswith(name.split(":")[-1] + ": "), done.stdout)
+                self.assertIn("  kind ", done.stdout)
+
+    def test_an_objective_has_the_name_that_try_gives_it(self):
+        for name in ("objective:ppo_clip", "objective:value_clip", "value_clip"):
+            self.assertEqual(run("describe", name).returncode, DONE, name)
+
+    def test_unknown_type(self):
+        self.assert_refused(run("describe", "gea"), '"gea"', "did you mean gae?")
+        self.assert_refused(run("describe", "zzzzzzzz"), "rlhf-run nodes lists all")
+
+    def test_missing_plugin(self):
+        self.assert_refused(run("nodes", "--plugin", self.folder / "none.so"), "none.so")
+
+    def test_the_example_of_a_description_names_only_real_parameters(self):
+        text = run("describe", "gae").stdout
+        names = re.findall(r"(?m)^  # (\w+) = ", text)
+        self.assertEqual(names, ["discount", "lambda", "whiten"])
+        done = run("try", "gae", *[word for line in re.findall(r"(?m)^  # (\w+ = \S+)", text) for word in ("--set", line.replace(" ", ""))],
+                   stdin='{"columns": {"token_rewards": [[1]], "values": [[0]]}}')
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+    def test_the_reference_in_docs_is_current(self):
+        current = run("nodes", "--markdown")
+        self.assertEqual(current.returncode, DONE, current.stderr)
+        self.assertEqual((ROOT / "docs/nodes.md").read_text(), current.stdout,
+                         "docs/nodes.md is stale: rlhf-run nodes --markdown > docs/nodes.md")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,131 @@
+"""`rlhf-run model`: one answer a line, so that another program can talk to it."""
+
+import json
+import math
+import subprocess
+import unittest
+
+from support import DONE, MODEL, ROOT, Case, run, start
+
+
+FOLDERS = (MODEL, ROOT / "pipelines/models/tiny-random", ROOT / "pipelines/models/tiny-text")
+
+
+def lines_of(values):
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+class Model(Case):
+    def answers(self, function, values, *words, folder=MODEL):
+        done = run("model", function, folder, *words, stdin=lines_of(values))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(len(answers), len(values), done.stdout)
+        return answers
+
+    def test_tokenize_and_detokenize_are_inverse(self):
+        texts = ["38+29=", "", "1", "0123456789+=", 'a "quoted" text', "two\nlines"]
+        for folder in FOLDERS:
+            with self.subTest(folder.name):
+                ids = self.answers("tokenize", texts, folder=folder)
+                vocabulary = json.loads((folder / "config.json").read_text())["vocab_size"]
+                self.assertTrue(all(0 <= id < vocabulary for line in ids for id in line))
+                self.assertEqual(ids[1], [])
+                self.assertEqual(self.answers("detokenize", ids, folder=folder), texts)
+
+    def test_each_line_is_answered_before_the_next_is_read(self):
+        with start("model", "tokenize", MODEL, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            for text in ("1+1=", "2"):
+                process.stdin.write(json.dumps(text) + "\n")
+                process.stdin.flush()
+                self.assertEqual(len(json.loads(process.stdout.readline())), len(text))
+            process.stdin.close()
+        self.assertEqual(process.returncode, DONE)
+
+    def test_logprobs_are_those_of_a_distribution(self):
+        prompt = self.answers("tokenize", ["12+34="])[0]
+        vocabulary = json.loads((MODEL / "config.json").read_text())["vocab_size"]
+        every = self.answers("logprobs", [prompt + [id] for id in range(vocabulary)])
+        self.assertTrue(all(len(line) == len(prompt) and max(line) <= 0 for line in every))
+        self.assertAlmostEqual(sum(math.exp(line[-1]) for line in every), 1.0, places=5)
+        for line in every:
+            self.assertEqual(line[:-1], every[0][:-1])
+
+    def test_logprobs_of_a_token_do_not_depend_on_what_follows(self):
+        ids = self.answers("tokenize", ["12+34=46"])[0]
+        whole, part = self.answers("logprobs", [ids, ids[:5]])
+        for a, b in zip(whole, part):
+            self.assertAlmostEqual(a, b, places=5)
+
+    def test_logprobs_of_one_token_or_none_are_empty(self):
+        self.assertEqual(self.answers("logprobs", [[5], []]), [[], []])
+
+    def sample(self, *words):
+        done = run("model", "sample", MODEL, *words)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return done.stdout.splitlines()
+
+    def test_the_likeliest_continuation_is_what_logprobs_call_likeliest(self):
+        first = self.sample("--prompt", "12+34=", "--temperature", "0", "--max-new-tokens", "1", "--samples", "2")
+        self.assertEqual(first[0], first[1])
+        prompt = self.answers("tokenize", ["12+34="])[0]
+        vocabulary = json.loads((MODEL / "config.json").read_text())["vocab_size"]
+        last = [line[-1] for line in self.answers("logprobs", [prompt + [id] for id in range(vocabulary)])]
+        self.assertEqual(self.answers("detokenize", [[last.index(max(last))]]), [first[0]])
+
+    def test_samples_follow_the_seed(self):
+        words = ("--prompt", "12+34=", "--samples", "20", "--temperature", "2", "--max-new-tokens", "6")
+        first = self.sample(*words, "--seed", "1")
+        self.assertEqual(len(first), 20)
+        self.assertEqual(first, self.sample(*words, "--seed", "1"))
+        self.assertNotEqual(first, self.sample(*words, "--seed", "2"))
+        self.assertGreater(len(set(first)), 1)
+
+    def test_top_k_of_one_is_the_likeliest(self):
+        words = ("--prompt", "12+34=", "--max-new-tokens", "4")
+        self.assertEqual(self.sample(*words, "--top-k", "1", "--samples", "3"), self.sample(*words, "--temperature", "0") * 3)
+
+
+class WrongLine(Case):
+    def refuse(self, function, stdin, *texts, folder=MODEL):
+        done = run("model", function, folder, stdin=stdin)
+        self.assert_refused(done, *texts)
+        return done.stdout.splitlines()
+
+    def test_the_line_is_named_and_those_before_it_are_answered(self):
+        self.assertEqual(len(self.refuse("tokenize", '"1"\n"2"\n3\n', "standard input, line 3", "JSON string")), 2)
+        self.assertEqual(len(self.refuse("detokenize", "[3]\n\n[4, -1]\n", "standard input, line 3", "-1 is not a token id")), 1)
+        self.assertEqual(len(self.refuse("logprobs", "[3, 4]\n[3, 98]\n", "standard input, line 2", "98 is not a token id from 0 to 97")), 1)
+
+    def test_lines_that_are_not_json(self):
+        for function in ("tokenize", "detokenize", "logprobs"):
+            with self.subTest(function):
+                self.refuse(function, "[3]\n[3,\n" if function != "tokenize" else '"3"\n"3\n', "standard input, line 2")
+
+    def test_wrong_entries(self):
+        for line in ('["3"]', "[1.5]", "[null]", "[18446744073709551615]", "{}", '"3"'):
+            with self.subTest(line):
+                self.refuse("logprobs", line + "\n", "standard input, line 1")
+                self.refuse("detokenize", line + "\n", "standard input, line 1")
+
+    def test_ids_that_the_tokenizer_does_not_have(self):
+        self.refuse("detokenize", "[123456789]\n", "standard input, line 1", "123456789")
+
+    def test_more_tokens_than_positions(self):
+        self.refuse("logprobs", json.dumps([3] * 65) + "\n", "standard input, line 1: 65 tokens", "64 positions")
+
+    def test_a_prompt_that_leaves_no_room(self):
+        done = run("model", "sample", MODEL, "--prompt", "1" * 60, "--max-new-tokens", "10")
+        self.assert_refused(done, "64 positions")
+
+    def test_an_empty_prompt(self):
+        self.assert_refused(run("model", "sample", MODEL, stdin=""), "prompt")
+
+    def test_missing_folder(self):
+        for function in ("tokenize", "detokenize", "logprobs", "sample"):
+            with self.subTest(function):
+                self.refuse(function, "[1]\n", str(self.folder / "none"), "No such file or directory", folder=self.folder / "none")
+
+
+if __name__ == "__main__":
+    unittest.main()
