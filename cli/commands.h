@@ -32,7 +32,7 @@ struct SampleArguments {
   std::filesystem::path folder;
   std::string prompt;
   long long samples = 1;
-  long long max_new_tokens = 128;
+  long long max_new_tokens = 0;  // 0: 256, or what the model has room for
   double temperature = 1.0;
   long long top_k = 0;
   double top_p = 1.0;

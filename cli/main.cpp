@@ -118,7 +118,7 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* sample = add("sample", "continue a prompt", [&] { return model_sample(a.sample); });
   sample->add_option("--prompt", a.sample.prompt, "the text to continue (default: standard input)");
   sample->add_option("--samples", a.sample.samples, "how many")->check(CLI::PositiveNumber);
-  sample->add_option("--max-new-tokens", a.sample.max_new_tokens, "the longest response")->check(CLI::PositiveNumber);
+  sample->add_option("--max-new-tokens", a.sample.max_new_tokens, "the longest response (default: 256, or what the model has room for)")->check(CLI::PositiveNumber);
   sample->add_option("--temperature", a.sample.temperature, "0: always the likeliest token")->check(CLI::NonNegativeNumber);
   sample->add_option("--top-k", a.sample.top_k, "only the k likeliest tokens; 0: all")->check(CLI::NonNegativeNumber);
   sample->add_option("--top-p", a.sample.top_p, "only the likeliest tokens with this much probability")->check(CLI::Range(0.0, 1.0));

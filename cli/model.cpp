@@ -2,7 +2,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -85,7 +85,10 @@ int model_sample(const SampleArguments& arguments) {
   const models::Tokenizer tokenizer = models::Tokenizer::load(arguments.folder);
   const models::Transformer model = load_language_model(arguments.folder);
   const std::vector<int64_t> prompt = tokenizer.encode(arguments.prompt.empty() ? standard_input() : arguments.prompt);
-  const auto longest = static_cast<int64_t>(prompt.size()) + arguments.max_new_tokens;
+  const auto prompt_tokens = static_cast<int64_t>(prompt.size());
+  const int64_t room = std::max<int64_t>(1, model.config().max_positions - prompt_tokens);
+  const int64_t max_new_tokens = arguments.max_new_tokens > 0 ? arguments.max_new_tokens : std::min<int64_t>(256, room);
+  const int64_t longest = prompt_tokens + max_new_tokens;
   models::GenerationOptions options{.sampling = {.temperature = arguments.temperature, .top_k = arguments.top_k, .top_p = arguments.top_p},
                                     .end_of_sequence = model.config().end_of_sequence};
   models::GenerationLimits limits;
@@ -93,7 +96,7 @@ int model_sample(const SampleArguments& arguments) {
   models::GenerationEngine engine(model.config(), options, limits);
   for (int64_t sample = 0; sample < arguments.samples; ++sample) {
     const RandomStream stream(arguments.seed, 0, 0, static_cast<uint32_t>(sample));
-    engine.submit({.id = static_cast<uint64_t>(sample), .prompt = prompt, .max_new_tokens = arguments.max_new_tokens, .stream = stream});
+    engine.submit({.id = static_cast<uint64_t>(sample), .prompt = prompt, .max_new_tokens = max_new_tokens, .stream = stream});
     std::vector<models::SampleResult> finished;
     while (finished.empty()) finished = engine.step(model.weights());
     std::cout << tokenizer.decode(finished.front().tokens, true) << std::endl;

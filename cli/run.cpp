@@ -1,5 +1,6 @@
 #include <cstdio>
-#include <optional>
+#include <memory>
+#include <thread>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -27,6 +28,24 @@ void print_failure(const engine::RunSummary& summary) {
   std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", last.c_str());
 }
 
+// What models and data refuse is found before anything runs, and leaves no run folder behind.
+std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptions options) {
+  const std::filesystem::path folder = options.folder;
+  try {
+    return std::make_unique<engine::Run>(plan, std::move(options));
+  } catch (const UserError&) {
+    remove_run_folder(folder);
+    throw;
+  }
+}
+
+void warn_of_cores(const engine::Plan& plan) {
+  const auto machine = static_cast<int64_t>(std::thread::hardware_concurrency());
+  if (plan.runtime.cores <= machine) return;
+  std::fprintf(stderr, "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
+               static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
+}
+
 int exit_code_of(const engine::RunSummary& summary) {
   switch (summary.end) {
     case engine::RunEnd::kDone: return kDone;
@@ -41,6 +60,7 @@ int exit_code_of(const engine::RunSummary& summary) {
 int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path& run_folder) {
   const LoadedPipeline loaded = load_pipeline(arguments);
   print_warnings(loaded.warnings);
+  warn_of_cores(loaded.plan);
   const std::filesystem::path folder = make_run_folder(run_folder, loaded.plan);
 
   RunHistory history(loaded.plan);
@@ -50,7 +70,8 @@ int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path
     history.add(report);
     display_of_run->iteration_done();
   };
-  engine::Run run(loaded.plan, std::move(options));
+  const auto made = make_run(loaded.plan, std::move(options));
+  engine::Run& run = *made;
   const InterruptWatch interrupts;
   Display display(loaded.plan, history, run, [&] {
     if (interrupts.interrupted()) run.interrupt();

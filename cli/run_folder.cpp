@@ -38,4 +38,11 @@ fs::path make_run_folder(const fs::path& wanted, const engine::Plan& plan) {
   return folder;
 }
 
+void remove_run_folder(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / "pipeline.toml", ignored);
+  fs::remove(folder / "pipeline.dot", ignored);
+  fs::remove(folder, ignored);  // only when it is empty now
+}
+
 }  // namespace sluice::cli

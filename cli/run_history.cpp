@@ -82,10 +82,10 @@ std::string RunHistory::latest_line() const {
 }
 
 std::string RunHistory::score_text() const {
-  if (first_.empty()) return "  no iteration was completed";
+  if (first_.empty()) return {};  // no node records a score or a loss
   const std::string label = target_ == "loss" ? "  loss        " : "  score       ";
   return label + fixed(mean_of(first_), 3) + " -> " + fixed(mean_of(last_), 3) + " (mean of the first " + std::to_string(first_.size()) +
-         " and the last " + plural(static_cast<int64_t>(last_.size()), "iteration") + ")";
+         " and the last " + plural(static_cast<int64_t>(last_.size()), "iteration") + ")\n";
 }
 
 std::string RunHistory::summary(const engine::RunSummary& run, const std::string& folder) const {
@@ -93,7 +93,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   const Totals& t = totals_;
   const char* ending = run.end == engine::RunEnd::kDone ? "finished" : run.end == engine::RunEnd::kInterrupted ? "interrupted" : "failed";
   std::string text = plan_.pipeline.name + " " + ending + ": " + plural(run.iterations, "iteration") + " in " + human_seconds(run.seconds) + "\n";
-  text += score_text() + "\n";
+  text += score_text();
   text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " + std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";
   if (t.sampled_tokens > 0) text += ", " + std::to_string(static_cast<int64_t>(t.sampled_tokens)) + " sampled";
   text += "\n  throughput  ";

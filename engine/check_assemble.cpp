@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -148,6 +149,19 @@ class Assembly {
     }
   }
 
+  // Samples hold whole blocks, so the worst case is that all of them have the length which fills its last block least.
+  int64_t worst_kv_bytes(const ModelFacts& facts, int64_t tokens) {
+    const NodeNeeds& needs = node(*plan_.rollout).needs;
+    const int64_t block = facts.kv_block_tokens;
+    const auto waste = [&](int64_t length) {
+      return static_cast<double>((length + block - 1) / block * block) / static_cast<double>(length);
+    };
+    const int64_t least = std::max<int64_t>(1, needs.least_sample_tokens);
+    const int64_t after_full_block = (least + block - 1) / block * block + 1;
+    const double worst = after_full_block <= needs.worst_sample_tokens ? std::max(waste(least), waste(after_full_block)) : waste(least);
+    return static_cast<int64_t>(std::ceil(static_cast<double>(facts.kv_bytes_per_token) * static_cast<double>(tokens) * worst));
+  }
+
   // An upper bound: all columns alive at once, and every token in flight an action.
   void add_memory() {
     PlanMemory& memory = plan_.memory;
@@ -157,7 +171,7 @@ class Assembly {
       memory.weights_bytes += saturating_product(model.facts.weight_bytes, copies);
       memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
       memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
-      if (model.usage.kept_versions > 0) memory.kv_bytes += saturating_product(model.facts.kv_bytes_per_token, tokens);
+      if (model.usage.kept_versions > 0 && plan_.rollout) memory.kv_bytes += worst_kv_bytes(model.facts, tokens);
     }
     const int64_t groups = std::min(tokens, most_groups_in_flight());
     const int64_t samples =

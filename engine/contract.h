@@ -41,6 +41,7 @@ struct NodeNeeds {
   int64_t groups_per_iteration = 0;  // sources
   int64_t samples_per_group = 0;     // sources and rollouts, whichever makes the samples
   int64_t worst_sample_tokens = 0;   // likewise: prompt and response
+  int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
   std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
 };
 

@@ -16,6 +16,7 @@ struct ModelFacts {
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t kv_bytes_per_token = 0;
+  int64_t kv_block_tokens = 1;  // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;    // the longest sample it can take
   bool trainable = false;
   std::string head;             // "language_model" or "value"

@@ -28,12 +28,6 @@ std::vector<Packer::Batch> Packer::finish_iteration() {
   return rest;
 }
 
-void Packer::abandon() {
-  early_.clear();
-  open_.clear();
-  open_tokens_ = next_group_ = next_id_ = 0;
-}
-
 Packer::Batch Packer::pack() {
   Batch batch{.id = next_id_++, .first_group = open_.front().index};
   for (const Group& group : open_) batch.layout.append(group.layout);

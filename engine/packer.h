@@ -30,9 +30,6 @@ class Packer {
   /// The iteration is over: what is left, if anything. Every group added must have been packed or be part of it.
   std::vector<Batch> finish_iteration();
 
-  /// Forgets all groups of an iteration that will not be finished.
-  void abandon();
-
  private:
   Batch pack();
 

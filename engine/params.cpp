@@ -259,7 +259,11 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
   if (text == nullptr) return report_kind(context, value, info), false;
   if (text->empty()) return report_expected(context, value, info, "this is empty"), false;
   out = (std::filesystem::path(value.base) / *text).lexically_normal();
-  return true;
+  std::error_code error;
+  if (!info.must_exist || std::filesystem::exists(out, error)) return true;
+  context.problems.push_back({.where = value.where, .message = info.name + ": there is no file " + out.string(), .caret = {}, .notes = {},
+                              .help = "a relative path starts at the folder of the file that it is written in"});
+  return false;
 }
 
 bool read_strings(const Value& value, std::vector<std::string>& out, BindContext& context, const ParamInfo& info) {

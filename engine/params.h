@@ -30,6 +30,7 @@ struct ParamInfo {
   std::optional<double> maximum;
   bool minimum_excluded = false;
   std::string unit;
+  bool must_exist = false;              // kPath: something is there
   std::string doc;
   std::vector<std::string> choices;     // kChoice
   std::string component;                // kComponent: the kind, such as "objective"
@@ -186,6 +187,7 @@ class ParamBuilder {
 
   ParamBuilder& doc(std::string text) { return info_.doc = std::move(text), *this; }
   ParamBuilder& unit(std::string text) { return info_.unit = std::move(text), *this; }
+  ParamBuilder& must_exist() { return info_.must_exist = true, *this; }
   ParamBuilder& required() { return info_.required = true, info_.default_text.clear(), *this; }
   ParamBuilder& between(double low, double high) { return info_.minimum = low, info_.maximum = high, *this; }
   ParamBuilder& at_least(double low) { return info_.minimum = low, *this; }

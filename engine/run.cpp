@@ -132,7 +132,7 @@ void Run::Impl::close_iteration(IterationReport& report) {
   const BusySeconds busy = state.activity.take();
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - std::exchange(last_report, now)).count();
-  MetricRow figures{{"iteration", report.iteration}, {"policy_version", version}, {"policy_lag", report.iteration - version}};
+  MetricRow figures{{"iteration", report.iteration}, {"policy_version", version}, {"policy_lag", state.gate.lag_of(report.iteration)}};
   figures.insert(figures.end(), report.figures.begin(), report.figures.end());
   figures.insert(figures.end(), {{"rollout_seconds", busy.rollout},
                                  {"train_seconds", busy.train},

@@ -15,6 +15,9 @@ class VersionGate {
   VersionGate(bool closes, int64_t lag, std::function<void()> on_publish)
       : closes_(closes), lag_(lag), on_publish_(std::move(on_publish)) {}
 
+  /// How many versions older than the trainer the sampling weights of an iteration are; 0 when nothing samples from a trained model.
+  int64_t lag_of(int64_t iteration) const { return closes_ ? iteration - version_for(iteration) : 0; }
+
   int64_t version_for(int64_t iteration) const { return closes_ && iteration > lag_ ? iteration - lag_ : 0; }
   bool open_for(int64_t iteration) const { return published_.reached() >= version_for(iteration); }
 

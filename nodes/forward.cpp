@@ -4,7 +4,9 @@
 #include <ATen/ops/matmul.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/error.h"
 #include "models/action_logprobs.h"
 
 namespace sluice::nodes {
@@ -31,6 +33,13 @@ at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples
 
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {
   return at::matmul(predicting_states(model, samples), model.weights().value_head.squeeze(0));
+}
+
+void require_finite(std::span<const float> entries, const std::string& what) {
+  const auto wrong = std::ranges::count_if(entries, [](float entry) { return !std::isfinite(entry); });
+  if (wrong == 0) return;
+  throw UserError(std::to_string(wrong) + " of " + std::to_string(entries.size()) + " " + what + " are not finite",
+                  "its checkpoint is damaged, or training has diverged (a lower learning_rate, or clip_grad_norm)");
 }
 
 }  // namespace sluice::nodes

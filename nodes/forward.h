@@ -2,6 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
+#include <string>
+
 #include "models/transformer.h"
 #include "nodes/ragged.h"
 
@@ -14,5 +17,9 @@ at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples
 
 /// Value of the state before each action: what a value head makes of the token before it. The same rules.
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples);
+
+/// Throws UserError when one of `entries` is NaN or infinite, so that the node which computed it is named and not the one that trains
+/// on it. `what`: "values of model critic".
+void require_finite(std::span<const float> entries, const std::string& what);
 
 }  // namespace sluice::nodes

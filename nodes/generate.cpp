@@ -55,12 +55,11 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.writes(columns::kTokens, columns::kRolloutLogprobs, columns::kResponse, columns::kFinish);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.samples_per_group = params.samples_per_prompt;
+    needs.least_sample_tokens = 1 + params.max_new_tokens;
     needs.worst_sample_tokens = params.max_prompt_tokens + params.max_new_tokens;
     needs.must_agree["temperature"] =
         params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
   });
-  c.metric("samples", "responses");
-  c.metric("sampled_tokens", "tokens of all responses");
   c.metric("response_length", "mean tokens of a response");
   c.metric("truncated", "share of the responses that max_new_tokens cut");
 }

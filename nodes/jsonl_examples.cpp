@@ -22,7 +22,7 @@ std::optional<int64_t> end_of_sequence_of(const LanguageModel& model, bool wante
 void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
   using P = JsonlExamplesParams;
   c.type("jsonl_examples", "prompts with completions to learn, from a file of one JSON object a line");
-  c.param("path", &P::path).required().doc("the file");
+  c.param("path", &P::path).required().must_exist().doc("the file");
   c.param("prompt_field", &P::prompt_field).doc("field of the prompt");
   c.param("completion_field", &P::completion_field).doc("field of the text to learn");
   c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer is used");

@@ -16,7 +16,7 @@ std::vector<JsonlField> fields_of(const JsonlPromptsParams& params) {
 void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   using P = JsonlPromptsParams;
   c.type("jsonl_prompts", "prompts and reference answers from a file of one JSON object a line");
-  c.param("path", &P::path).required().doc("the file");
+  c.param("path", &P::path).required().must_exist().doc("the file");
   c.param("prompt_field", &P::prompt_field).doc("field of the prompt");
   c.param("label_field", &P::label_field).doc("field of the reference answer; empty: there is none");
   c.param("groups_per_iteration", &P::groups_per_iteration)

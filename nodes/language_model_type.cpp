@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/generation.h"
 #include "models/weight_names.h"
 #include "nodes/language_model.h"
 
@@ -47,6 +48,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .gradient_bytes = trainable ? parameters * kFloat : 0,
           .optimizer_bytes = trainable ? parameters * 2 * kFloat : 0,
           .kv_bytes_per_token = config.layers * 2 * config.kv_heads * config.head_dim * kFloat,
+          .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second};

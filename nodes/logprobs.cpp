@@ -28,6 +28,7 @@ void Logprobs::process(engine::MicroBatch& batch) {
   auto logprobs = batch.write({params_.writes, engine::DType::kFloat32, engine::Extent::kAction}).entries<float>();  // [A]
   if (logprobs.empty()) return;
   copy_entries(policy_logprobs(model_->transformer(), all_samples(tokens, batch.layout()), params_.temperature), logprobs);
+  require_finite(logprobs, "log-probabilities of model " + model_->name());
 }
 
 }  // namespace sluice::nodes

@@ -13,7 +13,6 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
   c.reads(columns::kTokens);
   c.metric("loss", "mean cross entropy of an action, in nats");
   c.metric("grad_norm", "norm of all gradients before clipping");
-  c.metric("tokens", "actions that were trained on");
 }
 
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
@@ -25,7 +24,6 @@ void TrainSft::process(engine::MicroBatch& batch) {
   const at::Tensor loss_sum = -policy_logprobs(model_->transformer(), samples, 1.0).sum();
   const auto count = static_cast<double>(samples.actions);
   metrics_.mean("loss", accumulate_gradient(loss_sum, "loss") / count, count);
-  metrics_.sum("tokens", count);
   actions_ += count;
 }
 

@@ -23,6 +23,7 @@ void Values::process(engine::MicroBatch& batch) {
   auto values = batch.write(columns::kValues);       // [A]
   if (values.empty()) return;
   copy_entries(critic_values(model_->transformer(), all_samples(tokens, batch.layout())), values);
+  require_finite(values, "values of model " + model_->name());
 }
 
 }  // namespace sluice::nodes

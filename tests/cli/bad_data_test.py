@@ -22,13 +22,15 @@ class BadData(Case):
         self.refuse(GOOD + '{"prompt": "1+1', "data.jsonl:2:")
 
     def test_missing_field(self):
-        self.refuse(GOOD + '{"prompt": "1+1=", "lable": "2"}\n', 'data.jsonl:2:1: error: no field "label"', "fields here: prompt, lable", '"lable"?')
+        self.refuse(GOOD + '{"prompt": "1+1=", "lable": "2"}\n', 'data.jsonl:2:1: error: no field "label"',
+                    "fields here: prompt, lable", '"lable"?')
 
     def test_field_missing_everywhere_is_one_problem(self):
         self.refuse('{"question": "1+1=", "label": "2"}\n' * 30, 'data.jsonl:1:1: error: no field "prompt"', "29 more lines")
 
     def test_field_of_another_type(self):
-        self.refuse('{"prompt": ["1+1="], "label": "2"}\n', 'data.jsonl:1:1: error: field "prompt" must be a string or a number', "array")
+        self.refuse('{"prompt": ["1+1="], "label": "2"}\n', 'data.jsonl:1:1: error: field "prompt" must be a string or a number',
+                    "array")
 
     def test_line_that_is_no_object(self):
         self.refuse(GOOD + "[1, 2]\n", "data.jsonl:2:1: error: each line must be a JSON object", "array")
@@ -46,8 +48,9 @@ class BadData(Case):
         self.refuse("", "data.jsonl holds no rows")
 
     def test_missing_file(self):
-        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"nodes.prompts.path": str(self.folder / "none.jsonl")}))
-        self.assert_refused(done, f"cannot read {self.folder}/none.jsonl: No such file or directory")
+        done = run("run", PPO, "--run-dir", self.folder / "run",
+                   *sets(**SMALL, **{"nodes.prompts.path": str(self.folder / "none.jsonl")}))
+        self.assert_refused(done, "--set:1:20: error: ", f"there is no file {self.folder}/none.jsonl")
 
     def test_prompt_that_is_too_long_stops_the_run_with_its_length(self):
         data = self.write("data.jsonl", '{"prompt": "11111111+1=", "label": "11111112"}\n')
@@ -113,8 +116,10 @@ class FullDisk(Case):
 
     def test_the_last_whole_checkpoint_survives_a_full_disk(self):
         # Room for one checkpoint of two models, not for the next beside it.
-        done, weights = self.run_on(int(3.2 * self.checkpoint_bytes()), **{"checkpoint.every_iterations": 1, "pipeline.iterations": 3})
-        self.assert_stopped(done, str(self.folder / "disk/run/checkpoint"), "last checkpoint: " + str(self.folder / "disk/run/checkpoint"))
+        done, weights = self.run_on(int(3.2 * self.checkpoint_bytes()),
+                                    **{"checkpoint.every_iterations": 1, "pipeline.iterations": 3})
+        self.assert_stopped(done, str(self.folder / "disk/run/checkpoint"),
+                            "last checkpoint: " + str(self.folder / "disk/run/checkpoint"))
         self.assertIsNotNone(weights)
         sizes = {name: (dtype, shape, len(content)) for name, (dtype, shape, content) in weights.items()}
         start = read_safetensors(MODEL / "model.safetensors")

@@ -169,26 +169,29 @@ class NotFinite(Case):
 
     def test_a_policy_of_nan_weights_stops_the_run_where_it_samples(self):
         finished = self.run_ppo(expect=FAILED, **{"models.actor.checkpoint": str(self.spoiled_model())})
-        self.assert_stopped(finished, "node 'generate' failed", "iteration 0", "not finite")
+        self.assert_stopped(finished, "node 'generate' failed in iteration 0 (groups ", "not finite")
         self.assertFalse((finished.folder / "checkpoint").exists())
 
     def test_a_critic_of_nan_weights_stops_the_run(self):
         finished = self.run_ppo(expect=FAILED, **{"models.critic.checkpoint": str(self.spoiled_model())})
-        self.assert_stopped(finished, "iteration 0", "not finite")
+        self.assert_stopped(finished, "node 'values' failed on micro-batch 0 of iteration 0 (groups 0 to 15)",
+                            "values of model critic are not finite")
         self.assertFalse((finished.folder / "checkpoint").exists())
 
     def test_a_reference_of_nan_weights_stops_the_run(self):
         finished = self.run_ppo(expect=FAILED, **{"models.reference.checkpoint": str(self.spoiled_model())})
-        self.assert_stopped(finished, "iteration 0", "not finite")
+        self.assert_stopped(finished, "node 'reference' failed on micro-batch 0 of iteration 0 (groups 0 to 15)",
+                            "log-probabilities of model reference are not finite")
 
     def test_an_absurd_learning_rate_stops_the_run_and_keeps_the_last_checkpoint(self):
         finished = self.run_ppo(expect=FAILED, **{
             "models.actor.optimizer.learning_rate": 1e30, "checkpoint.every_iterations": 1, "pipeline.iterations": 20,
             "nodes.train.mini_batches": 1, "nodes.advantages.whiten": "none"})
-        self.assert_stopped(finished, "iteration 1", "last checkpoint: " + str(finished.folder / "checkpoint"))
+        self.assert_stopped(finished, "in iteration 1", "not finite", "last checkpoint: " + str(finished.folder / "checkpoint"))
         self.assertEqual(len(finished.metrics), 1)
         self.assertEqual(set(finished.weights("actor")), set(read_safetensors(MODEL / "model.safetensors")))
-        self.assertFalse([path.name for path in finished.folder.iterdir() if "checkpoint" in path.name and path.name != "checkpoint"])
+        leftovers = {path.name for path in finished.folder.glob("*checkpoint*")} - {"checkpoint"}
+        self.assertEqual(leftovers, set())
 
 
 if __name__ == "__main__":

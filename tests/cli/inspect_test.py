@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DONE, PPO, ROOT, Case, run, sets, skip_or_fail
+from support import DONE, PPO, ROOT, SMALL, Case, run, sets, skip_or_fail
 
 PIPELINES = sorted((ROOT / "pipelines").glob("*.toml"))
 PPO_NODES = ("prompts", "generate", "score", "reference", "values", "rewards", "advantages", "train", "sync")
@@ -26,29 +26,32 @@ class Views(Case):
                 self.assertRegex(self.output("validate", pipeline), r"no problems; \d+ of \d+ tokens are needed at worst\n$")
 
     def test_plan_names_every_node_with_its_type_and_executor(self):
-        lines = self.output("plan", PPO).splitlines()
-        for node, kind in zip(PPO_NODES, ("jsonl_prompts", "generate", "exact_match", "logprobs", "values", "token_rewards", "gae",
+        lines = self.output("plan", PPO, *sets(**SMALL)).splitlines()
+        for node, kind in zip(PPO_NODES,
+                              ("jsonl_prompts", "generate", "exact_match", "logprobs", "values", "token_rewards", "gae",
                                           "train_ppo", "sync_weights")):
             self.assertTrue(any(re.match(rf"  {node} +{kind} +cpu(:1)? ", line) for line in lines), node)
         text = "\n".join(lines)
-        self.assertIn("ppo: 100 iterations of 64 prompts x 4 samples, at most 14 tokens a sample; policy lag 0", text)
-        self.assertIn("no deadlock: 3584 of 8192 tokens are needed at worst", text)  # 64 x 4 x 14
+        self.assertIn("ppo: 2 iterations of 16 prompts x 4 samples, at most 14 tokens a sample; policy lag 0", text)
+        self.assertIn("no deadlock: 896 of 8192 tokens are needed at worst", text)  # 16 x 4 x 14
 
     def test_plan_follows_an_override(self):
         self.assertIn("of 32 prompts x 2 samples, at most 18 tokens a sample", self.output("plan", PPO, *sets(**{
-            "nodes.prompts.groups_per_iteration": 32, "nodes.generate.samples_per_prompt": 2, "nodes.generate.max_new_tokens": 10})))
+            **SMALL, "nodes.prompts.groups_per_iteration": 32, "nodes.generate.samples_per_prompt": 2,
+            "nodes.generate.max_new_tokens": 10})))
 
     def test_plan_as_json_has_nodes_capacity_and_prediction(self):
-        plan = json.loads(self.output("plan", PPO, "--format", "json"))
+        plan = json.loads(self.output("plan", PPO, "--format", "json", *sets(**SMALL)))
         self.assertEqual([node["name"] for node in plan["nodes"]], list(PPO_NODES))
-        self.assertEqual(plan["capacity"]["tokens_needed"], 3584)
+        self.assertEqual(plan["capacity"]["tokens_needed"], 896)
         self.assertGreater(min(value for value in plan["predicted"].values()), 0)
 
     def test_the_effective_pipeline_is_a_pipeline_with_the_same_plan(self):
         for pipeline in PIPELINES:
             with self.subTest(pipeline.name):
                 effective = self.write("effective.toml", self.output("plan", pipeline, "--config"))
-                self.assertEqual(self.output("plan", effective, "--format", "json"), self.output("plan", pipeline, "--format", "json"))
+                self.assertEqual(self.output("plan", effective, "--format", "json"),
+                                 self.output("plan", pipeline, "--format", "json"))
 
     def test_the_effective_pipeline_says_where_each_value_comes_from(self):
         text = self.output("plan", PPO, "--config", "--set", "pipeline.seed=7")
@@ -113,7 +116,8 @@ class Types(Case):
         text = run("describe", "gae").stdout
         names = re.findall(r"(?m)^  # (\w+) = ", text)
         self.assertEqual(names, ["discount", "lambda", "whiten"])
-        done = run("try", "gae", *[word for line in re.findall(r"(?m)^  # (\w+ = \S+)", text) for word in ("--set", line.replace(" ", ""))],
+        done = run("try", "gae",
+                   *[word for line in re.findall(r"(?m)^  # (\w+ = \S+)", text) for word in ("--set", line.replace(" ", ""))],
                    stdin='{"columns": {"token_rewards": [[1]], "values": [[0]]}}')
         self.assertEqual(done.returncode, DONE, done.stderr)
 

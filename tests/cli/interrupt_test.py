@@ -99,8 +99,9 @@ class Terminal(Case):
         first, *live, last = self.frames_on(columns=200)
         self.assertEqual(first, "")
         for frame in live:
-            self.assertRegex(frame, r"^ppo  [#-]{16} \d+ %  .*iteration \d+/30 .*   in flight \S+/8.2k   cpu:1 \w+   cpu \w+$")
-        self.assertTrue(any(re.search(r"about \d\S* s left   iteration \d+/30   score \d\.\d+   KL ", frame) for frame in live), live)
+            self.assertRegex(frame, r"^ppo  [#-]{16} \d+ %  .*iteration \d+/30.*   in flight \S+/8.2k   cpu:1 \w+   cpu \w+$")
+        self.assertTrue(any(re.search(r"about \d\S* s left   iteration \d+/30   score \d\.\d+   KL ", frame) for frame in live),
+                        live)
         self.assertRegex(last, r"^ppo finished: 30 iterations in ")
 
     def test_a_narrow_terminal_shows_one_line_that_still_says_how_long_it_takes(self):

@@ -7,7 +7,6 @@ import unittest
 
 from support import DONE, MODEL, ROOT, Case, run, start
 
-
 FOLDERS = (MODEL, ROOT / "pipelines/models/tiny-random", ROOT / "pipelines/models/tiny-text")
 
 
@@ -95,7 +94,8 @@ class WrongLine(Case):
     def test_the_line_is_named_and_those_before_it_are_answered(self):
         self.assertEqual(len(self.refuse("tokenize", '"1"\n"2"\n3\n', "standard input, line 3", "JSON string")), 2)
         self.assertEqual(len(self.refuse("detokenize", "[3]\n\n[4, -1]\n", "standard input, line 3", "-1 is not a token id")), 1)
-        self.assertEqual(len(self.refuse("logprobs", "[3, 4]\n[3, 98]\n", "standard input, line 2", "98 is not a token id from 0 to 97")), 1)
+        self.assertEqual(len(self.refuse("logprobs", "[3, 4]\n[3, 98]\n", "standard input, line 2",
+                                         "98 is not a token id from 0 to 97")), 1)
 
     def test_lines_that_are_not_json(self):
         for function in ("tokenize", "detokenize", "logprobs"):
@@ -107,9 +107,6 @@ class WrongLine(Case):
             with self.subTest(line):
                 self.refuse("logprobs", line + "\n", "standard input, line 1")
                 self.refuse("detokenize", line + "\n", "standard input, line 1")
-
-    def test_ids_that_the_tokenizer_does_not_have(self):
-        self.refuse("detokenize", "[123456789]\n", "standard input, line 1", "123456789")
 
     def test_more_tokens_than_positions(self):
         self.refuse("logprobs", json.dumps([3] * 65) + "\n", "standard input, line 1: 65 tokens", "64 positions")
@@ -124,7 +121,8 @@ class WrongLine(Case):
     def test_missing_folder(self):
         for function in ("tokenize", "detokenize", "logprobs", "sample"):
             with self.subTest(function):
-                self.refuse(function, "[1]\n", str(self.folder / "none"), "No such file or directory", folder=self.folder / "none")
+                self.refuse(function, "[1]\n", str(self.folder / "none"), "No such file or directory",
+                            folder=self.folder / "none")
 
 
 if __name__ == "__main__":

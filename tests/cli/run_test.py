@@ -60,7 +60,8 @@ class RunFolder(Case):
 
     def test_a_checkpoint_is_evaluated_as_any_model_folder(self):
         done = run("run", ROOT / "pipelines/evaluate.toml", "--run-dir", self.folder / "evaluation", *sets(**{
-            "models.policy.checkpoint": str(self.finished.folder / "checkpoint/actor"), "nodes.prompts.groups_per_iteration": 20}))
+            "models.policy.checkpoint": str(self.finished.folder / "checkpoint/actor"),
+            "nodes.prompts.groups_per_iteration": 20}))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len((self.folder / "evaluation/samples.jsonl").read_text().splitlines()), 20)
 
@@ -111,7 +112,8 @@ class RunFolder(Case):
 class SameNumbers(Case):
     def assert_close(self, a, b, keys, relative):
         for key in keys:
-            self.assertLessEqual(abs(a[key] - b[key]), relative * max(abs(a[key]), abs(b[key]), 1e-6), f"{key}: {a[key]} and {b[key]}")
+            self.assertLessEqual(abs(a[key] - b[key]), relative * max(abs(a[key]), abs(b[key]), 1e-6),
+                                 f"{key}: {a[key]} and {b[key]}")
 
     def test_two_runs_of_one_seed_are_equal_to_the_bit(self):
         first, second = self.run_ppo("first"), self.run_ppo("second")
@@ -127,7 +129,8 @@ class SameNumbers(Case):
     def test_losses_do_not_depend_on_the_size_of_the_micro_batches(self):
         small = self.run_ppo("small", **NO_BARRIER, **{"budget.micro_batch_tokens": 512})
         large = self.run_ppo("large", **NO_BARRIER, **{"budget.micro_batch_tokens": 4096})
-        self.assert_close(small.metrics[0], large.metrics[0], ("policy_loss", "value_loss", "grad_norm", "critic_grad_norm"), 1e-5)
+        self.assert_close(small.metrics[0], large.metrics[0], ("policy_loss", "value_loss", "grad_norm", "critic_grad_norm"),
+                          1e-5)
         self.assertEqual(small.metrics[0]["score_mean"], large.metrics[0]["score_mean"])
 
     def test_one_executor_gives_what_two_give(self):
@@ -153,7 +156,8 @@ class SameNumbers(Case):
         for name, order in (("right", labels), ("permuted", labels[1:] + labels[:1])):
             lines = "".join(json.dumps({"prompt": row["prompt"], "label": label}) + "\n" for row, label in zip(rows, order))
             data = self.write(name + ".jsonl", lines)
-            runs.append(self.run_ppo(name, pipeline=self.saving_pipeline(), **{"nodes.prompts.path": str(data), "pipeline.iterations": 1}))
+            runs.append(self.run_ppo(name, pipeline=self.saving_pipeline(),
+                                     **{"nodes.prompts.path": str(data), "pipeline.iterations": 1}))
         right, permuted = runs
         self.assertEqual([row["response"] for row in right.samples], [row["response"] for row in permuted.samples])
         self.assertNotEqual(right.metrics[0]["score_mean"], permuted.metrics[0]["score_mean"])
@@ -193,15 +197,18 @@ class PolicyLag(Case):
                 finished = self.run_ppo(f"lag{lag}", **{"schedule.policy_lag": lag, "pipeline.iterations": 4})
                 versions = [row["policy_version"] for row in finished.metrics]
                 self.assertEqual(versions, [max(0, i - lag) for i in range(4)])
-                self.assertEqual([row["policy_lag"] for row in finished.metrics], [i - version for i, version in enumerate(versions)])
+                self.assertEqual([row["policy_lag"] for row in finished.metrics],
+                                 [i - version for i, version in enumerate(versions)])
 
     def test_a_run_with_lag_repeats_to_the_bit(self):
-        first, second = (self.run_ppo(name, **{"schedule.policy_lag": 1, "pipeline.iterations": 3}) for name in ("first", "second"))
+        first, second = (self.run_ppo(name, **{"schedule.policy_lag": 1, "pipeline.iterations": 3}) for name in ("first",
+                                                                                                                 "second"))
         self.assertEqual(repeatable(first.metrics), repeatable(second.metrics))
 
     def test_lag_one_samples_the_first_two_iterations_with_the_starting_weights(self):
         on_policy = self.run_ppo("lag0", pipeline=self.saving_pipeline(), **{"models.actor.optimizer.learning_rate": 0.01})
-        lagging = self.run_ppo("lag1", pipeline=self.saving_pipeline(), **{"models.actor.optimizer.learning_rate": 0.01, "schedule.policy_lag": 1})
+        lagging = self.run_ppo("lag1", pipeline=self.saving_pipeline(),
+                               **{"models.actor.optimizer.learning_rate": 0.01, "schedule.policy_lag": 1})
         still = self.run_ppo("still", pipeline=self.saving_pipeline(), **{"models.actor.optimizer.learning_rate": 0.0})
         responses = [[row["response"] for row in finished.samples] for finished in (on_policy, lagging, still)]
         self.assertEqual(responses[1], responses[2])

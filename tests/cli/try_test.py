@@ -1,4 +1,4 @@
-"""`rlhf-run try`: one node or objective, on columns given as JSON, against numbers worked out by hand or taken from other projects."""
+"""`rlhf-run try`: one node or objective, on columns given as JSON, against numbers worked out by hand or by other projects."""
 
 import json
 import math
@@ -74,8 +74,9 @@ class ReferenceNumbers(TryCase):
             with self.subTest(name):
                 case = self.cases[name]
                 parameters = {"dual_clip": case["clip_c"]} if "clip_c" in case else {}
-                out = self.try_one("objective:ppo_clip", {"logprobs": [case["curr"]], "old_logprobs": [case["prev"]], "advantages": [case["adv"]]},
-                                   clip_low=case["clip"][0], clip_high=case["clip"][1], **parameters)
+                columns = {"logprobs": [case["curr"]], "old_logprobs": [case["prev"]], "advantages": [case["adv"]]}
+                out = self.try_one("objective:ppo_clip", columns, clip_low=case["clip"][0], clip_high=case["clip"][1],
+                                   **parameters)
                 self.assertEqual(out["count"], 3)
                 self.assert_near(out["loss"], case["expect"]["loss"], 1e-3)
                 self.assert_near(out["loss_sum"], sum(case["expect"]["per_token"]), 1e-3)
@@ -91,8 +92,8 @@ class ReferenceNumbers(TryCase):
 
 class Gae(TryCase):
     def test_samples_are_independent_and_may_be_empty(self):
-        out = self.try_one("gae", {"token_rewards": [[0, 1], [], [4], [0, 0, 2]], "values": [[1, 1], [], [1], [0, 1, 0]]}, groups=[1, 3],
-                           discount=0.5, **{"lambda": 1.0})
+        columns = {"token_rewards": [[0, 1], [], [4], [0, 0, 2]], "values": [[1, 1], [], [1], [0, 1, 0]]}
+        out = self.try_one("gae", columns, groups=[1, 3], discount=0.5, **{"lambda": 1.0})
         self.assert_near(out["columns"]["returns"], [[0.5, 1], [], [4], [0.5, 1, 2]])
         self.assert_near(out["columns"]["advantages"], [[-0.5, 0], [], [3], [0.5, 0, 2]])
 
@@ -132,10 +133,10 @@ class ExactMatch(TryCase):
         out = self.try_one("exact_match", {"response": ["4", "5", "5"], "label": ["4", "5"]}, groups=[2, 1])
         self.assertEqual(out["columns"]["score"], [1, 0, 1])
 
-    def test_text_is_compared_to_the_letter_unless_it_is_normalised(self):
-        columns = {"response": ["42", " 42", "42.0", "$42", "-42"], "label": ["42"]}
-        self.assertEqual(self.try_one("exact_match", columns)["columns"]["score"], [1, 0, 0, 0, 0])
-        self.assertEqual(self.try_one("exact_match", columns, normalize='"number"')["columns"]["score"], [1, 1, 1, 1, 0])
+    def test_text_is_compared_to_the_letter_but_for_blanks_around_it_unless_it_is_normalised(self):
+        columns = {"response": ["42", " 42\n", "4 2", "42.0", "$42", "-42"], "label": ["42"]}
+        self.assertEqual(self.try_one("exact_match", columns)["columns"]["score"], [1, 1, 0, 0, 0, 0])
+        self.assertEqual(self.try_one("exact_match", columns, normalize='"number"')["columns"]["score"], [1, 1, 0, 1, 1, 0])
 
     def test_the_last_match_of_the_expression_counts(self):
         columns = {"response": ["#### 3 no, #### 4", "#### 4 no, #### 3", "4"], "label": ["so it is #### 4"]}
@@ -145,7 +146,8 @@ class ExactMatch(TryCase):
 
 class Objectives(TryCase):
     def ppo(self, logprobs, old, advantages, **parameters):
-        return self.try_one("objective:ppo_clip", {"logprobs": [logprobs], "old_logprobs": [old], "advantages": [advantages]}, **parameters)
+        columns = {"logprobs": [logprobs], "old_logprobs": [old], "advantages": [advantages]}
+        return self.try_one("objective:ppo_clip", columns, **parameters)
 
     def test_ppo_clip_has_a_gradient_only_where_the_clip_leaves_it(self):
         up, down = math.log(1.5), math.log(0.5)
@@ -165,7 +167,8 @@ class Objectives(TryCase):
         logprobs, old, advantages, step = [-0.9, -1.1, -0.7], [-1, -1, -1], [0.7, -0.4, 0.3], 1e-3
         gradient = self.ppo(logprobs, old, advantages)["gradient"]["logprobs"][0]
         for i in range(3):
-            losses = [self.ppo(logprobs[:i] + [logprobs[i] + h] + logprobs[i + 1:], old, advantages)["loss"] for h in (step, -step)]
+            moved = [logprobs[:i] + [logprobs[i] + h] + logprobs[i + 1:] for h in (step, -step)]
+            losses = [self.ppo(numbers, old, advantages)["loss"] for numbers in moved]
             self.assert_near(gradient[i], (losses[0] - losses[1]) / (2 * step), 1e-4)
 
     def test_value_clip_takes_the_worse_of_both(self):
@@ -177,7 +180,8 @@ class Objectives(TryCase):
             self.assert_near(out["gradient"]["values"], [[0, 1 / 3], [0.1 / 3]])
 
     def test_no_action(self):
-        for what, columns in (("ppo_clip", ("logprobs", "old_logprobs", "advantages")), ("value_clip", ("values", "old_values", "returns"))):
+        for what, columns in (("ppo_clip", ("logprobs", "old_logprobs", "advantages")),
+                              ("value_clip", ("values", "old_values", "returns"))):
             out = self.try_one("objective:" + what, {column: [[], []] for column in columns})
             self.assertEqual((out["loss"], out["count"]), (0, 0), out)
 
@@ -187,7 +191,8 @@ class Objectives(TryCase):
 
 class WrongInput(TryCase):
     def refuse(self, what, stdin, *texts, words=(), problems=1):
-        self.assert_refused(run("try", what, *words, stdin=stdin if isinstance(stdin, str) else json.dumps(stdin)), *texts, problems=problems)
+        text = stdin if isinstance(stdin, str) else json.dumps(stdin)
+        self.assert_refused(run("try", what, *words, stdin=text), *texts, problems=problems)
 
     def test_unknown_names(self):
         self.refuse("gea", "{}", "did you mean gae?")
@@ -226,7 +231,8 @@ class WrongInput(TryCase):
         for groups in ([1], [3], [-1, 3], "two", [1.5], [1, 1, 1]):
             with self.subTest(groups=groups):
                 self.refuse("gae", {"groups": groups, "columns": columns}, "groups")
-        self.refuse("exact_match", {"groups": [1, 1], "columns": {"response": ["a", "b"], "label": ["a"]}}, "column 'label' has 1 value, but there are 2 groups")
+        self.refuse("exact_match", {"groups": [1, 1], "columns": {"response": ["a", "b"], "label": ["a"]}},
+                    "column 'label' has 1 value, but there are 2 groups")
 
 
 if __name__ == "__main__":
