@@ -110,7 +110,8 @@ int64_t saturating_product(int64_t a, int64_t b);
 void resolve_nodes(Draft& draft);    // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);      // loops, order, source, rollout
 void check_columns(Draft& draft);    // who reads and writes what
-void check_models(Draft& draft);     // who uses which model, and how
+void check_models(Draft& draft);
+void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors     // who uses which model, and how
 void check_executors(Draft& draft);  // where nodes run
 void check_capacity(Draft& draft);   // tokens: can it stall?
 void assemble_plan(Draft& draft);    // check_assemble.cpp: only when there is no error

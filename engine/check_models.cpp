@@ -147,7 +147,7 @@ void check_side_reader(Draft& draft, int index, const ModelNeed& need) {
   const DraftModel& model = draft.models[static_cast<size_t>(draft.find_model(need.model))];
   const DraftNode& reader = draft.node(index);
   if (need.use != ModelUse::kReads || reader.type->kind != NodeKind::kOrdinary) return;
-  if (model.updater < 0 || model.updater == index || draft.before(index, model.updater) || !reader.sealed) return;
+  if (model.updater < 0 || model.updater == index || draft.before(index, model.updater)) return;
   const std::string& updater = draft.node(model.updater).name();
   draft.error(place_of(reader, need.param), "'" + reader.name() + "' reads model '" + need.model + "' while '" + updater + "' may be training it",
               "it is not in front of '" + updater + "'",
@@ -198,15 +198,18 @@ void check_models(Draft& draft) {
   const bool all_known =
       std::all_of(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& n) { return n.needs && n.bound; });
   if (!all_known) return;
-  for (size_t i = 0; all_found && i < draft.nodes.size(); ++i) {
-    for (const ModelNeed& need : draft.nodes[i].needs->models) check_side_reader(draft, static_cast<int>(i), need);
-  }
   for (const DraftModel& model : draft.models) {
     check_unpublished(draft, model);
     check_publisher(draft, model);
     if (all_found) warn_of_idle(draft, model);
   }
   check_lag(draft);
+}
+
+void check_order_of_readers(Draft& draft) {
+  for (size_t i = 0; i < draft.nodes.size(); ++i) {
+    for (const ModelNeed& need : draft.nodes[i].needs->models) check_side_reader(draft, static_cast<int>(i), need);
+  }
 }
 
 }  // namespace sluice::engine::checking

@@ -159,7 +159,7 @@ TEST_F(Check, RefusesAColumnOfAnotherShape) {
 TEST_F(Check, WarnsOfWorkThatNobodyReads) {
   expect_warned(
       "unread",
-      ppo_text() + "\n[nodes.old]\ntype = \"logprobs\"\ninputs = [\"generate\"]\nmodel = \"actor\"\nwrites = \"old_logprobs\"\n");
+      ppo_text() + "\n[nodes.old]\ntype = \"logprobs\"\ninputs = [\"generate\"]\nmodel = \"reference\"\nwrites = \"old_logprobs\"\n");
 }
 
 TEST_F(Check, RefusesSettingsThatMustAgree) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "models/tokenizer.h"
+#include "tests/models/temporary_folder.h"
 
 namespace sluice::models {
 
@@ -28,25 +29,6 @@ inline std::optional<fs::path> real_tokenizer(const std::string& name) {
   if (ci && std::string(ci) == "true") throw std::runtime_error(folder.string() + " is missing; set SLUICE_TEST_DATA");
   return std::nullopt;
 }
-
-/// A folder for one test, removed afterwards.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "sluice-tokenizer-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
-    path_ = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
-
- private:
-  fs::path path_;
-};
 
 /// The small tokenizer of variants.json: 256 bytes (ids in the order of the bytes) and a few merges.
 inline json small_tokenizer() { return json::parse(read_file(golden_tokenizer_folder() / "variants.json")).at("base"); }
