@@ -108,13 +108,14 @@ std::vector<Row> interpret(const World& world) {
   std::vector<Row> rows;
   std::vector<uint64_t> versions{1};
   for (int64_t iteration = 0; iteration < world.iterations; ++iteration) {
-    const uint64_t weights = versions[static_cast<size_t>(std::max<int64_t>(0, iteration - world.lag))];
+    const int64_t version = world.trained ? std::max<int64_t>(0, iteration - world.lag) : 0;
+    const uint64_t weights = versions[static_cast<size_t>(version)];
     std::map<std::string, std::vector<uint64_t>> columns;
     Row row{{"tokens", 0}};
     for (int64_t group = 0; group < world.groups; ++group) {
       const uint64_t origin = mix(static_cast<uint64_t>(iteration), static_cast<uint64_t>(group));
       for (int64_t sample = 0; sample < world.samples; ++sample) {
-        const uint64_t drawn = mix(mix(origin, static_cast<uint64_t>(sample)), world.trained ? weights : 1);
+        const uint64_t drawn = mix(mix(origin, static_cast<uint64_t>(sample)), weights);
         columns["drawn"].push_back(drawn);
         row["tokens"] += static_cast<double>(toy::sample_tokens(drawn, world.worst));
       }
