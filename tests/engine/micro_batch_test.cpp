@@ -1,0 +1,105 @@
+#include "engine/micro_batch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "engine/metrics.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr Column<float> kValues{"values", Extent::kAction};
+constexpr Column<float> kReturns{"returns", Extent::kAction};
+
+Layout two_samples() {
+  Layout layout;
+  layout.add_sample(5, 2);
+  layout.add_sample(4, 1);
+  layout.end_group();
+  return layout;
+}
+
+struct World {
+  ByteMeter meter;
+  ColumnSlots slots{kValues.spec(), kReturns.spec()};
+  std::shared_ptr<BatchState> state = std::make_shared<BatchState>(0, 0, 0, two_samples(), 2, meter);
+  std::vector<int> first{0}, second{1}, none;
+};
+
+TEST(Layout, ActionsAreTheLastTokensOfEachSample) {
+  const Layout layout = two_samples();
+  EXPECT_THAT(layout.action_tokens, testing::ElementsAre(3, 4, 8));
+  EXPECT_EQ(layout.count(Extent::kToken), 9u);
+  EXPECT_EQ(layout.count(Extent::kGroup), 1u);
+  EXPECT_EQ(layout.actions_by_sample()[1].begin, 2u);
+}
+
+TEST(Layout, AppendingShiftsTokensAndSamples) {
+  Layout layout = two_samples();
+  layout.append(two_samples());
+  EXPECT_THAT(layout.group_offsets, testing::ElementsAre(0, 2, 4));
+  EXPECT_THAT(layout.token_offsets, testing::ElementsAre(0, 5, 9, 14, 18));
+  EXPECT_THAT(layout.action_tokens, testing::ElementsAre(3, 4, 8, 12, 13, 17));
+}
+
+TEST(Layout, TheFirstTokenOfASampleIsNoAction) {
+  Layout layout;
+  EXPECT_THROW(layout.add_sample(2, 2), InternalError);
+}
+
+TEST(MicroBatch, GivesOnlyWhatTheContractNames) {
+  World w;
+  w.state->store(0, ColumnData(DType::kFloat32, 3), 1);
+  MicroBatch batch(w.state, w.slots, w.first, w.none);
+  EXPECT_EQ(batch.read(kValues).size(), 3u);
+  EXPECT_THROW(batch.read(kReturns), InternalError);
+  EXPECT_THROW(batch.write(kReturns), InternalError);
+}
+
+TEST(MicroBatch, RefusesToWriteAColumnTwice) {
+  World w;
+  MicroBatch batch(w.state, w.slots, w.none, w.second);
+  EXPECT_EQ(batch.write(kReturns).size(), 3u);
+  EXPECT_THROW(batch.write(kReturns), InternalError);
+}
+
+TEST(BatchState, FreesAColumnAfterItsLastReader) {
+  World w;
+  w.state->store(0, ColumnData(DType::kFloat32, 3), 2);
+  EXPECT_EQ(w.meter.live(), 12);
+  w.state->release_one_reader(0);
+  EXPECT_EQ(w.meter.live(), 12);
+  w.state->release_one_reader(0);
+  EXPECT_EQ(w.meter.live(), 0);
+  EXPECT_EQ(w.meter.take_peak(), 12);
+}
+
+TEST(BatchState, KeepsNothingThatNobodyReadsAndLeavesNothingBehind) {
+  World w;
+  w.state->store(1, ColumnData(DType::kFloat32, 3), 0);
+  EXPECT_EQ(w.meter.live(), 0);
+  w.state->store(0, ColumnData(DType::kFloat32, 3), 1);
+  w.state.reset();
+  EXPECT_EQ(w.meter.live(), 0);
+}
+
+TEST(MetricsRecorder, CombinesByKind) {
+  MetricsRecorder metrics;
+  Reducer reducer;
+  metrics.mean("loss", 1, 1);
+  metrics.mean("loss", 4, 2);
+  metrics.mean("empty", std::nan(""), 0);
+  for (const double score : {1.0, 0.0, 1.0, 0.0}) metrics.moments("score", score);
+  metrics.maximum("ratio_max", -2);
+  metrics.maximum("ratio_max", -3);
+  const MetricRow row = metrics.take(reducer);
+  EXPECT_THAT(row, testing::ElementsAre(testing::Pair("loss", 3), testing::Pair("score_mean", 0.5), testing::Pair("score_std", 0.5),
+                                        testing::Pair("ratio_max", -2)));
+  EXPECT_TRUE(metrics.take(reducer).empty());
+}
+
+}  // namespace
+}  // namespace sluice::engine
