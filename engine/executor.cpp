@@ -23,6 +23,11 @@ Executor::~Executor() {
   thread_.join();
 }
 
+void Executor::set_stepper(Stepper* stepper) {
+  const std::lock_guard lock(mutex_);
+  stepper_ = stepper;
+}
+
 void Executor::submit(int rank, int64_t order, std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
@@ -49,15 +54,17 @@ std::function<void()> Executor::next_work() {
 
 void Executor::loop() {
   for (;;) {
+    Stepper* stepper = nullptr;
     {
       const std::lock_guard lock(mutex_);
       if (ending_) return;
       notified_ = false;
+      stepper = stepper_;
     }
     if (const auto work = next_work()) {
       work();
-    } else if (stepper_ != nullptr && stepper_->ready()) {
-      stepper_->step();
+    } else if (stepper != nullptr && stepper->ready()) {
+      stepper->step();
     } else {
       // Waits for: queued work, or news for the stepper. Ends when: submit(), notify() or the destructor.
       std::unique_lock lock(mutex_);

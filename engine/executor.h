@@ -29,8 +29,8 @@ class Executor {
   /// Ends the thread after the work at hand; what is queued is dropped.
   ~Executor();
 
-  /// At most one; set before the first notify().
-  void set_stepper(Stepper* stepper) { stepper_ = stepper; }
+  /// At most one; it must outlive the executor. Steps from the next notify() on.
+  void set_stepper(Stepper* stepper);
 
   /// `rank`: distance from the source; `order`: lower goes first among equal ranks. `work` does not throw.
   void submit(int rank, int64_t order, std::function<void()> work);
@@ -51,8 +51,8 @@ class Executor {
   std::function<void()> next_work();  // empty: nothing queued
 
   const std::string name_;
-  Stepper* stepper_ = nullptr;
   std::mutex mutex_;
+  Stepper* stepper_ = nullptr;
   std::condition_variable wake_;
   std::priority_queue<Work> queue_;
   bool notified_ = false;

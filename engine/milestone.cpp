@@ -15,6 +15,7 @@ void Milestone::when_reached(int64_t count, std::function<void()> action) {
 
 void Milestone::reach(int64_t count) {
   const std::lock_guard lock(mutex_);
+  if (count <= reached_.load()) return;
   reached_.store(count);
   const auto end = waiting_.upper_bound(count);
   for (auto it = waiting_.begin(); it != end; ++it) it->second();

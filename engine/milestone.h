@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -17,7 +18,11 @@ class Milestone {
   /// An action must not call the milestone.
   void when_reached(int64_t count, std::function<void()> action);
 
+  /// Going back is without effect.
   void reach(int64_t count);
+
+  /// Lets everything through that waits or will wait, because the count will never be reached: the run has failed.
+  void abandon() { reach(std::numeric_limits<int64_t>::max()); }
 
  private:
   std::atomic<int64_t> reached_{0};

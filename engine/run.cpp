@@ -82,6 +82,7 @@ struct Run::Impl {
   Intake::Parts intake_parts();
   void set_intake_executor(Executor* executor);
   void notify_intake();
+  void let_everything_end();
   void close_iteration(IterationReport& report);
   void report_iteration(const IterationReport& report);
 
@@ -110,7 +111,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
             .budget = TokenBudget(plan.budget.tokens_in_flight, [this] { notify_intake(); }),
             .gate = VersionGate(plan.rollout_waits_for_versions(), plan.schedule.policy_lag, [this] { notify_intake(); }),
             .activity = Activity(plan.executors.size(), trace.get()),
-            .failure = FailureSlot([this] { notify_intake(); }),
+            .failure = FailureSlot([this] { let_everything_end(); }),
             .log = IterationLog(plan.nodes.size(), [this](IterationReport& report) { close_iteration(report); },
                                 [this](const IterationReport& report) { report_iteration(report); }),
             .checkpointer = Checkpointer(options.folder, plan.checkpoint.every_iterations, trained_models(plan, workload))} {
@@ -189,6 +190,13 @@ void Run::Impl::set_intake_executor(Executor* executor) {
 void Run::Impl::notify_intake() {
   const std::lock_guard lock(notify_mutex);
   if (intake_executor != nullptr) intake_executor->notify();
+}
+
+// After a failure: what waits for another node is handed to its executor, which drops it.
+void Run::Impl::let_everything_end() {
+  state.gate.published().abandon();
+  for (auto& [model, milestone] : state.trained) milestone.abandon();
+  notify_intake();
 }
 
 Run::Run(const Plan& plan, RunOptions options) : impl_(std::make_unique<Impl>(plan, std::move(options))) {}

@@ -28,6 +28,17 @@ TEST(Milestone, RunsWhatWaitsInOrderOfCountAndArrival) {
   EXPECT_THAT(ran, testing::ElementsAre("1", "2a", "2b", "3"));
 }
 
+TEST(Milestone, DoesNotGoBackAndLetsEverythingThroughWhenAbandoned) {
+  Milestone milestone;
+  int ran = 0;
+  milestone.when_reached(7, [&] { ++ran; });
+  milestone.abandon();
+  EXPECT_EQ(ran, 1);
+  milestone.reach(3);
+  milestone.when_reached(8, [&] { ++ran; });
+  EXPECT_EQ(ran, 2);
+}
+
 TEST(VersionGate, IterationWaitsForTheVersionThatIsLagOlder) {
   int told = 0;
   VersionGate gate(/*closes=*/true, /*lag=*/2, [&] { ++told; });

@@ -205,5 +205,26 @@ TEST(RandomGraph, EndsAndNamesTheNodeThatFails) {
   }
 }
 
+// A trainer's packets wait for a publication that a failure makes impossible: they must not keep the run from ending.
+TEST(Failure, EndsARunWhoseTrainerWaitsForAPublication) {
+  Registry registry;
+  toy::register_toys(registry);
+  const Array drawn{{.data = std::string("drawn"), .where = {}, .base = {}}};
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    PipelineBuilder builder("world", 8);
+    builder.budget(64, 8).set("runtime", "cores", int64_t{2}).set("schedule", "policy_lag", int64_t{3}).model("policy", {});
+    builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{4}}});
+    builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}}, "cpu:1");
+    builder.node("train", "toy_train", {"rollout"}, {{"model", std::string("policy")}, {"reads", std::string("drawn")}});
+    builder.node("late", "toy_mix", {"train"},
+                 {{"reads", drawn}, {"writes", std::string("late")}, {"barrier", true}, {"pause_us", int64_t{2000}}, {"fail_in_iteration", int64_t{1}}});
+    builder.node("publish", "toy_publish", {"late"}, {{"model", std::string("policy")}});
+    const CheckResult checked = check(builder.build(), registry);
+    ASSERT_TRUE(checked.plan) << render(checked.problems);
+    engine::Run run(*checked.plan, {});
+    EXPECT_EQ(run.execute().end, RunEnd::kFailed);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine
