@@ -65,21 +65,26 @@ build_targets() {
     say "configuring"
     (cd "$here" && cmake --preset release) >"$build/configure.log" 2>&1 || { tail -n 20 "$build/configure.log" >&2; give_up "cmake failed" "cmake --preset release"; }
   fi
-  # `ninja -n` tells in a few milliseconds whether there is anything to do.
-  ninja -C "$build" -n "$@" 2>/dev/null | grep -q 'no work to do' && return
-  say "building (a first build takes several minutes; build/release/build.log has the details)"
-  local failed=false
-  if [[ -t 2 ]]; then
-    ninja -C "$build" "$@" | tee "$build/build.log" | while IFS= read -r line; do printf '\r\033[K%.100s' "$line" >&2; done || failed=true
-    printf '\r\033[K' >&2
-  else
-    ninja -C "$build" "$@" >"$build/build.log" 2>&1 || failed=true
+  ninja -C "$build" "$@" >"$build/build.log" 2>&1 &
+  local ninja=$! moment
+  trap 'kill "$ninja" 2>/dev/null; exit 130' INT TERM  # the shell keeps Ctrl-C from what runs in the background
+  # Nothing to build takes a fraction of a second and needs no words.
+  for moment in {1..15}; do kill -0 "$ninja" 2>/dev/null || break; sleep 0.1; done
+  if kill -0 "$ninja" 2>/dev/null; then
+    say "building (a first build takes several minutes; build/release/build.log has the details)"
+    while kill -0 "$ninja" 2>/dev/null; do
+      if [[ -t 2 ]]; then printf '\r\033[K%.100s' "$(tail -n 1 "$build/build.log")" >&2; fi
+      sleep 0.3
+    done
+    if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi
+    say "build ended"
   fi
-  if $failed; then
-    grep -aE 'error|FAILED|undefined' "$build/build.log" | head -n 20 >&2 || true
-    give_up "the build failed (build/release/build.log tells)" "cmake --build --preset release"
-  fi
-  say "built"
+  local status=0
+  wait "$ninja" || status=$?
+  trap - INT TERM
+  [[ $status -eq 0 ]] && return
+  grep -aE 'error|FAILED|undefined' "$build/build.log" | head -n 20 >&2 || true
+  give_up "the build failed (build/release/build.log tells)" "cmake --build --preset release"
 }
 
 # set_up TARGET...: one caller at a time, so that two runs started together do not build over each other.
