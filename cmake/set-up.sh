@@ -27,8 +27,8 @@ install_packages() {
   [[ -z $missing ]] && return
   [[ $EUID -eq 0 ]] || sudo=sudo
   local command="$sudo apt-get install -y --no-install-recommends $missing"
-  say "installing Debian packages: $missing"
   [[ -z $sudo ]] || command -v sudo >/dev/null || give_up "packages are missing, and there is no sudo to install them" "(as root) apt-get install -y $missing"
+  say "installing Debian packages: $missing"
   mkdir -p "$here/.deps"
   { $sudo env DEBIAN_FRONTEND=noninteractive apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive ${command#sudo }; } \
     >"$here/.deps/apt.log" 2>&1 || give_up "packages could not be installed (no network, or no right? .deps/apt.log tells)" "$command"
