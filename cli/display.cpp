@@ -72,9 +72,7 @@ std::string Display::live_text() const {
   text += latest.empty() ? "iteration 0/" + std::to_string(all) : latest;
   text += "   in flight " + human_count(static_cast<double>(status.tokens_in_flight)) + "/" +
           human_count(static_cast<double>(plan_.budget.tokens_in_flight));
-  for (size_t i = 0; i < plan_.executors.size(); ++i) {
-    text += "   " + plan_.executors[i].name + " " + (status.working_on[i].empty() ? "idle" : status.working_on[i]);
-  }
+  for (const auto& executor : status.executors) text += "   " + executor.name + " " + (executor.working_on.empty() ? "idle" : executor.working_on);
   return text;
 }
 

@@ -42,6 +42,12 @@ struct NodeNeeds {
   int64_t samples_per_group = 0;     // sources and rollouts, whichever makes the samples
   int64_t worst_sample_tokens = 0;   // likewise: prompt and response
   int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
+  bool drops_groups = false;         // a filter: groups that it drops do not reach the nodes behind it
+  int64_t most_draws = 1;            // filters: groups drawn in an iteration are at most so many times groups_per_iteration;
+                                     // above 1 what is dropped is replaced until groups_per_iteration groups were kept
+  double oversample = 1;             // filters: so many times the groups that are still missing are drawn in each round
+  int64_t step_tokens = 0;           // rollouts: the most tokens that one step works on
+  std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
   std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
 };
 
@@ -130,6 +136,11 @@ class Contract : public ParamSet<P> {
     add([=](const P& params, NodeNeeds& needs) {
       if (when(params)) needs.scope = Scope::kIteration, needs.scope_reason = reason;
     });
+  }
+
+  /// A filter: its process() may call MicroBatch::drop_group().
+  void drops_groups() {
+    add([](const P&, NodeNeeds& needs) { needs.drops_groups = true; });
   }
 
   /// Anything else that depends on the parameters (groups_per_iteration, worst_sample_tokens, ...).

@@ -31,6 +31,8 @@ class Intake::RolloutSink final : public Rollout::Sink {
 
   void finish(Group group) override { finished.push_back(std::move(group)); }
 
+  void worked(int64_t, int64_t) override {}
+
   std::vector<Group> finished;
 
  private:

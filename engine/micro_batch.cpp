@@ -82,4 +82,10 @@ const ColumnData& MicroBatch::written(const ColumnSpec& spec) const {
   return written_[static_cast<size_t>(place)];
 }
 
+void MicroBatch::drop_group(size_t group) {
+  SLUICE_CHECK(group < groups(), "a group is dropped that is not there");
+  dropped_.resize(groups());
+  dropped_[group] = 1;
+}
+
 }  // namespace sluice::engine

@@ -126,7 +126,11 @@ class MicroBatch {
   }
   const ColumnData& written(const ColumnSpec& spec) const;
 
+  /// The group does not reach the nodes behind this one, which must be a filter by its contract. It stays readable here.
+  void drop_group(size_t group);
+
   /// For the engine.
+  const std::vector<uint8_t>& dropped_groups() const { return dropped_; }  // empty: none; else one entry a group
   const std::shared_ptr<BatchState>& state() const { return state_; }
   const std::vector<ColumnData>& written_columns() const { return written_; }
 
@@ -136,6 +140,7 @@ class MicroBatch {
   const std::vector<int>* reads_;   // slots
   const std::vector<int>* writes_;  // slots
   std::vector<ColumnData> written_;
+  std::vector<uint8_t> dropped_;
 };
 
 }  // namespace sluice::engine

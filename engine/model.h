@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,11 @@ struct ModelFacts {
   int64_t kv_bytes_per_token = 0;
   int64_t kv_block_tokens = 1;  // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;    // the longest sample it can take
+
+  /// The most bytes that one pass takes beside weights, gradients and columns: over `tokens` tokens none of whose samples is longer
+  /// than `longest_sample`; a pass that trains keeps what its backward needs. Absent: not known, counted as 0.
+  std::function<int64_t(bool training, int64_t tokens, int64_t longest_sample)> activation_bytes;
+
   bool trainable = false;
   std::string head;             // "language_model" or "value"
 };

@@ -73,6 +73,9 @@ class Rollout : public NodeBase {
 
     /// A group is complete: with samples, tokens and all columns that the contract writes. In any order.
     virtual void finish(Group group) = 0;
+
+    /// What the step did, told once a step: prompt tokens that it read and samples that it gave a token. For metrics and cost models.
+    virtual void worked(int64_t prompt_tokens, int64_t sampled_tokens) = 0;
   };
 
   /// The most tokens that this group can become. At most the contract's bound for a group.

@@ -232,9 +232,14 @@ void Run::interrupt() {
 }
 
 RunStatus Run::status() const {
-  return {.iterations_done = impl_->state.log.reported(),
-          .tokens_in_flight = impl_->state.budget.in_flight(),
-          .working_on = impl_->state.activity.current()};
+  RunStatus status;
+  status.iterations_done = impl_->state.log.reported();
+  status.tokens_in_flight = impl_->state.budget.in_flight();
+  const std::vector<std::string> working_on = impl_->state.activity.current();
+  for (size_t i = 0; i < working_on.size(); ++i) {
+    status.executors.push_back({.name = impl_->plan.executors[i].name, .threads = impl_->plan.executors[i].threads, .working_on = working_on[i]});
+  }
+  return status;
 }
 
 }  // namespace sluice::engine

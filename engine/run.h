@@ -10,6 +10,7 @@
 
 #include "engine/iteration_log.h"
 #include "engine/plan.h"
+#include "engine/status.h"
 
 namespace sluice::engine {
 
@@ -22,13 +23,6 @@ struct RunOptions {
 
   /// Called once an iteration, in order, on some executor's thread.
   std::function<void(const IterationReport&)> on_iteration;
-};
-
-/// A look at a run from outside.
-struct RunStatus {
-  int64_t iterations_done = 0;
-  int64_t tokens_in_flight = 0;
-  std::vector<std::string> working_on;  // per executor of the plan: a node, or an empty string
 };
 
 enum class RunEnd { kDone, kInterrupted, kFailed };

@@ -40,7 +40,13 @@ class CollectingSink final : public engine::Rollout::Sink {
  public:
   void return_credit(int64_t group, int64_t tokens) override { returned[group] += tokens; }
   void finish(Group group) override { groups.push_back(std::move(group)); }
+  void worked(int64_t prompt_tokens_read, int64_t tokens_sampled) override {
+    prompt_tokens += prompt_tokens_read;
+    sampled_tokens += tokens_sampled;
+  }
 
+  int64_t prompt_tokens = 0;
+  int64_t sampled_tokens = 0;
   std::map<int64_t, int64_t> returned;
   std::vector<Group> groups;
 };
