@@ -132,6 +132,16 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   sync_folder(path.parent_path());
 }
 
+void replace_file(const fs::path& path, std::string_view content) {
+  fs::path temporary = path;
+  temporary += ".tmp";
+  {
+    OutputFile file(temporary);
+    file.write(content);
+  }
+  rename_or_fail(temporary, path);
+}
+
 void replace_path(const fs::path& finished, const fs::path& target) {
   std::error_code ignored;
   if (!fs::is_directory(target)) {

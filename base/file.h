@@ -15,6 +15,9 @@ std::string read_file(const std::filesystem::path& path);
 /// A crash at any point leaves the old or the new content. Throws UserError (disk full, no right).
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
+/// Likewise, but without waiting for the disk: a reader sees the old or the new content, a power cut may lose both.
+void replace_file(const std::filesystem::path& path, std::string_view content);
+
 /// An output file that reports every failed write as a UserError naming the path. Not thread-safe. The destructor closes silently;
 /// call close() to learn of late errors.
 class OutputFile {

@@ -1,53 +1,117 @@
 #include "engine/activity.h"
 
-#include <exception>
+#include <algorithm>
 #include <utility>
 
 namespace sluice::engine {
+namespace {
 
-Activity::Scope::Scope(Activity& activity, WorkClass work_class, Slice slice)
-    : activity_(activity), class_(work_class), slice_(std::move(slice)) {
-  slice_.begin_us = activity_.now_us();
-  activity_.change(class_, +1, slice_.executor, slice_.node);
+constexpr double kSecondsPerNs = 1e-9;
+
+bool trains(const PlanNode& node) {
+  return std::ranges::any_of(node.needs.models, [](const ModelNeed& need) { return need.use == ModelUse::kUpdates; });
 }
 
-Activity::Scope::~Scope() noexcept(false) {
-  activity_.change(class_, -1, slice_.executor, {});
-  slice_.end_us = activity_.now_us();
-  if (activity_.trace_ == nullptr || std::uncaught_exceptions() > 0) return;
-  activity_.trace_->add(std::move(slice_));
+// Only the owner's thread writes, so that a plain addition is enough.
+void add(std::atomic<int64_t>& total, int64_t amount) {
+  total.store(total.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Activity::Activity(const Plan& plan, const Clock& clock, std::vector<WorkObserver*> observers)
+    : clock_(clock),
+      observers_(std::move(observers)),
+      seats_(plan.executors.size()),
+      accounts_(plan.nodes.size()),
+      taken_executors_ns_(plan.executors.size()),
+      taken_nodes_ns_(plan.nodes.size()) {
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const bool samples = plan.rollout && *plan.rollout == static_cast<int>(i);
+    classes_.push_back(samples ? kRollout : trains(plan.nodes[i]) ? kTrain : kOther);
+  }
+}
+
+void Activity::begin(int executor, int node) {
+  Seat& seat = seats_[static_cast<size_t>(executor)];
+  const int64_t now = clock_.now_ns();
+  seat.since_ns.store(now, std::memory_order_relaxed);
+  seat.iteration.store(-1, std::memory_order_relaxed);
+  seat.node.store(node, std::memory_order_release);
+  change(classes_[static_cast<size_t>(node)], +1, now);
+  for (WorkObserver* observer : observers_) observer->began(executor, node);
+}
+
+void Activity::begin_packet(int executor, int64_t iteration, int64_t micro_batch) {
+  Seat& seat = seats_[static_cast<size_t>(executor)];
+  seat.micro_batch.store(micro_batch, std::memory_order_relaxed);
+  seat.iteration.store(iteration, std::memory_order_relaxed);
+}
+
+void Activity::end(int executor, Slice slice) {
+  const Seat& seat = seats_[static_cast<size_t>(executor)];
+  slice.executor = executor;
+  slice.node = seat.node.load(std::memory_order_relaxed);
+  slice.begin_ns = seat.since_ns.load(std::memory_order_relaxed);
+  slice.end_ns = clock_.now_ns();
+  leave(executor, slice.end_ns);
+  for (WorkObserver* observer : observers_) observer->ended(slice);
+}
+
+void Activity::end_unseen(int executor) { leave(executor, clock_.now_ns()); }
+
+void Activity::leave(int executor, int64_t now_ns) {
+  Seat& seat = seats_[static_cast<size_t>(executor)];
+  if (seat.node.load(std::memory_order_relaxed) < 0) return;  // it had ended when something failed
+  const auto node = static_cast<size_t>(seat.node.load(std::memory_order_relaxed));
+  const int64_t spent = now_ns - seat.since_ns.load(std::memory_order_relaxed);
+  add(seat.busy_ns, spent);
+  add(accounts_[node].busy_ns, spent);
+  seat.node.store(-1, std::memory_order_release);
+  change(classes_[node], -1, now_ns);
+}
+
+// Rollout and training can only overlap when there are several executors; nothing else needs the lock.
+void Activity::change(Class work_class, int by, int64_t now_ns) {
+  if (work_class == kOther) return;
+  const std::lock_guard lock(mutex_);
+  const int64_t passed = now_ns - std::exchange(last_change_ns_, now_ns);
+  if (busy_[kRollout] > 0) class_ns_[0] += passed;
+  if (busy_[kTrain] > 0) class_ns_[1] += passed;
+  if (busy_[kRollout] > 0 && busy_[kTrain] > 0) class_ns_[2] += passed;
+  busy_[work_class] += by;
 }
 
 BusySeconds Activity::take() {
+  BusySeconds seconds;
   const std::lock_guard lock(mutex_);
-  account();
-  return std::exchange(seconds_, {});
+  seconds.rollout = static_cast<double>(class_ns_[0]) * kSecondsPerNs;
+  seconds.train = static_cast<double>(class_ns_[1]) * kSecondsPerNs;
+  seconds.overlap = static_cast<double>(class_ns_[2]) * kSecondsPerNs;
+  class_ns_ = {};
+  const auto since_taken = [](const std::atomic<int64_t>& total, int64_t& taken) {
+    const int64_t now = total.load(std::memory_order_relaxed);
+    return static_cast<double>(now - std::exchange(taken, now)) * kSecondsPerNs;
+  };
+  for (size_t i = 0; i < seats_.size(); ++i) seconds.of_executors.push_back(since_taken(seats_[i].busy_ns, taken_executors_ns_[i]));
+  for (size_t i = 0; i < accounts_.size(); ++i) seconds.of_nodes.push_back(since_taken(accounts_[i].busy_ns, taken_nodes_ns_[i]));
+  return seconds;
 }
 
-std::vector<std::string> Activity::current() const {
-  const std::lock_guard lock(mutex_);
-  return current_;
+Activity::Current Activity::current(int executor) const {
+  const Seat& seat = seats_[static_cast<size_t>(executor)];
+  return {.node = seat.node.load(std::memory_order_acquire),
+          .since_ns = seat.since_ns.load(std::memory_order_relaxed),
+          .iteration = seat.iteration.load(std::memory_order_relaxed),
+          .micro_batch = seat.micro_batch.load(std::memory_order_relaxed)};
 }
 
-void Activity::change(WorkClass work_class, int by, int executor, const std::string& node) {
-  const std::lock_guard lock(mutex_);
-  account();
-  busy_[static_cast<size_t>(work_class)] += by;
-  current_[static_cast<size_t>(executor)] = node;
+double Activity::busy_seconds_of_executor(int executor) const {
+  return static_cast<double>(seats_[static_cast<size_t>(executor)].busy_ns.load(std::memory_order_relaxed)) * kSecondsPerNs;
 }
 
-void Activity::account() {
-  const auto now = Clock::now();
-  const double passed = std::chrono::duration<double>(now - std::exchange(last_change_, now)).count();
-  const bool rollout = busy_[static_cast<size_t>(WorkClass::kRollout)] > 0;
-  const bool train = busy_[static_cast<size_t>(WorkClass::kTrain)] > 0;
-  if (rollout) seconds_.rollout += passed;
-  if (train) seconds_.train += passed;
-  if (rollout && train) seconds_.overlap += passed;
-}
-
-int64_t Activity::now_us() const {
-  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_).count();
+double Activity::busy_seconds_of_node(int node) const {
+  return static_cast<double>(accounts_[static_cast<size_t>(node)].busy_ns.load(std::memory_order_relaxed)) * kSecondsPerNs;
 }
 
 }  // namespace sluice::engine

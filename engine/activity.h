@@ -1,67 +1,82 @@
 #pragma once
 
 #include <array>
-#include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "engine/trace.h"
+#include "engine/clock.h"
+#include "engine/plan.h"
+#include "engine/work_observer.h"
 
 namespace sluice::engine {
-
-/// What a piece of work counts as in the summary.
-enum class WorkClass { kRollout, kTrain, kOther };
 
 /// Seconds since the last take().
 struct BusySeconds {
   double rollout = 0;
   double train = 0;
-  double overlap = 0;  // rollout and training at once
+  double overlap = 0;                // rollout and training at once
+  std::vector<double> of_executors;  // by index of Plan::executors
+  std::vector<double> of_nodes;      // by index of Plan::nodes
 };
 
-/// Knows what every executor does at the moment, and for how long generation and training were busy, alone and together. Thread-safe.
+/// What every executor does at the moment, for how long each was busy, and with what. begin() and end() are called by the thread of the
+/// executor (or of the simulation) and cost two looks at the clock; the rest is thread-safe.
 class Activity {
  public:
-  Activity(size_t executors, TraceWriter* trace) : current_(executors), trace_(trace) {}
-
-  /// Marks the work of one executor from construction to destruction.
-  class Scope {
-   public:
-    Scope(Activity& activity, WorkClass work_class, Slice slice);
-    ~Scope() noexcept(false);  // the trace may meet a full disk
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
-
-    void set_tokens(int64_t tokens) { slice_.tokens = tokens; }
-
-   private:
-    Activity& activity_;
-    WorkClass class_;
-    Slice slice_;
+  /// What an executor is at.
+  struct Current {
+    int node = -1;  // -1: idle
+    int64_t since_ns = 0;
+    int64_t iteration = -1;
+    int64_t micro_batch = -1;
   };
 
-  BusySeconds take();
+  /// `observers` and `clock` outlive the activity.
+  Activity(const Plan& plan, const Clock& clock, std::vector<WorkObserver*> observers);
 
-  /// Per executor: the node that it works on, or an empty string.
-  std::vector<std::string> current() const;
+  /// The executor turns to a node. The second form also says with what, for whoever looks while the work goes on.
+  void begin(int executor, int node);
+  void begin_packet(int executor, int64_t iteration, int64_t micro_batch);
+
+  /// The executor is done. What is told to the observers and counted: `slice`, with node, executor and times filled in.
+  void end(int executor, Slice slice);
+
+  /// It is done, and it was nothing worth telling: a packet was only passed on or put aside.
+  void end_unseen(int executor);
+
+  BusySeconds take();
+  Current current(int executor) const;
+  double busy_seconds_of_executor(int executor) const;
+  double busy_seconds_of_node(int node) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  enum Class { kRollout, kTrain, kOther };
+  struct alignas(64) Seat {  // of an executor; written by its thread alone
+    std::atomic<int> node{-1};
+    std::atomic<int64_t> since_ns{0}, iteration{-1}, micro_batch{-1}, busy_ns{0};
+  };
+  struct alignas(64) Account {  // of a node; written by its executor's thread alone
+    std::atomic<int64_t> busy_ns{0};
+  };
 
-  void change(WorkClass work_class, int by, int executor, const std::string& node);
-  void account();  // the time since the last change; the mutex is held
-  int64_t now_us() const;
+  void leave(int executor, int64_t now_ns);
+  void change(Class work_class, int by, int64_t now_ns);
 
-  mutable std::mutex mutex_;
-  std::array<int, 3> busy_{};  // pieces of work under way, by class
-  BusySeconds seconds_;
-  Clock::time_point last_change_ = Clock::now();
-  const Clock::time_point start_ = Clock::now();
-  std::vector<std::string> current_;
-  TraceWriter* const trace_;  // may be null
+  const Clock& clock_;
+  const std::vector<WorkObserver*> observers_;
+  std::vector<Class> classes_;  // by node
+  std::vector<Seat> seats_;     // by executor
+  std::vector<Account> accounts_;
+
+  std::mutex mutex_;            // guards what follows
+  std::array<int, 3> busy_{};   // pieces of work under way, by class
+  int64_t last_change_ns_ = 0;
+  std::array<int64_t, 3> class_ns_{};  // rollout, train, both
+  std::vector<int64_t> taken_executors_ns_, taken_nodes_ns_;  // what take() told already
 };
 
 }  // namespace sluice::engine

@@ -57,25 +57,44 @@ int64_t ColumnData::bytes() const {
   return total;
 }
 
+// Entries of `from` to the place `at` of `to`.
+void ColumnData::copy_entries(const ColumnData& from, Range entries, ColumnData& to, size_t at) {
+  if (entries.size() == 0) return;
+  if (from.dtype_ == DType::kString) {
+    const auto strings = from.entries<std::string>().subspan(entries.begin, entries.size());
+    std::ranges::copy(strings, to.entries<std::string>().begin() + static_cast<std::ptrdiff_t>(at));
+    return;
+  }
+  const auto size = static_cast<size_t>(entry_bytes(from.dtype_));
+  std::memcpy(static_cast<std::byte*>(to.data_) + at * size, static_cast<const std::byte*>(from.data_) + entries.begin * size,
+              entries.size() * size);
+}
+
 ColumnData ColumnData::concatenated(const std::vector<ColumnData>& parts) {
   SLUICE_CHECK(!parts.empty(), "nothing to concatenate");
   if (parts.size() == 1) return parts.front();
   size_t count = 0;
   for (const ColumnData& part : parts) count += part.count();
-  const DType dtype = parts.front().dtype();
-  ColumnData whole(dtype, count);
+  ColumnData whole(parts.front().dtype(), count);
   size_t at = 0;
   for (const ColumnData& part : parts) {
-    SLUICE_CHECK(part.dtype() == dtype, "columns of several types cannot be concatenated");
-    if (dtype == DType::kString) {
-      std::ranges::copy(part.entries<std::string>(), whole.entries<std::string>().begin() + static_cast<std::ptrdiff_t>(at));
-    } else if (part.count() > 0) {
-      const auto size = static_cast<size_t>(entry_bytes(dtype));
-      std::memcpy(static_cast<std::byte*>(whole.data_) + at * size, part.data_, part.count() * size);
-    }
+    SLUICE_CHECK(part.dtype() == whole.dtype(), "columns of several types cannot be concatenated");
+    copy_entries(part, {0, part.count()}, whole, at);
     at += part.count();
   }
   return whole;
+}
+
+ColumnData ColumnData::selected(const std::vector<Range>& ranges) const {
+  size_t count = 0;
+  for (const Range& range : ranges) count += range.size();
+  ColumnData part(dtype_, count);
+  size_t at = 0;
+  for (const Range& range : ranges) {
+    copy_entries(*this, range, part, at);
+    at += range.size();
+  }
+  return part;
 }
 
 }  // namespace sluice::engine

@@ -32,6 +32,14 @@ constexpr DType dtype_of() {
   }
 }
 
+/// Half-open: begin <= i < end.
+struct Range {
+  size_t begin = 0;
+  size_t end = 0;
+
+  size_t size() const { return end - begin; }
+};
+
 /// Name and type of a column: what contracts, checks and the plan speak of.
 struct ColumnSpec {
   std::string name;
@@ -62,6 +70,9 @@ class ColumnData {
   /// All parts, back to back. They have one dtype; `parts` is not empty.
   static ColumnData concatenated(const std::vector<ColumnData>& parts);
 
+  /// The entries in `ranges`, back to back, as a column of its own.
+  ColumnData selected(const std::vector<Range>& ranges) const;
+
   bool empty() const { return owner_ == nullptr; }
   DType dtype() const { return dtype_; }
   size_t count() const { return count_; }
@@ -73,6 +84,8 @@ class ColumnData {
   }
 
  private:
+  static void copy_entries(const ColumnData& from, Range entries, ColumnData& to, size_t at);
+
   DType dtype_ = DType::kFloat32;
   size_t count_ = 0;
   void* data_ = nullptr;

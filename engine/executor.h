@@ -1,63 +1,67 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
-#include <mutex>
-#include <queue>
-#include <string>
-#include <thread>
+#include <optional>
 #include <vector>
+
+#include "engine/packet.h"
 
 namespace sluice::engine {
 
-/// Work that goes on in cooperative steps as long as it is ready, such as decoding. Used by its executor's thread only.
+/// What a node does with a packet. Does not throw.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual void run(Packet packet) = 0;
+};
+
+/// A packet that has reached a node.
+struct Work {
+  int node = 0;  // index into Plan::nodes, which is topological: higher is more downstream
+  Task* task = nullptr;
+  Packet packet;
+};
+
+/// The work that one executor could start at once. The most downstream goes first, because that drains tokens soonest; of one node the
+/// oldest packet. Not thread-safe.
+class WorkQueue {
+ public:
+  void push(Work work);
+  std::optional<Work> pop();
+  bool empty() const { return heap_.empty(); }
+  size_t size() const { return heap_.size(); }
+
+ private:
+  std::vector<Work> heap_;
+};
+
+/// Work that goes on in cooperative steps as long as it is ready, such as decoding. Used by its executor only. Does not throw.
 class Stepper {
  public:
   virtual ~Stepper() = default;
   virtual bool ready() = 0;
-  virtual void step() = 0;  // does not throw
+
+  /// A step has two halves: what it takes in is decided in the first, what comes out leaves in the second. Between them lies the time
+  /// that the step takes.
+  virtual void begin_step() = 0;
+  virtual void end_step() = 0;
 };
 
-/// A place where nodes run: one thread with a queue. Of the work that is queued, the most downstream goes first, because that drains
-/// tokens soonest; the stepper steps only when nothing is queued. Everything but the constructor and the destructor is thread-safe.
+/// A place where nodes run, one piece of work at a time: queued work first, the stepper when nothing is queued.
 class Executor {
  public:
-  /// `on_start` runs first on the new thread.
-  Executor(std::string name, std::function<void()> on_start);
+  virtual ~Executor() = default;
 
-  /// Ends the thread after the work at hand; what is queued is dropped.
-  ~Executor();
+  /// At most one. Steps from the next notify() on.
+  virtual void set_stepper(Stepper* stepper) = 0;
 
-  /// At most one; it must outlive the executor. Steps from the next notify() on.
-  void set_stepper(Stepper* stepper);
-
-  /// `rank`: distance from the source; `order`: lower goes first among equal ranks. `work` does not throw.
-  void submit(int rank, int64_t order, std::function<void()> work);
+  virtual void submit(Work work) = 0;
 
   /// The stepper may have become ready.
-  void notify();
+  virtual void notify() = 0;
 
- private:
-  struct Work {
-    int rank;
-    int64_t order;
-    std::function<void()> run;
-
-    bool operator<(const Work& other) const { return rank != other.rank ? rank < other.rank : order > other.order; }
-  };
-
-  void loop();
-  std::function<void()> next_work();  // empty: nothing queued
-
-  const std::string name_;
-  std::mutex mutex_;
-  Stepper* stepper_ = nullptr;
-  std::condition_variable wake_;
-  std::priority_queue<Work> queue_;
-  bool notified_ = false;
-  bool ending_ = false;
-  std::thread thread_;
+  /// Pieces of work that could start at once.
+  virtual size_t queued() const = 0;
 };
 
 }  // namespace sluice::engine

@@ -9,8 +9,10 @@ std::string text_of(const WorkPlace& place) {
   std::string text = "node '" + place.node + "' failed";
   text += place.micro_batch >= 0 ? " on micro-batch " + std::to_string(place.micro_batch) + " of iteration " : " in iteration ";
   text += std::to_string(place.iteration);
-  if (place.groups > 0) {
-    text += " (groups " + std::to_string(place.first_group) + " to " + std::to_string(place.first_group + place.groups - 1) + ")";
+  if (place.first_group >= 0) {
+    const bool one = place.first_group == place.last_group;
+    text += one ? " (group " + std::to_string(place.first_group) + ")"
+                : " (groups " + std::to_string(place.first_group) + " to " + std::to_string(place.last_group) + ")";
   }
   return text;
 }
@@ -44,8 +46,11 @@ std::exception_ptr with_place(const WorkPlace& place) {
 
 }  // namespace
 
-void FailureSlot::capture(const WorkPlace& place) {
-  std::exception_ptr error = with_place(place);
+void FailureSlot::capture(const WorkPlace& place) { keep(with_place(place)); }
+
+void FailureSlot::capture() { keep(std::current_exception()); }
+
+void FailureSlot::keep(std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
     if (error_) return;

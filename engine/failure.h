@@ -16,8 +16,8 @@ struct WorkPlace {
   std::string node;
   int64_t iteration = 0;
   int64_t micro_batch = -1;  // -1: not one micro-batch
-  int64_t first_group = 0;
-  int64_t groups = 0;        // 0: unknown
+  int64_t first_group = -1;  // -1: unknown
+  int64_t last_group = -1;
 };
 
 /// Keeps the first failure of a run and tells everybody to stop. Thread-safe.
@@ -28,12 +28,17 @@ class FailureSlot {
   /// Called in a catch block: takes the exception being handled, with the place it happened at. Later failures are dropped.
   void capture(const WorkPlace& place);
 
+  /// Likewise, for what did not happen in a node: the exception is kept as it is.
+  void capture();
+
   bool failed() const { return failed_.load(); }
 
   /// The failure: a UserError that names node, iteration and micro-batch, or an InternalError that does. Throws nothing if there is none.
   void rethrow() const;
 
  private:
+  void keep(std::exception_ptr error);
+
   const std::function<void()> on_failure_;
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;

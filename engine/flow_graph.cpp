@@ -3,36 +3,24 @@
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
 
+#include <atomic>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace sluice::engine {
 namespace {
 
 namespace flow = oneapi::tbb::flow;
 
-using AsyncNode = flow::async_node<Packet, Packet>;
-using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>>;
-
-// Lets a packet through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
-class Join {
- public:
-  explicit Join(size_t inputs) : inputs_(inputs) {}
-
-  void operator()(const Packet& packet, JoinNode::output_ports_type& out) {
-    if (++arrived_[packet.sequence] < inputs_) return;
-    arrived_.erase(packet.sequence);
-    std::get<0>(out).try_put(packet);
-  }
-
- private:
-  size_t inputs_;
-  std::map<int64_t, size_t> arrived_;
-};
+using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
+using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
 
 // Calls `action` once every milestone has reached `count`.
 void after_all(std::span<Milestone* const> milestones, int64_t count, std::function<void()> action) {
@@ -40,57 +28,146 @@ void after_all(std::span<Milestone* const> milestones, int64_t count, std::funct
   milestones.front()->when_reached(count, [rest = milestones.subspan(1), count, action = std::move(action)] { after_all(rest, count, action); });
 }
 
-}  // namespace
+// Lets a packet through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
+class Arrivals {
+ public:
+  explicit Arrivals(size_t inputs) : inputs_(inputs) {}
 
-struct FlowGraph::Impl {
-  // Forwarding is a few hundred nanoseconds a packet; the work is done by the executors.
-  oneapi::tbb::global_control two_threads{oneapi::tbb::global_control::max_allowed_parallelism, 2};
-  flow::graph graph;
-  flow::broadcast_node<Packet> head{graph};
-  std::vector<std::unique_ptr<AsyncNode>> nodes;
-  std::vector<std::unique_ptr<JoinNode>> joins;
-
-  flow::sender<Packet>& output_of(const Plan& plan, int node) {
-    if (plan.nodes[static_cast<size_t>(node)].type->kind != NodeKind::kOrdinary) return head;
-    return flow::output_port<0>(*nodes[static_cast<size_t>(node)]);  // as a sender itself an async_node takes no successors
+  bool complete(int64_t sequence) {
+    const std::lock_guard lock(mutex_);
+    if (++arrived_[sequence] < inputs_) return false;
+    arrived_.erase(sequence);
+    return true;
   }
+
+  bool any() const {
+    const std::lock_guard lock(mutex_);
+    return !arrived_.empty();
+  }
+
+ private:
+  const size_t inputs_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, size_t> arrived_;
 };
 
-FlowGraph::FlowGraph(const Plan& plan, const std::vector<std::unique_ptr<NodeRunner>>& runners,
-                     const std::vector<std::unique_ptr<Executor>>& executors)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->nodes.resize(plan.nodes.size());
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    NodeRunner* const runner = runners[i].get();
-    if (runner == nullptr) continue;
-    Executor* const executor = executors[static_cast<size_t>(runner->executor())].get();
-    const int rank = static_cast<int>(i);
-    impl_->nodes[i] = std::make_unique<AsyncNode>(impl_->graph, flow::serial, [=](const Packet& packet, AsyncNode::gateway_type& out) {
-      out.reserve_wait();
-      const auto hand_over = [=, &out] {
-        executor->submit(rank, packet.sequence, [=, &out] {
-          runner->run(packet, [&out](Packet leaving) { out.try_put(std::move(leaving)); });
-          out.release_wait();
-        });
-      };
-      after_all(runner->prerequisites(), packet.iteration.index, hand_over);
+}  // namespace
+
+/// One ordinary node in the graph.
+class Stage final : public Task {
+ public:
+  Stage(flow::graph& graph, RunState& state, NodeRunner& runner, Executor& executor, Pending& pending, size_t inputs)
+      : state_(state),
+        runner_(runner),
+        executor_(executor),
+        pending_(pending),
+        arrivals_(inputs),
+        node_(graph, flow::serial, [this](const Packet& packet, AsyncNode::gateway_type&) { take(packet); }),
+        pass_on_([this](Packet packet) {
+          pending_.enter(successors_);
+          node_.gateway().try_put(packet);
+        }) {
+    if (inputs < 2) return;
+    join_.emplace(graph, flow::serial, [this](const Packet& packet, JoinNode::output_ports_type& out) {
+      if (arrivals_.complete(packet.sequence)) std::get<0>(out).try_put(packet);
+      else pending_.leave();
     });
-    const std::vector<int>& inputs = plan.nodes[i].inputs;
-    flow::receiver<Packet>* entry = impl_->nodes[i].get();
-    if (inputs.size() > 1) {
-      impl_->joins.push_back(std::make_unique<JoinNode>(impl_->graph, flow::serial, Join(inputs.size())));
-      flow::make_edge(flow::output_port<0>(*impl_->joins.back()), *impl_->nodes[i]);
-      entry = impl_->joins.back().get();
+    flow::make_edge(flow::output_port<0>(*join_), node_);
+  }
+
+  flow::receiver<Packet>& input() { return join_ ? static_cast<flow::receiver<Packet>&>(*join_) : node_; }
+
+  void add_successor(Stage& successor) {
+    ++successors_;
+    flow::make_edge(flow::output_port<0>(node_), successor.input());  // as a sender itself an async_node takes no successors
+  }
+
+  void run(Packet packet) override {
+    runner_.run(std::move(packet), pass_on_);
+    pending_.leave();
+  }
+
+  std::string waits_for() const {
+    const PlanNode& plan = state_.plan.nodes[static_cast<size_t>(runner_.node())];
+    if (const int64_t version = waiting_for_version_; version >= 0) {
+      return "the weights that iteration " + std::to_string(version) + " is to see";
     }
-    for (const int input : inputs) flow::make_edge(impl_->output_of(plan, input), *entry);
+    if (!arrivals_.any()) return {};
+    std::vector<std::string> names;
+    for (const int input : plan.inputs) names.push_back("'" + state_.plan.nodes[static_cast<size_t>(input)].name + "'");
+    return "the same micro-batch from all of " + join(names, ", ");
+  }
+
+ private:
+  void take(const Packet& packet) {
+    state_.traffic.arrived(runner_.node());
+    if (runner_.prerequisites().empty()) return hand_over(packet);
+    waiting_for_version_ = packet.iteration.index;
+    after_all(runner_.prerequisites(), packet.iteration.index, [this, packet] {
+      waiting_for_version_ = -1;
+      hand_over(packet);
+    });
+  }
+
+  void hand_over(const Packet& packet) { executor_.submit({.node = runner_.node(), .task = this, .packet = packet}); }
+
+  RunState& state_;
+  NodeRunner& runner_;
+  Executor& executor_;
+  Pending& pending_;
+  Arrivals arrivals_;
+  int64_t successors_ = 0;
+  std::atomic<int64_t> waiting_for_version_{-1};
+  AsyncNode node_;
+  std::optional<JoinNode> join_;
+  const NodeRunner::PassOn pass_on_;
+};
+
+struct FlowGraph::Impl {
+  explicit Impl(Pending& pending_) : pending(pending_) {}
+
+  // Two threads that send to one node at the same time leave the second packet to a thread of oneTBB.
+  oneapi::tbb::global_control few_threads{oneapi::tbb::global_control::max_allowed_parallelism, 2};
+  Pending& pending;
+  flow::graph graph;
+  flow::broadcast_node<Packet> head{graph};
+  int64_t head_successors = 0;
+  std::vector<std::unique_ptr<Stage>> stages;  // by index of Plan::nodes
+};
+
+FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners, const std::vector<Executor*>& executors,
+                     Pending& pending)
+    : impl_(std::make_unique<Impl>(pending)) {
+  const Plan& plan = state.plan;
+  impl_->stages.resize(plan.nodes.size());
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (runners[i] == nullptr) continue;
+    NodeRunner& runner = *runners[i];
+    Executor& executor = *executors[static_cast<size_t>(runner.executor())];
+    const std::vector<int>& inputs = plan.nodes[i].inputs;
+    impl_->stages[i] = std::make_unique<Stage>(impl_->graph, state, runner, executor, pending, inputs.size());
+    for (const int input : inputs) {
+      Stage* const before = impl_->stages[static_cast<size_t>(input)].get();
+      if (before != nullptr) {
+        before->add_successor(*impl_->stages[i]);
+      } else {
+        ++impl_->head_successors;
+        flow::make_edge(impl_->head, impl_->stages[i]->input());
+      }
+    }
   }
 }
 
-FlowGraph::~FlowGraph() = default;
+FlowGraph::~FlowGraph() { impl_->graph.wait_for_all(); }
 
-void FlowGraph::emit(Packet packet) { impl_->head.try_put(std::move(packet)); }
-void FlowGraph::reserve() { impl_->graph.reserve_wait(); }
-void FlowGraph::release() { impl_->graph.release_wait(); }
-void FlowGraph::wait() { impl_->graph.wait_for_all(); }
+void FlowGraph::emit(Packet packet) {
+  impl_->pending.enter(impl_->head_successors);
+  impl_->head.try_put(packet);
+}
+
+std::string FlowGraph::waits_for(int node) const {
+  const Stage* stage = impl_->stages[static_cast<size_t>(node)].get();
+  return stage == nullptr ? std::string() : stage->waits_for();
+}
 
 }  // namespace sluice::engine

@@ -1,22 +1,19 @@
 #include "engine/intake.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "engine/node_runner.h"
 
 namespace sluice::engine {
-namespace {
 
-const PlanNode* rollout_of(const Plan& plan) { return plan.rollout ? &plan.nodes[static_cast<size_t>(*plan.rollout)] : nullptr; }
-
-int count_token_readers(const Plan& plan) {
-  return static_cast<int>(std::ranges::count_if(
-      plan.nodes, [](const PlanNode& node) { return node.type->kind == NodeKind::kOrdinary && !node.reads.empty(); }));
+const PlanNode* refilling_filter(const Plan& plan) {
+  const auto found = std::ranges::find_if(plan.nodes, [](const PlanNode& node) { return node.needs.most_draws > 1; });
+  return found == plan.nodes.end() ? nullptr : &*found;
 }
-
-}  // namespace
 
 class Intake::RolloutSink final : public Rollout::Sink {
  public:
@@ -24,14 +21,16 @@ class Intake::RolloutSink final : public Rollout::Sink {
 
   void return_credit(int64_t group_index, int64_t tokens) override {
     const auto held = intake_.credit_.find(group_index);
-    SLUICE_CHECK(held != intake_.credit_.end() && tokens <= held->second, "a rollout returns credit that it does not hold");
-    held->second -= tokens;
-    intake_.state_.budget.release(tokens);
+    SLUICE_CHECK(held != intake_.credit_.end() && tokens <= held->second.tokens(), "a rollout returns credit that it does not hold");
+    held->second.give_back(tokens);
   }
 
   void finish(Group group) override { finished.push_back(std::move(group)); }
 
-  void worked(int64_t, int64_t) override {}
+  void worked(int64_t prompt_tokens, int64_t sampled_tokens) override {
+    intake_.slice_.prompt_tokens += prompt_tokens;
+    intake_.slice_.tokens += sampled_tokens;
+  }
 
   std::vector<Group> finished;
 
@@ -39,73 +38,114 @@ class Intake::RolloutSink final : public Rollout::Sink {
   Intake& intake_;
 };
 
-Intake::Intake(RunState& state, Parts parts, Reducer& reducer, std::function<void(Packet)> emit, std::function<void()> finished)
+Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, std::function<void()> finished)
     : state_(state),
       source_plan_(state.plan.nodes[static_cast<size_t>(state.plan.source)]),
-      rollout_plan_(rollout_of(state.plan)),
       parts_(std::move(parts)),
-      reducer_(reducer),
       emit_(std::move(emit)),
       finished_(std::move(finished)),
-      readers_(ordinary_readers(state.plan)),
-      token_readers_(count_token_readers(state.plan)),
+      readers_(state.streams.readers(Streams::kIntake)),
       executor_(executor_index(state.plan, source_plan_.executor)),
-      groups_per_iteration_(source_plan_.needs.groups_per_iteration),
+      quota_(source_plan_.needs.groups_per_iteration),
+      filter_(refilling_filter(state.plan) == nullptr ? nullptr : &refilling_filter(state.plan)->needs),
       packer_(state.plan.budget.micro_batch_tokens, state.plan.capacity.group_tokens) {}
 
+// At most lag + 2 iterations are open, so that what is slow behind the trainer cannot pile up without bound.
 bool Intake::may_begin() const {
   const int64_t next = iteration_.index + 1;
-  return !in_iteration_ && !data_ended_ && !state_.interrupted && next < state_.plan.pipeline.iterations && state_.gate.open_for(next);
+  return !in_iteration_ && !data_ended_ && !state_.interrupted && next < state_.plan.pipeline.iterations && state_.gate.open_for(next) &&
+         next < state_.log.reported() + state_.plan.schedule.policy_lag + 2;
 }
 
 bool Intake::may_fetch() const {
-  return in_iteration_ && !data_ended_ && !waiting_ && !state_.interrupted && fetched_ < groups_per_iteration_;
+  return in_iteration_ && !data_ended_ && !waiting_ && !state_.interrupted && fetched_ < round_end_;
 }
 
-bool Intake::fits() const {
-  return waiting_ && !state_.interrupted && state_.budget.in_flight() + waiting_tokens_ <= state_.budget.capacity();
-}
+bool Intake::fits() const { return waiting_ && !state_.interrupted && state_.budget.has_free(waiting_tokens_); }
 
-bool Intake::iteration_complete() const {
-  const bool all_fetched = data_ended_ || fetched_ == groups_per_iteration_;
+bool Intake::round_complete() const {
+  const bool all_fetched = data_ended_ || fetched_ == round_end_;
   return in_iteration_ && all_fetched && !waiting_ && done_ == fetched_;
 }
+
+bool Intake::undecided() const { return filter_ != nullptr && (!round_flushed_ || state_.tally.count().judged < fetched_ || wants_round()); }
+
+bool Intake::wants_round() const {
+  if (filter_ == nullptr || !round_flushed_ || data_ended_) return false;
+  const FilterTally::Count count = state_.tally.count();
+  return count.judged == fetched_ && count.kept < quota_ && fetched_ < filter_->most_draws * quota_;
+}
+
+bool Intake::iteration_complete() const { return round_complete() && !undecided(); }
 
 // After an interrupt an iteration whose groups are all admitted is still finished; one that lacks groups is abandoned.
 bool Intake::drained() const {
   if (!in_iteration_) {
     return data_ended_ || state_.interrupted || iteration_.index + 1 >= state_.plan.pipeline.iterations;
   }
-  return state_.interrupted && (waiting_ || (!data_ended_ && fetched_ < groups_per_iteration_));
+  return state_.interrupted && (waiting_ || wants_round() || (!data_ended_ && fetched_ < round_end_));
 }
 
 bool Intake::ready() {
   if (finished_run_) return false;
   if (state_.stopping() || drained()) return true;
   const bool stepping = parts_.rollout && !parts_.rollout->idle();
-  return stepping || may_begin() || may_fetch() || fits() || iteration_complete();
+  return stepping || may_begin() || may_fetch() || fits() || (round_complete() && !round_flushed_) || wants_round() || iteration_complete();
 }
 
-void Intake::step() {
+void Intake::begin_step() {
+  state_.activity.begin(executor_, node());
+  slice_ = {};
+  guarded(&Intake::take_in);
+}
+
+void Intake::end_step() {
+  guarded(&Intake::bring_out);
+  const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
+  slice_.iteration = iteration_.index;
+  if (worked) state_.activity.end(executor_, slice_);
+  else state_.activity.end_unseen(executor_);
+  if (worked) state_.progress.fetch_add(1, std::memory_order_relaxed);
+  seen_iteration_ = iteration_.index;
+  seen_in_iteration_ = in_iteration_;
+  seen_waiting_tokens_ = waiting_ ? waiting_tokens_ : 0;
+  seen_undecided_ = in_iteration_ && round_complete() && undecided();
+}
+
+void Intake::guarded(void (Intake::*half)()) {
+  if (finished_run_) return;
   if (state_.stopping()) return finish_run();
   try {
-    advance();
+    (this->*half)();
   } catch (...) {
-    const PlanNode& node = rollout_plan_ != nullptr ? *rollout_plan_ : source_plan_;
-    state_.failure.capture({.node = node.name, .iteration = iteration_.index, .first_group = 0, .groups = fetched_});
+    state_.failure.capture({.node = state_.plan.nodes[static_cast<size_t>(node())].name, .iteration = std::max<int64_t>(0, iteration_.index)});
+    finish_run();
   }
 }
 
-void Intake::advance() {
+void Intake::take_in() {
   if (drained()) return finish_run();
   if (may_begin()) begin_iteration();
+  if (wants_round()) begin_round(quota_ - state_.tally.count().kept);
   while (may_fetch() || fits()) {
     if (may_fetch()) fetch_group();
     if (!fits()) break;
     admit_group();
     if (!parts_.rollout) break;  // one group a step: nodes downstream on this executor go first
   }
-  if (parts_.rollout && !parts_.rollout->idle()) step_rollout();
+}
+
+void Intake::bring_out() {
+  for (Group& group : std::exchange(complete_, {})) finish_group(std::move(group));
+  if (parts_.rollout && !parts_.rollout->idle()) {
+    RolloutSink sink(*this);
+    parts_.rollout->step(sink);
+    for (Group& group : sink.finished) finish_group(std::move(group));
+  }
+  if (round_complete() && !round_flushed_) {
+    round_flushed_ = true;
+    emit_batches(packer_.flush());
+  }
   if (iteration_complete()) end_iteration();
 }
 
@@ -113,9 +153,21 @@ void Intake::begin_iteration() {
   ++iteration_.index;
   iteration_.policy_version = state_.gate.version_for(iteration_.index);
   in_iteration_ = true;
-  fetched_ = done_ = 0;
+  fetched_ = done_ = round_end_ = 0;
+  state_.tally.reset();
+  begin_round(quota_);
   parts_.source->begin_iteration(iteration_);
   if (parts_.rollout) parts_.rollout->begin_iteration(iteration_);
+}
+
+void Intake::begin_round(int64_t missing) {
+  round_flushed_ = false;
+  if (filter_ == nullptr) {
+    round_end_ = missing;
+    return;
+  }
+  const auto wanted = static_cast<int64_t>(std::ceil(static_cast<double>(missing) * filter_->oversample));
+  round_end_ = std::min(fetched_ + wanted, filter_->most_draws * quota_);
 }
 
 void Intake::fetch_group() {
@@ -127,6 +179,7 @@ void Intake::fetch_group() {
     return;
   }
   ++fetched_;
+  ++slice_.groups;
   waiting_tokens_ = worst_tokens(group);
   SLUICE_CHECK(waiting_tokens_ <= state_.plan.capacity.group_tokens, "a group is larger than the bound that the plan was proven with");
   waiting_ = std::move(group);
@@ -139,80 +192,81 @@ int64_t Intake::worst_tokens(const Group& group) const {
 void Intake::admit_group() {
   if (!state_.budget.try_acquire(waiting_tokens_)) return;
   Group group = std::move(*std::exchange(waiting_, std::nullopt));
-  credit_[group.index] = waiting_tokens_;
+  credit_.emplace(group.index, Credit(state_.budget, waiting_tokens_));
   if (parts_.rollout) {
     parts_.rollout->start(std::move(group));
   } else {
-    const Activity::Scope busy(state_.activity, WorkClass::kOther,
-                               {.executor = executor_, .node = source_plan_.name, .iteration = iteration_.index, .tokens = waiting_tokens_});
-    finish_group(std::move(group));
+    slice_.tokens += waiting_tokens_;
+    complete_.push_back(std::move(group));
   }
-}
-
-void Intake::step_rollout() {
-  RolloutSink sink(*this);
-  {
-    Activity::Scope busy(state_.activity, WorkClass::kRollout,
-                         {.executor = executor_, .node = rollout_plan_->name, .iteration = iteration_.index});
-    parts_.rollout->step(sink);
-    int64_t tokens = 0;
-    for (const Group& group : sink.finished) tokens += static_cast<int64_t>(group.layout.tokens());
-    busy.set_tokens(tokens);
-  }
-  for (Group& group : sink.finished) finish_group(std::move(group));
 }
 
 void Intake::finish_group(Group group) {
   const auto held = credit_.find(group.index);
   SLUICE_CHECK(held != credit_.end(), "a rollout finishes a group that it was not given");
   const auto tokens = static_cast<int64_t>(group.layout.tokens());
-  SLUICE_CHECK(tokens <= held->second, "a group became larger than its credit");
-  state_.budget.release(held->second - tokens);
-  credit_.erase(held);
+  SLUICE_CHECK(tokens <= held->second.tokens(), "a group became larger than its credit");
+  held->second.give_back(held->second.tokens() - tokens);
   ++done_;
   emit_batches(packer_.add(std::move(group)));
 }
 
 void Intake::emit_batches(std::vector<Packer::Batch> batches) {
   for (Packer::Batch& batch : batches) {
-    auto packed = std::make_shared<BatchState>(iteration_.index, batch.id, batch.first_group, std::move(batch.layout),
-                                               state_.slots.size(), state_.columns);
+    std::vector<Credit> credits;
+    for (const int64_t group : batch.group_indices) credits.push_back(std::move(credit_.extract(group).mapped()));
+    auto packed = std::make_shared<BatchState>(iteration_.index, batch.id, std::move(batch.layout), std::move(batch.group_indices),
+                                               std::move(credits), readers_, state_.columns);
     for (Group::NamedColumn& column : batch.columns) {
       const auto slot = std::ranges::find(state_.slots, column.spec);
       SLUICE_CHECK(slot != state_.slots.end(), "column '" + column.spec.name + "' is not in the plan");
-      const auto index = static_cast<size_t>(slot - state_.slots.begin());
-      packed->store(index, std::move(column.data), readers_[index]);
+      packed->store(static_cast<size_t>(slot - state_.slots.begin()), std::move(column.data));
     }
-    MetricsRecorder& metrics = rollout_plan_ != nullptr ? *parts_.rollout_metrics : *parts_.source_metrics;
+    MetricsRecorder& metrics = parts_.rollout ? *parts_.rollout_metrics : *parts_.source_metrics;
     metrics.sum("groups", static_cast<double>(packed->layout.groups()));
     metrics.sum("samples", static_cast<double>(packed->layout.samples()));
     metrics.sum("tokens", static_cast<double>(packed->layout.tokens()));
-    metrics.sum(rollout_plan_ != nullptr ? "sampled_tokens" : "action_tokens", static_cast<double>(packed->layout.actions()));
-    packed->credit = static_cast<int64_t>(packed->layout.tokens());
-    packed->token_readers_left = token_readers_;
-    if (token_readers_ == 0) state_.budget.release(std::exchange(packed->credit, 0));
+    metrics.sum(parts_.rollout ? "sampled_tokens" : "action_tokens", static_cast<double>(packed->layout.actions()));
+    state_.traffic.handed_on(node(), packed.get());
     emit_({.sequence = sequence_++, .iteration = iteration_, .batch = std::move(packed)});
   }
 }
 
 void Intake::end_iteration() {
-  emit_batches(packer_.finish_iteration());
+  packer_.finish_iteration();  // nothing is left in it
   const bool empty = fetched_ == 0;  // the data ended exactly between two iterations
   in_iteration_ = false;
   if (empty) return;
   parts_.source->end_iteration(iteration_);
-  state_.log.node_ended(iteration_.index, static_cast<size_t>(state_.plan.source), parts_.source_metrics->take(reducer_));
+  state_.log.node_ended(iteration_.index, static_cast<size_t>(state_.plan.source), parts_.source_metrics->take(state_.reducer));
   if (parts_.rollout) {
     parts_.rollout->end_iteration(iteration_);
     parts_.rollout_metrics->maximum("kv_bytes_max", static_cast<double>(parts_.rollout->take_peak_bytes()));
-    state_.log.node_ended(iteration_.index, static_cast<size_t>(*state_.plan.rollout), parts_.rollout_metrics->take(reducer_));
+    state_.log.node_ended(iteration_.index, static_cast<size_t>(*state_.plan.rollout), parts_.rollout_metrics->take(state_.reducer));
   }
   emit_({.sequence = sequence_++, .iteration = iteration_, .batch = nullptr});
 }
 
 void Intake::finish_run() {
-  finished_run_ = true;
+  if (std::exchange(finished_run_, true)) return;
   finished_();
+}
+
+std::string Intake::waits_for() const {
+  const int64_t iteration = seen_iteration_;
+  if (const int64_t tokens = seen_waiting_tokens_; tokens > 0) {
+    return std::to_string(tokens) + " tokens of credit: " + std::to_string(state_.budget.in_flight()) + " of " +
+           std::to_string(state_.budget.capacity()) + " are in flight";
+  }
+  if (seen_undecided_) return "the verdicts of filter '" + refilling_filter(state_.plan)->name + "' on iteration " + std::to_string(iteration);
+  if (seen_in_iteration_ || iteration + 1 >= state_.plan.pipeline.iterations) return {};
+  if (!state_.gate.open_for(iteration + 1)) {
+    return "version " + std::to_string(state_.gate.version_for(iteration + 1)) + " of the weights to be published";
+  }
+  if (iteration + 1 >= state_.log.reported() + state_.plan.schedule.policy_lag + 2) {
+    return "iteration " + std::to_string(state_.log.reported()) + " to be ended by every node";
+  }
+  return {};
 }
 
 }  // namespace sluice::engine

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/executor.h"
@@ -14,7 +17,9 @@ namespace sluice::engine {
 
 /// The head of the graph: takes groups from the source, admits them against the token budget and the version gate, lets the rollout make
 /// samples of them step by step, and packs what is finished into micro-batches. Groups are admitted in order, so a later iteration never
-/// takes credit that an earlier one needs. Used by one executor thread only.
+/// takes credit that an earlier one needs. Groups are drawn in rounds: one, unless a filter has what it drops replaced; then the next
+/// round draws what is still missing once the verdicts on the last one are in, so what is drawn never depends on timing.
+/// Used by one executor only; waits_for() may be asked by anybody.
 class Intake final : public Stepper {
  public:
   struct Parts {
@@ -25,25 +30,38 @@ class Intake final : public Stepper {
   };
 
   /// `emit` puts a packet into the flow graph. `finished` is called once, when nothing will be emitted any more.
-  Intake(RunState& state, Parts parts, Reducer& reducer, std::function<void(Packet)> emit, std::function<void()> finished);
+  Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, std::function<void()> finished);
 
   bool ready() override;
-  void step() override;
+  void begin_step() override;
+  void end_step() override;
+
+  /// The iteration that groups are drawn for; -1: none yet.
+  int64_t iteration() const { return seen_iteration_.load(); }
+
+  /// What keeps the next group, as a person would say it; empty: nothing.
+  std::string waits_for() const;
 
  private:
   class RolloutSink;
 
   bool may_begin() const;        // the next iteration may start
-  bool may_fetch() const;        // another group of the current iteration is wanted
+  bool may_fetch() const;        // another group of the current round is wanted
   bool fits() const;             // the group that was fetched can be admitted
+  bool round_complete() const;   // all groups of the round are finished
+  bool undecided() const;        // the filter has groups to judge or may want another round
+  bool wants_round() const;      // the filter's verdicts ask for another one
   bool iteration_complete() const;
   bool drained() const;          // nothing more will come
+  int node() const { return state_.plan.rollout.value_or(state_.plan.source); }
 
-  void advance();
+  void guarded(void (Intake::*half)());
+  void take_in();
+  void bring_out();
   void begin_iteration();
+  void begin_round(int64_t missing);
   void fetch_group();
   void admit_group();
-  void step_rollout();
   void finish_group(Group group);
   void emit_batches(std::vector<Packer::Batch> batches);
   void end_iteration();
@@ -52,27 +70,35 @@ class Intake final : public Stepper {
 
   RunState& state_;
   const PlanNode& source_plan_;
-  const PlanNode* const rollout_plan_;  // null: no rollout
   Parts parts_;
-  Reducer& reducer_;
   const std::function<void(Packet)> emit_;
   const std::function<void()> finished_;
-  const std::vector<int> readers_;      // ordinary nodes that read each column
-  const int token_readers_;             // ordinary nodes that read any column
+  const Readers& readers_;
   const int executor_;
-  const int64_t groups_per_iteration_;
+  const int64_t quota_;                 // groups that an iteration is to have
+  const NodeNeeds* const filter_;       // of the refilling filter; null: none
   Packer packer_;
 
   Iteration iteration_{.index = -1};
   bool in_iteration_ = false;
   bool data_ended_ = false;
   bool finished_run_ = false;
+  int64_t round_end_ = 0;               // groups to fetch in this iteration before the next verdicts
   int64_t fetched_ = 0;                 // groups of this iteration taken from the source
   int64_t done_ = 0;                    // of these: finished
+  bool round_flushed_ = false;          // everything of the round has been emitted
   std::optional<Group> waiting_;        // fetched, not admitted yet
   int64_t waiting_tokens_ = 0;          // its worst case
-  std::map<int64_t, int64_t> credit_;   // of groups in the rollout, by index
+  std::map<int64_t, Credit> credit_;    // of groups that were admitted and not emitted, by index
+  std::vector<Group> complete_;         // that the source made whole, until the step's second half
+  Slice slice_;                         // what the step at hand amounts to
   int64_t sequence_ = 0;
+
+  std::atomic<int64_t> seen_iteration_{-1}, seen_waiting_tokens_{0};  // for waits_for()
+  std::atomic<bool> seen_in_iteration_{false}, seen_undecided_{false};
 };
+
+/// The filter that has what it drops replaced; null: there is none.
+const PlanNode* refilling_filter(const Plan& plan);
 
 }  // namespace sluice::engine

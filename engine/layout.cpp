@@ -47,6 +47,39 @@ void Layout::append(const Layout& other) {
   for (const int64_t token : other.action_tokens) action_tokens.push_back(base + token);
 }
 
+Layout Layout::selected(std::span<const uint8_t> keep) const {
+  Layout kept;
+  for (size_t g = 0; g < groups(); ++g) {
+    if (keep[g] == 0) continue;
+    for (int64_t s = group_offsets[g]; s < group_offsets[g + 1]; ++s) {
+      const auto sample = static_cast<size_t>(s);
+      const int64_t shift = kept.token_offsets.back() - token_offsets[sample];
+      for (int64_t a = action_offsets[sample]; a < action_offsets[sample + 1]; ++a) {
+        kept.action_tokens.push_back(action_tokens[static_cast<size_t>(a)] + shift);
+      }
+      kept.token_offsets.push_back(token_offsets[sample + 1] + shift);
+      kept.action_offsets.push_back(static_cast<int64_t>(kept.action_tokens.size()));
+    }
+    kept.end_group();
+  }
+  return kept;
+}
+
+std::vector<Range> Layout::entries_of(std::span<const uint8_t> keep, Extent extent) const {
+  std::vector<Range> ranges;
+  for (size_t g = 0; g < groups(); ++g) {
+    if (keep[g] == 0) continue;
+    const auto first = static_cast<size_t>(group_offsets[g]), last = static_cast<size_t>(group_offsets[g + 1]);
+    switch (extent) {
+      case Extent::kGroup: ranges.push_back({g, g + 1}); break;
+      case Extent::kSample: ranges.push_back({first, last}); break;
+      case Extent::kToken: ranges.push_back({static_cast<size_t>(token_offsets[first]), static_cast<size_t>(token_offsets[last])}); break;
+      case Extent::kAction: ranges.push_back({static_cast<size_t>(action_offsets[first]), static_cast<size_t>(action_offsets[last])}); break;
+    }
+  }
+  return ranges;
+}
+
 std::vector<Range> Layout::samples_by_group() const { return ranges_of(group_offsets); }
 std::vector<Range> Layout::tokens_by_sample() const { return ranges_of(token_offsets); }
 std::vector<Range> Layout::actions_by_sample() const { return ranges_of(action_offsets); }

@@ -2,19 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/column.h"
 
 namespace sluice::engine {
-
-/// Half-open: begin <= i < end.
-struct Range {
-  size_t begin = 0;
-  size_t end = 0;
-
-  size_t size() const { return end - begin; }
-};
 
 /// How the entries of a micro-batch belong together: G groups of S samples of T tokens, A of which are actions. All ragged, no padding.
 /// A plain value; offsets start with 0 and end with the total.
@@ -38,6 +31,12 @@ struct Layout {
 
   /// Appends all of `other`.
   void append(const Layout& other);
+
+  /// The groups for which `keep` [G] is not 0, in their order.
+  Layout selected(std::span<const uint8_t> keep) const;
+
+  /// Where the entries of those groups are in a column of this extent, in order.
+  std::vector<Range> entries_of(std::span<const uint8_t> keep, Extent extent) const;
 
   std::vector<Range> samples_by_group() const;
   std::vector<Range> tokens_by_sample() const;

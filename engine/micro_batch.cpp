@@ -36,14 +36,27 @@ const ColumnData& Group::find(const ColumnSpec& spec) const {
   return found->data;
 }
 
-BatchState::BatchState(int64_t iteration_, int64_t id_, int64_t first_group_, Layout layout_, size_t slots_, ByteMeter& meter_)
-    : iteration(iteration_), id(id_), first_group(first_group_), layout(std::move(layout_)), slots(slots_), meter(meter_) {}
+BatchState::BatchState(int64_t iteration_, int64_t id_, Layout layout_, std::vector<int64_t> group_indices_, std::vector<Credit> credits,
+                       const Readers& readers, ByteMeter& meter_)
+    : iteration(iteration_),
+      id(id_),
+      layout(std::move(layout_)),
+      group_indices(std::move(group_indices_)),
+      drawn_groups(static_cast<int64_t>(group_indices.size())),
+      slots(readers.columns.size()),
+      meter(meter_),
+      readers_(readers),
+      token_readers_left_(readers.tokens),
+      credits_(std::move(credits)) {
+  if (readers.tokens == 0) credits_.clear();
+}
 
 BatchState::~BatchState() {
   for (Slot& slot : slots) meter.remove(slot.bytes);
 }
 
-void BatchState::store(size_t index, ColumnData data, int readers) {
+void BatchState::store(size_t index, ColumnData data) {
+  const int readers = readers_.columns[index];
   if (readers == 0) return;  // nobody wants it
   Slot& slot = slots[index];
   SLUICE_CHECK(slot.data.empty(), "a column is stored twice");
@@ -58,6 +71,31 @@ void BatchState::release_one_reader(size_t index) {
   if (slot.readers_left.fetch_sub(1) != 1) return;
   slot.data = ColumnData();
   meter.remove(std::exchange(slot.bytes, 0));
+}
+
+void BatchState::release_one_token_reader() {
+  if (token_readers_left_.fetch_sub(1) == 1) credits_.clear();
+}
+
+std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, const ColumnSlots& specs,
+                                                const std::vector<int>& slots_to_copy, const Readers& readers_behind) const {
+  std::vector<int64_t> indices;
+  std::vector<Credit> credits;
+  for (size_t g = 0; g < layout.groups(); ++g) {
+    if (keep[g] == 0) continue;
+    indices.push_back(group_indices[g]);
+    credits.push_back(credits_[g]);
+  }
+  const bool all = indices.size() == layout.groups();
+  auto thin = std::make_shared<BatchState>(iteration, id, all ? layout : layout.selected(keep), std::move(indices), std::move(credits),
+                                           readers_behind, meter);
+  thin->drawn_groups = drawn_groups;
+  for (const int index : slots_to_copy) {
+    const auto slot = static_cast<size_t>(index);
+    const ColumnData& data = slots[slot].data;
+    thin->store(slot, all ? data : data.selected(layout.entries_of(keep, specs[slot].extent)));
+  }
+  return thin;
 }
 
 bool MicroBatch::has(const ColumnSpec& spec) const { return slot_of(spec, *slots_, *reads_) >= 0; }

@@ -10,6 +10,7 @@
 
 #include "engine/column.h"
 #include "engine/layout.h"
+#include "engine/token_budget.h"
 
 namespace sluice::engine {
 
@@ -56,9 +57,18 @@ struct Group {
   const ColumnData& find(const ColumnSpec& spec) const;
 };
 
-/// Columns of one micro-batch by slot, shared by all branches of the graph. A slot is written by exactly one node, and only nodes behind
-/// it read it (the plan proves both), so slots need no lock: the graph's edges order the accesses. The entries of a slot go when
-/// its last reader is done.
+/// Which slot a column of the pipeline has.
+using ColumnSlots = std::vector<ColumnSpec>;
+
+/// How many ordinary nodes must be done with a micro-batch: with each of its columns, and with its tokens.
+struct Readers {
+  std::vector<int> columns;  // by slot
+  int tokens = 0;
+};
+
+/// Columns of one micro-batch by slot, shared by all branches of the graph up to the next filters. A slot is written by exactly one
+/// node, and only nodes behind it read it (the plan proves both), so slots need no lock: the graph's edges order the accesses. The
+/// entries of a slot go when its last reader is done, the credit of the groups when the last reader of all is.
 struct BatchState {
   struct Slot {
     ColumnData data;
@@ -66,24 +76,33 @@ struct BatchState {
     std::atomic<int> readers_left{0};
   };
 
-  BatchState(int64_t iteration_, int64_t id_, int64_t first_group_, Layout layout_, size_t slots_, ByteMeter& meter_);
+  /// `readers` outlives the micro-batch. `group_indices` [G] within the iteration; `credits` [G].
+  BatchState(int64_t iteration_, int64_t id_, Layout layout_, std::vector<int64_t> group_indices_, std::vector<Credit> credits,
+             const Readers& readers, ByteMeter& meter_);
   ~BatchState();
 
-  void store(size_t slot, ColumnData data, int readers);
+  void store(size_t slot, ColumnData data);
   void release_one_reader(size_t slot);
+  void release_one_token_reader();
+
+  /// The micro-batch of the groups for which `keep` [G] is not 0, with the columns in `slots_to_copy`, for `readers_behind`. Columns
+  /// are shared, not copied, when all groups stay. Called by the filter while it is still one of the readers.
+  std::shared_ptr<BatchState> thinned(std::span<const uint8_t> keep, const ColumnSlots& specs, const std::vector<int>& slots_to_copy,
+                                      const Readers& readers_behind) const;
 
   const int64_t iteration;
-  const int64_t id;           // counts micro-batches of the iteration from 0
-  const int64_t first_group;  // index of its first group within the iteration
+  const int64_t id;  // counts micro-batches of the iteration from 0
   const Layout layout;
+  const std::vector<int64_t> group_indices;
+  int64_t drawn_groups;  // that it had before any filter
   std::vector<Slot> slots;
-  std::atomic<int> token_readers_left{0};  // nodes that must be done before the tokens' credit returns
-  int64_t credit = 0;                      // tokens of budget that it holds
   ByteMeter& meter;
-};
 
-/// Which slot a column of the pipeline has.
-using ColumnSlots = std::vector<ColumnSpec>;
+ private:
+  const Readers& readers_;
+  std::atomic<int> token_readers_left_;
+  std::vector<Credit> credits_;
+};
 
 /// What a node may see of a micro-batch: the columns that its contract reads, and places for those that it writes.
 /// A handle for the duration of `process`; reading an undeclared column or writing one twice is an InternalError.
@@ -94,7 +113,7 @@ class MicroBatch {
 
   int64_t iteration() const { return state_->iteration; }
   int64_t id() const { return state_->id; }
-  int64_t first_group() const { return state_->first_group; }
+  int64_t group_index(size_t group) const { return state_->group_indices[group]; }  // within the iteration
   const Layout& layout() const { return state_->layout; }
   size_t groups() const { return layout().groups(); }
   size_t samples() const { return layout().samples(); }

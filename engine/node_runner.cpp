@@ -17,62 +17,55 @@ bool is_published(const Plan& plan, const std::string& model) {
 
 }  // namespace
 
-std::vector<int> ordinary_readers(const Plan& plan) {
-  std::vector<int> readers;
-  for (const PlanColumn& column : plan.columns) {
-    readers.push_back(static_cast<int>(std::ranges::count_if(column.readers, [&](int node) {
-      return plan.nodes[static_cast<size_t>(node)].type->kind == NodeKind::kOrdinary;
-    })));
-  }
-  return readers;
-}
-
 int executor_index(const Plan& plan, const std::string& name) {
   const auto found = std::ranges::find(plan.executors, name, &PlanExecutor::name);
   SLUICE_CHECK(found != plan.executors.end(), "executor " + name + " is not in the plan");
   return static_cast<int>(found - plan.executors.begin());
 }
 
-NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics,
-                       Reducer& reducer)
+NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics)
     : state_(state),
       index_(node),
       plan_(state.plan.nodes[static_cast<size_t>(node)]),
       metrics_(std::move(metrics)),
       node_(std::move(implementation)),
-      reducer_(reducer),
       executor_(executor_index(state.plan, plan_.executor)) {
-  const std::vector<int> readers = ordinary_readers(state.plan);
-  for (const int column : plan_.writes) readers_.push_back(readers[static_cast<size_t>(column)]);
+  if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(state.plan.source)].needs.groups_per_iteration;
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kPublishes) publishes_ = true;
     if (need.use == ModelUse::kReads && state.trained.contains(need.model)) prerequisites_.push_back(&state.trained.at(need.model));
     if (need.use != ModelUse::kUpdates) continue;
-    class_ = WorkClass::kTrain;
     updated_models_.push_back(need.model);
     if (is_published(state.plan, need.model)) prerequisites_.push_back(&state.gate.published());
   }
   std::ranges::sort(prerequisites_, std::less<>());  // one order for all nodes: a milestone's actions ask the next one under its lock
 }
 
-void NodeRunner::run(Packet packet, const std::function<void(Packet)>& pass_on) {
-  if (state_.stopping()) return;
+void NodeRunner::run(Packet packet, const PassOn& pass_on) {
+  if (state_.stopping()) return state_.activity.end_unseen(executor_);
+  state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
   try {
     begin(packet.iteration);
     if (packet.batch == nullptr) {
-      process_held(packet.iteration);
-      end(packet.iteration);
-      for (const Packet& batch : std::exchange(held_, {})) pass_on(batch);
+      end_iteration(packet, pass_on);
+    } else if (packet.batch->layout.groups() == 0) {  // a filter in front dropped all: nodes never see an empty micro-batch
+      state_.activity.end_unseen(executor_);
+      state_.traffic.done(index_, *packet.batch);
+      if (is_filter() && quota_ > 0) state_.tally.judged(packet.batch->drawn_groups, 0);
       pass_on(std::move(packet));
-    } else if (plan_.needs.scope == Scope::kIteration) {
+    } else if (is_barrier()) {
       held_.push_back(std::move(packet));
+      state_.traffic.held(index_, static_cast<int64_t>(held_.size()));
+      state_.activity.end_unseen(executor_);
     } else {
-      process_one(packet);
-      pass_on(std::move(packet));
+      process_one(packet, pass_on);
     }
+    state_.progress.fetch_add(1, std::memory_order_relaxed);
   } catch (...) {
     state_.failure.capture(place(packet));
+    state_.activity.end_unseen(executor_);
   }
+  state_.traffic.packet_done(index_);
 }
 
 void NodeRunner::begin(const Iteration& iteration) {
@@ -81,63 +74,130 @@ void NodeRunner::begin(const Iteration& iteration) {
   node_->begin_iteration(iteration);
 }
 
-void NodeRunner::process_one(const Packet& packet) {
-  const Activity::Scope busy(state_.activity, class_,
-                             {.executor = executor_,
-                              .node = plan_.name,
-                              .iteration = packet.iteration.index,
-                              .micro_batch = packet.batch->id,
-                              .tokens = static_cast<int64_t>(packet.batch->layout.tokens())});
+void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
   MicroBatch batch = view(packet);
   node_->process(batch);
+  std::shared_ptr<BatchState> thin;
+  if (is_filter()) thin = filtered(batch);
+  else seal(batch);
+  state_.activity.end(executor_, {.iteration = packet.iteration.index,
+                                  .micro_batch = packet.batch->id,
+                                  .tokens = static_cast<int64_t>(packet.batch->layout.tokens())});
   settle(batch);
+  if (is_filter()) packet.batch = std::move(thin);
+  state_.traffic.handed_on(index_, packet.batch.get());
+  pass_on(std::move(packet));
 }
 
-void NodeRunner::process_held(const Iteration& iteration) {
-  if (held_.empty()) return;
+void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
+  const int64_t tokens = process_held(packet.iteration);
+  end(packet.iteration);
+  state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
+  state_.traffic.held(index_, 0);
+  announce_end(packet.iteration);
+  for (Packet& batch : std::exchange(held_, {})) {
+    state_.traffic.handed_on(index_, batch.batch.get());
+    pass_on(std::move(batch));
+  }
+  pass_on(std::move(packet));
+}
+
+// Tokens of what was held.
+int64_t NodeRunner::process_held(const Iteration& iteration) {
+  if (held_.empty()) return 0;
   std::vector<MicroBatch> batches;
   int64_t tokens = 0;
   for (const Packet& packet : held_) {
     batches.push_back(view(packet));
     tokens += static_cast<int64_t>(packet.batch->layout.tokens());
   }
-  const Activity::Scope busy(state_.activity, class_,
-                             {.executor = executor_, .node = plan_.name, .iteration = iteration.index, .tokens = tokens});
   node_->process_iteration(batches);
-  for (MicroBatch& batch : batches) settle(batch);
+  for (MicroBatch& batch : batches) {
+    seal(batch);
+    settle(batch);
+  }
+  return tokens;
 }
 
 void NodeRunner::end(const Iteration& iteration) {
-  {
-    const Activity::Scope busy(state_.activity, class_, {.executor = executor_, .node = plan_.name, .iteration = iteration.index});
-    node_->end_iteration(iteration);
-    for (const std::string& model : updated_models_) state_.checkpointer.model_updated(model, iteration.index);
-  }
-  for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
-  if (publishes_) state_.gate.publish(iteration.index + 1);
-  state_.log.node_ended(iteration.index, static_cast<size_t>(index_), metrics_->take(reducer_));
+  node_->end_iteration(iteration);
+  for (const std::string& model : updated_models_) state_.checkpointer.model_updated(model, iteration.index);
+  if (is_filter()) record_filter();
 }
 
-// What the node wrote is sealed; what it read has one reader less; if it was the last reader of all, the tokens' credit returns.
+// Only after the node has ended the iteration: what waits for it may start on another executor at once.
+void NodeRunner::announce_end(const Iteration& iteration) {
+  for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
+  if (publishes_) state_.gate.publish(iteration.index + 1);
+  state_.log.node_ended(iteration.index, static_cast<size_t>(index_), metrics_->take(state_.reducer));
+}
+
+const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) const {
+  const ColumnData& data = batch.written_columns()[index];
+  SLUICE_CHECK(!data.empty(), "the node did not write " + state_.slots[static_cast<size_t>(plan_.writes[index])].name +
+                                  ", which its contract promises");
+  return data;
+}
+
+// Nobody changes any more what the node wrote.
+void NodeRunner::seal(MicroBatch& batch) {
+  for (size_t i = 0; i < plan_.writes.size(); ++i) batch.state()->store(static_cast<size_t>(plan_.writes[i]), written(batch, i));
+}
+
+// What the node read has one reader less; if it was the last reader of all, the tokens' credit returns.
 void NodeRunner::settle(MicroBatch& batch) {
   BatchState& state = *batch.state();
+  state_.traffic.done(index_, state);
+  for (const int column : plan_.reads) state.release_one_reader(static_cast<size_t>(column));
+  if (is_filter()) {
+    for (const int column : state_.streams.carried_by(index_)) {
+      if (std::ranges::find(plan_.reads, column) == plan_.reads.end()) state.release_one_reader(static_cast<size_t>(column));
+    }
+  }
+  if (!plan_.reads.empty() || is_filter()) state.release_one_token_reader();
+}
+
+// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota are dropped too: the first ones that pass, in the
+// order of their index, are the iteration's, whatever came when.
+std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
+  const BatchState& state = *batch.state();
+  std::vector<uint8_t> keep(batch.groups(), 1);
+  int64_t kept = 0;
+  for (size_t g = 0; g < keep.size(); ++g) {
+    const bool passes = batch.dropped_groups().empty() || batch.dropped_groups()[g] == 0;
+    const bool over = passes && quota_ > 0 && kept_ + kept == quota_;
+    keep[g] = passes && !over;
+    kept += keep[g];
+    dropped_ += !passes;
+    surplus_ += over;
+  }
+  kept_ += kept;
+  auto thin = state.thinned(keep, state_.slots, state_.streams.carried_by(index_), state_.streams.readers(index_));
   for (size_t i = 0; i < plan_.writes.size(); ++i) {
     const auto slot = static_cast<size_t>(plan_.writes[i]);
-    const ColumnData& data = batch.written_columns()[i];
-    SLUICE_CHECK(!data.empty(), "the node did not write " + state_.slots[slot].name + ", which its contract promises");
-    state.store(slot, data, readers_[i]);
+    thin->store(slot, written(batch, i).selected(state.layout.entries_of(keep, state_.slots[slot].extent)));
   }
-  for (const int column : plan_.reads) state.release_one_reader(static_cast<size_t>(column));
-  if (plan_.reads.empty()) return;
-  if (state.token_readers_left.fetch_sub(1) == 1) state_.budget.release(std::exchange(state.credit, 0));
+  if (quota_ > 0) state_.tally.judged(state.drawn_groups, kept);
+  return thin;
+}
+
+// Every group that arrived was kept, dropped or over the quota; what the quota lacks is told as well.
+void NodeRunner::record_filter() {
+  metrics_->value(plan_.name + "/groups_kept", static_cast<double>(kept_));
+  metrics_->value(plan_.name + "/groups_dropped", static_cast<double>(dropped_));
+  if (quota_ > 0) {
+    metrics_->value(plan_.name + "/groups_surplus", static_cast<double>(surplus_));
+    metrics_->value(plan_.name + "/groups_missing", static_cast<double>(quota_ - kept_));
+  }
+  kept_ = dropped_ = surplus_ = 0;
 }
 
 WorkPlace NodeRunner::place(const Packet& packet) const {
   WorkPlace place{.node = plan_.name, .iteration = packet.iteration.index};
-  if (packet.batch != nullptr) {
+  if (packet.batch != nullptr && !packet.batch->group_indices.empty()) {
     place.micro_batch = packet.batch->id;
-    place.first_group = packet.batch->first_group;
-    place.groups = static_cast<int64_t>(packet.batch->layout.groups());
+    place.first_group = packet.batch->group_indices.front();
+    place.last_group = packet.batch->group_indices.back();
   }
   return place;
 }

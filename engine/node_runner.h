@@ -9,15 +9,19 @@
 
 namespace sluice::engine {
 
-/// Drives one ordinary node through the packets that reach it: boundaries of iterations, columns in and out, barriers, release of columns
-/// and credit. Used by the node's executor thread only.
+/// Drives one ordinary node through the packets that reach it: boundaries of iterations, columns in and out, barriers, filters, release
+/// of columns and credit. Used by the node's executor only.
 class NodeRunner {
  public:
-  NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics, Reducer& reducer);
+  using PassOn = std::function<void(Packet)>;
 
-  /// Handles one packet and passes on what leaves the node. Failures go to the run's failure slot, and nothing leaves then.
-  void run(Packet packet, const std::function<void(Packet)>& pass_on);
+  NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics);
 
+  /// Handles one packet and passes on what leaves the node. Failures go to the run's failure slot, and nothing leaves then. The executor
+  /// has begun to work on the node (Activity::begin); this ends it.
+  void run(Packet packet, const PassOn& pass_on);
+
+  int node() const { return index_; }
   int executor() const { return executor_; }
 
   /// What must have reached iteration i before the node may work on iteration i, so that it sees exactly the weights that the sequential
@@ -25,11 +29,20 @@ class NodeRunner {
   const std::vector<Milestone*>& prerequisites() const { return prerequisites_; }
 
  private:
+  bool is_barrier() const { return plan_.needs.scope == Scope::kIteration; }
+  bool is_filter() const { return plan_.needs.drops_groups; }
+
   void begin(const Iteration& iteration);
-  void process_one(const Packet& packet);
-  void process_held(const Iteration& iteration);
+  void end_iteration(Packet& packet, const PassOn& pass_on);
+  void process_one(Packet& packet, const PassOn& pass_on);
+  int64_t process_held(const Iteration& iteration);
   void end(const Iteration& iteration);
+  void announce_end(const Iteration& iteration);
+  const ColumnData& written(const MicroBatch& batch, size_t index) const;
+  void seal(MicroBatch& batch);
   void settle(MicroBatch& batch);
+  std::shared_ptr<BatchState> filtered(const MicroBatch& batch);
+  void record_filter();
   MicroBatch view(const Packet& packet) const { return {packet.batch, state_.slots, plan_.reads, plan_.writes}; }
   WorkPlace place(const Packet& packet) const;
 
@@ -38,19 +51,17 @@ class NodeRunner {
   const PlanNode& plan_;
   const std::unique_ptr<MetricsRecorder> metrics_;
   const std::unique_ptr<Node> node_;  // declared after what it holds on to
-  Reducer& reducer_;
   int executor_ = 0;
-  WorkClass class_ = WorkClass::kOther;
-  std::vector<int> readers_;          // of each column that the node writes: how many nodes read it
   std::vector<std::string> updated_models_;
   bool publishes_ = false;
   std::vector<Milestone*> prerequisites_;
   int64_t begun_ = -1;                // the iteration that the node is in
   std::vector<Packet> held_;          // a barrier's micro-batches of this iteration
-};
 
-/// How many ordinary nodes read each column, by index of Plan::columns.
-std::vector<int> ordinary_readers(const Plan& plan);
+  // Of a filter, in this iteration.
+  int64_t quota_ = 0;                 // groups that are wanted; 0: all that pass
+  int64_t kept_ = 0, dropped_ = 0, surplus_ = 0;
+};
 
 /// Index of an executor in the plan.
 int executor_index(const Plan& plan, const std::string& name);

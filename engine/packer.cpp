@@ -20,17 +20,25 @@ std::vector<Packer::Batch> Packer::add(Group group) {
   return ready;
 }
 
-std::vector<Packer::Batch> Packer::finish_iteration() {
-  SLUICE_CHECK(early_.empty(), "an iteration ends with a group missing");
+std::vector<Packer::Batch> Packer::flush() {
+  SLUICE_CHECK(early_.empty(), "a round of groups ends with a group missing");
   std::vector<Batch> rest;
   if (!open_.empty()) rest.push_back(pack());
+  return rest;
+}
+
+std::vector<Packer::Batch> Packer::finish_iteration() {
+  std::vector<Batch> rest = flush();
   next_group_ = next_id_ = 0;
   return rest;
 }
 
 Packer::Batch Packer::pack() {
-  Batch batch{.id = next_id_++, .first_group = open_.front().index};
-  for (const Group& group : open_) batch.layout.append(group.layout);
+  Batch batch{.id = next_id_++};
+  for (const Group& group : open_) {
+    batch.layout.append(group.layout);
+    batch.group_indices.push_back(group.index);
+  }
   for (size_t c = 0; c < open_.front().columns.size(); ++c) {
     std::vector<ColumnData> parts;
     for (const Group& group : open_) {

@@ -16,8 +16,8 @@ class Packer {
  public:
   struct Batch {
     int64_t id = 0;           // counts from 0 in each iteration
-    int64_t first_group = 0;
     Layout layout;
+    std::vector<int64_t> group_indices;
     std::vector<Group::NamedColumn> columns;
   };
 
@@ -27,7 +27,10 @@ class Packer {
   /// The micro-batches that are complete now. All groups of one iteration have the same columns.
   std::vector<Batch> add(Group group);
 
-  /// The iteration is over: what is left, if anything. Every group added must have been packed or be part of it.
+  /// No group will come for now: what is left, if anything. Every group added must have been packed or be part of it.
+  std::vector<Batch> flush();
+
+  /// As flush(); the next group is group 0 of another iteration.
   std::vector<Batch> finish_iteration();
 
  private:

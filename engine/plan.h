@@ -28,7 +28,8 @@ struct ScheduleSettings {
 };
 
 struct RuntimeSettings {
-  int64_t cores = 0;  // 0: all cores of the machine
+  int64_t cores = 0;           // 0: all cores of the machine
+  double stall_seconds = 600;  // 0: never
 };
 
 struct CheckpointSettings {

@@ -6,20 +6,22 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/flow_graph.h"
-#include "engine/intake.h"
-#include "engine/run_state.h"
-#include "engine/workload.h"
+#include "engine/driver.h"
+#include "engine/monitor.h"
+#include "engine/thread_executor.h"
+#include "engine/trace.h"
 
 namespace sluice::engine {
 namespace {
+
+// How long the nodes that do not hang may take to end their work when one does.
+constexpr auto kGraceAfterStall = std::chrono::seconds(3);
 
 int64_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
@@ -34,31 +36,12 @@ int64_t peak_resident_bytes() {
   return usage.ru_maxrss * 1024;
 }
 
-std::vector<std::string> names_of(const std::vector<PlanExecutor>& executors) {
-  std::vector<std::string> names;
-  for (const PlanExecutor& executor : executors) names.push_back(executor.name);
-  return names;
-}
-
-ColumnSlots slots_of(const Plan& plan) {
-  ColumnSlots slots;
-  for (const PlanColumn& column : plan.columns) slots.push_back(column.spec);
-  return slots;
-}
-
 std::map<std::string, std::shared_ptr<Model>> trained_models(const Plan& plan, const Workload& workload) {
   std::map<std::string, std::shared_ptr<Model>> trained;
   for (const PlanModel& model : plan.models) {
     if (model.usage.updated) trained[model.name] = workload.models.at(model.name);
   }
   return trained;
-}
-
-template <class T>
-std::unique_ptr<T> taken_as(std::unique_ptr<NodeBase>& node) {
-  T* const typed = dynamic_cast<T*>(node.release());
-  SLUICE_CHECK(typed != nullptr, "a node is not of the kind that its type was registered as");
-  return std::unique_ptr<T>(typed);
 }
 
 // One line of metrics.jsonl. JSON has no NaN: null.
@@ -73,130 +56,119 @@ std::string line_of(const IterationReport& report) {
   return line.dump() + "\n";
 }
 
+const char* state_text(RunEnd end) {
+  switch (end) {
+    case RunEnd::kDone: return "done";
+    case RunEnd::kInterrupted: return "interrupted";
+    case RunEnd::kFailed: return "failed";
+    case RunEnd::kStalled: return "stalled";
+  }
+  return "?";
+}
+
 }  // namespace
 
 struct Run::Impl {
   Impl(const Plan& plan_, RunOptions options_);
+  ~Impl();
 
-  void drive();
-  Intake::Parts intake_parts();
-  void set_intake_executor(Executor* executor);
-  void notify_intake();
-  void let_everything_end();
-  void close_iteration(IterationReport& report);
+  Driver::Parts driver_parts(Workload workload);
+  std::vector<WorkObserver*> observers();
+  void start();
+  void end();
   void report_iteration(const IterationReport& report);
+  void stall(Problem problem);
+  RunStatus status(const std::string& state) const;
 
   const Plan& plan;
   const RunOptions options;
+  const SteadyClock clock;
   Reducer reducer;
-  Workload workload;
-  std::unique_ptr<TraceWriter> trace;  // null: no run folder
-  std::optional<OutputFile> metrics_file;
-  std::chrono::steady_clock::time_point last_report = std::chrono::steady_clock::now();
-  RunState state;
-  std::vector<std::unique_ptr<NodeRunner>> runners;
-  std::vector<std::unique_ptr<Executor>> executors;  // alive while drive() runs
-  std::mutex notify_mutex;
-  Executor* intake_executor = nullptr;               // null outside drive()
+  std::optional<Checkpointer> checkpointer;
+  std::unique_ptr<TraceWriter> trace;       // null: no run folder
+  std::optional<OutputFile> metrics_file;   // likewise
+  std::optional<Driver> driver;
+  std::vector<std::unique_ptr<ThreadExecutor>> executors;  // alive while the run is driven, and longer if a node hangs
+  std::unique_ptr<Monitor> monitor;
+  std::atomic<bool> stalled{false};
 };
 
-Run::Impl::Impl(const Plan& plan_, RunOptions options_)
-    : plan(plan_),
-      options(std::move(options_)),
-      workload(make_workload(plan, options.folder, reducer)),
-      trace(options.folder.empty() ? nullptr : std::make_unique<TraceWriter>(options.folder / "trace.json", names_of(plan.executors))),
-      state{.plan = plan,
-            .slots = slots_of(plan),
-            .columns = {},
-            .budget = TokenBudget(plan.budget.tokens_in_flight, [this] { notify_intake(); }),
-            .gate = VersionGate(plan.rollout_waits_for_versions(), plan.schedule.policy_lag, [this] { notify_intake(); }),
-            .activity = Activity(plan.executors.size(), trace.get()),
-            .failure = FailureSlot([this] { let_everything_end(); }),
-            .log = IterationLog(plan.nodes.size(), [this](IterationReport& report) { close_iteration(report); },
-                                [this](const IterationReport& report) { report_iteration(report); }),
-            .checkpointer = Checkpointer(options.folder, plan.checkpoint.every_iterations, trained_models(plan, workload))} {
-  for (const PlanModel& model : plan.models) {
-    if (model.usage.updated) state.trained[model.name];
+Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(std::move(options_)) {
+  Workload workload = make_workload(plan, options.folder, reducer);
+  checkpointer.emplace(options.folder, plan.checkpoint.every_iterations, trained_models(plan, workload));
+  if (!options.folder.empty()) {
+    metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
+    trace = std::make_unique<TraceWriter>(options.folder / "trace.json", plan, [this] { driver->state().failure.capture(); });
   }
-  if (!options.folder.empty()) metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
-  runners.resize(plan.nodes.size());
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
-    Workload::Part& part = workload.parts[i];
-    runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), taken_as<Node>(part.node), std::move(part.metrics), reducer);
-  }
+  driver.emplace(plan, driver_parts(std::move(workload)));
 }
 
-// The figures that belong to the whole run, in front of those of the nodes.
-void Run::Impl::close_iteration(IterationReport& report) {
-  const int64_t version = state.gate.version_for(report.iteration);
-  const BusySeconds busy = state.activity.take();
-  const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - std::exchange(last_report, now)).count();
-  MetricRow figures{{"iteration", report.iteration}, {"policy_version", version}, {"policy_lag", state.gate.lag_of(report.iteration)}};
-  figures.insert(figures.end(), report.figures.begin(), report.figures.end());
-  figures.insert(figures.end(), {{"rollout_seconds", busy.rollout},
-                                 {"train_seconds", busy.train},
-                                 {"overlap_seconds", busy.overlap},
-                                 {"iteration_seconds", seconds},
-                                 {"tokens_in_flight_max", state.budget.take_peak()},
-                                 {"column_bytes_max", state.columns.take_peak()},
-                                 {"resident_bytes", resident_bytes()}});
-  report.figures = std::move(figures);
+Run::Impl::~Impl() {
+  monitor.reset();
+  end();
+}
+
+Driver::Parts Run::Impl::driver_parts(Workload workload) {
+  return {.workload = std::move(workload),
+          .clock = clock,
+          .reducer = reducer,
+          .checkpointer = *checkpointer,
+          .observers = observers(),
+          .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
+          .on_end = {}};
+}
+
+std::vector<WorkObserver*> Run::Impl::observers() {
+  std::vector<WorkObserver*> all = options.observers;
+  if (trace != nullptr) all.push_back(trace.get());
+  return all;
 }
 
 void Run::Impl::report_iteration(const IterationReport& report) {
-  if (metrics_file) metrics_file->write(line_of(report));
-  if (options.on_iteration) options.on_iteration(report);
+  IterationReport whole = report;
+  whole.figures.emplace_back("resident_bytes", resident_bytes());
+  if (metrics_file) metrics_file->write(line_of(whole));
+  if (options.on_iteration) options.on_iteration(whole);
 }
 
-void Run::Impl::drive() {
-  for (const PlanExecutor& executor : plan.executors) {
-    executors.push_back(std::make_unique<Executor>(executor.name, [this, threads = executor.threads] {
+void Run::Impl::start() {
+  std::vector<Executor*> places;
+  for (size_t i = 0; i < plan.executors.size(); ++i) {
+    const auto on_start = [this, threads = plan.executors[i].threads] {
       if (options.on_executor_start) options.on_executor_start(threads);
-    }));
+    };
+    executors.push_back(std::make_unique<ThreadExecutor>(static_cast<int>(i), plan.executors[i].name, driver->activity(), on_start));
+    places.push_back(executors.back().get());
   }
-  FlowGraph graph(plan, runners, executors);
-  Intake intake(state, intake_parts(), reducer, [&graph](Packet packet) { graph.emit(std::move(packet)); },
-                [&graph] { graph.release(); });
-  Executor& executor = *executors[static_cast<size_t>(executor_index(plan, plan.nodes[static_cast<size_t>(plan.source)].executor))];
-  executor.set_stepper(&intake);
-  set_intake_executor(&executor);
-  graph.reserve();
-  notify_intake();
-  graph.wait();
-  set_intake_executor(nullptr);
-  executors.clear();  // joins the threads before what they work on goes
+  monitor = std::make_unique<Monitor>(Monitor::Options{options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
+                                      [this] { return driver->state().progress.load(); }, [this](Problem problem) { stall(std::move(problem)); });
+  driver->start(places);
 }
 
-Intake::Parts Run::Impl::intake_parts() {
-  Intake::Parts parts;
-  Workload::Part& source = workload.parts[static_cast<size_t>(plan.source)];
-  parts.source = taken_as<Source>(source.node);
-  parts.source_metrics = std::move(source.metrics);
-  if (plan.rollout) {
-    Workload::Part& rollout = workload.parts[static_cast<size_t>(*plan.rollout)];
-    parts.rollout = taken_as<Rollout>(rollout.node);
-    parts.rollout_metrics = std::move(rollout.metrics);
+// Joins the threads before what they work on goes.
+void Run::Impl::end() {
+  driver->forget_executors();
+  executors.clear();
+}
+
+// On the monitor's thread. What does not hang is dropped and ends; what does is left behind.
+void Run::Impl::stall(Problem problem) {
+  stalled = true;
+  try {
+    throw UserError(std::move(problem));
+  } catch (...) {
+    driver->state().failure.capture();
   }
-  return parts;
+  if (!driver->pending().wait_for(kGraceAfterStall)) driver->pending().abandon();
 }
 
-void Run::Impl::set_intake_executor(Executor* executor) {
-  const std::lock_guard lock(notify_mutex);
-  intake_executor = executor;
-}
-
-void Run::Impl::notify_intake() {
-  const std::lock_guard lock(notify_mutex);
-  if (intake_executor != nullptr) intake_executor->notify();
-}
-
-// After a failure: what waits for another node is handed to its executor, which drops it.
-void Run::Impl::let_everything_end() {
-  state.gate.published().abandon();
-  for (auto& [model, milestone] : state.trained) milestone.abandon();
-  notify_intake();
+RunStatus Run::Impl::status(const std::string& state) const {
+  RunStatus status = driver->status();
+  status.pipeline = plan.pipeline.name;
+  status.state = state;
+  status.pid = ::getpid();
+  status.resident_bytes = resident_bytes();
+  return status;
 }
 
 Run::Run(const Plan& plan, RunOptions options) : impl_(std::make_unique<Impl>(plan, std::move(options))) {}
@@ -205,41 +177,40 @@ Run::~Run() = default;
 
 RunSummary Run::execute() {
   Impl& impl = *impl_;
-  const auto start = std::chrono::steady_clock::now();
+  const int64_t start_ns = impl.clock.now_ns();
   RunSummary summary;
-  impl.last_report = start;
-  impl.drive();
+  impl.start();
+  impl.driver->pending().wait();
+  const bool hangs = impl.driver->pending().count() > 0;
+  RunStatus last = impl.status("");
+  if (!hangs) impl.end();
   try {
     if (impl.trace) impl.trace->close();
-    impl.state.failure.rethrow();
-    impl.state.checkpointer.save_all();
+    impl.driver->state().failure.rethrow();
+    impl.checkpointer->save_all();
     if (impl.metrics_file) impl.metrics_file->close();
-    summary.end = impl.state.interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
+    summary.end = impl.driver->state().interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
+    last.state = state_text(summary.end);
+    impl.monitor->finish(std::move(last));
   } catch (...) {
-    summary.end = RunEnd::kFailed;
+    summary.end = impl.stalled ? RunEnd::kStalled : RunEnd::kFailed;
     summary.error = std::current_exception();
+    last.state = state_text(summary.end);
+    try {
+      impl.monitor->finish(std::move(last));
+    } catch (const UserError&) {
+      // The first failure is the one to tell.
+    }
   }
-  summary.iterations = impl.state.log.reported();
-  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  summary.iterations = impl.driver->state().log.reported();
+  summary.seconds = static_cast<double>(impl.clock.now_ns() - start_ns) * 1e-9;
   summary.peak_bytes = peak_resident_bytes();
-  summary.last_checkpoint = impl.state.checkpointer.last();
+  summary.last_checkpoint = impl.checkpointer->last();
   return summary;
 }
 
-void Run::interrupt() {
-  impl_->state.interrupted = true;
-  impl_->notify_intake();
-}
+void Run::interrupt() { impl_->driver->interrupt(); }
 
-RunStatus Run::status() const {
-  RunStatus status;
-  status.iterations_done = impl_->state.log.reported();
-  status.tokens_in_flight = impl_->state.budget.in_flight();
-  const std::vector<std::string> working_on = impl_->state.activity.current();
-  for (size_t i = 0; i < working_on.size(); ++i) {
-    status.executors.push_back({.name = impl_->plan.executors[i].name, .threads = impl_->plan.executors[i].threads, .working_on = working_on[i]});
-  }
-  return status;
-}
+RunStatus Run::status() const { return impl_->status("running"); }
 
 }  // namespace sluice::engine

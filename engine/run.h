@@ -11,11 +11,12 @@
 #include "engine/iteration_log.h"
 #include "engine/plan.h"
 #include "engine/status.h"
+#include "engine/work_observer.h"
 
 namespace sluice::engine {
 
 struct RunOptions {
-  /// An existing folder that gets metrics.jsonl, trace.json, checkpoint/ and what nodes write. Empty: nothing is written.
+  /// An existing folder that gets metrics.jsonl, trace.json, status.json, checkpoint/ and what nodes write. Empty: nothing is written.
   std::filesystem::path folder;
 
   /// Runs first on each executor's thread, with the number of cores that it may use.
@@ -23,13 +24,17 @@ struct RunOptions {
 
   /// Called once an iteration, in order, on some executor's thread.
   std::function<void(const IterationReport&)> on_iteration;
+
+  /// See every piece of work; they outlive the run.
+  std::vector<WorkObserver*> observers;
 };
 
-enum class RunEnd { kDone, kInterrupted, kFailed };
+/// kStalled: nothing got on for [runtime] stall_seconds. Some node may still be at work, see Run::execute.
+enum class RunEnd { kDone, kInterrupted, kFailed, kStalled };
 
 struct RunSummary {
   RunEnd end = RunEnd::kDone;
-  std::exception_ptr error;     // kFailed: a UserError or InternalError that names the place
+  std::exception_ptr error;     // kFailed, kStalled: a UserError or InternalError that names the place
   int64_t iterations = 0;       // complete ones
   double seconds = 0;
   int64_t peak_bytes = 0;       // resident, of the process
@@ -44,7 +49,8 @@ class Run {
   Run(const Plan& plan, RunOptions options);
   ~Run();
 
-  /// Once. A failure is in the summary; what was saved stays whole.
+  /// Once. A failure is in the summary; what was saved stays whole. After kStalled a node may still hang in its executor's thread, and the
+  /// destructor waits for it: a program that wants to end calls std::_Exit.
   RunSummary execute();
 
   /// No new groups are admitted; micro-batches in flight are finished and the trained models saved.

@@ -2,43 +2,45 @@
 
 #include <atomic>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/activity.h"
 #include "engine/checkpointer.h"
+#include "engine/clock.h"
 #include "engine/failure.h"
+#include "engine/filter_tally.h"
 #include "engine/iteration_log.h"
-#include "engine/micro_batch.h"
+#include "engine/packet.h"
 #include "engine/plan.h"
+#include "engine/streams.h"
 #include "engine/token_budget.h"
+#include "engine/traffic.h"
 #include "engine/version_gate.h"
 
 namespace sluice::engine {
 
-/// What the parts of one run share. Owned by the run; every member is thread-safe by itself or constant.
+/// What the parts of one run share. Owned by the driver; every member is thread-safe by itself or constant.
 struct RunState {
   const Plan& plan;
+  const Clock& clock;
+  Reducer& reducer;
   ColumnSlots slots;  // by index of Plan::columns
+  Streams streams;
   ByteMeter columns;
   TokenBudget budget;
   VersionGate gate;
+  FilterTally tally;
   Activity activity;
+  Traffic traffic;
   FailureSlot failure;
   IterationLog log;
-  Checkpointer checkpointer;
+  Checkpointer& checkpointer;
   std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
   std::atomic<bool> interrupted{false};
+  std::atomic<int64_t> progress{0};          // grows whenever a group, a sample or a micro-batch gets on
 
   bool stopping() const { return failure.failed(); }
-};
-
-/// What travels along the edges of the flow graph: a micro-batch, or the end of an iteration. A handle; forks copy it.
-struct Packet {
-  int64_t sequence = 0;               // counts all packets of a run; joins match on it
-  Iteration iteration;
-  std::shared_ptr<BatchState> batch;  // null: the end of the iteration
 };
 
 }  // namespace sluice::engine

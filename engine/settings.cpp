@@ -89,6 +89,10 @@ ParamSet<RuntimeSettings> runtime_params() {
       .between(0, 65536)
       .unit("cores")
       .doc("divided among the cpu executors; 0: all of the machine");
+  set.param("stall_seconds", &RuntimeSettings::stall_seconds)
+      .at_least(0)
+      .unit("seconds")
+      .doc("a run in which nothing has got on for so long is ended with a report of what waits for what; 0: never");
   return set;
 }
 

@@ -10,20 +10,32 @@ namespace sluice::engine {
 bool TokenBudget::try_acquire(int64_t tokens) {
   SLUICE_CHECK(tokens >= 0, "negative credit");
   const std::lock_guard lock(mutex_);
-  if (in_flight_ + tokens > capacity_) return false;
+  if (in_flight_ + tokens > capacity_) {
+    refused_ = true;
+    return false;
+  }
   in_flight_ += tokens;
   peak_ = std::max(peak_, in_flight_);
   return true;
 }
 
+bool TokenBudget::has_free(int64_t tokens) {
+  const std::lock_guard lock(mutex_);
+  const bool free = in_flight_ + tokens <= capacity_;
+  refused_ |= !free;
+  return free;
+}
+
 void TokenBudget::release(int64_t tokens) {
   if (tokens == 0) return;
+  bool tell = false;
   {
     const std::lock_guard lock(mutex_);
     SLUICE_CHECK(tokens > 0 && tokens <= in_flight_, "more credit is released than was acquired");
     in_flight_ -= tokens;
+    tell = std::exchange(refused_, false);
   }
-  on_release_();
+  if (tell) on_release_();
 }
 
 int64_t TokenBudget::in_flight() const {
@@ -35,5 +47,22 @@ int64_t TokenBudget::take_peak() {
   const std::lock_guard lock(mutex_);
   return std::exchange(peak_, in_flight_);
 }
+
+struct Credit::Held {
+  TokenBudget& budget;
+  int64_t tokens;
+
+  ~Held() { budget.release(tokens); }
+};
+
+Credit::Credit(TokenBudget& budget, int64_t tokens) : held_(new Held{budget, tokens}) {}
+
+void Credit::give_back(int64_t tokens) {
+  SLUICE_CHECK(held_ != nullptr && tokens >= 0 && tokens <= held_->tokens, "more credit is given back than is held");
+  held_->tokens -= tokens;
+  held_->budget.release(tokens);
+}
+
+int64_t Credit::tokens() const { return held_ == nullptr ? 0 : held_->tokens; }
 
 }  // namespace sluice::engine

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 
 namespace sluice::engine {
@@ -9,11 +10,14 @@ namespace sluice::engine {
 /// The tokens that may be in flight. Thread-safe. Never blocks: whoever is refused is told through `on_release` when to try again.
 class TokenBudget {
  public:
-  /// `on_release` is called without a lock held, on the thread that released.
+  /// `on_release` is called without a lock held, on the thread that released, when somebody was refused since it was last called.
   TokenBudget(int64_t capacity, std::function<void()> on_release) : capacity_(capacity), on_release_(std::move(on_release)) {}
 
   /// Takes `tokens` of credit if they are free.
   bool try_acquire(int64_t tokens);
+
+  /// Whether try_acquire would succeed now. Counts as being refused if not.
+  bool has_free(int64_t tokens);
 
   /// Gives back credit that was acquired. More than was acquired is an InternalError.
   void release(int64_t tokens);
@@ -28,6 +32,26 @@ class TokenBudget {
   mutable std::mutex mutex_;
   int64_t in_flight_ = 0;
   int64_t peak_ = 0;
+  bool refused_ = false;
+};
+
+/// The credit of one group. It returns to the budget when the last micro-batch that holds the group is done with, so a group that a
+/// filter hands on is held by the micro-batches on both sides of the filter. A handle; copies share the credit.
+class Credit {
+ public:
+  Credit() = default;
+
+  /// `tokens` were acquired from the budget, which outlives all handles.
+  Credit(TokenBudget& budget, int64_t tokens);
+
+  /// Returns a part at once. Only while there is one handle.
+  void give_back(int64_t tokens);
+
+  int64_t tokens() const;
+
+ private:
+  struct Held;
+  std::shared_ptr<Held> held_;
 };
 
 }  // namespace sluice::engine

@@ -1,47 +1,54 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
+#include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
+#include "engine/plan.h"
+#include "engine/work_observer.h"
 
 namespace sluice::engine {
 
-/// One piece of work of one node on one executor.
-struct Slice {
-  int executor = 0;
-  std::string node;
-  int64_t iteration = 0;
-  int64_t micro_batch = -1;  // -1: none (a decode step, a barrier's whole iteration)
-  int64_t tokens = 0;
-  int64_t begin_us = 0;
-  int64_t end_us = 0;
-};
-
 /// Writes `trace.json` in Chrome's trace format while the run goes on: one row an executor, one slice a piece of work. Steps of one node
-/// that follow each other without a pause become one slice. Memory does not grow with the run. Thread-safe.
-class TraceWriter {
+/// that follow each other without a pause become one slice. Executors only put slices into a buffer; a thread of its own writes them
+/// four times a second. Memory does not grow with the run.
+class TraceWriter final : public WorkObserver {
  public:
-  TraceWriter(const std::filesystem::path& path, const std::vector<std::string>& executors);
+  /// `on_error` is called in a catch block when the file cannot be written, such as on a full disk; nothing is written after that.
+  TraceWriter(const std::filesystem::path& path, const Plan& plan, std::function<void()> on_error);
+  ~TraceWriter() override;
 
-  /// Throws UserError when the disk is full.
-  void add(Slice slice);
+  void ended(const Slice& slice) override;
 
-  /// Completes the file; called once.
+  /// Completes the file; once, when no work is under way. Throws UserError.
   void close();
 
  private:
-  void write(const Slice& slice);
+  struct Row {
+    std::mutex mutex;
+    std::optional<Slice> last;  // may still grow
+    std::vector<Slice> slices;  // finished, not written yet
+  };
 
-  std::mutex mutex_;
+  void loop();
+  void write_finished(bool also_last);
+  std::string text_of(const Slice& slice) const;
+
+  const std::vector<std::string> nodes_;
+  const std::function<void()> on_error_;
   OutputFile file_;
-  std::vector<std::optional<Slice>> last_;  // per executor: may still grow
-  std::string buffer_;
+  std::vector<Row> rows_;  // by executor
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool closing_ = false;
+  bool broken_ = false;  // used by the thread, and by close() after it
+  std::thread thread_;
 };
 
 }  // namespace sluice::engine

@@ -14,10 +14,12 @@ struct TrialColumns {
   ColumnSlots slots;
   std::vector<int> reads;
   std::vector<int> writes;
+  Readers readers;  // the node, of each column
 
   explicit TrialColumns(const NodeNeeds& needs) {
     for (const ColumnSpec& column : needs.reads) add(column, reads);
     for (const ColumnSpec& column : needs.writes) add(column, writes);
+    readers = {.columns = std::vector<int>(slots.size(), 1), .tokens = 1};
   }
 
  private:
@@ -55,12 +57,17 @@ const Group::NamedColumn& input_column(const Group& group, const ColumnSpec& wan
 std::shared_ptr<BatchState> packed(std::span<const Group> groups, int64_t id, int64_t first_group, const TrialColumns& columns,
                                    const std::string& type, ByteMeter& meter) {
   Layout layout;
-  for (const Group& group : groups) layout.append(group.layout);
-  auto state = std::make_shared<BatchState>(0, id, first_group, std::move(layout), columns.slots.size(), meter);
+  std::vector<int64_t> indices;
+  for (const Group& group : groups) {
+    layout.append(group.layout);
+    indices.push_back(first_group++);
+  }
+  auto state = std::make_shared<BatchState>(0, id, std::move(layout), std::move(indices), std::vector<Credit>(groups.size()),
+                                            columns.readers, meter);
   for (const int slot : columns.reads) {
     std::vector<ColumnData> parts;
     for (const Group& group : groups) parts.push_back(input_column(group, columns.slots[static_cast<size_t>(slot)], type).data);
-    state->store(static_cast<size_t>(slot), ColumnData::concatenated(parts), 1);
+    state->store(static_cast<size_t>(slot), ColumnData::concatenated(parts));
   }
   return state;
 }
@@ -97,6 +104,16 @@ std::vector<Group::NamedColumn> written_columns(const std::vector<MicroBatch>& b
   return written;
 }
 
+std::vector<int64_t> dropped_groups(const std::vector<MicroBatch>& batches) {
+  std::vector<int64_t> dropped;
+  for (const MicroBatch& batch : batches) {
+    for (size_t g = 0; g < batch.dropped_groups().size(); ++g) {
+      if (batch.dropped_groups()[g] != 0) dropped.push_back(batch.group_index(g));
+    }
+  }
+  return dropped;
+}
+
 }  // namespace
 
 NodeOutcome try_node(NodeTrial trial) {
@@ -126,7 +143,7 @@ NodeOutcome try_node(NodeTrial trial) {
     for (MicroBatch& batch : batches) node.process(batch);
   }
   node.end_iteration(iteration);
-  return {written_columns(batches, columns), trial.resources.metrics->take(*trial.resources.reducer)};
+  return {written_columns(batches, columns), trial.resources.metrics->take(*trial.resources.reducer), dropped_groups(batches)};
 }
 
 }  // namespace sluice::engine

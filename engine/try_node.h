@@ -19,6 +19,7 @@ struct NodeTrial {
 struct NodeOutcome {
   std::vector<Group::NamedColumn> columns;  // what the node wrote, over all groups
   MetricRow metrics;
+  std::vector<int64_t> dropped_groups;  // by a filter; indices into NodeTrial::groups
 };
 
 /// Runs begin_iteration, process (or process_iteration, by the contract's scope) and end_iteration on iteration 0.

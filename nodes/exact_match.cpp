@@ -57,7 +57,7 @@ void ExactMatch::process(engine::MicroBatch& batch) {
 
   size_t group = 0;
   for (const engine::Range samples : batch.layout().samples_by_group()) {
-    const std::string reference = reference_answer(labels[group], batch.first_group() + static_cast<int64_t>(group));
+    const std::string reference = reference_answer(labels[group], batch.group_index(group));
     for (size_t s = samples.begin; s < samples.end; ++s) {
       const auto answer = in_response_.find(responses[s]);
       scores[s] = answer && canonical_answer(*answer, params_.normalize) == reference ? 1.0f : 0.0f;

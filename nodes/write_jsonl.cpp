@@ -90,7 +90,7 @@ void WriteJsonl::process(MicroBatch& batch) {
     for (size_t sample = samples.begin; sample < samples.end; ++sample) {
       Json line;
       line["iteration"] = batch.iteration();
-      line["group"] = batch.first_group() + static_cast<int64_t>(group);
+      line["group"] = batch.group_index(group);
       line["sample"] = sample - samples.begin;
       for (const ColumnSpec& column : columns_) line[column.name] = field_of_sample(batch, column, group, sample);
       lines += dump_json(line) + "\n";

@@ -25,8 +25,15 @@ Layout two_samples() {
 struct World {
   ByteMeter meter;
   ColumnSlots slots{kValues.spec(), kReturns.spec()};
-  std::shared_ptr<BatchState> state = std::make_shared<BatchState>(0, 0, 0, two_samples(), 2, meter);
+  TokenBudget budget{100, [] {}};
+  Readers readers{.columns = {1, 0}, .tokens = 1};
+  std::shared_ptr<BatchState> state;
   std::vector<int> first{0}, second{1}, none;
+
+  explicit World(Readers readers_ = {.columns = {1, 0}, .tokens = 1}) : readers(std::move(readers_)) {
+    budget.try_acquire(9);
+    state = std::make_shared<BatchState>(0, 0, two_samples(), std::vector<int64_t>{4}, std::vector{Credit(budget, 9)}, readers, meter);
+  }
 };
 
 TEST(Layout, ActionsAreTheLastTokensOfEachSample) {
@@ -52,7 +59,7 @@ TEST(Layout, TheFirstTokenOfASampleIsNoAction) {
 
 TEST(MicroBatch, GivesOnlyWhatTheContractNames) {
   World w;
-  w.state->store(0, ColumnData(DType::kFloat32, 3), 1);
+  w.state->store(0, ColumnData(DType::kFloat32, 3));
   MicroBatch batch(w.state, w.slots, w.first, w.none);
   EXPECT_EQ(batch.read(kValues).size(), 3u);
   EXPECT_THROW(batch.read(kReturns), InternalError);
@@ -67,8 +74,8 @@ TEST(MicroBatch, RefusesToWriteAColumnTwice) {
 }
 
 TEST(BatchState, FreesAColumnAfterItsLastReader) {
-  World w;
-  w.state->store(0, ColumnData(DType::kFloat32, 3), 2);
+  World w({.columns = {2, 0}, .tokens = 1});
+  w.state->store(0, ColumnData(DType::kFloat32, 3));
   EXPECT_EQ(w.meter.live(), 12);
   w.state->release_one_reader(0);
   EXPECT_EQ(w.meter.live(), 12);
@@ -79,11 +86,62 @@ TEST(BatchState, FreesAColumnAfterItsLastReader) {
 
 TEST(BatchState, KeepsNothingThatNobodyReadsAndLeavesNothingBehind) {
   World w;
-  w.state->store(1, ColumnData(DType::kFloat32, 3), 0);
+  w.state->store(1, ColumnData(DType::kFloat32, 3));
   EXPECT_EQ(w.meter.live(), 0);
-  w.state->store(0, ColumnData(DType::kFloat32, 3), 1);
+  w.state->store(0, ColumnData(DType::kFloat32, 3));
   w.state.reset();
   EXPECT_EQ(w.meter.live(), 0);
+}
+
+TEST(BatchState, ReturnsTheCreditAfterTheLastReaderOfAll) {
+  World w({.columns = {2, 0}, .tokens = 2});
+  w.state->release_one_token_reader();
+  EXPECT_EQ(w.budget.in_flight(), 9);
+  w.state->release_one_token_reader();
+  EXPECT_EQ(w.budget.in_flight(), 0);
+}
+
+// Two groups of two samples; the first of the groups is dropped.
+TEST(BatchState, HandsOnWhatAFilterKeepsWithItsCredit) {
+  ByteMeter meter;
+  TokenBudget budget(100, [] {});
+  const ColumnSlots slots{kValues.spec(), kReturns.spec()};
+  const Readers before{.columns = {2, 0}, .tokens = 2}, behind{.columns = {1, 0}, .tokens = 1};
+  Layout layout = two_samples();
+  layout.append(two_samples());
+  budget.try_acquire(18);
+  auto whole = std::make_shared<BatchState>(3, 1, layout, std::vector<int64_t>{6, 7}, std::vector{Credit(budget, 9), Credit(budget, 9)}, before, meter);
+  ColumnData values(DType::kFloat32, 6);
+  for (size_t i = 0; i < 6; ++i) values.entries<float>()[i] = static_cast<float>(i);
+  whole->store(0, values);
+
+  const std::vector<uint8_t> keep{0, 1};
+  const auto thin = whole->thinned(keep, slots, {0}, behind);
+  EXPECT_THAT(thin->group_indices, testing::ElementsAre(7));
+  EXPECT_THAT(thin->layout.action_tokens, testing::ElementsAre(3, 4, 8));
+  EXPECT_THAT(thin->slots[0].data.entries<float>(), testing::ElementsAre(3, 4, 5));
+
+  thin->release_one_token_reader();
+  EXPECT_EQ(budget.in_flight(), 18) << "the micro-batch in front of the filter still holds both groups";
+  whole->release_one_token_reader();
+  whole->release_one_token_reader();
+  EXPECT_EQ(budget.in_flight(), 0);
+}
+
+// The dropped group does not wait for those that go on.
+TEST(BatchState, ReturnsTheCreditOfDroppedGroupsFirst) {
+  ByteMeter meter;
+  TokenBudget budget(100, [] {});
+  const Readers before{.columns = {1, 0}, .tokens = 1}, behind{.columns = {1, 0}, .tokens = 1};
+  Layout layout = two_samples();
+  layout.append(two_samples());
+  budget.try_acquire(18);
+  auto whole = std::make_shared<BatchState>(0, 0, layout, std::vector<int64_t>{0, 1}, std::vector{Credit(budget, 9), Credit(budget, 9)}, before, meter);
+  const auto thin = whole->thinned(std::vector<uint8_t>{1, 0}, {kValues.spec(), kReturns.spec()}, {}, behind);
+  whole->release_one_token_reader();
+  EXPECT_EQ(budget.in_flight(), 9);
+  thin->release_one_token_reader();
+  EXPECT_EQ(budget.in_flight(), 0);
 }
 
 TEST(MetricsRecorder, CombinesByKind) {

@@ -53,7 +53,7 @@ TEST(Packer, CountsMicroBatchesAndGroupsOfEachIterationFromZero) {
   EXPECT_EQ(packer.add(group_of(0, 2))[0].id, 0);
   const auto second = packer.add(group_of(1, 2));
   EXPECT_EQ(second[0].id, 1);
-  EXPECT_EQ(second[0].first_group, 1);
+  EXPECT_THAT(second[0].group_indices, testing::ElementsAre(1));
   EXPECT_TRUE(packer.finish_iteration().empty());
   EXPECT_EQ(packer.add(group_of(0, 2))[0].id, 0);
 }

@@ -19,15 +19,20 @@ TEST(TokenBudget, RefusesWhatIsNotFree) {
   EXPECT_EQ(budget.in_flight(), 10);
 }
 
-TEST(TokenBudget, TellsWhenCreditReturns) {
+TEST(TokenBudget, TellsWhoWasRefusedWhenCreditReturns) {
   int told = 0;
   TokenBudget budget(10, [&] { ++told; });
   budget.try_acquire(10);
+  budget.release(2);
+  EXPECT_EQ(told, 0) << "nobody was refused";
+  EXPECT_FALSE(budget.try_acquire(4));
   budget.release(0);
   EXPECT_EQ(told, 0);
   budget.release(4);
   EXPECT_EQ(told, 1);
-  EXPECT_TRUE(budget.try_acquire(4));
+  EXPECT_FALSE(budget.has_free(7));
+  budget.release(4);
+  EXPECT_EQ(told, 2);
 }
 
 TEST(TokenBudget, PeakIsSinceTheLastCall) {

@@ -82,6 +82,7 @@ class ToyRollout final : public Rollout {
 
   void step(Sink& sink) override {
     if (params_.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
+    sink.worked(0, static_cast<int64_t>(running_.size()) * params_.samples_per_group);
     for (size_t r = 0; r < running_.size();) {
       if (!advance(running_[r], sink)) {
         ++r;
@@ -188,6 +189,47 @@ class ToyMix final : public Node {
   MetricsRecorder& metrics_;
   RandomStream pauses_;
   uint64_t fold_ = 0;
+};
+
+struct FilterParams {
+  std::vector<std::string> reads;
+  int64_t drop_one_in = 3;
+  int64_t most_draws = 1;
+  double oversample = 1;
+};
+
+class ToyFilter final : public Node {
+ public:
+  static void describe(Contract<FilterParams>& c) {
+    c.type("toy_filter", "drops groups by their hash");
+    c.param("reads", &FilterParams::reads).required().doc("columns");
+    c.param("drop_one_in", &FilterParams::drop_one_in).at_least(1).doc("of so many groups one is dropped; 1: all");
+    c.param("most_draws", &FilterParams::most_draws).at_least(1).doc("times groups_per_iteration");
+    c.param("oversample", &FilterParams::oversample).at_least(1).doc("times what is missing");
+    c.drops_groups();
+    c.needs([](const FilterParams& p, NodeNeeds& needs) {
+      for (const std::string& name : p.reads) needs.reads.push_back({name, DType::kInt64, Extent::kSample});
+      needs.most_draws = p.most_draws;
+      needs.oversample = p.oversample;
+    });
+  }
+  explicit ToyFilter(const FilterParams& params) : params_(params) {}
+
+  void process(MicroBatch& batch) override {
+    const auto samples = batch.layout().samples_by_group();
+    for (size_t g = 0; g < batch.groups(); ++g) {
+      uint64_t verdict = 0;
+      for (size_t s = samples[g].begin; s < samples[g].end; ++s) {
+        for (const std::string& name : params_.reads) {
+          verdict = mix(verdict, static_cast<uint64_t>(batch.read({name, DType::kInt64, Extent::kSample}).entries<int64_t>()[s]));
+        }
+      }
+      if (verdict % static_cast<uint64_t>(params_.drop_one_in) == 0) batch.drop_group(g);
+    }
+  }
+
+ private:
+  FilterParams params_;
 };
 
 struct TrainParams {
@@ -298,6 +340,7 @@ void register_toys(Registry& registry) {
   registry.add<ToySource>();
   registry.add<ToyRollout>();
   registry.add<ToyMix>();
+  registry.add<ToyFilter>();
   registry.add<ToyTrain>();
   registry.add<ToyPublish>();
   registry.set_model_type(std::make_unique<ToyModelType>());

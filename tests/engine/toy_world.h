@@ -40,7 +40,7 @@ class ToyModel final : public Model {
 };
 
 /// `toy_source`, `toy_rollout` (model optional), `toy_mix` (reads any sample columns, writes one; barrier, failure and pauses by
-/// parameter), `toy_train`, `toy_publish`; models of [models.NAME] have no parameters.
+/// parameter), `toy_filter` (drops groups by the hash of the sample columns it reads), `toy_train`, `toy_publish`; models of [models.NAME] have no parameters.
 void register_toys(Registry& registry);
 
 }  // namespace sluice::engine::toy

@@ -34,7 +34,7 @@ class Doubler final : public Node {
     const auto in = batch.read(kIn);
     const auto out = batch.write(kOut);
     for (size_t i = 0; i < in.size(); ++i) out[i] = 2 * in[i] + 100 * static_cast<float>(batch.id());
-    metrics_.sum("first_groups", static_cast<double>(batch.first_group()));
+    metrics_.sum("first_groups", static_cast<double>(batch.group_index(0)));
   }
 
   void process_iteration(std::span<MicroBatch> batches) override {

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/flow_graph.h"
+#include "engine/intake.h"
+#include "engine/run_state.h"
+#include "engine/status.h"
+#include "engine/workload.h"
+
+namespace sluice::engine {
+
+/// Wires the nodes of a plan with executors and lets groups flow. Knows nothing of threads, time and files: a run drives it with threads and
+/// the steady clock, a simulation with virtual ones, so both schedule alike.
+class Driver {
+ public:
+  struct Parts {
+    Workload workload;
+    const Clock& clock;
+    Reducer& reducer;
+    Checkpointer& checkpointer;
+    std::vector<WorkObserver*> observers;
+    std::function<void(const IterationReport&)> on_iteration;  // on some executor
+    std::function<void()> on_end;                              // the first failure; may be empty
+  };
+
+  /// Everything in `parts` that is a reference, and the plan, outlives the driver.
+  Driver(const Plan& plan, Parts parts);
+  ~Driver();
+
+  /// Once. `executors` by index of Plan::executors, in a state to take work; they must end before the driver does.
+  void start(const std::vector<Executor*>& executors);
+
+  /// After the executors have gone; nothing is handed to them any more.
+  void forget_executors();
+
+  /// No new groups are admitted; what is in flight is finished.
+  void interrupt();
+
+  Activity& activity();
+  Pending& pending();
+  RunState& state();
+
+  /// All but what a run knows itself (pipeline, state, pid, resident memory).
+  RunStatus status() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::engine
