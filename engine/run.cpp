@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "engine/event_file.h"
 #include "engine/flow_graph.h"
 #include "engine/intake.h"
 #include "engine/run_state.h"
@@ -92,6 +93,7 @@ struct Run::Impl {
   Workload workload;
   std::unique_ptr<TraceWriter> trace;  // null: no run folder
   std::optional<OutputFile> metrics_file;
+  std::optional<EventFile> event_file;
   std::chrono::steady_clock::time_point last_report = std::chrono::steady_clock::now();
   RunState state;
   std::vector<std::unique_ptr<NodeRunner>> runners;
@@ -119,6 +121,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     if (model.usage.updated) state.trained[model.name];
   }
   if (!options.folder.empty()) metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
+  if (!options.folder.empty()) event_file.emplace(options.folder);
   runners.resize(plan.nodes.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
@@ -147,6 +150,7 @@ void Run::Impl::close_iteration(IterationReport& report) {
 
 void Run::Impl::report_iteration(const IterationReport& report) {
   if (metrics_file) metrics_file->write(line_of(report));
+  if (event_file) event_file->scalars(report.iteration, wall_clock_seconds(), report.figures);
   if (options.on_iteration) options.on_iteration(report);
 }
 
@@ -214,6 +218,7 @@ RunSummary Run::execute() {
     impl.state.failure.rethrow();
     impl.state.checkpointer.save_all();
     if (impl.metrics_file) impl.metrics_file->close();
+    if (impl.event_file) impl.event_file->close();
     summary.end = impl.state.interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
   } catch (...) {
     summary.end = RunEnd::kFailed;

@@ -15,7 +15,8 @@
 namespace sluice::engine {
 
 struct RunOptions {
-  /// An existing folder that gets metrics.jsonl, trace.json, checkpoint/ and what nodes write. Empty: nothing is written.
+  /// An existing folder that gets metrics.jsonl, an event file, trace.json, checkpoint/ and what nodes write. Empty: nothing
+  /// is written.
   std::filesystem::path folder;
 
   /// Runs first on each executor's thread, with the number of cores that it may use.
