@@ -19,6 +19,8 @@ int print_graph(const PipelineArguments& arguments, const std::string& format);
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);
 int list_nodes(const std::vector<std::string>& plugins, bool markdown);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
+/// Shows the run in `folder` on the terminal until it ends; once, when asked to, without a terminal and when it has ended.
+int show_top(const std::filesystem::path& folder, bool once);
 int try_one(const std::string& what, const std::vector<std::string>& sets, const std::vector<std::string>& plugins);
 
 /// Reads JSON strings, one a line; prints their token ids.

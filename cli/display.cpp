@@ -1,29 +1,18 @@
 #include "cli/display.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 
 #include "base/strings.h"
+#include "cli/terminal.h"
 
 namespace sluice::cli {
 namespace {
 
-constexpr int kBarWidth = 16;
+constexpr size_t kBarWidth = 16;
 constexpr const char* kClearLine = "\r\033[K";
-
-size_t terminal_width() {
-  winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
-
-std::string bar(int64_t done, int64_t all) {
-  const auto filled = static_cast<size_t>(kBarWidth * done / std::max<int64_t>(1, all));
-  return std::string(filled, '#') + std::string(kBarWidth - filled, '-');
-}
 
 }  // namespace
 
@@ -56,7 +45,7 @@ void Display::loop() {
   for (int polls = 0; !wake_.wait_for(lock, kPoll, [this] { return stopped_; }); ++polls) {
     poll_();
     if (!terminal_ || polls % kPollsPerFrame != 0) continue;
-    std::printf("%s%s", kClearLine, live_text().substr(0, terminal_width() - 1).c_str());
+    std::printf("%s%s", kClearLine, live_text().substr(0, terminal_size().columns - 1).c_str());
     std::fflush(stdout);
   }
 }
@@ -64,7 +53,8 @@ void Display::loop() {
 std::string Display::live_text() const {
   const engine::RunStatus status = run_.status();
   const int64_t all = plan_.pipeline.iterations;
-  std::string text = plan_.pipeline.name + "  " + bar(status.iterations_done, all) + " " + std::to_string(100 * status.iterations_done / all) + " %  ";
+  const std::string progress = bar(static_cast<double>(status.iterations_done), static_cast<double>(all), kBarWidth);
+  std::string text = plan_.pipeline.name + "  " + progress + " " + std::to_string(100 * status.iterations_done / all) + " %  ";
   // Before the figures: a narrow terminal cuts the end off.
   const double left = history_.seconds_left();
   if (left > 0) text += "about " + human_seconds(left) + " left   ";

@@ -48,6 +48,7 @@ void add_pipeline(CLI::App& command, PipelineArguments& arguments) {
 struct Arguments {
   PipelineArguments pipeline;
   std::filesystem::path run_folder;
+  bool once = false;
   std::string graph_format = "dot";
   std::string plan_format = "text";
   bool config = false;
@@ -80,6 +81,13 @@ void add_pipeline_commands(CLI::App& app, Arguments& a, Command& chosen) {
   add_pipeline(graph, a.pipeline);
   graph.add_option("--format", a.graph_format, "dot or mermaid")->check(CLI::IsMember({"dot", "mermaid"}));
   graph.callback([&] { chosen = [&] { return print_graph(a.pipeline, a.graph_format); }; });
+}
+
+void add_run_commands(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App& top = *app.add_subcommand("top", "watch a run: what works, what waits for what, what is in flight (q quits)");
+  top.add_option("folder", a.run_folder, "the run folder")->required();
+  top.add_flag("--once", a.once, "print it once, also on a terminal");
+  top.callback([&] { chosen = [&] { return show_top(a.run_folder, a.once); }; });
 }
 
 void add_node_commands(CLI::App& app, Arguments& a, Command& chosen) {
@@ -141,6 +149,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   Command chosen;
   add_pipeline_commands(app, arguments, chosen);
+  add_run_commands(app, arguments, chosen);
   add_node_commands(app, arguments, chosen);
   add_model_commands(app, arguments, chosen);
   try {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/driver.h"
+#include "engine/event_file.h"
 #include "engine/monitor.h"
 #include "engine/thread_executor.h"
 #include "engine/trace.h"
@@ -87,6 +88,7 @@ struct Run::Impl {
   std::optional<Checkpointer> checkpointer;
   std::unique_ptr<TraceWriter> trace;       // null: no run folder
   std::optional<OutputFile> metrics_file;   // likewise
+  std::optional<EventFile> event_file;      // likewise
   std::optional<Driver> driver;
   std::vector<std::unique_ptr<ThreadExecutor>> executors;  // alive while the run is driven, and longer if a node hangs
   std::unique_ptr<Monitor> monitor;
@@ -98,6 +100,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(s
   checkpointer.emplace(options.folder, plan.checkpoint.every_iterations, trained_models(plan, workload));
   if (!options.folder.empty()) {
     metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
+    event_file.emplace(options.folder);
     trace = std::make_unique<TraceWriter>(options.folder / "trace.json", plan, [this] { driver->state().failure.capture(); });
   }
   driver.emplace(plan, driver_parts(std::move(workload)));
@@ -128,6 +131,7 @@ void Run::Impl::report_iteration(const IterationReport& report) {
   IterationReport whole = report;
   whole.figures.emplace_back("resident_bytes", resident_bytes());
   if (metrics_file) metrics_file->write(line_of(whole));
+  if (event_file) event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
   if (options.on_iteration) options.on_iteration(whole);
 }
 
@@ -189,6 +193,7 @@ RunSummary Run::execute() {
     impl.driver->state().failure.rethrow();
     impl.checkpointer->save_all();
     if (impl.metrics_file) impl.metrics_file->close();
+    if (impl.event_file) impl.event_file->close();
     summary.end = impl.driver->state().interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
     last.state = state_text(summary.end);
     impl.monitor->finish(std::move(last));

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+namespace sluice::cli {
+
+/// Marks what a thread does from push() to the pop() that belongs to it. Ranges of a thread nest. Any thread may call both.
+struct RangeHooks {
+  std::function<void(const char* name)> push;
+  std::function<void()> pop;
+};
+
+/// Whether ranges would be seen by anyone: the program was built where NVTX's headers are, and an NVIDIA driver is loaded (it
+/// shows as /dev/nvidiactl or /proc/driver/nvidia). `root` stands for `/`.
+bool nvtx_available(const std::filesystem::path& root = "/");
+
+/// Hooks that show ranges in Nsight Systems and other tools that read NVTX; nothing where nvtx_available() says no. Without such
+/// a tool attached a call costs next to nothing.
+std::optional<RangeHooks> nvtx_hooks(const std::filesystem::path& root = "/");
+
+}  // namespace sluice::cli

@@ -1,0 +1,131 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+#include "cli/top_text.h"
+
+namespace sluice::cli {
+namespace fs = std::filesystem;
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFrame{500};
+constexpr size_t kWidthWithoutTerminal = 160;
+
+void check_is_run(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw UserError(folder.string() + " is not a folder", "name the folder of a run, such as runs/ppo-20260131-180000");
+  }
+  if (fs::exists(folder / "status.json")) return;
+  if (fs::exists(folder / "metrics.jsonl")) {
+    throw UserError("the run in " + folder.string() + " has not written its status yet: there is no status.json",
+                    "try again in a second, unless an older version made this run");
+  }
+  throw UserError(folder.string() + " is not the folder of a run: it has neither status.json nor metrics.jsonl",
+                  "name the folder of a run, such as runs/ppo-20260131-180000");
+}
+
+// The last line that is complete: the run may be writing another one.
+std::string last_line(const fs::path& path) {
+  constexpr std::streamoff kLongestLine = 1 << 16;
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+  if (!stream) return {};
+  const std::streamoff begin = std::max<std::streamoff>(0, stream.tellg() - kLongestLine);
+  stream.seekg(begin);
+  std::string tail{std::istreambuf_iterator<char>(stream), {}};
+  tail.resize(tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n'));
+  const size_t before = tail.rfind('\n');
+  if (before != std::string::npos) return tail.substr(before + 1);
+  return begin == 0 ? tail : std::string();
+}
+
+engine::MetricRow read_figures(const fs::path& path) {
+  const std::string text = last_line(path);
+  if (text.empty()) return {};
+  const Json line = parse_json(text, path.string());
+  if (!line.is_object()) throw UserError("the last line of " + path.string() + " is not a JSON object");
+  engine::MetricRow figures;
+  for (const auto& [name, value] : line.items()) {
+    if (value.is_number()) figures.emplace_back(name, value.get<double>());
+    if (value.is_null()) figures.emplace_back(name, std::numeric_limits<double>::quiet_NaN());  // it was not finite
+  }
+  return figures;
+}
+
+bool process_exists(int64_t pid) {
+  const bool possible = pid > 0 && pid <= std::numeric_limits<pid_t>::max();
+  return possible && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+}
+
+// A process that is not here may be on another machine, or outside this container: then the status goes on changing.
+// Waits for: another status. Ends when: it is there, or a run that lives would have written two, or `stop` says so.
+bool is_rewritten(const fs::path& path, const std::function<bool()>& stop) {
+  constexpr milliseconds kLongest{1500}, kPoll{50};
+  const auto before = fs::last_write_time(path);
+  for (milliseconds waited{0}; waited < kLongest && !stop(); waited += kPoll) {
+    std::this_thread::sleep_for(kPoll);
+    if (fs::last_write_time(path) != before) return true;
+  }
+  return false;
+}
+
+TopView look_at(const fs::path& folder, const std::function<bool()>& stop) {
+  const fs::path file = folder / "status.json";
+  TopView view;
+  view.status = engine::parse_status(read_file(file), file.string());
+  const bool running = view.status.state == "running";
+  if (running && !process_exists(view.status.pid)) {
+    view.gone = !is_rewritten(file, stop) && !stop();
+    view.status = engine::parse_status(read_file(file), file.string());  // its last words may have come meanwhile
+  }
+  view.silent_seconds = std::chrono::duration<double>(fs::file_time_type::clock::now() - fs::last_write_time(file)).count();
+  view.figures = read_figures(folder / "metrics.jsonl");
+  return view;
+}
+
+bool goes_on(const TopView& view) { return view.status.state == "running" && !view.gone; }
+
+// Until the run ends, `q` or Ctrl-C.
+int watch(const fs::path& folder, TopView& view) {
+  const InterruptWatch interrupts;
+  const auto interrupted = [&] { return interrupts.interrupted(); };
+  FullScreen screen;
+  while (goes_on(view) && !interrupted()) {
+    screen.show(top_text(view, terminal_size().columns));
+    const char key = screen.wait_for_key(kFrame);
+    if (key == 'q' || key == 'Q') return kDone;
+    if (!interrupted()) view = look_at(folder, interrupted);
+  }
+  return interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace
+
+int show_top(const fs::path& folder, bool once) {
+  check_is_run(folder);
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  TopView view = look_at(folder, [] { return false; });
+  if (terminal && !once && goes_on(view)) {
+    const int code = watch(folder, view);
+    if (goes_on(view)) return code;  // the person has seen enough
+  }
+  std::fputs(top_text(view, terminal ? terminal_size().columns : kWidthWithoutTerminal).c_str(), stdout);
+  return kDone;
+}
+
+}  // namespace sluice::cli

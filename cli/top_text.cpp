@@ -1,0 +1,221 @@
+#include "cli/top_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include "base/strings.h"
+#include "cli/terminal.h"
+
+namespace sluice::cli {
+namespace {
+
+using engine::RunStatus;
+using Row = std::vector<std::string>;
+
+constexpr size_t kWideBar = 16, kNarrowBar = 8, kWide = 100;
+constexpr double kSilent = 10;  // seconds; a run writes its status about twice a second
+constexpr size_t kMostFigureRows = 8;
+constexpr std::string_view kGap = "   ";  // between what stands beside each other
+
+std::string count_text(int64_t count) { return human_count(static_cast<double>(count)); }
+
+std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::string percent(double part, double whole) {
+  return std::to_string(whole > 0 ? std::llround(std::clamp(100 * part / whole, 0.0, 100.0)) : 0) + " %";
+}
+
+size_t length(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, size_t width, bool right) {
+  const std::string blanks(width - std::min(width, length(text)), ' ');
+  return right ? blanks + text : text + blanks;
+}
+
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) c = '?';
+  }
+  return is_utf8(out) ? out : "?";
+}
+
+// The first `width` characters without blanks at the end, as a line.
+std::string line(std::string_view text, size_t width) {
+  const std::string clean = printable(text);
+  size_t end = 0;
+  for (size_t seen = 0; end < clean.size(); ++end) {
+    if ((static_cast<unsigned char>(clean[end]) & 0xC0) != 0x80 && ++seen > width) break;
+  }
+  while (end > 0 && clean[end - 1] == ' ') --end;
+  return clean.substr(0, end) + "\n";
+}
+
+// The first row is the heading. Columns whose heading begins with '>' hold numbers and are aligned at the right.
+std::string table(std::vector<Row> rows, size_t width) {
+  Row& heading = rows.front();
+  std::vector<bool> right;
+  for (std::string& title : heading) {
+    right.push_back(title.starts_with('>'));
+    if (right.back()) title.erase(0, 1);
+  }
+  std::vector<size_t> widths(heading.size());
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], length(row[i]));
+  }
+  std::string text = "\n";
+  for (const Row& row : rows) {
+    std::string cells;
+    for (size_t i = 0; i < row.size(); ++i) cells += std::string(i == 0 ? "" : "  ") + padded(row[i], widths[i], right[i]);
+    text += line(cells, width);
+  }
+  return text;
+}
+
+std::string state_text(const TopView& view) {
+  if (view.status.state != "running") return view.status.state;
+  if (view.gone) return "ended without saying so";
+  if (view.silent_seconds > kSilent) return "running, but silent for " + human_seconds(view.silent_seconds);
+  return "running";
+}
+
+std::string progress(const TopView& view, size_t bar_width) {
+  const RunStatus& s = view.status;
+  const auto done = static_cast<double>(s.iterations_done), all = static_cast<double>(s.iterations);
+  std::string text = s.pipeline + "  " + state_text(view) + std::string(kGap) + "iteration " + std::to_string(s.iterations_done) +
+                     "/" + std::to_string(s.iterations) + "  " + bar(done, all, bar_width) + " " + percent(done, all);
+  text += std::string(kGap) + "elapsed " + human_seconds(s.seconds);
+  const bool goes_on = s.state == "running" && !view.gone && all > done;
+  if (goes_on && done > 0) text += std::string(kGap) + "about " + human_seconds(s.seconds / done * (all - done)) + " left";
+  return text;
+}
+
+std::string budget(const RunStatus& s, size_t bar_width) {
+  const auto used = static_cast<double>(s.tokens_in_flight), all = static_cast<double>(s.budget);
+  std::string text = "budget    " + count_text(s.tokens_in_flight) + " of " + count_text(s.budget) + " tokens in flight  " +
+                     bar(used, all, bar_width) + " " + percent(used, all) + std::string(kGap) + "peak " +
+                     count_text(s.tokens_in_flight_peak);
+  if (s.state == "running" && s.sampling_iteration >= 0)
+    text += std::string(kGap) + "sampling iteration " + std::to_string(s.sampling_iteration);
+  return text;
+}
+
+std::string memory(const RunStatus& s) {
+  return "memory    columns " + bytes_text(s.column_bytes) + ", peak " + bytes_text(s.column_bytes_peak) + std::string(kGap) +
+         "resident " + bytes_text(s.resident_bytes);
+}
+
+std::string executors(const RunStatus& s, size_t width) {
+  std::vector<Row> rows{{"executor", ">threads", ">busy", "works on", ">for", ">queued"}};
+  for (const RunStatus::Executor& e : s.executors) {
+    const bool idle = e.working_on.empty();
+    rows.push_back({e.name, std::to_string(e.threads), percent(e.busy_seconds, s.seconds), idle ? "-" : e.working_on,
+                    idle ? "" : human_seconds(e.for_seconds), std::to_string(e.queued)});
+  }
+  return table(std::move(rows), width);
+}
+
+// `done`: micro-batches, of which `held` are in a barrier. What a node waits for comes last because it may be long.
+std::string nodes(const RunStatus& s, size_t width) {
+  std::vector<Row> rows{{"node", "executor", ">busy", ">done", ">tok/s", ">queued", ">held", "waits for"}};
+  for (const RunStatus::Node& n : s.nodes) {
+    const bool worked = n.tokens > 0 && n.busy_seconds > 0;
+    rows.push_back({n.name, n.executor, percent(n.busy_seconds, s.seconds), std::to_string(n.micro_batches),
+                    worked ? human_count(static_cast<double>(n.tokens) / n.busy_seconds) : "", std::to_string(n.queued),
+                    n.held > 0 ? std::to_string(n.held) : "", n.waits_for});
+  }
+  return table(std::move(rows), width);
+}
+
+// Edges with nothing on them would hide the others.
+std::string edges(const RunStatus& s, size_t width) {
+  std::vector<Row> rows{{"edge", ">micro-batches", ">tokens", ">bytes"}};
+  for (const RunStatus::Edge& e : s.edges) {
+    if (e.micro_batches == 0 && e.bytes == 0) continue;
+    rows.push_back({e.from + " -> " + e.to, std::to_string(e.micro_batches), count_text(e.tokens), bytes_text(e.bytes)});
+  }
+  return rows.size() > 1 ? table(std::move(rows), width) : std::string();
+}
+
+std::string figure_text(double value) {
+  char text[32];
+  const bool whole = std::abs(value) < 1e6 && value == std::floor(value);
+  if (!std::isfinite(value)) return "not finite";
+  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.4g", value);
+  return text;
+}
+
+bool depends_on_timing(const std::string& name) {
+  return name.ends_with("_seconds") || name.ends_with("_max") || name.starts_with("resident_");
+}
+
+template <size_t n>
+bool is_one_of(const std::string& name, const std::array<std::string_view, n>& names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// What the nodes say of the training; behind it, because it hardly changes, how much there was of everything.
+engine::MetricRow figures_to_show(const engine::MetricRow& figures) {
+  constexpr std::array<std::string_view, 3> kInHeading{"iteration", "policy_version", "policy_lag"};
+  constexpr std::array<std::string_view, 5> kCounts{"groups", "samples", "tokens", "sampled_tokens", "action_tokens"};
+  engine::MetricRow shown;
+  std::ranges::copy_if(figures, std::back_inserter(shown), [&](const auto& figure) {
+    return !depends_on_timing(figure.first) && !is_one_of(figure.first, kInHeading);
+  });
+  std::ranges::stable_partition(shown, [&](const auto& figure) { return !is_one_of(figure.first, kCounts); });
+  return shown;
+}
+
+std::string figures_heading(const engine::MetricRow& figures) {
+  std::string text = "figures of the last iteration";
+  for (const auto& [name, value] : figures) {
+    if (name == "iteration") text = "iteration " + figure_text(value);
+    if (name == "policy_version") text += ", sampled with version " + figure_text(value);
+  }
+  return text;
+}
+
+// As many columns as fit, filled downwards, in the order of the figures.
+std::string last_figures(const engine::MetricRow& figures, size_t width) {
+  const engine::MetricRow shown = figures_to_show(figures);
+  if (shown.empty()) return {};
+  size_t name_width = 0, value_width = 0;
+  for (const auto& [name, value] : shown) {
+    name_width = std::max(name_width, length(name));
+    value_width = std::max(value_width, figure_text(value).size());
+  }
+  const size_t cell = name_width + 2 + value_width;
+  const size_t columns = std::max<size_t>(1, (width + kGap.size()) / (cell + kGap.size()));
+  const size_t rows = std::min(kMostFigureRows, (shown.size() + columns - 1) / columns);
+  std::string text = "\n" + line(figures_heading(figures), width);
+  for (size_t row = 0; row < rows; ++row) {
+    std::string cells;
+    for (size_t i = row; i < std::min(shown.size(), rows * columns); i += rows) {
+      cells += padded(shown[i].first, name_width, false) + "  " + padded(figure_text(shown[i].second), value_width, true) +
+               std::string(kGap);
+    }
+    text += line(cells, width);
+  }
+  if (shown.size() > rows * columns)
+    text += line("and " + std::to_string(shown.size() - rows * columns) + " more in metrics.jsonl", width);
+  return text;
+}
+
+}  // namespace
+
+std::string top_text(const TopView& view, size_t width) {
+  const RunStatus& status = view.status;
+  const size_t bar_width = width >= kWide ? kWideBar : kNarrowBar;
+  return line(progress(view, bar_width), width) + "\n" + line(budget(status, bar_width), width) + line(memory(status), width) +
+         executors(status, width) + nodes(status, width) + edges(status, width) + last_figures(view.figures, width);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "engine/metrics.h"
+#include "engine/status.h"
+
+namespace sluice::cli {
+
+/// What `top` knows of a run.
+struct TopView {
+  engine::RunStatus status;
+  engine::MetricRow figures;  // of the last iteration that ended; empty before the first
+  bool gone = false;          // the status says "running", but there is no such process
+  double silent_seconds = 0;  // since the status was written
+};
+
+/// A run at one moment: progress, budget, memory, then what executors, nodes and edges do, then the figures of the last iteration
+/// that do not depend on timing. Shares and rates are means since the run began; a rate is over the time that the node was at
+/// work. Each line ends in a newline and is cut at `width` characters; what could move the cursor is shown as '?'.
+std::string top_text(const TopView& view, size_t width);
+
+}  // namespace sluice::cli
