@@ -27,9 +27,9 @@ models::GenerationOptions options_of(const GenerateParams& params, const Languag
   return options;
 }
 
-// Bytes of text that one sampled token is taken to decode to, for the plan: there is no bound that would be of use, since a
-// vocabulary has entries of 100 spaces and more. The answers of GSM8K have less than half of it in the byte-level vocabularies of
-// the tests.
+// Bytes of text that one sampled token is taken to decode to, for the plan: an estimate, since the true bound, the longest entry
+// of a vocabulary, is often 100 spaces and more. No answer of GSM8K has more than 5 in the vocabularies of GPT-2, Qwen2 and
+// Falcon.
 constexpr int64_t kTextBytesOfToken = 8;
 
 int64_t step_tokens(const GenerateParams& params) {

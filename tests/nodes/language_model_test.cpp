@@ -95,6 +95,17 @@ TEST(LanguageModelType, AnOptimizerAddsGradientsAndTwoMoments) {
   EXPECT_EQ(bound.facts.optimizer_bytes, 8 * kParameters);
 }
 
+TEST(LanguageModelType, APassThatTrainsTakesMoreThanOneThatDoesNot) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path()));
+  const auto& bytes = bound.facts.activation_bytes;
+  // Two layers of gate and up, 48 wide, which the backward needs, in float32.
+  EXPECT_GT(bytes(true, 512, 128), 512 * 2 * 2 * 48 * 4);
+  EXPECT_GT(bytes(true, 512, 128), bytes(false, 512, 128));
+  EXPECT_GT(bytes(false, 512, 128), bytes(false, 256, 128));
+  EXPECT_GT(bytes(false, 512, 512), bytes(false, 512, 128));  // scratch of attention
+}
+
 // Weights, moments and gradients are tensors that live as long as the model: LibTorch's own figures are the oracle.
 class ModelMemory : public ::testing::TestWithParam<bool> {
  protected:
