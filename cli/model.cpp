@@ -92,7 +92,7 @@ int model_sample(const SampleArguments& arguments) {
   models::GenerationOptions options{.sampling = {.temperature = arguments.temperature, .top_k = arguments.top_k, .top_p = arguments.top_p},
                                     .end_of_sequence = model.config().end_of_sequence};
   models::GenerationLimits limits;
-  limits.max_kv_blocks = longest / limits.kv_block_size + 1;
+  limits.kv_blocks = longest / limits.kv_block_size + 1;
   models::GenerationEngine engine(model.config(), options, limits);
   for (int64_t sample = 0; sample < arguments.samples; ++sample) {
     const RandomStream stream(arguments.seed, 0, 0, static_cast<uint32_t>(sample));

@@ -47,6 +47,7 @@ struct NodeNeeds {
                                      // above 1 what is dropped is replaced until groups_per_iteration groups were kept
   double oversample = 1;             // filters: so many times the groups that are still missing are drawn in each round
   int64_t step_tokens = 0;           // rollouts: the most tokens that one step works on
+  int64_t running_samples = 0;       // rollouts: the most samples that run at once; 0: only their tokens limit them
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
   std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
 };

@@ -25,6 +25,7 @@ struct NodeResources {
   uint64_t seed = 0;                                     // [pipeline] seed
   int threads = 1;                                       // cores of its executor
   int64_t tokens_in_flight = 0;                          // [budget]
+  int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   std::filesystem::path run_folder;                      // empty outside a run
   std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares
   MetricsRecorder* metrics = nullptr;
@@ -90,7 +91,7 @@ class Rollout : public NodeBase {
   /// Nothing was started that is not finished.
   virtual bool idle() const = 0;
 
-  /// Bytes that running samples hold (KV cache), and their peak since the last call.
+  /// The most bytes that it held for running samples (its KV pool) since the last call.
   virtual int64_t take_peak_bytes() { return 0; }
 };
 

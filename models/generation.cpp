@@ -17,7 +17,7 @@ const GenerationLimits& checked(const GenerationLimits& limits) {
                         " is less than max_running_samples = " + text(limits.max_running_samples),
                     "every running sample decodes one token a step: raise the one or lower the other");
   if (limits.kv_block_size < 16 || limits.kv_block_size % 16 != 0) throw UserError("kv_block_size must be a multiple of 16");
-  if (limits.max_kv_blocks < 1) throw UserError("max_kv_blocks must be at least 1");
+  if (limits.kv_blocks < 1) throw UserError("kv_blocks must be at least 1");
   return limits;
 }
 
@@ -27,7 +27,7 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOp
     : config_(config),
       options_(options),
       limits_(checked(limits)),
-      cache_(config, limits.kv_block_size, limits.max_kv_blocks),
+      cache_(config, limits.kv_block_size, limits.kv_blocks),
       decoder_(config),
       sampler_(options.sampling) {}
 
@@ -49,14 +49,15 @@ void GenerationEngine::submit(SampleRequest request) {
     if (id < 0 || id >= config_.vocab_size)
       throw UserError(name + ": token id " + text(id) + " is outside the vocabulary of " + text(config_.vocab_size),
                       "the tokenizer belongs to another model");
-  if (worst_blocks(request) > limits_.max_kv_blocks)
+  if (worst_blocks(request) > limits_.kv_blocks)
     throw UserError(
-        name + " may need " + text(worst_blocks(request)) + " KV blocks; the whole cache has " + text(limits_.max_kv_blocks),
-        "raise max_kv_blocks or lower max_new_tokens");
+        name + " may need " + text(worst_blocks(request)) + " KV blocks; the whole cache has " + text(limits_.kv_blocks),
+        "raise kv_blocks or lower max_new_tokens");
   waiting_.push_back(std::move(request));
 }
 
 std::vector<SampleResult> GenerationEngine::step(const Weights& weights) {
+  last_step_ = {};
   admit();
   schedule();
   sample_next(forward(weights));
@@ -66,7 +67,7 @@ std::vector<SampleResult> GenerationEngine::step(const Weights& weights) {
 void GenerationEngine::admit() {
   while (!waiting_.empty() && running() < limits_.max_running_samples) {
     const int64_t blocks = worst_blocks(waiting_.front());
-    if (promised_blocks_ + blocks > limits_.max_kv_blocks) return;  // in order: nobody overtakes a long sample
+    if (promised_blocks_ + blocks > limits_.kv_blocks) return;  // in order: nobody overtakes a long sample
     promised_blocks_ += blocks;
     Sample sample{.request = std::move(waiting_.front()), .promised_blocks = blocks};
     waiting_.pop_front();
@@ -86,6 +87,7 @@ void GenerationEngine::schedule() {
     if (sample.decoding()) continue;
     sample.scheduled = std::min(sample.prompt_left(), left);
     left -= sample.scheduled;
+    last_step_.prompt_tokens += sample.scheduled;
   }
 }
 
@@ -114,6 +116,7 @@ void GenerationEngine::sample_next(std::span<const float> logits) {
       const SampledToken token = sampler_.sample(logits.first(vocabulary), sample.request.stream);
       sample.result.tokens.push_back(token.id);
       sample.result.logprobs.push_back(token.logprob);
+      ++last_step_.sampled_tokens;
     } catch (const UserError& error) {
       Problems problems = error.problems();
       problems.front().message = "sample " + std::to_string(sample.request.id) + ": " + problems.front().message;

@@ -22,7 +22,7 @@ struct GenerationLimits {
   int64_t max_running_samples = 256;  // samples that hold blocks of the KV cache at a time
   int64_t max_step_tokens = 2048;     // tokens of one step, decoded and prompt together; at least max_running_samples
   int64_t kv_block_size = 16;         // tokens, a multiple of 16
-  int64_t max_kv_blocks = 0;          // of the whole KV cache
+  int64_t kv_blocks = 0;              // of the KV cache
 };
 
 struct SampleRequest {
@@ -39,6 +39,12 @@ struct SampleResult {
   std::vector<int64_t> tokens;  // the sampled ones, with the end-of-sequence id when that was sampled
   std::vector<float> logprobs;  // of each sampled token, see SampledToken
   FinishReason finish = FinishReason::kLength;
+};
+
+/// What one step did.
+struct StepWork {
+  int64_t prompt_tokens = 0;   // read
+  int64_t sampled_tokens = 0;  // one for each sample that got a token
 };
 
 /// Continuous batching: samples run side by side, one token a step each; when one ends, the next waiting sample takes its place,
@@ -69,7 +75,11 @@ class GenerationEngine {
   bool idle() const { return running_.empty() && waiting_.empty(); }
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
+  const StepWork& last_step() const { return last_step_; }
   const KvCache& kv() const { return cache_; }
+
+  /// The most bytes of the KV cache that were in use at a time since the last call.
+  int64_t take_kv_peak_bytes() { return cache_.take_peak_bytes(); }
 
  private:
   struct Sample {
@@ -102,6 +112,7 @@ class GenerationEngine {
   std::vector<Sample> running_;
   std::vector<DecodeSequence> batch_;  // scratch of forward()
   int64_t promised_blocks_ = 0;        // worst cases of all running samples
+  StepWork last_step_;
 };
 
 }  // namespace sluice::models

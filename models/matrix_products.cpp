@@ -13,8 +13,6 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kTransposedRows = 4096;  // of a weight at once: a copy of a whole output embedding could be large
-
 bool runs_here(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 namespace sluice::models {
 
+/// Rows of a weight that add_input_gradient() transposes at once: a copy of a whole output embedding could be large.
+constexpr int64_t kTransposedRows = 4096;
+
 // The three products of a linear layer with weight [N,K], in the dtype of the arguments. float32 on the CPU runs our own kernels,
 // whose results depend neither on the number of threads nor, row by row, on the batch; anything else goes to LibTorch.
 

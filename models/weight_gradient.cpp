@@ -53,6 +53,8 @@ Kernel kernel_for(Machine machine) {
 
 }  // namespace
 
+int64_t weight_gradient_scratch_floats() { return kRowBlock * (kInputBlock + v4::kTile); }
+
 void add_weight_gradient(const WeightGradientArguments& arguments, Machine machine) {
   const Kernel kernel = kernel_for(machine);
   const int64_t tiles = (arguments.outputs + kernel.tile - 1) / kernel.tile;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "models/action_logprobs.h"
+#include "models/logits_chunk.h"
 
 namespace sluice::nodes {
 
@@ -18,17 +19,11 @@ at::Tensor predicting_states(const models::Transformer& model, const RaggedSampl
   return model.hidden_states(samples.tokens, samples.sample_offsets).index_select(0, samples.predicting);
 }
 
-// Actions whose logits exist at a time: about 32 MB of them, however large the vocabulary is.
-int64_t logits_chunk(int64_t vocab_size) {
-  constexpr int64_t kLogits = int64_t{1} << 23;
-  return std::max<int64_t>(16, kLogits / vocab_size);
-}
-
 }  // namespace
 
 at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
   return models::action_logprobs(predicting_states(model, samples), model.weights().head, samples.targets, temperature,
-                                 logits_chunk(model.config().vocab_size));
+                                 models::logits_chunk(model.config().vocab_size));
 }
 
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {

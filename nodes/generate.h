@@ -36,6 +36,8 @@ enum class Finish : uint8_t { kEndOfSequence = 0, kLength = 1 };
 /// tokenizer puts around a text are added to the prompt. A response that ends has its end-of-sequence token among the actions,
 /// not in the text. rollout_logprobs are those of softmax(logits / temperature) over the whole vocabulary, whatever top_k and
 /// top_p cut off; for temperature 0 those of temperature 1.
+/// Its KV cache is a pool of the size that the plan predicts, enough for every sample that the token budget admits and a place is
+/// free for.
 /// A sample's text depends on (seed, iteration, group, sample), its prompt and the weights, not on what runs beside it.
 struct GenerateParams {
   std::string model;
@@ -64,7 +66,10 @@ class Generate final : public engine::Rollout {
   void start(engine::Group prompt) override;
   void step(Sink& sink) override;
   bool idle() const override { return running_.empty(); }
-  int64_t take_peak_bytes() override;
+  void end_iteration(const engine::Iteration& iteration) override;
+
+  /// The KV pool, which is allocated as a whole when the node is made.
+  int64_t take_peak_bytes() override { return engine_.kv().bytes_held(); }
 
  private:
   struct RunningGroup {
@@ -85,8 +90,6 @@ class Generate final : public engine::Rollout {
   models::GenerationEngine engine_;
   const models::Weights* weights_ = nullptr;  // of the iteration's policy version
   std::map<int64_t, RunningGroup> running_;   // by group index
-  int64_t peak_bytes_ = 0;                    // of the KV cache since the last take_peak_bytes()
-  int64_t highest_bytes_ = 0;                 // of the KV cache, ever
 
   // Prompts are needed when they are admitted and when they start: tokenised once, kept in between. By (iteration, group).
   mutable std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> tokenized_;

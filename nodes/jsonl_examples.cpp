@@ -41,6 +41,7 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
     needs.groups_per_iteration = params.groups_per_iteration;
     needs.samples_per_group = 1;
     needs.worst_sample_tokens = params.max_tokens;
+    needs.string_bytes[columns::kPrompt.spec().name] = longest_text(params.path);
   });
   c.check([](const P& params, engine::Findings& findings) {
     if (params.prompt_field.empty())

@@ -29,7 +29,12 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   c.param("prefix", &P::prefix).doc("text before each prompt");
   c.param("suffix", &P::suffix).doc("text behind each prompt");
   c.writes(columns::kPrompt, columns::kLabel);
-  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.groups_per_iteration = params.groups_per_iteration; });
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.groups_per_iteration = params.groups_per_iteration;
+    const int64_t text = longest_text(params.path);
+    needs.string_bytes[columns::kPrompt.spec().name] = static_cast<int64_t>(params.prefix.size() + params.suffix.size()) + text;
+    needs.string_bytes[columns::kLabel.spec().name] = params.label_field.empty() ? 0 : text;
+  });
   c.check([](const P& params, engine::Findings& findings) {
     if (params.prompt_field.empty())
       findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");

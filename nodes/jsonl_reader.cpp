@@ -47,6 +47,24 @@ std::shared_ptr<const SourceText> one_line_source(const std::string& name, int l
 
 }  // namespace
 
+int64_t longest_text(const std::filesystem::path& path) {
+  constexpr size_t kMostBytes = size_t{256} << 20;
+  constexpr size_t kNumber = 32;  // "1e5" becomes "100000.0"
+  try {
+    const MappedFile file(path);
+    const auto bytes = file.bytes().first(std::min(file.bytes().size(), kMostBytes));
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    size_t longest = kNumber;
+    for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+      end = std::min(text.find('\n', begin), text.size());
+      longest = std::max(longest, end - begin);
+    }
+    return static_cast<int64_t>(longest);
+  } catch (const UserError&) {
+    return 0;  // who opens it to read it will say why
+  }
+}
+
 // The one pass over the file that finds the rows and what is wrong with them.
 class JsonlReader::Scan {
  public:

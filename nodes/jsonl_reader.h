@@ -18,6 +18,10 @@ struct JsonlField {
   std::string param;  // the parameter that names it, for messages: "prompt_field"
 };
 
+/// Bytes that no text of a line of `path` exceeds: its longest line, as no escape of JSON is shorter than what it stands for.
+/// Only the first 256 MiB are looked at. 0 when it cannot be read.
+int64_t longest_text(const std::filesystem::path& path);
+
 /// A file of one JSON object a line. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark is no part of the
 /// first.
 ///

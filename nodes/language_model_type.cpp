@@ -1,10 +1,14 @@
 #include "nodes/language_model_type.h"
 
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "models/activation_bytes.h"
 #include "models/generation.h"
+#include "models/kv_cache.h"
 #include "models/weight_names.h"
 #include "nodes/language_model.h"
 
@@ -39,6 +43,19 @@ int64_t parameter_count(const models::ModelConfig& config, bool value_head) {
   return total;
 }
 
+// An executor has at most all cores; how many, the pipeline decides.
+std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::ModelConfig& config, bool value_head) {
+  const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  return [config, value_head, cores](bool training, int64_t tokens, int64_t longest_sample) {
+    return models::activation_bytes(config, {.training = training,
+                                             .value_head = value_head,
+                                             .tokens = tokens,
+                                             .longest_sample = longest_sample,
+                                             .threads = cores})
+        .total();
+  };
+}
+
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
   constexpr int64_t kFloat = 4;
   const int64_t parameters = parameter_count(config, params.head == ModelHead::kValue);
@@ -47,9 +64,10 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .weight_bytes = parameters * kFloat,
           .gradient_bytes = trainable ? parameters * kFloat : 0,
           .optimizer_bytes = trainable ? parameters * 2 * kFloat : 0,
-          .kv_bytes_per_token = config.layers * 2 * config.kv_heads * config.head_dim * kFloat,
+          .kv_bytes_per_token = models::kv_bytes(config, 1),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
+          .activation_bytes = activations_of(config, params.head == ModelHead::kValue),
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second};
 }

@@ -8,7 +8,7 @@ from support import MODEL, PPO, ROOT, Case, read_safetensors, repeatable, run, s
 
 DEMANDED = {"iteration", "policy_version", "policy_lag", "samples", "sampled_tokens", "score_mean", "score_std", "kl_mean",
             "policy_loss", "value_loss", "grad_norm", "rollout_seconds", "train_seconds", "iteration_seconds", "overlap_seconds",
-            "tokens_in_flight_max", "kv_bytes_max", "column_bytes_max", "resident_bytes"}
+            "tokens_in_flight_max", "kv_used_bytes_max", "column_bytes_max", "resident_bytes"}
 
 # Nothing waits for the whole iteration, and the optimizer steps once.
 NO_BARRIER = {"nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1}

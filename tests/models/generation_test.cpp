@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 const ModelConfig kConfig = reference::small_config();
-const GenerationLimits kLimits = {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .max_kv_blocks = 40};
+const GenerationLimits kLimits = {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40};
 
 SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens) {
   std::vector<int64_t> prompt;
@@ -29,7 +29,7 @@ std::vector<SampleResult> finish(GenerationEngine& engine, const Weights& weight
   std::vector<SampleResult> results;
   while (!engine.idle()) {
     for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
-    EXPECT_LE(engine.kv().blocks_in_use(), engine.kv().max_blocks());
+    EXPECT_LE(engine.kv().blocks_in_use(), engine.kv().blocks());
   }
   std::sort(results.begin(), results.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return results;
@@ -90,7 +90,7 @@ TEST(Generation, ASampleDoesNotDependOnWhatItRunsBeside) {
                               {.max_running_samples = places,
                                .max_step_tokens = places + static_cast<int64_t>(random.below(30)),
                                .kv_block_size = 16 * (1 + static_cast<int64_t>(random.below(2))),
-                               .max_kv_blocks = 6 + static_cast<int64_t>(random.below(20))});
+                               .kv_blocks = 6 + static_cast<int64_t>(random.below(20))});
     for (const SampleRequest& r : requests) together.submit(r);
     const auto results = finish(together, weights);
     ASSERT_EQ(results.size(), requests.size());
@@ -125,8 +125,7 @@ TEST(Generation, ASampleEndsWithTheEndOfSequenceThatItSampled) {
 
 TEST(Generation, APlaceIsRefilledInTheStepAfterItWasFreed) {
   const Weights weights = reference::random_weights(kConfig);
-  GenerationEngine engine(kConfig, {},
-                          {.max_running_samples = 2, .max_step_tokens = 64, .kv_block_size = 16, .max_kv_blocks = 40});
+  GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40});
   engine.submit(request(0, 4, 10));
   engine.submit(request(1, 4, 3));
   engine.submit(request(2, 4, 10));
@@ -139,10 +138,26 @@ TEST(Generation, APlaceIsRefilledInTheStepAfterItWasFreed) {
   EXPECT_EQ(steps, 3 + 10);  // sample 2 starts in the fourth step, beside sample 0
 }
 
+TEST(Generation, AStepTellsThePromptTokensThatItReadAndTheTokensThatItSampled) {
+  const Weights weights = reference::random_weights(kConfig);
+  GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .kv_blocks = 40});
+  engine.submit(request(0, 6, 3));
+  engine.submit(request(1, 5, 3));
+  using Work = std::pair<int64_t, int64_t>;
+  const auto step = [&] {
+    engine.step(weights);
+    return Work(engine.last_step().prompt_tokens, engine.last_step().sampled_tokens);
+  };
+  EXPECT_EQ(step(), (Work{8, 1}));  // the first prompt and a part of the second
+  EXPECT_EQ(step(), (Work{3, 2}));
+  EXPECT_EQ(step(), (Work{0, 2}));  // the first sample ends
+  EXPECT_EQ(step(), (Work{0, 1}));
+  EXPECT_EQ(step(), (Work{0, 0}));  // idle
+}
+
 TEST(Generation, SamplesStartInTheOrderOfSubmission) {
   const Weights weights = reference::random_weights(kConfig);
-  GenerationEngine engine(kConfig, {},
-                          {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .max_kv_blocks = 40});
+  GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .kv_blocks = 40});
   for (uint64_t id = 0; id < 7; ++id) engine.submit(request(id, 4, 5));
   std::vector<uint64_t> order;
   while (!engine.idle())
@@ -152,15 +167,14 @@ TEST(Generation, SamplesStartInTheOrderOfSubmission) {
 
 TEST(Generation, ASampleWaitsUntilItsWorstCaseFitsTheCache) {
   const Weights weights = reference::random_weights(kConfig);
-  GenerationEngine engine(kConfig, {},
-                          {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .max_kv_blocks = 3});
+  GenerationEngine engine(kConfig, {}, {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 3});
   engine.submit(request(0, 16, 17));  // 32 cached tokens at worst: two blocks
   engine.submit(request(1, 16, 17));
   engine.step(weights);
   EXPECT_EQ(engine.running(), 1);
   EXPECT_EQ(engine.waiting(), 1);
   EXPECT_EQ(finish(engine, weights).size(), 2u);
-  EXPECT_EQ(engine.kv().peak_bytes(), 2 * engine.kv().bytes_per_block());
+  EXPECT_EQ(engine.take_kv_peak_bytes(), 2 * engine.kv().bytes_per_block());
 }
 
 TEST(Generation, ClearAbandonsEverythingAndFreesTheBlocks) {
@@ -188,7 +202,7 @@ TEST(Generation, NamesTheSampleWhoseLogitsAreNotFinite) {
 }
 
 TEST(Generation, RefusesSamplesThatCanNeverRun) {
-  GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 1, .kv_block_size = 16, .max_kv_blocks = 2});
+  GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 1, .kv_block_size = 16, .kv_blocks = 2});
   EXPECT_THAT(user_error([&] { engine.submit(request(1, 0, 5)); }), HasSubstr("sample 1 has an empty prompt"));
   EXPECT_THAT(user_error([&] { engine.submit(request(2, 4, 0)); }), HasSubstr("max_new_tokens must be at least 1"));
   EXPECT_THAT(user_error([&] { engine.submit(request(3, 100, 29)); }), HasSubstr("128 positions"));
@@ -203,7 +217,7 @@ TEST(Generation, RefusesLimitsThatCannotWork) {
   EXPECT_THAT(user_error([] { GenerationEngine(kConfig, {}, {8, 7, 16, 10}); }), HasSubstr("max_step_tokens = 7"));
   EXPECT_THAT(user_error([] { GenerationEngine(kConfig, {}, {0, 7, 16, 10}); }), HasSubstr("max_running_samples"));
   EXPECT_THAT(user_error([] { GenerationEngine(kConfig, {}, {1, 7, 10, 10}); }), HasSubstr("kv_block_size"));
-  EXPECT_THAT(user_error([] { GenerationEngine(kConfig, {}, {1, 7, 16, 0}); }), HasSubstr("max_kv_blocks"));
+  EXPECT_THAT(user_error([] { GenerationEngine(kConfig, {}, {1, 7, 16, 0}); }), HasSubstr("kv_blocks"));
 }
 
 }  // namespace

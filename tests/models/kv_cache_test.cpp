@@ -1,5 +1,6 @@
 #include "models/kv_cache.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ TEST(KvCache, ASequenceHoldsTheBlocksThatItsTokensFill) {
   }
 }
 
-TEST(KvCache, BytesFollowTheBlocksInUseAndThePeakStays) {
+TEST(KvCache, BytesFollowTheBlocksInUseAndThePeakStaysUntilItIsTaken) {
   KvCache cache(config(), 16, 10);
   EXPECT_EQ(cache.bytes_per_block(), 3 * 2 * 2 * 16 * 8 * 4);  // layers, keys and values, kv heads, tokens, D, float32
   std::vector<int32_t> a, b;
@@ -40,11 +41,11 @@ TEST(KvCache, BytesFollowTheBlocksInUseAndThePeakStays) {
   EXPECT_EQ(cache.bytes_in_use(), cache.bytes_per_block());
   cache.release(b);
   EXPECT_EQ(cache.bytes_in_use(), 0);
-  EXPECT_EQ(cache.peak_bytes(), 4 * cache.bytes_per_block());
+  EXPECT_EQ(cache.take_peak_bytes(), 4 * cache.bytes_per_block());
 }
 
 TEST(KvCache, BlocksOfDifferentSequencesAndHeadsDoNotOverlap) {
-  KvCache cache(config(), 16, 300);  // more than one slab would hold if a slab held few
+  KvCache cache(config(), 16, 300);
   std::vector<std::vector<int32_t>> tables(20);
   for (int64_t round = 1; round <= 5; ++round)
     for (auto& table : tables) cache.reserve(table, round * 48);
@@ -67,17 +68,18 @@ TEST(KvCache, BlocksOfDifferentSequencesAndHeadsDoNotOverlap) {
   }
 }
 
-TEST(KvCache, MemoryGrowsWithUseAndNotBeyondTheLimit) {
-  ModelConfig large = config();
-  large.layers = 24;
-  large.head_dim = 128;  // 786 kB a block: a slab holds 4
-  KvCache cache(large, 16, 10);
-  EXPECT_EQ(cache.bytes_held(), 0);
-  std::vector<int32_t> table;
-  cache.reserve(table, 16);
-  EXPECT_LT(cache.bytes_held(), 10 * cache.bytes_per_block());
-  cache.reserve(table, 160);
+TEST(KvCache, ThePoolIsHeldAsAWholeFromTheBeginning) {
+  const KvCache cache(config(), 16, 10);
   EXPECT_EQ(cache.bytes_held(), 10 * cache.bytes_per_block());
+  EXPECT_EQ(cache.bytes_in_use(), 0);
+}
+
+TEST(KvCache, APoolThatNoMemoryHoldsIsTheUsersError) {
+  ModelConfig large = config();
+  large.layers = 80;
+  large.head_dim = 1024;
+  EXPECT_THAT([&] { KvCache(large, 16, 1 << 30); },
+              ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("no memory for a KV cache")));
 }
 
 TEST(KvCache, ReturnedBlocksAreUsedAgain) {
@@ -87,7 +89,19 @@ TEST(KvCache, ReturnedBlocksAreUsedAgain) {
     cache.reserve(table, 64);
     cache.release(table);
   }
-  EXPECT_EQ(cache.peak_bytes(), 4 * cache.bytes_per_block());
+  EXPECT_EQ(cache.take_peak_bytes(), 4 * cache.bytes_per_block());
+}
+
+TEST(KvCache, APeakBeginsWithWhatIsInUseWhenTheLastOneWasTaken) {
+  KvCache cache(config(), 16, 10);
+  std::vector<int32_t> a, b;
+  cache.reserve(a, 48);
+  cache.reserve(b, 16);
+  cache.release(a);
+  EXPECT_EQ(cache.take_peak_bytes(), 4 * cache.bytes_per_block());
+  EXPECT_EQ(cache.take_peak_bytes(), 1 * cache.bytes_per_block());
+  cache.reserve(b, 32);
+  EXPECT_EQ(cache.take_peak_bytes(), 2 * cache.bytes_per_block());
 }
 
 TEST(KvCache, AnExhaustedPoolIsABugAndLeavesTheTableAsItWas) {
@@ -96,20 +110,6 @@ TEST(KvCache, AnExhaustedPoolIsABugAndLeavesTheTableAsItWas) {
   cache.reserve(a, 17);
   EXPECT_THROW(cache.reserve(b, 1), InternalError);
   EXPECT_TRUE(b.empty());
-}
-
-TEST(KvCache, WorstBytesCoverEveryWayToSpreadTheTokens) {
-  // Seven tokens over three sequences with blocks of sixteen: one block each at worst. 33 over two: 1 + 32 gives 3, 16 + 17
-  // gives 3.
-  KvCache cache(config(), 16, 10);
-  const auto blocks = [&](int64_t tokens, int64_t sequences) {
-    return KvCache::worst_bytes(config(), tokens, sequences, 16) / cache.bytes_per_block();
-  };
-  EXPECT_EQ(blocks(7, 3), 3);
-  EXPECT_EQ(blocks(33, 2), 3);
-  EXPECT_EQ(blocks(34, 2), 4);  // 17 + 17
-  EXPECT_EQ(blocks(2, 9), 2);
-  EXPECT_EQ(blocks(0, 9), 0);
 }
 
 }  // namespace

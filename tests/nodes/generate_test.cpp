@@ -41,23 +41,27 @@ class CollectingSink final : public engine::Rollout::Sink {
   void return_credit(int64_t group, int64_t tokens) override { returned[group] += tokens; }
   void finish(Group group) override { groups.push_back(std::move(group)); }
   void worked(int64_t prompt_tokens_read, int64_t tokens_sampled) override {
+    ++steps;
     prompt_tokens += prompt_tokens_read;
     sampled_tokens += tokens_sampled;
   }
 
+  int64_t steps = 0;
   int64_t prompt_tokens = 0;
   int64_t sampled_tokens = 0;
   std::map<int64_t, int64_t> returned;
   std::vector<Group> groups;
 };
 
+constexpr int64_t kBlockBytes = TinyFolder::kLayers * TinyFolder::kKvHeads * 2 * 16 * TinyFolder::kHeadDim * 4;  // 16 tokens
+
 // The node with what it needs, in one process.
 class Sampling {
  public:
-  Sampling(const GenerateParams& params, const std::shared_ptr<LanguageModel>& model) {
+  Sampling(const GenerateParams& params, const std::shared_ptr<LanguageModel>& model, int64_t kv_blocks = 256) {
     resources_.node = "generate";
     resources_.seed = 17;
-    resources_.tokens_in_flight = 4096;
+    resources_.kv_bytes = kv_blocks * kBlockBytes;
     resources_.models = {{"actor", model}};
     resources_.metrics = &metrics_;
     node_.emplace(params, resources_);
@@ -72,12 +76,14 @@ class Sampling {
       node_->start(std::move(group));
     }
     while (!node_->idle()) node_->step(sink_);
+    node_->end_iteration(iteration);
     std::vector<Group> groups = std::exchange(sink_.groups, {});
     std::ranges::sort(groups, {}, &Group::index);
     return groups;
   }
 
   Generate& node() { return *node_; }
+  const CollectingSink& sink() const { return sink_; }
   int64_t worst(int64_t group) const { return worst_.at(group); }
   int64_t returned(int64_t group) { return sink_.returned[group]; }
   engine::MetricRow metrics() {
@@ -258,12 +264,40 @@ TEST(Generate, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
   EXPECT_THAT([&] { sampling.run(kPrompts); }, ::testing::ThrowsMessage<UserError>(HasSubstr("not finite")));
 }
 
-TEST(Generate, TheCacheIsEmptyAgainButItsPeakIsReported) {
+TEST(Generate, ThePoolHasTheBytesThatThePlanPromised) {
   const TinyFolder folder;
-  Sampling sampling(params_with(4, 20), tiny_model(folder.path(), {}));
-  sampling.run(kPrompts);
-  EXPECT_GT(sampling.node().take_peak_bytes(), 0);
-  EXPECT_EQ(sampling.node().take_peak_bytes(), 0);
+  Sampling sampling(params_with(4, 20), tiny_model(folder.path(), {}), 37);
+  EXPECT_EQ(sampling.node().take_peak_bytes(), 37 * kBlockBytes);
+}
+
+TEST(Generate, BytesInUseAtTheSameTimeAreRecordedForEachIteration) {
+  const TinyFolder folder;
+  GenerateParams params = params_with(4, 20);
+  params.ignore_end_of_sequence = true;
+  Sampling sampling(params, tiny_model(folder.path(), {}));
+  sampling.run({"a"});  // four samples of 20 cached tokens: two blocks each
+  EXPECT_EQ(metric(sampling.metrics(), "kv_used_bytes_max"), 8 * kBlockBytes);
+  sampling.run({"a", "b"}, {.index = 1});
+  EXPECT_EQ(metric(sampling.metrics(), "kv_used_bytes_max"), 16 * kBlockBytes);
+}
+
+TEST(Generate, APoolThatDoesNotHoldASampleIsAnInternalError) {
+  const TinyFolder folder;
+  EXPECT_THROW(Sampling(params_with(4, 20), tiny_model(folder.path(), {}), 33), InternalError);  // 512 + 20 tokens need 34
+}
+
+TEST(Generate, EveryStepTellsWhatItDid) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {});
+  Sampling sampling(params_with(3, 9), model);
+  int64_t read = 0, sampled = 0;
+  for (const Group& group : sampling.run(kPrompts)) {
+    sampled += static_cast<int64_t>(group.layout.actions());
+    read += static_cast<int64_t>(group.layout.tokens() - group.layout.actions());
+  }
+  EXPECT_EQ(sampling.sink().prompt_tokens, read);
+  EXPECT_EQ(sampling.sink().sampled_tokens, sampled);
+  EXPECT_LE(sampling.sink().steps, 9);  // all samples run side by side
 }
 
 TEST(Generate, GreedySamplingAgreesWithLogprobsOfTemperatureOne) {
@@ -278,6 +312,15 @@ TEST(Generate, AWorstSampleIsTheLongestPromptAndTheLongestResponse) {
   const engine::NodeNeeds needs = needs_of<Generate>(params_with(4, 12));
   EXPECT_EQ(needs.worst_sample_tokens, 512 + 12);
   EXPECT_EQ(needs.samples_per_group, 4);
+}
+
+TEST(Generate, AStepAndTheRunningSamplesAreBoundedForThePlan) {
+  GenerateParams params = params_with(4, 12);
+  params.max_running_samples = 100;
+  EXPECT_EQ(needs_of<Generate>(params).running_samples, 100);
+  EXPECT_EQ(needs_of<Generate>(params).step_tokens, 2048);
+  params.max_running_samples = 3000;
+  EXPECT_EQ(needs_of<Generate>(params).step_tokens, 3000);  // each decodes one token
 }
 
 }  // namespace

@@ -155,6 +155,18 @@ TEST_F(JsonlPromptsTest, FileWithoutRowsIsRefused) {
   EXPECT_THAT(error(), HasSubstr("holds no rows"));
 }
 
+TEST_F(JsonlPromptsTest, NoTextIsLongerThanThePlanIsTold) {
+  const std::string letters(100, 'x');
+  write("{\"prompt\": \"a\\n\\u00e9\", \"label\": 1}\n{\"prompt\": \"" + letters + "\", \"label\": 1e5}\n");
+  engine::Contract<JsonlPromptsParams> contract;
+  JsonlPrompts::describe(contract);
+  const auto bounds = contract.needs_of({.path = path_, .prefix = "ab", .suffix = "c"}).string_bytes;
+  EXPECT_EQ(bounds.at("prompt"), 3 + 100 + 28);  // the longest line, prefix and suffix
+  EXPECT_EQ(bounds.at("label"), 100 + 28);
+  EXPECT_EQ(contract.needs_of({.path = path_, .label_field = ""}).string_bytes.at("label"), 0);
+  EXPECT_EQ(contract.needs_of({.path = folder_ / "missing"}).string_bytes.at("prompt"), 0);
+}
+
 TEST_F(JsonlPromptsTest, WithoutALabelFieldTheLabelIsEmpty) {
   write("{\"prompt\": \"a\"}\n");
   JsonlPrompts source = open({.label_field = ""});

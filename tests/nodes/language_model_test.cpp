@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
+#include "models/tensor_memory.h"
+#include "nodes/forward.h"
 #include "nodes/language_model_type.h"
+#include "nodes/optimizer_step.h"
 #include "tests/nodes/tiny_model.h"
 
 namespace sluice::nodes {
@@ -42,6 +47,12 @@ engine::Entry optimizer_entry(std::optional<double> learning_rate) {
     rate.value.data = *learning_rate;
   }
   entry.value.data = std::move(table);
+  return entry;
+}
+
+engine::Entry head_entry(const std::string& head) {
+  engine::Entry entry{.key = "head"};
+  entry.value.data = head;
   return entry;
 }
 
@@ -83,6 +94,78 @@ TEST(LanguageModelType, AnOptimizerAddsGradientsAndTwoMoments) {
   EXPECT_EQ(bound.facts.gradient_bytes, 4 * kParameters);
   EXPECT_EQ(bound.facts.optimizer_bytes, 8 * kParameters);
 }
+
+TEST(LanguageModelType, APassThatTrainsTakesMoreThanOneThatDoesNot) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path()));
+  const auto& bytes = bound.facts.activation_bytes;
+  // Two layers of gate and up, 48 wide, which the backward needs, in float32.
+  EXPECT_GT(bytes(true, 512, 128), 512 * 2 * 2 * 48 * 4);
+  EXPECT_GT(bytes(true, 512, 128), bytes(false, 512, 128));
+  EXPECT_GT(bytes(false, 512, 128), bytes(false, 256, 128));
+  EXPECT_GT(bytes(false, 512, 512), bytes(false, 512, 128));  // scratch of attention
+}
+
+// Weights, moments and gradients are tensors that live as long as the model: LibTorch's own figures are the oracle.
+class ModelMemory : public ::testing::TestWithParam<bool> {
+ protected:
+  ModelMemory() {
+    tiny_model(folder_.path(), {.value_head = GetParam()})->save(folder_.path());
+    bound_.emplace(model_spec(folder_.path(), {optimizer_entry(1e-3), head_entry(GetParam() ? "value" : "language_model")}));
+  }
+
+  // Live tensor bytes with the model of `usage`, after `work` on it.
+  int64_t live_with(
+      const engine::ModelUsage& usage, const std::function<void(LanguageModel&)>& work = [](LanguageModel&) {}) {
+    int64_t live = 0;
+    std::thread([&] {
+      models::TensorMemory memory;
+      memory.watch_this_thread();
+      const auto model = std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(bound_->params, usage));
+      work(*model);
+      live = memory.live();
+    }).join();
+    return live;
+  }
+
+  const engine::ModelFacts& facts() const { return bound_->facts; }
+
+  static void backward(LanguageModel& model) {
+    const std::vector<int64_t> tokens{5, 6, 7, 8};
+    engine::Layout layout;
+    layout.add_sample(4, 3);
+    const RaggedSamples samples = all_samples(tokens, layout);
+    const auto& transformer = model.transformer();
+    const at::Tensor outputs = GetParam() ? critic_values(transformer, samples) : policy_logprobs(transformer, samples, 1.0);
+    accumulate_gradient(outputs.sum(), "loss");
+  }
+
+  const TinyFolder folder_;
+  std::optional<Bound> bound_;
+};
+
+TEST_P(ModelMemory, OfAFrozenModelIsThatOfItsWeights) { EXPECT_EQ(live_with({.name = "actor"}), facts().weight_bytes); }
+
+TEST_P(ModelMemory, OfATrainedModelHasTheMomentsAndTheGradientsTogether) {
+  const engine::ModelUsage trained{.name = "actor", .updated = true};
+  EXPECT_EQ(live_with(trained), facts().weight_bytes + facts().optimizer_bytes);
+  EXPECT_EQ(live_with(trained, backward), facts().weight_bytes + facts().optimizer_bytes + facts().gradient_bytes);
+  const auto step = [](LanguageModel& model) {
+    backward(model);
+    step_optimizer(model, 3);
+  };
+  EXPECT_EQ(live_with(trained, step), facts().weight_bytes + facts().optimizer_bytes);
+}
+
+TEST_P(ModelMemory, OfKeptVersionsIsACopyEach) {
+  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 1}), facts().weight_bytes);
+  const auto publish = [](LanguageModel& model) {
+    for (const int64_t version : {1, 2, 3, 4}) model.publish(version);
+  };
+  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 3}, publish), 4 * facts().weight_bytes);  // and the live ones
+}
+
+INSTANTIATE_TEST_SUITE_P(ValueHead, ModelMemory, ::testing::Bool());
 
 TEST(LanguageModelType, AMissingFolderIsAProblemAtTheCheckpointKey) {
   const Bound bound(model_spec("/nowhere/at/all"));

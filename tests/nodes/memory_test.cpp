@@ -1,0 +1,168 @@
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "models/activation_bytes.h"
+#include "models/tensor_memory.h"
+#include "nodes/columns.h"
+#include "nodes/language_model_type.h"
+#include "nodes/logprobs.h"
+#include "nodes/objectives/ppo_clip.h"
+#include "nodes/objectives/value_clip.h"
+#include "nodes/torch_threads.h"
+#include "nodes/train_ppo.h"
+#include "nodes/train_sft.h"
+#include "nodes/values.h"
+#include "tests/models/dense_reference.h"
+#include "tests/nodes/tiny_model.h"
+
+// What the plan predicts against what LibTorch reports.
+namespace sluice::nodes {
+namespace {
+
+using models::ActivationBytes;
+using models::ModelConfig;
+using models::TensorMemory;
+using testing::Models;
+using testing::run_node;
+
+struct Case {
+  const char* name;
+  ModelConfig config;
+};
+
+ModelConfig config_of(int64_t vocabulary, int64_t hidden, int64_t intermediate, int64_t layers, int64_t heads, int64_t kv_heads,
+                      bool tied = false, bool bias = false) {
+  ModelConfig config;
+  config.vocab_size = vocabulary, config.hidden_size = hidden, config.intermediate_size = intermediate;
+  config.layers = layers, config.heads = heads, config.kv_heads = kv_heads, config.head_dim = 16;
+  config.max_positions = 4096;
+  config.tied_embeddings = tied, config.qkv_bias = bias;
+  return config;
+}
+
+const std::vector<Case> kCases{
+    {"grouped queries", config_of(300, 64, 160, 2, 4, 2)},
+    {"tied", config_of(300, 64, 160, 3, 4, 4, true)},
+    {"biases", config_of(128, 64, 200, 4, 4, 1, false, true)},
+    {"large vocabulary", config_of(6000, 48, 96, 2, 3, 3)},
+    {"large vocabulary, tied", config_of(6000, 64, 128, 2, 4, 2, true)},
+    {"wide attention", config_of(200, 32, 16, 2, 16, 8)},
+    {"one layer, wide network", config_of(100, 32, 512, 1, 2, 2)},
+};
+
+std::shared_ptr<LanguageModel> model_of(const ModelConfig& config, bool value_head, bool trained) {
+  models::Weights weights = models::reference::random_weights(config, 0.05);
+  if (value_head) {
+    weights.head.reset();
+    weights.value_head = at::randn({1, config.hidden_size}, at::kFloat);
+  }
+  if (trained) {
+    for (auto& [name, tensor] : weights.named()) tensor.requires_grad_(true);
+  }
+  std::optional<models::AdamWOptions> optimizer;
+  if (trained) optimizer = models::AdamWOptions{.learning_rate = 1e-4, .clip_grad_norm = 1.0};
+  return std::make_shared<LanguageModel>(value_head ? "critic" : "actor", "", models::Transformer(config, std::move(weights)),
+                                         optimizer, 1);
+}
+
+// Two micro-batches of `tokens` tokens, each of one sample or four: the second finds gradients of the first. Every token but a
+// sample's first is an action.
+std::vector<engine::Group> groups_of(int64_t tokens, int64_t vocabulary) {
+  std::vector<engine::Group> groups;
+  for (const int64_t samples : {1, 4}) {
+    engine::Group group;
+    for (int64_t s = 0; s < samples; ++s) group.layout.add_sample(tokens / samples, tokens / samples - 1);
+    group.layout.end_group();
+    int64_t next = 0;
+    for (int64_t& token : group.write(columns::kTokens)) token = next++ * 7 % vocabulary;
+    for (const auto& column : {columns::kAdvantages, columns::kRolloutLogprobs, columns::kReturns, columns::kValues})
+      std::ranges::fill(group.write(column), 0.1f);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+TrainPpoParams ppo_params(const std::string& critic) {
+  TrainPpoParams params{.actor = "actor", .critic = critic};
+  params.objective.object = std::make_shared<PpoClip>(PpoClipParams{});
+  params.value_objective.object = std::make_shared<ValueClip>(ValueClipParams{});
+  return params;
+}
+
+int64_t parameter_bytes(const LanguageModel& model) { return 4 * model.transformer().weights().parameter_count(); }
+
+// The peak of tensors beside those that live before and after, on a thread with two cores.
+template <class T, class P>
+int64_t measured(const P& params, const Models& models, const std::vector<engine::Group>& groups) {
+  TensorMemory memory;
+  std::thread([&] {
+    use_threads(2);
+    memory.watch_this_thread();
+    run_node<T>(params, models, groups, std::vector<size_t>(groups.size(), 1));
+  }).join();
+  return memory.take_peak();
+}
+
+void expect_close(int64_t measured, int64_t predicted, const std::string& what) {
+  const double ratio = static_cast<double>(predicted) / static_cast<double>(measured);
+  EXPECT_GE(predicted, measured) << what;
+  EXPECT_LE(ratio, 1.1) << what;
+}
+
+class ActivationBytesTest : public ::testing::TestWithParam<int64_t> {
+ protected:
+  int64_t tokens() const { return GetParam(); }
+
+  int64_t predicted(const ModelConfig& config, bool training, bool value_head) const {
+    return models::activation_bytes(
+               config,
+               {.training = training, .value_head = value_head, .tokens = tokens(), .longest_sample = tokens(), .threads = 2})
+        .tensors;
+  }
+
+  std::string label(const Case& c, const char* node) const {
+    return std::string(c.name) + ", " + node + ", " + std::to_string(tokens());
+  }
+};
+
+TEST_P(ActivationBytesTest, OfAForwardPassAreWhatThePlanPredicts) {
+  for (const Case& c : kCases) {
+    const auto groups = groups_of(tokens(), c.config.vocab_size);
+    const auto actor = model_of(c.config, false, false), critic = model_of(c.config, true, false);
+    expect_close(measured<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", actor}}, groups),
+                 predicted(c.config, false, false), label(c, "logprobs"));
+    expect_close(measured<Values>(ValuesParams{.model = "critic"}, {{"critic", critic}}, groups),
+                 predicted(c.config, false, true), label(c, "values"));
+  }
+}
+
+TEST_P(ActivationBytesTest, OfATrainingPassAreWhatThePlanPredicts) {
+  for (const Case& c : kCases) {
+    const auto groups = groups_of(tokens(), c.config.vocab_size);
+    const auto model = model_of(c.config, false, true), actor = model_of(c.config, false, true);
+    expect_close(measured<TrainSft>(TrainSftParams{.model = "actor"}, {{"actor", model}}, groups) - parameter_bytes(*model),
+                 predicted(c.config, true, false), label(c, "train_sft"));
+    expect_close(measured<TrainPpo>(ppo_params(""), {{"actor", actor}}, groups) - parameter_bytes(*actor),
+                 predicted(c.config, true, false), label(c, "train_ppo"));
+  }
+}
+
+TEST_P(ActivationBytesTest, OfACriticsTrainingAreWhatThePlanPredicts) {
+  for (const Case& c : kCases) {
+    const auto actor = model_of(config_of(c.config.vocab_size, 16, 16, 1, 1, 1), false, true),
+               critic = model_of(c.config, true, true);
+    const Models models{{"actor", actor}, {"critic", critic}};
+    const auto both = measured<TrainPpo>(ppo_params("critic"), models, groups_of(tokens(), c.config.vocab_size));
+    const int64_t of_actor = predicted(actor->config(), true, false);
+    expect_close(both - parameter_bytes(*actor) - parameter_bytes(*critic), std::max(of_actor, predicted(c.config, true, true)),
+                 label(c, "critic of train_ppo"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokens, ActivationBytesTest, ::testing::Values(64, 500, 4096));
+
+}  // namespace
+}  // namespace sluice::nodes
