@@ -3,6 +3,10 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <utility>
+
+#include "engine/plan.h"
+#include "engine/work_observer.h"
 
 namespace sluice::cli {
 
@@ -19,5 +23,19 @@ bool nvtx_available(const std::filesystem::path& root = "/");
 /// Hooks that show ranges in Nsight Systems and other tools that read NVTX; nothing where nvtx_available() says no. Without such
 /// a tool attached a call costs next to nothing.
 std::optional<RangeHooks> nvtx_hooks(const std::filesystem::path& root = "/");
+
+/// Marks every piece of work of a run with the name of its node.
+class RangeObserver final : public engine::WorkObserver {
+ public:
+  /// `plan` outlives the observer.
+  RangeObserver(const engine::Plan& plan, RangeHooks hooks) : plan_(plan), hooks_(std::move(hooks)) {}
+
+  void began(int, int node) override { hooks_.push(plan_.nodes[static_cast<size_t>(node)].name.c_str()); }
+  void left(int) override { hooks_.pop(); }
+
+ private:
+  const engine::Plan& plan_;
+  const RangeHooks hooks_;
+};
 
 }  // namespace sluice::cli

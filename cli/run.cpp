@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
@@ -8,9 +10,11 @@
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/load.h"
+#include "cli/nvtx_ranges.h"
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
 #include "engine/run.h"
+#include "models/tensor_memory.h"
 #include "nodes/torch_threads.h"
 
 namespace sluice::cli {
@@ -46,11 +50,19 @@ void warn_of_cores(const engine::Plan& plan) {
                static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
+// A node that hangs would keep the program for ever.
+[[noreturn]] void leave_what_hangs() {
+  std::fflush(stdout);
+  std::fflush(stderr);
+  std::_Exit(kFailed);
+}
+
 int exit_code_of(const engine::RunSummary& summary) {
   switch (summary.end) {
     case engine::RunEnd::kDone: return kDone;
     case engine::RunEnd::kInterrupted: return kInterrupted;
-    case engine::RunEnd::kFailed: return kFailed;
+    case engine::RunEnd::kFailed:
+    case engine::RunEnd::kStalled: return kFailed;
   }
   return kFailed;
 }
@@ -65,7 +77,16 @@ int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path
 
   RunHistory history(loaded.plan);
   Display* display_of_run = nullptr;  // the run and its display know each other
-  engine::RunOptions options{.folder = folder, .on_executor_start = nodes::use_threads, .on_iteration = {}};
+  models::TensorMemory tensors;
+  tensors.watch_this_thread();  // which loads the models
+  std::optional<RangeObserver> ranges;
+  engine::RunOptions options{.folder = folder};
+  options.on_executor_start = [&](int threads) {
+    nodes::use_threads(threads);
+    tensors.watch_this_thread();
+  };
+  options.more_figures = [&] { return engine::MetricRow{{"tensor_bytes_max", static_cast<double>(tensors.take_peak())}}; };
+  if (auto hooks = nvtx_hooks()) options.observers.push_back(&ranges.emplace(loaded.plan, std::move(*hooks)));
   options.on_iteration = [&](const engine::IterationReport& report) {
     history.add(report);
     display_of_run->iteration_done();
@@ -80,8 +101,9 @@ int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path
 
   const engine::RunSummary summary = run.execute();
   display.stop();
-  if (summary.end == engine::RunEnd::kFailed) print_failure(summary);
+  if (summary.error) print_failure(summary);
   std::printf("%s\n", history.summary(summary, folder.string()).c_str());
+  if (summary.end == engine::RunEnd::kStalled) leave_what_hangs();
   return exit_code_of(summary);
 }
 

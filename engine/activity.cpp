@@ -37,7 +37,8 @@ void Activity::begin(int executor, int node) {
   const int64_t now = clock_.now_ns();
   seat.since_ns.store(now, std::memory_order_relaxed);
   seat.iteration.store(-1, std::memory_order_relaxed);
-  seat.node.store(node, std::memory_order_release);
+  seat.node.store(node, std::memory_order_relaxed);
+  seat.shown.store(node, std::memory_order_release);
   change(classes_[static_cast<size_t>(node)], +1, now);
   for (WorkObserver* observer : observers_) observer->began(executor, node);
 }
@@ -46,6 +47,10 @@ void Activity::begin_packet(int executor, int64_t iteration, int64_t micro_batch
   Seat& seat = seats_[static_cast<size_t>(executor)];
   seat.micro_batch.store(micro_batch, std::memory_order_relaxed);
   seat.iteration.store(iteration, std::memory_order_relaxed);
+}
+
+void Activity::show(int executor, int node) {
+  seats_[static_cast<size_t>(executor)].shown.store(node, std::memory_order_release);
 }
 
 void Activity::end(int executor, Slice slice) {
@@ -67,8 +72,10 @@ void Activity::leave(int executor, int64_t now_ns) {
   const int64_t spent = now_ns - seat.since_ns.load(std::memory_order_relaxed);
   add(seat.busy_ns, spent);
   add(accounts_[node].busy_ns, spent);
-  seat.node.store(-1, std::memory_order_release);
+  seat.node.store(-1, std::memory_order_relaxed);
+  seat.shown.store(-1, std::memory_order_release);
   change(classes_[node], -1, now_ns);
+  for (WorkObserver* observer : observers_) observer->left(executor);
 }
 
 // Rollout and training can only overlap when there are several executors; nothing else needs the lock.
@@ -100,7 +107,7 @@ BusySeconds Activity::take() {
 
 Activity::Current Activity::current(int executor) const {
   const Seat& seat = seats_[static_cast<size_t>(executor)];
-  return {.node = seat.node.load(std::memory_order_acquire),
+  return {.node = seat.shown.load(std::memory_order_acquire),
           .since_ns = seat.since_ns.load(std::memory_order_relaxed),
           .iteration = seat.iteration.load(std::memory_order_relaxed),
           .micro_batch = seat.micro_batch.load(std::memory_order_relaxed)};

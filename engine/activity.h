@@ -42,6 +42,9 @@ class Activity {
   void begin(int executor, int node);
   void begin_packet(int executor, int64_t iteration, int64_t micro_batch);
 
+  /// The code of another node runs on its behalf, as the source's in a step of the rollout: who is shown, not who is charged.
+  void show(int executor, int node);
+
   /// The executor is done. What is told to the observers and counted: `slice`, with node, executor and times filled in.
   void end(int executor, Slice slice);
 
@@ -56,7 +59,7 @@ class Activity {
  private:
   enum Class { kRollout, kTrain, kOther };
   struct alignas(64) Seat {  // of an executor; written by its thread alone
-    std::atomic<int> node{-1};
+    std::atomic<int> node{-1}, shown{-1};
     std::atomic<int64_t> since_ns{0}, iteration{-1}, micro_batch{-1}, busy_ns{0};
   };
   struct alignas(64) Account {  // of a node; written by its executor's thread alone

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/contract_breach.h"
 #include "engine/node_runner.h"
 
 namespace sluice::engine {
@@ -21,7 +22,10 @@ class Intake::RolloutSink final : public Rollout::Sink {
 
   void return_credit(int64_t group_index, int64_t tokens) override {
     const auto held = intake_.credit_.find(group_index);
-    SLUICE_CHECK(held != intake_.credit_.end() && tokens <= held->second.tokens(), "a rollout returns credit that it does not hold");
+    if (held == intake_.credit_.end() || tokens < 0 || tokens > held->second.tokens()) {
+      throw_contract_breach("it returns " + std::to_string(tokens) + " tokens of credit of group " + std::to_string(group_index) +
+                            ", which it does not hold");
+    }
     held->second.give_back(tokens);
   }
 
@@ -95,6 +99,7 @@ bool Intake::ready() {
 
 void Intake::begin_step() {
   state_.activity.begin(executor_, node());
+  at_ = node();
   slice_ = {};
   guarded(&Intake::take_in);
 }
@@ -112,13 +117,19 @@ void Intake::end_step() {
   seen_undecided_ = in_iteration_ && round_complete() && undecided();
 }
 
+// Whose code runs: who is named when it fails or hangs.
+void Intake::turn_to(int node) {
+  at_ = node;
+  state_.activity.show(executor_, node);
+}
+
 void Intake::guarded(void (Intake::*half)()) {
   if (finished_run_) return;
   if (state_.stopping()) return finish_run();
   try {
     (this->*half)();
   } catch (...) {
-    state_.failure.capture({.node = state_.plan.nodes[static_cast<size_t>(node())].name, .iteration = std::max<int64_t>(0, iteration_.index)});
+    state_.failure.capture({.node = state_.plan.nodes[static_cast<size_t>(at_)].name, .iteration = std::max<int64_t>(0, iteration_.index)});
     finish_run();
   }
 }
@@ -156,7 +167,9 @@ void Intake::begin_iteration() {
   fetched_ = done_ = round_end_ = 0;
   state_.tally.reset();
   begin_round(quota_);
+  turn_to(state_.plan.source);
   parts_.source->begin_iteration(iteration_);
+  turn_to(node());
   if (parts_.rollout) parts_.rollout->begin_iteration(iteration_);
 }
 
@@ -174,14 +187,19 @@ void Intake::fetch_group() {
   Group group;
   group.iteration = iteration_.index;
   group.index = fetched_;
-  if (!parts_.source->next_group(group)) {
-    data_ended_ = true;
-    return;
-  }
+  turn_to(state_.plan.source);
+  data_ended_ = !parts_.source->next_group(group);
+  if (!data_ended_) check_columns(group, state_.plan.source);
+  turn_to(node());
+  if (data_ended_) return;
   ++fetched_;
   ++slice_.groups;
   waiting_tokens_ = worst_tokens(group);
-  SLUICE_CHECK(waiting_tokens_ <= state_.plan.capacity.group_tokens, "a group is larger than the bound that the plan was proven with");
+  const int64_t bound = state_.plan.capacity.group_tokens;
+  if (waiting_tokens_ < 0 || waiting_tokens_ > bound) {
+    throw_contract_breach("group " + std::to_string(group.index) + " may take " + std::to_string(waiting_tokens_) +
+                          " tokens; the plan was proven for at most " + std::to_string(bound));
+  }
   waiting_ = std::move(group);
 }
 
@@ -202,10 +220,14 @@ void Intake::admit_group() {
 }
 
 void Intake::finish_group(Group group) {
+  check_columns(group, node());
   const auto held = credit_.find(group.index);
-  SLUICE_CHECK(held != credit_.end(), "a rollout finishes a group that it was not given");
+  if (held == credit_.end()) throw_contract_breach("it finishes group " + std::to_string(group.index) + ", which it was not given");
   const auto tokens = static_cast<int64_t>(group.layout.tokens());
-  SLUICE_CHECK(tokens <= held->second.tokens(), "a group became larger than its credit");
+  if (tokens > held->second.tokens()) {
+    throw_contract_breach("group " + std::to_string(group.index) + " has " + std::to_string(tokens) + " tokens, its credit was " +
+                          std::to_string(held->second.tokens()));
+  }
   held->second.give_back(held->second.tokens() - tokens);
   ++done_;
   emit_batches(packer_.add(std::move(group)));
@@ -219,7 +241,7 @@ void Intake::emit_batches(std::vector<Packer::Batch> batches) {
                                                std::move(credits), readers_, state_.columns);
     for (Group::NamedColumn& column : batch.columns) {
       const auto slot = std::ranges::find(state_.slots, column.spec);
-      SLUICE_CHECK(slot != state_.slots.end(), "column '" + column.spec.name + "' is not in the plan");
+      if (slot == state_.slots.end()) throw_contract_breach("it writes column '" + column.spec.name + "', which its contract does not say");
       packed->store(static_cast<size_t>(slot - state_.slots.begin()), std::move(column.data));
     }
     MetricsRecorder& metrics = parts_.rollout ? *parts_.rollout_metrics : *parts_.source_metrics;
@@ -232,12 +254,27 @@ void Intake::emit_batches(std::vector<Packer::Batch> batches) {
   }
 }
 
+// Of what the graph needs, nothing may be missing: a reader would find an empty column.
+void Intake::check_columns(const Group& group, int writer) const {
+  for (const int column : state_.plan.nodes[static_cast<size_t>(writer)].writes) {
+    const ColumnSpec& spec = state_.slots[static_cast<size_t>(column)];
+    const auto found = std::ranges::find(group.columns, spec, &Group::NamedColumn::spec);
+    if (found == group.columns.end()) throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");
+    const size_t entries = spec.extent == Extent::kGroup ? 1 : group.layout.count(spec.extent);
+    if (found->data.count() == entries) continue;
+    throw_contract_breach("column '" + spec.name + "' of group " + std::to_string(group.index) + " has " +
+                          std::to_string(found->data.count()) + " entries where the layout has " + std::to_string(entries));
+  }
+}
+
 void Intake::end_iteration() {
   packer_.finish_iteration();  // nothing is left in it
   const bool empty = fetched_ == 0;  // the data ended exactly between two iterations
   in_iteration_ = false;
   if (empty) return;
+  turn_to(state_.plan.source);
   parts_.source->end_iteration(iteration_);
+  turn_to(node());
   state_.log.node_ended(iteration_.index, static_cast<size_t>(state_.plan.source), parts_.source_metrics->take(state_.reducer));
   if (parts_.rollout) {
     parts_.rollout->end_iteration(iteration_);

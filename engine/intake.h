@@ -56,6 +56,7 @@ class Intake final : public Stepper {
   int node() const { return state_.plan.rollout.value_or(state_.plan.source); }
 
   void guarded(void (Intake::*half)());
+  void turn_to(int node);
   void take_in();
   void bring_out();
   void begin_iteration();
@@ -63,6 +64,7 @@ class Intake final : public Stepper {
   void fetch_group();
   void admit_group();
   void finish_group(Group group);
+  void check_columns(const Group& group, int writer) const;
   void emit_batches(std::vector<Packer::Batch> batches);
   void end_iteration();
   void finish_run();
@@ -91,6 +93,7 @@ class Intake final : public Stepper {
   int64_t waiting_tokens_ = 0;          // its worst case
   std::map<int64_t, Credit> credit_;    // of groups that were admitted and not emitted, by index
   std::vector<Group> complete_;         // that the source made whole, until the step's second half
+  int at_ = 0;                          // the node whose code runs
   Slice slice_;                         // what the step at hand amounts to
   int64_t sequence_ = 0;
 

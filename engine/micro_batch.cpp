@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/contract_breach.h"
 
 namespace sluice::engine {
 namespace {
@@ -25,14 +26,15 @@ void ByteMeter::add(int64_t bytes) {
 }
 
 ColumnData& Group::add(NamedColumn column) {
-  SLUICE_CHECK(std::ranges::none_of(columns, [&](const NamedColumn& c) { return c.spec.name == column.spec.name; }),
-               "column '" + column.spec.name + "' is written twice");
+  if (std::ranges::any_of(columns, [&](const NamedColumn& c) { return c.spec.name == column.spec.name; })) {
+    throw_contract_breach("column '" + column.spec.name + "' is written twice");
+  }
   return columns.emplace_back(std::move(column)).data;
 }
 
 const ColumnData& Group::find(const ColumnSpec& spec) const {
   const auto found = std::ranges::find(columns, spec, &NamedColumn::spec);
-  SLUICE_CHECK(found != columns.end(), "column '" + spec.name + "' is not there");
+  if (found == columns.end()) throw_contract_breach("the group has no column '" + spec.name + "'");
   return found->data;
 }
 
@@ -102,26 +104,26 @@ bool MicroBatch::has(const ColumnSpec& spec) const { return slot_of(spec, *slots
 
 const ColumnData& MicroBatch::read(const ColumnSpec& spec) const {
   const int place = slot_of(spec, *slots_, *reads_);
-  SLUICE_CHECK(place >= 0, "the contract of this node does not say that it reads " + spec.name);
+  if (place < 0) throw_contract_breach("it reads column '" + spec.name + "', which its contract does not say");
   return state_->slots[static_cast<size_t>((*reads_)[static_cast<size_t>(place)])].data;
 }
 
 const ColumnData& MicroBatch::write(const ColumnSpec& spec) {
   const int place = slot_of(spec, *slots_, *writes_);
-  SLUICE_CHECK(place >= 0, "the contract of this node does not say that it writes " + spec.name);
+  if (place < 0) throw_contract_breach("it writes column '" + spec.name + "', which its contract does not say");
   ColumnData& data = written_[static_cast<size_t>(place)];
-  SLUICE_CHECK(data.empty(), "column '" + spec.name + "' is written twice");
+  if (!data.empty()) throw_contract_breach("column '" + spec.name + "' is written twice");
   return data = ColumnData(spec.dtype, layout().count(spec.extent));
 }
 
 const ColumnData& MicroBatch::written(const ColumnSpec& spec) const {
   const int place = slot_of(spec, *slots_, *writes_);
-  SLUICE_CHECK(place >= 0 && !written_[static_cast<size_t>(place)].empty(), "column '" + spec.name + "' was not written yet");
+  if (place < 0 || written_[static_cast<size_t>(place)].empty()) throw_contract_breach("column '" + spec.name + "' was not written yet");
   return written_[static_cast<size_t>(place)];
 }
 
 void MicroBatch::drop_group(size_t group) {
-  SLUICE_CHECK(group < groups(), "a group is dropped that is not there");
+  if (group >= groups()) throw_contract_breach("it drops group " + std::to_string(group) + " of " + std::to_string(groups()));
   dropped_.resize(groups());
   dropped_[group] = 1;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/contract_breach.h"
 
 namespace sluice::engine {
 
@@ -134,13 +135,16 @@ void NodeRunner::announce_end(const Iteration& iteration) {
 
 const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) const {
   const ColumnData& data = batch.written_columns()[index];
-  SLUICE_CHECK(!data.empty(), "the node did not write " + state_.slots[static_cast<size_t>(plan_.writes[index])].name +
-                                  ", which its contract promises");
+  if (data.empty()) {
+    throw_contract_breach("it did not write column '" + state_.slots[static_cast<size_t>(plan_.writes[index])].name +
+                          "', which its contract promises");
+  }
   return data;
 }
 
 // Nobody changes any more what the node wrote.
 void NodeRunner::seal(MicroBatch& batch) {
+  if (!batch.dropped_groups().empty()) throw_contract_breach("it drops groups, but its contract does not say that it is a filter");
   for (size_t i = 0; i < plan_.writes.size(); ++i) batch.state()->store(static_cast<size_t>(plan_.writes[i]), written(batch, i));
 }
 

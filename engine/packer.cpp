@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/contract_breach.h"
 
 namespace sluice::engine {
 
 std::vector<Packer::Batch> Packer::add(Group group) {
-  SLUICE_CHECK(group.layout.groups() == 1, "a finished group has a layout of one group");
+  if (group.layout.groups() != 1) throw_contract_breach("a finished group has a layout of " + std::to_string(group.layout.groups()) + " groups, not of one");
   early_.emplace(group.index, std::move(group));
   std::vector<Batch> ready;
   while (!early_.empty() && early_.begin()->first == next_group_) {
@@ -42,8 +43,9 @@ Packer::Batch Packer::pack() {
   for (size_t c = 0; c < open_.front().columns.size(); ++c) {
     std::vector<ColumnData> parts;
     for (const Group& group : open_) {
-      SLUICE_CHECK(group.columns.size() == open_.front().columns.size() && group.columns[c].spec == open_.front().columns[c].spec,
-                   "groups of one iteration have different columns");
+      if (group.columns.size() != open_.front().columns.size() || group.columns[c].spec != open_.front().columns[c].spec) {
+        throw_contract_breach("groups " + std::to_string(open_.front().index) + " and " + std::to_string(group.index) + " have different columns");
+      }
       parts.push_back(group.columns[c].data);
     }
     batch.columns.push_back({open_.front().columns[c].spec, ColumnData::concatenated(parts)});

@@ -130,6 +130,9 @@ std::vector<WorkObserver*> Run::Impl::observers() {
 void Run::Impl::report_iteration(const IterationReport& report) {
   IterationReport whole = report;
   whole.figures.emplace_back("resident_bytes", resident_bytes());
+  if (options.more_figures) {
+    for (auto& figure : options.more_figures()) whole.figures.push_back(std::move(figure));
+  }
   if (metrics_file) metrics_file->write(line_of(whole));
   if (event_file) event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
   if (options.on_iteration) options.on_iteration(whole);

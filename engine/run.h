@@ -25,6 +25,10 @@ struct RunOptions {
   /// Called once an iteration, in order, on some executor's thread.
   std::function<void(const IterationReport&)> on_iteration;
 
+  /// Asked once an iteration, on some executor's thread, for figures that the engine does not know. Names of what depends on timing end
+  /// in _max or _seconds.
+  std::function<MetricRow()> more_figures;
+
   /// See every piece of work; they outlive the run.
   std::vector<WorkObserver*> observers;
 };

@@ -24,7 +24,8 @@ class WorkObserver {
  public:
   virtual ~WorkObserver() = default;
   virtual void began(int /*executor*/, int /*node*/) {}
-  virtual void ended(const Slice&) {}
+  virtual void ended(const Slice&) {}       // of work that is worth telling
+  virtual void left(int /*executor*/) {}    // after every began()
 };
 
 }  // namespace sluice::engine

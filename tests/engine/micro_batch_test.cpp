@@ -62,15 +62,15 @@ TEST(MicroBatch, GivesOnlyWhatTheContractNames) {
   w.state->store(0, ColumnData(DType::kFloat32, 3));
   MicroBatch batch(w.state, w.slots, w.first, w.none);
   EXPECT_EQ(batch.read(kValues).size(), 3u);
-  EXPECT_THROW(batch.read(kReturns), InternalError);
-  EXPECT_THROW(batch.write(kReturns), InternalError);
+  EXPECT_THROW(batch.read(kReturns), UserError);
+  EXPECT_THROW(batch.write(kReturns), UserError);
 }
 
 TEST(MicroBatch, RefusesToWriteAColumnTwice) {
   World w;
   MicroBatch batch(w.state, w.slots, w.none, w.second);
   EXPECT_EQ(batch.write(kReturns).size(), 3u);
-  EXPECT_THROW(batch.write(kReturns), InternalError);
+  EXPECT_THROW(batch.write(kReturns), UserError);
 }
 
 TEST(BatchState, FreesAColumnAfterItsLastReader) {
