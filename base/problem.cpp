@@ -115,7 +115,7 @@ std::string render(const Problem& problem) {
   return text;
 }
 
-std::string render(const Problems& problems) {
+Problems in_order(const Problems& problems) {
   Problems sorted = problems;
   std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
     const std::string& file_a = a.where.known() ? a.where.source->name : a.message;
@@ -123,12 +123,13 @@ std::string render(const Problems& problems) {
     return std::tie(file_a, a.where.line, a.where.column) < std::tie(file_b, b.where.line, b.where.column);
   });
   std::set<std::string> seen;
+  std::erase_if(sorted, [&](const Problem& problem) { return !seen.insert(render(problem)).second; });
+  return sorted;
+}
+
+std::string render(const Problems& problems) {
   std::string text;
-  for (const Problem& problem : sorted) {
-    const std::string one = render(problem);
-    if (!seen.insert(one).second) continue;
-    text += (text.empty() ? "" : "\n") + one;
-  }
+  for (const Problem& problem : in_order(problems)) text += (text.empty() ? "" : "\n") + render(problem);
   return text;
 }
 

@@ -28,6 +28,7 @@ enum class Severity { kError, kWarning };
 
 /// One thing that is wrong, in the order a person reads it: where, what, why it cannot be, what to do.
 struct Problem {
+  std::string kind = {};            // stable id for programs, as "column-not-written"; not shown. Empty: outside of a check
   SourceSpan where;
   std::string message;              // one line, without place and without a full stop
   std::string caret;                // written behind the carets; may be empty
@@ -43,7 +44,10 @@ bool has_errors(const Problems& problems);
 /// The text of one problem: place, message, source line with carets, notes, help. Ends with a newline.
 std::string render(const Problem& problem);
 
-/// All problems in order of place, a blank line between two, duplicates dropped. Ends with a newline unless empty.
+/// In order of place (file, line, column); of those with the same text only the first.
+Problems in_order(const Problems& problems);
+
+/// All problems, in_order(), a blank line between two. Ends with a newline unless empty.
 std::string render(const Problems& problems);
 
 }  // namespace sluice

@@ -14,10 +14,11 @@ struct PipelineArguments {
 
 // One subcommand each; each returns the exit code and throws UserError for what is found wrong before anything runs.
 int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path& run_folder);
-int validate_pipeline(const PipelineArguments& arguments);
+int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
 int print_graph(const PipelineArguments& arguments, const std::string& format);
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);
 int list_nodes(const std::vector<std::string>& plugins, bool markdown);
+int list_problem_kinds(bool markdown);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
 /// Shows the run in `folder` on the terminal until it ends; once, when asked to, without a terminal and when it has ended.
 int show_top(const std::filesystem::path& folder, bool once);

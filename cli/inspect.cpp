@@ -1,8 +1,10 @@
 #include <cstdio>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/problems.h"
 #include "engine/graph_text.h"
 #include "engine/plan_text.h"
 
@@ -10,7 +12,23 @@ namespace sluice::cli {
 
 // validate, plan and graph: three views of the plan.
 
-int validate_pipeline(const PipelineArguments& arguments) {
+namespace {
+
+int validate_as_json(const PipelineArguments& arguments) {
+  Problems problems;
+  try {
+    problems = load_pipeline(arguments).warnings;
+  } catch (const UserError& error) {
+    problems = error.problems();
+  }
+  std::printf("%s\n", problems_json(problems).c_str());
+  return has_errors(problems) ? kWrongPipeline : kDone;
+}
+
+}  // namespace
+
+int validate_pipeline(const PipelineArguments& arguments, const std::string& format) {
+  if (format == "json") return validate_as_json(arguments);
   const LoadedPipeline loaded = load_pipeline(arguments);
   print_warnings(loaded.warnings);
   const engine::Plan& plan = loaded.plan;

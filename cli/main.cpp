@@ -49,6 +49,7 @@ struct Arguments {
   PipelineArguments pipeline;
   std::filesystem::path run_folder;
   bool once = false;
+  std::string validate_format = "text";
   std::string graph_format = "dot";
   std::string plan_format = "text";
   bool config = false;
@@ -69,7 +70,8 @@ void add_pipeline_commands(CLI::App& app, Arguments& a, Command& chosen) {
 
   CLI::App& validate = *app.add_subcommand("validate", "prove a pipeline without running it");
   add_pipeline(validate, a.pipeline);
-  validate.callback([&] { chosen = [&] { return validate_pipeline(a.pipeline); }; });
+  validate.add_option("--format", a.validate_format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  validate.callback([&] { chosen = [&] { return validate_pipeline(a.pipeline, a.validate_format); }; });
 
   CLI::App& plan = *app.add_subcommand("plan", "what would run where, in which order, with how much memory");
   add_pipeline(plan, a.pipeline);
@@ -95,6 +97,10 @@ void add_node_commands(CLI::App& app, Arguments& a, Command& chosen) {
   nodes.add_option("--plugin", a.plugins, "also load this plugin")->expected(1)->take_all();
   nodes.add_flag("--markdown", a.markdown, "print the whole reference, as in docs/nodes.md");
   nodes.callback([&] { chosen = [&] { return list_nodes(a.plugins, a.markdown); }; });
+
+  CLI::App& problems = *app.add_subcommand("problems", "list the kinds of problems that validate can report");
+  problems.add_flag("--markdown", a.markdown, "print them as the table of docs/pipeline-language.md");
+  problems.callback([&] { chosen = [&] { return list_problem_kinds(a.markdown); }; });
 
   CLI::App& describe = *app.add_subcommand("describe", "all about one node type or objective");
   describe.add_option("type", a.type, "such as gae or objective:ppo_clip")->required();
@@ -134,7 +140,8 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
 }
 
 int report(const UserError& error) {
-  const auto errors = std::count_if(error.problems().begin(), error.problems().end(),
+  const Problems shown = in_order(error.problems());  // what is said twice counts once
+  const auto errors = std::count_if(shown.begin(), shown.end(),
                                     [](const Problem& problem) { return problem.severity == Severity::kError; });
   std::fprintf(stderr, "%s", error.what());
   if (errors > 1) std::fprintf(stderr, "\n%s; nothing was run\n", plural(errors, "problem").c_str());

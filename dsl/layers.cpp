@@ -14,8 +14,9 @@ namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
 
-Problem plain_problem(SourceSpan where, std::string message, std::string help = {}) {
-  return {.where = std::move(where), .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)};
+Problem plain_problem(const char* kind, SourceSpan where, std::string message, std::string help = {}) {
+  return {
+      .kind = kind, .where = std::move(where), .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)};
 }
 
 std::string similar_file(const fs::path& file) {
@@ -37,7 +38,7 @@ std::string similar_file(const fs::path& file) {
 std::optional<std::string> read_text(const fs::path& file, const SourceSpan& where, Problems& problems) {
   const auto failed = [&](int code) -> std::optional<std::string> {
     const std::string near = code == ENOENT ? similar_file(file) : "";
-    problems.push_back(plain_problem(where, "cannot read " + file.string() + ": " + std::strerror(code),
+    problems.push_back(plain_problem("file-unreadable", where, "cannot read " + file.string() + ": " + std::strerror(code),
                                      near.empty() ? "" : "did you mean " + near + "?"));
     return std::nullopt;
   };
@@ -51,7 +52,7 @@ std::optional<std::string> read_text(const fs::path& file, const SourceSpan& whe
   if (stream.bad()) return failed(errno != 0 ? errno : EIO);
   text.resize(static_cast<size_t>(stream.gcount()));
   if (text.size() <= kMostBytes) return text;
-  problems.push_back(plain_problem(where, file.string() + " is larger than 1 MiB, which no pipeline file is"));
+  problems.push_back(plain_problem("file-unreadable", where, file.string() + " is larger than 1 MiB, which no pipeline file is"));
   return std::nullopt;
 }
 
@@ -74,7 +75,8 @@ std::optional<Extends> extends_of(const engine::Table& root, Problems& problems)
   const auto* name = std::get_if<std::string>(&entry->value.data);
   if (name == nullptr || name->empty()) {
     problems.push_back(
-        {.where = entry->value.where,
+        {.kind = "extends-unusable",
+         .where = entry->value.where,
          .message = "extends must name a file, not " + (name != nullptr ? "nothing" : engine::kind_name(entry->value)),
          .caret = "write it like \"ppo.toml\"",
          .notes = {},
@@ -130,7 +132,7 @@ class Chain {
     const auto first = std::find_if(visited_.begin(), visited_.end(),
                                     [&](const fs::path& file) { return identity(file) == identity(step.file); });
     if (first == visited_.end()) return false;
-    Problem problem = plain_problem(step.where, "a file extends itself", "remove one extends of the circle");
+    Problem problem = plain_problem("extends-circle", step.where, "a file extends itself", "remove one extends of the circle");
     for (auto it = first; it != visited_.end(); ++it) {
       const fs::path& next = it + 1 == visited_.end() ? *first : *(it + 1);
       problem.notes.push_back(it->string() + " extends " + next.string());
@@ -161,6 +163,7 @@ void check_top_level(const engine::Table& root, Problems& problems) {
     const std::string near = did_you_mean(entry.key, known);
     const bool near_table = near != "plugins" && near != "extends";
     Problem problem{
+        .kind = is_table ? "unknown-table" : "key-outside-table",
         .where = entry.key_where,
         .message = is_table ? "unknown table [" + entry.key + "]" : "key " + entry.key + " stands outside of any table",
         .caret = near.empty() ? "" : "did you mean " + (near_table ? "[" + near + "]" : near) + "?",

@@ -47,9 +47,10 @@ class NamedTables {
   void merge(engine::Entry&& over) {
     const engine::Entry* old = find_entry(under_, over.key);
     if (old == nullptr && is_override_) {
-      unknown(over, "no " + kind_ + " is named " + sluice::quoted(over.key));
+      unknown("nothing-to-override", over, "no " + kind_ + " is named " + sluice::quoted(over.key));
     } else if (old == nullptr && is_false(over.value)) {
-      unknown(over, "no inherited " + kind_ + " is named " + sluice::quoted(over.key) + ", so there is none to remove");
+      unknown("nothing-to-remove", over,
+              "no inherited " + kind_ + " is named " + sluice::quoted(over.key) + ", so there is none to remove");
     } else if (is_false(over.value)) {
       under_.entries.erase(under_.entries.begin() + (old - under_.entries.data()));
     } else {
@@ -58,11 +59,12 @@ class NamedTables {
   }
 
  private:
-  void unknown(const engine::Entry& over, std::string message) {
+  void unknown(const char* problem_kind, const engine::Entry& over, std::string message) {
     std::vector<std::string> names;
     for (const engine::Entry& entry : under_.entries) names.push_back(entry.key);
     const std::string near = did_you_mean(over.key, names);
-    Problem problem{.where = over.key_where, .message = std::move(message), .caret = {}, .notes = {}, .help = {}};
+    Problem problem{
+        .kind = problem_kind, .where = over.key_where, .message = std::move(message), .caret = {}, .notes = {}, .help = {}};
     if (!near.empty()) {
       problem.caret = "did you mean " + near + "?";
     } else if (!names.empty()) {

@@ -61,7 +61,8 @@ std::optional<Layer> parse_override(const std::string& argument, Problems& probl
   const auto source = std::make_shared<SourceText>(SourceText{"--set", argument});
   const size_t equals = find_equals(argument);
   const auto refused = [&](size_t begin, size_t end, std::string message, std::string caret) -> std::optional<Layer> {
-    problems.push_back({.where = TextLines(source->text, source).span_of_bytes(begin, end),
+    problems.push_back({.kind = "override-malformed",
+                        .where = TextLines(source->text, source).span_of_bytes(begin, end),
                         .message = std::move(message),
                         .caret = std::move(caret),
                         .notes = {},
@@ -89,7 +90,8 @@ std::optional<Layer> parse_override(const std::string& argument, Problems& probl
 
   check_top_level(*root, problems);
   if (const engine::Entry* entry = root->find("extends")) {
-    problems.push_back({.where = entry->key_where,
+    problems.push_back({.kind = "override-malformed",
+                        .where = entry->key_where,
                         .message = "extends cannot be set from the command line",
                         .caret = "",
                         .notes = {},

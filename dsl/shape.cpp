@@ -57,14 +57,18 @@ class Shaper {
   }
 
  private:
-  void problem(const SourceSpan& where, std::string message, std::string caret, std::string help = {}) {
-    problems_.push_back(
-        {.where = where, .message = std::move(message), .caret = std::move(caret), .notes = {}, .help = std::move(help)});
+  void problem(const char* kind, const SourceSpan& where, std::string message, std::string caret, std::string help = {}) {
+    problems_.push_back({.kind = kind,
+                         .where = where,
+                         .message = std::move(message),
+                         .caret = std::move(caret),
+                         .notes = {},
+                         .help = std::move(help)});
   }
 
   Table settings(Entry&& entry) {
     if (auto* table = std::get_if<Table>(&entry.value.data)) return std::move(*table);
-    problem(entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
+    problem("wrong-type", entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
             "write its keys below [" + entry.key + "]");
     return {};
   }
@@ -92,20 +96,20 @@ class Shaper {
   std::vector<Entry> named_tables(Entry& entry, const std::string& kind) {
     auto* table = std::get_if<Table>(&entry.value.data);
     if (table == nullptr) {
-      problem(entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
+      problem("wrong-type", entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
               "write each " + kind + " as a table [" + entry.key + ".NAME]");
       return {};
     }
     std::vector<Entry> tables;
     for (Entry& named : table->entries) {
       if (!is_name(named.key)) {
-        problem(named.key_where, sluice::quoted(named.key) + " cannot be the name of a " + kind,
+        problem("bad-name", named.key_where, sluice::quoted(named.key) + " cannot be the name of a " + kind,
                 "letters, digits, _ and -, beginning with a letter or _");
       }
       if (std::holds_alternative<Table>(named.value.data)) {
         tables.push_back(std::move(named));
       } else {
-        problem(named.key_where, kind + " '" + named.key + "' is a table, not " + engine::kind_name(named.value),
+        problem("wrong-type", named.key_where, kind + " '" + named.key + "' is a table, not " + engine::kind_name(named.value),
                 "write its keys below [" + entry.key + "." + named.key + "]");
       }
     }
@@ -126,7 +130,7 @@ class Shaper {
       } else if (key.key == "inputs") {
         node.inputs = names(key.value, what, "generate");
       } else if (key.key == "on") {
-        node.on = text(key.value, what, "cuda:0");
+        node.on = text(key.value, what, "cpu:1");
       } else {
         node.params.entries.push_back(std::move(key));
       }
@@ -139,18 +143,18 @@ class Shaper {
     std::vector<std::string> written;
     for (const Entry& entry : node.params.entries) written.push_back(entry.key);
     const std::string near = did_you_mean("type", written);
-    problem(node.name.where, "node '" + node.name.text + "' has no type", "write type = \"...\" below it",
+    problem("node-without-type", node.name.where, "node '" + node.name.text + "' has no type", "write type = \"...\" below it",
             near.empty() ? "" : "did you mean type where it says " + near + "?");
   }
 
   Name text(const Value& value, const std::string& what, const std::string& example) {
     const auto* text = std::get_if<std::string>(&value.data);
     if (text == nullptr) {
-      problem(value.where, what + " must be a string, not " + engine::kind_name(value),
+      problem("wrong-type", value.where, what + " must be a string, not " + engine::kind_name(value),
               "write it like " + sluice::quoted(example));
       return {"", value.where};
     }
-    if (text->empty()) problem(value.where, what + " is empty", "write it like " + sluice::quoted(example));
+    if (text->empty()) problem("empty-text", value.where, what + " is empty", "write it like " + sluice::quoted(example));
     return {*text, value.where};
   }
 
@@ -158,9 +162,10 @@ class Shaper {
     const auto* array = std::get_if<Array>(&value.data);
     if (array == nullptr) {
       const auto* single = std::get_if<std::string>(&value.data);
-      problem(value.where, what + " must be an array of strings, not " + engine::kind_name(value),
-              "write [" + sluice::quoted(single != nullptr && !single->empty() ? *single : example) + "]");
-      return {};
+      const bool is_name = single != nullptr && !single->empty();
+      problem("wrong-type", value.where, what + " must be an array of strings, not " + engine::kind_name(value),
+              "write [" + sluice::quoted(is_name ? *single : example) + "]");
+      return is_name ? std::vector<Name>{{*single, value.where}} : std::vector<Name>{};  // what was meant is clear
     }
     std::vector<Name> names;
     for (const Value& element : *array) {
@@ -168,7 +173,7 @@ class Shaper {
       if (name.text.empty()) continue;
       const bool twice = std::any_of(names.begin(), names.end(), [&](const Name& other) { return other.text == name.text; });
       if (twice) {
-        problem(name.where, sluice::quoted(name.text) + " is written twice in " + what, "remove this one");
+        problem("written-twice", name.where, sluice::quoted(name.text) + " is written twice in " + what, "remove this one");
       } else {
         names.push_back(std::move(name));
       }

@@ -42,7 +42,12 @@ bool starts_like_text(std::string_view word) {
 }
 
 Problem problem_at(SourceSpan where, std::string message, std::string caret) {
-  return {.where = std::move(where), .message = std::move(message), .caret = std::move(caret), .notes = {}, .help = {}};
+  return {.kind = "toml-syntax",
+          .where = std::move(where),
+          .message = std::move(message),
+          .caret = std::move(caret),
+          .notes = {},
+          .help = {}};
 }
 
 // type = gae, on = none, path = ../x: the word starts like true, inf, .5 or nothing that TOML knows.
@@ -85,7 +90,9 @@ Problem duplicate(std::string_view text, const TextLines& lines, const Descripti
   const auto where = header ? lines.span_of_bytes(line_begin, line_begin + std::min(written.find(']'), written.size() - 1) + 1)
                      : starts_line ? lines.span_of_bytes(line_begin, line_begin + name.size())
                                    : lines.span_of_bytes(place, place + 1);
-  return problem_at(where, (header ? "[" + name + "]" : "key " + name) + " is written twice", "keep one of the two");
+  Problem problem = problem_at(where, (header ? "[" + name + "]" : "key " + name) + " is written twice", "keep one of the two");
+  problem.kind = "written-twice";
+  return problem;
 }
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }

@@ -56,7 +56,8 @@ class Converter {
     if (const auto* integer = node.as_integer()) return made(integer->get());
     if (const auto* real = node.as_floating_point()) return made(real->get());
     if (const auto* boolean = node.as_boolean()) return made(boolean->get());
-    problems_.push_back({.where = where,
+    problems_.push_back({.kind = "wrong-type",
+                         .where = where,
                          .message = "a date is not a value that pipelines use",
                          .caret = "if text is meant, put it in quotes",
                          .notes = {},
@@ -119,20 +120,23 @@ size_t endless_dotted_key(std::string_view text) {
 }
 
 std::optional<Problem> unreadable(std::string_view text, const TextLines& lines) {
-  const auto problem_at = [&](size_t byte, std::string message, std::string caret, std::string help) {
-    return Problem{.where = lines.span_of_bytes(byte, byte + 1),
+  const auto problem_at = [&](const char* kind, size_t byte, std::string message, std::string caret, std::string help) {
+    return Problem{.kind = kind,
+                   .where = lines.span_of_bytes(byte, byte + 1),
                    .message = std::move(message),
                    .caret = std::move(caret),
                    .notes = {},
                    .help = std::move(help)};
   };
   const size_t zero = text.find('\0'), malformed = first_malformed_byte(text);
-  if (zero < malformed) return problem_at(zero, "not a text file", "a byte that is zero", "");
+  if (zero < malformed) return problem_at("not-text", zero, "not a text file", "a byte that is zero", "");
   if (malformed != std::string_view::npos) {
-    return problem_at(malformed, "not UTF-8", "this byte is not part of a character", "save the file with the encoding UTF-8");
+    return problem_at("not-text", malformed, "not UTF-8", "this byte is not part of a character",
+                      "save the file with the encoding UTF-8");
   }
   const size_t endless = endless_dotted_key(text);
-  if (endless != std::string_view::npos) return problem_at(endless, "a key has too many parts", "at most 32 dots", "");
+  if (endless != std::string_view::npos)
+    return problem_at("toml-syntax", endless, "a key has too many parts", "at most 32 dots", "");
   return std::nullopt;
 }
 

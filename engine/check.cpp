@@ -15,6 +15,10 @@ CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   checking::check_capacity(draft);
   // In a graph with other errors a missing edge would often be only their consequence.
   if (!has_errors(draft.problems)) checking::check_order_of_readers(draft);
+  if (!has_errors(draft.problems)) {
+    checking::check_effect(draft);
+    checking::check_doubts(draft);
+  }
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   checking::assemble_plan(draft);
   draft.plan.model_type = registry.model_type();

@@ -40,7 +40,7 @@ void report_unbounded(Draft& draft) {
   if (!source.bound || !maker.bound || maker.needs->samples_per_group <= 0) return;
   const bool by_source = source.needs->groups_per_iteration <= 0;
   const DraftNode& node = by_source ? source : maker;
-  draft.error(place_of(node),
+  draft.error("contract-unbounded", place_of(node),
               "type " + sluice::quoted(node.type->info.type) + " gives no bound for " +
                   (by_source ? "the groups of an iteration" : "the tokens of a sample"),
               {}, std::string("its contract must set ") + (by_source ? "groups_per_iteration" : "worst_sample_tokens"));
@@ -58,7 +58,7 @@ void check_positions(Draft& draft, const Worst& worst) {
       if (limit <= 0 || worst.tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end())
         continue;
       reported.push_back(need.model);
-      draft.error(place_of(node, need.param),
+      draft.error("sample-too-long", place_of(node, need.param),
                   "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model +
                       "', which takes " + std::to_string(limit),
                   "prompt and response of '" + worst.maker->name() + "' together",
@@ -71,7 +71,7 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
   const int64_t size = draft.plan.budget.micro_batch_tokens;
   if (size >= worst.group_tokens()) return;
   const int64_t samples = size / worst.tokens;
-  draft.error(place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
+  draft.error("group-exceeds-micro-batch", place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
               "a micro-batch of " + std::to_string(size) + " tokens cannot hold one group",
               "a group of '" + worst.maker->name() + "' is at worst " + worst.group_text() + " = " +
                   std::to_string(worst.group_tokens()) + " tokens",
@@ -119,7 +119,7 @@ void report_stall_at_barrier(Draft& draft, const Worst& worst, const std::vector
   if (const int64_t groups = budget / worst.group_tokens(); groups > 0)
     help += ", or groups_per_iteration <= " + std::to_string(groups);
   const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
-  draft.error(place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where),
+  draft.error("budget-stalls", place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where),
               std::to_string(budget) + " tokens in flight cannot hold one iteration: the run would stall",
               "'" + barrier.name() + "'" + reason + " must collect " + plural(worst.groups, "group") + ", at worst " +
                   std::to_string(worst.groups) + " x " + worst.group_text() + " = " + std::to_string(needed) + " tokens",
@@ -129,7 +129,7 @@ void report_stall_at_barrier(Draft& draft, const Worst& worst, const std::vector
 void report_stall_at_packer(Draft& draft, const Worst& worst, int64_t needed) {
   const int64_t budget = draft.plan.budget.tokens_in_flight;
   const bool smaller_batches = budget >= worst.group_tokens();
-  draft.error(place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where),
+  draft.error("budget-stalls", place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where),
               std::to_string(budget) + " tokens in flight cannot fill one micro-batch: the run would stall",
               "a micro-batch is handed on when it holds " + std::to_string(needed) + " tokens at worst",
               "tokens_in_flight >= " + std::to_string(needed) +

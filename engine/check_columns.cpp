@@ -27,8 +27,9 @@ std::string type_text(const ColumnSpec& column) { return std::string(name_of(col
 void report_second_writer(Draft& draft, const DraftNode& node, const DraftNode& first, const std::vector<ColumnSpec>& columns) {
   const bool both_make_groups = node.type->kind != NodeKind::kOrdinary && first.type->kind != NodeKind::kOrdinary;
   if (both_make_groups) return;  // two sources, or a source that does the work of the rollout: reported as that
-  draft.error(place_of(node), "'" + node.name() + "' writes " + names_of(columns) + ", which '" + first.name() + "' writes too",
-              {}, "a column has one writer: take one of the nodes away, or give its column another name if a parameter names it");
+  draft.error("column-written-twice", place_of(node),
+              "'" + node.name() + "' writes " + names_of(columns) + ", which '" + first.name() + "' writes too", {},
+              "a column has one writer: take one of the nodes away, or give its column another name if a parameter names it");
 }
 
 Writers collect_writers(Draft& draft) {
@@ -76,18 +77,11 @@ class Remedies {
   std::string for_missing(const DraftNode& node, int index, const std::string& column, const Writers& writers) {
     const auto writer = writers.find(column);
     if (writer != writers.end()) return for_elsewhere(node, index, writer->second.node);
-    const NodeType* adding = type_that_writes(column);
     const std::string replacing = type_instead_of(node, index);
-    std::string help;
-    if (adding != nullptr && adding->kind == NodeKind::kOrdinary) {
-      help = "add a node of type " + sluice::quoted(adding->info.type) + " and name it in inputs";
-    } else if (adding != nullptr) {
-      help = std::string("a ") + (adding->kind == NodeKind::kSource ? "source" : "rollout") + " of type " +
-             sluice::quoted(adding->info.type) + " writes it";
-    }
+    std::string help = types_that_write(column);
     if (!replacing.empty())
       help += (help.empty() ? "use type " : ", or use type ") + sluice::quoted(replacing) + ", which does without " + column;
-    return help.empty() ? "no node type that this program knows writes '" + column + "'; a plugin can" : help;
+    return help.empty() ? types_that_could_write(column) : help;
   }
 
  private:
@@ -100,15 +94,37 @@ class Remedies {
     return "'" + name + "' writes it: inputs = [" + join(inputs, ", ") + "]";
   }
 
-  // Ordinary nodes first: they can be added to what is there.
-  const NodeType* type_that_writes(const std::string& column) {
-    const NodeType* maker = nullptr;
+  // All of them. Ordinary nodes first: they can be added to what is there.
+  std::string types_that_write(const std::string& column) {
+    std::vector<std::string> ordinary, makers;
     for (const DefaultNode& type : all()) {
       if (!writes(type.needs, column)) continue;
-      if (type.type->kind == NodeKind::kOrdinary) return type.type;
-      if (maker == nullptr) maker = type.type;
+      const std::string name = sluice::quoted(type.type->info.type);
+      if (type.type->kind == NodeKind::kOrdinary)
+        ordinary.push_back(name);
+      else
+        makers.push_back((type.type->kind == NodeKind::kSource ? "a source of type " : "a rollout of type ") + name);
     }
-    return maker;
+    const std::string made = join(makers, " or ") + " writes it";
+    if (ordinary.empty()) return makers.empty() ? std::string() : made;
+    return "add a node of type " + join(ordinary, " or ") + " and name it in inputs" +
+           (makers.empty() ? "" : "; " + made + " too");
+  }
+
+  // Types that name one of their columns by a parameter, as `writes = "old_logprobs"`: each such type is bound with that name and
+  // asked.
+  std::string types_that_could_write(const std::string& column) const {
+    std::vector<std::string> ways;
+    for (const auto& [name, type] : draft_.registry.nodes()) {
+      for (const Param& param : type.params.params()) {
+        if (param.info.kind != ParamKind::kString) continue;
+        const auto named = with_default_params(type, draft_.registry, {{param.info.name, {}, Value{column, {}, {}}}});
+        if (named && writes(named->needs, column))
+          ways.push_back("type " + sluice::quoted(name) + " does with " + param.info.name + " = " + sluice::quoted(column));
+      }
+    }
+    return "no node type that this program knows writes '" + column + "' by itself; " +
+           (ways.empty() ? "a plugin can" : join(ways, ", "));
   }
 
   // Writes all that this one writes and reads only what is there.
@@ -167,37 +183,19 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
     const auto writer = writers.find(column.name);
     const bool arrives = writer != writers.end() && draft.before(writer->second.node, index);
     if (arrives && !(*writer->second.spec == column)) {
-      draft.error(place_of(node), "'" + node.name() + "' reads column '" + column.name + "' as " + type_text(column) + ", but '" +
-                                      draft.node(writer->second.node).name() + "' writes it as " +
-                                      type_text(*writer->second.spec));
+      draft.error("column-mismatch", place_of(node),
+                  "'" + node.name() + "' reads column '" + column.name + "' as " + type_text(column) + ", but '" +
+                      draft.node(writer->second.node).name() + "' writes it as " + type_text(*writer->second.spec));
     }
     if (arrives || !node.sealed) continue;
     auto& reported = missing[column.name];
     const bool known = std::any_of(reported.begin(), reported.end(), [&](int earlier) { return draft.before(earlier, index); });
     reported.push_back(index);
     if (known) continue;
-    draft.error(place_of(node), "node '" + node.name() + "' reads column '" + column.name + "', which nothing before it writes",
+    draft.error("column-not-written", place_of(node),
+                "node '" + node.name() + "' reads column '" + column.name + "', which nothing before it writes",
                 "type " + sluice::quoted(node.type->info.type) + " reads " + names_of(node.needs->reads),
                 remedies.for_missing(node, index, column.name, writers), arrival_notes(draft, node));
-  }
-}
-
-// A node whose columns nobody reads works for nothing, unless it trains, publishes or records metrics. Of a node that is of use,
-// single columns may stay unread; so may those that a source or a rollout writes by itself.
-void warn_of_unread(Draft& draft) {
-  std::set<std::string> read;
-  for (const DraftNode& node : draft.nodes) {
-    if (!node.needs) return;  // it might read anything
-    for (const ColumnSpec& column : node.needs->reads) read.insert(column.name);
-  }
-  for (const DraftNode& node : draft.nodes) {
-    const auto& writes = node.needs->writes;
-    const bool is_of_use =
-        node.type->kind != NodeKind::kOrdinary || writes.empty() || !node.type->info.metrics.empty() ||
-        std::any_of(writes.begin(), writes.end(), [&](const ColumnSpec& c) { return read.contains(c.name); }) ||
-        std::any_of(node.needs->models.begin(), node.needs->models.end(),
-                    [](const ModelNeed& need) { return need.use == ModelUse::kUpdates || need.use == ModelUse::kPublishes; });
-    if (!is_of_use) draft.warning(place_of(node), "no node reads what '" + node.name() + "' writes: " + names_of(writes));
   }
 }
 
@@ -212,7 +210,8 @@ void check_agreement(Draft& draft) {
       const DraftNode& other = draft.node(found->second);
       const double expected = is_first ? value : other.needs->must_agree.at(setting);
       if (value == expected) continue;
-      draft.error(place_of(node, setting), "'" + other.name() + "' and '" + node.name() + "' must have the same " + setting,
+      draft.error("settings-disagree", place_of(node, setting),
+                  "'" + other.name() + "' and '" + node.name() + "' must have the same " + setting,
                   setting + " is " + real_text(expected) + " in '" + other.name() + "' and " + real_text(value) + " here",
                   setting + " = " + real_text(expected) + " in both");
     }
@@ -229,7 +228,6 @@ void check_columns(Draft& draft) {
     if (draft.node(index).needs) check_reads(draft, index, writers, remedies, missing);
   }
   check_agreement(draft);
-  if (!has_errors(draft.problems)) warn_of_unread(draft);
 }
 
 }  // namespace sluice::engine::checking

@@ -5,13 +5,17 @@
 #include <limits>
 
 #include "base/error.h"
+#include "engine/problem_kinds.h"
 
 namespace sluice::engine::checking {
 namespace {
 
-Problem problem_of(Severity severity, const SourceSpan& where, std::string message, std::string caret, std::string help,
-                   std::vector<std::string> notes) {
-  return {.where = where,
+Problem problem_of(Severity severity, const char* kind, const SourceSpan& where, std::string message, std::string caret,
+                   std::string help, std::vector<std::string> notes) {
+  const ProblemKind* known = find_problem_kind(kind);
+  SLUICE_CHECK(known != nullptr && known->severity == severity, std::string("problem_kinds() has no such kind: ") + kind);
+  return {.kind = kind,
+          .where = where,
           .message = std::move(message),
           .caret = std::move(caret),
           .notes = std::move(notes),
@@ -76,16 +80,23 @@ int Draft::find_model(const std::string& name) const {
   return -1;
 }
 
-void Draft::error(const SourceSpan& where, std::string message, std::string caret, std::string help,
+void Draft::error(const char* kind, const SourceSpan& where, std::string message, std::string caret, std::string help,
                   std::vector<std::string> notes) {
   problems.push_back(
-      problem_of(Severity::kError, where, std::move(message), std::move(caret), std::move(help), std::move(notes)));
+      problem_of(Severity::kError, kind, where, std::move(message), std::move(caret), std::move(help), std::move(notes)));
 }
 
-void Draft::warning(const SourceSpan& where, std::string message, std::string caret, std::string help,
+void Draft::warning(const char* kind, const SourceSpan& where, std::string message, std::string caret, std::string help,
                     std::vector<std::string> notes) {
   problems.push_back(
-      problem_of(Severity::kWarning, where, std::move(message), std::move(caret), std::move(help), std::move(notes)));
+      problem_of(Severity::kWarning, kind, where, std::move(message), std::move(caret), std::move(help), std::move(notes)));
+}
+
+void Draft::add(const char* kind, const UserError& error) {
+  for (Problem problem : error.problems()) {
+    if (problem.kind.empty()) problem.kind = kind;
+    problems.push_back(std::move(problem));
+  }
 }
 
 SourceSpan place_of(const DraftNode& node) {
@@ -100,10 +111,12 @@ SourceSpan place_of(const Table& table, const std::string& key, const SourceSpan
   return table.where.known() ? table.where : otherwise;
 }
 
-std::optional<DefaultNode> with_default_params(const NodeType& type, const Registry& registry) {
+std::optional<DefaultNode> with_default_params(const NodeType& type, const Registry& registry, std::vector<Entry> written) {
   Table table;
+  table.entries = std::move(written);
   for (const Param& param : type.params.params()) {
-    if (param.info.required) table.entries.push_back({param.info.name, {}, stand_in(param.info, registry)});
+    if (param.info.required && table.find(param.info.name) == nullptr)
+      table.entries.push_back({param.info.name, {}, stand_in(param.info, registry)});
   }
   Problems ignored;
   BindContext context{registry, ignored, type.info.type};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/plan.h"
 
 // The phases of check(): each adds to a Draft and reports what is wrong, and goes on with what is left.
@@ -38,6 +39,7 @@ struct DraftModel {
   int updater = -1;
   int publisher = -1;
 
+  bool is_idle_critic() const { return facts.head == "value" && reader >= 0 && updater < 0; }
   bool used() const { return reader >= 0 || sampler >= 0 || updater >= 0 || publisher >= 0; }
 };
 
@@ -74,10 +76,14 @@ struct Draft {
   int find_model(const std::string& name) const;  // -1: none
   bool before(int a, int b) const { return ancestors.contains(b, a); }
 
-  void error(const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
+  /// `kind` is an id of problem_kinds() with that severity.
+  void error(const char* kind, const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
              std::vector<std::string> notes = {});
-  void warning(const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
+  void warning(const char* kind, const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
                std::vector<std::string> notes = {});
+
+  /// The problems of `error`; those that are of no kind yet become `kind`.
+  void add(const char* kind, const UserError& error);
 
  private:
   std::map<std::string, int> node_index_;  // filled at the first look-up
@@ -91,12 +97,12 @@ SourceSpan place_of(const DraftNode& node);
 SourceSpan place_of(const DraftNode& node, const std::string& key);
 SourceSpan place_of(const Table& table, const std::string& key, const SourceSpan& otherwise);
 
-/// Types of the registry, bound with default parameters and stand-ins for the required ones.
+/// Types of the registry, bound with `written`, and default parameters and stand-ins for the required ones beside it.
 struct DefaultNode {
   const NodeType* type = nullptr;
   NodeNeeds needs;
 };
-std::optional<DefaultNode> with_default_params(const NodeType& type, const Registry& registry);
+std::optional<DefaultNode> with_default_params(const NodeType& type, const Registry& registry, std::vector<Entry> written = {});
 
 /// False where a component could not be made: asking the contract for its needs would look into nothing.
 bool params_usable(const NodeType& type, const void* params);
@@ -110,10 +116,12 @@ int64_t saturating_product(int64_t a, int64_t b);
 void resolve_nodes(Draft& draft);    // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);      // loops, order, source, rollout
 void check_columns(Draft& draft);    // who reads and writes what
-void check_models(Draft& draft);
-void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors     // who uses which model, and how
+void check_models(Draft& draft);     // who uses which model, and how
+void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors
 void check_executors(Draft& draft);  // where nodes run
 void check_capacity(Draft& draft);   // tokens: can it stall?
+void check_effect(Draft& draft);     // who works for nothing; only in a graph without errors, like the next
+void check_doubts(Draft& draft);     // what is allowed but hardly meant
 void assemble_plan(Draft& draft);    // check_assemble.cpp: only when there is no error
 
 }  // namespace sluice::engine::checking

@@ -16,10 +16,12 @@ void place(Draft& draft, DraftNode& node) {
   const Name& on = node.spec->on;
   if (on.text.empty()) return;
   if (on.text.starts_with("cuda:") && is_number(on.text.substr(5))) {
-    draft.error(on.where, "'" + node.name() + "' cannot run on " + on.text + ": this build has no CUDA nodes", {},
+    draft.error("executor-unavailable", on.where,
+                "'" + node.name() + "' cannot run on " + on.text + ": this build has no CUDA nodes", {},
                 "on = \"cpu\", or leave it out");
   } else if (on.text != "cpu" && !(on.text.starts_with("cpu:") && is_number(on.text.substr(4)))) {
-    draft.error(on.where, "on must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N", "such as \"cpu:1\"");
+    draft.error("executor-unknown", on.where, "on must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N",
+                "such as \"cpu:1\"");
   } else if (on.text != "cpu") {
     const int number = std::stoi(on.text.substr(4));
     node.executor = number == 0 ? "cpu" : "cpu:" + std::to_string(number);
@@ -32,8 +34,9 @@ void place_source(Draft& draft) {
   DraftNode& source = draft.node(*draft.source);
   const DraftNode& rollout = draft.node(*draft.rollout);
   if (!source.spec->on.text.empty()) {
-    draft.error(source.spec->on.where, "source '" + source.name() + "' runs where its rollout '" + rollout.name() + "' runs",
-                "on has no effect here", "write on in [nodes." + rollout.name() + "]");
+    draft.error("executor-of-source", source.spec->on.where,
+                "source '" + source.name() + "' runs where its rollout '" + rollout.name() + "' runs", "on has no effect here",
+                "write on in [nodes." + rollout.name() + "]");
   }
   source.executor = rollout.executor;
 }
@@ -57,7 +60,7 @@ void check_executors(Draft& draft) {
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);
   const auto count = static_cast<int64_t>(names.size());
   if (count > cores) {
-    draft.error(place_of(draft.spec.runtime, "cores", draft.spec.where),
+    draft.error("executors-exceed-cores", place_of(draft.spec.runtime, "cores", draft.spec.where),
                 plural(count, "executor") + " (" + join(names, ", ") + ") cannot share " + plural(cores, "core") +
                     ": more threads than cores are many times slower",
                 {}, "use at most " + plural(cores, "executor") + ", or raise cores in [runtime]");

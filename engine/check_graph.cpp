@@ -63,7 +63,7 @@ void report_loop(Draft& draft, const std::vector<int>& loop) {
   for (const Name& input : first.spec->inputs) {
     if (input.text == draft.node(loop.back()).name()) where = input.where;
   }
-  draft.error(where, "nodes form a loop: " + join(names, " -> "), "an iteration passes each node once",
+  draft.error("nodes-in-a-loop", where, "nodes form a loop: " + join(names, " -> "), "an iteration passes each node once",
               "take one of these inputs away; what later iterations need of earlier ones goes through the weights of a model");
 }
 
@@ -101,18 +101,19 @@ void find_source(Draft& draft) {
     const DraftNode& node = draft.nodes[i];
     if (!is_source(node)) continue;
     if (!node.spec->inputs.empty()) {
-      draft.error(node.spec->inputs.front().where, "source '" + node.name() + "' takes inputs",
+      draft.error("source-with-inputs", node.spec->inputs.front().where, "source '" + node.name() + "' takes inputs",
                   "groups begin here: remove inputs");
     }
     if (draft.source) {
-      draft.error(place_of(node), "a pipeline has one source; '" + draft.node(*draft.source).name() + "' is one already");
+      draft.error("source-twice", place_of(node),
+                  "a pipeline has one source; '" + draft.node(*draft.source).name() + "' is one already");
     } else {
       draft.source = static_cast<int>(i);
     }
   }
   if (draft.source || !all_types_known(draft)) return;
   const std::string types = types_of_kind(draft.registry, NodeKind::kSource);
-  draft.error(draft.spec.where, "the pipeline has no source: nothing would ever start", {},
+  draft.error("source-missing", draft.spec.where, "the pipeline has no source: nothing would ever start", {},
               types.empty() ? std::string() : "add a node of type " + types);
 }
 
@@ -120,7 +121,7 @@ void check_all_have_inputs(Draft& draft) {
   for (const DraftNode& node : draft.nodes) {
     if (node.type == nullptr || is_source(node) || !node.spec->inputs.empty()) continue;
     if (!draft.source && node.type->kind == NodeKind::kRollout) continue;  // its input is what is missing
-    draft.error(place_of(node), "nothing from the source reaches '" + node.name() + "': it has no inputs",
+    draft.error("node-without-inputs", place_of(node), "nothing from the source reaches '" + node.name() + "': it has no inputs",
                 "type " + sluice::quoted(node.type->info.type) + " is not a source",
                 "name in inputs = [...] the nodes whose columns it reads");
   }
@@ -130,7 +131,7 @@ void check_rollout_input(Draft& draft, const DraftNode& rollout) {
   if (!draft.source || !rollout.inputs_known || rollout.spec->inputs.empty()) return;
   const std::string& source = draft.node(*draft.source).name();
   if (rollout.inputs == std::vector<int>{*draft.source}) return;
-  draft.error(rollout.spec->inputs.front().where,
+  draft.error("rollout-misplaced", rollout.spec->inputs.front().where,
               "rollout '" + rollout.name() + "' must take its groups from source '" + source + "' alone", {},
               "inputs = [" + sluice::quoted(source) + "]");
 }
@@ -144,7 +145,8 @@ void check_ways_past(Draft& draft) {
     if (output == *draft.rollout || (node.type != nullptr && node.type->kind == NodeKind::kRollout)) continue;
     for (const Name& input : node.spec->inputs) {
       if (input.text != source) continue;
-      draft.error(input.where, "'" + node.name() + "' takes groups from source '" + source + "' past rollout '" + rollout + "'",
+      draft.error("past-rollout", input.where,
+                  "'" + node.name() + "' takes groups from source '" + source + "' past rollout '" + rollout + "'",
                   "there are no samples yet",
                   "take them from " + sluice::quoted(rollout) + ": the columns of the source pass through it");
     }
@@ -156,14 +158,14 @@ void check_source_makes(Draft& draft) {
   if (!source.bound) return;
   if (!draft.rollout && source.needs->samples_per_group <= 0 && all_types_known(draft)) {
     const std::string types = types_of_kind(draft.registry, NodeKind::kRollout);
-    draft.error(place_of(source),
+    draft.error("samples-missing", place_of(source),
                 "source '" + source.name() + "' makes prompts without samples, and no node makes samples of them", {},
                 types.empty() ? std::string() : "add a node of type " + types);
   }
   if (!draft.rollout) return;
   for (const ColumnSpec& column : source.needs->writes) {
     if (column.extent == Extent::kGroup) continue;
-    draft.error(place_of(source),
+    draft.error("samples-twice", place_of(source),
                 "source '" + source.name() + "' makes samples itself, so rollout '" + draft.node(*draft.rollout).name() +
                     "' has nothing to do",
                 "it writes " + column.name, "take the rollout away, or use a source of prompts");
@@ -176,7 +178,7 @@ void check_rollouts(Draft& draft) {
     const DraftNode& node = draft.nodes[i];
     if (node.type == nullptr || node.type->kind != NodeKind::kRollout) continue;
     if (draft.rollout) {
-      draft.error(place_of(node),
+      draft.error("rollout-twice", place_of(node),
                   "a pipeline has at most one rollout; '" + draft.node(*draft.rollout).name() + "' is one already");
     } else {
       draft.rollout = static_cast<int>(i);

@@ -18,18 +18,20 @@ void bind_models(Draft& draft) {
   for (const ModelSpec& spec : draft.spec.models) {
     DraftModel& model = draft.models.emplace_back();
     model.spec = &spec;
-    if (!is_plain_name(spec.name.text)) {
-      draft.error(spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a model", "letters, digits, _ and -");
+    // Of a name in a file the reader of the file has said so, at its very place.
+    if (!is_plain_name(spec.name.text) && !spec.name.where.known()) {
+      draft.error("bad-name", spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a model",
+                  "letters, digits, _ and -");
     }
     if (type == nullptr) {
-      draft.error(header_of(model), "model '" + spec.name.text + "': this program knows no models");
+      draft.error("unknown-model", header_of(model), "model '" + spec.name.text + "': this program knows no models");
       continue;
     }
     BindContext context{draft.registry, draft.problems, "[models." + spec.name.text + "]"};
     try {
       model.params = type->bind(spec, context, model.facts);
     } catch (const UserError& error) {
-      draft.problems.insert(draft.problems.end(), error.problems().begin(), error.problems().end());
+      draft.add("model-folder-unusable", error);
     }
   }
 }
@@ -38,7 +40,7 @@ void report_unknown_model(Draft& draft, const DraftNode& node, const ModelNeed& 
   std::vector<std::string> known;
   for (const DraftModel& model : draft.models) known.push_back(model.spec->name.text);
   const std::string near = did_you_mean(need.model, known);
-  draft.error(place_of(node, need.param),
+  draft.error("unknown-model", place_of(node, need.param),
               "'" + node.name() + "' uses model '" + need.model + "', which the pipeline does not have",
               near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
               near.empty() ? "add [models." + need.model + "]" : std::string());
@@ -46,26 +48,28 @@ void report_unknown_model(Draft& draft, const DraftNode& node, const ModelNeed& 
 
 void check_head(Draft& draft, const DraftNode& node, const ModelNeed& need, const DraftModel& model) {
   if (model.params == nullptr || need.head.empty() || need.head == model.facts.head) return;
-  draft.error(place_of(node, need.param),
+  draft.error("model-head-mismatch", place_of(node, need.param),
               "'" + node.name() + "' needs a model with a " + readable(need.head) + " head; '" + need.model + "' has a " +
                   readable(model.facts.head) + " head",
               {}, "head = " + sluice::quoted(need.head) + " in [models." + need.model + "], or name another model");
 }
 
 // One node may train a model, and one publish it: otherwise the order in which they do so would decide the result.
-void take_sole_role(Draft& draft, int index, const ModelNeed& need, int& role, const std::string& verb) {
+void take_sole_role(Draft& draft, const char* kind, int index, const ModelNeed& need, int& role, const std::string& verb) {
   if (role < 0) {
     role = index;
   } else if (role != index) {
-    draft.error(place_of(draft.node(index), need.param), "'" + draft.node(index).name() + "' " + verb + " model '" + need.model +
-                                                             "', which '" + draft.node(role).name() + "' " + verb + " too");
+    draft.error(kind, place_of(draft.node(index), need.param),
+                "'" + draft.node(index).name() + "' " + verb + " model '" + need.model + "', which '" + draft.node(role).name() +
+                    "' " + verb + " too");
   }
 }
 
 void check_trainable(Draft& draft, const DraftNode& node, const ModelNeed& need, const DraftModel& model) {
   if (model.params == nullptr || model.facts.trainable) return;
-  draft.error(place_of(node, need.param), "'" + node.name() + "' trains model '" + need.model + "', which has no optimizer",
-              "it is frozen", "optimizer = { type = \"adamw\", learning_rate = 1e-6 } in [models." + need.model + "]");
+  draft.error("model-frozen", place_of(node, need.param),
+              "'" + node.name() + "' trains model '" + need.model + "', which has no optimizer", "it is frozen",
+              "optimizer = { type = \"adamw\", learning_rate = 1e-6 } in [models." + need.model + "]");
 }
 
 void note_use(Draft& draft, int index, const ModelNeed& need) {
@@ -81,11 +85,11 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
       if (model.sampler < 0) model.sampler = index;
       break;
     case ModelUse::kUpdates:
-      take_sole_role(draft, index, need, model.updater, "trains");
+      take_sole_role(draft, "model-trained-twice", index, need, model.updater, "trains");
       check_trainable(draft, draft.node(index), need, model);
       break;
     case ModelUse::kPublishes:
-      take_sole_role(draft, index, need, model.publisher, "publishes");
+      take_sole_role(draft, "model-published-twice", index, need, model.publisher, "publishes");
       break;
   }
 }
@@ -116,7 +120,7 @@ void check_unpublished(Draft& draft, const DraftModel& model) {
   const DraftNode& updater = draft.node(model.updater);
   const std::string type = publishing_type(draft);
   draft.error(
-      place_of(sampler, need_of(sampler, name, ModelUse::kSamples).param),
+      "model-not-published", place_of(sampler, need_of(sampler, name, ModelUse::kSamples).param),
       "'" + sampler.name() + "' samples from model '" + name + "', which '" + updater.name() + "' trains but no node publishes",
       "it would wait for version 1 for ever",
       type.empty() ? std::string()
@@ -130,15 +134,18 @@ void check_publisher(Draft& draft, const DraftModel& model) {
   const DraftNode& publisher = draft.node(model.publisher);
   const SourceSpan where = place_of(publisher, need_of(publisher, name, ModelUse::kPublishes).param);
   if (model.updater < 0) {
-    draft.error(where, "'" + publisher.name() + "' publishes model '" + name + "', which no node trains",
+    draft.error("publisher-without-trainer", where,
+                "'" + publisher.name() + "' publishes model '" + name + "', which no node trains",
                 "every version would be the same");
   } else if (model.publisher != model.updater && !draft.before(model.updater, model.publisher) && publisher.sealed) {
     const std::string& updater = draft.node(model.updater).name();
     draft.error(
-        where, "'" + publisher.name() + "' publishes model '" + name + "' without waiting for '" + updater + "', which trains it",
-        {}, "inputs = [" + sluice::quoted(updater) + "] in [nodes." + publisher.name() + "]");
+        "publisher-too-early", where,
+        "'" + publisher.name() + "' publishes model '" + name + "' without waiting for '" + updater + "', which trains it", {},
+        "inputs = [" + sluice::quoted(updater) + "] in [nodes." + publisher.name() + "]");
   } else if (model.sampler < 0) {
-    draft.warning(where, "'" + publisher.name() + "' publishes model '" + name + "', but no node samples from it");
+    draft.warning("publisher-without-reader", where,
+                  "'" + publisher.name() + "' publishes model '" + name + "', but no node samples from it");
   }
 }
 
@@ -149,17 +156,19 @@ void check_side_reader(Draft& draft, int index, const ModelNeed& need) {
   if (need.use != ModelUse::kReads || reader.type->kind != NodeKind::kOrdinary) return;
   if (model.updater < 0 || model.updater == index || draft.before(index, model.updater)) return;
   const std::string& updater = draft.node(model.updater).name();
-  draft.error(place_of(reader, need.param), "'" + reader.name() + "' reads model '" + need.model + "' while '" + updater + "' may be training it",
-              "it is not in front of '" + updater + "'",
-              "name " + sluice::quoted(reader.name()) + " in inputs of [nodes." + updater + "], or give it a frozen copy of the model");
+  draft.error(
+      "model-read-while-trained", place_of(reader, need.param),
+      "'" + reader.name() + "' reads model '" + need.model + "' while '" + updater + "' may be training it",
+      "it is not in front of '" + updater + "'",
+      "name " + sluice::quoted(reader.name()) + " in inputs of [nodes." + updater + "], or give it a frozen copy of the model");
 }
 
 void warn_of_idle(Draft& draft, const DraftModel& model) {
   const std::string& name = model.spec->name.text;
   if (!model.used()) {
-    draft.warning(header_of(model), "model '" + name + "' is not used by any node");
-  } else if (model.facts.trainable && model.updater < 0) {
-    draft.warning(place_of(model.spec->params, "optimizer", model.spec->name.where),
+    draft.warning("model-unused", header_of(model), "model '" + name + "' is not used by any node");
+  } else if (model.facts.trainable && model.updater < 0 && !model.is_idle_critic()) {
+    draft.warning("optimizer-unused", place_of(model.spec->params, "optimizer", model.spec->name.where),
                   "the optimizer of model '" + name + "' has no effect: no node trains the model");
   }
 }
@@ -170,14 +179,16 @@ void check_lag(Draft& draft) {
   const auto is_trained = [](const DraftModel& m) { return m.sampler >= 0 && m.updater >= 0; };
   const auto model = std::find_if(draft.models.begin(), draft.models.end(), is_trained);
   if (model == draft.models.end()) {
-    draft.error(where, "policy_lag has no effect: no rollout samples from a model that is trained here", {}, "remove policy_lag");
+    draft.error("lag-without-training", where, "policy_lag has no effect: no rollout samples from a model that is trained here",
+                {}, "remove policy_lag");
     return;
   }
   const DraftNode& sampler = draft.node(model->sampler);
   const DraftNode& updater = draft.node(model->updater);
   if (sampler.executor != updater.executor) return;
   draft.warning(
-      where, "policy_lag gains nothing: '" + sampler.name() + "' and '" + updater.name() + "' share executor " + sampler.executor,
+      "lag-gains-nothing", where,
+      "policy_lag gains nothing: '" + sampler.name() + "' and '" + updater.name() + "' share executor " + sampler.executor,
       "one iteration cannot be sampled while another is trained",
       "on = \"cpu:1\" in [nodes." + updater.name() + "], or policy_lag = 0");
 }

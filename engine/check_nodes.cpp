@@ -16,7 +16,8 @@ std::vector<std::string> known_types(const Registry& registry) {
 
 // The reader of the file says the same in the same words, so that both together are one problem.
 void report_no_type(Draft& draft, const DraftNode& node) {
-  draft.error(node.spec->name.where, "node '" + node.name() + "' has no type", "write type = \"...\" below it");
+  draft.error("node-without-type", node.spec->name.where, "node '" + node.name() + "' has no type",
+              "write type = \"...\" below it");
 }
 
 void report_unknown_type(Draft& draft, const DraftNode& node) {
@@ -31,7 +32,7 @@ void report_unknown_type(Draft& draft, const DraftNode& node) {
                          : "known types: " + join(known, ", ") + (more ? ", ..." : "");
   }
   const SourceSpan where = node.spec->type.where.known() ? node.spec->type.where : place_of(node);
-  draft.error(where, "there is no node type " + sluice::quoted(node.spec->type.text),
+  draft.error("unknown-node-type", where, "there is no node type " + sluice::quoted(node.spec->type.text),
               near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
 }
 
@@ -55,7 +56,7 @@ void bind(Draft& draft, DraftNode& node) {
     node.params = node.type->bind(node.spec->params, context);
     if (node.params != nullptr && params_usable(*node.type, node.params.get())) node.needs = needs_of(node);
   } catch (const UserError& error) {
-    draft.problems.insert(draft.problems.end(), error.problems().begin(), error.problems().end());
+    draft.add("setting-unusable", error);
   }
   const auto errors_after = std::count_if(draft.problems.begin(), draft.problems.end(),
                                           [](const Problem& p) { return p.severity == Severity::kError; });
@@ -73,7 +74,7 @@ void report_unknown_input(Draft& draft, const DraftNode& node, const Name& input
   const bool is_model =
       std::any_of(models.begin(), models.end(), [&](const ModelSpec& model) { return model.name.text == input.text; });
   if (near.empty() && is_model) help = "a model is named by a parameter of the node, not in inputs";
-  draft.error(input.where, "'" + node.name() + "' takes input from '" + input.text + "', which is not a node",
+  draft.error("unknown-input", input.where, "'" + node.name() + "' takes input from '" + input.text + "', which is not a node",
               near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
 }
 
@@ -88,9 +89,10 @@ void resolve_inputs(Draft& draft, int index) {
       report_unknown_input(draft, node, input);
     } else if (from == index) {
       node.inputs_known = false;
-      draft.error(input.where, "'" + node.name() + "' takes input from itself", "an iteration passes each node once");
+      draft.error("input-itself", input.where, "'" + node.name() + "' takes input from itself",
+                  "an iteration passes each node once");
     } else if (!seen.insert(from).second) {
-      draft.error(input.where, "'" + node.name() + "' names input '" + input.text + "' twice", "once is enough");
+      draft.error("written-twice", input.where, "'" + node.name() + "' names input '" + input.text + "' twice", "once is enough");
     } else {
       node.inputs.push_back(from);
       draft.node(from).outputs.push_back(index);
@@ -106,9 +108,11 @@ void resolve_nodes(Draft& draft) {
     DraftNode& node = draft.nodes.emplace_back();
     node.spec = &spec;
     if (!draft.node_index_.emplace(spec.name.text, index).second)
-      draft.error(place_of(node), "there are two nodes '" + node.name() + "'");
-    if (!is_plain_name(spec.name.text)) {
-      draft.error(spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a node", "letters, digits, _ and -");
+      draft.error("bad-name", place_of(node), "there are two nodes '" + node.name() + "'");
+    // Of a name in a file the reader of the file has said so, at its very place.
+    if (!is_plain_name(spec.name.text) && !spec.name.where.known()) {
+      draft.error("bad-name", spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a node",
+                  "letters, digits, _ and -");
     }
     bind(draft, node);
   }

@@ -16,9 +16,11 @@ const char* name_of(ModelUse use) {
   return "";
 }
 
-void Findings::add(Severity severity, std::string_view key, const std::string& message, const std::string& help) {
+void Findings::add(const char* kind, Severity severity, std::string_view key, const std::string& message,
+                   const std::string& help) {
   const Entry* entry = table_.find(key);
-  problems_.push_back({.where = entry != nullptr ? entry->value.where : table_.where,
+  problems_.push_back({.kind = kind,
+                       .where = entry != nullptr ? entry->value.where : table_.where,
                        .message = message,
                        .caret = {},
                        .notes = {},

@@ -29,6 +29,13 @@ struct ModelNeed {
   std::string model;       // the name that was given
   ModelUse use = ModelUse::kReads;
   std::string head;        // "language_model" or "value"; empty: any
+  bool expects_frozen = false;  // it works, but hardly as meant, if some node trains the model
+};
+
+/// A file of the run folder that a node writes.
+struct FileNeed {
+  std::string param;  // the key that names the file
+  std::string path;   // relative to the run folder
 };
 
 /// A contract with given parameters: what the checks and the plan work on.
@@ -49,6 +56,10 @@ struct NodeNeeds {
   int64_t step_tokens = 0;           // rollouts: the most tokens that one step works on
   int64_t running_samples = 0;       // rollouts: the most samples that run at once; 0: only their tokens limit them
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
+  std::vector<FileNeed> files;       // of the run folder, that it writes
+  // Trainers: the key of the setting by which samples of older weights than those that are trained would give wrong gradients, such as
+  // an objective without a ratio. Empty: it corrects for them.
+  std::string uncorrected_by;
   std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
 };
 
@@ -66,11 +77,23 @@ class Findings {
   /// True if the pipeline says so, false if it is a default.
   bool written(std::string_view key) const { return table_.find(key) != nullptr; }
 
-  void error(std::string_view key, std::string message, std::string help = {}) { add(Severity::kError, key, message, help); }
-  void warning(std::string_view key, std::string message, std::string help = {}) { add(Severity::kWarning, key, message, help); }
+  /// The node cannot work with the value of `key`.
+  void error(std::string_view key, std::string message, std::string help = {}) {
+    add("setting-unusable", Severity::kError, key, message, help);
+  }
+
+  /// `key` is written, but with the other settings it changes nothing.
+  void without_effect(std::string_view key, std::string message, std::string help = {}) {
+    add("setting-without-effect", Severity::kError, key, message, help);
+  }
+
+  /// It works, but is hardly what was meant.
+  void warning(std::string_view key, std::string message, std::string help = {}) {
+    add("setting-doubtful", Severity::kWarning, key, message, help);
+  }
 
  private:
-  void add(Severity severity, std::string_view key, const std::string& message, const std::string& help);
+  void add(const char* kind, Severity severity, std::string_view key, const std::string& message, const std::string& help);
 
   const Table& table_;
   Problems& problems_;

@@ -30,18 +30,23 @@ std::string quoted_list(const std::vector<std::string>& names) {
 }
 
 // A pipeline that was built in C++ has no places to point at.
-void report(BindContext& context, const SourceSpan& where, std::string message, std::string caret, std::string help = {}) {
+void report(BindContext& context, const char* kind, const SourceSpan& where, std::string message, std::string caret,
+            std::string help = {}) {
   if (!where.known() && message.find(context.owner) == std::string::npos) message += " (" + context.owner + ")";
-  context.problems.push_back(
-      {.where = where, .message = std::move(message), .caret = std::move(caret), .notes = {}, .help = std::move(help)});
+  context.problems.push_back({.kind = kind,
+                              .where = where,
+                              .message = std::move(message),
+                              .caret = std::move(caret),
+                              .notes = {},
+                              .help = std::move(help)});
 }
 
-void report_expected(BindContext& context, const Value& value, const ParamInfo& info, std::string caret) {
-  report(context, value.where, info.name + " must be " + expectation(info), std::move(caret));
+void report_expected(BindContext& context, const char* kind, const Value& value, const ParamInfo& info, std::string caret) {
+  report(context, kind, value.where, info.name + " must be " + expectation(info), std::move(caret));
 }
 
 void report_kind(BindContext& context, const Value& value, const ParamInfo& info) {
-  report_expected(context, value, info, "this is " + kind_name(value));
+  report_expected(context, "wrong-type", value, info, "this is " + kind_name(value));
 }
 
 bool in_range(double number, const ParamInfo& info) {
@@ -76,7 +81,7 @@ std::optional<ComponentText> component_text(const Value& value, BindContext& con
   const auto* name = type == nullptr ? nullptr : std::get_if<std::string>(&type->value.data);
   if (name == nullptr) {
     const SourceSpan where = type == nullptr ? value.where : type->value.where;
-    report(context, where, info.name + " needs a type", {},
+    report(context, "missing-key", where, info.name + " needs a type", {},
            info.name + " = { type = NAME, ... } with one of " + quoted_list(component_types(context.registry, info.component)));
     return std::nullopt;
   }
@@ -88,7 +93,7 @@ std::optional<ComponentText> component_text(const Value& value, BindContext& con
 void report_unknown_component(const ComponentText& text, BindContext& context, const ParamInfo& info) {
   const std::vector<std::string> known = component_types(context.registry, info.component);
   const std::string near = did_you_mean(text.type, known);
-  report(context, text.where, "there is no " + info.component + " " + sluice::quoted(text.type),
+  report(context, "unknown-component", text.where, "there is no " + info.component + " " + sluice::quoted(text.type),
          near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
          known.empty() ? "this program knows no " + info.component + "; a plugin can add one" : "known: " + quoted_list(known));
 }
@@ -118,7 +123,7 @@ std::string example_text(const ParamInfo& info) {
 void report_missing(const Table& table, BindContext& context, const ParamInfo& info) {
   std::string help = "add " + info.name + " = " + example_text(info);
   help += info.doc.empty() ? " (" + expectation(info) + ")" : ": " + info.doc;
-  report(context, table.where, context.owner + " needs " + info.name, {}, std::move(help));
+  report(context, "missing-key", table.where, context.owner + " needs " + info.name, {}, std::move(help));
 }
 
 // Reports a key that no parameter has; returns the parameter that was probably meant.
@@ -128,7 +133,7 @@ std::string report_unknown_key(const Entry& entry, const std::vector<Param>& par
   const std::string near = did_you_mean(entry.key, known);
   std::string help;
   if (near.empty()) help = known.empty() ? context.owner + " has no parameters" : "it has " + join(known, ", ");
-  report(context, entry.key_where, entry.key + " is not a parameter of " + context.owner,
+  report(context, "unknown-key", entry.key_where, entry.key + " is not a parameter of " + context.owner,
          near.empty() ? std::string() : "did you mean " + near + "?", std::move(help));
   return near;
 }
@@ -224,11 +229,12 @@ bool read_boolean(const Value& value, bool& out, BindContext& context, const Par
 bool read_integer(const Value& value, int64_t& out, BindContext& context, const ParamInfo& info) {
   if (const auto* real = std::get_if<double>(&value.data);
       real != nullptr && *real == std::trunc(*real) && std::abs(*real) < 1e15) {
-    return report_expected(context, value, info, "write " + number_text(*real)), false;
+    return report_expected(context, "wrong-type", value, info, "write " + number_text(*real)), false;
   }
   const auto* number = std::get_if<int64_t>(&value.data);
   if (number == nullptr) return report_kind(context, value, info), false;
-  if (!in_range(static_cast<double>(*number), info)) return report_expected(context, value, info, info.doc), false;
+  if (!in_range(static_cast<double>(*number), info))
+    return report_expected(context, "out-of-range", value, info, info.doc), false;
   out = *number;
   return true;
 }
@@ -241,8 +247,8 @@ bool read_real(const Value& value, double& out, BindContext& context, const Para
     number = *real;
   else
     return report_kind(context, value, info), false;
-  if (!std::isfinite(number)) return report_expected(context, value, info, "this is not finite"), false;
-  if (!in_range(number, info)) return report_expected(context, value, info, info.doc), false;
+  if (!std::isfinite(number)) return report_expected(context, "out-of-range", value, info, "this is not finite"), false;
+  if (!in_range(number, info)) return report_expected(context, "out-of-range", value, info, info.doc), false;
   out = number;
   return true;
 }
@@ -257,11 +263,15 @@ bool read_string(const Value& value, std::string& out, BindContext& context, con
 bool read_path(const Value& value, std::filesystem::path& out, BindContext& context, const ParamInfo& info) {
   const auto* text = std::get_if<std::string>(&value.data);
   if (text == nullptr) return report_kind(context, value, info), false;
-  if (text->empty()) return report_expected(context, value, info, "this is empty"), false;
+  if (text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
   out = (std::filesystem::path(value.base) / *text).lexically_normal();
   std::error_code error;
   if (!info.must_exist || std::filesystem::exists(out, error)) return true;
-  context.problems.push_back({.where = value.where, .message = info.name + ": there is no file " + out.string(), .caret = {}, .notes = {},
+  context.problems.push_back({.kind = "path-missing",
+                              .where = value.where,
+                              .message = info.name + ": there is no file " + out.string(),
+                              .caret = {},
+                              .notes = {},
                               .help = "a relative path starts at the folder of the file that it is written in"});
   return false;
 }
@@ -285,7 +295,9 @@ bool read_choice(const Value& value, size_t& index, BindContext& context, const 
   const auto found = std::find(info.choices.begin(), info.choices.end(), *text);
   if (found == info.choices.end()) {
     const std::string near = did_you_mean(*text, info.choices);
-    return report_expected(context, value, info, near.empty() ? info.doc : "did you mean " + sluice::quoted(near) + "?"), false;
+    return report_expected(context, "unknown-choice", value, info,
+                           near.empty() ? info.doc : "did you mean " + sluice::quoted(near) + "?"),
+           false;
   }
   index = static_cast<size_t>(found - info.choices.begin());
   return true;
@@ -293,12 +305,12 @@ bool read_choice(const Value& value, size_t& index, BindContext& context, const 
 
 std::shared_ptr<const void> read_component(const Value& value, std::string& type, std::string& text, BindContext& context,
                                            const ParamInfo& info) {
-  text.clear();  // stays empty where nothing could be made
+  type.clear(), text.clear();  // stay empty where nothing could be made
   const auto written = component_text(value, context, info);
   if (!written) return nullptr;
-  type = written->type;
   const ComponentType* component = context.registry.find_component(info.component, written->type);
   if (component == nullptr) return report_unknown_component(*written, context, info), nullptr;
+  type = written->type;
   BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type)};
   return component->make(written->params, inside, text);
 }

@@ -14,6 +14,11 @@ namespace {
 using AbiFunction = const char* (*)();
 using RegisterFunction = void (*)(Registry&);
 
+[[noreturn]] void refuse(const char* kind, std::string message, std::string help = {}) {
+  throw UserError(
+      Problem{.kind = kind, .where = {}, .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)});
+}
+
 constexpr char kRebuild[] = "rebuild it against the installed headers of this program";
 
 std::map<std::string, std::string> words_of(const std::string& abi) {
@@ -26,10 +31,10 @@ std::map<std::string, std::string> words_of(const std::string& abi) {
 }
 
 void* open_library(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) throw UserError("there is no plugin " + path.string());
+  if (!std::filesystem::exists(path)) refuse("plugin-missing", "there is no plugin " + path.string());
   // A name without a slash would be looked for in the folders of the system.
   void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw UserError("plugin " + path.string() + " cannot be loaded: " + dlerror(), kRebuild);
+  if (library == nullptr) refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + dlerror(), kRebuild);
   return library;
 }
 
@@ -37,8 +42,8 @@ template <class Function>
 Function symbol(void* library, const char* name, const std::filesystem::path& path) {
   void* address = dlsym(library, name);
   if (address == nullptr) {
-    throw UserError(path.string() + " is a shared library but not a plugin of sluice",
-                    "name its register function in SLUICE_PLUGIN(...)");
+    refuse("plugin-unusable", path.string() + " is a shared library but not a plugin of sluice",
+           "name its register function in SLUICE_PLUGIN(...)");
   }
   return reinterpret_cast<Function>(address);
 }
@@ -52,15 +57,15 @@ void check_abi(const std::string& text, const std::filesystem::path& path) {
   const auto theirs = words_of(text), ours = words_of(abi_text());
   const std::string version = word_or_nothing(theirs, "sluice");
   if (version != kVersionText) {
-    throw UserError("plugin " + path.string() + " was built for sluice " + version + "; this is sluice " + kVersionText,
-                    kRebuild);
+    refuse("plugin-of-another-build",
+           "plugin " + path.string() + " was built for sluice " + version + "; this is sluice " + kVersionText, kRebuild);
   }
   for (const auto& [word, mine] : ours) {
     const std::string other = word_or_nothing(theirs, word);
     if (other != mine) {
-      throw UserError(
-          "plugin " + path.string() + " was built with " + word + " " + other + "; this program has " + word + " " + mine,
-          kRebuild);
+      refuse("plugin-of-another-build",
+             "plugin " + path.string() + " was built with " + word + " " + other + "; this program has " + word + " " + mine,
+             kRebuild);
     }
   }
 }
@@ -87,10 +92,14 @@ void load_plugin(const std::filesystem::path& path, Registry& registry) {
   const OriginScope origin(registry, path.filename().string());
   try {
     add_types(registry);
-  } catch (const UserError&) {
-    throw;
+  } catch (const UserError& error) {
+    Problems problems = error.problems();
+    for (Problem& problem : problems) {
+      if (problem.kind.empty()) problem.kind = "plugin-unusable";
+    }
+    throw UserError(std::move(problems));
   } catch (const std::exception& error) {
-    throw UserError("plugin " + path.string() + " failed while it registered its types: " + error.what());
+    refuse("plugin-unusable", "plugin " + path.string() + " failed while it registered its types: " + error.what());
   }
 }
 

@@ -12,8 +12,12 @@ namespace {
 constexpr std::array kReservedKeys{"type", "inputs", "on"};
 
 [[noreturn]] void throw_taken(const std::string& what, const std::string& origin, const std::string& taken_by) {
-  throw UserError(what + " of " + origin + " is already taken by " + taken_by,
-                  "give it another name in its describe(), or do not load both");
+  throw UserError(Problem{.kind = "type-taken",
+                          .where = {},
+                          .message = what + " of " + origin + " is already taken by " + taken_by,
+                          .caret = {},
+                          .notes = {},
+                          .help = "give it another name in its describe(), or do not load both"});
 }
 
 }  // namespace

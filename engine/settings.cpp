@@ -22,7 +22,8 @@ void bind_table(const std::string& name, const ParamSet<P>& params, const Table&
 bool report_missing_table(const PipelineSpec& spec, const Table& table, Problems& problems, const std::string& name,
                           const std::string& lines) {
   if (table.where.known() || !table.empty()) return false;
-  problems.push_back({.where = spec.where,
+  problems.push_back({.kind = "missing-table",
+                      .where = spec.where,
                       .message = "the pipeline has no [" + name + "]",
                       .caret = {},
                       .notes = {},
@@ -38,7 +39,8 @@ void check_name(const PipelineSpec& spec, Problems& problems, const std::string&
   if (allowed) return;
   const Entry* entry = spec.pipeline.find("name");
   problems.push_back(
-      {.where = entry != nullptr ? entry->value.where : spec.where,
+      {.kind = "bad-name",
+       .where = entry != nullptr ? entry->value.where : spec.where,
        .message = "a pipeline name consists of letters, digits, '_', '-' and '.': the run folder is called after it",
        .caret = {},
        .notes = {},

@@ -50,6 +50,20 @@ models::GenerationLimits limits_of(const GenerateParams& params, const models::M
   return limits;
 }
 
+void find_contradictions(const GenerateParams& params, engine::Findings& findings) {
+  if (params.temperature > 0) return;
+  const auto no_effect = [&](const char* key) {
+    findings.without_effect(key, std::string(key) + " has no effect at temperature 0, which takes the likeliest token",
+                            "remove " + std::string(key) + ", or set a temperature");
+  };
+  if (params.top_k != 0) no_effect("top_k");
+  if (params.top_p != 1) no_effect("top_p");
+  if (params.samples_per_prompt > 1) {
+    findings.warning("samples_per_prompt", "at temperature 0 all samples of a prompt are alike",
+                     "samples_per_prompt = 1, or a temperature");
+  }
+}
+
 }  // namespace
 
 void Generate::describe(engine::Contract<GenerateParams>& c) {
@@ -76,6 +90,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     needs.must_agree["temperature"] =
         params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
   });
+  c.check(find_contradictions);
   c.metric("response_length", "mean tokens of a response");
   c.metric("truncated", "share of the responses that max_new_tokens cut");
   c.metric("kv_used_bytes_max", "most bytes of the KV pool that running samples used at a time");

@@ -75,9 +75,21 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
 // What is wrong with a folder is told at the key that names it; a problem that has a place in a file of the folder keeps it.
 void report(const UserError& error, const SourceSpan& checkpoint, Problems& problems) {
   for (Problem problem : error.problems()) {
+    problem.kind = "model-folder-unusable";
     if (!problem.where.known()) problem.where = checkpoint;
     problems.push_back(std::move(problem));
   }
+}
+
+void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
+  const engine::Table& optimizer = std::get<engine::Table>(spec.params.find("optimizer")->value.data);
+  problems.push_back({.kind = "optimizer-without-effect",
+                      .where = optimizer.find("learning_rate")->value.where,
+                      .message = "learning_rate = 0: training changes no weight of model '" + spec.name.text + "'",
+                      .caret = {},
+                      .notes = {},
+                      .help = "set learning_rate, or remove optimizer and the node that trains the model",
+                      .severity = Severity::kWarning});
 }
 
 std::optional<models::AdamWOptions> optimizer_options(const LanguageModelParams& params) {
@@ -113,6 +125,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     report(error, spec.params.find("checkpoint")->value.where, context.problems);
     return nullptr;
   }
+  if (params->optimizer && params->optimizer->learning_rate == 0) warn_of_no_step(spec, context.problems);
   return params;
 }
 

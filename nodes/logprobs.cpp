@@ -16,7 +16,11 @@ void Logprobs::describe(engine::Contract<LogprobsParams>& c) {
   c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
   c.reads(columns::kTokens);
   c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kAction);
-  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.must_agree["temperature"] = params.temperature;
+    // Against a reference that learns too, the KL penalty holds nothing in place; against the policy itself it is 0.
+    if (params.writes == columns::kReferenceLogprobs.name && !needs.models.empty()) needs.models.front().expects_frozen = true;
+  });
 }
 
 Logprobs::Logprobs(const LogprobsParams& params, engine::NodeResources& resources)

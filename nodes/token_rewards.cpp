@@ -28,8 +28,8 @@ void TokenRewards::describe(engine::Contract<TokenRewardsParams>& c) {
   c.check([=](const P& params, engine::Findings& findings) {
     for (const char* key : {"kl_estimator", "logprobs"}) {
       if (penalised(params) || !findings.written(key)) continue;
-      findings.error(key, std::string(key) + " has no effect while kl_coefficient is 0",
-                     "set kl_coefficient, or remove " + std::string(key));
+      findings.without_effect(key, std::string(key) + " has no effect while kl_coefficient is 0",
+                              "set kl_coefficient, or remove " + std::string(key));
     }
     if (penalised(params) && params.logprobs == columns::kReferenceLogprobs.name) {
       findings.error("logprobs", "the KL of reference_logprobs against itself is always 0",

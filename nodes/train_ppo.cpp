@@ -26,14 +26,24 @@ bool reads_old_values(const TrainPpoParams& params) {
   return has_critic(params) && params.value_objective.object->reads_old_values();
 }
 
-void find_ineffective(const TrainPpoParams& params, engine::Findings& findings) {
+bool takes_several_steps(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1; }
+
+void find_contradictions(const TrainPpoParams& params, engine::Findings& findings) {
   if (!has_critic(params) && findings.written("value_objective")) {
-    findings.error("value_objective", "value_objective has no effect without a critic",
-                   "name a critic, or remove value_objective");
+    findings.without_effect("value_objective", "value_objective has no effect without a critic",
+                            "name a critic, or remove value_objective");
   }
   if (!reads_old_logprobs(params) && findings.written("old_logprobs")) {
-    findings.error("old_logprobs", "old_logprobs has no effect: objective \"" + params.objective.type + "\" does not read it",
-                   "remove old_logprobs");
+    findings.without_effect("old_logprobs",
+                            "old_logprobs has no effect: objective \"" + params.objective.type + "\" does not read it",
+                            "remove old_logprobs");
+  }
+  const char* repeated = params.epochs > 1 ? "epochs" : "mini_batches";
+  if (!params.objective.object->corrects_off_policy() && takes_several_steps(params)) {
+    findings.warning(repeated,
+                     "objective \"" + params.objective.type +
+                         "\" is right for one step an iteration: after it the samples are of older weights",
+                     "epochs = 1 and mini_batches = 1, or an objective with a ratio, such as ppo_clip");
   }
 }
 
@@ -55,11 +65,12 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.reads_if(reads_old_values, columns::kValues);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     if (reads_old_logprobs(params)) needs.reads.push_back(action_column(params.old_logprobs));
+    if (!params.objective.object->corrects_off_policy()) needs.uncorrected_by = "objective";
     needs.must_agree["temperature"] = params.temperature;
   });
   c.iteration_scope_if([](const P& p) { return p.mini_batches > 1; }, "mini_batches > 1");
   c.iteration_scope_if([](const P& p) { return p.epochs > 1; }, "epochs > 1");
-  c.check(find_ineffective);
+  c.check(find_contradictions);
   c.metric("policy_loss", "mean loss of an action");
   c.metric("value_loss", "mean loss of the critic on an action");
   c.metric("grad_norm", "norm of the actor's gradients before clipping, mean over the steps");

@@ -70,7 +70,10 @@ void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
   c.param("path", &P::path).doc("the file, relative to the run folder");
   c.param("fields", &P::fields).doc("columns to write");
   c.param("every", &P::every).at_least(1).doc("write every so many iterations").unit("iterations");
-  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.reads = columns_of(params); });
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.reads = columns_of(params);
+    needs.files.push_back({"path", std::filesystem::path(params.path).lexically_normal().string()});
+  });
   c.check([](const P& params, engine::Findings& findings) {
     if (params.path.empty()) findings.error("path", "path is empty");
     if (params.fields.empty())

@@ -45,6 +45,11 @@ class Objective {
   virtual ~Objective() = default;
 
   virtual bool reads_old_logprobs() const = 0;
+
+  /// True if the gradients are right, up to clipping, for samples of older weights than those that are trained. What reads the
+  /// log-probabilities of the weights that sampled is taken to correct with them.
+  virtual bool corrects_off_policy() const { return reads_old_logprobs(); }
+
   virtual ObjectiveResult compute(const ObjectiveInputs& inputs) const = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include "dsl/parse.h"
 #include "tests/dsl/working_folder.h"
+#include "tests/engine/known_kinds.h"
 #include "tests/golden.h"
 
 namespace sluice::dsl {
@@ -17,6 +18,7 @@ TEST_P(WrongFile, IsReportedAsInTheGoldenFile) {
   const WorkingFolder folder(golden_folder());
   const LoadResult result = load_pipeline(GetParam() + ".toml", {});
   EXPECT_TRUE(has_errors(result.problems));
+  engine::testing::expect_known_kinds(result.problems);
   expect_golden("dsl/" + GetParam() + ".expected", render(result.problems));
 }
 

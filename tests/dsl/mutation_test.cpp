@@ -9,6 +9,7 @@
 #include "dsl/parse.h"
 #include "dsl/write.h"
 #include "tests/dsl/working_folder.h"
+#include "tests/engine/known_kinds.h"
 
 namespace sluice::dsl {
 namespace {
@@ -31,6 +32,7 @@ void survives(const std::string& text, const std::string& what) {
     return;
   }
   ASSERT_TRUE(is_utf8(render(result.problems))) << what;
+  engine::testing::expect_known_kinds(result.problems);
   const auto lines = static_cast<int>(split(text, '\n').size());
   for (const Problem& problem : result.problems) {
     ASSERT_TRUE(problem.where.known()) << what << ": " << problem.message;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/plan.h"
+#include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
@@ -35,6 +36,7 @@ class Capacity : public ::testing::Test {
 
   void expect_refused(const std::string& golden, const CheckResult& result) {
     EXPECT_FALSE(result.plan.has_value());
+    expect_known_kinds(result.problems);
     expect_golden("engine/capacity/" + golden + ".txt", render(result.problems));
   }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/plan.h"
+#include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
@@ -19,12 +20,14 @@ class Check : public ::testing::Test {
     const CheckResult result = checked(text);
     EXPECT_FALSE(result.plan.has_value());
     EXPECT_TRUE(has_errors(result.problems));
+    expect_known_kinds(result.problems);
     expect_golden("engine/check/" + golden + ".txt", render(result.problems));
   }
 
   void expect_warned(const std::string& golden, const std::string& text) {
     const CheckResult result = checked(text);
     EXPECT_TRUE(result.plan.has_value());
+    expect_known_kinds(result.problems);
     expect_golden("engine/check/" + golden + ".txt", render(result.problems));
   }
 

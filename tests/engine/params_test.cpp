@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/registry.h"
+#include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/golden.h"
 
@@ -92,6 +93,7 @@ class Params : public ::testing::Test {
 
   void expect_refused(const std::string& golden, const std::string& keys) {
     bound(keys);
+    expect_known_kinds(problems_);
     expect_golden("engine/params/" + golden + ".txt", render(problems_));
   }
 

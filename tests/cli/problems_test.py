@@ -1,0 +1,112 @@
+"""Every kind of problem that `validate` can report: one golden text each, the list of kinds, and the table of the documentation.
+
+A case is tests/golden/problems/KIND.toml, or KIND-2.toml and so on, with its text in the .txt beside it. A first line
+`# arguments: ...` adds arguments; PLUGINS in them is the folder of the plugins that the tests build. SLUICE_UPDATE_GOLDEN=1 rewrites
+the texts.
+"""
+
+import concurrent.futures
+import functools
+import json
+import os
+import re
+import shlex
+import subprocess
+import unittest
+
+from support import DONE, PROGRAM, ROOT, WRONG_PIPELINE, run
+
+CASES = ROOT / "tests/golden/problems"
+PLUGINS = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins"))
+UPDATE = os.environ.get("SLUICE_UPDATE_GOLDEN") == "1"
+JSON = ("--format", "json")
+FIELDS = ["kind", "severity", "file", "line", "column", "message", "caret", "notes", "help"]
+
+
+def kind_of(case):
+    return re.sub(r"-\d+$", "", case.stem)
+
+
+@functools.cache
+def validate(case, *words):
+    first_line = case.read_bytes().split(b"\n")[0].decode(errors="replace")
+    arguments = first_line.removeprefix("# arguments:") if first_line.startswith("# arguments:") else ""
+    # Quotes are TOML's here.
+    arguments = [word.replace("PLUGINS", PLUGINS) for word in shlex.split(arguments.replace('"', '\\"'))]
+    return subprocess.run([PROGRAM, "validate", case.name, *arguments, *words], capture_output=True, text=True, timeout=120, cwd=CASES)
+
+
+def without_machine(text):
+    return text.replace(PLUGINS, "PLUGINS").replace(str(CASES), "CASES")
+
+
+class Problems(unittest.TestCase):
+    maxDiff = None
+    cases = sorted(CASES.glob("*.toml"))
+
+    @classmethod
+    def setUpClass(cls):
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # half a second each, most of it loading libraries
+            list(pool.map(lambda words: validate(*words), [(case, *form) for case in cls.cases for form in ((), JSON)]))
+
+    def setUp(self):
+        done = run("problems")
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+        rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+        self.severity = {row[0]: row[1] for row in rows}
+        self.assertEqual(len(self.severity), len(rows), "an id is there twice")
+
+    def test_the_text_of_each_case_is_as_expected(self):
+        for case in self.cases:
+            with self.subTest(case.name):
+                done = validate(case)
+                self.assertIn(done.returncode, (DONE, WRONG_PIPELINE))
+                text, golden = without_machine(done.stderr), case.with_suffix(".txt")
+                if UPDATE:
+                    golden.write_text(text)
+                self.assertEqual(golden.read_text() if golden.exists() else None, text,
+                                 f"differs from {golden}; if that is meant, run again with SLUICE_UPDATE_GOLDEN=1")
+
+    def test_json_has_the_same_problems_with_their_kinds(self):
+        for case in self.cases:
+            with self.subTest(case.name):
+                text, done = validate(case), validate(case, *JSON)
+                self.assertEqual((done.returncode, done.stderr), (text.returncode, ""))
+                found = json.loads(done.stdout)
+                self.assertEqual(found["ok"], done.returncode == DONE)
+                self.assertIn(kind_of(case), [problem["kind"] for problem in found["problems"]])
+                headers = re.findall(r"(?m)^(?:(.*?)(?::(\d+):(\d+))?: )?(error|warning): (.*)$", text.stderr)
+                self.assertEqual([(p["severity"], p["message"].split("\n")[0]) for p in found["problems"]],
+                                 [(severity, message) for _, _, _, severity, message in headers])
+                for problem, (file, line, column, _, _) in zip(found["problems"], headers):
+                    self.assertEqual(list(problem), FIELDS)
+                    self.assertEqual(problem["severity"], self.severity.get(problem["kind"]), problem)
+                    self.assertEqual((problem["file"], problem["line"]), (file, int(line or 0)))
+                    if line:
+                        self.assertEqual(problem["column"], int(column))
+
+    def test_every_kind_has_a_case_and_every_case_a_kind(self):
+        self.assertEqual({kind_of(case) for case in self.cases}, set(self.severity))
+
+    def test_no_text_is_left_of_a_case_that_is_gone(self):
+        self.assertEqual([text.name for text in CASES.glob("*.txt") if not text.with_suffix(".toml").exists()], [])
+
+    def test_a_pipeline_without_problems_is_ok(self):
+        done = run("validate", CASES / "base/ppo.toml", "--format", "json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (DONE, {"problems": [], "ok": True}))
+
+    def test_the_documentation_has_the_table(self):
+        table = run("problems", "--markdown").stdout
+        self.assertEqual(len(table.splitlines()), len(self.severity) + 2)
+        page = (ROOT / "docs/pipeline-language.md").read_text()
+        begin, end = "<!-- problems: generated by rlhf-run problems --markdown -->\n", "<!-- end -->"
+        self.assertEqual(page.count(begin), 1)
+        current = page.split(begin)[1].split(end)[0]
+        if UPDATE:
+            (ROOT / "docs/pipeline-language.md").write_text(page.replace(begin + current, begin + table))
+        else:
+            self.assertEqual(current, table, "the table is stale: SLUICE_UPDATE_GOLDEN=1 python3 tests/cli/problems_test.py")
+
+
+if __name__ == "__main__":
+    unittest.main()

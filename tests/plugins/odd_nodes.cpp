@@ -1,0 +1,82 @@
+// Node types that only a plugin would have, for the problems that none of the builtin types can cause.
+#include "engine/node.h"
+#include "engine/plugin.h"
+#include "engine/registry.h"
+
+namespace odd {
+
+using namespace sluice;
+
+constexpr engine::Column<float> kNumber{"number", engine::Extent::kGroup};
+constexpr engine::Column<float> kScore{"score", engine::Extent::kSample};
+constexpr engine::Column<float> kTokenRewards{"token_rewards", engine::Extent::kAction};
+constexpr engine::Column<float> kAdvantages{"advantages", engine::Extent::kAction};
+constexpr engine::Column<float> kReturns{"returns", engine::Extent::kAction};
+constexpr engine::Column<float> kOldLogprobs{"old_logprobs", engine::Extent::kAction};
+constexpr engine::Column<float> kCopy{"copy", engine::Extent::kAction};
+
+struct NoParams {};
+
+/// A source whose contract forgets to bound what an iteration has.
+class Endless final : public engine::Source {
+ public:
+  static void describe(engine::Contract<NoParams>& c) {
+    c.type("endless", "groups without a bound");
+    c.writes(kNumber);
+    c.needs([](const NoParams&, engine::NodeNeeds& needs) { needs.samples_per_group = needs.worst_sample_tokens = 1; });
+  }
+  explicit Endless(const NoParams&) {}
+  bool next_group(engine::Group&) override { return false; }
+};
+
+/// Checks only ask for contracts: none of these nodes ever runs.
+template <class Description>
+class Idle final : public engine::Node {
+ public:
+  static void describe(engine::Contract<NoParams>& c) { Description()(c); }
+  explicit Idle(const NoParams&) {}
+  void process(engine::MicroBatch&) override {}
+};
+
+struct Passing {
+  void operator()(engine::Contract<NoParams>& c) const {
+    c.type("passing", "reads what endless writes");
+    c.reads(kNumber);
+  }
+};
+
+struct OtherScore {
+  void operator()(engine::Contract<NoParams>& c) const {
+    c.type("other_score", "a second type that writes score");
+    c.writes(kScore);
+    c.metric("other_score_mean", "so that it has an effect");
+  }
+};
+
+struct OddAdvantages {
+  void operator()(engine::Contract<NoParams>& c) const {
+    c.type("odd_advantages", "advantages, and returns that only a critic reads");
+    c.reads(kTokenRewards);
+    c.writes(kAdvantages, kReturns);
+  }
+};
+
+struct CopyOld {
+  void operator()(engine::Contract<NoParams>& c) const {
+    c.type("copy_old", "a copy of old_logprobs that nobody asked for");
+    c.reads(kOldLogprobs);
+    c.writes(kCopy);
+  }
+};
+
+void add_types(engine::Registry& registry) {
+  registry.add<Endless>();
+  registry.add<Idle<Passing>>();
+  registry.add<Idle<OtherScore>>();
+  registry.add<Idle<OddAdvantages>>();
+  registry.add<Idle<CopyOld>>();
+}
+
+}  // namespace odd
+
+SLUICE_PLUGIN(odd::add_types)
