@@ -9,6 +9,7 @@ CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   draft.settings_bound = !has_errors(draft.problems);
   checking::resolve_nodes(draft);
   checking::check_graph(draft);
+  checking::check_filters(draft);
   checking::check_executors(draft);
   checking::check_models(draft);
   checking::check_columns(draft);
@@ -22,6 +23,8 @@ CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   checking::assemble_plan(draft);
   draft.plan.model_type = registry.model_type();
+  checking::check_memory(draft);
+  if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   return {std::move(draft.plan), std::move(draft.problems)};
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -22,12 +21,12 @@ class Assembly {
     for (const int index : draft_.order) add_node(draft_.node(index));
     plan_.source = position(draft_.source.value());
     if (draft_.rollout) plan_.rollout = position(*draft_.rollout);
+    if (draft_.refill) plan_.refill = position(*draft_.refill);
     add_columns();
     add_edges();
     add_frees();
     add_models();
     add_tokens();
-    add_memory();
     add_effective();
   }
 
@@ -47,6 +46,7 @@ class Assembly {
     to.params = from.params;
     to.needs = *from.needs;
     to.executor = from.executor;
+    to.stream = from.stream < 0 ? -1 : position(from.stream);
     for (const int input : from.inputs) to.inputs.push_back(position(input));
     for (const int output : from.outputs) to.outputs.push_back(position(output));
     std::sort(to.outputs.begin(), to.outputs.end());
@@ -122,65 +122,15 @@ class Assembly {
     return model.updater < 0 ? 1 : plan_.schedule.policy_lag + 1;
   }
 
-  // Iterations that can be under way at once: the rollout may run ahead of the trainer by the lag.
-  int64_t most_tokens_in_flight() const {
-    const int64_t budget = plan_.budget.tokens_in_flight;
-    if (!plan_.rollout_waits_for_versions()) return budget;
-    return std::min(budget, saturating_product(plan_.schedule.policy_lag + 1, plan_.capacity.iteration_tokens));
-  }
-
-  // Samples that end early make room for more groups than the worst case would.
-  int64_t most_groups_in_flight() {
-    if (!plan_.rollout_waits_for_versions()) return plan_.budget.tokens_in_flight;
-    return saturating_product(plan_.schedule.policy_lag + 1, node(plan_.source).needs.groups_per_iteration);
-  }
-
+  // Nothing holds more than is in flight, but for a node whose micro-batches nobody reads any more: they are not in flight.
   void add_tokens() {
-    const int64_t in_flight = most_tokens_in_flight();
+    const int64_t in_flight = plan_.capacity.in_flight_tokens;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      PlanNode& at = plan_.nodes[i];
-      const bool makes_samples = static_cast<int>(i) == plan_.rollout.value_or(plan_.source);
-      if (makes_samples)
-        at.worst_tokens = in_flight;
-      else if (at.needs.scope == Scope::kIteration)
-        at.worst_tokens = plan_.capacity.iteration_tokens;
-      else if (static_cast<int>(i) != plan_.source)
-        at.worst_tokens = std::min(plan_.budget.micro_batch_tokens, in_flight);
+      const int64_t worst = draft_.proof.worst_tokens[i];
+      plan_.nodes[i].worst_tokens = draft_.proof.holds[i] ? std::min(worst, in_flight) : worst;
     }
-  }
-
-  // Samples hold whole blocks, so the worst case is that all of them have the length which fills its last block least.
-  int64_t worst_kv_bytes(const ModelFacts& facts, int64_t tokens) {
-    const NodeNeeds& needs = node(*plan_.rollout).needs;
-    const int64_t block = facts.kv_block_tokens;
-    const auto waste = [&](int64_t length) {
-      return static_cast<double>((length + block - 1) / block * block) / static_cast<double>(length);
-    };
-    const int64_t least = std::max<int64_t>(1, needs.least_sample_tokens);
-    const int64_t after_full_block = (least + block - 1) / block * block + 1;
-    const double worst = after_full_block <= needs.worst_sample_tokens ? std::max(waste(least), waste(after_full_block)) : waste(least);
-    return static_cast<int64_t>(std::ceil(static_cast<double>(facts.kv_bytes_per_token) * static_cast<double>(tokens) * worst));
-  }
-
-  // An upper bound: all columns alive at once, and every token in flight an action.
-  void add_memory() {
-    PlanMemory& memory = plan_.memory;
-    const int64_t tokens = most_tokens_in_flight();
-    for (const PlanModel& model : plan_.models) {
-      const int64_t copies = model.usage.kept_versions > 1 ? model.usage.kept_versions + 1 : 1;
-      memory.weights_bytes += saturating_product(model.facts.weight_bytes, copies);
-      memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
-      memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
-      if (model.usage.kept_versions > 0 && plan_.rollout) memory.kv_bytes += worst_kv_bytes(model.facts, tokens);
-    }
-    const int64_t groups = std::min(tokens, most_groups_in_flight());
-    const int64_t samples =
-        std::min(tokens, saturating_product(groups, node(plan_.rollout.value_or(plan_.source)).needs.samples_per_group));
-    for (const PlanColumn& column : plan_.columns) {
-      const bool per_token = column.spec.extent == Extent::kToken || column.spec.extent == Extent::kAction;
-      const int64_t entries = per_token ? tokens : column.spec.extent == Extent::kSample ? samples : groups;
-      memory.column_bytes += saturating_product(entries, entry_bytes(column.spec.dtype));
-    }
+    node(plan_.source).worst_tokens = plan_.capacity.group_tokens;  // the group that waits to be admitted
+    node(plan_.rollout.value_or(plan_.source)).worst_tokens = in_flight;
   }
 
   void add_effective() {

@@ -1,12 +1,11 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "engine/capacity.h"
 #include "engine/check_draft.h"
+#include "engine/saturating.h"
 
-// Can the run stall? Groups are admitted in order, each with its worst case in tokens, and credit returns when the last reader of
-// a micro-batch is done. Two things hold tokens back: the packer, which closes a micro-batch as soon as another worst-case group
-// might not fit, so that it waits for min(micro_batch_tokens, iteration) tokens at most; and a barrier, which waits for the whole
-// iteration.
+// Tokens: can the run stall? Fills a CapacityShape from the draft and says what the proof found.
 namespace sluice::engine::checking {
 namespace {
 
@@ -15,9 +14,9 @@ struct Worst {
   int64_t groups;
   int64_t samples;  // of a group
   int64_t tokens;   // of a sample
+  int64_t least;    // tokens of a sample
 
   int64_t group_tokens() const { return saturating_product(samples, tokens); }
-  int64_t iteration_tokens() const { return saturating_product(groups, group_tokens()); }
   std::string group_text() const { return std::to_string(samples) + " x " + std::to_string(tokens); }
 };
 
@@ -26,7 +25,9 @@ std::optional<Worst> worst_case(const Draft& draft) {
   const DraftNode& source = draft.node(*draft.source);
   const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
   if (!source.bound || !maker.bound) return std::nullopt;
-  const Worst worst{&maker, source.needs->groups_per_iteration, maker.needs->samples_per_group, maker.needs->worst_sample_tokens};
+  Worst worst{&maker, source.needs->groups_per_iteration, maker.needs->samples_per_group, maker.needs->worst_sample_tokens,
+              maker.needs->least_sample_tokens};
+  worst.least = std::clamp<int64_t>(worst.least, 1, std::max<int64_t>(1, worst.tokens));
   if (worst.groups <= 0 || worst.samples <= 0 || worst.tokens <= 0) return std::nullopt;
   return worst;
 }
@@ -79,7 +80,153 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
                   (samples > 0 ? ", or at most " + plural(samples, "sample") + " a group" : ", or shorter samples"));
 }
 
-// Another value of the setting that makes a node a barrier, under which it is none: each candidate is bound and asked.
+bool is_barrier(const DraftNode& node) { return node.bound && node.needs->scope == Scope::kIteration; }
+
+// Iterations of which tokens can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open; and, where it waits
+// for version i - policy_lag, when all before the publisher are done with iteration i - policy_lag - 1.
+int64_t open_iterations(const Draft& draft) {
+  const int64_t lag = draft.plan.schedule.policy_lag, iterations = draft.plan.pipeline.iterations;
+  const auto releases_all = [&](const DraftModel& model) {
+    if (model.sampler < 0 || model.updater < 0 || model.publisher < 0) return false;
+    return std::all_of(draft.order.begin(), draft.order.end(), [&](int index) {
+      const DraftNode& node = draft.node(index);
+      return !node.needs || node.needs->reads.empty() || index == model.publisher || draft.before(index, model.publisher) ||
+             node.type->kind != NodeKind::kOrdinary;
+    });
+  };
+  const bool waits = std::any_of(draft.models.begin(), draft.models.end(), releases_all);
+  return std::min(iterations, lag + (waits ? 1 : 2));
+}
+
+CapacityShape shape_of(const Draft& draft, const Worst& worst) {
+  CapacityShape shape{.worst_group = worst.group_tokens(),
+                      .least_group = saturating_product(worst.samples, worst.least),
+                      .groups = worst.groups,
+                      .micro_batch = draft.plan.budget.micro_batch_tokens,
+                      .open_iterations = open_iterations(draft)};
+  std::vector<int> position(draft.nodes.size());
+  for (const int index : draft.order) {
+    const DraftNode& node = draft.node(index);
+    position[static_cast<size_t>(index)] = static_cast<int>(shape.nodes.size());
+    CapacityNode& to = shape.nodes.emplace_back();
+    for (const int input : node.inputs) to.inputs.push_back(position[static_cast<size_t>(input)]);
+    to.reads = node.needs && node.type->kind == NodeKind::kOrdinary && !node.needs->reads.empty();
+    to.barrier = is_barrier(node);
+  }
+  if (draft.refill) {
+    const NodeNeeds& needs = *draft.node(*draft.refill).needs;
+    shape.refill = position[static_cast<size_t>(*draft.refill)];
+    shape.most_draws = needs.most_draws;
+    shape.oversample = std::max(1.0, needs.oversample);
+  }
+  return shape;
+}
+
+void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape) {
+  PlanCapacity& capacity = draft.plan.capacity;
+  const CapacityProof& proof = draft.proof;
+  capacity.group_tokens = shape.worst_group;
+  capacity.drawn_groups = proof.drawn_groups;
+  capacity.iteration_tokens = proof.iteration_tokens;
+  capacity.micro_batch_tokens = proof.micro_batch_tokens;
+  capacity.in_flight_tokens = std::min(draft.plan.budget.tokens_in_flight, proof.most_in_flight);
+  capacity.open_iterations = shape.open_iterations;
+  capacity.tokens_needed = proof.tokens_needed;
+  capacity.needed_by = proof.needed_by ? draft.node(draft.order[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
+}
+
+/// What to say of a budget that is too small.
+class Stall {
+ public:
+  Stall(Draft& draft, const Worst& worst, const CapacityShape& shape) : draft_(draft), worst_(worst), shape_(shape) {}
+
+  void report() {
+    if (draft_.proof.needed_by)
+      report_at_barrier();
+    else
+      report_at_packer();
+  }
+
+ private:
+  int64_t budget() const { return draft_.plan.budget.tokens_in_flight; }
+  int64_t needed() const { return draft_.proof.tokens_needed; }
+  const DraftNode& node(int position) const { return draft_.node(draft_.order[static_cast<size_t>(position)]); }
+  SourceSpan where() const { return place_of(draft_.spec.budget, "tokens_in_flight", draft_.spec.where); }
+
+  void report_at_packer() {
+    const bool smaller_batches = budget() >= shape_.worst_group;
+    draft_.error("budget-stalls", where(), std::to_string(budget()) + " tokens in flight cannot fill one micro-batch: the run would stall",
+                 "a micro-batch is handed on when it holds " + std::to_string(needed()) + " tokens at worst",
+                 "tokens_in_flight >= " + std::to_string(needed()) +
+                     (smaller_batches ? ", or micro_batch_tokens <= " + std::to_string(budget()) : std::string()));
+  }
+
+  void report_at_barrier() {
+    const DraftNode& barrier = node(*draft_.proof.needed_by);
+    const bool behind = draft_.refill && draft_.before(*draft_.refill, draft_.order[static_cast<size_t>(*draft_.proof.needed_by)]);
+    const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
+    const int64_t groups = behind ? worst_.groups : draft_.proof.drawn_groups;
+    const int64_t collected = saturating_product(groups, shape_.worst_group);
+    std::string caret = "'" + barrier.name() + "'" + reason + " must collect " + plural(groups, "group") + ", at worst " +
+                        std::to_string(groups) + " x " + worst_.group_text() + " = " + std::to_string(collected) + " tokens";
+    if (needed() > collected) caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
+    draft_.error("budget-stalls", where(), std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall", std::move(caret),
+                 "tokens_in_flight >= " + std::to_string(needed()) + without_barriers() + behind_filter(behind) + fewer_groups(),
+                 drawn_notes(behind));
+  }
+
+  std::vector<std::string> drawn_notes(bool behind) const {
+    if (behind || !draft_.refill) return {};
+    return {"filter '" + draft_.node(*draft_.refill).name() + "' has dropped groups replaced: up to " + std::to_string(shape_.most_draws) +
+            " x " + std::to_string(worst_.groups) + " groups are drawn in an iteration"};
+  }
+
+  std::string behind_filter(bool behind) const {
+    if (behind || !draft_.refill) return {};
+    CapacityShape moved = shape_;
+    moved.nodes[static_cast<size_t>(*draft_.proof.needed_by)].barrier = false;
+    moved.nodes.push_back({.inputs = {*moved.refill}, .reads = true, .barrier = true});
+    if (prove(moved).tokens_needed > budget()) return {};
+    return ", or '" + node(*draft_.proof.needed_by).name() + "' behind '" + draft_.node(*draft_.refill).name() + "'";
+  }
+
+  // Settings under which no barrier is left that needs more than the budget.
+  std::string without_barriers() const {
+    CapacityShape open = shape_;
+    std::vector<const DraftNode*> barriers;
+    for (size_t i = 0; i < open.nodes.size(); ++i) {
+      if (!open.nodes[i].barrier || !draft_.proof.holds[i]) continue;
+      barriers.push_back(&node(static_cast<int>(i)));
+      open.nodes[i].barrier = false;
+    }
+    if (prove(open).tokens_needed > budget()) return {};
+    std::vector<std::string> settings;
+    for (const DraftNode* barrier : barriers) {
+      std::string setting = setting_without_barrier(draft_, *barrier);
+      if (setting.empty()) return {};
+      settings.push_back(barriers.size() == 1 ? setting : setting + " in '" + barrier->name() + "'");
+    }
+    return ", or " + join(settings, " and ");
+  }
+
+  // The most groups for which the budget is enough.
+  std::string fewer_groups() const {
+    int64_t enough = 0, too_many = shape_.groups;
+    while (enough + 1 < too_many) {
+      CapacityShape fewer = shape_;
+      fewer.groups = enough + (too_many - enough) / 2;
+      (prove(fewer).tokens_needed <= budget() ? enough : too_many) = fewer.groups;
+    }
+    return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough);
+  }
+
+  Draft& draft_;
+  const Worst& worst_;
+  const CapacityShape& shape_;
+};
+
+}  // namespace
+
 std::string setting_without_barrier(const Draft& draft, const DraftNode& node) {
   const std::string key(trim(node.needs->scope_reason.substr(0, node.needs->scope_reason.find_first_of(" =<>"))));
   const Param* param = node.type->params.find(key);
@@ -88,7 +235,7 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node) {
   for (const std::string& choice : param->info.choices) candidates.push_back({choice, {}, {}});
   if (param->info.kind == ParamKind::kBoolean) candidates = {{false, {}, {}}, {true, {}, {}}};
   if (param->info.kind == ParamKind::kInteger) candidates = {{static_cast<int64_t>(param->info.minimum.value_or(1)), {}, {}}};
-  for (Value& candidate : candidates) {
+  for (Value& candidate : candidates) {  // each is bound and the contract asked
     Table table = node.spec->params;
     std::erase_if(table.entries, [&](const Entry& entry) { return entry.key == key; });
     const std::string text = key + " = " + toml_text(candidate);
@@ -101,66 +248,16 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node) {
   return {};
 }
 
-std::string without_barriers(const Draft& draft, const std::vector<const DraftNode*>& barriers) {
-  std::vector<std::string> settings;
-  for (const DraftNode* barrier : barriers) {
-    std::string setting = setting_without_barrier(draft, *barrier);
-    if (setting.empty()) return {};
-    settings.push_back(barriers.size() == 1 ? setting : setting + " in '" + barrier->name() + "'");
-  }
-  return ", or " + join(settings, " and ");
-}
-
-void report_stall_at_barrier(Draft& draft, const Worst& worst, const std::vector<const DraftNode*>& barriers) {
-  const int64_t budget = draft.plan.budget.tokens_in_flight;
-  const int64_t needed = worst.iteration_tokens();
-  const DraftNode& barrier = *barriers.front();
-  std::string help = "tokens_in_flight >= " + std::to_string(needed) + without_barriers(draft, barriers);
-  if (const int64_t groups = budget / worst.group_tokens(); groups > 0)
-    help += ", or groups_per_iteration <= " + std::to_string(groups);
-  const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
-  draft.error("budget-stalls", place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where),
-              std::to_string(budget) + " tokens in flight cannot hold one iteration: the run would stall",
-              "'" + barrier.name() + "'" + reason + " must collect " + plural(worst.groups, "group") + ", at worst " +
-                  std::to_string(worst.groups) + " x " + worst.group_text() + " = " + std::to_string(needed) + " tokens",
-              std::move(help));
-}
-
-void report_stall_at_packer(Draft& draft, const Worst& worst, int64_t needed) {
-  const int64_t budget = draft.plan.budget.tokens_in_flight;
-  const bool smaller_batches = budget >= worst.group_tokens();
-  draft.error("budget-stalls", place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where),
-              std::to_string(budget) + " tokens in flight cannot fill one micro-batch: the run would stall",
-              "a micro-batch is handed on when it holds " + std::to_string(needed) + " tokens at worst",
-              "tokens_in_flight >= " + std::to_string(needed) +
-                  (smaller_batches ? ", or micro_batch_tokens <= " + std::to_string(budget) : std::string()));
-}
-
-}  // namespace
-
 void check_capacity(Draft& draft) {
   const auto worst = worst_case(draft);
   if (!worst) return report_unbounded(draft);
   check_positions(draft, *worst);
   if (!draft.settings_bound) return;
   check_micro_batch(draft, *worst);
-
-  std::vector<const DraftNode*> barriers;
-  for (const int index : draft.order) {
-    const DraftNode& node = draft.node(index);
-    if (node.bound && node.needs->scope == Scope::kIteration) barriers.push_back(&node);
-  }
-  PlanCapacity& capacity = draft.plan.capacity;
-  capacity.group_tokens = worst->group_tokens();
-  capacity.iteration_tokens = worst->iteration_tokens();
-  capacity.tokens_needed =
-      barriers.empty() ? std::min(draft.plan.budget.micro_batch_tokens, capacity.iteration_tokens) : capacity.iteration_tokens;
-  capacity.needed_by = barriers.empty() ? worst->maker->name() : barriers.front()->name();
-  if (draft.plan.budget.tokens_in_flight >= capacity.tokens_needed) return;
-  if (barriers.empty())
-    report_stall_at_packer(draft, *worst, std::max(capacity.tokens_needed, capacity.group_tokens));
-  else
-    report_stall_at_barrier(draft, *worst, barriers);
+  const CapacityShape shape = shape_of(draft, *worst);
+  draft.proof = prove(shape);
+  fill_capacity(draft, *worst, shape);
+  if (draft.plan.budget.tokens_in_flight < draft.proof.tokens_needed) Stall(draft, *worst, shape).report();
 }
 
 }  // namespace sluice::engine::checking

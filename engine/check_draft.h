@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/capacity.h"
 #include "engine/plan.h"
 
 // The phases of check(): each adds to a Draft and reports what is wrong, and goes on with what is left.
@@ -25,6 +26,7 @@ struct DraftNode {
   bool inputs_known = true;  // false: an input is missing or wrong, so what arrives is not known
   bool sealed = true;        // all that arrives is known: no ancestor is without needs or inputs_known
   std::string executor = "cpu";
+  int stream = -1;  // its micro-batches come from the intake (-1) or have passed this filter last
 
   const std::string& name() const { return spec->name.text; }
 };
@@ -69,6 +71,8 @@ struct Draft {
   Ancestors ancestors;
   std::optional<int> source;
   std::optional<int> rollout;
+  std::optional<int> refill;   // the filter that has dropped groups replaced
+  CapacityProof proof;         // by position in `order`; filled by check_capacity
 
   DraftNode& node(int index) { return nodes[static_cast<size_t>(index)]; }
   const DraftNode& node(int index) const { return nodes[static_cast<size_t>(index)]; }
@@ -110,12 +114,13 @@ bool params_usable(const NodeType& type, const void* params);
 /// Letters, digits, '_' and '-': names of nodes and models appear in metrics, file names and graphs.
 bool is_plain_name(const std::string& name);
 
-/// a * b, at most the largest int64_t; neither is negative.
-int64_t saturating_product(int64_t a, int64_t b);
+/// Another value of the setting that makes a node a barrier, under which it is none: `whiten = "none"`. Empty: none is known.
+std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 
 void resolve_nodes(Draft& draft);    // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);      // loops, order, source, rollout
 void check_columns(Draft& draft);    // who reads and writes what
+void check_filters(Draft& draft);    // who drops groups, and whose micro-batches meet
 void check_models(Draft& draft);     // who uses which model, and how
 void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors
 void check_executors(Draft& draft);  // where nodes run
@@ -123,5 +128,6 @@ void check_capacity(Draft& draft);   // tokens: can it stall?
 void check_effect(Draft& draft);     // who works for nothing; only in a graph without errors, like the next
 void check_doubts(Draft& draft);     // what is allowed but hardly meant
 void assemble_plan(Draft& draft);    // check_assemble.cpp: only when there is no error
+void check_memory(Draft& draft);     // bytes: does it fit? Only with an assembled plan
 
 }  // namespace sluice::engine::checking

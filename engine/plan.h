@@ -54,9 +54,11 @@ struct PlanNode {
   std::vector<int> reads;    // indices into Plan::columns
   std::vector<int> writes;   // likewise
   std::vector<int> frees;    // columns for which this is the last reader on every path
-  int64_t worst_tokens = 0;  // the most tokens it can hold or cause at once
+  int stream = -1;           // the filter that its micro-batches have passed last; -1: they come from the intake
+  int64_t worst_tokens = 0;  // the most tokens it can hold or cause at once: a barrier an iteration, a join what waits for the other inputs
 
   bool joins() const { return inputs.size() > 1; }
+  bool is_barrier() const { return needs.scope == Scope::kIteration; }
 };
 
 /// An edge with the columns that are alive on it.
@@ -81,10 +83,14 @@ struct PlanExecutor {
 
 /// Worst cases, in tokens.
 struct PlanCapacity {
-  int64_t group_tokens = 0;      // one group
-  int64_t iteration_tokens = 0;  // all groups of an iteration
-  int64_t tokens_needed = 0;     // the smallest budget that cannot stall
-  std::string needed_by;         // the node that needs it
+  int64_t group_tokens = 0;        // one group
+  int64_t drawn_groups = 0;        // groups drawn in an iteration: groups_per_iteration, or more where dropped ones are replaced
+  int64_t iteration_tokens = 0;    // all groups drawn in an iteration
+  int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
+  int64_t in_flight_tokens = 0;    // the most that is ever in flight: the budget, or less where the iterations that can be open hold less
+  int64_t open_iterations = 1;     // the most iterations of which tokens can be in flight at once
+  int64_t tokens_needed = 0;       // the smallest budget that cannot stall
+  std::string needed_by;           // the node that needs it
 };
 
 /// Bytes, predicted.
@@ -123,6 +129,7 @@ struct Plan {
   const ModelType* model_type = nullptr;  // loads the models; null when there are none
   int source = 0;                   // index of the one source
   std::optional<int> rollout;       // index of the rollout, if there is one
+  std::optional<int> refill;        // index of the filter that has dropped groups replaced, if there is one
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
 

@@ -70,6 +70,12 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"column-not-read", kWarning, "a node is of use, but one of its columns is never read", "read it where it was meant for"},
     {"node-without-effect", kWarning, "what a node makes reaches nothing that trains, publishes, writes or measures",
      "remove the node, or read its columns"},
+    // Filters.
+    {"filter-contract", kError, "a node type says of itself what no filter can be", "mend its contract"},
+    {"filter-twice", kError, "two filters have dropped groups replaced", "`most_draws = 1` in one of the two"},
+    {"filter-deadlock", kError, "a barrier in front of a filter that has dropped groups replaced: each waits for the other",
+     "put the barrier behind the filter"},
+    {"filter-join", kError, "a node joins micro-batches that passed different filters", "take the columns through the filter"},
     // Models.
     {"unknown-model", kError, "a node names a model that the pipeline does not have", "add `[models.NAME]`"},
     {"model-folder-unusable", kError, "a model folder has no `config.json`, or one that is damaged or not supported",

@@ -1,0 +1,4 @@
+#include "engine/check_draft.h"
+namespace sluice::engine::checking {
+void check_memory(Draft&) {}
+}
