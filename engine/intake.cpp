@@ -11,11 +11,6 @@
 
 namespace sluice::engine {
 
-const PlanNode* refilling_filter(const Plan& plan) {
-  const auto found = std::ranges::find_if(plan.nodes, [](const PlanNode& node) { return node.needs.most_draws > 1; });
-  return found == plan.nodes.end() ? nullptr : &*found;
-}
-
 class Intake::RolloutSink final : public Rollout::Sink {
  public:
   explicit RolloutSink(Intake& intake) : intake_(intake) {}
@@ -51,7 +46,7 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       readers_(state.streams.readers(Streams::kIntake)),
       executor_(executor_index(state.plan, source_plan_.executor)),
       quota_(source_plan_.needs.groups_per_iteration),
-      filter_(refilling_filter(state.plan) == nullptr ? nullptr : &refilling_filter(state.plan)->needs),
+      filter_(state.plan.refill ? &state.plan.nodes[static_cast<size_t>(*state.plan.refill)].needs : nullptr),
       packer_(state.plan.budget.micro_batch_tokens, state.plan.capacity.group_tokens) {}
 
 // At most lag + 2 iterations are open, so that what is slow behind the trainer cannot pile up without bound.
@@ -295,7 +290,7 @@ std::string Intake::waits_for() const {
     return std::to_string(tokens) + " tokens of credit: " + std::to_string(state_.budget.in_flight()) + " of " +
            std::to_string(state_.budget.capacity()) + " are in flight";
   }
-  if (seen_undecided_) return "the verdicts of filter '" + refilling_filter(state_.plan)->name + "' on iteration " + std::to_string(iteration);
+  if (seen_undecided_) return "the verdicts of filter '" + state_.plan.nodes[static_cast<size_t>(*state_.plan.refill)].name + "' on iteration " + std::to_string(iteration);
   if (seen_in_iteration_ || iteration + 1 >= state_.plan.pipeline.iterations) return {};
   if (!state_.gate.open_for(iteration + 1)) {
     return "version " + std::to_string(state_.gate.version_for(iteration + 1)) + " of the weights to be published";

@@ -101,7 +101,4 @@ class Intake final : public Stepper {
   std::atomic<bool> seen_in_iteration_{false}, seen_undecided_{false};
 };
 
-/// The filter that has what it drops replaced; null: there is none.
-const PlanNode* refilling_filter(const Plan& plan);
-
 }  // namespace sluice::engine

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/check_draft.h"
+#include "engine/saturating.h"
 
 namespace sluice::engine {
 namespace {
 
-using checking::saturating_product;
 
 int64_t blocks_of(int64_t tokens, int64_t block) { return (tokens - 1) / block + 1; }
 

@@ -5,16 +5,14 @@
 
 namespace sluice::engine {
 
-Streams::Streams(const Plan& plan) : arriving_(plan.nodes.size(), kIntake) {
+Streams::Streams(const Plan& plan) {
   readers_[kIntake].columns.resize(plan.columns.size());
   std::vector<int> filters;
   std::map<int, std::set<int>> needed;  // by stream: columns that its nodes read
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const PlanNode& node = plan.nodes[i];
     if (node.type->kind != NodeKind::kOrdinary) continue;
-    const auto from = static_cast<size_t>(node.inputs.front());
-    const int stream = plan.nodes[from].needs.drops_groups ? static_cast<int>(from) : arriving_[from];
-    arriving_[i] = stream;
+    const int stream = node.stream;
     if (node.needs.drops_groups) {
       filters.push_back(static_cast<int>(i));
       readers_[static_cast<int>(i)].columns.resize(plan.columns.size());
@@ -29,11 +27,10 @@ Streams::Streams(const Plan& plan) : arriving_(plan.nodes.size(), kIntake) {
   // The last filter first: what it hands on, the one in front of it must hand on too.
   for (auto filter = filters.rbegin(); filter != filters.rend(); ++filter) {
     const PlanNode& node = plan.nodes[static_cast<size_t>(*filter)];
-    const int stream = arriving_at(*filter);
+    const int stream = plan.nodes[static_cast<size_t>(*filter)].stream;
     for (const int column : needed[*filter]) {
       const int writer = plan.columns[static_cast<size_t>(column)].writer;
-      const bool written_behind = writer == *filter || (plan.nodes[static_cast<size_t>(writer)].type->kind == NodeKind::kOrdinary &&
-                                                        arriving_at(writer) == *filter);
+      const bool written_behind = writer == *filter || plan.nodes[static_cast<size_t>(writer)].stream == *filter;
       if (written_behind) continue;
       carried_[*filter].push_back(column);
       if (std::ranges::find(node.reads, column) == node.reads.end()) ++readers_[stream].columns[static_cast<size_t>(column)];

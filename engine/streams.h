@@ -8,15 +8,12 @@
 namespace sluice::engine {
 
 /// Who reads what, in front of and behind each filter. A stream is the micro-batches that the nodes between two filters share: the
-/// intake begins one, and so does every filter; a node's stream is that of its inputs. Constant after construction.
+/// intake begins one, and so does every filter (PlanNode::stream is the one that arrives). Constant after construction.
 class Streams {
  public:
   explicit Streams(const Plan& plan);
 
   static constexpr int kIntake = -1;
-
-  /// The stream that arrives at an ordinary node: kIntake or the index of a filter.
-  int arriving_at(int node) const { return arriving_[static_cast<size_t>(node)]; }
 
   const Readers& readers(int stream) const { return readers_.at(stream); }
 
@@ -24,7 +21,6 @@ class Streams {
   const std::vector<int>& carried_by(int filter) const { return carried_.at(filter); }
 
  private:
-  std::vector<int> arriving_;           // by node
   std::map<int, Readers> readers_;      // by stream
   std::map<int, std::vector<int>> carried_;
 };

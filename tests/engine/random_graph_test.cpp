@@ -67,7 +67,7 @@ class WorldBuilder {
     const std::set<std::string>& alive = places_[last.name].columns;
     world_.trained_column = last.filters() ? *alive.rbegin() : last.name;
     if (world_.trained) world_.lag = below(3);
-    world_.spare = below(2 * world_.samples * world_.worst);
+    world_.spare = below(3) == 0 ? 0 : below(2 * world_.samples * world_.worst);
     world_.micro_batch = world_.samples * world_.worst * (1 + below(3));
     return world_;
   }
@@ -303,8 +303,7 @@ class Interpreter {
 int64_t budget_of(const World& world, const Registry& registry) {
   const CheckResult checked = check(spec_of(world, 0, 0, int64_t{1} << 30), registry);
   EXPECT_TRUE(checked.plan) << render(checked.problems);
-  const int64_t all = world.most_draws * 2 * world.groups * world.samples * world.worst;
-  return checked.plan ? std::max(all, checked.plan->capacity.tokens_needed) + world.spare : 0;
+  return checked.plan ? checked.plan->capacity.tokens_needed + world.spare : 0;
 }
 
 std::string message_of(const RunSummary& summary) {
