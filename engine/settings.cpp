@@ -89,6 +89,10 @@ ParamSet<RuntimeSettings> runtime_params() {
       .between(0, 65536)
       .unit("cores")
       .doc("divided among the cpu executors; 0: all of the machine");
+  set.param("memory_gib", &RuntimeSettings::memory_gib)
+      .at_least(0)
+      .unit("GiB")
+      .doc("memory that the run may take; what it needs at worst is compared with it; 0: what the machine has");
   return set;
 }
 
