@@ -16,8 +16,8 @@ struct CapacityNode {
 /// A pipeline as the proof sees it. Sizes are in tokens; least <= worst; a micro-batch holds a group.
 struct CapacityShape {
   int64_t worst_group = 1;
-  int64_t least_group = 1;
-  int64_t groups = 1;  // of an iteration
+  int64_t least_group = 1;  // once it is finished
+  int64_t groups = 1;       // of an iteration
   int64_t micro_batch = 1;
   int64_t open_iterations = 1;  // most iterations of which tokens can be in flight at once
   std::vector<CapacityNode> nodes;

@@ -14,7 +14,7 @@ struct Worst {
   int64_t groups;
   int64_t samples;  // of a group
   int64_t tokens;   // of a sample
-  int64_t least;    // tokens of a sample
+  int64_t least;    // tokens of a sample once it is finished
 
   int64_t group_tokens() const { return saturating_product(samples, tokens); }
   std::string group_text() const { return std::to_string(samples) + " x " + std::to_string(tokens); }
@@ -25,8 +25,9 @@ std::optional<Worst> worst_case(const Draft& draft) {
   const DraftNode& source = draft.node(*draft.source);
   const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
   if (!source.bound || !maker.bound) return std::nullopt;
+  // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
   Worst worst{&maker, source.needs->groups_per_iteration, maker.needs->samples_per_group, maker.needs->worst_sample_tokens,
-              maker.needs->least_sample_tokens};
+              draft.rollout ? 1 : maker.needs->least_sample_tokens};
   worst.least = std::clamp<int64_t>(worst.least, 1, std::max<int64_t>(1, worst.tokens));
   if (worst.groups <= 0 || worst.samples <= 0 || worst.tokens <= 0) return std::nullopt;
   return worst;

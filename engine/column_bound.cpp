@@ -80,7 +80,8 @@ class ColumnBound {
 
   Entries entries_of(int64_t tokens, int64_t iterations) const {
     const NodeNeeds& maker = node(maker_).needs;
-    const int64_t least = std::max<int64_t>(1, maker.least_sample_tokens);
+    const int64_t least =
+        plan_.rollout ? 1 : std::max<int64_t>(1, maker.least_sample_tokens);  // a rollout may end a sample early
     const int64_t samples_of_group = std::max<int64_t>(1, maker.samples_per_group);
     const int64_t groups = std::min(tokens / saturating_product(least, samples_of_group),
                                     saturating_product(iterations, plan_.capacity.drawn_groups));

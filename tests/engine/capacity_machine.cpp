@@ -168,7 +168,7 @@ class Rules {
   void add_finishes(const State& state, std::vector<Move>& moves) const {
     for (size_t g = 0; g < state.admitted.size(); ++g) {
       if (state.admitted[g].finished) continue;
-      for (int tokens = state.admitted[g].tokens; tokens >= machine_.least; --tokens)
+      for (int tokens = state.admitted[g].tokens; tokens >= 1; --tokens)
         moves.push_back({.kind = Move::Kind::kFinish, .which = static_cast<int>(g), .tokens = tokens});
     }
   }

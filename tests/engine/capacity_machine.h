@@ -27,7 +27,7 @@ struct Step {
   Use use = Use::kNone;
 };
 
-/// A small pipeline. Sizes are tokens of a group.
+/// A small pipeline. Sizes are tokens of a group: with a rollout of the credit that it asks for, and it may end with any less.
 struct Machine {
   int groups = 1;
   int least = 1;

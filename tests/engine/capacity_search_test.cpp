@@ -213,7 +213,9 @@ class CapacitySearch : public ::testing::Test {
     toy::register_toys(registry_);  // its model type
   }
 
-  void TearDown() override { std::cout << machines_ << " machines, " << states_ << " states\n"; }
+  void TearDown() override {
+    if (machines_ > 0) std::cout << machines_ << " machines, " << states_ << " states\n";
+  }
 
   CheckResult checked(const Machine& machine, int64_t budget) {
     return check(spec_of(pipeline_text(machine, budget)), registry_);
@@ -289,7 +291,7 @@ TEST_F(CapacitySearch, WithoutFilter) {
 TEST_F(CapacitySearch, WithRollout) {
   for (const auto& steps : graphs_without_filter()) {
     for (const auto& [least, worst] : {Sizes{1, 2}, Sizes{2, 3}}) {
-      for (int micro_batch = worst; micro_batch <= 3 * worst; micro_batch += worst - 1) {
+      for (int micro_batch = worst; micro_batch <= 3 * worst; ++micro_batch) {
         expect_exact({.groups = 3, .least = least, .worst = worst, .micro_batch = micro_batch, .rollout = true, .steps = steps});
       }
     }
