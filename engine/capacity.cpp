@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kMostRoundsTried = int64_t{1} << 20;
 
-/// The packer's side: a micro-batch is cut as soon as another group of the worst size might not fit, so an open one has at most `slack`
-/// tokens.
+/// The packer's side: a micro-batch is cut as soon as another group of the worst size might not fit, so an open one has at most
+/// `slack` tokens.
 struct Packing {
   int64_t worst;
   int64_t least;
@@ -32,10 +32,10 @@ int64_t first_round(const CapacityShape& shape, int64_t drawn) {
   return shape.refill ? groups_of_round(shape.groups, shape.oversample, drawn) : shape.groups;
 }
 
-// The most tokens that are held by a barrier behind the refilling filter or lie in the open micro-batch, after at most `groups` groups of
-// a round in which the filter still wants `missing`. With no more groups than are wanted that is all of them. With more, the first
-// `missing` are held and others are open; but a micro-batch must be full to be judged, so that either the last held group has company that
-// is dropped, or it stays in the open one.
+// The most tokens that are held by a barrier behind the refilling filter or lie in the open micro-batch, after at most `groups`
+// groups of a round in which the filter still wants `missing`. With no more groups than are wanted that is all of them. With
+// more, the first `missing` are held and others are open; but a micro-batch must be full to be judged, so that either the last
+// held group has company that is dropped, or it stays in the open one.
 int64_t most_of_round(const Packing& packing, int64_t missing, int64_t groups) {
   if (groups <= missing) return saturating_product(groups, packing.worst);
   const int64_t per_batch = packing.per_batch;
@@ -51,8 +51,8 @@ int64_t most_of_round(const Packing& packing, int64_t missing, int64_t groups) {
   return std::max(most, saturating_sum(saturating_product(in_full, packing.worst) + spare * gain, packing.open(others)));
 }
 
-// The smallest budget of a barrier behind the refilling filter: it holds the groups that were kept while others are drawn. Of the rounds
-// after the first the second has most left to draw, whatever was kept by then.
+// The smallest budget of a barrier behind the refilling filter: it holds the groups that were kept while others are drawn. Of the
+// rounds after the first the second has most left to draw, whatever was kept by then.
 int64_t needed_behind_refill(const CapacityShape& shape, int64_t drawn) {
   const Packing packing(shape);
   const int64_t first = first_round(shape, drawn);

@@ -16,35 +16,36 @@ struct CapacityNode {
 /// A pipeline as the proof sees it. Sizes are in tokens; least <= worst; a micro-batch holds a group.
 struct CapacityShape {
   int64_t worst_group = 1;
-  int64_t least_group = 1;
-  int64_t groups = 1;          // of an iteration
+  int64_t least_group = 1;  // once it is finished
+  int64_t groups = 1;       // of an iteration
   int64_t micro_batch = 1;
-  int64_t open_iterations = 1; // most iterations of which tokens can be in flight at once
+  int64_t open_iterations = 1;  // most iterations of which tokens can be in flight at once
   std::vector<CapacityNode> nodes;
-  std::optional<int> refill;   // the filter that has dropped groups replaced
-  int64_t most_draws = 1;      // with refill: at most most_draws x groups are drawn in an iteration
-  double oversample = 1;       // with refill: so many times the missing groups are drawn in a round
+  std::optional<int> refill;  // the filter that has dropped groups replaced
+  int64_t most_draws = 1;     // with refill: at most most_draws x groups are drawn in an iteration
+  double oversample = 1;      // with refill: so many times the missing groups are drawn in a round
 };
 
 /// What follows from it, in tokens.
 struct CapacityProof {
-  int64_t drawn_groups = 0;       // the most groups drawn in an iteration
-  int64_t iteration_tokens = 0;   // all of them
-  int64_t micro_batch_tokens = 0; // the largest micro-batch that can come about
-  int64_t most_in_flight = 0;     // what no budget can be used beyond
-  int64_t packer_needs = 0;       // the smallest budget with which micro-batches come about
-  int64_t tokens_needed = 0;      // the smallest budget with which no run stalls, whatever the sizes and the timing are
-  std::optional<int> needed_by;   // the barrier that needs it; absent: the packer
-  std::vector<bool> holds;        // by node: it, or one behind it, reads columns; tokens of what it has not done are in flight
+  int64_t drawn_groups = 0;        // the most groups drawn in an iteration
+  int64_t iteration_tokens = 0;    // all of them
+  int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
+  int64_t most_in_flight = 0;      // what no budget can be used beyond
+  int64_t packer_needs = 0;        // the smallest budget with which micro-batches come about
+  int64_t tokens_needed = 0;       // the smallest budget with which no run stalls, whatever the sizes and the timing are
+  std::optional<int> needed_by;    // the barrier that needs it; absent: the packer
+  std::vector<bool> holds;         // by node: it, or one behind it, reads columns; tokens of what it has not done are in flight
   std::vector<int64_t> worst_tokens;  // by node: the most that it can hold at once, whatever the budget is
 };
 
-/// The proof. `tokens_needed` is exact: with one token less some order of events stalls. Only for more than 2^20 groups an iteration
-/// behind a refilling filter it is an upper bound.
+/// The proof. `tokens_needed` is exact: with one token less some order of events stalls. Only for more than 2^20 groups an
+/// iteration behind a refilling filter it is an upper bound.
 ///
-/// Why it is right: groups are admitted in order and an iteration begins when the last one is packed, so all of earlier iterations drains
-/// without help. A run stalls if and only if the next group of an iteration does not fit beside what cannot drain before it comes: what
-/// lies in the open micro-batch, and what barriers hold. So the budget needed is the largest reachable sum of the three.
+/// Why it is right: groups are admitted in order and an iteration begins when the last one is packed, so all of earlier
+/// iterations drains without help. A run stalls if and only if the next group of an iteration does not fit beside what cannot
+/// drain before it comes: what lies in the open micro-batch, and what barriers hold. So the budget needed is the largest
+/// reachable sum of the three.
 CapacityProof prove(const CapacityShape& shape);
 
 /// Groups that a filter with refill has drawn at once: `missing` is what it still wants, `left` what it may still draw.

@@ -14,7 +14,7 @@ struct Worst {
   int64_t groups;
   int64_t samples;  // of a group
   int64_t tokens;   // of a sample
-  int64_t least;    // tokens of a sample
+  int64_t least;    // tokens of a sample once it is finished
 
   int64_t group_tokens() const { return saturating_product(samples, tokens); }
   std::string group_text() const { return std::to_string(samples) + " x " + std::to_string(tokens); }
@@ -25,8 +25,9 @@ std::optional<Worst> worst_case(const Draft& draft) {
   const DraftNode& source = draft.node(*draft.source);
   const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
   if (!source.bound || !maker.bound) return std::nullopt;
+  // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
   Worst worst{&maker, source.needs->groups_per_iteration, maker.needs->samples_per_group, maker.needs->worst_sample_tokens,
-              maker.needs->least_sample_tokens};
+              draft.rollout ? 1 : maker.needs->least_sample_tokens};
   worst.least = std::clamp<int64_t>(worst.least, 1, std::max<int64_t>(1, worst.tokens));
   if (worst.groups <= 0 || worst.samples <= 0 || worst.tokens <= 0) return std::nullopt;
   return worst;
@@ -82,8 +83,8 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
 
 bool is_barrier(const DraftNode& node) { return node.bound && node.needs->scope == Scope::kIteration; }
 
-// Iterations of which tokens can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open; and, where it waits
-// for version i - policy_lag, when all before the publisher are done with iteration i - policy_lag - 1.
+// Iterations of which tokens can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open; and, where
+// it waits for version i - policy_lag, when all before the publisher are done with iteration i - policy_lag - 1.
 int64_t open_iterations(const Draft& draft) {
   const int64_t lag = draft.plan.schedule.policy_lag, iterations = draft.plan.pipeline.iterations;
   const auto releases_all = [&](const DraftModel& model) {
@@ -132,7 +133,8 @@ void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape)
   capacity.in_flight_tokens = std::min(draft.plan.budget.tokens_in_flight, proof.most_in_flight);
   capacity.open_iterations = shape.open_iterations;
   capacity.tokens_needed = proof.tokens_needed;
-  capacity.needed_by = proof.needed_by ? draft.node(draft.order[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
+  capacity.needed_by =
+      proof.needed_by ? draft.node(draft.order[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
 }
 
 /// What to say of a budget that is too small.
@@ -163,22 +165,25 @@ class Stall {
 
   void report_at_barrier() {
     const DraftNode& barrier = node(*draft_.proof.needed_by);
-    const bool behind = draft_.refill && draft_.before(*draft_.refill, draft_.order[static_cast<size_t>(*draft_.proof.needed_by)]);
+    const bool behind =
+        draft_.refill && draft_.before(*draft_.refill, draft_.order[static_cast<size_t>(*draft_.proof.needed_by)]);
     const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
     const int64_t groups = behind ? worst_.groups : draft_.proof.drawn_groups;
     const int64_t collected = saturating_product(groups, shape_.worst_group);
     std::string caret = "'" + barrier.name() + "'" + reason + " must collect " + plural(groups, "group") + ", at worst " +
                         std::to_string(groups) + " x " + worst_.group_text() + " = " + std::to_string(collected) + " tokens";
-    if (needed() > collected) caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
-    draft_.error("budget-stalls", where(), std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall", std::move(caret),
+    if (needed() > collected)
+      caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
+    draft_.error("budget-stalls", where(), std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall",
+                 std::move(caret),
                  "tokens_in_flight >= " + std::to_string(needed()) + without_barriers() + behind_filter(behind) + fewer_groups(),
                  drawn_notes(behind));
   }
 
   std::vector<std::string> drawn_notes(bool behind) const {
     if (behind || !draft_.refill) return {};
-    return {"filter '" + draft_.node(*draft_.refill).name() + "' has dropped groups replaced: up to " + std::to_string(shape_.most_draws) +
-            " x " + std::to_string(worst_.groups) + " groups are drawn in an iteration"};
+    return {"filter '" + draft_.node(*draft_.refill).name() + "' has dropped groups replaced: up to " +
+            std::to_string(shape_.most_draws) + " x " + std::to_string(worst_.groups) + " groups are drawn in an iteration"};
   }
 
   std::string behind_filter(bool behind) const {

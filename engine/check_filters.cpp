@@ -4,8 +4,8 @@
 #include "base/strings.h"
 #include "engine/check_draft.h"
 
-// A filter thins micro-batches: what is behind it sees other micro-batches than what is beside it. One filter may ask for more groups in
-// place of those that it dropped; an iteration then ends only when it has judged every group.
+// A filter thins micro-batches: what is behind it sees other micro-batches than what is beside it. One filter may ask for more
+// groups in place of those that it dropped; an iteration then ends only when it has judged every group.
 namespace sluice::engine::checking {
 namespace {
 
@@ -74,8 +74,12 @@ void check_waits(Draft& draft) {
 
 int stream_behind(const Draft& draft, int index) { return is_filter(draft.node(index)) ? index : draft.node(index).stream; }
 
-std::string stream_text(const Draft& draft, int stream) {
-  return stream < 0 ? "all groups" : "what filter '" + draft.node(stream).name() + "' kept";
+std::string hands_on(const Draft& draft, int index) {
+  const int stream = stream_behind(draft, index);
+  return "'" + draft.node(index).name() + "' hands on " +
+         (stream < 0        ? "all groups"
+          : stream == index ? "what it keeps"
+                            : "what '" + draft.node(stream).name() + "' keeps");
 }
 
 void report_mixed(Draft& draft, const DraftNode& node, int first, int other) {
@@ -92,9 +96,7 @@ void report_mixed(Draft& draft, const DraftNode& node, int first, int other) {
                                   [&](const Name& input) { return input.text == draft.node(other).name(); });
   draft.error("filter-join", where == node.spec->inputs.end() ? place_of(node) : where->where,
               "'" + node.name() + "' cannot join micro-batches of different groups",
-              "'" + draft.node(first).name() + "' hands on " + stream_text(draft, kept) + ", '" + draft.node(other).name() + "' " +
-                  stream_text(draft, others),
-              help);
+              hands_on(draft, first) + ", " + hands_on(draft, other), help);
 }
 
 void check_streams(Draft& draft) {
@@ -103,8 +105,8 @@ void check_streams(Draft& draft) {
     if (node.inputs.empty()) continue;
     const int first = node.inputs.front();
     node.stream = stream_behind(draft, first);
-    const auto other =
-        std::find_if(node.inputs.begin(), node.inputs.end(), [&](int input) { return stream_behind(draft, input) != node.stream; });
+    const auto other = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                    [&](int input) { return stream_behind(draft, input) != node.stream; });
     if (other == node.inputs.end()) continue;
     report_mixed(draft, node, first, *other);
     node.stream = std::max(node.stream, stream_behind(draft, *other));  // behind it one report is enough

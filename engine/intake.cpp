@@ -1,11 +1,11 @@
 #include "engine/intake.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/capacity.h"
 #include "engine/contract_breach.h"
 #include "engine/node_runner.h"
 
@@ -174,8 +174,7 @@ void Intake::begin_round(int64_t missing) {
     round_end_ = missing;
     return;
   }
-  const auto wanted = static_cast<int64_t>(std::ceil(static_cast<double>(missing) * filter_->oversample));
-  round_end_ = std::min(fetched_ + wanted, filter_->most_draws * quota_);
+  round_end_ = fetched_ + groups_of_round(missing, filter_->oversample, filter_->most_draws * quota_ - fetched_);
 }
 
 void Intake::fetch_group() {

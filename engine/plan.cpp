@@ -2,7 +2,18 @@
 
 #include <algorithm>
 
+#include "engine/saturating.h"
+
 namespace sluice::engine {
+
+int64_t PlanMemory::total_bytes() const {
+  int64_t total = 0;
+  for (const int64_t bytes :
+       {weights_bytes, gradient_bytes, optimizer_bytes, kv_bytes, column_bytes, activation_bytes, slack_bytes}) {
+    total = saturating_sum(total, bytes);
+  }
+  return total;
+}
 
 int Plan::index_of(const std::string& node) const {
   const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const PlanNode& n) { return n.name == node; });
@@ -17,6 +28,19 @@ bool Plan::rollout_waits_for_versions() const {
              return model.name == need.model && model.usage.updated;
            });
   });
+}
+
+std::vector<int> Plan::last_readers(const PlanColumn& column) const {
+  std::vector<bool> leads_to_reader(nodes.size());  // a reader is behind it
+  std::vector<int> last;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const bool reads = std::find(column.readers.begin(), column.readers.end(), static_cast<int>(i)) != column.readers.end();
+    if (reads && !leads_to_reader[i]) last.push_back(static_cast<int>(i));
+    if (!reads && !leads_to_reader[i]) continue;
+    for (const int input : nodes[i].inputs) leads_to_reader[static_cast<size_t>(input)] = true;
+  }
+  std::reverse(last.begin(), last.end());
+  return last;
 }
 
 }  // namespace sluice::engine

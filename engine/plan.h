@@ -30,6 +30,7 @@ struct ScheduleSettings {
 struct RuntimeSettings {
   int64_t cores = 0;           // 0: all cores of the machine
   double stall_seconds = 600;  // 0: never
+  double memory_gib = 0;       // 0: what the machine has
 };
 
 struct CheckpointSettings {
@@ -93,15 +94,18 @@ struct PlanCapacity {
   std::string needed_by;           // the node that needs it
 };
 
-/// Bytes, predicted.
+/// Bytes, predicted: upper bounds, of each class and so of all together.
 struct PlanMemory {
   int64_t weights_bytes = 0;
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;
   int64_t kv_bytes = 0;
   int64_t column_bytes = 0;
+  int64_t activation_bytes = 0;
+  int64_t slack_bytes = 0;    // what an allocator holds beside what it has given out
+  int64_t machine_bytes = 0;  // not predicted: what there is; 0: not known
 
-  int64_t total_bytes() const { return weights_bytes + gradient_bytes + optimizer_bytes + kv_bytes + column_bytes; }
+  int64_t total_bytes() const;
 };
 
 /// One key of the effective pipeline, for `plan --config` and the run folder.
@@ -135,6 +139,7 @@ struct Plan {
 
   int index_of(const std::string& node) const;  // -1: no such node
   bool rollout_waits_for_versions() const;      // the model it samples from is trained here
+  std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
 };
 
 /// The outcome of a check: a plan if there is no error among the problems (there may be warnings).

@@ -21,21 +21,27 @@ const char* kind_text(NodeKind kind) {
   return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "ordinary";
 }
 
-Json node_json(const Plan& plan, const PlanNode& node) {
+Json node_json(const Plan& plan, size_t order) {
+  const PlanNode& node = plan.nodes[order];
   Json models = Json::array();
   for (const ModelNeed& need : node.needs.models) models.push_back({{"model", need.model}, {"use", name_of(need.use)}});
   Json json{{"name", node.name},
+            {"order", order},
             {"type", node.type->info.type},
             {"kind", kind_text(node.type->kind)},
             {"executor", node.executor},
             {"inputs", node_names(plan, node.inputs)},
+            {"joins", node.joins()},
+            {"barrier", node.is_barrier()},
             {"reads", column_names(plan, node.reads)},
             {"writes", column_names(plan, node.writes)},
             {"frees", column_names(plan, node.frees)},
             {"models", models},
-            {"scope", node.needs.scope == Scope::kIteration ? "iteration" : "micro_batch"},
+            {"scope", node.is_barrier() ? "iteration" : "micro_batch"},
             {"worst_tokens", node.worst_tokens}};
-  if (node.needs.scope == Scope::kIteration) json["scope_reason"] = node.needs.scope_reason;
+  if (node.is_barrier()) json["scope_reason"] = node.needs.scope_reason;
+  if (node.stream >= 0) json["behind_filter"] = plan.nodes[static_cast<size_t>(node.stream)].name;
+  if (node.needs.drops_groups) json["filter"] = {{"most_draws", node.needs.most_draws}, {"oversample", node.needs.oversample}};
   return json;
 }
 
@@ -48,18 +54,61 @@ Json model_json(const PlanModel& model) {
           {"kept_versions", model.usage.kept_versions}};
 }
 
+Json spec_json(const ColumnSpec& spec) {
+  return {{"name", spec.name},
+          {"dtype", name_of(spec.dtype)},
+          {"extent", name_of(spec.extent)},
+          {"entry_bytes", entry_bytes(spec.dtype)}};
+}
+
 Json column_json(const Plan& plan, const PlanColumn& column) {
   return {{"name", column.spec.name},
           {"dtype", name_of(column.spec.dtype)},
           {"extent", name_of(column.spec.extent)},
           {"writer", plan.nodes[static_cast<size_t>(column.writer)].name},
-          {"readers", node_names(plan, column.readers)}};
+          {"readers", node_names(plan, column.readers)},
+          {"freed_by", node_names(plan, plan.last_readers(column))}};
 }
 
+// Bytes of the columns with one entry a token or an action, of those with one a sample, and of those with one a group; of strings only the
+// entry itself.
 Json edge_json(const Plan& plan, const PlanEdge& edge) {
+  Json schema = Json::array();
+  int64_t a_token = 0, a_sample = 0, a_group = 0;
+  for (const int column : edge.columns) {
+    const ColumnSpec& spec = plan.columns[static_cast<size_t>(column)].spec;
+    schema.push_back(spec_json(spec));
+    (spec.extent == Extent::kGroup ? a_group : spec.extent == Extent::kSample ? a_sample : a_token) += entry_bytes(spec.dtype);
+  }
   return {{"from", plan.nodes[static_cast<size_t>(edge.from)].name},
           {"to", plan.nodes[static_cast<size_t>(edge.to)].name},
-          {"columns", column_names(plan, edge.columns)}};
+          {"columns", column_names(plan, edge.columns)},
+          {"schema", schema},
+          {"bytes_per_token", a_token},
+          {"bytes_per_sample", a_sample},
+          {"bytes_per_group", a_group}};
+}
+
+Json predicted_json(const PlanMemory& memory) {
+  return {{"weights_bytes", memory.weights_bytes},     {"gradient_bytes", memory.gradient_bytes},
+          {"optimizer_bytes", memory.optimizer_bytes}, {"kv_bytes", memory.kv_bytes},
+          {"column_bytes", memory.column_bytes},       {"activation_bytes", memory.activation_bytes},
+          {"slack_bytes", memory.slack_bytes},         {"total_bytes", memory.total_bytes()},
+          {"machine_bytes", memory.machine_bytes}};
+}
+
+Json capacity_json(const Plan& plan) {
+  const PlanCapacity& capacity = plan.capacity;
+  return {{"tokens_in_flight", plan.budget.tokens_in_flight},
+          {"micro_batch_tokens", plan.budget.micro_batch_tokens},
+          {"group_tokens", capacity.group_tokens},
+          {"drawn_groups", capacity.drawn_groups},
+          {"iteration_tokens", capacity.iteration_tokens},
+          {"largest_micro_batch", capacity.micro_batch_tokens},
+          {"most_in_flight", capacity.in_flight_tokens},
+          {"open_iterations", capacity.open_iterations},
+          {"tokens_needed", capacity.tokens_needed},
+          {"needed_by", capacity.needed_by}};
 }
 
 template <class T, class F>
@@ -75,19 +124,16 @@ std::string plan_json(const Plan& plan) {
   Json json;
   json["pipeline"] = {{"name", plan.pipeline.name}, {"iterations", plan.pipeline.iterations}, {"seed", plan.pipeline.seed}};
   json["schedule"] = {{"policy_lag", plan.schedule.policy_lag}};
-  json["nodes"] = array_of(plan.nodes, [&](const PlanNode& node) { return node_json(plan, node); });
+  json["nodes"] = Json::array();
+  for (size_t i = 0; i < plan.nodes.size(); ++i) json["nodes"].push_back(node_json(plan, i));
   json["executors"] = array_of(plan.executors, [](const PlanExecutor& e) {
     return Json{{"name", e.name}, {"threads", e.threads}};
   });
   json["edges"] = array_of(plan.edges, [&](const PlanEdge& edge) { return edge_json(plan, edge); });
   json["columns"] = array_of(plan.columns, [&](const PlanColumn& column) { return column_json(plan, column); });
   json["models"] = array_of(plan.models, model_json);
-  json["predicted"] = {{"weights_bytes", plan.memory.weights_bytes},     {"gradient_bytes", plan.memory.gradient_bytes},
-                       {"optimizer_bytes", plan.memory.optimizer_bytes}, {"kv_bytes", plan.memory.kv_bytes},
-                       {"column_bytes", plan.memory.column_bytes},       {"total_bytes", plan.memory.total_bytes()}};
-  json["capacity"] = {{"tokens_in_flight", plan.budget.tokens_in_flight}, {"micro_batch_tokens", plan.budget.micro_batch_tokens},
-                      {"group_tokens", plan.capacity.group_tokens},       {"iteration_tokens", plan.capacity.iteration_tokens},
-                      {"tokens_needed", plan.capacity.tokens_needed},     {"needed_by", plan.capacity.needed_by}};
+  json["predicted"] = predicted_json(plan.memory);
+  json["capacity"] = capacity_json(plan);
   return json.dump(2) + "\n";
 }
 

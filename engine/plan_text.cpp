@@ -46,10 +46,19 @@ std::string traffic(const Plan& plan, const PlanNode& node) {
   return reads + arrow + writes + (done.empty() ? "" : "; " + done);
 }
 
-std::string held_tokens(const Plan& plan, size_t index) {
-  const PlanNode& node = plan.nodes[index];
-  const bool makes_samples = static_cast<int>(index) == plan.rollout.value_or(plan.source);
-  return makes_samples || node.needs.scope == Scope::kIteration ? std::to_string(node.worst_tokens) : std::string();
+// "barrier; joins score, reference; frees score"
+std::string remarks(const Plan& plan, const PlanNode& node) {
+  std::vector<std::string> parts;
+  if (node.is_barrier()) parts.push_back("barrier");
+  if (node.needs.drops_groups) parts.push_back("filter");
+  if (node.joins()) {
+    std::vector<std::string> inputs;
+    for (const int input : node.inputs) inputs.push_back(plan.nodes[static_cast<size_t>(input)].name);
+    parts.push_back("joins " + join(inputs, ", "));
+  }
+  const std::string freed = names_of(plan, node.frees);
+  if (!freed.empty()) parts.push_back("frees " + freed);
+  return join(parts, "; ");
 }
 
 std::string padded(const std::string& text, size_t width) {
@@ -67,12 +76,10 @@ std::string line_of(const Row& row, const std::vector<size_t>& widths) {
 std::string table_text(const Plan& plan) {
   constexpr size_t kTraffic = 3, kWidestTraffic = 56;
   std::vector<Row> rows{{"node", "type", "on", "reads -> writes", "worst tokens", ""}};
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const PlanNode& node = plan.nodes[i];
-    const std::string freed = names_of(plan, node.frees);
+  for (const PlanNode& node : plan.nodes) {
     const auto lines = wrapped(traffic(plan, node), kWidestTraffic);
     rows.push_back(
-        {node.name, node.type->info.type, node.executor, lines[0], held_tokens(plan, i), freed.empty() ? "" : "frees " + freed});
+        {node.name, node.type->info.type, node.executor, lines[0], std::to_string(node.worst_tokens), remarks(plan, node)});
     for (size_t l = 1; l < lines.size(); ++l) rows.push_back({"", "", "", "  " + lines[l], "", ""});
   }
   std::vector<size_t> widths(6);
@@ -105,7 +112,11 @@ std::string memory_line(const PlanMemory& memory) {
   add("optimizer", memory.optimizer_bytes);
   add("KV", memory.kv_bytes);
   add("columns", memory.column_bytes);
-  return text + "   together " + human_bytes(static_cast<double>(memory.total_bytes())) + "\n";
+  add("activations", memory.activation_bytes);
+  add("slack", memory.slack_bytes);
+  text += "   peak " + human_bytes(static_cast<double>(memory.total_bytes()));
+  if (memory.machine_bytes > 0) text += " of " + human_bytes(static_cast<double>(memory.machine_bytes));
+  return text + "\n";
 }
 
 // The first barrier at or before a node; null: none.
@@ -129,8 +140,7 @@ std::string start_of_training(const Plan& plan, int trainer) {
   const std::string& name = plan.nodes[static_cast<size_t>(trainer)].name;
   const PlanNode* barrier = barrier_before(plan, trainer);
   if (barrier == nullptr) {
-    const int64_t tokens = std::min(plan.budget.micro_batch_tokens, plan.capacity.iteration_tokens);
-    return name + " starts after the first micro-batch (" + std::to_string(tokens) + " tokens)";
+    return name + " starts after the first micro-batch (" + std::to_string(plan.capacity.micro_batch_tokens) + " tokens)";
   }
   const std::string reason = barrier->needs.scope_reason.empty() ? "" : " (" + barrier->needs.scope_reason + ")";
   return name + " starts when the iteration is complete: " + barrier->name + " collects it" + reason;

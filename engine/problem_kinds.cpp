@@ -117,6 +117,9 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"micro-batch-exceeds-budget", kWarning,
      "`micro_batch_tokens` above `tokens_in_flight`: no micro-batch can become that large", "lower `micro_batch_tokens`"},
     {"sample-too-long", kError, "samples may be longer than the positions of a model", "shorten prompts or responses"},
+    // Bytes.
+    {"memory-too-small", kError, "the run does not fit into the memory of the machine", "lower what the message names"},
+    {"memory-tight", kWarning, "the run needs more than 90 % of the memory of the machine", "lower what the message names"},
 });
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace sluice::engine {
 
-// Sizes that a user writes are multiplied and added before anybody knows whether they are sensible: the results stop at the largest
-// int64_t instead of wrapping around. No argument is negative.
+// Sizes that a user writes are multiplied and added before anybody knows whether they are sensible: the results stop at the
+// largest int64_t instead of wrapping around. No argument is negative.
 
 inline int64_t saturating_product(int64_t a, int64_t b) {
   int64_t product = 0;

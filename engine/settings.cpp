@@ -95,6 +95,10 @@ ParamSet<RuntimeSettings> runtime_params() {
       .at_least(0)
       .unit("seconds")
       .doc("a run in which nothing has got on for so long is ended with a report of what waits for what; 0: never");
+  set.param("memory_gib", &RuntimeSettings::memory_gib)
+      .at_least(0)
+      .unit("GiB")
+      .doc("memory that the run may take; what it needs at worst is compared with it; 0: what the machine has");
   return set;
 }
 

@@ -27,12 +27,12 @@ struct Admitted {
 };
 
 struct State {
-  int begun = 0;       // iterations
-  int ended = 0;       // by every step
+  int begun = 0;  // iterations
+  int ended = 0;  // by every step
   bool drawing = false;
-  int drawn = 0;       // groups of this iteration
-  int to_draw = 0;     // of these rounds
-  int kept = 0;        // by the filter with refill, in this iteration
+  int drawn = 0;                   // groups of this iteration
+  int to_draw = 0;                 // of these rounds
+  int kept = 0;                    // by the filter with refill, in this iteration
   std::vector<Admitted> admitted;  // not packed yet, in order
   std::vector<int> open;           // sizes in the open micro-batch
   std::vector<Packet> packets;     // not done by every step yet, in order
@@ -70,7 +70,9 @@ class Rules {
 
   State after(State state, const Move& move) const {
     switch (move.kind) {
-      case Move::Kind::kBegin: begin(state); break;
+      case Move::Kind::kBegin:
+        begin(state);
+        break;
       case Move::Kind::kAdmit:
         ++state.drawn;
         --state.to_draw;
@@ -81,7 +83,9 @@ class Rules {
         state.admitted[static_cast<size_t>(move.which)] = {move.tokens, true};
         pack(state);
         break;
-      case Move::Kind::kProcess: process(state, move); break;
+      case Move::Kind::kProcess:
+        process(state, move);
+        break;
     }
     tidy(state);
     return state;
@@ -107,7 +111,8 @@ class Rules {
     const Step& step = machine_.steps[static_cast<size_t>(s)];
     int tokens = 0;
     for (const Packet& packet : state.packets) {
-      const bool some = step.inputs.empty() || std::any_of(step.inputs.begin(), step.inputs.end(), [&](int i) { return packet.done & bit(i); });
+      const bool some =
+          step.inputs.empty() || std::any_of(step.inputs.begin(), step.inputs.end(), [&](int i) { return packet.done & bit(i); });
       if (!some || (packet.done & bit(s))) continue;
       if (step.inputs.size() < 2 && !step.barrier) return arriving(packet, s);
       if (step.inputs.size() < 2 && packet.end) return tokens;
@@ -163,7 +168,7 @@ class Rules {
   void add_finishes(const State& state, std::vector<Move>& moves) const {
     for (size_t g = 0; g < state.admitted.size(); ++g) {
       if (state.admitted[g].finished) continue;
-      for (int tokens = state.admitted[g].tokens; tokens >= machine_.least; --tokens)
+      for (int tokens = state.admitted[g].tokens; tokens >= 1; --tokens)
         moves.push_back({.kind = Move::Kind::kFinish, .which = static_cast<int>(g), .tokens = tokens});
     }
   }
@@ -219,8 +224,10 @@ class Rules {
       if (!here || !weights_ready(state, s, packet.iteration)) return;
       if (step.barrier && !packet.end) continue;  // collected; the end hands all on
       const Move move{.kind = Move::Kind::kProcess, .which = s, .packet = static_cast<int>(p)};
-      if (!is_filter(s) || packet.end) moves.push_back(move);
-      else add_verdicts(state, packet, move, moves);
+      if (!is_filter(s) || packet.end)
+        moves.push_back(move);
+      else
+        add_verdicts(state, packet, move, moves);
       return;
     }
   }
@@ -229,8 +236,10 @@ class Rules {
     const int all = (1 << packet.parts.size()) - 1;
     for (move.passes = all; move.passes >= 0; --move.passes) {
       bool possible = true;
-      for (size_t g = 0; g < packet.parts.size(); ++g) possible = possible && (!(move.passes >> g & 1) || reaches(packet.parts[g], move.which));
-      const bool wanted = move.which != refill_ || state.kept + __builtin_popcount(static_cast<unsigned>(move.passes)) <= machine_.groups;
+      for (size_t g = 0; g < packet.parts.size(); ++g)
+        possible = possible && (!(move.passes >> g & 1) || reaches(packet.parts[g], move.which));
+      const bool wanted =
+          move.which != refill_ || state.kept + __builtin_popcount(static_cast<unsigned>(move.passes)) <= machine_.groups;
       if (possible && wanted) moves.push_back(move);
     }
   }
@@ -250,7 +259,8 @@ class Rules {
     go_on(state);
   }
 
-  // States that cannot be told apart any more become one: tokens that nobody waits for, and groups that have the same way before them.
+  // States that cannot be told apart any more become one: tokens that nobody waits for, and groups that have the same way before
+  // them.
   void tidy(State& state) const {
     const unsigned all = (1u << machine_.steps.size()) - 1;
     while (!state.packets.empty() && state.packets.front().done == all) {
@@ -264,7 +274,9 @@ class Rules {
     if (tokens > 0) state.open.assign(1, tokens);
   }
 
-  bool has_filter() const { return std::any_of(machine_.steps.begin(), machine_.steps.end(), [](const Step& step) { return step.draws > 0; }); }
+  bool has_filter() const {
+    return std::any_of(machine_.steps.begin(), machine_.steps.end(), [](const Step& step) { return step.draws > 0; });
+  }
 
   void tidy(Packet& packet) const {
     for (size_t s = 0; s < machine_.steps.size(); ++s) {
@@ -323,7 +335,8 @@ class Search {
     if (!seen_.insert(key_of(state)).second) return false;
     measure(state);
     const std::vector<Move> moves = rules_.moves(state);
-    const bool only_admits = std::all_of(moves.begin(), moves.end(), [](const Move& move) { return move.kind == Move::Kind::kAdmit; });
+    const bool only_admits =
+        std::all_of(moves.begin(), moves.end(), [](const Move& move) { return move.kind == Move::Kind::kAdmit; });
     if (only_admits && (moves.empty() ? !rules_.over(state) : rules_.waits_for_room(state))) return finding_.stalls = true;
     for (const Move& move : moves) {
       finding_.trace.push_back(move);
@@ -338,7 +351,8 @@ class Search {
     if (in_flight > budget_) throw std::runtime_error("more tokens in flight than the budget has: " + describe(machine_));
     finding_.most_in_flight = std::max(finding_.most_in_flight, in_flight);
     finding_.most_drawn = std::max(finding_.most_drawn, state.drawn);
-    for (const Packet& packet : state.packets) finding_.largest_micro_batch = std::max(finding_.largest_micro_batch, rules_.held(packet));
+    for (const Packet& packet : state.packets)
+      finding_.largest_micro_batch = std::max(finding_.largest_micro_batch, rules_.held(packet));
     for (size_t s = 0; s < finding_.most_held.size(); ++s) {
       finding_.most_held[s] = std::max(finding_.most_held[s], rules_.waiting_at(state, static_cast<int>(s)));
     }
@@ -354,11 +368,15 @@ class Search {
 std::string text_of(const Move& move) {
   const std::string which = std::to_string(move.which), tokens = std::to_string(move.tokens);
   switch (move.kind) {
-    case Move::Kind::kBegin: return "an iteration begins";
-    case Move::Kind::kAdmit: return "a group is admitted with " + tokens + " tokens";
-    case Move::Kind::kFinish: return "group " + which + " of those admitted is finished with " + tokens + " tokens";
+    case Move::Kind::kBegin:
+      return "an iteration begins";
+    case Move::Kind::kAdmit:
+      return "a group is admitted with " + tokens + " tokens";
+    case Move::Kind::kFinish:
+      return "group " + which + " of those admitted is finished with " + tokens + " tokens";
     case Move::Kind::kProcess:
-      return "step " + which + " is done with packet " + std::to_string(move.packet) + " (keeps " + std::to_string(move.passes) + ")";
+      return "step " + which + " is done with packet " + std::to_string(move.packet) + " (keeps " + std::to_string(move.passes) +
+             ")";
   }
   return {};
 }
@@ -368,23 +386,26 @@ std::string text_of(const Move& move) {
 std::string describe(const Machine& machine) {
   std::string text = std::to_string(machine.iterations) + " iterations of " + std::to_string(machine.groups) + " groups of " +
                      std::to_string(machine.least) + " to " + std::to_string(machine.worst) + " tokens" +
-                     (machine.rollout ? " by a rollout" : "") + ", micro-batches of " + std::to_string(machine.micro_batch) + ", lag " +
-                     std::to_string(machine.lag);
+                     (machine.rollout ? " by a rollout" : "") + ", micro-batches of " + std::to_string(machine.micro_batch) +
+                     ", lag " + std::to_string(machine.lag);
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     const Step& step = machine.steps[s];
     text += "; step " + std::to_string(s) + " <-";
     for (const int input : step.inputs) text += " " + std::to_string(input);
     if (step.reads) text += " reads";
     if (step.barrier) text += " barrier";
-    if (step.draws > 0) text += " filter, draws " + std::to_string(step.draws) + ", oversample " + std::to_string(step.oversample_tenths) + "/10";
-    if (step.use != Use::kNone) text += step.use == Use::kTrains ? " trains" : step.use == Use::kPublishes ? " publishes" : " reads live weights";
+    if (step.draws > 0)
+      text += " filter, draws " + std::to_string(step.draws) + ", oversample " + std::to_string(step.oversample_tenths) + "/10";
+    if (step.use != Use::kNone)
+      text += step.use == Use::kTrains ? " trains" : step.use == Use::kPublishes ? " publishes" : " reads live weights";
   }
   return text;
 }
 
 Finding search(const Machine& machine, int budget) { return Search(machine, budget).run(); }
 
-bool replay(const Machine& machine, int budget, const std::vector<Move>& trace, const std::function<void(const std::string&)>& tell) {
+bool replay(const Machine& machine, int budget, const std::vector<Move>& trace,
+            const std::function<void(const std::string&)>& tell) {
   const Rules rules(machine, budget);
   State state;
   for (const Move& move : trace) {
@@ -395,9 +416,11 @@ bool replay(const Machine& machine, int budget, const std::vector<Move>& trace, 
     if (!is_possible) return false;
   }
   const std::vector<Move> left = rules.moves(state);
-  const bool only_admits = std::all_of(left.begin(), left.end(), [](const Move& move) { return move.kind == Move::Kind::kAdmit; });
+  const bool only_admits =
+      std::all_of(left.begin(), left.end(), [](const Move& move) { return move.kind == Move::Kind::kAdmit; });
   const bool stalled = only_admits && (left.empty() ? !rules.over(state) : rules.waits_for_room(state));
-  tell(stalled ? "the next group asks for " + std::to_string(machine.worst) + " of " + std::to_string(budget) + " tokens: nothing can happen"
+  tell(stalled ? "the next group asks for " + std::to_string(machine.worst) + " of " + std::to_string(budget) +
+                     " tokens: nothing can happen"
                : "the run goes on");
   return stalled;
 }

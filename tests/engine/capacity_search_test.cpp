@@ -9,8 +9,8 @@
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_world.h"
 
-// For every small machine of a family, whatever the order of events, the sizes and the verdicts are: with the budget that `check` asks for
-// no run stalls, and with one token less some run does. The machine that is searched knows nothing of the engine.
+// For every small machine of a family, whatever the order of events, the sizes and the verdicts are: with the budget that `check`
+// asks for no run stalls, and with one token less some run does. The machine that is searched knows nothing of the engine.
 namespace sluice::engine::testing {
 namespace {
 
@@ -115,11 +115,13 @@ std::string pipeline_text(const Machine& machine, int64_t budget) {
   const auto uses = [&](Use use) {
     return std::any_of(machine.steps.begin(), machine.steps.end(), [&](const Step& step) { return step.use == use; });
   };
-  std::string text = "[pipeline]\n" + number("iterations", machine.iterations) + "[budget]\n" + number("tokens_in_flight", budget) +
-                     number("micro_batch_tokens", machine.micro_batch) + "[schedule]\n" + number("policy_lag", machine.lag);
+  std::string text = "[pipeline]\n" + number("iterations", machine.iterations) + "[budget]\n" +
+                     number("tokens_in_flight", budget) + number("micro_batch_tokens", machine.micro_batch) + "[schedule]\n" +
+                     number("policy_lag", machine.lag);
   if (uses(Use::kTrains)) text += "[models.policy]\n";
   const std::string sizes = number("least", machine.least) + number("worst", machine.worst);
-  text += std::string("[nodes.source]\ntype = \"") + (machine.rollout ? "asking" : "making") + "\"\n" + number("groups", machine.groups);
+  text += std::string("[nodes.source]\ntype = \"") + (machine.rollout ? "asking" : "making") + "\"\n" +
+          number("groups", machine.groups);
   text += machine.rollout ? "[nodes.rollout]\ntype = \"sampling\"\ninputs = [\"source\"]\n" + sizes : sizes;
   if (machine.rollout && uses(Use::kTrains)) text += "model = \"policy\"\n";
   for (size_t s = 0; s < machine.steps.size(); ++s) {
@@ -127,7 +129,8 @@ std::string pipeline_text(const Machine& machine, int64_t budget) {
     std::vector<std::string> inputs;
     for (const int input : step.inputs) inputs.push_back("\"step" + std::to_string(input) + "\"");
     if (inputs.empty()) inputs.push_back(machine.rollout ? "\"rollout\"" : "\"source\"");
-    text += "[nodes.step" + std::to_string(s) + "]\ntype = \"step\"\ninputs = [" + join(inputs, ", ") + "]\n" + number("draws", step.draws);
+    text += "[nodes.step" + std::to_string(s) + "]\ntype = \"step\"\ninputs = [" + join(inputs, ", ") + "]\n" +
+            number("draws", step.draws);
     text += "oversample = " + std::to_string(step.draws > 1 ? step.oversample_tenths / 10.0 : 1.0) + "\n";
     text += std::string("reads = ") + (step.reads ? "true" : "false") + "\nbarrier = " + (step.barrier ? "true" : "false") + "\n";
     if (step.use == Use::kReadsLive) text += "live = \"policy\"\n";
@@ -164,13 +167,18 @@ std::vector<std::vector<Step>> graphs_without_filter() {
 }
 
 std::vector<std::vector<Step>> training_graphs() {
-  const Step values{.use = Use::kReadsLive}, train{.inputs = {0}, .use = Use::kTrains}, publish{.inputs = {1}, .reads = false, .use = Use::kPublishes};
+  const Step values{.use = Use::kReadsLive}, train{.inputs = {0}, .use = Use::kTrains},
+      publish{.inputs = {1}, .reads = false, .use = Use::kPublishes};
   const Step collecting{.inputs = {0}, .barrier = true, .use = Use::kTrains}, logging{};
-  return {{values, train, publish}, {values, collecting, publish}, {values, train, publish, logging}, {values, collecting, publish, logging}};
+  return {{values, train, publish},
+          {values, collecting, publish},
+          {values, train, publish, logging},
+          {values, collecting, publish, logging}};
 }
 
 std::vector<std::vector<Step>> graphs_with_filter(int draws, int tenths) {
-  const Step filter{.draws = draws, .oversample_tenths = tenths}, blind{.reads = false, .draws = draws, .oversample_tenths = tenths};
+  const Step filter{.draws = draws, .oversample_tenths = tenths},
+      blind{.reads = false, .draws = draws, .oversample_tenths = tenths};
   const Step kept{.inputs = {0}}, kept_barrier{.inputs = {0}, .barrier = true}, beside{}, beside_barrier{.barrier = true};
   const Step idle_barrier{.inputs = {0}, .reads = false, .barrier = true}, second{.inputs = {0}, .draws = 1};
   std::vector<std::vector<Step>> graphs{
@@ -187,8 +195,10 @@ std::vector<std::vector<Step>> graphs_with_filter(int draws, int tenths) {
       {beside, {.inputs = {0}, .draws = draws, .oversample_tenths = tenths}, {.inputs = {1}, .barrier = true}},
   };
   if (draws > 1) {
-    graphs.push_back({{.draws = 1}, {.inputs = {0}, .draws = draws, .oversample_tenths = tenths}, {.inputs = {1}, .barrier = true}});
-    graphs.push_back({{.draws = 1}, {.inputs = {0}, .draws = draws, .oversample_tenths = tenths}, {.inputs = {0}, .barrier = true}});
+    graphs.push_back(
+        {{.draws = 1}, {.inputs = {0}, .draws = draws, .oversample_tenths = tenths}, {.inputs = {1}, .barrier = true}});
+    graphs.push_back(
+        {{.draws = 1}, {.inputs = {0}, .draws = draws, .oversample_tenths = tenths}, {.inputs = {0}, .barrier = true}});
   }
   return graphs;
 }
@@ -203,9 +213,13 @@ class CapacitySearch : public ::testing::Test {
     toy::register_toys(registry_);  // its model type
   }
 
-  void TearDown() override { std::cout << machines_ << " machines, " << states_ << " states\n"; }
+  void TearDown() override {
+    if (machines_ > 0) std::cout << machines_ << " machines, " << states_ << " states\n";
+  }
 
-  CheckResult checked(const Machine& machine, int64_t budget) { return check(spec_of(pipeline_text(machine, budget)), registry_); }
+  CheckResult checked(const Machine& machine, int64_t budget) {
+    return check(spec_of(pipeline_text(machine, budget)), registry_);
+  }
 
   std::string story(const Machine& machine, int budget, const Finding& finding) {
     std::string text = describe(machine) + "; budget " + std::to_string(budget) + "\n";
@@ -261,7 +275,12 @@ TEST_F(CapacitySearch, WithoutFilter) {
       for (int micro_batch = worst; micro_batch <= 3 * worst + 1; micro_batch += 2) {
         for (int groups = 1; groups <= 3; ++groups) {
           for (const int iterations : {1, 2}) {
-            expect_exact({.groups = groups, .least = least, .worst = worst, .micro_batch = micro_batch, .iterations = iterations, .steps = steps});
+            expect_exact({.groups = groups,
+                          .least = least,
+                          .worst = worst,
+                          .micro_batch = micro_batch,
+                          .iterations = iterations,
+                          .steps = steps});
           }
         }
       }
@@ -272,7 +291,7 @@ TEST_F(CapacitySearch, WithoutFilter) {
 TEST_F(CapacitySearch, WithRollout) {
   for (const auto& steps : graphs_without_filter()) {
     for (const auto& [least, worst] : {Sizes{1, 2}, Sizes{2, 3}}) {
-      for (int micro_batch = worst; micro_batch <= 3 * worst; micro_batch += worst - 1) {
+      for (int micro_batch = worst; micro_batch <= 3 * worst; ++micro_batch) {
         expect_exact({.groups = 3, .least = least, .worst = worst, .micro_batch = micro_batch, .rollout = true, .steps = steps});
       }
     }
@@ -283,7 +302,14 @@ TEST_F(CapacitySearch, WithTrainingAndLag) {
   for (const auto& steps : training_graphs()) {
     for (int lag = 0; lag <= 2; ++lag) {
       for (int groups = 1; groups <= 2; ++groups) {
-        expect_exact({.groups = groups, .least = 1, .worst = 2, .micro_batch = 3, .iterations = 3, .lag = lag, .rollout = true, .steps = steps});
+        expect_exact({.groups = groups,
+                      .least = 1,
+                      .worst = 2,
+                      .micro_batch = 3,
+                      .iterations = 3,
+                      .lag = lag,
+                      .rollout = true,
+                      .steps = steps});
       }
     }
   }
@@ -315,19 +341,27 @@ TEST_F(CapacitySearch, WithRefill) {
   }
 }
 
-// What a barrier behind the filter holds depends on where micro-batches end: a last kept group may have to wait for company, and smaller
-// groups may fill a micro-batch up to its last token.
+// What a barrier behind the filter holds depends on where micro-batches end: a last kept group may have to wait for company, and
+// smaller groups may fill a micro-batch up to its last token.
 TEST_F(CapacitySearch, WithRefillWhereMicroBatchesEndBadly) {
   for (const int micro_batch : {7, 8, 10, 11}) {
     for (const auto& [draws, tenths] : {std::pair{2, 16}, {2, 18}, {2, 20}, {3, 16}}) {
-      expect_exact({.groups = 3, .least = 2, .worst = 3, .micro_batch = micro_batch, .steps = {{.draws = draws, .oversample_tenths = tenths}, {.inputs = {0}, .barrier = true}}});
+      expect_exact({.groups = 3,
+                    .least = 2,
+                    .worst = 3,
+                    .micro_batch = micro_batch,
+                    .steps = {{.draws = draws, .oversample_tenths = tenths}, {.inputs = {0}, .barrier = true}}});
     }
   }
 }
 
 // After a first round that kept some, the second can need more than the first did.
 TEST_F(CapacitySearch, WithRefillWhoseSecondRoundNeedsMost) {
-  const Machine machine{.groups = 3, .least = 2, .worst = 2, .micro_batch = 4, .steps = {{.draws = 3, .oversample_tenths = 16}, {.inputs = {0}, .barrier = true}}};
+  const Machine machine{.groups = 3,
+                        .least = 2,
+                        .worst = 2,
+                        .micro_batch = 4,
+                        .steps = {{.draws = 3, .oversample_tenths = 16}, {.inputs = {0}, .barrier = true}}};
   expect_exact(machine);
   EXPECT_EQ(checked(machine, 1000).plan->capacity.tokens_needed, 10);  // 1 kept, then 2 kept, 1 open, and 1 that asks
 }
@@ -335,7 +369,11 @@ TEST_F(CapacitySearch, WithRefillWhoseSecondRoundNeedsMost) {
 // Why `check` refuses it: no budget is enough.
 TEST_F(CapacitySearch, ABarrierInFrontOfRefillStallsWithAnyBudget) {
   for (const bool reads : {false, true}) {
-    const Machine machine{.groups = 2, .least = 1, .worst = 2, .micro_batch = 3, .steps = {{.reads = reads, .barrier = true}, {.inputs = {0}, .draws = 2}}};
+    const Machine machine{.groups = 2,
+                          .least = 1,
+                          .worst = 2,
+                          .micro_batch = 3,
+                          .steps = {{.reads = reads, .barrier = true}, {.inputs = {0}, .draws = 2}}};
     EXPECT_FALSE(checked(machine, 1000).plan.has_value());
     const Finding found = search(machine, 1000);
     EXPECT_TRUE(found.stalls);
@@ -357,7 +395,8 @@ TEST_F(CapacitySearch, TellsTheStoryOfAStall) {
 TEST_F(CapacitySearch, NoBudgetIsUsedBeyondTheIterationsThatCanBeOpen) {
   for (const auto& steps : training_graphs()) {
     for (int lag = 0; lag <= 1; ++lag) {
-      const Machine machine{.groups = 1, .least = 1, .worst = 2, .micro_batch = 3, .iterations = 4, .lag = lag, .rollout = true, .steps = steps};
+      const Machine machine{
+          .groups = 1, .least = 1, .worst = 2, .micro_batch = 3, .iterations = 4, .lag = lag, .rollout = true, .steps = steps};
       const Finding found = search(machine, 1000);
       EXPECT_FALSE(found.stalls);
       EXPECT_EQ(found.most_in_flight, checked(machine, 1000).plan->capacity.in_flight_tokens) << describe(machine);

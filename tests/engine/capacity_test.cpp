@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "engine/capacity.h"
 #include "engine/plan.h"
 #include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"
@@ -88,6 +91,39 @@ TEST_F(Capacity, ASampleMustHaveABound) {
 TEST_F(Capacity, HugeNumbersAreRefusedAndDoNotWrapAround) {
   const std::string text = edited(ppo_text(), "groups_per_iteration = 32", "groups_per_iteration = 9000000000000000000");
   EXPECT_FALSE(check(spec_of(edited(text, "lambda = 0.95", "whiten = \"iteration\"")), registry_).plan.has_value());
+}
+
+// All groups have 176 tokens here, so that a micro-batch of 2048 is cut after 11 of them.
+TEST(CapacityProof, KnowsThatGroupsOfOneSizeDoNotFillAMicroBatch) {
+  const CapacityShape shape{.worst_group = 176, .least_group = 176, .groups = 32, .micro_batch = 2048};
+  EXPECT_EQ(prove(shape).tokens_needed, 11 * 176);
+  EXPECT_EQ(prove(shape).micro_batch_tokens, 11 * 176);
+}
+
+TEST(CapacityProof, DoesNotWrapAround) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const int64_t worst : {int64_t{1}, kMost / 2, kMost}) {
+    const CapacityShape shape{.worst_group = worst,
+                              .least_group = 1,
+                              .groups = kMost,
+                              .micro_batch = kMost,
+                              .open_iterations = 2,
+                              .nodes = {{.reads = true}, {.inputs = {0}, .reads = true, .barrier = true}},
+                              .refill = 0,
+                              .most_draws = 4,
+                              .oversample = 1.5};
+    EXPECT_GE(prove(shape).tokens_needed, worst);
+    EXPECT_EQ(prove(shape).drawn_groups, kMost);
+  }
+}
+
+TEST(CapacityProof, RoundsOversamplingUpButNotForABinaryFraction) {
+  EXPECT_EQ(groups_of_round(10, 1.1, 100), 11);
+  EXPECT_EQ(groups_of_round(3, 1.1, 100), 4);
+  EXPECT_EQ(groups_of_round(3, 1, 100), 3);
+  EXPECT_EQ(groups_of_round(3, 2, 5), 5);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_GE(groups_of_round(kMost / 2, 1.5, kMost), kMost / 2);
 }
 
 }  // namespace

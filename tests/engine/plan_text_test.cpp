@@ -14,7 +14,11 @@ class PlanText : public ::testing::Test {
  protected:
   void SetUp() override { add_toy_nodes(registry_); }
 
-  Plan plan_of(const std::string& text) { return check(spec_of(text), registry_).plan.value(); }
+  // With a given size of memory, so that the texts are those of any machine.
+  Plan plan_of(const std::string& text) {
+    const bool given = text.find("memory_gib") != std::string::npos;
+    return check(spec_of(given ? text : edited(text, "[runtime]\n", "[runtime]\nmemory_gib = 24\n")), registry_).plan.value();
+  }
 
   static std::string whitened() { return edited(ppo_text(), "lambda = 0.95", "lambda = 0.95\nwhiten = \"iteration\""); }
   static std::string lagging() {

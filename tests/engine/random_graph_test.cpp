@@ -341,6 +341,7 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(reports[i].iteration, static_cast<int64_t>(i));
       EXPECT_LE(reports[i].figure("tokens_in_flight_max"), static_cast<double>(budget));
+      EXPECT_LE(reports[i].figure("column_bytes_max"), static_cast<double>(checked.plan->memory.column_bytes));
       for (const auto& [name, value] : expected[i]) ASSERT_EQ(reports[i].figure(name), value) << name << " of iteration " << i;
     }
   }

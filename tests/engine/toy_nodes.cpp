@@ -305,6 +305,7 @@ class ToyModelType final : public ModelType {
              .kv_bytes_per_token = 16,
              .max_positions = params->max_positions,
              .head = params->head};
+    facts.activation_bytes = [](bool training, int64_t tokens, int64_t longest) { return tokens * (training ? 64 : 16) + longest; };
     facts.trainable = params->optimizer.has_value();
     if (facts.trainable) facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000;
     return params;

@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/machine.h"
+#include "engine/memory_bound.h"
+#include "tests/engine/spec_builder.h"
+#include "tests/engine/toy_nodes.h"
+#include "tests/golden.h"
+
+namespace sluice::engine::testing {
+namespace {
+
+/// A root folder with the files that tell how much memory there is.
+class Machine : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(root_); }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void file(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  const std::filesystem::path root_ = std::filesystem::path(::testing::TempDir()) /
+                                      ("machine_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+};
+
+TEST_F(Machine, HasWhatTheKernelSays) {
+  file("proc/meminfo", "MemTotal:       1000 kB\nMemFree:         100 kB\n");
+  EXPECT_EQ(memory_of_machine(root_), 1024000);
+}
+TEST_F(Machine, HasLessInAControlGroup) {
+  file("proc/meminfo", "MemTotal:       1000 kB\n");
+  file("proc/self/cgroup", "0::/jobs/one\n");
+  file("sys/fs/cgroup/jobs/memory.max", "4096\n");
+  file("sys/fs/cgroup/jobs/one/memory.max", "max\n");
+  EXPECT_EQ(memory_of_machine(root_), 4096);
+}
+TEST_F(Machine, HasLessInAControlGroupOfVersionOne) {
+  file("proc/meminfo", "MemTotal:       1000 kB\n");
+  file("proc/self/cgroup", "5:cpu:/a\n4:memory:/docker/ab\n");
+  file("sys/fs/cgroup/memory/memory.limit_in_bytes", "8192\n");
+  EXPECT_EQ(memory_of_machine(root_), 8192);
+}
+TEST_F(Machine, MayNotSay) { EXPECT_EQ(memory_of_machine(root_), 0); }
+
+constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
+constexpr Column<std::string> kNote{"note", Extent::kSample};
+
+struct FilterParams {};
+
+class Items final : public Source {
+ public:
+  static void describe(Contract<FilterParams>& c) {
+    c.type("items", "4 groups of 2 samples of 1 to 8 tokens");
+    c.writes(kTokens);
+    c.needs([](const FilterParams&, NodeNeeds& needs) {
+      needs.groups_per_iteration = 4, needs.samples_per_group = 2, needs.worst_sample_tokens = 8;
+    });
+  }
+  explicit Items(const FilterParams&) {}
+  bool next_group(Group&) override { return false; }
+};
+
+class Half final : public Node {
+ public:
+  static void describe(Contract<FilterParams>& c) {
+    c.type("half", "drops every second group");
+    c.reads(kTokens);
+    c.drops_groups();
+  }
+  explicit Half(const FilterParams&) {}
+  void process(MicroBatch&) override {}
+};
+
+struct PassParams {
+  std::vector<std::string> reads;
+  std::string writes;
+  int64_t note_bytes = 0;
+};
+
+// Reads and writes columns of one float32 a token; with note_bytes a text a sample too.
+class Pass final : public Node {
+ public:
+  static void describe(Contract<PassParams>& c) {
+    c.type("pass", "reads and writes columns");
+    c.param("reads", &PassParams::reads).doc("columns");
+    c.param("writes", &PassParams::writes).doc("column");
+    c.param("note_bytes", &PassParams::note_bytes).doc("longest text of a note");
+    c.needs([](const PassParams& p, NodeNeeds& needs) {
+      for (const std::string& name : p.reads) {
+        const DType dtype = name == "tokens" ? DType::kInt64 : name == "note" ? DType::kString : DType::kFloat32;
+        needs.reads.push_back({name, dtype, name == "note" ? Extent::kSample : Extent::kToken});
+      }
+      if (!p.writes.empty()) needs.writes.push_back({p.writes, DType::kFloat32, Extent::kToken});
+      if (p.note_bytes > 0) needs.writes.push_back(kNote.spec()), needs.string_bytes["note"] = p.note_bytes;
+    });
+  }
+  explicit Pass(const PassParams&) {}
+  void process(MicroBatch&) override {}
+};
+
+/// 64 tokens an iteration, at most 16 a micro-batch.
+class Memory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    registry_.add<Items>();
+    registry_.add<Half>();
+    registry_.add<Pass>();
+  }
+
+  static std::string node(const std::string& name, const std::string& inputs, const std::string& reads, const std::string& writes,
+                          const std::string& more = {}) {
+    return "[nodes." + name + "]\ntype = \"pass\"\ninputs = [" + inputs + "]\nreads = [" + reads + "]\nwrites = \"" + writes +
+           "\"\n" + more;
+  }
+
+  Plan plan_of(const std::string& nodes) {
+    const std::string text = R"([pipeline]
+iterations = 1
+[budget]
+tokens_in_flight = 64
+micro_batch_tokens = 16
+[runtime]
+cores = 1
+memory_gib = 1
+[nodes.items]
+type = "items"
+)" + nodes;
+    CheckResult result = check(spec_of(text), registry_);
+    EXPECT_TRUE(result.plan.has_value()) << render(result.problems);
+    return *result.plan;
+  }
+
+  // Over what tokens take, which are there twice while they are packed and while a group waits.
+  int64_t columns_of(const std::string& nodes) { return worst_column_bytes(plan_of(nodes), 64) - base(); }
+  int64_t base() { return (64 + 16 + 16) * 8; }
+
+  Registry registry_;
+};
+
+TEST_F(Memory, CountsAColumnForAllTokensInFlight) {
+  EXPECT_EQ(columns_of(node("a", "\"items\"", "\"tokens\"", "")), 0);
+  EXPECT_EQ(columns_of(node("a", "\"items\"", "\"tokens\"", "x") + node("b", "\"a\"", "\"x\"", "")), 64 * 4);
+}
+
+// x is gone before z comes: of x, y and z two are there at once. tokens is read to the end.
+TEST_F(Memory, CountsOnlyColumnsThatCanBeAliveTogether) {
+  EXPECT_EQ(columns_of(node("a", "\"items\"", "\"tokens\"", "x") + node("b", "\"a\"", "\"x\"", "y") +
+                       node("c", "\"b\"", "\"y\"", "z") + node("d", "\"c\"", "\"z\", \"tokens\"", "")),
+            2 * 64 * 4);
+}
+
+// One of the two branches may be ahead: its column is alive beside those of the other.
+TEST_F(Memory, CountsBranchesTogether) {
+  EXPECT_EQ(columns_of(node("a", "\"items\"", "\"tokens\"", "x") + node("b", "\"items\"", "\"tokens\"", "y") +
+                       node("c", "\"a\", \"b\"", "\"x\", \"y\"", "")),
+            2 * 64 * 4);
+}
+
+TEST_F(Memory, CountsWhatNobodyReadsForOneMicroBatch) {
+  EXPECT_EQ(columns_of(node("a", "\"items\"", "\"tokens\"", "x")), 16 * 4);
+}
+
+// tokens (8 bytes) is there twice: as it came, and as what the filter keeps.
+TEST_F(Memory, CountsWhatAFilterCopies) {
+  const std::string half = "[nodes.half]\ntype = \"half\"\ninputs = [\"items\"]\n";
+  EXPECT_EQ(columns_of(half), 0);  // nobody reads what it keeps
+  EXPECT_EQ(columns_of(half + node("a", "\"half\"", "\"tokens\"", "")), 64 * 8);
+  EXPECT_EQ(columns_of(half + node("a", "\"half\"", "\"tokens\"", "") + node("b", "\"items\"", "\"tokens\"", "")), 64 * 8);
+}
+
+// 64 tokens are at most 64 samples, but 4 groups have no more than 8.
+TEST_F(Memory, CountsTextAsTheContractBoundsIt) {
+  EXPECT_EQ(columns_of(node("a", "\"items\"", "\"tokens\"", "", "note_bytes = 100\n") + node("b", "\"a\"", "\"note\"", "")),
+            8 * (static_cast<int64_t>(sizeof(std::string)) + 101));
+}
+
+TEST_F(Memory, NeverTakesMoreColumnsThanForTheIterationsThatCanBeOpen) {
+  const Plan plan = plan_of(node("a", "\"items\"", "\"tokens\"", ""));
+  EXPECT_EQ(predict_memory(plan, 1 << 30).column_bytes, predict_memory(plan, 64).column_bytes);
+}
+
+/// The PPO pipeline; its models take 64 bytes of activations a token in training, 16 else, and one a token of the longest sample.
+class PpoMemory : public ::testing::Test {
+ protected:
+  void SetUp() override { add_toy_nodes(registry_); }
+
+  CheckResult checked(double memory_gib, const std::string& from = "cores = 1", const std::string& to = "cores = 1") {
+    std::string text = edited(ppo_text(), from, to);
+    text = edited(text, "[runtime]\n", "[runtime]\nmemory_gib = " + std::to_string(memory_gib) + "\n");
+    return check(spec_of(text), registry_);
+  }
+
+  Registry registry_;
+};
+
+TEST_F(PpoMemory, CountsTheLargestPassOfEachExecutor) {
+  EXPECT_EQ(checked(1).plan->memory.activation_bytes, 2048 * 64 + 44);
+  std::string text = edited(ppo_text(), "cores = 1", "cores = 2");
+  text = edited(text, "type = \"train_ppo\"", "type = \"train_ppo\"\non = \"cpu:1\"");
+  EXPECT_EQ(check(spec_of(text), registry_).plan->memory.activation_bytes, 2048 * 64 + 44 + 2048 * 16 + 44);
+}
+
+TEST_F(PpoMemory, HasTheAllocatorsShareOfAllButTheWeights) {
+  const PlanMemory memory = checked(1).plan->memory;
+  const int64_t rest =
+      memory.gradient_bytes + memory.optimizer_bytes + memory.kv_bytes + memory.column_bytes + memory.activation_bytes;
+  EXPECT_EQ(memory.slack_bytes, (rest + 19) / 20);
+  EXPECT_EQ(memory.total_bytes(), memory.weights_bytes + rest + memory.slack_bytes);
+}
+
+TEST_F(PpoMemory, IsRefusedWhereItDoesNotFit) {
+  const int64_t total = checked(1).plan->memory.total_bytes();
+  const double gib = 1024.0 * 1024.0 * 1024.0;
+  EXPECT_TRUE(checked(static_cast<double>(total + 2000) / gib).plan.has_value());
+  const CheckResult refused = checked(0.0003);
+  EXPECT_FALSE(refused.plan.has_value());
+  expect_golden("engine/memory/does_not_fit.txt", render(refused.problems));
+}
+
+TEST_F(PpoMemory, OffersABudgetThatFits) {
+  const CheckResult refused = checked(0.0004, "iterations = 120", "iterations = 2");
+  ASSERT_FALSE(refused.plan.has_value());
+  const std::string& help = refused.problems.front().help;
+  const std::string begin = "tokens_in_flight <= ";
+  ASSERT_EQ(help.substr(0, begin.size()), begin) << help;
+  const int64_t tokens = std::stoll(help.substr(begin.size()));
+  const auto with = [&](int64_t budget) {
+    return checked(0.0004, "tokens_in_flight = 16384", "tokens_in_flight = " + std::to_string(budget)).plan.has_value();
+  };
+  EXPECT_TRUE(with(tokens));
+  EXPECT_FALSE(with(tokens + 1));
+}
+
+TEST_F(PpoMemory, IsWarnedOfWhereLittleIsLeft) {
+  const double total = static_cast<double>(checked(1).plan->memory.total_bytes());
+  const CheckResult tight = checked(total * 1.02 / (1024.0 * 1024.0 * 1024.0));
+  EXPECT_TRUE(tight.plan.has_value());
+  ASSERT_EQ(tight.problems.size(), 1u);
+  EXPECT_EQ(tight.problems.front().severity, Severity::kWarning);
+}
+
+}  // namespace
+}  // namespace sluice::engine::testing
