@@ -72,17 +72,20 @@ struct MetricInfo {
 /// Findings of a contract's own check.
 class Findings {
  public:
-  Findings(const Table& table, Problems& problems) : table_(table), problems_(problems) {}
+  /// `changed` tells whether a key has another value than its default.
+  Findings(const Table& table, Problems& problems, std::function<bool(std::string_view)> changed)
+      : table_(table), problems_(problems), changed_(std::move(changed)) {}
 
-  /// True if the pipeline says so, false if it is a default.
-  bool written(std::string_view key) const { return table_.find(key) != nullptr; }
+  /// True if the pipeline gives the key another value than its default. An effective pipeline has every default written out, and is as
+  /// valid as the one that it came from.
+  bool changed(std::string_view key) const { return table_.find(key) != nullptr && changed_(key); }
 
   /// The node cannot work with the value of `key`.
   void error(std::string_view key, std::string message, std::string help = {}) {
     add("setting-unusable", Severity::kError, key, message, help);
   }
 
-  /// `key` is written, but with the other settings it changes nothing.
+  /// `key` is changed(), but beside the other settings that makes no difference.
   void without_effect(std::string_view key, std::string message, std::string help = {}) {
     add("setting-without-effect", Severity::kError, key, message, help);
   }
@@ -97,6 +100,7 @@ class Findings {
 
   const Table& table_;
   Problems& problems_;
+  std::function<bool(std::string_view)> changed_;
 };
 
 /// The part of a contract that does not depend on the parameter struct: what `describe` and the docs print.

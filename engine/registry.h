@@ -95,7 +95,15 @@ std::shared_ptr<P> bind_params(const Contract<P>& contract, const Table& table, 
   const size_t before = context.problems.size();
   contract.erased().bind(params.get(), table, context);
   if (context.problems.size() == before) {
-    Findings findings(table, context.problems);
+    const auto changed = [&](std::string_view key) {
+      P defaults;
+      Problems ignored;  // required keys are missing
+      BindContext without{context.registry, ignored, context.owner};
+      contract.erased().bind(&defaults, Table{}, without);
+      const Param* param = contract.erased().find(key);
+      return param != nullptr && param->text(params.get()) != param->text(&defaults);
+    };
+    Findings findings(table, context.problems, changed);
     contract.run_checks(*params, findings);
   }
   return params;

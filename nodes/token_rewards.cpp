@@ -27,7 +27,7 @@ void TokenRewards::describe(engine::Contract<TokenRewardsParams>& c) {
   c.metric("token_reward_mean", "mean reward of an action, penalty included");
   c.check([=](const P& params, engine::Findings& findings) {
     for (const char* key : {"kl_estimator", "logprobs"}) {
-      if (penalised(params) || !findings.written(key)) continue;
+      if (penalised(params) || !findings.changed(key)) continue;
       findings.without_effect(key, std::string(key) + " has no effect while kl_coefficient is 0",
                               "set kl_coefficient, or remove " + std::string(key));
     }

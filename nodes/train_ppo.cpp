@@ -29,11 +29,11 @@ bool reads_old_values(const TrainPpoParams& params) {
 bool takes_several_steps(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1; }
 
 void find_contradictions(const TrainPpoParams& params, engine::Findings& findings) {
-  if (!has_critic(params) && findings.written("value_objective")) {
+  if (!has_critic(params) && findings.changed("value_objective")) {
     findings.without_effect("value_objective", "value_objective has no effect without a critic",
                             "name a critic, or remove value_objective");
   }
-  if (!reads_old_logprobs(params) && findings.written("old_logprobs")) {
+  if (!reads_old_logprobs(params) && findings.changed("old_logprobs")) {
     findings.without_effect("old_logprobs",
                             "old_logprobs has no effect: objective \"" + params.objective.type + "\" does not read it",
                             "remove old_logprobs");

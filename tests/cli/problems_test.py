@@ -9,9 +9,11 @@ import concurrent.futures
 import functools
 import json
 import os
+import pathlib
 import re
 import shlex
 import subprocess
+import tempfile
 import unittest
 
 from support import DONE, PROGRAM, ROOT, WRONG_PIPELINE, run
@@ -27,13 +29,25 @@ def kind_of(case):
     return re.sub(r"-\d+$", "", case.stem)
 
 
-@functools.cache
-def validate(case, *words):
+def arguments_of(case):
     first_line = case.read_bytes().split(b"\n")[0].decode(errors="replace")
     arguments = first_line.removeprefix("# arguments:") if first_line.startswith("# arguments:") else ""
     # Quotes are TOML's here.
-    arguments = [word.replace("PLUGINS", PLUGINS) for word in shlex.split(arguments.replace('"', '\\"'))]
-    return subprocess.run([PROGRAM, "validate", case.name, *arguments, *words], capture_output=True, text=True, timeout=120, cwd=CASES)
+    return [word.replace("PLUGINS", PLUGINS) for word in shlex.split(arguments.replace('"', '\\"'))]
+
+
+def run_case(command, case, *words):
+    return subprocess.run([PROGRAM, command, case.name, *arguments_of(case), *words], capture_output=True, text=True, timeout=120,
+                          cwd=CASES)
+
+
+@functools.cache
+def validate(case, *words):
+    return run_case("validate", case, *words)
+
+
+def kinds_of(done):
+    return sorted(problem["kind"] for problem in json.loads(done.stdout)["problems"])
 
 
 def without_machine(text):
@@ -84,6 +98,17 @@ class Problems(unittest.TestCase):
                     self.assertEqual((problem["file"], problem["line"]), (file, int(line or 0)))
                     if line:
                         self.assertEqual(problem["column"], int(column))
+
+    def test_the_effective_pipeline_has_the_same_warnings(self):
+        valid = [case for case in self.cases if validate(case, *JSON).returncode == DONE]
+        self.assertGreaterEqual(len(valid), 10)
+        with tempfile.TemporaryDirectory() as folder:
+            for case in valid:
+                with self.subTest(case.name):
+                    effective = pathlib.Path(folder) / case.name
+                    effective.write_text(run_case("plan", case, "--config").stdout)
+                    again = run("validate", effective, *JSON)
+                    self.assertEqual(kinds_of(again), kinds_of(validate(case, *JSON)), again.stdout)
 
     def test_every_kind_has_a_case_and_every_case_a_kind(self):
         self.assertEqual({kind_of(case) for case in self.cases}, set(self.severity))
