@@ -59,7 +59,11 @@ size_t ThreadExecutor::queued() const {
 
 void ThreadExecutor::loop() {
   while (collect()) {
-    if (work_once()) continue;
+    if (work_once()) {
+      at_once_ = true;
+      continue;
+    }
+    at_once_ = false;
     // Waits for: work from another thread, or news for the stepper. Ends when: submit(), notify(), set_stepper() or the
     // destructor.
     std::unique_lock lock(mutex_);
@@ -86,12 +90,14 @@ bool ThreadExecutor::collect() {
 bool ThreadExecutor::work_once() {
   if (std::optional<Work> work = queue_.pop()) {
     own_queued_.store(queue_.size(), std::memory_order_relaxed);
+    if (at_once_) activity_.go_on(index_);
     activity_.begin(index_, work->node);
     work->task->run(std::move(work->packet));
     return true;
   }
   Stepper* const stepper = stepper_.load(std::memory_order_acquire);
   if (stepper == nullptr || !stepper->ready()) return false;
+  if (at_once_) activity_.go_on(index_);
   stepper->begin_step();
   stepper->end_step();
   return true;

@@ -42,6 +42,7 @@ class ThreadExecutor final : public Executor {
 
   // Of the own thread alone, so that what a node hands to the next one on the same executor takes no lock.
   WorkQueue queue_;
+  bool at_once_ = false;               // the thread did not wait since its last work
   std::atomic<size_t> own_queued_{0};  // size of queue_, for whoever asks
 
   std::atomic<Stepper*> stepper_{nullptr};
