@@ -34,7 +34,8 @@ Activity::Activity(const Plan& plan, const Clock& clock, std::vector<WorkObserve
 
 void Activity::begin(int executor, int node) {
   Seat& seat = seats_[static_cast<size_t>(executor)];
-  const int64_t now = clock_.now_ns();
+  const int64_t go_on_from = std::exchange(seat.go_on_from_ns, 0);
+  const int64_t now = go_on_from != 0 ? go_on_from : clock_.now_ns();
   seat.since_ns.store(now, std::memory_order_relaxed);
   seat.iteration.store(-1, std::memory_order_relaxed);
   seat.node.store(node, std::memory_order_relaxed);
@@ -53,20 +54,26 @@ void Activity::show(int executor, int node) {
   seats_[static_cast<size_t>(executor)].shown.store(node, std::memory_order_release);
 }
 
+void Activity::go_on(int executor) {
+  Seat& seat = seats_[static_cast<size_t>(executor)];
+  seat.go_on_from_ns = seat.ended_ns;
+}
+
 void Activity::end(int executor, Slice slice) {
-  const Seat& seat = seats_[static_cast<size_t>(executor)];
+  Seat& seat = seats_[static_cast<size_t>(executor)];
   slice.executor = executor;
   slice.node = seat.node.load(std::memory_order_relaxed);
   slice.begin_ns = seat.since_ns.load(std::memory_order_relaxed);
   slice.end_ns = clock_.now_ns();
-  leave(executor, slice.end_ns);
+  leave(seat, slice.end_ns);
+  if (slice.ends_iteration) seat.ended_ns = 0;  // what follows, such as the report of the iteration, is nobody's work
   for (WorkObserver* observer : observers_) observer->ended(slice);
 }
 
-void Activity::end_unseen(int executor) { leave(executor, clock_.now_ns()); }
+void Activity::end_unseen(int executor) { leave(seats_[static_cast<size_t>(executor)], clock_.now_ns()); }
 
-void Activity::leave(int executor, int64_t now_ns) {
-  Seat& seat = seats_[static_cast<size_t>(executor)];
+void Activity::leave(Seat& seat, int64_t now_ns) {
+  seat.ended_ns = now_ns;
   if (seat.node.load(std::memory_order_relaxed) < 0) return;  // it had ended when something failed
   const auto node = static_cast<size_t>(seat.node.load(std::memory_order_relaxed));
   const int64_t spent = now_ns - seat.since_ns.load(std::memory_order_relaxed);
@@ -100,7 +107,8 @@ BusySeconds Activity::take() {
     const int64_t now = total.load(std::memory_order_relaxed);
     return static_cast<double>(now - std::exchange(taken, now)) * kSecondsPerNs;
   };
-  for (size_t i = 0; i < seats_.size(); ++i) seconds.of_executors.push_back(since_taken(seats_[i].busy_ns, taken_executors_ns_[i]));
+  for (size_t i = 0; i < seats_.size(); ++i)
+    seconds.of_executors.push_back(since_taken(seats_[i].busy_ns, taken_executors_ns_[i]));
   for (size_t i = 0; i < accounts_.size(); ++i) seconds.of_nodes.push_back(since_taken(accounts_[i].busy_ns, taken_nodes_ns_[i]));
   return seconds;
 }

@@ -23,8 +23,9 @@ struct BusySeconds {
   std::vector<double> of_nodes;      // by index of Plan::nodes
 };
 
-/// What every executor does at the moment, for how long each was busy, and with what. begin() and end() are called by the thread of the
-/// executor (or of the simulation) and cost two looks at the clock; the rest is thread-safe.
+/// What every executor does at the moment, for how long each was busy, and with what. begin(), end() and go_on() are called by
+/// the thread of the executor (or of the simulation) and look at the clock once each, which is what they cost; the rest is
+/// thread-safe.
 class Activity {
  public:
   /// What an executor is at.
@@ -45,6 +46,9 @@ class Activity {
   /// The code of another node runs on its behalf, as the source's in a step of the rollout: who is shown, not who is charged.
   void show(int executor, int node);
 
+  /// What begins next followed the last work at once: it begins when that ended, without a look at the clock.
+  void go_on(int executor);
+
   /// The executor is done. What is told to the observers and counted: `slice`, with node, executor and times filled in.
   void end(int executor, Slice slice);
 
@@ -61,12 +65,14 @@ class Activity {
   struct alignas(64) Seat {  // of an executor; written by its thread alone
     std::atomic<int> node{-1}, shown{-1};
     std::atomic<int64_t> since_ns{0}, iteration{-1}, micro_batch{-1}, busy_ns{0};
+    int64_t ended_ns = 0;       // 0: what came after the last work took time of its own
+    int64_t go_on_from_ns = 0;  // 0: look at the clock
   };
   struct alignas(64) Account {  // of a node; written by its executor's thread alone
     std::atomic<int64_t> busy_ns{0};
   };
 
-  void leave(int executor, int64_t now_ns);
+  void leave(Seat& seat, int64_t now_ns);
   void change(Class work_class, int by, int64_t now_ns);
 
   const Clock& clock_;
@@ -75,10 +81,10 @@ class Activity {
   std::vector<Seat> seats_;     // by executor
   std::vector<Account> accounts_;
 
-  std::mutex mutex_;            // guards what follows
-  std::array<int, 3> busy_{};   // pieces of work under way, by class
+  std::mutex mutex_;           // guards what follows
+  std::array<int, 3> busy_{};  // pieces of work under way, by class
   int64_t last_change_ns_ = 0;
-  std::array<int64_t, 3> class_ns_{};  // rollout, train, both
+  std::array<int64_t, 3> class_ns_{};                         // rollout, train, both
   std::vector<int64_t> taken_executors_ns_, taken_nodes_ns_;  // what take() told already
 };
 

@@ -14,7 +14,7 @@ bool goes_later(const Work& a, const Work& b) {
 
 void WorkQueue::push(Work work) {
   heap_.push_back(std::move(work));
-  std::ranges::push_heap(heap_, goes_later);
+  if (heap_.size() > 1) std::ranges::push_heap(heap_, goes_later);
 }
 
 std::optional<Work> WorkQueue::pop() {

@@ -1,7 +1,6 @@
 #include "engine/flow_graph.h"
 
 #include <oneapi/tbb/flow_graph.h>
-#include <oneapi/tbb/global_control.h>
 
 #include <atomic>
 #include <map>
@@ -19,6 +18,10 @@ namespace {
 
 namespace flow = oneapi::tbb::flow;
 
+// oneTBB runs a lightweight body on the thread that sends only if the body is noexcept; otherwise a thread of its own gets a task for every
+// packet. The bodies' concurrency is unlimited, which costs no queue, because nobody sends to one node at two places at once: a node without
+// join gets everything from one executor, and a join is complete for the next packet only after the thread that completed it for this one has
+// sent again. What could throw here is lack of memory alone, and that ends the program.
 using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
 using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
 
@@ -62,13 +65,13 @@ class Stage final : public Task {
         executor_(executor),
         pending_(pending),
         arrivals_(inputs),
-        node_(graph, flow::serial, [this](const Packet& packet, AsyncNode::gateway_type&) { take(packet); }),
+        node_(graph, flow::unlimited, [this](const Packet& packet, AsyncNode::gateway_type&) noexcept { take(packet); }),
         pass_on_([this](Packet packet) {
           pending_.enter(successors_);
           node_.gateway().try_put(packet);
         }) {
     if (inputs < 2) return;
-    join_.emplace(graph, flow::serial, [this](const Packet& packet, JoinNode::output_ports_type& out) {
+    join_.emplace(graph, flow::unlimited, [this](const Packet& packet, JoinNode::output_ports_type& out) noexcept {
       if (arrivals_.complete(packet.sequence)) std::get<0>(out).try_put(packet);
       else pending_.leave();
     });
@@ -126,8 +129,6 @@ class Stage final : public Task {
 struct FlowGraph::Impl {
   explicit Impl(Pending& pending_) : pending(pending_) {}
 
-  // Two threads that send to one node at the same time leave the second packet to a thread of oneTBB.
-  oneapi::tbb::global_control few_threads{oneapi::tbb::global_control::max_allowed_parallelism, 2};
   Pending& pending;
   flow::graph graph;
   flow::broadcast_node<Packet> head{graph};

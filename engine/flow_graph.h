@@ -14,7 +14,7 @@ namespace sluice::engine {
 /// The oneTBB flow graph of a plan: one async_node for each ordinary node, which hands packets to the node's executor, and in front of
 /// a node with several inputs a join that waits until a packet has come from all of them. A node's packets are handed over
 /// once its prerequisites have reached their iteration. Packets keep their order on every edge. All bodies are a few instructions and run
-/// at once on the thread that sends (unless two send to one node at the same time), so a simulation that sends from one thread is exact.
+/// at once on the thread that sends, so a simulation that sends from one thread is exact.
 class FlowGraph {
  public:
   /// `runners` by index of Plan::nodes (null for source and rollout); `executors` by index of Plan::executors. All outlive the graph.

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "nodes/exact_match.h"
+#include "nodes/filter_groups.h"
 #include "nodes/gae.h"
 #include "nodes/generate.h"
 #include "nodes/jsonl_examples.h"
@@ -31,6 +32,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<ExactMatch>();
   registry.add<Logprobs>();
   registry.add<Values>();
+  registry.add<FilterGroups>();
   registry.add<TokenRewards>();
   registry.add<Gae>();
   registry.add<TrainPpo>();

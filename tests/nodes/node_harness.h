@@ -119,6 +119,8 @@ class Output {
     return {};
   }
 
+  const std::vector<int64_t>& dropped_groups() const { return outcome_.dropped_groups; }
+
   std::map<std::string, double> metrics() const { return {outcome_.metrics.begin(), outcome_.metrics.end()}; }
 
  private:

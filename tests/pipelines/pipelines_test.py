@@ -31,6 +31,17 @@ class Pipelines(Case):
                 # What was learned holds for sums that were never practised, and is in the checkpoint.
                 self.assertGreaterEqual(self.accuracy(self.folder / f"ppo-{seed}/checkpoint/actor", f"held-out-{seed}"), 0.90)
 
+    def test_dynamic_sampling_accounts_for_every_group(self):
+        rows = self.metrics("ppo_dynamic.toml", "dynamic", **{"pipeline.iterations": 8})
+        for row in rows:
+            kept, dropped, surplus = (row[f"useful/groups_{what}"] for what in ("kept", "dropped", "surplus"))
+            self.assertEqual(kept + dropped + surplus, row["groups"])
+            self.assertEqual(kept + row["useful/groups_missing"], 64)
+            self.assertLessEqual(row["groups"], 3 * 64)
+            self.assertGreater(dropped, 0)
+            if row["useful/groups_missing"] > 0:
+                self.assertEqual(row["groups"], 3 * 64, "fewer were drawn than allowed")
+
     def test_the_shipped_model_is_good_but_clearly_imperfect(self):
         accuracy = self.accuracy(ROOT / "pipelines/models/tiny-arithmetic", "shipped")
         print(f"tiny-arithmetic, greedy on held-out sums: {accuracy:.3f}")
