@@ -87,6 +87,8 @@ class Stage final : public Task {
     pending_.leave();
   }
 
+  bool waits_for_weights() const { return waiting_for_version_ >= 0; }
+
   std::string waits_for() const {
     const PlanNode& plan = state_.plan.nodes[static_cast<size_t>(runner_.node())];
     if (const int64_t version = waiting_for_version_; version >= 0) {
@@ -163,6 +165,11 @@ FlowGraph::~FlowGraph() { impl_->graph.wait_for_all(); }
 void FlowGraph::emit(Packet packet) {
   impl_->pending.enter(impl_->head_successors);
   impl_->head.try_put(packet);
+}
+
+bool FlowGraph::waits_for_weights(int node) const {
+  const Stage* stage = impl_->stages[static_cast<size_t>(node)].get();
+  return stage != nullptr && stage->waits_for_weights();
 }
 
 std::string FlowGraph::waits_for(int node) const {
