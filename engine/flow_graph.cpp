@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -19,6 +20,8 @@ namespace {
 
 namespace flow = oneapi::tbb::flow;
 
+// A lightweight body runs at once on the thread that sends, but only if it is noexcept: otherwise it becomes a task for another thread.
+static_assert(std::is_nothrow_default_constructible_v<Packet> && std::is_nothrow_destructible_v<Packet>);
 using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
 using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
 
@@ -62,13 +65,13 @@ class Stage final : public Task {
         executor_(executor),
         pending_(pending),
         arrivals_(inputs),
-        node_(graph, flow::serial, [this](const Packet& packet, AsyncNode::gateway_type&) { take(packet); }),
+        node_(graph, flow::serial, [this](const Packet& packet, AsyncNode::gateway_type&) noexcept { take(packet); }),
         pass_on_([this](Packet packet) {
           pending_.enter(successors_);
           node_.gateway().try_put(packet);
         }) {
     if (inputs < 2) return;
-    join_.emplace(graph, flow::serial, [this](const Packet& packet, JoinNode::output_ports_type& out) {
+    join_.emplace(graph, flow::serial, [this](const Packet& packet, JoinNode::output_ports_type& out) noexcept {
       if (arrivals_.complete(packet.sequence)) std::get<0>(out).try_put(packet);
       else pending_.leave();
     });

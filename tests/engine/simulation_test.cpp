@@ -19,6 +19,7 @@ using testing::costs_with_lengths;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::on_the_cores_of;
 using testing::toy_pipeline;
 using testing::toy_plan;
 using testing::ToyPlan;
@@ -62,7 +63,7 @@ TEST(Simulation, OneExecutorDoesOneThingAfterTheOtherTheMostDownstreamFirst) {
   const ToyPlan toys = toy_plan(builder);
   Costs costs = short_samples();
   costs.nodes["mix"] = {.per_batch_us = 100};
-  const SimulationResult result = simulate(toys.plan, costs);
+  const SimulationResult result = simulate(toys.plan, on_the_cores_of(toys.plan, costs));
   EXPECT_EQ(us(result.seconds), 440);  // 2 x (20 + 200)
   EXPECT_EQ(us(place(result, "cpu").busy_seconds), 440);
 }
@@ -75,7 +76,7 @@ TEST(Simulation, AStepTakesWhatItSamplesAndReads) {
   costs.nodes["rollout"] = {.per_step_us = 10, .per_sampled_token_us = 2, .per_prompt_token_us = 5};
   costs.nodes["mix"] = {};
   // The first step reads three prompts of one token and samples three tokens, the second only samples.
-  EXPECT_EQ(us(simulate(toys.plan, costs).seconds), (10 + 3 * 2 + 3 * 5) + (10 + 3 * 2));
+  EXPECT_EQ(us(simulate(toys.plan, on_the_cores_of(toys.plan, costs)).seconds), (10 + 3 * 2 + 3 * 5) + (10 + 3 * 2));
 }
 
 TEST(Simulation, WithoutLagTheNextIterationWaitsForItsWeights) {
@@ -137,7 +138,7 @@ TEST(Simulation, AnExecutorPausesBetweenTwoPiecesOfWork) {
   Costs costs = short_samples();
   costs.gap_us = 1;
   costs.nodes["mix"] = {.per_batch_us = 100};
-  EXPECT_EQ(us(simulate(toys.plan, costs).seconds), 10 + 1 + 10 + 1 + 100 + 1 + 100);
+  EXPECT_EQ(us(simulate(toys.plan, on_the_cores_of(toys.plan, costs)).seconds), 10 + 1 + 10 + 1 + 100 + 1 + 100);
 }
 
 TEST(Simulation, MoreCoresThanWereMeasuredDivideTheTimesAndItSaysSo) {
@@ -165,7 +166,7 @@ TEST(Simulation, ANodeWithoutCostsIsFreeAndItSaysSo) {
 // Lengths, filters, lag and several executors at once.
 ToyPlan busy_plan(int64_t iterations = 20) {
   PipelineBuilder builder("toys", iterations);
-  builder.budget(160, 40).set("runtime", "cores", int64_t{3}).set("schedule", "policy_lag", int64_t{1}).model("policy", {});
+  builder.budget(300, 40).set("runtime", "cores", int64_t{3}).set("schedule", "policy_lag", int64_t{1}).model("policy", {});
   const Array drawn{{.data = std::string("drawn"), .where = {}, .base = {}}};
   builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{12}}});
   builder.node("rollout", "toy_rollout", {"source"},

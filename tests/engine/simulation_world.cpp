@@ -1,5 +1,7 @@
 #include "tests/engine/simulation_world.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sluice::engine::testing {
@@ -42,6 +44,15 @@ Costs costs_with_lengths(int64_t prompt, int64_t response) {
   Lengths& lengths = costs.lengths.emplace_back();
   lengths.prompt.add(prompt);
   lengths.response.add(response);
+  return costs;
+}
+
+Costs on_the_cores_of(const Plan& plan, Costs costs) {
+  for (const PlanNode& node : plan.nodes) {
+    const auto cost = costs.nodes.find(node.name);
+    if (cost != costs.nodes.end())
+      cost->second.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
+  }
   return costs;
 }
 

@@ -31,4 +31,7 @@ void add_training(PipelineBuilder& builder, const std::string& input);
 /// Every prompt of `prompt` tokens, every response of `response`.
 Costs costs_with_lengths(int64_t prompt, int64_t response);
 
+/// The same, measured on as many cores as the plan's executors have.
+Costs on_the_cores_of(const Plan& plan, Costs costs);
+
 }  // namespace sluice::engine::testing
