@@ -20,6 +20,19 @@ int print_plan(const PipelineArguments& arguments, const std::string& format, bo
 int list_nodes(const std::vector<std::string>& plugins, bool markdown);
 int list_problem_kinds(bool markdown);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
+
+struct SimulateArguments {
+  PipelineArguments pipeline;
+  std::vector<std::string> what_ifs;  // KEY=VALUE, each a variant of its own
+  std::filesystem::path costs;        // a run folder or a file; empty: estimated
+  double gflops = 20;                 // of a core, for the estimate
+  long long iterations = 0;           // 0: what the pipeline says
+  std::filesystem::path trace;        // empty: none
+  std::string format = "text";
+};
+/// Runs a pipeline on a virtual clock. 1 when a variant would stall.
+int simulate_pipeline(const SimulateArguments& arguments);
+
 /// Shows the run in `folder` on the terminal until it ends; once, when asked to, without a terminal and when it has ended.
 int show_top(const std::filesystem::path& folder, bool once);
 int try_one(const std::string& what, const std::vector<std::string>& sets, const std::vector<std::string>& plugins);

@@ -57,6 +57,7 @@ struct Arguments {
   bool markdown = false;
   std::string type;
   std::vector<std::string> sets;
+  SimulateArguments simulate;
   SampleArguments sample;
   bool add_special = false;
   std::string dtype = "float32";
@@ -90,6 +91,19 @@ void add_run_commands(CLI::App& app, Arguments& a, Command& chosen) {
   top.add_option("folder", a.run_folder, "the run folder")->required();
   top.add_flag("--once", a.once, "print it once, also on a terminal");
   top.callback([&] { chosen = [&] { return show_top(a.run_folder, a.once); }; });
+}
+
+void add_simulate_command(CLI::App& app, SimulateArguments& a, Command& chosen) {
+  CLI::App& simulate = *app.add_subcommand("simulate", "what a run would take and where its time would go, without running it");
+  add_pipeline(simulate, a.pipeline);
+  CLI::Option* costs = simulate.add_option("--costs", a.costs, "what a run has measured: its folder (default: an estimate from the sizes of the models)");
+  simulate.add_option("--gflops", a.gflops, "of a core, for the estimate")->check(CLI::PositiveNumber)->excludes(costs);
+  simulate.add_option("--what-if", a.what_ifs, "also with this setting: --what-if schedule.policy_lag=1 (may be repeated)")
+      ->type_name("KEY=VALUE")->expected(1)->allow_extra_args(false)->take_all();
+  simulate.add_option("--iterations", a.iterations, "fewer than the pipeline says")->check(CLI::PositiveNumber);
+  simulate.add_option("--trace", a.trace, "write what each executor does when, as a run's trace.json");
+  simulate.add_option("--format", a.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  simulate.callback([&] { chosen = [&] { return simulate_pipeline(a); }; });
 }
 
 void add_node_commands(CLI::App& app, Arguments& a, Command& chosen) {
@@ -157,6 +171,7 @@ int main(int argc, char** argv) {
   Command chosen;
   add_pipeline_commands(app, arguments, chosen);
   add_run_commands(app, arguments, chosen);
+  add_simulate_command(app, arguments.simulate, chosen);
   add_node_commands(app, arguments, chosen);
   add_model_commands(app, arguments, chosen);
   try {

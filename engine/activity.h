@@ -55,6 +55,11 @@ class Activity {
   /// It is done, and it was nothing worth telling: a packet was only passed on or put aside.
   void end_unseen(int executor);
 
+  /// A micro-batch leaves the intake.
+  void packed(int64_t iteration, const Layout& layout) {
+    for (WorkObserver* observer : observers_) observer->packed(iteration, layout);
+  }
+
   BusySeconds take();
   Current current(int executor) const;
   double busy_seconds_of_executor(int executor) const;

@@ -205,6 +205,21 @@ Activity& Driver::activity() { return impl_->state.activity; }
 Pending& Driver::pending() { return impl_->pending; }
 RunState& Driver::state() { return impl_->state; }
 
+Driver::Idle Driver::idle_reason(int executor) const {
+  const Impl& impl = *impl_;
+  const Plan& plan = impl.state.plan;
+  const std::string& name = plan.executors[static_cast<size_t>(executor)].name;
+  if (plan.nodes[static_cast<size_t>(plan.source)].executor == name) {
+    const Intake::Wait wait = impl.intake->waiting();
+    if (wait == Intake::Wait::kCredit) return Idle::kNoCredit;
+    if (wait == Intake::Wait::kVersion || wait == Intake::Wait::kReports) return Idle::kNoWeights;
+  }
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (plan.nodes[i].executor == name && impl.graph->waits_for_weights(static_cast<int>(i))) return Idle::kNoWeights;
+  }
+  return Idle::kNoInput;
+}
+
 RunStatus Driver::status() const {
   const Impl& impl = *impl_;
   const Plan& plan = impl.state.plan;

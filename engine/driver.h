@@ -44,6 +44,10 @@ class Driver {
   Pending& pending();
   RunState& state();
 
+  /// Why an executor that has nothing to do has nothing to do.
+  enum class Idle { kNoInput, kNoCredit, kNoWeights };
+  Idle idle_reason(int executor) const;
+
   /// All but what a run knows itself (pipeline, state, pid, resident memory).
   RunStatus status() const;
 

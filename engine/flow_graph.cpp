@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -22,6 +23,7 @@ namespace flow = oneapi::tbb::flow;
 // packet. The bodies' concurrency is unlimited, which costs no queue, because nobody sends to one node at two places at once: a node without
 // join gets everything from one executor, and a join is complete for the next packet only after the thread that completed it for this one has
 // sent again. What could throw here is lack of memory alone, and that ends the program.
+static_assert(std::is_nothrow_default_constructible_v<Packet> && std::is_nothrow_destructible_v<Packet>);
 using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
 using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
 
@@ -89,6 +91,8 @@ class Stage final : public Task {
     runner_.run(std::move(packet), pass_on_);
     pending_.leave();
   }
+
+  bool waits_for_weights() const { return waiting_for_version_ >= 0; }
 
   std::string waits_for() const {
     const PlanNode& plan = state_.plan.nodes[static_cast<size_t>(runner_.node())];
@@ -164,6 +168,11 @@ FlowGraph::~FlowGraph() { impl_->graph.wait_for_all(); }
 void FlowGraph::emit(Packet packet) {
   impl_->pending.enter(impl_->head_successors);
   impl_->head.try_put(packet);
+}
+
+bool FlowGraph::waits_for_weights(int node) const {
+  const Stage* stage = impl_->stages[static_cast<size_t>(node)].get();
+  return stage != nullptr && stage->waits_for_weights();
 }
 
 std::string FlowGraph::waits_for(int node) const {

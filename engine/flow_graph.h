@@ -25,6 +25,9 @@ class FlowGraph {
   /// Puts a packet in at the head. Thread-safe, does not block.
   void emit(Packet packet);
 
+  /// A packet has come that may only be worked on with weights that are not there yet.
+  bool waits_for_weights(int node) const;
+
   /// What keeps a node from its next packet, as far as the graph knows: "micro-batches of 'values'", "version 3 ..."; empty: nothing.
   std::string waits_for(int node) const;
 

@@ -243,6 +243,7 @@ void Intake::emit_batches(std::vector<Packer::Batch> batches) {
     metrics.sum("samples", static_cast<double>(packed->layout.samples()));
     metrics.sum("tokens", static_cast<double>(packed->layout.tokens()));
     metrics.sum(parts_.rollout ? "sampled_tokens" : "action_tokens", static_cast<double>(packed->layout.actions()));
+    state_.activity.packed(iteration_.index, packed->layout);
     state_.traffic.handed_on(node(), packed.get());
     emit_({.sequence = sequence_++, .iteration = iteration_, .batch = std::move(packed)});
   }
@@ -283,19 +284,27 @@ void Intake::finish_run() {
   finished_();
 }
 
+Intake::Wait Intake::waiting() const {
+  const int64_t iteration = seen_iteration_;
+  if (seen_waiting_tokens_ > 0) return Wait::kCredit;
+  if (seen_undecided_) return Wait::kVerdicts;
+  if (seen_in_iteration_ || iteration + 1 >= state_.plan.pipeline.iterations) return Wait::kNothing;
+  if (!state_.gate.open_for(iteration + 1)) return Wait::kVersion;
+  return iteration + 1 >= state_.log.reported() + state_.plan.schedule.policy_lag + 2 ? Wait::kReports : Wait::kNothing;
+}
+
 std::string Intake::waits_for() const {
   const int64_t iteration = seen_iteration_;
-  if (const int64_t tokens = seen_waiting_tokens_; tokens > 0) {
-    return std::to_string(tokens) + " tokens of credit: " + std::to_string(state_.budget.in_flight()) + " of " +
-           std::to_string(state_.budget.capacity()) + " are in flight";
-  }
-  if (seen_undecided_) return "the verdicts of filter '" + state_.plan.nodes[static_cast<size_t>(*state_.plan.refill)].name + "' on iteration " + std::to_string(iteration);
-  if (seen_in_iteration_ || iteration + 1 >= state_.plan.pipeline.iterations) return {};
-  if (!state_.gate.open_for(iteration + 1)) {
-    return "version " + std::to_string(state_.gate.version_for(iteration + 1)) + " of the weights to be published";
-  }
-  if (iteration + 1 >= state_.log.reported() + state_.plan.schedule.policy_lag + 2) {
-    return "iteration " + std::to_string(state_.log.reported()) + " to be ended by every node";
+  switch (waiting()) {
+    case Wait::kNothing: return {};
+    case Wait::kCredit:
+      return std::to_string(seen_waiting_tokens_) + " tokens of credit: " + std::to_string(state_.budget.in_flight()) + " of " +
+             std::to_string(state_.budget.capacity()) + " are in flight";
+    case Wait::kVerdicts:
+      return "the verdicts of filter '" + state_.plan.nodes[static_cast<size_t>(*state_.plan.refill)].name + "' on iteration " + std::to_string(iteration);
+    case Wait::kVersion:
+      return "version " + std::to_string(state_.gate.version_for(iteration + 1)) + " of the weights to be published";
+    case Wait::kReports: return "iteration " + std::to_string(state_.log.reported()) + " to be ended by every node";
   }
   return {};
 }

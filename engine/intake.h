@@ -19,7 +19,7 @@ namespace sluice::engine {
 /// samples of them step by step, and packs what is finished into micro-batches. Groups are admitted in order, so a later iteration never
 /// takes credit that an earlier one needs. Groups are drawn in rounds: one, unless a filter has what it drops replaced; then the next
 /// round draws what is still missing once the verdicts on the last one are in, so what is drawn never depends on timing.
-/// Used by one executor only; waits_for() may be asked by anybody.
+/// Used by one executor only; waiting() and waits_for() may be asked by anybody.
 class Intake final : public Stepper {
  public:
   struct Parts {
@@ -39,7 +39,11 @@ class Intake final : public Stepper {
   /// The iteration that groups are drawn for; -1: none yet.
   int64_t iteration() const { return seen_iteration_.load(); }
 
-  /// What keeps the next group, as a person would say it; empty: nothing.
+  /// What keeps the next group.
+  enum class Wait { kNothing, kCredit, kVerdicts, kVersion, kReports };
+  Wait waiting() const;
+
+  /// The same, as a person would say it; empty: nothing.
   std::string waits_for() const;
 
  private:

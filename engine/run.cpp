@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "engine/cost_recorder.h"
 #include "engine/driver.h"
 #include "engine/event_file.h"
 #include "engine/monitor.h"
@@ -78,6 +79,7 @@ struct Run::Impl {
   void start();
   void end();
   void report_iteration(const IterationReport& report);
+  void write_costs() const;
   void stall(Problem problem);
   RunStatus status(const std::string& state) const;
 
@@ -87,6 +89,7 @@ struct Run::Impl {
   Reducer reducer;
   std::optional<Checkpointer> checkpointer;
   std::unique_ptr<TraceWriter> trace;       // null: no run folder
+  std::unique_ptr<CostRecorder> recorder;   // likewise
   std::optional<OutputFile> metrics_file;   // likewise
   std::optional<EventFile> event_file;      // likewise
   std::optional<Driver> driver;
@@ -101,6 +104,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(s
   if (!options.folder.empty()) {
     metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
     event_file.emplace(options.folder);
+    recorder = std::make_unique<CostRecorder>(plan);
     trace = std::make_unique<TraceWriter>(options.folder / "trace.json", plan, [this] { driver->state().failure.capture(); });
   }
   driver.emplace(plan, driver_parts(std::move(workload)));
@@ -124,10 +128,12 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
 std::vector<WorkObserver*> Run::Impl::observers() {
   std::vector<WorkObserver*> all = options.observers;
   if (trace != nullptr) all.push_back(trace.get());
+  if (recorder != nullptr) all.push_back(recorder.get());
   return all;
 }
 
 void Run::Impl::report_iteration(const IterationReport& report) {
+  if (recorder != nullptr) recorder->reported(report);
   IterationReport whole = report;
   whole.figures.emplace_back("resident_bytes", resident_bytes());
   if (options.more_figures) {
@@ -156,6 +162,12 @@ void Run::Impl::start() {
 void Run::Impl::end() {
   driver->forget_executors();
   executors.clear();
+}
+
+// When no work is under way any more.
+void Run::Impl::write_costs() const {
+  const Costs costs = recorder->costs();
+  if (!costs.lengths.empty()) write_file_atomically(options.folder / "costs.json", costs_json(costs));  // else nothing was measured
 }
 
 // On the monitor's thread. What does not hang is dropped and ends; what does is left behind.
@@ -195,6 +207,7 @@ RunSummary Run::execute() {
     if (impl.trace) impl.trace->close();
     impl.driver->state().failure.rethrow();
     impl.checkpointer->save_all();
+    if (impl.recorder) impl.write_costs();
     if (impl.metrics_file) impl.metrics_file->close();
     if (impl.event_file) impl.event_file->close();
     summary.end = impl.driver->state().interrupted ? RunEnd::kInterrupted : RunEnd::kDone;

@@ -16,7 +16,7 @@
 namespace sluice::engine {
 
 struct RunOptions {
-  /// An existing folder that gets metrics.jsonl, trace.json, status.json, checkpoint/ and what nodes write. Empty: nothing is written.
+  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, checkpoint/ and what nodes write. Empty: nothing is written.
   std::filesystem::path folder;
 
   /// Runs first on each executor's thread, with the number of cores that it may use.

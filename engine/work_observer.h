@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "engine/layout.h"
+
 namespace sluice::engine {
 
 /// One piece of work of one node on one executor, as it ended.
@@ -23,6 +25,7 @@ struct Slice {
 class WorkObserver {
  public:
   virtual ~WorkObserver() = default;
+  virtual void packed(int64_t /*iteration*/, const Layout&) {}  // groups into a micro-batch, on the source's executor
   virtual void began(int /*executor*/, int /*node*/) {}
   virtual void ended(const Slice&) {}       // of work that is worth telling
   virtual void left(int /*executor*/) {}    // after every began()

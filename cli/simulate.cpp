@@ -1,0 +1,69 @@
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/load.h"
+#include "cli/simulate_text.h"
+#include "engine/failure.h"
+#include "engine/simulation/cost_model.h"
+#include "engine/simulation/simulation.h"
+#include "engine/trace.h"
+
+namespace sluice::cli {
+namespace {
+
+engine::SimulationResult simulate_with_trace(const engine::Plan& plan, const engine::Costs& costs,
+                                             const std::filesystem::path& file) {
+  engine::FailureSlot failure([] {});
+  engine::TraceWriter trace(file, plan, [&] { failure.capture(); });
+  engine::SimulationResult result = engine::simulate(plan, costs, {&trace});
+  trace.close();
+  failure.rethrow();
+  return result;
+}
+
+SimulationView::Variant simulate_variant(const SimulateArguments& arguments, const std::optional<engine::Costs>& measured,
+                                         const std::string& setting, std::string& pipeline) {
+  const bool is_base = setting.empty();
+  PipelineArguments with = arguments.pipeline;
+  if (arguments.iterations > 0) with.sets.push_back("pipeline.iterations=" + std::to_string(arguments.iterations));
+  if (!is_base) with.sets.push_back(setting);
+  const LoadedPipeline loaded = load_pipeline(with);
+  const engine::Plan& plan = loaded.plan;
+  if (is_base) print_warnings(loaded.warnings), pipeline = plan.pipeline.name;
+  const engine::Costs costs = measured ? *measured : engine::estimated_costs(plan, arguments.gflops);
+  const bool traced = is_base && !arguments.trace.empty();
+  return {setting, traced ? simulate_with_trace(plan, costs, arguments.trace) : engine::simulate(plan, costs)};
+}
+
+}  // namespace
+
+int simulate_pipeline(const SimulateArguments& arguments) {
+  std::optional<engine::Costs> measured;
+  if (!arguments.costs.empty()) measured = engine::read_costs(arguments.costs);
+  SimulationView view;
+  if (measured) {
+    view.costs_from = arguments.costs.string();
+    view.measured_seconds = measured->seconds;
+    view.measured_iterations = measured->iterations;
+  } else {
+    view.gflops = arguments.gflops;
+  }
+  view.variants.push_back(simulate_variant(arguments, measured, {}, view.pipeline));
+  for (const std::string& setting : arguments.what_ifs)
+    view.variants.push_back(simulate_variant(arguments, measured, setting, view.pipeline));
+
+  std::fputs((arguments.format == "json" ? simulation_json(view) : simulation_text(view)).c_str(), stdout);
+  bool stalls = false;
+  for (const SimulationView::Variant& variant : view.variants) {
+    if (!variant.result.stall) continue;
+    stalls = true;
+    std::fprintf(stderr, "%s", render(*variant.result.stall).c_str());
+  }
+  return stalls ? kFailed : kDone;
+}
+
+}  // namespace sluice::cli

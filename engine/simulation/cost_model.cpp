@@ -1,0 +1,115 @@
+#include "engine/simulation/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/strings.h"
+#include "engine/simulation/simulated_nodes.h"
+
+namespace sluice::engine {
+namespace {
+
+int64_t nanoseconds(double us) { return std::llround(us * 1e3); }
+
+int threads_of(const Plan& plan, const PlanNode& node) {
+  const auto executor = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name);
+  return executor == plan.executors.end() ? 1 : executor->threads;
+}
+
+void scale(NodeCosts& costs, double factor) {
+  for (double NodeCosts::*cost :
+       {&NodeCosts::per_batch_us, &NodeCosts::per_token_us, &NodeCosts::per_iteration_us, &NodeCosts::per_step_us,
+        &NodeCosts::per_sampled_token_us, &NodeCosts::per_prompt_token_us, &NodeCosts::per_group_us}) {
+    costs.*cost *= factor;
+  }
+}
+
+double operations_of_token(const Plan& plan, const PlanNode& node) {
+  double operations = 0;
+  for (const ModelNeed& need : node.needs.models) {
+    const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
+    if (model == plan.models.end() || need.use == ModelUse::kPublishes) continue;
+    operations += (need.use == ModelUse::kUpdates ? 6.0 : 2.0) * static_cast<double>(model->facts.parameters);
+  }
+  return operations;
+}
+
+}  // namespace
+
+CostModel::CostModel(const Plan& plan, const Costs& costs) : plan_(plan), held_(plan.nodes.size()) {
+  for (const PlanNode& node : plan.nodes) costs_.push_back(found(node, costs));
+}
+
+NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {
+  const auto measured = costs.nodes.find(node.name);
+  if (measured == costs.nodes.end()) {
+    notes_.push_back("'" + node.name + "' was not measured: its work is taken to be free");
+    return {};
+  }
+  NodeCosts scaled = measured->second;
+  const int threads = threads_of(plan_, node);
+  const bool source_of_rollout = plan_.rollout && node.type->kind == NodeKind::kSource;  // its work is part of the rollout's
+  if (threads != scaled.threads && !source_of_rollout) {
+    notes_.push_back("'" + node.name + "' was measured on " + plural(scaled.threads, "core") + " and has " +
+                     std::to_string(threads) + " here: its times are divided by " +
+                     real_text(static_cast<double>(threads) / scaled.threads));
+    scale(scaled, static_cast<double>(scaled.threads) / threads);
+  }
+  return scaled;
+}
+
+int64_t CostModel::of_work_ns(const Work& work) {
+  const auto node = static_cast<size_t>(work.node);
+  const BatchState* const batch = work.packet.batch.get();
+  if (batch == nullptr) return of_end_ns(node, work.packet.iteration.index);
+  if (batch->layout.groups() == 0) return 0;  // a filter dropped all of it: it is only passed on
+  const auto tokens = static_cast<int64_t>(batch->layout.tokens());
+  if (plan_.nodes[node].needs.scope == Scope::kIteration) {
+    ++held_[node].batches, held_[node].tokens += tokens;
+    return 0;
+  }
+  return nanoseconds(costs_[node].per_batch_us + costs_[node].per_token_us * static_cast<double>(tokens));
+}
+
+int64_t CostModel::of_end_ns(size_t node, int64_t iteration) {
+  const NodeCosts& costs = costs_[node];
+  const Held held = std::exchange(held_[node], {});
+  double us = costs.per_iteration_us + costs.per_batch_us * static_cast<double>(held.batches) +
+              costs.per_token_us * static_cast<double>(held.tokens);
+  const int64_t every = plan_.checkpoint.every_iterations;
+  if (every > 0 && (iteration + 1) % every == 0) us += costs.per_checkpoint_us;
+  return nanoseconds(us);
+}
+
+int64_t CostModel::of_step_ns(const StepWork& step) const {
+  if (!plan_.rollout)
+    return nanoseconds(costs_[static_cast<size_t>(plan_.source)].per_group_us * static_cast<double>(step.groups));
+  if (step.sampled_tokens == 0 && step.prompt_tokens == 0) return 0;
+  const NodeCosts& costs = costs_[static_cast<size_t>(*plan_.rollout)];
+  return nanoseconds(costs.per_step_us + costs.per_sampled_token_us * static_cast<double>(step.sampled_tokens) +
+                     costs.per_prompt_token_us * static_cast<double>(step.prompt_tokens));
+}
+
+Costs estimated_costs(const Plan& plan, double gflops) {
+  Costs costs{.pipeline = plan.pipeline.name, .nodes = {}, .lengths = {}};
+  for (const PlanNode& node : plan.nodes) {
+    const int threads = threads_of(plan, node);
+    const double per_token_us = operations_of_token(plan, node) / (gflops * 1e3 * threads);
+    NodeCosts& estimate = costs.nodes[node.name] = {.threads = threads};
+    if (node.type->kind == NodeKind::kRollout)
+      estimate.per_sampled_token_us = estimate.per_prompt_token_us = per_token_us;
+    else
+      estimate.per_token_us = per_token_us;
+  }
+  const SampleBounds bounds(plan);
+  const int64_t prompt = std::max<int64_t>(1, bounds.prompt() / 2);
+  const int64_t longest = std::max<int64_t>(1, bounds.response(prompt));
+  const int64_t parts = std::min<int64_t>(longest, 64);
+  Lengths& lengths = costs.lengths.emplace_back();
+  lengths.prompt.add(prompt);
+  for (int64_t part = 1; part <= parts; ++part) lengths.response.add(longest * part / parts);
+  return costs;
+}
+
+}  // namespace sluice::engine

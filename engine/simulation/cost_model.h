@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/costs.h"
+#include "engine/executor.h"
+#include "engine/plan.h"
+
+namespace sluice::engine {
+
+/// What the next step of source and rollout would do.
+struct StepWork {
+  int64_t groups = 0;         // taken from the source
+  int64_t prompt_tokens = 0;  // read
+  int64_t sampled_tokens = 0;
+};
+
+/// How long each piece of work of a plan takes, by the costs of its nodes. One thread.
+class CostModel {
+ public:
+  /// `plan` outlives the model.
+  CostModel(const Plan& plan, const Costs& costs);
+
+  /// In the order in which the executors begin the work: a barrier's end takes in what was put aside for it before.
+  int64_t of_work_ns(const Work& work);
+
+  int64_t of_step_ns(const StepWork& step) const;
+
+  /// What a person must know of the costs: nodes that were not measured, or on another number of cores. One line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Held {  // by a barrier
+    int64_t batches = 0, tokens = 0;
+  };
+
+  NodeCosts found(const PlanNode& node, const Costs& costs);
+  int64_t of_end_ns(size_t node, int64_t iteration);
+
+  const Plan& plan_;
+  std::vector<NodeCosts> costs_;  // by node, for the cores that it has here
+  std::vector<Held> held_;        // by node
+  std::vector<std::string> notes_;
+};
+
+/// Costs by what is known without a run: 2 floating point operations for each parameter and token in a pass forward and in
+/// decoding, 6 where it is trained, at `gflops` (billions a second) for each core; everything else is free. Prompts are taken to
+/// have half the most tokens that they may have, responses any length up to theirs alike.
+Costs estimated_costs(const Plan& plan, double gflops);
+
+}  // namespace sluice::engine

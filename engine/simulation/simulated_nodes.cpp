@@ -1,0 +1,287 @@
+#include "engine/simulation/simulated_nodes.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr uint32_t kOfGroup = std::numeric_limits<uint32_t>::max();  // instead of the index of a sample
+constexpr uint64_t kLengths = 0x6c656e67746873;                      // sets these streams apart from those of the real run
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+const PlanNode& sampler_of(const Plan& plan) { return plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))]; }
+
+/// How long prompts and responses are.
+class LengthDraws {
+ public:
+  LengthDraws(const Plan& plan, const Costs& costs)
+      : costs_(costs), seed_(static_cast<uint64_t>(plan.pipeline.seed) ^ kLengths), bounds_(plan) {}
+
+  int64_t prompt(int64_t iteration, int64_t group) const {
+    return std::clamp<int64_t>(costs_.lengths_of(iteration).prompt.at(share(iteration, group, kOfGroup)), 1, bounds_.prompt());
+  }
+
+  int64_t response(int64_t iteration, int64_t group, int64_t sample, int64_t prompt) const {
+    const double u = share(iteration, group, static_cast<uint32_t>(sample));
+    return std::min(costs_.lengths_of(iteration).response.at(u), bounds_.response(prompt));
+  }
+
+  const SampleBounds& bounds() const { return bounds_; }
+
+ private:
+  double share(int64_t iteration, int64_t group, uint32_t sample) const {
+    return RandomStream(seed_, static_cast<uint64_t>(iteration), static_cast<uint32_t>(group), sample).uniform();
+  }
+
+  const Costs& costs_;
+  const uint64_t seed_;
+  const SampleBounds bounds_;
+};
+
+void write_zeros(Group& group, const ColumnSpec& spec) {
+  switch (spec.dtype) {
+    case DType::kFloat32:
+      group.write(Column<float>{spec.name.c_str(), spec.extent});
+      break;
+    case DType::kInt64:
+      group.write(Column<int64_t>{spec.name.c_str(), spec.extent});
+      break;
+    case DType::kUint8:
+      group.write(Column<uint8_t>{spec.name.c_str(), spec.extent});
+      break;
+    case DType::kString:
+      group.write(Column<std::string>{spec.name.c_str(), spec.extent});
+      break;
+  }
+}
+
+std::vector<ColumnSpec> written_by(const Plan& plan, const PlanNode& node) {
+  std::vector<ColumnSpec> columns;
+  for (const int column : node.writes) columns.push_back(plan.columns[static_cast<size_t>(column)].spec);
+  return columns;
+}
+
+class SimulatedSource final : public Source {
+ public:
+  SimulatedSource(const Plan& plan, const Costs& costs)
+      : draws_(plan, costs),
+        makes_samples_(!plan.rollout),
+        samples_(sampler_of(plan).needs.samples_per_group),
+        columns_(written_by(plan, plan.nodes[static_cast<size_t>(plan.source)])) {}
+
+  bool next_group(Group& group) override {
+    ++taken_;
+    if (makes_samples_) {
+      const int64_t prompt = draws_.prompt(group.iteration, group.index);
+      for (int64_t sample = 0; sample < samples_; ++sample) {
+        const int64_t response = draws_.response(group.iteration, group.index, sample, prompt);
+        group.layout.add_sample(prompt + response, response);
+      }
+    }
+    group.layout.end_group();
+    for (const ColumnSpec& column : columns_) write_zeros(group, column);
+    return true;
+  }
+
+  /// Since the last call.
+  StepWork next_step() { return {.groups = std::exchange(taken_, 0)}; }
+
+ private:
+  const LengthDraws draws_;
+  const bool makes_samples_;
+  const int64_t samples_;
+  const std::vector<ColumnSpec> columns_;
+  int64_t taken_ = 0;
+};
+
+/// Continuous batching: samples wait for a place, read their prompt, then get one token a step.
+class SimulatedRollout final : public Rollout {
+ public:
+  SimulatedRollout(const Plan& plan, const Costs& costs)
+      : draws_(plan, costs),
+        samples_(sampler_of(plan).needs.samples_per_group),
+        most_running_(running_samples(plan)),
+        step_tokens_(sampler_of(plan).needs.step_tokens > 0 ? sampler_of(plan).needs.step_tokens : kUnlimited),
+        columns_(written_by(plan, sampler_of(plan))) {}
+
+  int64_t worst_tokens(const Group& group) const override {
+    const int64_t prompt = draws_.prompt(group.iteration, group.index);
+    return samples_ * (prompt + draws_.bounds().response(prompt));
+  }
+
+  void start(Group group) override {
+    const int64_t index = group.index;
+    Running running{.prompt = draws_.prompt(group.iteration, index), .responses = {}, .unfinished = samples_, .group = {}};
+    for (int64_t sample = 0; sample < samples_; ++sample) {
+      const int64_t response = std::max<int64_t>(1, draws_.response(group.iteration, index, sample, running.prompt));
+      running.responses.push_back(response);
+      waiting_.push_back({.group = index, .response = response, .prompt_left = running.prompt, .response_left = response});
+    }
+    running.group = std::move(group);
+    groups_.emplace(index, std::move(running));
+  }
+
+  /// Decides what the step does; step() then does it.
+  StepWork next_step() {
+    while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < most_running_) {
+      running_.push_back(waiting_.front());
+      waiting_.pop_front();
+    }
+    StepWork work;
+    int64_t left = step_tokens_;
+    for (Sample& sample : running_) {
+      sample.reads = 0;
+      sample.samples = sample.prompt_left == 0;
+      left -= sample.samples;
+    }
+    for (Sample& sample : running_) {
+      if (sample.prompt_left > 0) {
+        sample.reads = std::clamp<int64_t>(left, 0, sample.prompt_left);
+        left -= sample.reads;
+        sample.samples = sample.reads == sample.prompt_left;  // the last token of the prompt gives the first of the response
+      }
+      work.prompt_tokens += sample.reads;
+      work.sampled_tokens += sample.samples;
+    }
+    decided_ = true;
+    return work;
+  }
+
+  void step(Sink& sink) override {
+    if (!decided_) next_step();
+    decided_ = false;
+    int64_t prompt_tokens = 0, sampled_tokens = 0;
+    for (Sample& sample : running_) {
+      prompt_tokens += sample.reads, sampled_tokens += sample.samples;
+      sample.prompt_left -= sample.reads;
+      sample.response_left -= sample.samples;
+      if (sample.response_left == 0) end_sample(sample, sink);
+    }
+    std::erase_if(running_, [](const Sample& sample) { return sample.response_left == 0; });
+    sink.worked(prompt_tokens, sampled_tokens);
+  }
+
+  bool idle() const override { return groups_.empty(); }
+
+ private:
+  struct Sample {
+    int64_t group = 0;
+    int64_t response = 0;
+    int64_t prompt_left = 0;
+    int64_t response_left = 0;
+    int64_t reads = 0;     // in the step at hand
+    bool samples = false;  // likewise
+  };
+  struct Running {
+    int64_t prompt = 0;
+    std::vector<int64_t> responses;
+    int64_t unfinished = 0;
+    Group group;
+  };
+
+  // Of the samples that run at once. The contract does not say: read from the parameter that says it where there is one.
+  static int64_t running_samples(const Plan& plan) {
+    for (const EffectiveKey& key : plan.effective) {
+      if (key.table == "nodes." + sampler_of(plan).name && key.key == "max_running_samples") return std::stoll(key.text);
+    }
+    return kUnlimited;
+  }
+
+  void end_sample(const Sample& sample, Sink& sink) {
+    const auto found = groups_.find(sample.group);
+    SLUICE_CHECK(found != groups_.end(), "a simulated sample of no group");
+    Running& running = found->second;
+    const int64_t spared = draws_.bounds().response(running.prompt) - sample.response;
+    if (spared > 0) sink.return_credit(sample.group, spared);
+    if (--running.unfinished > 0) return;
+    Group group = std::move(running.group);
+    group.layout = {};
+    for (const int64_t response : running.responses) group.layout.add_sample(running.prompt + response, response);
+    group.layout.end_group();
+    for (const ColumnSpec& column : columns_) write_zeros(group, column);
+    groups_.erase(found);
+    sink.finish(std::move(group));
+  }
+
+  const LengthDraws draws_;
+  const int64_t samples_;
+  const int64_t most_running_;
+  const int64_t step_tokens_;
+  const std::vector<ColumnSpec> columns_;
+  std::deque<Sample> waiting_;
+  std::vector<Sample> running_;
+  std::map<int64_t, Running> groups_;  // by index
+  bool decided_ = false;
+};
+
+class SimulatedNode final : public Node {
+ public:
+  SimulatedNode(const Plan& plan, size_t node, double kept_share)
+      : columns_(written_by(plan, plan.nodes[node])),
+        filters_(plan.nodes[node].needs.drops_groups),
+        kept_share_(kept_share),
+        seed_(static_cast<uint64_t>(plan.pipeline.seed) ^ (kLengths + 1 + node)) {}
+
+  void process(MicroBatch& batch) override {
+    for (const ColumnSpec& column : columns_) batch.write(column);
+    if (!filters_) return;
+    for (size_t group = 0; group < batch.groups(); ++group) {
+      RandomStream verdict(seed_, static_cast<uint64_t>(batch.iteration()), static_cast<uint32_t>(batch.group_index(group)));
+      if (verdict.uniform() >= kept_share_) batch.drop_group(group);
+    }
+  }
+
+ private:
+  const std::vector<ColumnSpec> columns_;
+  const bool filters_;
+  const double kept_share_;
+  const uint64_t seed_;
+};
+
+}  // namespace
+
+// The least credit of a sample is a prompt of one token and the longest response, where the response has a bound of its own.
+SampleBounds::SampleBounds(const Plan& plan)
+    : sample_(sampler_of(plan).needs.worst_sample_tokens), response_(sampler_of(plan).needs.least_sample_tokens - 1) {}
+
+int64_t SampleBounds::prompt() const { return std::max<int64_t>(1, sample_ - std::max<int64_t>(1, response_)); }
+
+int64_t SampleBounds::response(int64_t prompt) const {
+  return response_ > 0 ? response_ : std::max<int64_t>(0, sample_ - prompt);
+}
+
+SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs) {
+  SimulatedWorkload simulated;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    Workload::Part& part = simulated.workload.parts.emplace_back();
+    part.metrics = std::make_unique<MetricsRecorder>();
+    switch (plan.nodes[i].type->kind) {
+      case NodeKind::kSource: {
+        auto source = std::make_unique<SimulatedSource>(plan, costs);
+        if (!plan.rollout) simulated.next_step = [source = source.get()] { return source->next_step(); };
+        part.node = std::move(source);
+        break;
+      }
+      case NodeKind::kRollout: {
+        auto rollout = std::make_unique<SimulatedRollout>(plan, costs);
+        simulated.next_step = [rollout = rollout.get()] { return rollout->next_step(); };
+        part.node = std::move(rollout);
+        break;
+      }
+      case NodeKind::kOrdinary: {
+        const auto known = costs.nodes.find(plan.nodes[i].name);
+        part.node = std::make_unique<SimulatedNode>(plan, i, known == costs.nodes.end() ? 1 : known->second.kept_share);
+        break;
+      }
+    }
+  }
+  return simulated;
+}
+
+}  // namespace sluice::engine

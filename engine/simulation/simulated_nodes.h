@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+
+#include "engine/costs.h"
+#include "engine/plan.h"
+#include "engine/simulation/cost_model.h"
+#include "engine/workload.h"
+
+namespace sluice::engine {
+
+/// The most tokens of a sample, by the contract of whatever makes it.
+class SampleBounds {
+ public:
+  explicit SampleBounds(const Plan& plan);
+
+  int64_t prompt() const;
+  int64_t response(int64_t prompt) const;
+
+ private:
+  int64_t sample_ = 0;    // prompt and response
+  int64_t response_ = 0;  // 0: what the prompt leaves
+};
+
+/// Nodes that do no work but move the same groups, tokens and columns as the real ones: prompts and responses have lengths drawn
+/// from those that were measured, filters keep the share that was kept, columns hold zeros and empty strings. What is drawn
+/// depends only on the seed of the pipeline, iteration, group and sample, so two settings of one pipeline are compared on the
+/// same samples.
+struct SimulatedWorkload {
+  Workload workload;
+
+  /// What the step that has begun is about to do. Valid as long as the workload's nodes are.
+  std::function<StepWork()> next_step;
+};
+
+/// `plan` and `costs` outlive the nodes.
+SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs);
+
+}  // namespace sluice::engine

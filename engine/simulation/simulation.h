@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/problem.h"
+#include "engine/costs.h"
+#include "engine/plan.h"
+#include "engine/work_observer.h"
+
+namespace sluice::engine {
+
+/// What a run would have done. Seconds are virtual.
+struct SimulationResult {
+  struct Executor {
+    std::string name;
+    int threads = 1;
+    double busy_seconds = 0;
+    double gap_seconds = 0;         // between two pieces of work, with more to do
+    double no_credit_seconds = 0;   // idle: the next group did not fit into the token budget
+    double no_weights_seconds = 0;  // idle: the next iteration, or work on it, needs weights that were not there yet
+    double no_input_seconds = 0;    // idle for any other reason: nothing had come, or nothing was left
+  };
+  struct Node {
+    std::string name;
+    std::string executor;
+    int64_t micro_batches = 0;
+    int64_t tokens = 0;
+    double busy_seconds = 0;
+  };
+
+  double seconds = 0;  // to the end of the last work
+  int64_t iterations = 0;
+  std::vector<double> iteration_seconds;
+  int64_t tokens = 0;          // of all samples
+  int64_t sampled_tokens = 0;  // of these: actions
+  double rollout_seconds = 0, train_seconds = 0, overlap_seconds = 0;
+  std::vector<Executor> executors;  // in the order of the plan
+  std::vector<Node> nodes;          // likewise, without a source that works inside its rollout
+  int64_t budget = 0;
+  int64_t tokens_in_flight_peak = 0;
+  std::vector<double> tokens_in_flight;  // means over 60 equal parts of the time
+  int64_t column_bytes_peak = 0;         // without the text of string columns
+  std::vector<std::string> notes;        // on the costs
+  std::optional<Problem> stall;          // nothing could get on, though work was left
+};
+
+/// Runs `plan` with its own scheduler (driver, graph, intake, budget, gates) on a virtual clock: nodes do no work but take the
+/// time that `costs` say. The same plan and costs give the same result, always. `observers` see every piece of work. Throws what
+/// a run throws for a plan that breaks its own bounds (an InternalError).
+SimulationResult simulate(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers = {});
+
+}  // namespace sluice::engine

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/activity.h"
+#include "engine/executor.h"
+#include "engine/simulation/cost_model.h"
+#include "engine/simulation/virtual_clock.h"
+
+namespace sluice::engine {
+
+/// An executor without a thread: takes up the same work in the same order as a real one, and is busy with it for as long as it
+/// costs. The work itself is done at its end, in no time. One thread.
+class VirtualExecutor final : public Executor {
+ public:
+  struct Parts {
+    int index = 0;  // into Plan::executors
+    Activity& activity;
+    const Clock& clock;
+    CostModel& costs;
+    std::function<StepWork()> next_step;
+    int64_t gap_ns = 0;  // after each piece of work
+  };
+
+  explicit VirtualExecutor(Parts parts) : parts_(std::move(parts)) {}
+
+  void set_stepper(Stepper* stepper) override { stepper_ = stepper; }
+  void submit(Work work) override { queue_.push(std::move(work)); }
+  void notify() override {}  // it is asked anyway
+  size_t queued() const override { return queue_.size(); }
+
+  /// Takes up what could start now, if anything. Only when it is not busy.
+  void begin();
+
+  /// What it was busy with is done now.
+  void end();
+
+  enum class State { kIdle, kWorks, kSteps, kPauses };
+  State state() const { return state_; }
+  bool works() const { return state_ == State::kWorks || state_ == State::kSteps; }
+  int64_t until_ns() const { return until_ns_; }  // unless it is idle
+
+ private:
+  void be(State state, int64_t for_ns);
+
+  const Parts parts_;
+  WorkQueue queue_;
+  Stepper* stepper_ = nullptr;
+  State state_ = State::kIdle;
+  int64_t busy_ns_ = 0;  // what it does now takes so long
+  int64_t until_ns_ = 0;
+  Work work_;  // that it is busy with
+};
+
+/// Goes from the end of one piece of work to the end of the next, until nothing is left that could start. What ends at the same
+/// time ends in the order of the executors, and only then anything else begins, so that the course is always the same.
+/// `passed(begin, end)` is called for every stretch of time in which nothing changes.
+void run_to_the_end(const std::vector<std::unique_ptr<VirtualExecutor>>& executors, VirtualClock& clock,
+                    const std::function<void(int64_t begin_ns, int64_t end_ns)>& passed);
+
+}  // namespace sluice::engine
