@@ -65,14 +65,15 @@ void Activity::end(int executor, Slice slice) {
   slice.node = seat.node.load(std::memory_order_relaxed);
   slice.begin_ns = seat.since_ns.load(std::memory_order_relaxed);
   slice.end_ns = clock_.now_ns();
-  leave(seat, slice.end_ns);
+  leave(executor, slice.end_ns);
   if (slice.ends_iteration) seat.ended_ns = 0;  // what follows, such as the report of the iteration, is nobody's work
   for (WorkObserver* observer : observers_) observer->ended(slice);
 }
 
-void Activity::end_unseen(int executor) { leave(seats_[static_cast<size_t>(executor)], clock_.now_ns()); }
+void Activity::end_unseen(int executor) { leave(executor, clock_.now_ns()); }
 
-void Activity::leave(Seat& seat, int64_t now_ns) {
+void Activity::leave(int executor, int64_t now_ns) {
+  Seat& seat = seats_[static_cast<size_t>(executor)];
   seat.ended_ns = now_ns;
   if (seat.node.load(std::memory_order_relaxed) < 0) return;  // it had ended when something failed
   const auto node = static_cast<size_t>(seat.node.load(std::memory_order_relaxed));

@@ -77,7 +77,7 @@ class Activity {
     std::atomic<int64_t> busy_ns{0};
   };
 
-  void leave(Seat& seat, int64_t now_ns);
+  void leave(int executor, int64_t now_ns);
   void change(Class work_class, int by, int64_t now_ns);
 
   const Clock& clock_;

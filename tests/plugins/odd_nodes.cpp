@@ -29,6 +29,22 @@ class Endless final : public engine::Source {
   bool next_group(engine::Group&) override { return false; }
 };
 
+/// A source without models, whose bytes are therefore the same on every machine.
+class Numbers final : public engine::Source {
+ public:
+  static void describe(engine::Contract<NoParams>& c) {
+    c.type("numbers", "a number a group");
+    c.writes(kNumber);
+    c.needs([](const NoParams&, engine::NodeNeeds& needs) {
+      needs.groups_per_iteration = 512;
+      needs.samples_per_group = 1;
+      needs.worst_sample_tokens = 4;
+    });
+  }
+  explicit Numbers(const NoParams&) {}
+  bool next_group(engine::Group&) override { return false; }
+};
+
 /// Checks only ask for contracts: none of these nodes ever runs.
 template <class Description>
 class Idle final : public engine::Node {
@@ -42,6 +58,15 @@ struct Passing {
   void operator()(engine::Contract<NoParams>& c) const {
     c.type("passing", "reads what endless writes");
     c.reads(kNumber);
+  }
+};
+
+struct DrawsButKeeps {
+  void operator()(engine::Contract<NoParams>& c) const {
+    c.type("draws_but_keeps", "asks for more groups in place of those that it does not drop");
+    c.reads(kNumber);
+    c.metric("draws_but_keeps", "so that it has an effect");
+    c.needs([](const NoParams&, engine::NodeNeeds& needs) { needs.most_draws = 2; });
   }
 };
 
@@ -71,7 +96,9 @@ struct CopyOld {
 
 void add_types(engine::Registry& registry) {
   registry.add<Endless>();
+  registry.add<Numbers>();
   registry.add<Idle<Passing>>();
+  registry.add<Idle<DrawsButKeeps>>();
   registry.add<Idle<OtherScore>>();
   registry.add<Idle<OddAdvantages>>();
   registry.add<Idle<CopyOld>>();

@@ -1,0 +1,145 @@
+"""A node that throws, hangs, breaks its contract or is slow, at any position of ppo.toml's graph: the run ends soon, names the node and
+keeps its last checkpoint whole."""
+
+import json
+import os
+import time
+import unittest
+
+from support import DONE, FAILED, PPO, ROOT, SMALL, Case, run, sets
+
+PLUGIN = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins")) + "/libfaults.so"
+STALL_SECONDS = 3
+ENDS_WITHIN = 15  # seconds after the fault
+
+# Who takes its input from whom in ppo.toml; the faulty node is put behind each of the first, in front of the second.
+EDGES = {
+    "generate": ["score", "reference", "values"],
+    "score": ["rewards"],
+    "reference": ["rewards"],
+    "values": ["advantages"],
+    "rewards": ["advantages"],
+    "advantages": ["train"],
+    "train": ["sync"],
+    "sync": [],
+}
+INPUTS = {
+    "score": ["generate"], "reference": ["generate"], "values": ["generate"], "rewards": ["score", "reference"],
+    "advantages": ["rewards", "values"], "train": ["advantages"], "sync": ["train"],
+}
+BREACHES = {"missing_column": "did not write column", "undeclared_column": "which its contract does not say"}
+
+
+class Faults(Case):
+    def pipeline(self, name, text):
+        path = self.folder / f"{name}.toml"
+        path.write_text(f'extends = "{PPO}"\nplugins = ["{PLUGIN}"]\n' + text)
+        return path
+
+    def behind(self, position, fault):
+        """ppo.toml with the faulty node behind `position`."""
+        text = f'[nodes.faulty]\ntype = "faulty"\ninputs = ["{position}"]\nfault = "{fault}"\n'
+        for reader in EDGES[position]:
+            inputs = [("faulty" if name == position else name) for name in INPUTS[reader]]
+            text += f"[nodes.{reader}]\ninputs = {json.dumps(inputs)}\n"
+        return self.pipeline(f"{position}-{fault}", text)
+
+    def run_it(self, path):
+        settings = SMALL | {"pipeline.iterations": 5, "checkpoint.every_iterations": 1, "runtime.stall_seconds": STALL_SECONDS,
+                            "nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1, "budget.micro_batch_tokens": 128}
+        settings = {key: value for key, value in settings.items() if key not in self.without}
+        folder = self.folder / (path.stem + "-run")
+        begin = time.monotonic()
+        result = run(path, "--run-dir", folder, *sets(**settings), timeout=90)
+        return result, folder, time.monotonic() - begin
+
+    def setUp(self):
+        super().setUp()
+        self.without = set()
+
+    def assert_ends_well(self, result, folder, seconds, node, said):
+        self.assertEqual(result.returncode, FAILED, result.stderr)
+        self.assertIn(f"node '{node}'", result.stderr)
+        self.assertIn(said, result.stderr)
+        self.assertNotIn("internal error", result.stderr)
+        self.assertLess(seconds, STALL_SECONDS + ENDS_WITHIN)
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        self.assertLessEqual(len(rows), 2, "an iteration was reported that cannot be complete")
+        self.assertIn(json.loads((folder / "status.json").read_text())["state"], ("failed", "stalled"))
+
+    def assert_checkpoint_loads(self, folder):
+        loaded = run("model", "logprobs", folder / "checkpoint/actor", stdin="[1, 2, 3]\n")
+        self.assertEqual(loaded.returncode, DONE, loaded.stderr)
+        self.assertEqual(len(json.loads(loaded.stdout)), 2)
+
+    def test_a_node_that_throws_anywhere(self):
+        for position in EDGES:
+            with self.subTest(position):
+                result, folder, seconds = self.run_it(self.behind(position, "throw"))
+                self.assert_ends_well(result, folder, seconds, "faulty", "a fault, as asked")
+                self.assertIn("iteration 2", result.stderr)
+                self.assert_checkpoint_loads(folder)
+
+    def test_a_node_that_hangs_anywhere(self):
+        for position in EDGES:
+            with self.subTest(position):
+                result, folder, seconds = self.run_it(self.behind(position, "hang"))
+                self.assert_ends_well(result, folder, seconds, "faulty", "hangs")
+                self.assertIn("stall_seconds", result.stderr)
+                self.assert_checkpoint_loads(folder)
+
+    def test_a_node_that_breaks_its_contract_anywhere(self):
+        for fault, said in BREACHES.items():
+            for position in EDGES:
+                with self.subTest(f"{fault} behind {position}"):
+                    result, folder, seconds = self.run_it(self.behind(position, fault))
+                    self.assert_ends_well(result, folder, seconds, "faulty", said)
+                    self.assertIn("bug of the node's type", result.stderr)
+                    self.assert_checkpoint_loads(folder)
+
+    def test_a_slow_node_only_takes_its_time(self):
+        for position in ("generate", "advantages", "sync"):
+            with self.subTest(position):
+                result, folder, _ = self.run_it(self.behind(position, "slow"))
+                self.assertEqual(result.returncode, DONE, result.stderr)
+                self.assertEqual(len((folder / "metrics.jsonl").read_text().splitlines()), 5)
+
+    def test_a_source_that_goes_wrong(self):
+        self.without = {"nodes.prompts.groups_per_iteration"}
+        for fault, said in {"throw": "a fault, as asked", "hang": "hangs", **BREACHES}.items():
+            with self.subTest(fault):
+                path = self.pipeline(f"source-{fault}", f"""
+[nodes]
+prompts = false
+[nodes.sums]
+type = "faulty_source"
+fault = "{fault}"
+[nodes.generate]
+inputs = ["sums"]
+""")
+                result, folder, seconds = self.run_it(path)
+                self.assert_ends_well(result, folder, seconds, "sums", said if fault != "undeclared_column" else "did not write column")
+                self.assert_checkpoint_loads(folder)
+
+    def test_a_rollout_that_goes_wrong(self):
+        for fault, said in {"throw": "a fault, as asked", "hang": "hangs", **BREACHES}.items():
+            with self.subTest(fault):
+                text = """
+[nodes]
+generate = false
+sync = false
+[nodes.draw]
+type = "faulty_rollout"
+inputs = ["prompts"]
+fault = "%s"
+""" % fault
+                for reader in ("score", "reference", "values"):
+                    text += f'[nodes.{reader}]\ninputs = ["draw"]\n'
+                self.without = {key for key in SMALL if key.startswith("nodes.generate.")}
+                result, folder, seconds = self.run_it(self.pipeline(f"rollout-{fault}", text))
+                self.assert_ends_well(result, folder, seconds, "draw", said)
+                self.assert_checkpoint_loads(folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
