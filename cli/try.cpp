@@ -92,7 +92,9 @@ Json try_node_type(const Registry& registry, const NodeType& type, const engine:
   const ColumnsInput input(read_all(in), known_columns(needs.reads));
   const auto outcome =
       engine::try_node({.type = &type, .params = params, .resources = {}, .groups = input.groups(), .groups_per_batch = {}});
-  return {{"columns", columns_to_json(outcome.columns, input.layout())}};
+  Json result{{"columns", columns_to_json(outcome.columns, input.layout())}};
+  if (needs.drops_groups) result["dropped_groups"] = outcome.dropped_groups;
+  return result;
 }
 
 Json try_component(const Registry& registry, const ComponentType& type, const engine::Table& table, std::istream& in) {

@@ -9,23 +9,20 @@ using namespace sluice;
 constexpr engine::Column<float> kNumber{"number", engine::Extent::kGroup};
 constexpr engine::Column<float> kSquare{"square", engine::Extent::kGroup};
 
-struct CountParams {
-  int64_t groups_per_iteration = 4;
-};
+struct NoParams {};
 
 // A source makes groups. Here a group is one sample of one token, so that the budget has something to count.
 class Count final : public engine::Source {
  public:
-  static void describe(engine::Contract<CountParams>& c) {
+  static void describe(engine::Contract<NoParams>& c) {
     c.type("count", "counts upwards");
-    c.param("groups_per_iteration", &CountParams::groups_per_iteration).at_least(1).doc("numbers an iteration");
     c.writes(kNumber);
-    c.needs([](const CountParams& p, engine::NodeNeeds& needs) {
-      needs.groups_per_iteration = p.groups_per_iteration;
+    c.needs([](const NoParams&, engine::NodeNeeds& needs) {
+      needs.groups_per_iteration = 4;
       needs.samples_per_group = needs.worst_sample_tokens = 1;
     });
   }
-  explicit Count(const CountParams&) {}
+  explicit Count(const NoParams&) {}
 
   bool next_group(engine::Group& group) override {
     group.layout.add_sample(/*tokens=*/1, /*actions=*/0);
@@ -37,8 +34,6 @@ class Count final : public engine::Source {
  private:
   int next_ = 1;
 };
-
-struct NoParams {};
 
 class Square final : public engine::Node {
  public:
@@ -75,15 +70,10 @@ class Sum final : public engine::Node {
 
 int main() {
   engine::Registry registry;
-  registry.add<Count>();
-  registry.add<Square>();
-  registry.add<Sum>();
-  const auto spec = engine::PipelineBuilder("hello", 3).budget(8, 2).node("numbers", "count", {}).node("squares", "square", {"numbers"})
-                        .node("total", "sum", {"squares"}).build();
-  const engine::CheckResult result = engine::check(spec, registry);
+  registry.add<Count>(), registry.add<Square>(), registry.add<Sum>();
+  const engine::CheckResult result = engine::check(engine::PipelineBuilder("hello", 3).budget(8, 2).node("numbers", "count", {})
+      .node("squares", "square", {"numbers"}).node("total", "sum", {"squares"}).build(), registry);
   if (!result.plan) return std::fputs(render(result.problems).c_str(), stderr), 1;
-  engine::Run run(*result.plan, {.folder = {}, .on_executor_start = {}, .on_iteration = [](const engine::IterationReport& report) {
-                    std::printf("iteration %lld: %g\n", static_cast<long long>(report.iteration), report.figure("sum_of_squares"));
-                  }});
-  return run.execute().end == engine::RunEnd::kDone ? 0 : 1;
+  const auto print = [](const engine::IterationReport& r) { std::printf("iteration %d: %g\n", int(r.iteration), r.figure("sum_of_squares")); };
+  return engine::Run(*result.plan, {.on_iteration = print}).execute().end == engine::RunEnd::kDone ? 0 : 1;
 }
