@@ -23,6 +23,13 @@ void doubt_lag(Draft& draft) {
       "trained weights are never sampled", "a smaller policy_lag, or more iterations");
 }
 
+// A layer or a --set that shortens a run is a trial: what it inherits need not suit it.
+bool written_together(const Table& a, const char* key_a, const Table& b, const char* key_b) {
+  const Entry* one = a.find(key_a);
+  const Entry* other = b.find(key_b);
+  return one != nullptr && other != nullptr && one->value.where.source == other->value.where.source;
+}
+
 void doubt_checkpoint(Draft& draft) {
   const int64_t every = draft.plan.checkpoint.every_iterations, iterations = draft.plan.pipeline.iterations;
   if (every == 0) return;
@@ -30,7 +37,8 @@ void doubt_checkpoint(Draft& draft) {
   if (!trains_anything(draft)) {
     draft.warning("checkpoint-without-effect", where, "every_iterations has no effect: no node trains a model", {},
                   "remove every_iterations");
-  } else if (every > iterations) {
+  } else if (every > iterations &&
+             written_together(draft.spec.checkpoint, "every_iterations", draft.spec.pipeline, "iterations")) {
     draft.warning(
         "checkpoint-without-effect", where,
         keyed("every_iterations", every) + " in a run of " + plural(iterations, "iteration") + ": it saves only at its end", {},

@@ -104,7 +104,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
      "`on = \"cpu:1\"` for one of them"},
     {"off-policy-uncorrected", kWarning, "samples of older weights, and an objective that does not correct for that",
      "an objective with a ratio, such as `ppo_clip`, or one step on samples of the current weights"},
-    {"checkpoint-without-effect", kWarning, "`every_iterations` never saves anything", "lower it, or remove it"},
+    {"checkpoint-without-effect", kWarning, "`every_iterations` saves nothing that is not saved anyway", "lower it, or remove it"},
     {"executor-unknown", kError, "`on` names no executor", "`\"cpu\"` or `\"cpu:N\"`"},
     {"executor-unavailable", kError, "`on` names a device that this build has no nodes for", "`\"cpu\"`"},
     {"executor-of-source", kError, "`on` of a source that has a rollout", "write it in the rollout"},
