@@ -12,7 +12,7 @@ bool goes_later(const Work& a, const Work& b) {
 
 }  // namespace
 
-void WorkQueue::push(Work work) {
+void WorkQueue::push(Work&& work) {
   heap_.push_back(std::move(work));
   if (heap_.size() > 1) std::ranges::push_heap(heap_, goes_later);
 }

@@ -26,7 +26,7 @@ struct Work {
 /// oldest packet. Not thread-safe.
 class WorkQueue {
  public:
-  void push(Work work);
+  void push(Work&& work);
   std::optional<Work> pop();
   bool empty() const { return heap_.empty(); }
   size_t size() const { return heap_.size(); }

@@ -68,10 +68,7 @@ class Stage final : public Task {
         pending_(pending),
         arrivals_(inputs),
         node_(graph, flow::unlimited, [this](const Packet& packet, AsyncNode::gateway_type&) noexcept { take(packet); }),
-        pass_on_([this](Packet packet) {
-          pending_.enter(successors_);
-          node_.gateway().try_put(packet);
-        }) {
+        pass_on_([this](const Packet& packet, bool last) { pass_on(packet, last); }) {
     if (inputs < 2) return;
     join_.emplace(graph, flow::unlimited, [this](const Packet& packet, JoinNode::output_ports_type& out) noexcept {
       if (arrivals_.complete(packet.sequence)) std::get<0>(out).try_put(packet);
@@ -88,8 +85,9 @@ class Stage final : public Task {
   }
 
   void run(Packet packet) override {
-    runner_.run(std::move(packet), pass_on_);
-    pending_.leave();
+    counted_ = true;
+    runner_.run(packet, pass_on_);
+    if (counted_) pending_.leave();
   }
 
   bool waits_for_weights() const { return waiting_for_version_ >= 0; }
@@ -116,6 +114,15 @@ class Stage final : public Task {
     });
   }
 
+  // The first successor of what leaves last is counted as the packet at hand was, which saves both leaving and entering.
+  void pass_on(const Packet& packet, bool last) {
+    if (successors_ == 0) return;
+    const int64_t inherits = last ? 1 : 0;
+    if (last) counted_ = false;
+    if (successors_ > inherits) pending_.enter(successors_ - inherits);
+    node_.gateway().try_put(packet);
+  }
+
   void hand_over(const Packet& packet) { executor_.submit({.node = runner_.node(), .task = this, .packet = packet}); }
 
   RunState& state_;
@@ -124,6 +131,7 @@ class Stage final : public Task {
   Pending& pending_;
   Arrivals arrivals_;
   int64_t successors_ = 0;
+  bool counted_ = false;  // the packet at hand still counts as pending; used by the executor only
   std::atomic<int64_t> waiting_for_version_{-1};
   AsyncNode node_;
   std::optional<JoinNode> join_;

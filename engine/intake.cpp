@@ -105,7 +105,7 @@ void Intake::end_step() {
   slice_.iteration = iteration_.index;
   if (worked) state_.activity.end(executor_, slice_);
   else state_.activity.end_unseen(executor_);
-  if (worked) state_.progress.fetch_add(1, std::memory_order_relaxed);
+  if (worked) state_.steps.fetch_add(1, std::memory_order_relaxed);
   seen_iteration_ = iteration_.index;
   seen_in_iteration_ = in_iteration_;
   seen_waiting_tokens_ = waiting_ ? waiting_tokens_ : 0;

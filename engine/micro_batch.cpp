@@ -9,11 +9,16 @@
 namespace sluice::engine {
 namespace {
 
-int slot_of(const ColumnSpec& spec, const ColumnSlots& slots, const std::vector<int>& allowed) {
+int slot_of(std::string_view name, DType dtype, Extent extent, const ColumnSlots& slots, const std::vector<int>& allowed) {
   for (size_t i = 0; i < allowed.size(); ++i) {
-    if (slots[static_cast<size_t>(allowed[i])] == spec) return static_cast<int>(i);
+    const ColumnSpec& spec = slots[static_cast<size_t>(allowed[i])];
+    if (spec.name == name && spec.dtype == dtype && spec.extent == extent) return static_cast<int>(i);
   }
   return -1;
+}
+
+int slot_of(const ColumnSpec& spec, const ColumnSlots& slots, const std::vector<int>& allowed) {
+  return slot_of(spec.name, spec.dtype, spec.extent, slots, allowed);
 }
 
 }  // namespace
@@ -102,9 +107,11 @@ std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, c
 
 bool MicroBatch::has(const ColumnSpec& spec) const { return slot_of(spec, *slots_, *reads_) >= 0; }
 
-const ColumnData& MicroBatch::read(const ColumnSpec& spec) const {
-  const int place = slot_of(spec, *slots_, *reads_);
-  if (place < 0) throw_contract_breach("it reads column '" + spec.name + "', which its contract does not say");
+const ColumnData& MicroBatch::read(const ColumnSpec& spec) const { return read(spec.name, spec.dtype, spec.extent); }
+
+const ColumnData& MicroBatch::read(std::string_view name, DType dtype, Extent extent) const {
+  const int place = slot_of(name, dtype, extent, *slots_, *reads_);
+  if (place < 0) throw_contract_breach("it reads column '" + std::string(name) + "', which its contract does not say");
   return state_->slots[static_cast<size_t>((*reads_)[static_cast<size_t>(place)])].data;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/column.h"
@@ -108,8 +109,9 @@ struct BatchState {
 /// A handle for the duration of `process`; reading an undeclared column or writing one twice is an InternalError.
 class MicroBatch {
  public:
-  MicroBatch(std::shared_ptr<BatchState> state, const ColumnSlots& slots, const std::vector<int>& reads, const std::vector<int>& writes)
-      : state_(std::move(state)), slots_(&slots), reads_(&reads), writes_(&writes), written_(writes.size()) {}
+  /// Everything outlives it.
+  MicroBatch(BatchState& state, const ColumnSlots& slots, const std::vector<int>& reads, const std::vector<int>& writes)
+      : state_(&state), slots_(&slots), reads_(&reads), writes_(&writes), written_(writes.size()) {}
 
   int64_t iteration() const { return state_->iteration; }
   int64_t id() const { return state_->id; }
@@ -124,7 +126,7 @@ class MicroBatch {
 
   template <class T>
   std::span<const T> read(const Column<T>& column) const {
-    return read(column.spec()).template entries<T>();
+    return read(column.name, dtype_of<T>(), column.extent).template entries<T>();
   }
   bool has(const ColumnSpec& spec) const;  // declared as read by the node
 
@@ -150,11 +152,13 @@ class MicroBatch {
 
   /// For the engine.
   const std::vector<uint8_t>& dropped_groups() const { return dropped_; }  // empty: none; else one entry a group
-  const std::shared_ptr<BatchState>& state() const { return state_; }
+  BatchState& state() const { return *state_; }
   const std::vector<ColumnData>& written_columns() const { return written_; }
 
  private:
-  std::shared_ptr<BatchState> state_;
+  const ColumnData& read(std::string_view name, DType dtype, Extent extent) const;
+
+  BatchState* state_;
   const ColumnSlots* slots_;
   const std::vector<int>* reads_;   // slots
   const std::vector<int>* writes_;  // slots

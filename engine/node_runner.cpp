@@ -42,7 +42,7 @@ NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implemen
   std::ranges::sort(prerequisites_, std::less<>());  // one order for all nodes: a milestone's actions ask the next one under its lock
 }
 
-void NodeRunner::run(Packet packet, const PassOn& pass_on) {
+void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
   if (state_.stopping()) return state_.activity.end_unseen(executor_);
   state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
   try {
@@ -52,21 +52,22 @@ void NodeRunner::run(Packet packet, const PassOn& pass_on) {
     } else if (packet.batch->layout.groups() == 0) {  // a filter in front dropped all: nodes never see an empty micro-batch
       state_.activity.end_unseen(executor_);
       state_.traffic.done(index_, *packet.batch);
+      state_.traffic.packet_done(index_);
       if (is_filter() && quota_ > 0) state_.tally.judged(packet.batch->drawn_groups, 0);
-      pass_on(std::move(packet));
+      pass_on(packet, /*last=*/true);
     } else if (is_barrier()) {
       held_.push_back(std::move(packet));
       state_.traffic.held(index_, static_cast<int64_t>(held_.size()));
       state_.activity.end_unseen(executor_);
+      state_.traffic.packet_done(index_);
     } else {
       process_one(packet, pass_on);
     }
-    state_.progress.fetch_add(1, std::memory_order_relaxed);
   } catch (...) {
     state_.failure.capture(place(packet));
     state_.activity.end_unseen(executor_);
+    state_.traffic.packet_done(index_);
   }
-  state_.traffic.packet_done(index_);
 }
 
 void NodeRunner::begin(const Iteration& iteration) {
@@ -87,7 +88,8 @@ void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
   settle(batch);
   if (is_filter()) packet.batch = std::move(thin);
   state_.traffic.handed_on(index_, packet.batch.get());
-  pass_on(std::move(packet));
+  state_.traffic.packet_done(index_);
+  pass_on(packet, /*last=*/true);
 }
 
 void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
@@ -96,11 +98,11 @@ void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
   state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
   state_.traffic.held(index_, 0);
   announce_end(packet.iteration);
-  for (Packet& batch : std::exchange(held_, {})) {
-    state_.traffic.handed_on(index_, batch.batch.get());
-    pass_on(std::move(batch));
-  }
-  pass_on(std::move(packet));
+  const std::vector<Packet> held = std::exchange(held_, {});
+  for (const Packet& batch : held) state_.traffic.handed_on(index_, batch.batch.get());
+  state_.traffic.packet_done(index_);
+  for (const Packet& batch : held) pass_on(batch, /*last=*/false);
+  pass_on(packet, /*last=*/true);
 }
 
 // Tokens of what was held.
@@ -145,12 +147,12 @@ const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) con
 // Nobody changes any more what the node wrote.
 void NodeRunner::seal(MicroBatch& batch) {
   if (!batch.dropped_groups().empty()) throw_contract_breach("it drops groups, but its contract does not say that it is a filter");
-  for (size_t i = 0; i < plan_.writes.size(); ++i) batch.state()->store(static_cast<size_t>(plan_.writes[i]), written(batch, i));
+  for (size_t i = 0; i < plan_.writes.size(); ++i) batch.state().store(static_cast<size_t>(plan_.writes[i]), written(batch, i));
 }
 
 // What the node read has one reader less; if it was the last reader of all, the tokens' credit returns.
 void NodeRunner::settle(MicroBatch& batch) {
-  BatchState& state = *batch.state();
+  BatchState& state = batch.state();
   state_.traffic.done(index_, state);
   for (const int column : plan_.reads) state.release_one_reader(static_cast<size_t>(column));
   if (is_filter()) {
@@ -164,7 +166,7 @@ void NodeRunner::settle(MicroBatch& batch) {
 // The micro-batch that leaves a filter. Of a refilling filter the groups over the quota are dropped too: the first ones that pass, in the
 // order of their index, are the iteration's, whatever came when.
 std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
-  const BatchState& state = *batch.state();
+  const BatchState& state = batch.state();
   std::vector<uint8_t> keep(batch.groups(), 1);
   int64_t kept = 0;
   for (size_t g = 0; g < keep.size(); ++g) {

@@ -13,13 +13,15 @@ namespace sluice::engine {
 /// of columns and credit. Used by the node's executor only.
 class NodeRunner {
  public:
-  using PassOn = std::function<void(Packet)>;
+  /// `last`: nothing else leaves on account of the packet at hand.
+  using PassOn = std::function<void(const Packet&, bool last)>;
 
   NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics);
 
-  /// Handles one packet and passes on what leaves the node. Failures go to the run's failure slot, and nothing leaves then. The executor
-  /// has begun to work on the node (Activity::begin); this ends it.
-  void run(Packet packet, const PassOn& pass_on);
+  /// Handles one packet, which it may take over, and passes on what leaves the node; nothing is counted any more after the first packet
+  /// was passed on. Failures go to the run's failure slot, and nothing leaves then. The executor has begun to work on the node
+  /// (Activity::begin); this ends it.
+  void run(Packet& packet, const PassOn& pass_on);
 
   int node() const { return index_; }
   int executor() const { return executor_; }
@@ -43,7 +45,7 @@ class NodeRunner {
   void settle(MicroBatch& batch);
   std::shared_ptr<BatchState> filtered(const MicroBatch& batch);
   void record_filter();
-  MicroBatch view(const Packet& packet) const { return {packet.batch, state_.slots, plan_.reads, plan_.writes}; }
+  MicroBatch view(const Packet& packet) const { return {*packet.batch, state_.slots, plan_.reads, plan_.writes}; }
   WorkPlace place(const Packet& packet) const;
 
   RunState& state_;

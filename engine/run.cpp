@@ -154,7 +154,7 @@ void Run::Impl::start() {
     places.push_back(executors.back().get());
   }
   monitor = std::make_unique<Monitor>(Monitor::Options{options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
-                                      [this] { return driver->state().progress.load(); }, [this](Problem problem) { stall(std::move(problem)); });
+                                      [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
   driver->start(places);
 }
 

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,7 +21,7 @@ namespace sluice::engine {
 
 /// Writes `trace.json` in Chrome's trace format while the run goes on: one row an executor, one slice a piece of work. Steps of one node
 /// that follow each other without a pause become one slice. Executors only put slices into a buffer; a thread of its own writes them
-/// four times a second. Memory does not grow with the run.
+/// four times a second, or once a buffer is full. Memory does not grow with the run.
 class TraceWriter final : public WorkObserver {
  public:
   /// `on_error` is called in a catch block when the file cannot be written, such as on a full disk; nothing is written after that.
@@ -30,24 +34,38 @@ class TraceWriter final : public WorkObserver {
   void close();
 
  private:
-  struct Row {
-    std::mutex mutex;
-    std::optional<Slice> last;  // may still grow
-    std::vector<Slice> slices;  // finished, not written yet
+  struct Chunk {
+    static constexpr size_t kSlices = 1024;
+    std::array<Slice, kSlices> slices;
+    std::atomic<size_t> filled{0};
+    size_t written = 0;  // used by the writer
+  };
+  struct alignas(64) Row {
+    bool grows = false;         // there is a step; used by the executor
+    std::unique_ptr<Chunk> open = std::make_unique<Chunk>();  // filled by the executor without a lock, exchanged under the mutex
+    std::mutex mutex;           // guards what follows
+    std::optional<Slice> step;  // may still grow
+    std::vector<std::unique_ptr<Chunk>> full, spare;
   };
 
+  static std::optional<Slice> grow(Row& row, const Slice& slice);
+  void put(Row& row, const Slice& slice);
   void loop();
   void write_finished(bool also_last);
-  std::string text_of(const Slice& slice) const;
+  void write_row(Row& row, bool also_last);
+  void write(std::span<const Slice> slices);
+  void append(const Slice& slice);
 
-  const std::vector<std::string> nodes_;
+  const std::vector<std::string> heads_;  // by node
   const std::function<void()> on_error_;
   OutputFile file_;
   std::vector<Row> rows_;  // by executor
   std::mutex mutex_;
   std::condition_variable wake_;
+  bool full_ = false;  // some chunk is
   bool closing_ = false;
-  bool broken_ = false;  // used by the thread, and by close() after it
+  bool broken_ = false;  // this and the text are used by the thread, and by close() after it
+  std::string text_;
   std::thread thread_;
 };
 

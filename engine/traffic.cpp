@@ -34,7 +34,7 @@ Traffic::Amount Traffic::Counter::amount() const {
   return {micro_batches.load(std::memory_order_relaxed), tokens.load(std::memory_order_relaxed), bytes.load(std::memory_order_relaxed)};
 }
 
-void Traffic::arrived(int node) { nodes_[static_cast<size_t>(node)].arrived.fetch_add(1, std::memory_order_relaxed); }
+void Traffic::arrived(int node) { add_to(nodes_[static_cast<size_t>(node)].arrived, 1); }
 void Traffic::packet_done(int node) { add_to(nodes_[static_cast<size_t>(node)].finished, 1); }
 void Traffic::held(int node, int64_t micro_batches) {
   nodes_[static_cast<size_t>(node)].held.store(micro_batches, std::memory_order_relaxed);
@@ -63,6 +63,12 @@ int64_t Traffic::queued(int node) const {
   const NodeCounters& counters = nodes_[static_cast<size_t>(node)];
   const int64_t finished = counters.finished.load(std::memory_order_relaxed);
   return counters.arrived.load(std::memory_order_relaxed) - finished;
+}
+
+int64_t Traffic::packets_done() const {
+  int64_t packets = 0;
+  for (const NodeCounters& counters : nodes_) packets += counters.finished.load(std::memory_order_relaxed);
+  return packets;
 }
 
 int64_t Traffic::held(int node) const { return nodes_[static_cast<size_t>(node)].held.load(std::memory_order_relaxed); }

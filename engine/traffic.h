@@ -9,7 +9,8 @@
 
 namespace sluice::engine {
 
-/// How much went over every edge and through every node. Each counter is written by one thread and read by anybody.
+/// How much went over every edge and through every node. Each counter is written by one thread at a time, in an order that the
+/// edges of the graph give, and read by anybody.
 class Traffic {
  public:
   explicit Traffic(const Plan& plan);
@@ -24,11 +25,12 @@ class Traffic {
   void handed_on(int node, const BatchState* batch);       // on all edges out of it; null: the end of an iteration
   void done(int node, const BatchState& batch);            // before the node lets go of what it read
   void held(int node, int64_t micro_batches);              // by a barrier, now
-  void packet_done(int node);
+  void packet_done(int node);                         // nothing is left to do with it but to pass it on
 
   Amount on_edge(size_t edge) const;  // handed on and not done
   Amount through(int node) const;     // done
   int64_t queued(int node) const;     // packets
+  int64_t packets_done() const;       // of all nodes: grows whenever a packet gets on
   int64_t held(int node) const;
 
  private:

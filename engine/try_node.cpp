@@ -72,19 +72,18 @@ std::shared_ptr<BatchState> packed(std::span<const Group> groups, int64_t id, in
   return state;
 }
 
-std::vector<MicroBatch> packed_batches(const NodeTrial& trial, const TrialColumns& columns, ByteMeter& meter) {
+std::vector<std::shared_ptr<BatchState>> packed_batches(const NodeTrial& trial, const TrialColumns& columns, ByteMeter& meter) {
   std::vector<size_t> sizes = trial.groups_per_batch;
   if (sizes.empty() && !trial.groups.empty()) sizes.push_back(trial.groups.size());
   SLUICE_CHECK(std::accumulate(sizes.begin(), sizes.end(), size_t{0}) == trial.groups.size(),
                "groups_per_batch does not cover all groups");
-  std::vector<MicroBatch> batches;
+  std::vector<std::shared_ptr<BatchState>> batches;
   size_t first = 0;
   for (const size_t size : sizes) {
     SLUICE_CHECK(size > 0, "a micro-batch holds at least one group");
     const auto groups = std::span(trial.groups).subspan(first, size);
     const auto id = static_cast<int64_t>(batches.size());
-    batches.emplace_back(packed(groups, id, static_cast<int64_t>(first), columns, trial.type->info.type, meter), columns.slots,
-                         columns.reads, columns.writes);
+    batches.push_back(packed(groups, id, static_cast<int64_t>(first), columns, trial.type->info.type, meter));
     first += size;
   }
   return batches;
@@ -131,7 +130,9 @@ NodeOutcome try_node(NodeTrial trial) {
   const NodeNeeds needs = type.needs(trial.params.get());
   const TrialColumns columns(needs);
   ByteMeter meter;
-  std::vector<MicroBatch> batches = packed_batches(trial, columns, meter);
+  const std::vector<std::shared_ptr<BatchState>> states = packed_batches(trial, columns, meter);
+  std::vector<MicroBatch> batches;
+  for (const auto& state : states) batches.emplace_back(*state, columns.slots, columns.reads, columns.writes);
   const auto made = type.make(trial.params.get(), trial.resources);
   auto& node = dynamic_cast<Node&>(*made);
 

@@ -60,7 +60,7 @@ TEST(Layout, TheFirstTokenOfASampleIsNoAction) {
 TEST(MicroBatch, GivesOnlyWhatTheContractNames) {
   World w;
   w.state->store(0, ColumnData(DType::kFloat32, 3));
-  MicroBatch batch(w.state, w.slots, w.first, w.none);
+  MicroBatch batch(*w.state, w.slots, w.first, w.none);
   EXPECT_EQ(batch.read(kValues).size(), 3u);
   EXPECT_THROW(batch.read(kReturns), UserError);
   EXPECT_THROW(batch.write(kReturns), UserError);
@@ -68,7 +68,7 @@ TEST(MicroBatch, GivesOnlyWhatTheContractNames) {
 
 TEST(MicroBatch, RefusesToWriteAColumnTwice) {
   World w;
-  MicroBatch batch(w.state, w.slots, w.none, w.second);
+  MicroBatch batch(*w.state, w.slots, w.none, w.second);
   EXPECT_EQ(batch.write(kReturns).size(), 3u);
   EXPECT_THROW(batch.write(kReturns), UserError);
 }
