@@ -46,6 +46,13 @@ def validate(case, *words):
     return run_case("validate", case, *words)
 
 
+@functools.cache
+def validate_all():
+    """Fills the cache of validate() on all cores: half a second each, most of it loading libraries."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda words: validate(*words), [(case, *form) for case in CASES.glob("*.toml") for form in ((), JSON)]))
+
+
 def kinds_of(done):
     return sorted(problem["kind"] for problem in json.loads(done.stdout)["problems"])
 
@@ -58,11 +65,6 @@ class Problems(unittest.TestCase):
     maxDiff = None
     cases = sorted(CASES.glob("*.toml"))
 
-    @classmethod
-    def setUpClass(cls):
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # half a second each, most of it loading libraries
-            list(pool.map(lambda words: validate(*words), [(case, *form) for case in cls.cases for form in ((), JSON)]))
-
     def setUp(self):
         done = run("problems")
         self.assertEqual((done.returncode, done.stderr), (DONE, ""))
@@ -71,6 +73,7 @@ class Problems(unittest.TestCase):
         self.assertEqual(len(self.severity), len(rows), "an id is there twice")
 
     def test_the_text_of_each_case_is_as_expected(self):
+        validate_all()
         for case in self.cases:
             with self.subTest(case.name):
                 done = validate(case)
@@ -82,6 +85,7 @@ class Problems(unittest.TestCase):
                                  f"differs from {golden}; if that is meant, run again with SLUICE_UPDATE_GOLDEN=1")
 
     def test_json_has_the_same_problems_with_their_kinds(self):
+        validate_all()
         for case in self.cases:
             with self.subTest(case.name):
                 text, done = validate(case), validate(case, *JSON)
@@ -100,6 +104,7 @@ class Problems(unittest.TestCase):
                         self.assertEqual(problem["column"], int(column))
 
     def test_the_effective_pipeline_has_the_same_warnings(self):
+        validate_all()
         valid = [case for case in self.cases if validate(case, *JSON).returncode == DONE]
         self.assertGreaterEqual(len(valid), 10)
         with tempfile.TemporaryDirectory() as folder:
