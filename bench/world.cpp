@@ -47,7 +47,8 @@ World::World(const engine::PipelineBuilder& builder) {
 double Timed::steady_seconds() const { return std::accumulate(iteration_seconds.begin(), iteration_seconds.end(), 0.0); }
 
 Timed run(const World& world, const How& how) {
-  Timed timed;
+  Timed timed{.iteration_seconds =
+                  std::vector<double>(static_cast<size_t>(world.plan().pipeline.iterations) - 1)};  // does not grow
   Clock::time_point last;
   double first_cpu = 0;
   engine::RunOptions options{.folder = how.traced ? scratch_folder() : std::filesystem::path()};
@@ -59,7 +60,7 @@ Timed run(const World& world, const How& how) {
     if (row.iteration == 0)
       first_cpu = thread_cpu_seconds();
     else
-      timed.iteration_seconds.push_back(std::chrono::duration<double>(now - last).count());
+      timed.iteration_seconds[static_cast<size_t>(row.iteration) - 1] = std::chrono::duration<double>(now - last).count();
     last = now;
     timed.steady_cpu_seconds = thread_cpu_seconds() - first_cpu;
     if (how.on_iteration) how.on_iteration(row);

@@ -59,7 +59,7 @@ void Activity::go_on(int executor) {
   seat.go_on_from_ns = seat.ended_ns;
 }
 
-void Activity::end(int executor, Slice slice) {
+void Activity::end(int executor, Slice&& slice) {
   Seat& seat = seats_[static_cast<size_t>(executor)];
   slice.executor = executor;
   slice.node = seat.node.load(std::memory_order_relaxed);

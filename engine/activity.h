@@ -50,7 +50,7 @@ class Activity {
   void go_on(int executor);
 
   /// The executor is done. What is told to the observers and counted: `slice`, with node, executor and times filled in.
-  void end(int executor, Slice slice);
+  void end(int executor, Slice&& slice);
 
   /// It is done, and it was nothing worth telling: a packet was only passed on or put aside.
   void end_unseen(int executor);

@@ -103,7 +103,7 @@ void Intake::end_step() {
   guarded(&Intake::bring_out);
   const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
   slice_.iteration = iteration_.index;
-  if (worked) state_.activity.end(executor_, slice_);
+  if (worked) state_.activity.end(executor_, std::move(slice_));
   else state_.activity.end_unseen(executor_);
   if (worked) state_.steps.fetch_add(1, std::memory_order_relaxed);
   seen_iteration_ = iteration_.index;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kPause_ns = 200'000;          // steps closer than this belong together
 constexpr int64_t kLongest_ns = 1'000'000'000;  // so that a slice is on the disk soon
-constexpr size_t kMostSpare = 16;               // chunks of an executor that are kept to be filled again
+constexpr size_t kMostSpare = 4;                // chunks of an executor that are kept to be filled again
 constexpr auto kPeriod = std::chrono::milliseconds(250);
 
 // How the slices of each node begin.

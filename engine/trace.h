@@ -35,7 +35,7 @@ class TraceWriter final : public WorkObserver {
 
  private:
   struct Chunk {
-    static constexpr size_t kSlices = 1024;
+    static constexpr size_t kSlices = 512;
     std::array<Slice, kSlices> slices;
     std::atomic<size_t> filled{0};
     size_t written = 0;  // used by the writer
