@@ -1,0 +1,125 @@
+"""simulate: by an estimate, by what a run measured, and with other settings beside it."""
+
+import json
+import unittest
+
+from support import DONE, PPO, WRONG_PIPELINE, WRONG_USAGE, SMALL, Case, run, sets
+
+
+def whole(executor):
+    """What an executor's time is split into."""
+    return sum(executor[key] for key in ("busy_seconds", "gap_seconds", "no_credit_seconds", "no_weights_seconds", "no_input_seconds"))
+
+
+class SimulateCase(Case):
+    def simulate(self, *words, expect=DONE, **overrides):
+        done = run("simulate", PPO, *words, *sets(**{**SMALL, **overrides}))
+        self.assertEqual(done.returncode, expect, done.stderr + done.stdout)
+        return done.stdout
+
+    def simulated(self, *words, **overrides):
+        """The variants of the JSON output."""
+        return json.loads(self.simulate("--format", "json", *words, **overrides))
+
+
+class Estimate(SimulateCase):
+    def test_says_that_it_is_one_and_how_to_do_better(self):
+        text = self.simulate()
+        self.assertTrue(text.startswith("ppo: 2 iterations would take "), text)
+        self.assertIn("an estimate: 20 billion operations a second for each core", text)
+        self.assertIn("--costs RUN", text)
+
+    def test_every_executor_and_every_part_of_its_time_is_told(self):
+        result = self.simulated()
+        self.assertTrue(result["estimated"])
+        (variant,) = result["variants"]
+        self.assertEqual([executor["name"] for executor in variant["executors"]], ["cpu:1", "cpu"])
+        for executor in variant["executors"]:
+            self.assertAlmostEqual(whole(executor), variant["seconds"])
+        self.assertEqual(len(variant["iteration_seconds"]), 2)
+        self.assertEqual(len(variant["tokens_in_flight"]), 60)
+        self.assertLessEqual(max(variant["tokens_in_flight"]), variant["tokens_in_flight_peak"])
+        self.assertLessEqual(variant["tokens_in_flight_peak"], variant["budget"])
+        self.assertIn("train", [node["name"] for node in variant["nodes"]])
+        self.assertNotIn("prompts", [node["name"] for node in variant["nodes"]])  # part of the rollout's time
+
+    def test_is_the_same_every_time(self):
+        self.assertEqual(self.simulated("--what-if", "schedule.policy_lag=1"), self.simulated("--what-if", "schedule.policy_lag=1"))
+
+    def test_twice_the_operations_a_second_take_half_the_time(self):
+        slow, fast = (self.simulated("--gflops", speed)["variants"][0]["seconds"] for speed in ("1", "2"))
+        self.assertAlmostEqual(slow, 2 * fast, delta=1e-3 * slow)
+
+    def test_fewer_iterations_take_less(self):
+        one, two = (self.simulated("--iterations", count)["variants"][0] for count in ("1", "2"))
+        self.assertEqual((one["iterations"], two["iterations"]), (1, 2))
+        self.assertLess(one["seconds"], two["seconds"])
+
+    def test_writes_the_trace_of_a_run_that_did_not_take_place(self):
+        trace = self.folder / "trace.json"
+        seconds = self.simulated("--trace", trace)["variants"][0]["seconds"]
+        slices = [event for event in json.loads(trace.read_text()) if event["ph"] == "X"]
+        self.assertAlmostEqual(max(event["ts"] + event["dur"] for event in slices) * 1e-6, seconds, places=5)
+
+
+class Costs(SimulateCase):
+    def test_of_a_run_are_what_it_was(self):
+        measured = self.run_ppo(**{"pipeline.iterations": 15})
+        costs = json.loads((measured.folder / "costs.json").read_text())
+        self.assertEqual((costs["pipeline"], costs["iterations"]), ("ppo", 15))
+        self.assertGreater(costs["seconds"], 0)
+        self.assertEqual(set(costs["nodes"]) >= {"generate", "reference", "values", "train"}, True)
+        self.assertGreater(costs["nodes"]["generate"]["per_sampled_token_us"] + costs["nodes"]["generate"]["per_step_us"], 0)
+        self.assertGreater(costs["nodes"]["train"]["per_token_us"], 0)
+        lengths = costs["lengths"]
+        self.assertEqual([entry["first_iteration"] for entry in lengths], list(range(15)))
+        sampled = sum(length * count for entry in lengths for length, count in entry["response"])
+        self.assertEqual(sampled, sum(row["sampled_tokens"] for row in measured.metrics))
+
+        result = self.simulated("--costs", measured.folder, "--what-if", "budget.tokens_in_flight=2048", "--what-if", "budget.micro_batch_tokens=512",
+                                **{"pipeline.iterations": 15, "nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1})
+        self.assertFalse(result["estimated"])
+        self.assertEqual(result["measured_iterations"], 15)
+        base, tight, small = result["variants"]
+        self.assertEqual([variant["setting"] for variant in (base, tight, small)],
+                         ["", "budget.tokens_in_flight=2048", "budget.micro_batch_tokens=512"])
+        self.assertEqual(base["ratio"], 1)
+        self.assertEqual(base["iterations"], 15)
+        self.assertLessEqual(tight["tokens_in_flight_peak"], 2048)
+        micro_batches = {variant["setting"]: {node["name"]: node["micro_batches"] for node in variant["nodes"]}["train"]
+                         for variant in (base, small)}
+        self.assertGreater(micro_batches["budget.micro_batch_tokens=512"], micro_batches[""])
+        for variant in (base, tight, small):
+            self.assertGreater(variant["seconds"], 0)
+            self.assertEqual(variant["notes"], [])
+
+        table = self.simulate("--costs", measured.folder, "--what-if", "schedule.policy_lag=1", **{"nodes.advantages.whiten": "none"})
+        self.assertIn(f"by the costs of {measured.folder} (15 iterations in ", table)
+        self.assertRegex(table, r"(?m)^  as it is +[0-9.]+ m?s +1\.00 ")
+        self.assertRegex(table, r"(?m)^  schedule\.policy_lag=1 +[0-9.]+ m?s +[0-9.]+ ")
+
+    def test_that_are_missing_or_wrong_are_refused(self):
+        done = run("simulate", PPO, "--costs", self.folder)
+        self.assert_refused(done, f"{self.folder} has no costs.json", "a run writes it when it ends")
+        self.assert_refused(run("simulate", PPO, "--costs", self.folder / "none.json"), "none.json")
+        wrong = self.write("costs.json", '{"version": 1, "nodes": {"train": {"per_token_us": "much"}}, "lengths": []}')
+        self.assert_refused(run("simulate", PPO, "--costs", wrong), str(wrong), "nodes.train.per_token_us must be a number")
+        self.write("costs.json", '{"version": 1,\n')
+        self.assert_refused(run("simulate", PPO, "--costs", wrong), "costs.json:2:1")
+
+
+class Refused(SimulateCase):
+    def test_a_setting_that_the_pipeline_does_not_know(self):
+        done = run("simulate", PPO, "--what-if", "budget.token_in_flight=1")
+        self.assert_refused(done, "did you mean tokens_in_flight?")
+
+    def test_a_setting_with_which_the_run_would_stall(self):
+        done = run("simulate", PPO, "--what-if", "budget.tokens_in_flight=100")
+        self.assertEqual(done.returncode, WRONG_PIPELINE, done.stderr)
+
+    def test_a_speed_beside_measured_costs(self):
+        self.assertEqual(run("simulate", PPO, "--costs", self.folder, "--gflops", "3").returncode, WRONG_USAGE)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+#include "cli/simulate_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+
+namespace sluice::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+engine::SimulationResult some_result(double seconds) {
+  engine::SimulationResult result{.seconds = seconds, .iterations = 3};
+  result.tokens = 3000;
+  result.rollout_seconds = seconds / 2, result.train_seconds = seconds / 4, result.overlap_seconds = seconds / 10;
+  result.executors = {{.name = "cpu:1",
+                       .threads = 2,
+                       .busy_seconds = seconds / 2,
+                       .no_credit_seconds = seconds / 4,
+                       .no_weights_seconds = seconds / 4}};
+  result.nodes = {{.name = "generate", .executor = "cpu:1", .busy_seconds = seconds / 2}};
+  result.budget = 4096, result.tokens_in_flight_peak = 4000;
+  result.tokens_in_flight = {0, 1, 512, 2048, 4096};
+  return result;
+}
+
+SimulationView some_view() {
+  SimulationView view{.pipeline = "ppo", .costs_from = "runs/x", .measured_seconds = 1.6, .measured_iterations = 3};
+  view.variants.push_back({"", some_result(1.5)});
+  return view;
+}
+
+TEST(SimulationText, SaysHowLongAndWhereTheTimeGoes) {
+  const std::string text = simulation_text(some_view());
+  EXPECT_THAT(text, HasSubstr("ppo: 3 iterations would take 1.50 s, by the costs of runs/x (3 iterations in 1.60 s)\n"));
+  EXPECT_THAT(text, HasSubstr("cpu:1          2   50 %               25 %          25 %         0 %            0 %\n"));
+  EXPECT_THAT(text, HasSubstr("generation 50 %, training 25 %, both at once 10 % of the time; 2.0k tok/s\n"));
+  EXPECT_THAT(text, HasSubstr("in flight at most 4.0k of 4.1k tokens"));
+  EXPECT_THAT(text, HasSubstr("| ▁▁▄█|"));  // what is above 0 is seen
+  EXPECT_THAT(text, Not(HasSubstr("what if")));
+}
+
+TEST(SimulationText, AnEstimateSaysWhatItAssumes) {
+  SimulationView view = some_view();
+  view.costs_from.clear(), view.gflops = 30;
+  EXPECT_THAT(simulation_text(view), HasSubstr("an estimate: 30 billion operations a second for each core"));
+}
+
+TEST(SimulationText, VariantsAreComparedWithThePipelineAsItIs) {
+  SimulationView view = some_view();
+  view.variants.push_back({"a.b=1", some_result(3)});
+  view.variants.push_back({"a.b=2", some_result(3)});
+  view.variants.back().result.stall = Problem{.message = "stalls"};
+  view.variants.back().result.notes = {"'train' was not measured"};
+  const std::string text = simulation_text(view);
+  EXPECT_THAT(text, HasSubstr("  as it is   1.50 s    1.00"));
+  EXPECT_THAT(text, HasSubstr("  a.b=1      3.00 s    2.00"));
+  EXPECT_THAT(text, HasSubstr("  a.b=2      stalls\n"));
+  EXPECT_THAT(text, HasSubstr("note: with a.b=2, 'train' was not measured\n"));
+}
+
+TEST(SimulationJson, HoldsEveryVariant) {
+  SimulationView view = some_view();
+  view.variants.push_back({"a.b=1", some_result(3)});
+  const Json json = parse_json(simulation_json(view), "simulation");
+  EXPECT_EQ(json["measured_seconds"], 1.6);
+  EXPECT_EQ(json["variants"][1]["setting"], "a.b=1");
+  EXPECT_EQ(json["variants"][1]["ratio"], 2);
+  EXPECT_EQ(json["variants"][0]["executors"][0]["no_credit_seconds"], 0.375);
+}
+
+}  // namespace
+}  // namespace sluice::cli
