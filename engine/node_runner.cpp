@@ -93,7 +93,7 @@ void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
 }
 
 void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
-  const int64_t tokens = process_held(packet.iteration);
+  const int64_t tokens = process_held();
   end(packet.iteration);
   state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
   state_.traffic.held(index_, 0);
@@ -106,7 +106,7 @@ void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
 }
 
 // Tokens of what was held.
-int64_t NodeRunner::process_held(const Iteration& iteration) {
+int64_t NodeRunner::process_held() {
   if (held_.empty()) return 0;
   std::vector<MicroBatch> batches;
   int64_t tokens = 0;

@@ -37,7 +37,7 @@ class NodeRunner {
   void begin(const Iteration& iteration);
   void end_iteration(Packet& packet, const PassOn& pass_on);
   void process_one(Packet& packet, const PassOn& pass_on);
-  int64_t process_held(const Iteration& iteration);
+  int64_t process_held();
   void end(const Iteration& iteration);
   void announce_end(const Iteration& iteration);
   const ColumnData& written(const MicroBatch& batch, size_t index) const;
