@@ -17,6 +17,9 @@ void register_bench_nodes(engine::Registry& registry);
 /// How long the `stage`-th bench_sleep of random durations sleeps for a group.
 double slept_us(int64_t stage, int64_t group, int64_t random_us);
 
+/// Sleeps until a deadline that is set when it is called.
+void sleep_for_us(double us);
+
 /// Lets the calling thread's sleeps end when they should: Linux rounds them up to 50 us otherwise.
 void sleep_precisely();
 
