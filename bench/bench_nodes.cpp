@@ -147,6 +147,7 @@ class Touch final : public engine::Node {
 struct DeriveParams {
   std::string reads;
   std::string writes;
+  int64_t sleep_us = 0;
 };
 
 class Derive final : public engine::Node {
@@ -155,6 +156,7 @@ class Derive final : public engine::Node {
     c.type("bench_derive", "one token column of another");
     c.param("reads", &DeriveParams::reads).required().doc("column");
     c.param("writes", &DeriveParams::writes).required().doc("column");
+    c.param("sleep_us", &DeriveParams::sleep_us).at_least(0).doc("takes so long");
     c.reads_named(&DeriveParams::reads, DType::kInt64, Extent::kToken);
     c.writes_named(&DeriveParams::writes, DType::kInt64, Extent::kToken);
   }
@@ -163,6 +165,7 @@ class Derive final : public engine::Node {
   void process(MicroBatch& batch) override {
     const auto from = batch.read({params_.reads, DType::kInt64, Extent::kToken}).entries<int64_t>();
     const auto to = batch.write({params_.writes, DType::kInt64, Extent::kToken}).entries<int64_t>();
+    if (params_.sleep_us > 0) sleep_for_us(static_cast<double>(params_.sleep_us));
     std::ranges::transform(from, to.begin(), [](int64_t value) { return value + 1; });
   }
 
