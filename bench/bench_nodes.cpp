@@ -147,6 +147,7 @@ class Touch final : public engine::Node {
 struct DeriveParams {
   std::string reads;
   std::string writes;
+  int64_t sleep_us = 0;
 };
 
 class Derive final : public engine::Node {
@@ -155,6 +156,7 @@ class Derive final : public engine::Node {
     c.type("bench_derive", "one token column of another");
     c.param("reads", &DeriveParams::reads).required().doc("column");
     c.param("writes", &DeriveParams::writes).required().doc("column");
+    c.param("sleep_us", &DeriveParams::sleep_us).at_least(0).doc("takes so long");
     c.reads_named(&DeriveParams::reads, DType::kInt64, Extent::kToken);
     c.writes_named(&DeriveParams::writes, DType::kInt64, Extent::kToken);
   }
@@ -163,6 +165,7 @@ class Derive final : public engine::Node {
   void process(MicroBatch& batch) override {
     const auto from = batch.read({params_.reads, DType::kInt64, Extent::kToken}).entries<int64_t>();
     const auto to = batch.write({params_.writes, DType::kInt64, Extent::kToken}).entries<int64_t>();
+    if (params_.sleep_us > 0) sleep_for_us(static_cast<double>(params_.sleep_us));
     std::ranges::transform(from, to.begin(), [](int64_t value) { return value + 1; });
   }
 
@@ -188,14 +191,8 @@ class Sleep final : public engine::Node {
   explicit Sleep(const SleepParams& params) : params_(params) {}
 
   void process(MicroBatch& batch) override {
-    timespec until{};
-    ::clock_gettime(CLOCK_MONOTONIC, &until);
     const double random = params_.random_us > 0 ? slept_us(params_.stage, batch.read(kNumber)[0], params_.random_us) : 0;
-    const int64_t ns = until.tv_nsec + params_.sleep_us * 1000 + std::llround(random * 1000);
-    until.tv_sec += ns / 1'000'000'000;
-    until.tv_nsec = ns % 1'000'000'000;
-    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
-    }
+    sleep_for_us(static_cast<double>(params_.sleep_us) + random);
   }
 
  private:
@@ -214,6 +211,16 @@ void register_bench_nodes(engine::Registry& registry) {
 
 double slept_us(int64_t stage, int64_t group, int64_t random_us) {
   return static_cast<double>(random_us) * RandomStream(7, static_cast<uint64_t>(stage), static_cast<uint32_t>(group)).uniform();
+}
+
+void sleep_for_us(double us) {
+  timespec until{};
+  ::clock_gettime(CLOCK_MONOTONIC, &until);
+  const int64_t ns = until.tv_nsec + std::llround(us * 1000);
+  until.tv_sec += ns / 1'000'000'000;
+  until.tv_nsec = ns % 1'000'000'000;
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
 }
 
 void sleep_precisely() { ::prctl(PR_SET_TIMERSLACK, 1000UL); }

@@ -2,14 +2,16 @@
 //
 // Four stages that sleep, each on an executor of its own: 1, 2, 5 and 10 ms for 64 micro-batches, and random durations up to 2 ms
 // for 1000. `ours` is the optimum (flow_shop.h, with the run's own token budget) divided by what the whole run took, its start
-// and end included; 1 is perfect. The optimum of the first line of each pair is that of the durations that were asked for: what
-// the timer and the kernel add to a sleep counts against us. That of the second ("as slept") is that of the durations that the
-// sleeps really took: what is missing there is the engine's.
+// and end included; 1 is perfect. Three lines each:
+//   the optimum of the durations that were asked for: what timer and kernel add to a sleep counts against us;
+//   "as slept": the optimum of the durations that the sleeps really took: what is missing there is the engine's;
+//   "against bare threads": the first one beside what four threads with counters between them reach in turn, on the same machine.
 
 #include <array>
 #include <string>
 #include <vector>
 
+#include "bench/bare_threads.h"
 #include "bench/bench_nodes.h"
 #include "bench/flow_shop.h"
 #include "bench/report.h"
@@ -84,18 +86,23 @@ void measure(const Question& question, int repetitions) {
   const World world(stages(question));
   Case nominal{.bench = "engine_efficiency", .name = question.name, .unit = "optimum / measured", .ours = {}, .reference = {1}};
   nominal.goal.ratio_at_least = question.goal;
-  Case slept = nominal;
+  Case slept = nominal, bare = nominal;
   slept.name += ", as slept";
+  bare.name += ", against bare threads", bare.reference.clear();
   const auto in_flight = static_cast<size_t>(question.in_flight);
-  const double optimum_ms = makespan(asked(question), in_flight);
+  const Durations durations = asked(question);
+  const double optimum_ms = makespan(durations, in_flight);
   for (int i = 0; i < repetitions; ++i) {
     SliceLog log(world.plan(), question.micro_batches);
     const double measured_ms = run(world, {.traced = true, .observers = {&log}}).seconds * 1e3;
     nominal.ours.push_back(optimum_ms / measured_ms);
+    bare.ours.push_back(nominal.ours.back());
+    bare.reference.push_back(optimum_ms / (bare_threads_seconds(durations, in_flight) * 1e3));
     slept.ours.push_back(makespan(log.durations(), in_flight) / measured_ms);
   }
   print(nominal);
   print(slept);
+  print(bare);
 }
 
 }  // namespace

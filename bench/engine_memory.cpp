@@ -14,27 +14,34 @@
 namespace sluice::bench {
 namespace {
 
-constexpr int64_t kBudget = 16384, kMicroBatch = 2048, kWorstSample = 32;
+constexpr int64_t kBudget = 65536, kMicroBatch = 2048, kWorstSample = 32;
 
-engine::PipelineBuilder toy(int64_t iterations, int64_t groups, int64_t samples, int64_t budget, int64_t micro_batch) {
-  engine::PipelineBuilder builder("toy", iterations);
-  builder.budget(budget, micro_batch).set("runtime", "cores", int64_t{2});
-  builder.node("numbers", "bench_numbers", {}, {{"groups_per_iteration", groups}, {"samples_per_group", int64_t{0}}});
-  builder.node("draw", "bench_draw", {"numbers"}, {{"samples_per_group", samples}, {"worst_sample_tokens", kWorstSample}});
+struct Toy {
+  int64_t iterations = 1, groups = 1, samples = 1, budget = 0, micro_batch = 0;
+  int64_t train_us = 0;
+};
+
+engine::PipelineBuilder pipeline_of(const Toy& toy) {
+  using Params = engine::PipelineBuilder::Params;
+  engine::PipelineBuilder builder("toy", toy.iterations);
+  builder.budget(toy.budget, toy.micro_batch).set("runtime", "cores", int64_t{2});
+  builder.node("numbers", "bench_numbers", {}, {{"groups_per_iteration", toy.groups}, {"samples_per_group", int64_t{0}}});
+  builder.node("draw", "bench_draw", {"numbers"}, {{"samples_per_group", toy.samples}, {"worst_sample_tokens", kWorstSample}});
   const auto derive = [&](const std::string& name, const std::vector<std::string>& inputs, const std::string& reads,
-                          const std::string& on) {
-    builder.node(name, "bench_derive", inputs, {{"reads", reads}, {"writes", name}}, on);
+                          int64_t sleep_us = 0) {
+    const Params params{{"reads", reads}, {"writes", name}, {"sleep_us", sleep_us}};
+    builder.node(name, "bench_derive", inputs, params, "cpu:1");
   };
-  derive("reference", {"draw"}, "drawn", "cpu:1");
-  derive("values", {"draw"}, "drawn", "cpu:1");
-  derive("advantages", {"reference", "values"}, "values", "cpu:1");
-  derive("train", {"advantages"}, "advantages", "cpu:1");
+  derive("reference", {"draw"}, "drawn");
+  derive("values", {"draw"}, "drawn");
+  derive("advantages", {"reference", "values"}, "values");
+  derive("train", {"advantages"}, "advantages", toy.train_us);
   return builder;
 }
 
 void resident(bool smoke) {
   const int64_t iterations = smoke ? 200 : 10000, early = iterations / 10;
-  const World world(toy(iterations, 8, 4, 1024, 256));
+  const World world(pipeline_of({.iterations = iterations, .groups = 8, .samples = 4, .budget = 1024, .micro_batch = 256}));
   Case result{.bench = "engine_memory",
               .name = "resident after " + std::to_string(iterations) + " iterations, against " + std::to_string(early),
               .unit = "MB",
@@ -57,10 +64,16 @@ struct Peaks {
   double column_kilobytes = 0;
 };
 
-// The same number of samples whatever the group size, several times what the budget holds.
+// The same number of samples whatever the group size, several times what the budget holds; training is slow, so that the budget
+// is full.
 Peaks peaks(int64_t samples, bool smoke) {
   const int64_t groups = 4 * kBudget / kWorstSample / samples;
-  const World world(toy(smoke ? 1 : 20, groups, samples, kBudget, kMicroBatch));
+  const World world(pipeline_of({.iterations = smoke ? 1 : 5,
+                                 .groups = groups,
+                                 .samples = samples,
+                                 .budget = kBudget,
+                                 .micro_batch = kMicroBatch,
+                                 .train_us = 1000}));
   Peaks peaks;
   run(world, {.on_iteration = [&](const engine::IterationReport& report) {
         peaks.tokens = std::max(peaks.tokens, report.figure("tokens_in_flight_max"));
@@ -74,7 +87,7 @@ void growth(int64_t samples, bool smoke) {
   Case tokens{.bench = "engine_memory", .name = against + "tokens in flight", .unit = "tokens", .ours = {}, .reference = {}};
   Case bytes{.bench = "engine_memory", .name = against + "column bytes", .unit = "kB", .ours = {}, .reference = {}};
   tokens.goal.ratio_at_most = bytes.goal.ratio_at_most = 1.05;
-  for (int i = 0; i < (smoke ? 1 : 7); ++i) {
+  for (int i = 0; i < (smoke ? 1 : 5); ++i) {
     const Peaks many = peaks(samples, smoke), few = peaks(8, smoke);
     tokens.ours.push_back(many.tokens), tokens.reference.push_back(few.tokens);
     bytes.ours.push_back(many.column_kilobytes), bytes.reference.push_back(few.column_kilobytes);
