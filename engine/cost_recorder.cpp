@@ -32,9 +32,9 @@ void CostRecorder::ended(const Slice& slice) {
 void CostRecorder::Sums::add(const Slice& slice, bool is_barrier, bool saves) {
   const auto tokens = static_cast<double>(slice.tokens);
   if (slice.ends_iteration) {
-    (saves ? saving_ends : ends).add({1, is_barrier ? tokens : 0}, us(slice));
+    (saves ? saving_ends : ends).add(is_barrier ? tokens : 0, us(slice));
   } else if (slice.micro_batch >= 0) {
-    batches.add({1, tokens}, us(slice));
+    batches.add(tokens, us(slice));
   } else if (slice.tokens > 0 || slice.prompt_tokens > 0) {
     steps.add({1, tokens, static_cast<double>(slice.prompt_tokens)}, us(slice));
     groups.add({static_cast<double>(slice.groups), 0}, us(slice));
@@ -101,8 +101,8 @@ NodeCosts CostRecorder::costs_of(size_t node) const {
     if (!plan_.rollout) costs.per_group_us = sums.groups.fit({1, 0})[0];
     return costs;
   }
-  const auto [batch, batch_token] = sums.batches.fit({0, 1});
-  const auto [end, end_token] = (sums.ends.count() > 0 ? sums.ends : sums.saving_ends).fit({0, 1});
+  const auto [batch, batch_token] = sums.batches.fit();
+  const auto [end, end_token] = (sums.ends.count() > 0 ? sums.ends : sums.saving_ends).fit();
   costs.per_batch_us = batch;
   costs.per_token_us = batch_token + end_token;  // a node has the one or the other
   costs.per_iteration_us = end;

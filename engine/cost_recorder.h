@@ -3,6 +3,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/calm_line.h"
 #include "engine/costs.h"
 #include "engine/iteration_log.h"
 #include "engine/least_squares.h"
@@ -30,12 +31,12 @@ class CostRecorder final : public WorkObserver {
   struct Sums {  // of a node; used by its executor's thread alone
     void add(const Slice& slice, bool is_barrier, bool saves);
 
-    bool warm = false;            // past its first iteration
-    LeastSquares<2> batches;      // micro-batch, tokens
-    LeastSquares<2> ends;         // end of an iteration, tokens of a barrier
-    LeastSquares<2> saving_ends;  // likewise, where models are saved
-    LeastSquares<3> steps;        // step, tokens sampled, prompt tokens
-    LeastSquares<2> groups;       // of a source: groups, nothing
+    bool warm = false;       // past its first iteration
+    CalmLine batches;        // micro-batches, by tokens
+    CalmLine ends;           // ends of iterations, by tokens of a barrier
+    CalmLine saving_ends;    // likewise, where models are saved
+    LeastSquares<3> steps;   // step, tokens sampled, prompt tokens
+    LeastSquares<2> groups;  // of a source: groups, nothing
   };
   struct alignas(64) Place {  // an executor; likewise
     int64_t last_end_ns = -1;

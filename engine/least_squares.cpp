@@ -46,14 +46,15 @@ bool solve(Matrix a, Vector y, unsigned chosen, Vector& b) {
 }  // namespace
 
 template <size_t N>
-void LeastSquares<N>::add(const Vector& x, double y) {
-  ++count_;
+void LeastSquares<N>::add(const Vector& x, double y, int64_t times) {
+  const auto n = static_cast<double>(times);
+  count_ += times;
   for (size_t i = 0; i < N; ++i) {
-    for (size_t j = 0; j < N; ++j) xx_[i][j] += x[i] * x[j];
-    xy_[i] += x[i] * y;
-    x_[i] += x[i];
+    for (size_t j = 0; j < N; ++j) xx_[i][j] += n * x[i] * x[j];
+    xy_[i] += n * x[i] * y;
+    x_[i] += n * x[i];
   }
-  y_ += y;
+  y_ += n * y;
 }
 
 // Features are scaled to a mean square of 1 first, so that the pull is alike for all. N is small: every set of features that may

@@ -14,10 +14,9 @@ class LeastSquares {
  public:
   using Vector = std::array<double, N>;
 
-  void add(const Vector& x, double y);
+  void add(const Vector& x, double y, int64_t times = 1);
   void clear() { *this = {}; }
   int64_t count() const { return count_; }
-  double mean() const { return count_ == 0 ? 0 : y_ / static_cast<double>(count_); }  // of y
 
   /// `expected` [N] is 1 for features that the cost is taken to be proportional to where the data say nothing, else 0. Zeros
   /// without data.
