@@ -58,7 +58,13 @@ def kinds_of(done):
 
 
 def without_machine(text):
-    return text.replace(PLUGINS, "PLUGINS").replace(str(CASES), "CASES")
+    """The folder of the plugins differs from build to build: in paths, and in how many carets stand below one."""
+    lines = text.split("\n")
+    for above, line in zip(lines, lines[1:]):
+        if PLUGINS in above and "^" in line:
+            extra = len(PLUGINS) - len("PLUGINS")
+            lines[lines.index(line)] = line.replace("^" * (extra + 1), "^", 1)
+    return "\n".join(lines).replace(PLUGINS, "PLUGINS").replace(str(CASES), "CASES")
 
 
 class Problems(unittest.TestCase):
