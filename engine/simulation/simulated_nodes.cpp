@@ -106,7 +106,7 @@ class SimulatedRollout final : public Rollout {
   SimulatedRollout(const Plan& plan, const Costs& costs)
       : draws_(plan, costs),
         samples_(sampler_of(plan).needs.samples_per_group),
-        most_running_(running_samples(plan)),
+        most_running_(sampler_of(plan).needs.running_samples > 0 ? sampler_of(plan).needs.running_samples : kUnlimited),
         step_tokens_(sampler_of(plan).needs.step_tokens > 0 ? sampler_of(plan).needs.step_tokens : kUnlimited),
         columns_(written_by(plan, sampler_of(plan))) {}
 
@@ -184,14 +184,6 @@ class SimulatedRollout final : public Rollout {
     int64_t unfinished = 0;
     Group group;
   };
-
-  // Of the samples that run at once. The contract does not say: read from the parameter that says it where there is one.
-  static int64_t running_samples(const Plan& plan) {
-    for (const EffectiveKey& key : plan.effective) {
-      if (key.table == "nodes." + sampler_of(plan).name && key.key == "max_running_samples") return std::stoll(key.text);
-    }
-    return kUnlimited;
-  }
 
   void end_sample(const Sample& sample, Sink& sink) {
     const auto found = groups_.find(sample.group);
