@@ -13,8 +13,8 @@
 
 namespace sluice::engine {
 
-/// Wires the nodes of a plan with executors and lets groups flow. Knows nothing of threads, time and files: a run drives it with threads and
-/// the steady clock, a simulation with virtual ones, so both schedule alike.
+/// Wires the nodes of a plan with executors and lets groups flow. Knows nothing of threads, time and files: a run drives it with
+/// threads and the steady clock, a simulation with virtual ones, so both schedule alike.
 class Driver {
  public:
   struct Parts {

@@ -14,8 +14,9 @@ namespace {
 constexpr auto kPeriod = std::chrono::milliseconds(500);
 
 std::string counted(const RunStatus::Edge& edge) {
-  return "edge " + edge.from + " -> " + edge.to + ": " + std::to_string(edge.micro_batches) + (edge.micro_batches == 1 ? " micro-batch" : " micro-batches") + ", " +
-         plural(edge.tokens, "token") + ", " + std::to_string(edge.bytes) + " bytes";
+  return "edge " + edge.from + " -> " + edge.to + ": " + std::to_string(edge.micro_batches) +
+         (edge.micro_batches == 1 ? " micro-batch" : " micro-batches") + ", " + plural(edge.tokens, "token") + ", " +
+         std::to_string(edge.bytes) + " bytes";
 }
 
 }  // namespace
@@ -24,11 +25,13 @@ Problem stall_problem(const RunStatus& status, double stall_seconds) {
   Problem problem;
   for (const RunStatus::Executor& executor : status.executors) {
     if (executor.working_on.empty()) continue;
-    problem.message = "node '" + executor.working_on + "' hangs: the run has not got on for " + real_text(stall_seconds) + " seconds";
+    problem.message =
+        "node '" + executor.working_on + "' hangs: the run has not got on for " + real_text(stall_seconds) + " seconds";
     problem.notes.push_back("executor " + executor.name + " has worked on '" + executor.working_on + "' for " +
                             human_seconds(executor.for_seconds));
   }
-  if (problem.message.empty()) problem.message = "the run stalled: nothing has got on for " + real_text(stall_seconds) + " seconds";
+  if (problem.message.empty())
+    problem.message = "the run stalled: nothing has got on for " + real_text(stall_seconds) + " seconds";
   problem.notes.push_back("iteration " + std::to_string(std::max<int64_t>(0, status.sampling_iteration)) + ", " +
                           std::to_string(status.tokens_in_flight) + " of " + std::to_string(status.budget) + " tokens in flight");
   for (const RunStatus::Node& node : status.nodes) {
@@ -41,7 +44,8 @@ Problem stall_problem(const RunStatus& status, double stall_seconds) {
   return problem;
 }
 
-Monitor::Monitor(Options options, std::function<RunStatus()> status, std::function<int64_t()> progress, std::function<void(Problem)> on_stall)
+Monitor::Monitor(Options options, std::function<RunStatus()> status, std::function<int64_t()> progress,
+                 std::function<void(Problem)> on_stall)
     : options_(std::move(options)), status_(std::move(status)), progress_(std::move(progress)), on_stall_(std::move(on_stall)) {
   thread_ = std::thread([this] { loop(); });
 }

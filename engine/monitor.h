@@ -1,8 +1,8 @@
 #pragma once
 
 #include <condition_variable>
-#include <filesystem>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -12,8 +12,8 @@
 
 namespace sluice::engine {
 
-/// Watches a run from a thread of its own: writes `RUN/status.json` twice a second, and ends a run in which nothing has got on for so long
-/// that it must hang.
+/// Watches a run from a thread of its own: writes `RUN/status.json` twice a second, and ends a run in which nothing has got on
+/// for so long that it must hang.
 class Monitor {
  public:
   struct Options {
@@ -21,9 +21,10 @@ class Monitor {
     double stall_seconds = 0;      // 0: never
   };
 
-  /// `status` is asked about the run, `progress` for a count that grows when anything gets on. `on_stall` gets the message to fail the run
-  /// with, once. All are called on the monitor's thread.
-  Monitor(Options options, std::function<RunStatus()> status, std::function<int64_t()> progress, std::function<void(Problem)> on_stall);
+  /// `status` is asked about the run, `progress` for a count that grows when anything gets on. `on_stall` gets the message to
+  /// fail the run with, once. All are called on the monitor's thread.
+  Monitor(Options options, std::function<RunStatus()> status, std::function<int64_t()> progress,
+          std::function<void(Problem)> on_stall);
 
   /// Ends the thread.
   ~Monitor();

@@ -54,6 +54,7 @@ void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
       state_.traffic.done(index_, *packet.batch);
       state_.traffic.packet_done(index_);
       if (is_filter() && quota_ > 0) state_.tally.judged(packet.batch->drawn_groups, 0);
+      state_.traffic.handed_on(index_, packet.batch.get());
       pass_on(packet, /*last=*/true);
     } else if (is_barrier()) {
       held_.push_back(std::move(packet));

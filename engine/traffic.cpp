@@ -17,7 +17,11 @@ int64_t bytes_on(const PlanEdge& edge, const BatchState& batch) {
 }  // namespace
 
 Traffic::Traffic(const Plan& plan)
-    : plan_(plan), edges_out_(plan.nodes.size()), edges_in_(plan.nodes.size()), edges_(plan.edges.size()), nodes_(plan.nodes.size()) {
+    : plan_(plan),
+      edges_out_(plan.nodes.size()),
+      edges_in_(plan.nodes.size()),
+      edges_(plan.edges.size()),
+      nodes_(plan.nodes.size()) {
   for (size_t e = 0; e < plan.edges.size(); ++e) {
     edges_out_[static_cast<size_t>(plan.edges[e].from)].push_back(e);
     edges_in_[static_cast<size_t>(plan.edges[e].to)].push_back(e);
@@ -31,7 +35,8 @@ void Traffic::Counter::add(int64_t more_tokens, int64_t more_bytes) {
 }
 
 Traffic::Amount Traffic::Counter::amount() const {
-  return {micro_batches.load(std::memory_order_relaxed), tokens.load(std::memory_order_relaxed), bytes.load(std::memory_order_relaxed)};
+  return {micro_batches.load(std::memory_order_relaxed), tokens.load(std::memory_order_relaxed),
+          bytes.load(std::memory_order_relaxed)};
 }
 
 void Traffic::arrived(int node) { add_to(nodes_[static_cast<size_t>(node)].arrived, 1); }
@@ -43,7 +48,8 @@ void Traffic::held(int node, int64_t micro_batches) {
 void Traffic::handed_on(int node, const BatchState* batch) {
   if (batch == nullptr) return;
   const auto tokens = static_cast<int64_t>(batch->layout.tokens());
-  for (const size_t edge : edges_out_[static_cast<size_t>(node)]) edges_[edge].in.add(tokens, bytes_on(plan_.edges[edge], *batch));
+  for (const size_t edge : edges_out_[static_cast<size_t>(node)])
+    edges_[edge].in.add(tokens, bytes_on(plan_.edges[edge], *batch));
 }
 
 void Traffic::done(int node, const BatchState& batch) {

@@ -21,10 +21,10 @@ class Traffic {
     int64_t bytes = 0;
   };
 
-  void arrived(int node);                                  // a packet has come from all inputs
-  void handed_on(int node, const BatchState* batch);       // on all edges out of it; null: the end of an iteration
-  void done(int node, const BatchState& batch);            // before the node lets go of what it read
-  void held(int node, int64_t micro_batches);              // by a barrier, now
+  void arrived(int node);                             // a packet has come from all inputs
+  void handed_on(int node, const BatchState* batch);  // on all edges out of it; null: the end of an iteration
+  void done(int node, const BatchState& batch);       // before the node lets go of what it read
+  void held(int node, int64_t micro_batches);         // by a barrier, now
   void packet_done(int node);                         // nothing is left to do with it but to pass it on
 
   Amount on_edge(size_t edge) const;  // handed on and not done

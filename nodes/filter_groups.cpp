@@ -39,13 +39,15 @@ void FilterGroups::describe(engine::Contract<FilterGroupsParams>& c) {
   c.metric("zero_variance", "share of the groups all of whose samples have the same score");
   c.check([](const P& params, engine::Findings& findings) {
     if (!params.drop_equal_scores && !params.least_mean_score && !params.most_mean_score) {
-      findings.without_effect("drop_equal_scores", "the filter keeps every group", "set least_mean_score or most_mean_score, or remove the node");
+      findings.without_effect("drop_equal_scores", "the filter keeps every group",
+                              "set least_mean_score or most_mean_score, or remove the node");
     }
     if (params.least_mean_score && params.most_mean_score && *params.least_mean_score > *params.most_mean_score) {
       findings.error("least_mean_score", "least_mean_score is above most_mean_score: no group can pass", "swap the two");
     }
     if (params.most_draws == 1 && params.oversample != 1) {
-      findings.without_effect("oversample", "oversample has no effect while most_draws is 1", "set most_draws, or remove oversample");
+      findings.without_effect("oversample", "oversample has no effect while most_draws is 1",
+                              "set most_draws, or remove oversample");
     }
   });
 }
@@ -67,7 +69,8 @@ void FilterGroups::process(MicroBatch& batch) {
 bool FilterGroups::passes(std::span<const float> scores) const {
   if (params_.drop_equal_scores && all_equal(scores)) return false;
   const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
-  return (!params_.least_mean_score || mean >= *params_.least_mean_score) && (!params_.most_mean_score || mean <= *params_.most_mean_score);
+  return (!params_.least_mean_score || mean >= *params_.least_mean_score) &&
+         (!params_.most_mean_score || mean <= *params_.most_mean_score);
 }
 
 }  // namespace sluice::nodes

@@ -7,7 +7,8 @@
 
 namespace sluice::nodes {
 
-/// Keeps the groups that teach something, and can have the others replaced (dynamic sampling: Yu et al. 2025, "DAPO", section 3.2).
+/// Keeps the groups that teach something, and can have the others replaced (dynamic sampling: Yu et al. 2025, "DAPO",
+/// section 3.2).
 ///
 ///   [nodes.useful]
 ///   type = "filter_groups"
@@ -19,7 +20,8 @@ namespace sluice::nodes {
 ///   oversample = 1.25           # draws so many times the groups that are missing, in each round
 ///
 /// Reads score[S]; the groups that it drops do not reach the nodes behind it. With most_draws above 1 the iteration goes on until
-/// groups_per_iteration groups were kept; of those that pass, the first ones in the order of the source are kept, whatever the timing was.
+/// groups_per_iteration groups were kept; of those that pass, the first ones in the order of the source are kept, whatever the
+/// timing was.
 struct FilterGroupsParams {
   bool drop_equal_scores = true;
   std::optional<double> least_mean_score;
@@ -32,7 +34,8 @@ class FilterGroups final : public engine::Node {
  public:
   static void describe(engine::Contract<FilterGroupsParams>& contract);
 
-  FilterGroups(const FilterGroupsParams& params, engine::NodeResources& resources) : params_(params), metrics_(*resources.metrics) {}
+  FilterGroups(const FilterGroupsParams& params, engine::NodeResources& resources)
+      : params_(params), metrics_(*resources.metrics) {}
 
   /// Throws UserError where equal scores are to be dropped and every group is a single sample: nothing could pass.
   void process(engine::MicroBatch& batch) override;

@@ -53,7 +53,8 @@ Plan plan_with_a_hanging_node(const Registry& registry) {
   PipelineBuilder builder("world", 4);
   builder.budget(64, 16).set("runtime", "cores", int64_t{2}).set("runtime", "stall_seconds", 1.0).model("policy", {});
   builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{8}}});
-  builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}, {"worst_sample_tokens", int64_t{4}}}, "cpu:1");
+  builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}, {"worst_sample_tokens", int64_t{4}}},
+               "cpu:1");
   builder.node("stuck", "hangs", {"rollout"});
   builder.node("train", "toy_train", {"stuck"}, {{"model", std::string("policy")}, {"reads", std::string("drawn")}});
   builder.node("publish", "toy_publish", {"train"}, {{"model", std::string("policy")}});
@@ -90,8 +91,8 @@ TEST(Watchdog, TellsWhoWaitsWhenNobodyWorks) {
   status.nodes.push_back({.name = "rollout", .executor = "cpu", .waits_for = "8 tokens of credit: 64 of 64 are in flight"});
   status.edges.push_back({.from = "rollout", .to = "whiten", .micro_batches = 2, .tokens = 64, .bytes = 512});
   const std::string text = render(stall_problem(status, 5));
-  EXPECT_THAT(text, AllOf(HasSubstr("the run stalled: nothing has got on for 5.0 seconds"), HasSubstr("64 of 64 tokens in flight"),
-                          HasSubstr("'rollout' waits for 8 tokens of credit"),
+  EXPECT_THAT(text, AllOf(HasSubstr("the run stalled: nothing has got on for 5.0 seconds"),
+                          HasSubstr("64 of 64 tokens in flight"), HasSubstr("'rollout' waits for 8 tokens of credit"),
                           HasSubstr("edge rollout -> whiten: 2 micro-batches, 64 tokens, 512 bytes")));
 }
 

@@ -341,6 +341,9 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
     ASSERT_EQ(summary.end, RunEnd::kDone) << message_of(summary);
     EXPECT_EQ(run.status().tokens_in_flight, 0) << "credit was lost";
     EXPECT_EQ(run.status().column_bytes, 0) << "columns were lost";
+    for (const RunStatus::Edge& edge : run.status().edges) {
+      EXPECT_EQ(edge.micro_batches + edge.tokens + edge.bytes, 0) << "something is left between " << edge.from << " and " << edge.to;
+    }
     const std::vector<Row> expected = Interpreter(world).run();
     ASSERT_EQ(reports.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {

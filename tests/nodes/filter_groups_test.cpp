@@ -28,7 +28,8 @@ TEST(FilterGroups, DropsGroupsWhoseScoresAreAllEqual) {
 }
 
 TEST(FilterGroups, KeepsThemWhereOnlyTheMeanCounts) {
-  EXPECT_THAT(dropped({.drop_equal_scores = false, .least_mean_score = 0.25, .most_mean_score = 0.75}, {{1, 1}, {0, 1}, {0, 0}, {0, 0.5f}}),
+  EXPECT_THAT(dropped({.drop_equal_scores = false, .least_mean_score = 0.25, .most_mean_score = 0.75},
+                      {{1, 1}, {0, 1}, {0, 0}, {0, 0.5f}}),
               ElementsAre(0, 2));
 }
 
@@ -58,7 +59,8 @@ TEST(FilterGroups, RefusesSettingsUnderWhichItDoesNothing) {
   const auto problems = &NodeHarness<FilterGroups>::problems;
   EXPECT_THAT(problems({{"drop_equal_scores", {false, {}, {}}}}), ElementsAre(HasSubstr("keeps every group")));
   EXPECT_THAT(problems({{"oversample", {2.0, {}, {}}}}), ElementsAre(HasSubstr("no effect")));
-  EXPECT_THAT(problems({{"least_mean_score", {0.9, {}, {}}}, {"most_mean_score", {0.1, {}, {}}}}), ElementsAre(HasSubstr("no group can pass")));
+  EXPECT_THAT(problems({{"least_mean_score", {0.9, {}, {}}}, {"most_mean_score", {0.1, {}, {}}}}),
+              ElementsAre(HasSubstr("no group can pass")));
   EXPECT_THAT(problems({{"most_draws", {int64_t{4}, {}, {}}}, {"oversample", {1.5, {}, {}}}}), IsEmpty());
 }
 
