@@ -118,13 +118,25 @@ void Intake::turn_to(int node) {
   state_.activity.show(executor_, node);
 }
 
+// Of a source the group that it was asked for; of a rollout those that it has.
+WorkPlace Intake::place() const {
+  WorkPlace place{.node = state_.plan.nodes[static_cast<size_t>(at_)].name, .iteration = std::max<int64_t>(0, iteration_.index)};
+  if (at_ == state_.plan.source) {
+    place.first_group = place.last_group = fetched_;
+  } else if (!credit_.empty()) {
+    place.first_group = credit_.begin()->first;
+    place.last_group = credit_.rbegin()->first;
+  }
+  return place;
+}
+
 void Intake::guarded(void (Intake::*half)()) {
   if (finished_run_) return;
   if (state_.stopping()) return finish_run();
   try {
     (this->*half)();
   } catch (...) {
-    state_.failure.capture({.node = state_.plan.nodes[static_cast<size_t>(at_)].name, .iteration = std::max<int64_t>(0, iteration_.index)});
+    state_.failure.capture(place());
     finish_run();
   }
 }

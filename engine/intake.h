@@ -61,6 +61,7 @@ class Intake final : public Stepper {
 
   void guarded(void (Intake::*half)());
   void turn_to(int node);
+  WorkPlace place() const;
   void take_in();
   void bring_out();
   void begin_iteration();
