@@ -14,7 +14,7 @@
 #include "cli/exit_codes.h"
 #include "models/action_logprobs.h"
 #include "models/generation.h"
-#include "models/tokenizer.h"
+#include "text/tokenizer.h"
 #include "models/transformer.h"
 
 namespace sluice::cli {
@@ -49,7 +49,7 @@ std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin),
 }  // namespace
 
 int model_tokenize(const std::filesystem::path& folder, bool add_special) {
-  const models::Tokenizer tokenizer = models::Tokenizer::load(folder);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(folder);
   return for_each_line([&](const Json& input, const std::string& place) -> Json {
     if (!input.is_string()) throw UserError(place + ": expected a JSON string");
     return tokenizer.encode(input.get<std::string>(), add_special);
@@ -57,7 +57,7 @@ int model_tokenize(const std::filesystem::path& folder, bool add_special) {
 }
 
 int model_detokenize(const std::filesystem::path& folder) {
-  const models::Tokenizer tokenizer = models::Tokenizer::load(folder);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(folder);
   return for_each_line([&](const Json& input, const std::string& place) -> Json {
     return tokenizer.decode(ids_of(input, place, std::numeric_limits<int64_t>::max()));
   });
@@ -82,7 +82,7 @@ int model_logprobs(const std::filesystem::path& folder, const std::string&) {
 }
 
 int model_sample(const SampleArguments& arguments) {
-  const models::Tokenizer tokenizer = models::Tokenizer::load(arguments.folder);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(arguments.folder);
   const models::Transformer model = load_language_model(arguments.folder);
   const std::vector<int64_t> prompt = tokenizer.encode(arguments.prompt.empty() ? standard_input() : arguments.prompt);
   const auto prompt_tokens = static_cast<int64_t>(prompt.size());

@@ -22,7 +22,7 @@ void CostRecorder::ended(const Slice& slice) {
   if (place.last_end_ns >= 0 && gap < kLongestGap_ns) ++place.gaps, place.gap_ns += gap;
   place.last_end_ns = slice.end_ns;
 
-  read_prompt_tokens_ += slice.prompt_tokens;
+  if (slice.prompt_tokens > 0) read_prompt_tokens_ += slice.prompt_tokens;  // the rollout's alone: other threads have none
   const auto node = static_cast<size_t>(slice.node);
   Sums& sums = sums_[node];
   if (!sums.warm && slice.iteration > 0) sums = {.warm = true};

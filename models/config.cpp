@@ -1,5 +1,6 @@
 #include "models/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -125,7 +126,7 @@ std::string read_architecture(const ConfigFile& file, const Family& family) {
 
 // transformers 4 has rope_theta and rope_scaling at the top, transformers 5 has both in rope_parameters.
 void read_rope(const ConfigFile& file, ModelConfig& config) {
-  config.rope_theta = file.positive_real(file.root(), "rope_theta", config.rope_theta);
+  config.rope.theta = file.positive_real(file.root(), "rope_theta", config.rope.theta);
   for (const std::string key : {"rope_scaling", "rope_parameters"}) {
     const Json* rope = file.find(key);
     if (rope == nullptr) continue;
@@ -136,7 +137,7 @@ void read_rope(const ConfigFile& file, ModelConfig& config) {
         file.fail(key, "asks for " + type->dump() + " rotary positions, which are not supported", "supported: \"default\"");
       }
     }
-    config.rope_theta = file.positive_real(*rope, "rope_theta", config.rope_theta);
+    config.rope.theta = file.positive_real(*rope, "rope_theta", config.rope.theta);
     if (file.real(*rope, "partial_rotary_factor", 1.0) != 1.0) file.fail(key, "has a partial_rotary_factor other than 1");
   }
 }
@@ -218,6 +219,15 @@ int64_t read_head_dim(const ConfigFile& file, const ModelConfig& config) {
 
 }  // namespace
 
+double ModelConfig::score_scale() const {
+  return attention_scale == 0 ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : attention_scale;
+}
+
+int64_t ModelConfig::steady_positions() const {
+  const bool changes = rope.scaling == RopeScaling::kDynamic || rope.scaling == RopeScaling::kLongrope;
+  return changes ? std::min(max_positions, rope.original_positions) : max_positions;
+}
+
 ModelConfig read_config(const fs::path& folder) {
   const ConfigFile file(folder / "config.json");
   const Family& family = read_family(file);
@@ -233,7 +243,7 @@ ModelConfig read_config(const fs::path& folder) {
   config.kv_heads = file.length("num_key_value_heads", family.kv_heads_optional ? std::optional(config.heads) : std::nullopt);
   config.head_dim = read_head_dim(file, config);
   config.max_positions = file.length("max_position_embeddings");
-  config.rms_norm_eps = file.positive_real(file.root(), "rms_norm_eps", config.rms_norm_eps);
+  config.norm_eps = file.positive_real(file.root(), "rms_norm_eps", config.norm_eps);
   config.tied_embeddings = file.flag("tie_word_embeddings", false);
   config.initializer_range = file.real(file.root(), "initializer_range", config.initializer_range);
   read_rope(file, config);

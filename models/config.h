@@ -7,25 +7,71 @@
 
 namespace sluice::models {
 
-/// What `config.json` of a Hugging Face folder says about the maths of a decoder-only transformer.
-/// A plain value. Lengths are counts of elements.
+enum class NormKind { kRms, kRmsFromOne, kLayer };  // x/rms * w, x/rms * (1 + w) (Gemma), LayerNorm with a bias (GPT-2)
+enum class NormPlace { kBefore, kAfter, kBoth };    // of attention and of the MLP: on what goes in, what comes out (OLMo 2), both (Gemma 2)
+enum class QkNorm { kNone, kHead, kProjection };    // of queries and keys: each head alone (Qwen3), all heads together (OLMo 2)
+enum class Activation { kSilu, kGeluTanh, kGelu };
+enum class RopeScaling { kNone, kLinear, kDynamic, kYarn, kLlama3, kLongrope };
+
+/// Rotary positions: which share of a head turns, how fast, and how that is stretched for samples longer than those trained on.
+/// A factor that a kind of scaling does not use is left at its default.
+struct RopeConfig {
+  double theta = 10000.0;
+  int64_t dims = 0;  // of each head that turn, from the first; even. 0: all of it; fewer: partial rotary
+  RopeScaling scaling = RopeScaling::kNone;
+  double factor = 1.0;
+  int64_t original_positions = 0;  // the longest sample before stretching
+  double low_frequency_factor = 1.0, high_frequency_factor = 4.0;  // llama3
+  double beta_fast = 32.0, beta_slow = 1.0;                        // yarn
+  bool truncate = true;                                            // yarn: round the bounds of the ramp to whole dimensions
+  double attention_factor = 1.0;                                   // yarn, longrope: on cosines and sines; resolved when read
+  std::vector<double> short_factors, long_factors;                 // longrope: [dims/2] each
+};
+
+/// What `config.json` of a Hugging Face folder says about the maths of a decoder-only transformer: one transformer, and the
+/// switches that make it a Llama, a GPT-2 or a Gemma. A plain value. Lengths are counts of elements.
 struct ModelConfig {
   std::string architecture;       // "LlamaForCausalLM", ...: written back as read
-  std::string model_type;         // "llama", ...
+  std::string model_type;         // "llama", ...: the row of the table of families, see weight_names.h
   int64_t vocab_size = 0;         // V
   int64_t hidden_size = 0;        // H
   int64_t intermediate_size = 0;  // I
   int64_t layers = 0;
   int64_t heads = 0;          // query heads
   int64_t kv_heads = 0;       // key and value heads; heads is a multiple of it
-  int64_t head_dim = 0;       // D, even
+  int64_t head_dim = 0;       // D
   int64_t max_positions = 0;  // the longest sample
-  double rms_norm_eps = 1e-6;
-  double rope_theta = 10000.0;
+
+  NormKind norm = NormKind::kRms;
+  NormPlace norm_place = NormPlace::kBefore;
+  QkNorm qk_norm = QkNorm::kNone;
+  double norm_eps = 1e-6;
+
+  bool qkv_bias = false;              // biases on the query, key and value projections (Qwen2)
+  bool attention_output_bias = false;
+  bool mlp_bias = false;              // on every projection of the MLP
+  double attention_scale = 0;         // on queries times keys; 0: 1 / sqrt(D)
+  double attention_softcap = 0;       // c: scores become c tanh(scores / c); 0: they do not (Gemma 2)
+  double logit_softcap = 0;           // likewise the logits
+  std::vector<int64_t> windows;       // [layers]: tokens that a token sees, itself included; 0: all. Empty: 0 everywhere
+
+  bool learned_positions = false;  // a table of position embeddings instead of rotary positions (GPT-2)
+  RopeConfig rope;
+
+  Activation activation = Activation::kSilu;
+  bool gated_mlp = true;         // down(act(gate(x)) * up(x)); else down(act(up(x)))
+  double embedding_scale = 1.0;  // on the embeddings of tokens (Gemma: sqrt(H), rounded to the compute dtype)
   bool tied_embeddings = false;  // the output embedding is the input embedding
-  bool qkv_bias = false;         // biases on the query, key and value projections (Qwen2)
   double initializer_range = 0.02;
   std::vector<int64_t> end_of_sequence;  // ids that end a sample; may be empty
+
+  double score_scale() const;
+  int64_t rotary_dims() const { return rope.dims == 0 ? head_dim : rope.dims; }
+  int64_t window_of(int64_t layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
+
+  /// The longest sample that can be generated token by token with keys that stay as they were cached: with dynamic and longrope
+  /// scaling the angles of all tokens change once a sample is longer than this. max_positions for all others.
+  int64_t steady_positions() const;
 };
 
 /// Reads `folder/config.json`. Throws UserError naming the file and the key: missing, of a wrong type, out of range,

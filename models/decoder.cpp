@@ -23,7 +23,7 @@ void ensure(std::vector<float>& buffer, int64_t size) {
 }  // namespace
 
 Decoder::Decoder(const ModelConfig& config)
-    : config_(config), rotary_(config.head_dim, config.rope_theta, config.max_positions) {}
+    : config_(config), rotary_(config, config.steady_positions()) {}
 
 std::span<const float> Decoder::step(const Weights& weights, KvCache& cache, std::span<const DecodeSequence> sequences) {
   sequences_.clear();
@@ -62,7 +62,7 @@ void Decoder::attention(const LayerWeights& layer, int64_t index, KvCache& cache
   ensure(normed_, tokens_ * config_.hidden_size);
   ensure(qkv_, tokens_ * width);
   ensure(attended_, tokens_ * queries);
-  rms_norm(hidden_.data(), floats(layer.attention_norm), config_.rms_norm_eps, tokens_, config_.hidden_size, normed_.data());
+  rms_norm(hidden_.data(), floats(layer.attention_norm), config_.norm_eps, tokens_, config_.hidden_size, normed_.data());
   project(layer.query, normed_.data(), qkv_.data(), width);
   project(layer.key, normed_.data(), qkv_.data() + queries, width);
   project(layer.value, normed_.data(), qkv_.data() + queries + keys, width);
@@ -76,7 +76,7 @@ void Decoder::mlp(const LayerWeights& layer) {
   ensure(gate_up_, 2 * tokens_ * size);
   float* gate = gate_up_.data();
   float* up = gate + tokens_ * size;
-  rms_norm(hidden_.data(), floats(layer.mlp_norm), config_.rms_norm_eps, tokens_, config_.hidden_size, normed_.data());
+  rms_norm(hidden_.data(), floats(layer.mlp_norm), config_.norm_eps, tokens_, config_.hidden_size, normed_.data());
   project(layer.gate, normed_.data(), gate, size);
   project(layer.up, normed_.data(), up, size);
   swiglu(gate, up, size, tokens_, size);
@@ -91,7 +91,7 @@ std::span<const float> Decoder::logits(const Weights& weights, std::span<const D
     if (!sequence.wants_logits) continue;
     std::memmove(hidden_.data() + rows++ * size, hidden_.data() + (end - 1) * size, size * sizeof(float));
   }
-  rms_norm(hidden_.data(), floats(weights.final_norm), config_.rms_norm_eps, rows, size, normed_.data());
+  rms_norm(hidden_.data(), floats(weights.final_norm), config_.norm_eps, rows, size, normed_.data());
   ensure(logits_, rows * config_.vocab_size);
   tokens_ = rows;
   project(weights.head, normed_.data(), logits_.data(), config_.vocab_size);

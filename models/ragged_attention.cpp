@@ -103,7 +103,7 @@ RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> s
       kv_heads(config.kv_heads),
       head_dim(config.head_dim),
       longest(longest_sample(sample_offsets)),
-      rotary(config.head_dim, config.rope_theta, longest) {}
+      rotary(config, longest) {}
 
 at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const c10::intrusive_ptr<RaggedLayout>& layout) {

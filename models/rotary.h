@@ -3,24 +3,29 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/config.h"
+
 namespace sluice::models {
 
-/// Cosines and sines of rotary positions (Su et al. 2021, "RoFormer", eq. 15): angle(p, i) = p * theta^(-2i/D), 0 <= i < D/2.
-/// Immutable after construction. Computed in float32 in the order that Hugging Face uses, so that long positions agree.
+/// Cosines and sines of rotary positions (Su et al. 2021, "RoFormer", eq. 15): angle(p, i) = p * theta^(-2i/dims), 0 <= i < dims/2,
+/// stretched as config.rope says. Immutable after construction. Computed in float32 in the order that Hugging Face uses, so that
+/// long positions agree.
 class RotaryTable {
  public:
-  RotaryTable(int64_t head_dim, double theta, int64_t positions);
+  /// For the positions [0, length) of a sample of `length` tokens. The angles of a longer sample differ where the scaling depends
+  /// on the length (dynamic, longrope beyond original_positions); those of a shorter one never do up to there.
+  RotaryTable(const ModelConfig& config, int64_t length);
 
-  /// [D]: D/2 cosines, then D/2 sines. 0 <= position < positions().
-  const float* row(int64_t position) const { return rows_.data() + position * head_dim_; }
+  /// [dims]: dims/2 cosines, then dims/2 sines. 0 <= position < positions().
+  const float* row(int64_t position) const { return rows_.data() + position * dims_; }
 
   int64_t positions() const { return positions_; }
-  int64_t head_dim() const { return head_dim_; }
+  int64_t dims() const { return dims_; }  // of each head that turn; the rest stays as it is
 
  private:
-  int64_t head_dim_;
+  int64_t dims_;
   int64_t positions_;
-  std::vector<float> rows_;  // [positions, D]
+  std::vector<float> rows_;  // [positions, dims]
 };
 
 }  // namespace sluice::models

@@ -36,10 +36,10 @@ at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const 
   const auto layout = c10::make_intrusive<RaggedLayout>(config_, sample_offsets);
   at::Tensor x = at::embedding(weights_.embedding, tokens);  // [T,H]
   for (const LayerWeights& layer : weights_.layers) {
-    x = add_attention(x, layer, layout, config_.rms_norm_eps);
-    x = gated_mlp(x, rms_norm(x, layer.mlp_norm, config_.rms_norm_eps), layer.gate, layer.up, layer.down);
+    x = add_attention(x, layer, layout, config_.norm_eps);
+    x = gated_mlp(x, rms_norm(x, layer.mlp_norm, config_.norm_eps), layer.gate, layer.up, layer.down);
   }
-  return rms_norm(x, weights_.final_norm, config_.rms_norm_eps);
+  return rms_norm(x, weights_.final_norm, config_.norm_eps);
 }
 
 }  // namespace sluice::models

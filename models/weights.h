@@ -9,21 +9,28 @@
 namespace sluice::models {
 
 /// Weights of one decoder layer. H hidden, D head size, Nq query heads, Nk key/value heads, I intermediate.
-/// A bias is an undefined tensor where the family has none.
+/// What the family does not have is an undefined tensor. A file may hold several of these as one tensor, or transposed
+/// (weight_names.h); here they are always apart and [outputs, inputs].
 struct LayerWeights {
-  at::Tensor attention_norm;     // [H]
-  at::Tensor query, key, value;  // [Nq*D,H], [Nk*D,H], [Nk*D,H]
-  at::Tensor query_bias, key_bias, value_bias;
-  at::Tensor attention_output;  // [H,Nq*D]
-  at::Tensor mlp_norm;          // [H]
-  at::Tensor gate, up, down;    // [I,H], [I,H], [H,I]
+  at::Tensor attention_norm, attention_norm_bias;  // [H]: of what attention reads
+  at::Tensor query, key, value;                    // [Nq*D,H], [Nk*D,H], [Nk*D,H]
+  at::Tensor query_bias, key_bias, value_bias;     // [Nq*D], [Nk*D], [Nk*D]
+  at::Tensor query_norm, key_norm;                 // [D] each, or [Nq*D] and [Nk*D]: see QkNorm
+  at::Tensor attention_output;                     // [H,Nq*D]
+  at::Tensor attention_output_bias;                // [H]
+  at::Tensor attention_output_norm;                // [H]: of what attention adds
+  at::Tensor mlp_norm, mlp_norm_bias;              // [H]: of what the MLP reads
+  at::Tensor gate, up, down;                       // [I,H], [I,H], [H,I]
+  at::Tensor gate_bias, up_bias, down_bias;        // [I], [I], [H]
+  at::Tensor mlp_output_norm;                      // [H]: of what the MLP adds
 };
 
 /// All weights of a model: handles, so a copy of the struct shares storage; clone() does not.
 struct Weights {
   at::Tensor embedding;  // [V,H]
+  at::Tensor positions;  // [max_positions,H]: learned positions
   std::vector<LayerWeights> layers;
-  at::Tensor final_norm;  // [H]
+  at::Tensor final_norm, final_norm_bias;  // [H]
   at::Tensor head;        // [V,H]; the same tensor as `embedding` when tied; undefined for a model with a value head
   at::Tensor value_head;  // [1,H]; defined only for a model with a value head
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "models/oniguruma.h"
+#include "text/oniguruma.h"
 
 namespace sluice::nodes {
 
@@ -35,7 +35,7 @@ class AnswerFinder {
   std::optional<std::string_view> find(std::string_view text) const;
 
  private:
-  std::optional<models::Regex> regex_;
+  std::optional<text::Regex> regex_;
 };
 
 /// The text that all answers which count as the same have in common. Nothing when `answer` is no number and `form` is kNumber.

@@ -18,8 +18,8 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
 
 void LanguageModel::save(const std::filesystem::path& folder) const { models::save_folder(transformer_, folder_, folder); }
 
-const models::Tokenizer& LanguageModel::tokenizer() const {
-  std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<models::Tokenizer>(models::Tokenizer::load(folder_)); });
+const text::Tokenizer& LanguageModel::tokenizer() const {
+  std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<text::Tokenizer>(text::Tokenizer::load(folder_)); });
   return *tokenizer_;
 }
 

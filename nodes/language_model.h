@@ -10,7 +10,7 @@
 #include "engine/model.h"
 #include "engine/node.h"
 #include "models/adamw.h"
-#include "models/tokenizer.h"
+#include "text/tokenizer.h"
 #include "models/transformer.h"
 #include "nodes/published_weights.h"
 
@@ -39,7 +39,7 @@ class LanguageModel final : public engine::Model {
   models::Transformer& transformer() { return transformer_; }
 
   /// Loaded at the first call; throws UserError naming file and key.
-  const models::Tokenizer& tokenizer() const;
+  const text::Tokenizer& tokenizer() const;
 
   /// Null when frozen.
   models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
@@ -54,7 +54,7 @@ class LanguageModel final : public engine::Model {
   std::optional<models::AdamW> optimizer_;
   PublishedWeights published_;
   mutable std::once_flag tokenizer_once_;
-  mutable std::unique_ptr<const models::Tokenizer> tokenizer_;
+  mutable std::unique_ptr<const text::Tokenizer> tokenizer_;
 };
 
 /// The model called `name` of a node's resources, which are those of a plan.

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "tests/models/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::models {
 namespace {

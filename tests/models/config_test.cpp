@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "tests/models/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::models {
 namespace {
@@ -45,7 +45,7 @@ TEST(Config, AbsentKeysTakeTheDefaultsOfLlama) {
   const ModelConfig config = read(llama());
   EXPECT_EQ(config.kv_heads, 4);
   EXPECT_EQ(config.head_dim, 8);
-  EXPECT_EQ(config.rope_theta, 10000.0);
+  EXPECT_EQ(config.rope.theta, 10000.0);
   EXPECT_FALSE(config.tied_embeddings);
   EXPECT_FALSE(config.qkv_bias);
 }

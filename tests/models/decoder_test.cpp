@@ -71,7 +71,7 @@ TEST(Decoder, AgreesWithTheDenseModelWithAHeadOfManyLanes) {
   ModelConfig config = reference::small_config();
   config.head_dim = 64;
   config.hidden_size = 96;
-  config.rope_theta = 500000;
+  config.rope.theta = 500000;
   expect_the_dense_model(config);
 }
 

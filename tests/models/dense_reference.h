@@ -94,15 +94,15 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
   at::Tensor x = at::embedding(weights.embedding, at::tensor(tokens, at::kLong));
   const auto heads = [&](const at::Tensor& y) { return y.view({y.size(0), -1, c.head_dim}); };
   for (const LayerWeights& layer : weights.layers) {
-    const at::Tensor h = norm(x, layer.attention_norm, c.rms_norm_eps);
-    const at::Tensor q = rotated(heads(at::linear(h, layer.query, layer.query_bias)), c.rope_theta);
-    const at::Tensor k = rotated(heads(at::linear(h, layer.key, layer.key_bias)), c.rope_theta);
+    const at::Tensor h = norm(x, layer.attention_norm, c.norm_eps);
+    const at::Tensor q = rotated(heads(at::linear(h, layer.query, layer.query_bias)), c.rope.theta);
+    const at::Tensor k = rotated(heads(at::linear(h, layer.key, layer.key_bias)), c.rope.theta);
     const at::Tensor v = heads(at::linear(h, layer.value, layer.value_bias)).transpose(0, 1);
     x = x + at::linear(attention(q, k, v), layer.attention_output);
-    const at::Tensor m = norm(x, layer.mlp_norm, c.rms_norm_eps);
+    const at::Tensor m = norm(x, layer.mlp_norm, c.norm_eps);
     x = x + at::linear(at::silu(at::linear(m, layer.gate)) * at::linear(m, layer.up), layer.down);
   }
-  return at::linear(norm(x, weights.final_norm, c.rms_norm_eps), weights.head);
+  return at::linear(norm(x, weights.final_norm, c.norm_eps), weights.head);
 }
 
 }  // namespace sluice::models::reference

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "models/safetensors.h"
-#include "tests/models/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::models {
 namespace {

@@ -58,9 +58,9 @@ at::Tensor reference(const Inputs& in, const ModelConfig& config, const Offsets&
       return x.narrow(0, offsets[s], length).reshape({length, heads, config.head_dim});
     };
     const int64_t repeats = config.heads / config.kv_heads;
-    const at::Tensor query = rotated(heads_of(in.query, config.heads), config.rope_theta).transpose(0, 1);
+    const at::Tensor query = rotated(heads_of(in.query, config.heads), config.rope.theta).transpose(0, 1);
     const at::Tensor key =
-        rotated(heads_of(in.key, config.kv_heads), config.rope_theta).transpose(0, 1).repeat_interleave(repeats, 0);
+        rotated(heads_of(in.key, config.kv_heads), config.rope.theta).transpose(0, 1).repeat_interleave(repeats, 0);
     const at::Tensor value = heads_of(in.value, config.kv_heads).transpose(0, 1).repeat_interleave(repeats, 0);
     const at::Tensor hidden = at::ones({length, length}, at::kBool).triu(1);
     const at::Tensor scores = at::matmul(query, key.transpose(1, 2)).div(std::sqrt(config.head_dim));
@@ -180,7 +180,7 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
   const at::Tensor expected = reference(exact, config, {0, length}), weights = at::randn(expected.sizes());
   expected.backward(weights.to(at::kDouble));
 
-  const RotaryTable rotary(config.head_dim, config.rope_theta, length);
+  const RotaryTable rotary(config, length);
   std::vector<float> scratch(attention_scratch_floats(length, config.head_dim));
   const at::Tensor output = at::randn(expected.sizes()), sums = at::randn({length, config.heads});
   const at::Tensor grad_query = at::randn(inputs.query.sizes()), grad_key = at::randn(inputs.key.sizes());

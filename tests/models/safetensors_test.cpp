@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "tests/models/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::models {
 namespace {

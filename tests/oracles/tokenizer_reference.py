@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/models/tokenizer/: ids and texts by the `tokenizers` package (0.23.3 wrote the committed files).
+"""Writes tests/golden/text/tokenizer/: ids and texts by the `tokenizers` package (0.23.3 wrote the committed files).
 
     python tests/oracles/tokenizer_reference.py DATA
 
@@ -18,7 +18,7 @@ import unicodedata
 
 from tokenizers import Tokenizer
 
-OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "golden" / "models" / "tokenizer"
+OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "golden" / "text" / "tokenizer"
 
 
 # ---- random text for the real tokenizers ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::models {
+namespace sluice::text {
 
 // The byte-level alphabet writes each of the 256 bytes as one printable character, so that a vocabulary of any bytes is JSON.
 // A printable Latin-1 byte stands for itself; the other 68, in order, are U+0100 to U+0143: space is U+0120, line feed U+010A.
@@ -23,4 +23,4 @@ size_t count_code_points(std::string_view text);
 /// (Unicode 15, section 3.9, "maximal subparts"). Well-formed text is unchanged.
 std::string replace_invalid_utf8(std::string_view bytes);
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "models/tokenizer_json.h"
+#include "text/tokenizer_json.h"
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// Unicode normalisation form C of well-formed UTF-8 (UAX 15). Takes O(n log n) whatever the text holds.
 std::string to_nfc(std::string_view text);
@@ -25,4 +25,4 @@ class Normalizer {
   bool nfc_ = false;
 };
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -1,11 +1,11 @@
-#include "models/tokenizer_pretokenizer.h"
+#include "text/tokenizer_pretokenizer.h"
 
 #include <algorithm>
 
 #include "base/strings.h"
-#include "models/byte_level.h"
+#include "text/byte_level.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 // GPT-2's words: contractions, letters, digits or other signs with at most one space before them, then white space, of which the
@@ -160,4 +160,4 @@ void PreTokenizer::split_in_alphabet(std::string_view word, std::vector<std::str
   }
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

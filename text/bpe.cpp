@@ -1,9 +1,9 @@
-#include "models/bpe.h"
+#include "text/bpe.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace sluice::models {
+namespace sluice::text {
 
 Bpe::RuleTable::RuleTable(const std::vector<BpeMerge>& merges) : slots_(std::bit_ceil(2 * merges.size() + 2)) {
   for (size_t rank = 0; rank < merges.size(); ++rank) {
@@ -115,4 +115,4 @@ void Bpe::merge_symbols(Workspace& workspace) const {
   }
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -1,4 +1,4 @@
-#include "models/oniguruma.h"
+#include "text/oniguruma.h"
 
 #include <oniguruma.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 // Oniguruma's default is 10 million steps a match whatever the text. A run of n blanks honestly needs n: the limit grows with
@@ -125,4 +125,4 @@ bool is_word_character(char32_t code_point) { return ONIGENC_IS_CODE_WORD(ONIG_E
 
 bool is_white_space(char32_t code_point) { return ONIGENC_IS_CODE_SPACE(ONIG_ENCODING_UTF8, code_point); }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

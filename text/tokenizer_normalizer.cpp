@@ -1,4 +1,4 @@
-#include "models/tokenizer_normalizer.h"
+#include "text/tokenizer_normalizer.h"
 
 #include <utf8proc.h>
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 // No code point below U+0300 decomposes and recomposes to something else or combines with its neighbour: that is every lead byte
@@ -89,4 +89,4 @@ Normalizer::Normalizer(const JsonPart& part) {
   }
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -1,9 +1,9 @@
 // Ids and texts of small tokenizers by the `tokenizers` package: tests/oracles/tokenizer_reference.py.
 #include <gtest/gtest.h>
 
-#include "tests/models/tokenizer_fixtures.h"
+#include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 struct Variant {
@@ -47,4 +47,4 @@ std::string test_name(const testing::TestParamInfo<Variant>& info) {
 INSTANTIATE_TEST_SUITE_P(Small, TokenizerVariant, testing::ValuesIn(variants()), test_name);
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::text

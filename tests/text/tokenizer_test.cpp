@@ -1,13 +1,13 @@
-#include "models/tokenizer.h"
+#include "text/tokenizer.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "models/byte_level.h"
-#include "tests/models/tokenizer_fixtures.h"
+#include "text/byte_level.h"
+#include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 using Ids = std::vector<int64_t>;
@@ -121,4 +121,4 @@ TEST(ByteLevel, OtherCharactersAreNotInTheAlphabet) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::text

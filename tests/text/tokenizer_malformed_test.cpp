@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
-#include "tests/models/tokenizer_fixtures.h"
+#include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST(MalformedTokenizer, EveryTruncationIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::text

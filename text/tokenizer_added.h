@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// A token that is found in text as it stands, before any other step: one entry of "added_tokens".
 struct AddedToken {
@@ -47,4 +47,4 @@ class AddedTokenFinder {
   std::array<bool, 256> begins_token_{};
 };
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -1,12 +1,12 @@
-#include "models/tokenizer.h"
+#include "text/tokenizer.h"
 
 #include <deque>
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "models/byte_level.h"
+#include "text/byte_level.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 constexpr size_t kLongestText = size_t{512} << 20;  // positions are 32 bits wide, and normalisation may triple a text
@@ -143,4 +143,4 @@ std::string_view Tokenizer::token_bytes(int64_t id) const {
   return token ? std::string_view(token->bytes) : std::string_view();
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

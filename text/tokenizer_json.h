@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// The content of one JSON file of a tokenizer. base/json.h keeps the order of keys at a price quadratic in their number, which a
 /// vocabulary cannot pay; this one does not.
@@ -54,4 +54,4 @@ class JsonPart {
   std::string key_;  // path from the root: model.merges[3]
 };
 
-}  // namespace sluice::models
+}  // namespace sluice::text

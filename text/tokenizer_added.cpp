@@ -1,12 +1,12 @@
-#include "models/tokenizer_added.h"
+#include "text/tokenizer_added.h"
 
 #include <utf8proc.h>
 
 #include <algorithm>
 
-#include "models/oniguruma.h"
+#include "text/oniguruma.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 struct CodePoint {
@@ -106,4 +106,4 @@ std::vector<AddedTokenFinder::Piece> AddedTokenFinder::split(std::string_view te
   return pieces;
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -8,7 +8,7 @@
 
 struct re_pattern_buffer;  // Oniguruma's compiled regex
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// A regular expression over UTF-8 text in Oniguruma's syntax, which is the one that tokenizer.json files are written in.
 /// Immutable: const use from many threads. Moves, does not copy.
@@ -46,4 +46,4 @@ class Regex {
 bool is_word_character(char32_t code_point);
 bool is_white_space(char32_t code_point);
 
-}  // namespace sluice::models
+}  // namespace sluice::text

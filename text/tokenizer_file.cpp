@@ -1,10 +1,10 @@
-#include "models/tokenizer_file.h"
+#include "text/tokenizer_file.h"
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "models/byte_level.h"
+#include "text/byte_level.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 using Tokens = std::vector<TokenizerFile::Token>;
@@ -219,4 +219,4 @@ TokenizerFile read_tokenizer_file(const TokenizerJson& file) {
   return result;
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -10,15 +10,15 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "models/tokenizer.h"
-#include "tests/models/temporary_folder.h"
+#include "text/tokenizer.h"
+#include "tests/temporary_folder.h"
 
-namespace sluice::models {
+namespace sluice::text {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-inline fs::path golden_tokenizer_folder() { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models/tokenizer"; }
+inline fs::path golden_tokenizer_folder() { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/text/tokenizer"; }
 
 /// Folder of a real tokenizer, or nothing where the test data is not installed: then a test skips, but not under CI=true.
 inline std::optional<fs::path> real_tokenizer(const std::string& name) {
@@ -41,4 +41,4 @@ inline Tokenizer load_text(const std::string& text) {
 
 inline Tokenizer load_json(const json& tokenizer) { return load_text(tokenizer.dump()); }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

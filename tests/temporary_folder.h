@@ -3,19 +3,21 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
-namespace sluice::models {
+namespace sluice {
 
 /// A folder for one test, removed with it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::temp_directory_path() /
-            ("sluice-" + std::to_string(::getpid()) + "-" + test->test_suite_name() + "-" + test->name());
+    std::string name = "sluice-" + std::to_string(::getpid()) + "-" + test->test_suite_name() + "-" + test->name();
+    std::ranges::replace(name, '/', '-');  // of parametrised tests
+    path_ = std::filesystem::temp_directory_path() / name;
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
@@ -49,4 +51,4 @@ std::string message_of(const Action& action) {
   return {};
 }
 
-}  // namespace sluice::models
+}  // namespace sluice

@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/bpe.h"
-#include "models/tokenizer_file.h"
+#include "text/bpe.h"
+#include "text/tokenizer_file.h"
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// A byte-level BPE tokenizer from a Hugging Face tokenizer.json (GPT-2, Llama 3, Qwen, Falcon, ...).
 /// Gives the ids and texts of the `tokenizers` package. Immutable after load: const use from many threads.
@@ -75,4 +75,4 @@ class Tokenizer {
   std::optional<int64_t> end_of_sequence_;
 };
 
-}  // namespace sluice::models
+}  // namespace sluice::text

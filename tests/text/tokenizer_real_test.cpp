@@ -4,9 +4,9 @@
 #include <sstream>
 
 #include "base/strings.h"
-#include "tests/models/tokenizer_fixtures.h"
+#include "tests/text/tokenizer_fixtures.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 std::vector<std::string> llama_cpp_texts(const fs::path& folder) {
@@ -110,4 +110,4 @@ TEST(RealTokenizers, SentencePieceIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -1,4 +1,4 @@
-#include "models/byte_level.h"
+#include "text/byte_level.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 constexpr int kFirstStandIn = 0x100;
@@ -116,4 +116,4 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   return text;
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -6,13 +6,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/bpe.h"
-#include "models/tokenizer_added.h"
-#include "models/tokenizer_json.h"
-#include "models/tokenizer_normalizer.h"
-#include "models/tokenizer_pretokenizer.h"
+#include "text/bpe.h"
+#include "text/tokenizer_added.h"
+#include "text/tokenizer_json.h"
+#include "text/tokenizer_normalizer.h"
+#include "text/tokenizer_pretokenizer.h"
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// What a tokenizer.json says, checked: ids are unique and in range, merges name known tokens.
 struct TokenizerFile {
@@ -36,4 +36,4 @@ struct TokenizerFile {
 /// "truncation" and "padding" are settings of one past caller and are not read, as in the reference's own users.
 TokenizerFile read_tokenizer_file(const TokenizerJson& file);
 
-}  // namespace sluice::models
+}  // namespace sluice::text

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// One rule of byte-pair encoding: `left` followed by `right` becomes `merged`. Its rank is its place in the list.
 struct BpeMerge {
@@ -100,4 +100,4 @@ class Bpe::Workspace {
   std::vector<Candidate> candidates;  // a heap
 };
 
-}  // namespace sluice::models
+}  // namespace sluice::text

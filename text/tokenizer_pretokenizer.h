@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "models/oniguruma.h"
-#include "models/tokenizer_json.h"
+#include "text/oniguruma.h"
+#include "text/tokenizer_json.h"
 
-namespace sluice::models {
+namespace sluice::text {
 
 /// Cuts text where a pattern matches. Immutable.
 class Splitter {
@@ -61,4 +61,4 @@ class PreTokenizer {
   std::vector<Splitter> after_;
 };
 
-}  // namespace sluice::models
+}  // namespace sluice::text

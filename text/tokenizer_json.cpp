@@ -1,4 +1,4 @@
-#include "models/tokenizer_json.h"
+#include "text/tokenizer_json.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/strings.h"
 
-namespace sluice::models {
+namespace sluice::text {
 namespace {
 
 constexpr int kDeepest = 512;
@@ -98,4 +98,4 @@ void JsonPart::fail_unsupported(const std::string& what, const std::string& supp
        "use a model with a byte-level BPE tokenizer (GPT-2, Llama 3, Qwen, Falcon)");
 }
 
-}  // namespace sluice::models
+}  // namespace sluice::text
