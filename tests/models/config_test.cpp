@@ -56,8 +56,8 @@ TEST(Config, RopeThetaIsFoundInBothLayouts) {
   Json top = llama(), nested = llama();
   top["rope_theta"] = 5e5;
   nested["rope_parameters"] = {{"rope_theta", 5e5}, {"rope_type", "default"}};
-  EXPECT_EQ(read(top).rope_theta, 5e5);
-  EXPECT_EQ(read(nested).rope_theta, 5e5);
+  EXPECT_EQ(read(top).rope.theta, 5e5);
+  EXPECT_EQ(read(nested).rope.theta, 5e5);
 }
 
 TEST(Config, EndOfSequenceMayBeANumberOrAList) {
