@@ -61,7 +61,7 @@ class JsonlReader::Scan {
     const std::string_view window = text.substr(begin, kLongestLine + 1);
     const size_t length = std::min(window.find('\n'), window.size());
     if (length <= kLongestLine && line < std::numeric_limits<int32_t>::max()) return window.substr(0, length);
-    throw UserError(file + ":" + std::to_string(line) + ": a line of more than " + human_bytes(kLongestLine),
+    throw UserError(file + ":" + std::to_string(line) + ": a line of more than 64 MiB",
                     "one JSON object a line is expected; is this a JSONL file?");
   }
 
