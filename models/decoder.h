@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "models/config.h"
+#include "models/kernels_elementwise.h"
 #include "models/kv_cache.h"
 #include "models/paged_attention.h"
 #include "models/rotary.h"
@@ -20,7 +22,8 @@ struct DecodeSequence {
   bool wants_logits = true;         // false for a chunk of a prompt that is not its last
 };
 
-/// The forward pass of generation: new tokens in, logits of what follows them out, over a paged KV cache; no gradient. Float32 on
+/// The forward pass of generation: new tokens in, logits of what follows them out, over a paged KV cache; no gradient. All that a
+/// ModelConfig can say of the maths, for samples of at most config.steady_positions() tokens. Float32 on
 /// the CPU, on the caller's thread and ATen's threads. Owns only scratch memory, which grows to the largest step. Not
 /// thread-safe.
 ///
@@ -36,24 +39,31 @@ class Decoder {
   std::span<const float> step(const Weights& weights, KvCache& cache, std::span<const DecodeSequence> sequences);
 
  private:
+  struct Projection {
+    const at::Tensor& weight;  // [outputs, inputs]
+    const at::Tensor& bias;    // [outputs], or undefined
+  };
+
   void embed(const Weights& weights, std::span<const DecodeSequence> sequences);
   void attention(const LayerWeights& layer, int64_t index, KvCache& cache);
   void mlp(const LayerWeights& layer);
   std::span<const float> logits(const Weights& weights, std::span<const DecodeSequence> sequences);
-  const float* joined_bias(const LayerWeights& layer);
-  void project(const at::Tensor& weight, const float* x, float* out, int64_t out_stride, bool accumulate = false) const;
+  void reach(int64_t positions);
+  RowNorm norm(const at::Tensor& weight, const at::Tensor& bias) const;
+  const float* read(const at::Tensor& norm_weight, const at::Tensor& norm_bias);
+  void add(const Projection& projection, const float* x, const at::Tensor& norm_weight);
+  void project(const Projection& projection, const float* x, float* out, int64_t out_stride, bool accumulate = false) const;
 
   ModelConfig config_;
-  RotaryTable rotary_;
+  std::optional<RotaryTable> rotary_;     // of the positions that steps have reached; none with learned positions
   int64_t tokens_ = 0;                    // T of the step at hand
   std::vector<PagedSequence> sequences_;  // of the step at hand
   std::vector<float> hidden_;             // [T, H] the residual stream
-  std::vector<float> normed_;             // [T, H]
+  std::vector<float> normed_;             // [T, H] of it, or of what is added to it
   std::vector<float> qkv_;                // [T, (Nq + 2 Nk) D]
   std::vector<float> attended_;           // [T, Nq D]
   std::vector<float> gate_up_;            // [T, 2 I]
   std::vector<float> logits_;             // [S, V]
-  std::vector<float> bias_;               // [(Nq + 2 Nk) D]
 };
 
 }  // namespace sluice::models

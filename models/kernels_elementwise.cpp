@@ -19,15 +19,6 @@ struct TokenPlace {
   int32_t block;
 };
 
-struct RotateTask {
-  const KvCache& cache;
-  int64_t layer, heads;
-  const TokenPlace* places;  // of every token
-  const RotaryTable& rotary;
-  const float* bias;
-  float* qkv;
-};
-
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v4")
 namespace v4 {
@@ -50,56 +41,61 @@ constexpr int kLanes = 4;
 }  // namespace baseline
 
 struct Kernels {
-  decltype(&baseline::rms_norm_rows) rms_norm;
-  decltype(&baseline::swiglu_rows) swiglu;
+  decltype(&baseline::normalize_rows) normalize;
+  decltype(&baseline::activate_rows) activate;
+  decltype(&baseline::soft_cap_of) soft_cap;
   decltype(&baseline::exponentials_of) exponentials;
-  decltype(&baseline::rotate_tokens) rotate;
+  decltype(&baseline::prepare_tokens) prepare;
 };
 
 Kernels kernels_for(Machine machine) {
   switch (machine) {
     case Machine::kV4:
-      return {v4::rms_norm_rows, v4::swiglu_rows, v4::exponentials_of, v4::rotate_tokens};
+      return {v4::normalize_rows, v4::activate_rows, v4::soft_cap_of, v4::exponentials_of, v4::prepare_tokens};
     case Machine::kV3:
-      return {v3::rms_norm_rows, v3::swiglu_rows, v3::exponentials_of, v3::rotate_tokens};
+      return {v3::normalize_rows, v3::activate_rows, v3::soft_cap_of, v3::exponentials_of, v3::prepare_tokens};
     case Machine::kBaseline:
       break;
   }
-  return {baseline::rms_norm_rows, baseline::swiglu_rows, baseline::exponentials_of, baseline::rotate_tokens};
+  return {baseline::normalize_rows, baseline::activate_rows, baseline::soft_cap_of, baseline::exponentials_of,
+          baseline::prepare_tokens};
 }
 
 }  // namespace
 
-void rms_norm(const float* x, const float* weight, double epsilon, int64_t rows, int64_t size, float* out) {
-  const auto kernel = kernels_for(this_machine()).rms_norm;
+void normalize(const RowNorm& norm, const float* x, int64_t rows, int64_t size, float* out, Machine machine) {
+  const auto kernel = kernels_for(machine).normalize;
+  parallel_ranges(rows, grain_rows(size),
+                  [&](int64_t begin, int64_t end) { kernel(norm, x + begin * size, end - begin, size, out + begin * size); });
+}
+
+void activate(Activation activation, float* x, const float* up, int64_t stride, int64_t rows, int64_t size, Machine machine) {
+  const auto kernel = kernels_for(machine).activate;
   parallel_ranges(rows, grain_rows(size), [&](int64_t begin, int64_t end) {
-    kernel(x + begin * size, weight, static_cast<float>(epsilon), end - begin, size, out + begin * size);
+    kernel(activation, x + begin * stride, up ? up + begin * stride : nullptr, stride, end - begin, size);
   });
 }
 
-void swiglu(float* gate, const float* up, int64_t stride, int64_t rows, int64_t size) {
-  const auto kernel = kernels_for(this_machine()).swiglu;
-  parallel_ranges(rows, grain_rows(size), [&](int64_t begin, int64_t end) {
-    kernel(gate + begin * stride, up + begin * stride, stride, end - begin, size);
-  });
+void soft_cap(float* x, int64_t count, double cap, Machine machine) {
+  const auto kernel = kernels_for(machine).soft_cap;
+  parallel_ranges(count, kGrainElements,
+                  [&](int64_t begin, int64_t end) { kernel(x + begin, end - begin, static_cast<float>(cap)); });
 }
 
 void exponentials(const float* logits, int64_t size, float top, float scale, float* weights) {
   kernels_for(this_machine()).exponentials(logits, size, top, scale, weights);
 }
 
-void rotate_and_cache(const KvCache& cache, int64_t layer, int64_t heads, std::span<const PagedSequence> sequences,
-                      const RotaryTable& rotary, const float* bias, float* qkv) {
+void prepare_heads(const HeadArguments& arguments, Machine machine) {
+  const KvCache& cache = arguments.cache;
   std::vector<TokenPlace> places;
-  for (const PagedSequence& sequence : sequences)
+  for (const PagedSequence& sequence : arguments.sequences)
     for (int64_t position = sequence.cached; position < sequence.cached + sequence.new_tokens; ++position)
       places.push_back({position, sequence.blocks[position / cache.block_size()]});
-  const int64_t width = (heads + 2 * cache.kv_heads()) * cache.head_dim();
-  const RotateTask task{
-      .cache = cache, .layer = layer, .heads = heads, .places = places.data(), .rotary = rotary, .bias = bias, .qkv = qkv};
-  const auto kernel = kernels_for(this_machine()).rotate;
+  const int64_t width = (arguments.heads + 2 * cache.kv_heads()) * cache.head_dim();
+  const auto kernel = kernels_for(machine).prepare;
   parallel_ranges(static_cast<int64_t>(places.size()), grain_rows(width),
-                  [&](int64_t begin, int64_t end) { kernel(task, begin, end); });
+                  [&](int64_t begin, int64_t end) { kernel(arguments, places.data(), begin, end); });
 }
 
 }  // namespace sluice::models

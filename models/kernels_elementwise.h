@@ -3,29 +3,53 @@
 #include <cstdint>
 #include <span>
 
+#include "models/config.h"
 #include "models/kv_cache.h"
+#include "models/machine.h"
 #include "models/paged_attention.h"
 #include "models/rotary.h"
 
 namespace sluice::models {
 
-/// out[row, :] = x[row, :] / sqrt(mean(x[row, :]^2) + epsilon) * weight (Zhang and Sennrich 2019). x, out [rows, size]; weight
-/// [size].
-void rms_norm(const float* x, const float* weight, double epsilon, int64_t rows, int64_t size, float* out);
+// Row-wise kernels of generation, float32, split over ATen's threads. An element's bits depend on nothing but its row. `machine`
+// is for tests of what runs elsewhere; it must not be better than this_machine().
 
-/// gate[row, :] = silu(gate[row, :]) * up[row, :] (Shazeer 2020, "GLU variants"), in place. gate, up [rows, size], both with the
-/// row stride `stride`; a row's result does not depend on the other rows.
-void swiglu(float* gate, const float* up, int64_t stride, int64_t rows, int64_t size);
+/// How a row is normalised: x / rms(x) * weight (Zhang and Sennrich 2019), the same with 1 + weight, or
+/// (x - mean) / deviation * weight + bias (Ba et al. 2016).
+struct RowNorm {
+  NormKind kind = NormKind::kRms;
+  const float* weight = nullptr;  // [size]
+  const float* bias = nullptr;    // [size], or null
+  double epsilon = 1e-6;          // on the mean square
+};
+
+/// out[row, :] = norm of x[row, :]. x, out [rows, size]; out may be x.
+void normalize(const RowNorm& norm, const float* x, int64_t rows, int64_t size, float* out, Machine machine = this_machine());
+
+/// x[row, :] = activation(x[row, :]) * up[row, :] (Shazeer 2020, "GLU variants"), or without `up` where that is null. x, up
+/// [rows, size], both with the row stride `stride`.
+void activate(Activation activation, float* x, const float* up, int64_t stride, int64_t rows, int64_t size,
+              Machine machine = this_machine());
+
+/// x[i] = cap tanh(x[i] / cap), 0 <= i < count; cap > 0.
+void soft_cap(float* x, int64_t count, double cap, Machine machine = this_machine());
 
 /// weights[i] = e^((logits[i] - top) * scale), 0 <= i < size, for a softmax: `top` is the largest logit and scale > 0.
 void exponentials(const float* logits, int64_t size, float top, float scale, float* weights);
 
-/// What follows the query, key and value projections: adds the biases, rotates queries and keys by their positions, and writes
-/// keys and values into the blocks of their sequences.
-///
-/// qkv  [T, (heads + 2 kv_heads) D]  queries, keys, values of a token; the queries are rotated in place
-/// bias [(heads + 2 kv_heads) D]     or null
-void rotate_and_cache(const KvCache& cache, int64_t layer, int64_t heads, std::span<const PagedSequence> sequences,
-                      const RotaryTable& rotary, const float* bias, float* qkv);
+/// What follows the query, key and value projections: see prepare_heads().
+struct HeadArguments {
+  const KvCache& cache;
+  int64_t layer = 0, heads = 0;
+  std::span<const PagedSequence> sequences;
+  const RotaryTable* rotary = nullptr;  // null: nothing turns
+  QkNorm qk_norm = QkNorm::kNone;
+  RowNorm query_norm, key_norm;  // of [D], or of [heads D] and [kv_heads D]: see QkNorm
+  float* qkv = nullptr;          // [T, (heads + 2 kv_heads) D]  queries, keys, values of a token
+};
+
+/// Normalises queries and keys, rotates the first rotary->dims() of each of their heads by the token's position, and writes keys
+/// and values into the blocks of their sequences. Queries and keys change in place.
+void prepare_heads(const HeadArguments& arguments, Machine machine = this_machine());
 
 }  // namespace sluice::models

@@ -1,10 +1,10 @@
 #include "models/paged_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "base/error.h"
 #include "models/parallel.h"
 
 namespace sluice::models {
@@ -19,7 +19,7 @@ struct HeadTask {
   const PagedSequence& sequence;
   int64_t layer, kv_head, group;  // group: query heads that share the kv head
   int64_t block_size, head_dim, rows;
-  float scale;
+  PagedScores scores;
   const float* queries;  // of the sequence's first new token and the group's first head
   int64_t query_stride;
   float* out;
@@ -30,6 +30,9 @@ struct HeadTask {
   const float* query(int64_t row) const { return queries + row / group * query_stride + row % group * head_dim; }
   float* output(int64_t row) const { return out + row / group * out_stride + row % group * head_dim; }
   int64_t visible(int64_t row) const { return sequence.cached + row / group + 1; }  // tokens at or before the row's own
+  int64_t hidden(int64_t row) const {                                               // of those, the ones before its window
+    return scores.window == 0 ? 0 : std::max<int64_t>(0, visible(row) - scores.window);
+  }
 };
 
 #pragma GCC push_options
@@ -69,8 +72,10 @@ Attend kernel_for(Machine machine) {
 
 }  // namespace
 
-void paged_attention(const KvCache& cache, int64_t layer, int64_t heads, std::span<const PagedSequence> sequences,
-                     const float* queries, int64_t query_stride, float* out, Machine machine) {
+void paged_attention(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores,
+                     std::span<const PagedSequence> sequences, const float* queries, int64_t query_stride, float* out,
+                     Machine machine) {
+  SLUICE_CHECK(scores.scale > 0 && scores.softcap >= 0 && scores.window >= 0, "attention scores out of range");
   const Attend attend = kernel_for(machine);
   const int64_t group = heads / cache.kv_heads(), dim = cache.head_dim(), kv_heads = cache.kv_heads();
   int64_t longest = 0;
@@ -84,7 +89,7 @@ void paged_attention(const KvCache& cache, int64_t layer, int64_t heads, std::sp
   }
   const int64_t stride = cache.blocks_for(longest) * cache.block_size();
   parallel_ranges(static_cast<int64_t>(sequences.size()) * kv_heads, kGrain, [&](int64_t begin, int64_t end) {
-    std::vector<float> scores(static_cast<size_t>(kTileRows * stride));
+    std::vector<float> weights(static_cast<size_t>(kTileRows * stride));
     for (int64_t index = begin; index < end; ++index) {
       const int64_t s = index / kv_heads, kv_head = index % kv_heads;
       const int64_t offset = kv_head * group * dim;
@@ -96,12 +101,12 @@ void paged_attention(const KvCache& cache, int64_t layer, int64_t heads, std::sp
               .block_size = cache.block_size(),
               .head_dim = dim,
               .rows = sequences[s].new_tokens * group,
-              .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
+              .scores = scores,
               .queries = queries + first_token[s] * query_stride + offset,
               .query_stride = query_stride,
               .out = out + first_token[s] * heads * dim + offset,
               .out_stride = heads * dim},
-             scores.data(), stride);
+             weights.data(), stride);
     }
   });
 }

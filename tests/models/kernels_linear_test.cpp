@@ -10,20 +10,17 @@
 
 #include <vector>
 
+#include "tests/models/machines.h"
+
 namespace sluice::models {
 namespace {
 
-std::vector<Machine> machines() {
-  std::vector<Machine> all = {Machine::kBaseline};
-  if (this_machine() != Machine::kBaseline) all.push_back(Machine::kV3);
-  if (this_machine() == Machine::kV4) all.push_back(Machine::kV4);
-  return all;
-}
-
-void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& out, Machine machine, bool accumulate = false) {
+void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& out, Machine machine, bool accumulate = false,
+              const at::Tensor& bias = {}) {
   linear({.x = x.const_data_ptr<float>(),
           .x_stride = x.stride(0),
           .weight = weight.const_data_ptr<float>(),
+          .bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr,
           .out = out.mutable_data_ptr<float>(),
           .out_stride = out.stride(0),
           .rows = x.size(0),
@@ -49,6 +46,21 @@ TEST(Linear, AgreesWithADoublePrecisionProductForAllShapesAndMachines) {
         }
 }
 
+TEST(Linear, AddsTheBiasOnceHoweverManyInputsThereAre) {
+  for (const Machine machine : machines())
+    for (const int64_t inputs : {5, 256, 700})
+      for (const int64_t outputs : {3, 32, 75}) {
+        const at::Tensor x = at::randn({21, inputs}, at::kFloat), weight = at::randn({outputs, inputs}, at::kFloat);
+        const at::Tensor bias = at::randn({outputs}, at::kFloat).mul_(100);
+        at::Tensor out = at::randn({21, outputs}, at::kFloat);
+        const at::Tensor expected = at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t()) + bias, sum = expected + out;
+        multiply(x, weight, out, machine, true, bias);
+        EXPECT_LT((out - sum).abs().max().item<double>(), 5e-4) << inputs << " " << outputs;
+        multiply(x, weight, out, machine, false, bias);
+        EXPECT_LT((out - expected).abs().max().item<double>(), 5e-4) << inputs << " " << outputs;
+      }
+}
+
 TEST(Linear, ReadsAndWritesColumnsOfWiderArraysAndNothingElse) {
   const at::Tensor wide_x = at::randn({9, 50}, at::kFloat), weight = at::randn({11, 20}, at::kFloat);
   at::Tensor wide_out = at::full({9, 30}, 7.0f);
@@ -64,13 +76,14 @@ TEST(Linear, ARowHasTheSameBitsInEveryBatchAndWithEveryNumberOfThreads) {
   const int threads = at::get_num_threads();
   for (const Machine machine : machines()) {
     const at::Tensor x = at::randn({301, 130}, at::kFloat), weight = at::randn({90, 130}, at::kFloat);
+    const at::Tensor bias = at::randn({90}, at::kFloat);
     at::Tensor all = at::empty({301, 90}, at::kFloat);
     at::set_num_threads(1);
-    multiply(x, weight, all, machine);
+    multiply(x, weight, all, machine, false, bias);
     for (const int64_t rows : {1, 3, 4, 11, 64, 250}) {
       at::Tensor some = at::empty({rows, 90}, at::kFloat);
       at::set_num_threads(3);
-      multiply(x.slice(0, 17, 17 + rows), weight, some, machine);
+      multiply(x.slice(0, 17, 17 + rows), weight, some, machine, false, bias);
       EXPECT_TRUE(some.equal(all.slice(0, 17, 17 + rows))) << rows;
     }
   }

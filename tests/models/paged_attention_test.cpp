@@ -1,6 +1,7 @@
 #include "models/paged_attention.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <limits>
 
 #include "tests/models/dense_reference.h"
+#include "tests/models/machines.h"
 
 namespace sluice::models {
 namespace {
@@ -21,9 +23,12 @@ struct Sequence {
 struct Case {
   ModelConfig config;
   KvCache cache;
+  PagedScores scores;
 
   Case(int64_t heads, int64_t kv_heads, int64_t dim, int64_t block_size = 16)
-      : config(shape(heads, kv_heads, dim)), cache(config, block_size, 200) {}
+      : config(shape(heads, kv_heads, dim)),
+        cache(config, block_size, 200),
+        scores{.scale = static_cast<float>(config.score_scale())} {}
 
   static ModelConfig shape(int64_t heads, int64_t kv_heads, int64_t dim) {
     ModelConfig config;
@@ -67,18 +72,11 @@ struct Case {
     }
     const at::Tensor all = at::cat(queries, 0).contiguous();
     at::Tensor out = at::zeros_like(all);
-    paged_attention(cache, 0, config.heads, paged, all.const_data_ptr<float>(), all.size(1), out.mutable_data_ptr<float>(),
-                    machine);
+    paged_attention(cache, 0, config.heads, scores, paged, all.const_data_ptr<float>(), all.size(1),
+                    out.mutable_data_ptr<float>(), machine);
     return out;
   }
 };
-
-std::vector<Machine> machines() {
-  std::vector<Machine> all = {Machine::kBaseline};
-  if (this_machine() != Machine::kBaseline) all.push_back(Machine::kV3);
-  if (this_machine() == Machine::kV4) all.push_back(Machine::kV4);
-  return all;
-}
 
 TEST(PagedAttention, AgreesWithDenseCausalAttentionForPromptsDecodesAndGroups) {
   for (const auto& [heads, kv_heads, dim] :
@@ -100,20 +98,60 @@ TEST(PagedAttention, AgreesWithDenseCausalAttentionForPromptsDecodesAndGroups) {
     }
 }
 
-TEST(PagedAttention, ATokenHasTheSameBitsHoweverThePromptIsCutAndWhateverIsBesideIt) {
-  for (const Machine machine : machines()) {
-    Case c(8, 2, 20);
-    const Sequence s = c.sequence(53), other = c.sequence(31);
-    const at::Tensor whole = c.run({s}, {0}, {53}, machine);
-    for (const int64_t chunk : {1, 2, 3, 7, 16}) {
-      std::vector<at::Tensor> parts;
-      for (int64_t begin = 0; begin < 53; begin += chunk) {
-        const int64_t end = std::min<int64_t>(53, begin + chunk);
-        parts.push_back(c.run({other, s}, {begin % 30, begin}, {31, end}, machine).slice(0, 31 - begin % 30));
+// [heads, T, D] and [kv_heads, T, D] -> [T, heads D], every step of the definition by itself.
+at::Tensor defined_attention(const Sequence& s, const PagedScores& scores) {
+  const int64_t group = s.q.size(0) / s.k.size(0), tokens = s.q.size(1);
+  at::Tensor raw = at::matmul(s.q, s.k.repeat_interleave(group, 0).transpose(1, 2)) * scores.scale;
+  if (scores.softcap > 0) raw = (raw / scores.softcap).tanh() * scores.softcap;
+  const at::Tensor age = at::arange(tokens, at::kLong).unsqueeze(1) - at::arange(tokens, at::kLong);
+  const at::Tensor unseen = scores.window > 0 ? age.lt(0).logical_or(age.ge(scores.window)) : age.lt(0);
+  const at::Tensor weights = raw.masked_fill(unseen, -std::numeric_limits<float>::infinity()).softmax(-1);
+  return at::matmul(weights, s.v.repeat_interleave(group, 0)).transpose(0, 1).reshape({tokens, -1});
+}
+
+TEST(PagedAttention, AgreesWithTheDefinitionForWindowsSoftCapsAndScales) {
+  for (const Machine machine : machines())
+    for (const int64_t window : {0, 1, 7, 16, 17, 40, 1000})
+      for (const float softcap : {0.0f, 2.0f}) {
+        Case c(6, 2, 20, window == 40 ? 32 : 16);
+        c.scores = {.scale = 0.7f, .softcap = softcap, .window = window};
+        const Sequence s = c.sequence(75), other = c.sequence(33);
+        const at::Tensor out = c.run({s, other, s}, {0, 32, 70}, {75, 33, 75}, machine);
+        EXPECT_LT((out.slice(0, 0, 75) - defined_attention(s, c.scores)).abs().max().item<float>(), 5e-6f) << window;
+        EXPECT_LT((out[75] - defined_attention(other, c.scores)[32]).abs().max().item<float>(), 5e-6f) << window;
+        EXPECT_TRUE(out.slice(0, 76).equal(out.slice(0, 70, 75))) << window;  // the same tokens as chunks of 75 and of 5
       }
-      EXPECT_TRUE(at::cat(parts, 0).equal(whole)) << chunk;
-    }
+}
+
+TEST(PagedAttention, BlocksBeforeTheWindowAreNotRead) {
+  for (const Machine machine : machines()) {
+    Case c(2, 1, 24);
+    c.scores.window = 20;
+    const Sequence s = c.sequence(100);
+    const at::Tensor before = c.run({s}, {90}, {100}, machine);  // token 90 sees tokens from 71 on, of block 4
+    for (int block = 0; block < 4; ++block)
+      std::fill_n(c.cache.head_block(s.blocks[block], 0, 0), 2 * 16 * 24, std::numeric_limits<float>::quiet_NaN());
+    EXPECT_TRUE(c.run({s}, {90}, {100}, machine).equal(before));
   }
+}
+
+TEST(PagedAttention, ATokenHasTheSameBitsHoweverThePromptIsCutAndWhateverIsBesideIt) {
+  for (const Machine machine : machines())
+    for (const int64_t window : {0, 5, 21}) {
+      Case c(8, 2, 20);
+      c.scores.window = window;
+      c.scores.softcap = window == 5 ? 3.0f : 0.0f;
+      const Sequence s = c.sequence(53), other = c.sequence(31);
+      const at::Tensor whole = c.run({s}, {0}, {53}, machine);
+      for (const int64_t chunk : {1, 2, 3, 7, 16}) {
+        std::vector<at::Tensor> parts;
+        for (int64_t begin = 0; begin < 53; begin += chunk) {
+          const int64_t end = std::min<int64_t>(53, begin + chunk);
+          parts.push_back(c.run({other, s}, {begin % 30, begin}, {31, end}, machine).slice(0, 31 - begin % 30));
+        }
+        EXPECT_TRUE(at::cat(parts, 0).equal(whole)) << chunk << " window " << window;
+      }
+    }
 }
 
 TEST(PagedAttention, TheNumberOfThreadsDoesNotMatter) {
