@@ -1,7 +1,7 @@
 """Reference numbers for models/, from Hugging Face transformers and torch.optim.
 
-    python transformer_reference.py make GOLDEN_FOLDER     writes tiny random models, their log-probabilities and gradients,
-                                                           and a trace of AdamW
+    python transformer_reference.py make GOLDEN_FOLDER     writes tiny random models of every family, their log-probabilities
+                                                           and gradients, the defaults of each family, and a trace of AdamW
     python transformer_reference.py same FOLDER FOLDER     loads both with transformers: are their logits equal?
     python transformer_reference.py loads FOLDER           loads a folder with a value head, prints its values
 
@@ -14,66 +14,180 @@ import pathlib
 import sys
 
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 SAMPLES = [7, 1, 12, 3]  # tokens of each sample
 VOCAB = 48
 COMMON = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.2, eos_token_id=[2, 5], bos_token_id=1)
+SMALL = COMMON | dict(intermediate_size=24, pad_token_id=None, tie_word_embeddings=False)
+GPT2 = dict(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=16, initializer_range=0.2, bos_token_id=1, eos_token_id=2)
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2")
+F16, BF16 = torch.float16, torch.bfloat16
+
+# How config.json is written: as transformers 5 does, or with the keys of transformers 4.
+NOW, BEFORE = "5", "4"
+
+
+def rope(kind, **rest):
+    return dict(rope_parameters={"rope_type": kind, "rope_theta": 10000.0} | rest)
 
 
 def models():
-    """Folder name, model, dtype it is stored in."""
-    gqa = LlamaConfig(**COMMON, head_dim=12, rms_norm_eps=1e-5, rope_theta=500000.0, tie_word_embeddings=False)
+    """Folder name, model type, what its configuration says, dtype it is stored in, layout of config.json."""
     tied = dict(rms_norm_eps=1e-6, tie_word_embeddings=True)
-    yield "llama_gqa", LlamaForCausalLM(gqa), None
-    yield "llama_tied", LlamaForCausalLM(LlamaConfig(**COMMON, **tied)), torch.float16
-    yield "qwen2", Qwen2ForCausalLM(Qwen2Config(**COMMON, **tied)), torch.bfloat16
+    yield "llama_gqa", "llama", COMMON | dict(head_dim=12, rms_norm_eps=1e-5, rope_theta=500000.0), None, NOW
+    yield "llama_tied", "llama", COMMON | tied, F16, BEFORE
+    yield "llama_mqa_biases", "llama", SMALL | dict(num_key_value_heads=1, attention_bias=True, mlp_bias=True), BF16, BEFORE
+    # Wavelengths on both sides of, and between, the two bounds.
+    yield "llama_llama3", "llama", SMALL | rope("llama3", rope_theta=100.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                original_max_position_embeddings=32), BF16, NOW
+    yield "llama_linear", "llama", SMALL | rope("linear", factor=4.0), BF16, BEFORE
+    yield "llama_dynamic", "llama", SMALL | dict(max_position_embeddings=8) | rope("dynamic", factor=2.0), F16, NOW
+    yield "llama_yarn", "llama", SMALL | dict(head_dim=16, max_position_embeddings=256) | rope(
+        "yarn", factor=4.0, original_max_position_embeddings=64), BF16, NOW
+    yield "llama_yarn_mscale", "llama", SMALL | rope("yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16,
+                                                     beta_fast=4.0, beta_slow=0.5, mscale=0.8, mscale_all_dim=0.3,
+                                                     truncate=False), BF16, BEFORE
+    yield "mistral_window", "mistral", SMALL | dict(sliding_window=5), BF16, NOW
+    yield "mistral", "mistral", SMALL | dict(sliding_window=None, head_dim=12), F16, BEFORE
+    yield "qwen2", "qwen2", COMMON | tied, BF16, NOW
+    yield "qwen2_window", "qwen2", SMALL | dict(use_sliding_window=True, sliding_window=4, max_window_layers=1), BF16, BEFORE
+    yield "qwen2_layer_types", "qwen2", SMALL | dict(use_sliding_window=True, sliding_window=4, max_window_layers=0,
+                                                     layer_types=["sliding_attention", "full_attention"]), BF16, NOW
+    yield "qwen3", "qwen3", SMALL | tied | dict(head_dim=12), BF16, NOW
+    yield "qwen3_biases", "qwen3", SMALL | dict(head_dim=8, attention_bias=True), BF16, BEFORE
+    yield "phi3_window", "phi3", SMALL | dict(sliding_window=5, num_key_value_heads=4), BF16, BEFORE
+    # Six of eight dimensions of a head turn; one sample is longer than the original positions, the others are not.
+    factors = dict(short_factor=[1.0, 1.25, 1.5], long_factor=[1.0, 2.5, 6.0], partial_rotary_factor=0.75)
+    yield "phi3_longrope", "phi3", SMALL | dict(original_max_position_embeddings=8) | rope("longrope", **factors), BF16, NOW
+    yield "phi3_su", "phi3", SMALL | dict(original_max_position_embeddings=8, tie_word_embeddings=True) | rope(
+        "longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.0, 2.0, 3.0, 4.0]), BF16, BEFORE
+    yield "llama_longrope", "llama", SMALL | rope("longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.0, 2.0, 3.0, 4.0],
+                                                  factor=2.0, attention_factor=1.2, original_max_position_embeddings=8), F16, NOW
+    yield "gpt2", "gpt2", GPT2 | dict(n_inner=40), BF16, NOW
+    yield "gpt2_bare", "gpt2", GPT2 | dict(activation_function="gelu", tie_word_embeddings=False, n_embd=24), F16, BEFORE
+    gemma = dict(tie_word_embeddings=True, query_pre_attn_scalar=24, sliding_window=5)
+    yield "gemma2", "gemma2", SMALL | gemma | dict(head_dim=12, attn_logit_softcapping=5.0, final_logit_softcapping=3.0), BF16, NOW
+    yield "gemma2_no_softcap", "gemma2", SMALL | gemma | dict(head_dim=8, num_hidden_layers=3, intermediate_size=16,
+                                                              attn_logit_softcapping=None,
+                                                              final_logit_softcapping=None), BF16, BEFORE
+    yield "olmo2", "olmo2", SMALL, BF16, BEFORE
 
 
 def randomise(model, stored):
     """Norms and biases away from one and zero, so that leaving one out shows; weights exact in the dtype they are stored in."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith("bias") or "norm" in name:
+            if name.endswith("bias") or "norm" in name or ".ln_" in name:
                 parameter.add_(0.3 * torch.randn_like(parameter))
             if stored is not None:
                 parameter.copy_(parameter.to(stored).float())
 
 
-def write_model(model, stored, folder):
+def to_layout_of_4(config):
+    """config.json as transformers 4 wrote it: rope_theta and rope_scaling at the top, torch_dtype, no layer_types."""
+    config["torch_dtype"] = config.pop("dtype")
+    config.pop("layer_types", None)
+    parameters = config.pop("rope_parameters", None)
+    if parameters is None:
+        return
+    config["rope_theta"] = parameters.pop("rope_theta")
+    if "partial_rotary_factor" in parameters:
+        config["partial_rotary_factor"] = parameters.pop("partial_rotary_factor")
+    kind = parameters.pop("rope_type")
+    config["rope_scaling"] = None if kind == "default" else {"type": kind} | parameters
+    if kind == "longrope":
+        config["rope_scaling"]["type"] = "su"  # its first name
+
+
+def to_bare_names(path, positions):
+    """The tensors of a GPT-2 as its first checkpoints hold them: without a prefix, with the causal mask of each layer."""
+    tensors = {name.removeprefix("transformer."): tensor for name, tensor in load_file(path).items()}
+    mask = torch.ones(positions, positions).tril()[None, None]
+    layers = {name.split(".")[1] for name in tensors if name.startswith("h.")}
+    save_file(tensors | {f"h.{layer}.attn.bias": mask.clone() for layer in sorted(layers)}, path, {"format": "pt"})
+
+
+def write_model(model, stored, layout, folder):
     model.to(stored or torch.float32).save_pretrained(folder)  # rounds the rotary buffers too: do not compute with it afterwards
     (folder / "generation_config.json").unlink(missing_ok=True)
-    if folder.name == "llama_tied":  # the layout of transformers 4
+    if layout == BEFORE:
         path = folder / "config.json"
         config = json.loads(path.read_text())
-        config["rope_theta"] = config.pop("rope_parameters")["rope_theta"]
-        config["rope_scaling"] = None
-        config["torch_dtype"] = config.pop("dtype")
+        to_layout_of_4(config)
         path.write_text(json.dumps(config, indent=2) + "\n")
+    if folder.name == "phi3_longrope":  # as Phi-3 was published: the original length stands at the top only
+        path = folder / "config.json"
+        config = json.loads(path.read_text())
+        del config["rope_parameters"]["original_max_position_embeddings"]
+        path.write_text(json.dumps(config, indent=2) + "\n")
+    if folder.name.endswith("_bare"):
+        to_bare_names(folder / "model.safetensors", model.config.n_positions)
 
 
-def reference(model):
+def chosen_logprobs(model, sample):
+    """Of every token of `sample` but the first, given those before it. float32 from the logits on."""
+    # Rotary embeddings that depend on the length remember the longest sample they saw; each sample stands alone here.
+    inner = getattr(model, "model", None)
+    if hasattr(inner, "rotary_emb"):
+        inner.rotary_emb = type(inner.rotary_emb)(model.config)
+    logits = model(sample[None]).logits[0].float()
+    return torch.log_softmax(logits[:-1], -1).gather(1, sample[1:, None])[:, 0]
+
+
+def parts(name, tensor, config):
+    """A parameter as models/weights.h holds it: [outputs, inputs], and fused projections apart, as (name, tensor) pairs."""
+    if config.model_type == "gpt2" and tensor.dim() == 2 and ".h." in name:
+        tensor = tensor.T
+    if "c_attn." in name or "qkv_proj." in name:
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        queries = config.num_attention_heads * head_dim
+        keys = (len(tensor) - queries) // 2
+        return zip((f"{name}[query]", f"{name}[key]", f"{name}[value]"), tensor.split([queries, keys, keys]))
+    if "gate_up_proj." in name:
+        return zip((f"{name}[gate]", f"{name}[up]"), tensor.chunk(2))
+    return [(name, tensor)]
+
+
+def is_shown(name, gradient, last_layer):
+    """A few gradients are written in full: short ones of the last layer, the projection of keys, and what is not in a layer."""
+    keys = any(part in name for part in ("k_proj.weight", ".weight[key]"))
+    in_last = f".{last_layer}." in name
+    outside = ".layers." not in name and ".h." not in name
+    return (in_last and (gradient.numel() <= 64 or keys)) or (outside and gradient.dim() == 1)
+
+
+def reference(folder):
     """Each sample alone, unpadded; the loss is a weighted sum of the log-probabilities of every token but the first."""
-    model.eval()
-    model.zero_grad()
-    tokens, offsets, logprobs, loss = [], [0], [], 0.0
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    half = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()  # leaves the rotary buffers in float32
+    tokens, offsets, logprobs, in_bfloat16, loss = [], [0], [], [], 0.0
     for count in SAMPLES:
         sample = torch.randint(0, VOCAB, (count,))
-        logits = model(sample[None]).logits[0].float()
-        chosen = torch.log_softmax(logits[:-1], -1).gather(1, sample[1:, None])[:, 0]
-        for value in chosen:
+        for value in chosen_logprobs(model, sample):
             loss = loss + math.cos(len(logprobs)) * value
             logprobs.append(value.item())
+        with torch.no_grad():
+            in_bfloat16 += chosen_logprobs(half, sample).tolist()
         tokens += sample.tolist()
         offsets.append(len(tokens))
     loss.backward()
-    norms = {name: parameter.grad.norm().item() for name, parameter in model.named_parameters()}
-    shown = ("model.norm.weight", "model.layers.0.input_layernorm.weight", "model.layers.0.self_attn.k_proj.weight",
-             "model.layers.1.self_attn.v_proj.bias")
-    gradients = {name: parameter.grad.flatten().tolist() for name, parameter in model.named_parameters() if name in shown}
-    return {"tokens": tokens, "sample_offsets": offsets, "logprobs": logprobs, "gradient_norms": norms, "gradients": gradients}
+    gradients = dict(pair for name, parameter in model.named_parameters() for pair in parts(name, parameter.grad, model.config))
+    last = model.config.num_hidden_layers - 1
+    return {"tokens": tokens, "sample_offsets": offsets, "logprobs": logprobs, "logprobs_bfloat16": in_bfloat16,
+            "gradient_norms": {name: gradient.norm().item() for name, gradient in gradients.items()},
+            "gradients": {name: gradient.flatten().tolist() for name, gradient in gradients.items() if is_shown(name, gradient, last)}}
+
+
+def defaults():
+    """What each family takes for the keys that a config.json does not have."""
+    result = {}
+    for family in FAMILIES:
+        config = json.loads(AutoConfig.for_model(family).to_json_string(use_diff=False))
+        result[family] = {key: value for key, value in sorted(config.items()) if key not in ("transformers_version", "layer_types")}
+    return result
 
 
 def adamw_trace():
@@ -106,14 +220,13 @@ def rounded(value):
 
 
 def make(golden):
-    for name, model, stored in models():
+    for name, model_type, settings, stored, layout in models():
         torch.manual_seed(len(name))
-        model.apply(model._init_weights)
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **settings), dtype=torch.float32)
         randomise(model, stored)
-        folder = golden / name
-        write_model(model, stored, folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        (folder / "expected.json").write_text(json.dumps(rounded(reference(model))) + "\n")
+        write_model(model, stored, layout, golden / name)
+        (golden / name / "expected.json").write_text(json.dumps(rounded(reference(golden / name))) + "\n")
+    (golden / "defaults.json").write_text(json.dumps(defaults(), indent=1) + "\n")
     (golden / "adamw.json").write_text(json.dumps(rounded(adamw_trace())) + "\n")
 
 
