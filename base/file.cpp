@@ -36,6 +36,16 @@ int open_for_reading(const fs::path& path) {
   return descriptor;
 }
 
+// Closes it at the end of its scope; errno stays what it was.
+struct Descriptor {
+  int value;
+  ~Descriptor() {
+    const int code = errno;
+    ::close(value);
+    errno = code;
+  }
+};
+
 void sync_folder(const fs::path& folder) {
   const fs::path place = folder.empty() ? fs::path(".") : folder;
   const int descriptor = ::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -157,20 +167,16 @@ void replace_path(const fs::path& finished, const fs::path& target) {
   fs::remove_all(aside, ignored);
 }
 
-MappedFile::MappedFile(const fs::path& path) {
-  const int descriptor = open_for_reading(path);
+MappedFile::MappedFile(const fs::path& path) : MappedFile(Descriptor{open_for_reading(path)}.value, path) {}
+
+MappedFile::MappedFile(int descriptor, const fs::path& name) {
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0) fail("read", path);
+  if (::fstat(descriptor, &status) != 0) fail("read", name);
   size_ = static_cast<size_t>(status.st_size);
-  if (size_ > 0) {  // mmap refuses an empty file
-    void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (data == MAP_FAILED) {
-      ::close(descriptor);
-      fail("map", path);
-    }
-    data_ = static_cast<const std::byte*>(data);
-  }
-  ::close(descriptor);
+  if (size_ == 0) return;  // mmap refuses an empty file
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (data == MAP_FAILED) fail("map", name);
+  data_ = static_cast<const std::byte*>(data);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

@@ -45,6 +45,9 @@ void replace_path(const std::filesystem::path& finished, const std::filesystem::
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
+
+  /// Of an open descriptor, which stays the caller's and may be closed after. `name` is for messages.
+  MappedFile(int descriptor, const std::filesystem::path& name);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;

@@ -21,16 +21,15 @@ SourceSpan span_at(std::string_view text, const std::string& name, size_t byte) 
   return {source, line, static_cast<int>(code_points) + 1, 1};
 }
 
-// The library's own text repeats position and jargon around the reason.
-std::string reason_of(const std::string& what) {
+}  // namespace
+
+std::string reason_of_json_error(const std::string& what) {
   if (what.find("invalid literal") != std::string::npos) return "this is not a JSON value";
   const size_t string = what.find("invalid string: ");
   if (string != std::string::npos) return what.substr(string, what.find("; last read") - string);
   const size_t unexpected = what.find("unexpected ");
   return unexpected == std::string::npos ? "this is not JSON" : what.substr(unexpected);
 }
-
-}  // namespace
 
 Json parse_json(std::string_view text, const std::string& name) {
   bool too_deep = false;
@@ -45,7 +44,7 @@ Json parse_json(std::string_view text, const std::string& name) {
   } catch (const Json::parse_error& error) {
     throw UserError(Problem{.where = span_at(text, name, error.byte),
                             .message = "invalid JSON",
-                            .caret = reason_of(error.what()),
+                            .caret = reason_of_json_error(error.what()),
                             .notes = {},
                             .help = {}});
   } catch (const Json::out_of_range&) {  // 1e999; the library does not say where

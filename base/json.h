@@ -11,6 +11,9 @@ using Json = nlohmann::ordered_json;
 /// Parses `text`. Throws UserError with the position under `name` when it is not JSON, or nests deeper than 512.
 Json parse_json(std::string_view text, const std::string& name);
 
+/// Why a text is no JSON, from what the library says: without its place and its jargon.
+std::string reason_of_json_error(const std::string& what);
+
 /// read_file and parse_json.
 Json read_json(const std::filesystem::path& path);
 

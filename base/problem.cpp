@@ -12,7 +12,7 @@ namespace {
 
 std::string_view line_of(const SourceText& source, int line) {
   size_t begin = 0;
-  for (int i = 1; i < line; ++i) {
+  for (int i = source.first_line; i < line; ++i) {
     const size_t end = source.text.find('\n', begin);
     if (end == std::string::npos) return {};
     begin = end + 1;
@@ -81,12 +81,14 @@ std::string excerpt(const Problem& problem) {
   if (!where.known() || where.line == 0) return problem.caret.empty() ? "" : "      = " + shown(problem.caret) + "\n";
   const std::vector<Glyph> glyphs = glyphs_of(line_of(*where.source, where.line));
   constexpr size_t kWidest = 200, kBefore = 80;
-  const size_t caret = std::min(static_cast<size_t>(std::max(where.column, 1)) - 1, glyphs.size());
+  const int first_column = where.line == where.source->first_line ? where.source->first_column : 1;
+  const size_t caret = std::min(static_cast<size_t>(std::max(where.column - first_column, 0)), glyphs.size());
   const size_t begin = glyphs.size() > kWidest && caret > kBefore ? caret - kBefore : 0;
   const size_t end = std::min(glyphs.size(), begin + kWidest);
   const size_t caret_end = std::min(caret + static_cast<size_t>(std::max(where.length, 1)), std::max(end, caret + 1));
 
-  std::string line = begin > 0 ? "..." : "", carets = begin > 0 ? "   " : "";
+  const bool cut = begin > 0 || first_column > 1;
+  std::string line = cut ? "..." : "", carets = cut ? "   " : "";
   for (size_t i = begin; i < end; ++i) {
     line += glyphs[i].text;
     if (i < caret) carets += glyphs[i].text == "\t" ? "\t" : std::string(glyphs[i].width, ' ');

@@ -11,6 +11,8 @@ namespace sluice {
 struct SourceText {
   std::string name;  // what the user typed to reach it
   std::string text;
+  int first_line = 1;    // where `text` begins in it: of a data file only the neighbourhood of a problem is kept
+  int first_column = 1;  // likewise, of its first line
 };
 
 /// A piece of one line of a source. A value type; keeps its text alive.
@@ -28,12 +30,12 @@ enum class Severity { kError, kWarning };
 
 /// One thing that is wrong, in the order a person reads it: where, what, why it cannot be, what to do.
 struct Problem {
-  std::string kind = {};            // stable id for programs, as "column-not-written"; not shown. Empty: outside of a check
+  std::string kind = {};  // stable id for programs, as "column-not-written"; not shown. Empty: outside of a check
   SourceSpan where;
-  std::string message;              // one line, without place and without a full stop
-  std::string caret;                // written behind the carets; may be empty
-  std::vector<std::string> notes;   // facts, one line each
-  std::string help;                 // the remedy; may be empty
+  std::string message;             // one line, without place and without a full stop
+  std::string caret;               // written behind the carets; may be empty
+  std::vector<std::string> notes;  // facts, one line each
+  std::string help;                // the remedy; may be empty
   Severity severity = Severity::kError;
 };
 

@@ -2,8 +2,8 @@
 
 include(CMakePackageConfigHelpers)
 
-set(_targets sluice_base sluice_engine sluice_dsl sluice_text)
-set(_folders base engine dsl text)
+set(_targets sluice_base sluice_data sluice_engine sluice_dsl sluice_text)
+set(_folders base data engine dsl text)
 if(SLUICE_TORCH)
   list(APPEND _targets sluice_models sluice_nodes sluice_program)
   list(APPEND _folders models nodes)

@@ -48,6 +48,11 @@ void report_unbounded(Draft& draft) {
               {}, std::string("its contract must set ") + (by_source ? "groups_per_iteration" : "worst_sample_tokens"));
 }
 
+// The longest sample that a node can have of a model; 0: any.
+int64_t positions_of(const ModelFacts& facts, ModelUse use) {
+  return use == ModelUse::kSamples && facts.max_sampled_positions > 0 ? facts.max_sampled_positions : facts.max_positions;
+}
+
 void check_positions(Draft& draft, const Worst& worst) {
   std::vector<std::string> reported;
   for (const int index : draft.order) {
@@ -56,14 +61,16 @@ void check_positions(Draft& draft, const Worst& worst) {
     for (const ModelNeed& need : node.needs->models) {
       const int found = draft.find_model(need.model);
       if (found < 0 || need.use == ModelUse::kPublishes) continue;
-      const int64_t limit = draft.models[static_cast<size_t>(found)].facts.max_positions;
+      const ModelFacts& facts = draft.models[static_cast<size_t>(found)].facts;
+      const int64_t limit = positions_of(facts, need.use);
       if (limit <= 0 || worst.tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end())
         continue;
       reported.push_back(need.model);
       draft.error("sample-too-long", place_of(node, need.param),
                   "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model +
                       "', which takes " + std::to_string(limit),
-                  "prompt and response of '" + worst.maker->name() + "' together",
+                  limit < facts.max_positions ? facts.sampling_limit
+                                              : "prompt and response of '" + worst.maker->name() + "' together",
                   "shorten them by " + std::to_string(worst.tokens - limit) + " tokens in [nodes." + worst.maker->name() + "]");
     }
   }

@@ -17,8 +17,10 @@ struct ModelFacts {
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t kv_bytes_per_token = 0;
-  int64_t kv_block_tokens = 1;  // a running sample holds whole blocks of so many tokens
-  int64_t max_positions = 0;    // the longest sample it can take
+  int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
+  int64_t max_positions = 0;          // the longest sample it can take
+  int64_t max_sampled_positions = 0;  // the longest that can be sampled from it; 0: max_positions
+  std::string sampling_limit;         // why that is less than max_positions
 
   /// The most bytes that one pass takes beside weights, gradients and columns: over `tokens` tokens none of whose samples is longer
   /// than `longest_sample`; a pass that trains keeps what its backward needs. Absent: not known, counted as 0.

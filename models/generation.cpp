@@ -23,6 +23,14 @@ const GenerationLimits& checked(const GenerationLimits& limits) {
 
 }  // namespace
 
+std::string limit_of_rotary_scaling(const ModelConfig& config) {
+  if (config.steady_positions() == config.max_positions) return {};
+  const char* const kind = config.rope.scaling == RopeScaling::kDynamic ? "dynamic" : "longrope";
+  return "rotary scaling \"" + std::string(kind) + "\" turns the tokens of a sample that is longer than " +
+         "original_max_position_embeddings = " + text(config.rope.original_positions) +
+         " by other angles than those that were cached";
+}
+
 GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits)
     : config_(config),
       options_(options),
@@ -41,10 +49,7 @@ void GenerationEngine::submit(SampleRequest request) {
   const int64_t prompt = static_cast<int64_t>(request.prompt.size());
   if (prompt == 0) throw UserError(name + " has an empty prompt", "a prompt needs at least one token");
   if (request.max_new_tokens < 1) throw UserError(name + ": max_new_tokens must be at least 1");
-  if (request.max_new_tokens > config_.max_positions - prompt)
-    throw UserError(name + ": a prompt of " + text(prompt) + " and " + text(request.max_new_tokens) +
-                        " new tokens are more than the model's " + text(config_.max_positions) + " positions",
-                    "lower max_new_tokens or drop long prompts");
+  check_length(name, request);
   for (const int64_t id : request.prompt)
     if (id < 0 || id >= config_.vocab_size)
       throw UserError(name + ": token id " + text(id) + " is outside the vocabulary of " + text(config_.vocab_size),
@@ -54,6 +59,17 @@ void GenerationEngine::submit(SampleRequest request) {
         name + " may need " + text(worst_blocks(request)) + " KV blocks; the whole cache has " + text(limits_.kv_blocks),
         "raise kv_blocks or lower max_new_tokens");
   waiting_.push_back(std::move(request));
+}
+
+void GenerationEngine::check_length(const std::string& name, const SampleRequest& request) const {
+  const int64_t prompt = static_cast<int64_t>(request.prompt.size()), most = config_.steady_positions();
+  if (request.max_new_tokens <= most - prompt) return;
+  const std::string lengths =
+      name + ": a prompt of " + text(prompt) + " and " + text(request.max_new_tokens) + " new tokens are more than the ";
+  const std::string help = "lower max_new_tokens or drop long prompts";
+  const std::string reason = limit_of_rotary_scaling(config_);
+  if (reason.empty()) throw UserError(lengths + "model's " + text(most) + " positions", help);
+  throw UserError(lengths + text(most) + " tokens that can be generated: " + reason, help);
 }
 
 std::vector<SampleResult> GenerationEngine::step(const Weights& weights) {
@@ -146,6 +162,12 @@ std::vector<SampleResult> GenerationEngine::collect() {
   }
   std::erase_if(running_, [](const Sample& sample) { return sample.promised_blocks == 0; });
   return results;
+}
+
+std::span<const int64_t> GenerationEngine::sampled(uint64_t id) const {
+  const auto found =
+      std::find_if(running_.begin(), running_.end(), [&](const Sample& sample) { return sample.request.id == id; });
+  return found == running_.end() ? std::span<const int64_t>() : found->result.tokens;
 }
 
 void GenerationEngine::clear() {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -47,6 +49,10 @@ struct StepWork {
   int64_t sampled_tokens = 0;  // one for each sample that got a token
 };
 
+/// Why samples of this model must not be longer than config.steady_positions(), with the keys of config.json; empty where they
+/// may be as long as max_positions.
+std::string limit_of_rotary_scaling(const ModelConfig& config);
+
 /// Continuous batching: samples run side by side, one token a step each; when one ends, the next waiting sample takes its place,
 /// and its prompt is read in chunks beside the tokens of the others. Cooperative: nothing happens outside step(). Not
 /// thread-safe.
@@ -62,12 +68,15 @@ class GenerationEngine {
   GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits);
 
   /// Throws UserError when the sample can never run: an empty prompt, ids outside the vocabulary, nothing to sample, longer than
-  /// the model's positions or the whole KV cache.
+  /// config.steady_positions() or the whole KV cache.
   void submit(SampleRequest request);
 
   /// One cooperative step; returns the samples that ended in it. Throws UserError naming the sample when its logits are not
   /// finite; clear() is then the only thing to do.
   std::vector<SampleResult> step(const Weights& weights);
+
+  /// What the running sample `id` has sampled so far; empty when no sample of that id runs. Valid until the next call.
+  std::span<const int64_t> sampled(uint64_t id) const;
 
   /// Abandons everything, waiting and running, and frees the blocks.
   void clear();
@@ -100,6 +109,7 @@ class GenerationEngine {
   void sample_next(std::span<const float> logits);
   bool ended(Sample& sample) const;
   std::vector<SampleResult> collect();
+  void check_length(const std::string& name, const SampleRequest& request) const;
   int64_t worst_blocks(const SampleRequest& request) const;
 
   ModelConfig config_;

@@ -67,6 +67,8 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .kv_bytes_per_token = models::kv_bytes(config, 1),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
+          .max_sampled_positions = config.steady_positions(),
+          .sampling_limit = models::limit_of_rotary_scaling(config),
           .activation_bytes = activations_of(config, params.head == ModelHead::kValue),
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second};

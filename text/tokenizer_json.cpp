@@ -34,6 +34,8 @@ TokenizerJson TokenizerJson::read(const std::filesystem::path& path) {
   } catch (const nlohmann::json::parse_error& error) {
     throw UserError(path.string() + ":" + line_and_column(text, error.byte) + ": this is not valid JSON",
                     "the file may be cut short or be a Git LFS pointer; download it again");
+  } catch (const nlohmann::json::out_of_range&) {  // 1e999; the library does not say where
+    throw UserError(path.string() + " holds a number that is too large for a double");
   }
 }
 

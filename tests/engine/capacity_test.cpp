@@ -80,6 +80,17 @@ TEST_F(Capacity, SamplesMustFitEveryModel) {
   expect_refused("positions", check(spec_of(text), registry_));
 }
 
+TEST_F(Capacity, SamplesMustFitWhatTheModelCanSample) {
+  const std::string text = edited(ppo_text(), "[models.actor]\n", "[models.actor]\nmax_sampled_positions = 40\n");
+  expect_refused("sampled_positions", check(spec_of(text), registry_));
+}
+
+// Only the node that samples is bound by it.
+TEST_F(Capacity, AModelThatIsOnlyReadMayReadMoreThanItCanSample) {
+  const std::string text = edited(ppo_text(), "[models.reference]\n", "[models.reference]\nmax_sampled_positions = 40\n");
+  EXPECT_TRUE(check(spec_of(text), registry_).plan.has_value());
+}
+
 TEST_F(Capacity, ASampleMustHaveABound) {
   registry_.add<Boundless>();
   const std::string text = ppo_text();

@@ -279,6 +279,7 @@ struct ModelParams {
   std::filesystem::path checkpoint;
   std::string head = "language_model";
   int64_t max_positions = 64;
+  int64_t max_sampled_positions = 0;
   std::optional<OptimizerParams> optimizer;
 };
 
@@ -290,6 +291,7 @@ class ToyModelType final : public ModelType {
     set_.param("checkpoint", &ModelParams::checkpoint).required().doc("a folder");
     set_.param("head", &ModelParams::head).doc("what the last layer says");
     set_.param("max_positions", &ModelParams::max_positions).at_least(1).doc("the longest sample");
+    set_.param("max_sampled_positions", &ModelParams::max_sampled_positions).at_least(0).doc("the longest that can be sampled");
     set_.table("optimizer", &ModelParams::optimizer, optimizer).doc("trains it; frozen without");
   }
 
@@ -304,6 +306,8 @@ class ToyModelType final : public ModelType {
              .weight_bytes = 4000,
              .kv_bytes_per_token = 16,
              .max_positions = params->max_positions,
+             .max_sampled_positions = params->max_sampled_positions,
+             .sampling_limit = "longer ones can only be read",
              .head = params->head};
     facts.activation_bytes = [](bool training, int64_t tokens, int64_t longest) { return tokens * (training ? 64 : 16) + longest; };
     facts.trainable = params->optimizer.has_value();

@@ -213,6 +213,47 @@ TEST(Generation, RefusesSamplesThatCanNeverRun) {
   EXPECT_TRUE(engine.idle());
 }
 
+TEST(Generation, RefusesSamplesWhoseCachedAnglesWouldChange) {
+  ModelConfig config = kConfig;
+  config.rope.original_positions = 64;
+  for (const auto& [scaling, name] : std::vector<std::pair<RopeScaling, std::string>>{{RopeScaling::kDynamic, "dynamic"},
+                                                                                      {RopeScaling::kLongrope, "longrope"}}) {
+    config.rope.scaling = scaling;
+    config.rope.factor = 2;
+    config.rope.short_factors = config.rope.long_factors = {1, 1, 1};
+    GenerationEngine engine(config, {}, kLimits);
+    engine.submit(request(1, 40, 24));
+    const std::string message = user_error([&] { engine.submit(request(2, 40, 25)); });
+    EXPECT_THAT(message, HasSubstr("sample 2: a prompt of 40 and 25 new tokens are more than the 64"));
+    EXPECT_THAT(message, HasSubstr("\"" + name + "\""));
+    EXPECT_THAT(message, HasSubstr("original_max_position_embeddings = 64"));
+    EXPECT_THAT(message, HasSubstr("lower max_new_tokens"));
+  }
+  config.rope.scaling = RopeScaling::kLinear;
+  GenerationEngine(config, {}, kLimits).submit(request(2, 40, 25));
+}
+
+TEST(Generation, ARunningSampleShowsItsTokensAsTheyAreSampled) {
+  const Weights weights = reference::random_weights(kConfig);
+  GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 4, .kv_block_size = 16, .kv_blocks = 40});
+  engine.submit(request(7, 6, 3));
+  engine.submit(request(8, 2, 1));
+  std::vector<int64_t> seen;
+  const auto show = [&] {
+    EXPECT_TRUE(engine.step(weights).empty());
+    const auto tokens = engine.sampled(7);
+    seen.assign(tokens.begin(), tokens.end());
+    return seen.size();
+  };
+  EXPECT_EQ(show(), 0u);  // a part of the prompt
+  EXPECT_EQ(show(), 1u);
+  EXPECT_EQ(show(), 2u);
+  EXPECT_TRUE(engine.sampled(8).empty());  // it waits
+  const std::vector<SampleResult> results = engine.step(weights);
+  EXPECT_TRUE(std::equal(seen.begin(), seen.end(), results.at(0).tokens.begin()));
+  EXPECT_TRUE(engine.sampled(7).empty());  // it has ended
+}
+
 TEST(Generation, RefusesLimitsThatCannotWork) {
   EXPECT_THAT(user_error([] { GenerationEngine(kConfig, {}, {8, 7, 16, 10}); }), HasSubstr("max_step_tokens = 7"));
   EXPECT_THAT(user_error([] { GenerationEngine(kConfig, {}, {0, 7, 16, 10}); }), HasSubstr("max_running_samples"));

@@ -159,6 +159,15 @@ def is_shown(name, gradient, last_layer):
     return (in_last and (gradient.numel() <= 64 or keys)) or (outside and gradient.dim() == 1)
 
 
+def rotary(model):
+    """What config.json comes to for a short sample; {} for a model without rotary positions."""
+    inner = getattr(model, "model", None)
+    if not hasattr(inner, "rotary_emb"):
+        return {}
+    fresh = type(inner.rotary_emb)(model.config)
+    return {"attention_factor": float(fresh.attention_scaling), "inverse_frequencies": fresh.inv_freq.tolist()}
+
+
 def reference(folder):
     """Each sample alone, unpadded; the loss is a weighted sum of the log-probabilities of every token but the first."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -176,7 +185,7 @@ def reference(folder):
     loss.backward()
     gradients = dict(pair for name, parameter in model.named_parameters() for pair in parts(name, parameter.grad, model.config))
     last = model.config.num_hidden_layers - 1
-    return {"tokens": tokens, "sample_offsets": offsets, "logprobs": logprobs, "logprobs_bfloat16": in_bfloat16,
+    return {"rotary": rotary(model), "tokens": tokens, "sample_offsets": offsets, "logprobs": logprobs, "logprobs_bfloat16": in_bfloat16,
             "gradient_norms": {name: gradient.norm().item() for name, gradient in gradients.items()},
             "gradients": {name: gradient.flatten().tolist() for name, gradient in gradients.items() if is_shown(name, gradient, last)}}
 

@@ -49,6 +49,10 @@ TEST(MalformedTokenizer, BrokenJsonIsPlaced) {
   EXPECT_THAT(error_of(""), HasSubstr("tokenizer.json:1:1: this is not valid JSON"));
 }
 
+TEST(MalformedTokenizer, ANumberThatNoDoubleHoldsIsRefused) {
+  EXPECT_THAT(error_of("{\"version\": 1e999}"), HasSubstr("tokenizer.json holds a number that is too large"));
+}
+
 TEST(MalformedTokenizer, DeepNestingIsRefused) {
   EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("tokenizer.json"));
   EXPECT_THAT(error_of(std::string(1000, '[') + std::string(1000, ']')), HasSubstr("nests deeper than 512 levels"));

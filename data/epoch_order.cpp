@@ -1,4 +1,4 @@
-#include "nodes/epoch_order.h"
+#include "data/epoch_order.h"
 
 #include <limits>
 #include <numeric>
@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 
-namespace sluice::nodes {
+namespace sluice::data {
 namespace {
 
 // A group that no iteration has: the shuffle must not share its numbers with the sampling of an iteration.
@@ -27,10 +27,10 @@ std::optional<size_t> EpochOrder::row_at(uint64_t position) {
   if (order_.empty() || shuffled_epoch_ != epoch) {
     order_.resize(rows_);
     std::iota(order_.begin(), order_.end(), 0u);
-    shuffle(order_, RandomStream(seed_, epoch, kShuffleStream));
+    shuffle(order_, RandomStream(seed_, epoch, kShuffleStream, source_));
     shuffled_epoch_ = epoch;
   }
   return order_[index];
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::data

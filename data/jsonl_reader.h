@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/problem.h"
+#include "data/row_file.h"
+#include "data/row_parser.h"
+
+namespace sluice::data {
+
+/// What a field may be.
+enum class FieldKind {
+  kText,      // a string, or a number: then it is its JSON text
+  kMessages,  // a conversation, see messages.h
+  kTextOrMessages,
+};
+
+/// A field that every row must have. `name` may reach into objects: "meta.answer".
+struct JsonlField {
+  std::string name;
+  std::string param;  // the parameter that names it, for messages: "prompt_field"
+  FieldKind kind = FieldKind::kText;
+  bool required = true;
+};
+
+/// Files of one JSON object a line, plain or gzip, read as one. Blank lines are passed over; "\r\n" ends a line too, and a byte
+/// order mark is no part of the first.
+///
+/// The constructor reads all files once and proves that each row is an object with all of `fields`. It throws one UserError with
+/// up to 20 broken lines, each with file, line, column and what is expected; files without any row are refused too. Rows stay in
+/// their files (see RowFile) and are parsed when they are asked for: 16 bytes of memory a row. Lines are shorter than 64 MiB. The
+/// files must not change while they are open. Const use from many threads.
+class JsonlReader {
+ public:
+  /// `scratch`: where compressed files are unpacked, see RowFile.
+  JsonlReader(const std::vector<std::filesystem::path>& files, std::vector<JsonlField> fields,
+              const std::filesystem::path& scratch = {});
+
+  size_t rows() const { return rows_.size(); }
+  const std::vector<JsonlField>& fields() const { return fields_; }
+
+  /// The fields of a row, in their order; null where an optional one is missing.
+  std::vector<Json> values(size_t row) const;
+
+  /// Likewise, of fields that are all texts; an optional one that is missing is empty.
+  std::vector<std::string> texts(size_t row) const;
+
+  /// The row's line, marked as a whole.
+  SourceSpan where(size_t row) const;
+
+  /// Leaves out the rows for which `keep` [rows()] is false; those behind them move up.
+  void keep_only(const std::vector<bool>& keep);
+
+ private:
+  struct RowPlace {
+    uint64_t begin = 0;
+    uint32_t length = 0;
+    uint32_t line = 0;  // from 1
+  };
+  class Scan;
+
+  size_t file_of(size_t row) const;
+  std::string_view text_of(size_t row) const;
+
+  std::vector<JsonlField> fields_;
+  RowParser parser_;
+  std::vector<RowFile> files_;
+  std::vector<size_t> first_rows_;  // [files]
+  std::vector<RowPlace> rows_;
+};
+
+/// A field that is a text, as text.
+std::string text_of(const Json& value);
+
+}  // namespace sluice::data

@@ -1,0 +1,103 @@
+#include "data/source_files.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::data {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_parquet(const fs::path& path) { return path.extension() == ".parquet"; }
+
+bool is_jsonl(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
+}
+
+[[noreturn]] void refuse_parquet(const fs::path& path) {
+  fs::path target = path;
+  if (is_parquet(path)) target.replace_extension(".jsonl");
+  throw UserError(path.string() + " is Parquet, which is not read: convert it to JSONL",
+                  "python3 -c \"import pandas; pandas.read_parquet('" + path.string() + "').to_json('" + target.string() +
+                      "', orient='records', lines=True, force_ascii=False)\"");
+}
+
+std::vector<fs::path> files_of_folder(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::vector<fs::path> parquet;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored)) continue;
+    if (is_jsonl(entry->path())) files.push_back(entry->path());
+    if (is_parquet(entry->path())) parquet.push_back(entry->path());
+  }
+  if (error) throw UserError("cannot read the folder " + folder.string() + ": " + error.message());
+  if (files.empty() && !parquet.empty()) refuse_parquet(*std::ranges::min_element(parquet));
+  if (files.empty())
+    throw UserError("the folder " + folder.string() + " holds no *.jsonl or *.jsonl.gz", "name the file, or a pattern of files");
+  std::ranges::sort(files);
+  return files;
+}
+
+// What glob(3) found, freed with it.
+struct Matches {
+  explicit Matches(const std::string& pattern) { code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found); }
+  ~Matches() { ::globfree(&found); }
+  Matches(const Matches&) = delete;
+  Matches& operator=(const Matches&) = delete;
+
+  glob_t found{};
+  int code = 0;
+};
+
+std::vector<fs::path> files_that_match(const fs::path& pattern) {
+  const Matches matches(pattern.string());
+  std::vector<fs::path> files;
+  for (size_t i = 0; matches.code == 0 && i < matches.found.gl_pathc; ++i) {
+    std::error_code ignored;
+    if (fs::is_regular_file(matches.found.gl_pathv[i], ignored)) files.emplace_back(matches.found.gl_pathv[i]);
+  }
+  if (files.empty()) throw UserError("no file matches " + pattern.string());
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<fs::path> files_of(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return files_of_folder(path);
+  if (!fs::exists(path, ignored)) {
+    if (is_pattern(path)) return files_that_match(path);
+    throw UserError("there is no file " + path.string());
+  }
+  // A pipe can be read once only, and rows are read in any order.
+  if (!fs::is_regular_file(path, ignored))
+    throw UserError(path.string() + " is no file", "a file that stays on the disk is expected");
+  return {path};
+}
+
+}  // namespace
+
+bool is_pattern(const fs::path& path) { return path.string().find_first_of("*?[") != std::string::npos; }
+
+std::vector<fs::path> source_files(const std::vector<fs::path>& paths) {
+  std::vector<fs::path> all;
+  std::set<fs::path> seen;
+  for (const fs::path& path : paths) {
+    for (const fs::path& file : files_of(path)) {
+      if (is_parquet(file)) refuse_parquet(file);
+      std::error_code ignored;
+      if (!seen.insert(fs::weakly_canonical(file, ignored)).second)
+        throw UserError(file.string() + " is named twice", "its rows would count twice; leave one of them out");
+      all.push_back(file);
+    }
+  }
+  return all;
+}
+
+}  // namespace sluice::data

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace sluice::data {
+
+/// `text` as one gzip member.
+inline std::string gzip(const std::string& text, int level = 6) {
+  z_stream stream{};
+  if (deflateInit2(&stream, level, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::runtime_error("deflateInit2");
+  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  if (deflate(&stream, Z_FINISH) != Z_STREAM_END) throw std::runtime_error("deflate");
+  out.resize(out.size() - stream.avail_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+/// So many bytes of one letter as one gzip member, made piece by piece.
+inline std::string gzip_of_one_letter(char letter, size_t bytes) {
+  z_stream stream{};
+  if (deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::runtime_error("deflateInit2");
+  std::string piece(1 << 20, letter), out, buffer(1 << 20, '\0');
+  for (size_t left = bytes; left > 0;) {
+    const size_t now = std::min(left, piece.size());
+    left -= now;
+    stream.next_in = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_in = static_cast<uInt>(now);
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      stream.avail_out = static_cast<uInt>(buffer.size());
+      deflate(&stream, left == 0 ? Z_FINISH : Z_NO_FLUSH);
+      out.append(buffer, 0, buffer.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+  }
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace sluice::data

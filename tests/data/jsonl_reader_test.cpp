@@ -1,0 +1,199 @@
+#include "data/jsonl_reader.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "tests/data/data_files.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class JsonlReaderTest : public testing::Test {
+ protected:
+  JsonlReader open(const std::string& content, std::vector<JsonlField> fields = {{"prompt", "prompt_field"}}) {
+    return JsonlReader({folder_.write("data.jsonl", content)}, std::move(fields), folder_.path());
+  }
+
+  std::string error(const std::string& content, std::vector<JsonlField> fields = {{"prompt", "prompt_field"}}) {
+    return message_of<UserError>([&] { open(content, fields); });
+  }
+
+  std::vector<std::string> prompts(const std::string& content) {
+    const JsonlReader reader = open(content);
+    std::vector<std::string> texts;
+    for (size_t row = 0; row < reader.rows(); ++row) texts.push_back(reader.texts(row)[0]);
+    return texts;
+  }
+
+  TemporaryFolder folder_;
+};
+
+// Lines of any length with any text, between blank lines, with either line end.
+struct RandomFile {
+  explicit RandomFile(uint32_t seed) : random(seed) {
+    if (chance(4)) content += "\xEF\xBB\xBF";
+    const size_t rows = 1 + random() % 60;
+    for (size_t row = 0; row < rows; ++row) {
+      while (chance(5)) content += chance(2) ? "  \t" + line_end() : line_end();
+      lines.push_back(chance(8) ? std::string(random() % 3, ' ') + line(random() % 40'000) : line(random() % 60));
+      content += lines.back() + (row + 1 == rows && chance(2) ? "" : line_end());
+    }
+  }
+
+  bool chance(uint32_t one_of) { return random() % one_of == 0; }
+  std::string line_end() { return chance(2) ? "\r\n" : "\n"; }
+
+  std::string line(size_t length) {
+    static const std::vector<std::string> kPieces{
+        "a", "\u00e9", "\u4f60", "\U0001F600", "\\n", "\\\"",    "\\\\", "\\u00e9", "\\ud83d\\ude00", "\\/", " ",
+        "{", "}",      "[",      ",",          ":",   "\\u0000", "\x7f", "\\r",     "\u2028"};
+    std::string text;
+    while (text.size() < length) text += kPieces[random() % kPieces.size()];
+    std::string other = chance(3) ? R"(, "other": [1, {"prompt": "inner", "x": [[], {}]}, null])" : "";
+    return R"({"id": )" + std::to_string(random()) + R"(, "prompt": ")" + text + "\"" + other + "}";
+  }
+
+  std::mt19937 random;
+  std::string content;
+  std::vector<std::string> lines;
+};
+
+TEST_F(JsonlReaderTest, EveryRowOfRandomFilesIsWhatJsonSaysItIs) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    const RandomFile file(seed);
+    std::vector<std::string> expected;
+    for (const std::string& line : file.lines) expected.push_back(nlohmann::json::parse(line)["prompt"]);
+    EXPECT_EQ(prompts(file.content), expected) << seed;
+    const size_t cut = file.content.size() / 3;
+    EXPECT_EQ(prompts(gzip(file.content.substr(0, cut)) + gzip(file.content.substr(cut))), expected) << seed;
+  }
+}
+
+TEST_F(JsonlReaderTest, RowsOfSeveralFilesAreOneList) {
+  const JsonlReader reader(
+      {folder_.write("a", "{\"p\": 1}\n\n{\"p\": 2}"), folder_.write("b", ""), folder_.write("c", gzip("\n{\"p\": 3}\n"))},
+      {{"p", "prompt_field"}}, folder_.path());
+  ASSERT_EQ(reader.rows(), 3u);
+  EXPECT_EQ(reader.texts(2)[0], "3");
+  EXPECT_THAT(reader.where(2).source->name, HasSubstr("/c"));
+  EXPECT_EQ(reader.where(2).line, 2);
+  EXPECT_EQ(reader.where(1).line, 3);
+}
+
+TEST_F(JsonlReaderTest, NumbersAreTheirJsonText) {
+  EXPECT_THAT(prompts("{\"prompt\": 42}\n{\"prompt\": -0.5}\n{\"prompt\": 1e5}\n{\"prompt\": 123456789012345678901234567890}\n"),
+              ElementsAre("42", "-0.5", "100000.0", "123456789012345678901234567890"));
+}
+
+TEST_F(JsonlReaderTest, OfMembersWithOneNameTheLastCounts) {
+  EXPECT_THAT(prompts("{\"prompt\": [1], \"prompt\": \"b\"}\n{\"prompt\": \"a\", \"prompt\": \"c\"}\n"), ElementsAre("b", "c"));
+}
+
+TEST_F(JsonlReaderTest, ADotReachesIntoAnObject) {
+  const std::vector<JsonlField> fields{{"meta.answer.value", "label_field"}};
+  EXPECT_EQ(open("{\"meta\": {\"answer\": {\"value\": 7}}}\n", fields).texts(0)[0], "7");
+  EXPECT_THAT(error("{\"meta\": {\"answer\": 7}}\n", fields), HasSubstr("no field \"meta.answer.value\""));
+}
+
+TEST_F(JsonlReaderTest, AMemberWhoseNameHasADotComesFirst) {
+  EXPECT_EQ(open("{\"a\": {\"b\": 1}, \"a.b\": 2}\n", {{"a.b", "label_field"}}).texts(0)[0], "2");
+}
+
+TEST_F(JsonlReaderTest, AnOptionalFieldMayBeMissingOrNull) {
+  const std::vector<JsonlField> fields{{"label", "label_field", FieldKind::kText, false}};
+  const JsonlReader reader = open("{}\n{\"label\": null}\n{\"label\": \"x\"}\n", fields);
+  EXPECT_EQ(reader.texts(0)[0] + reader.texts(1)[0] + reader.texts(2)[0], "x");
+}
+
+TEST_F(JsonlReaderTest, MessagesKeepEverythingInItsOrder) {
+  const std::string messages =
+      R"([{"role":"user","content":"hi","name":"x"},{"role":"assistant","content":null,"tool_calls":[{"b":1,"a":2.5}]}])";
+  EXPECT_EQ(open("{\"m\": " + messages + "}\n", {{"m", "messages_field", FieldKind::kMessages}}).values(0)[0].dump(), messages);
+}
+
+TEST_F(JsonlReaderTest, WhatIsNoConversationIsRefusedByItsMessage) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"\"hi\"", "it is a string, not a list of messages"},
+      {"[]", "the list of messages is empty"},
+      {R"([{"role": "user", "content": "a"}, "b"])", "message 2 is a string, not an object with role and content"},
+      {R"([{"content": "a"}])", "message 1 has no role"},
+      {R"([{"role": 1, "content": "a"}])", "message 1 has a role that is a number, not a string"},
+      {R"([{"role": "user", "content": 1}])", "message 1 has a content that is a number, not a string"}};
+  for (const auto& [messages, text] : cases) {
+    const std::string said = error("{\"m\": " + messages + "}\n", {{"m", "messages_field", FieldKind::kMessages}});
+    EXPECT_THAT(said, HasSubstr("data.jsonl:1:1: error: field \"m\" must be a list of messages"));
+    EXPECT_THAT(said, HasSubstr(text));
+  }
+}
+
+TEST_F(JsonlReaderTest, TwentyBrokenLinesAreShownAndNoMore) {
+  std::string content;
+  for (int i = 0; i < 50; ++i) content += "{\"prompt\": \"a\"}\n{\"prompt\": x}\n";
+  const std::string text = error(content);
+  EXPECT_THAT(text, HasSubstr("data.jsonl:2:12: error: this line is not a JSON object"));
+  EXPECT_THAT(text, HasSubstr("data.jsonl:40:12: error"));
+  EXPECT_THAT(text, Not(HasSubstr("data.jsonl:42:")));
+  EXPECT_THAT(text, HasSubstr("reading stopped here: 20 broken lines"));
+}
+
+TEST_F(JsonlReaderTest, AProblemFarInALongLineShowsItsNeighbourhoodAndItsColumn) {
+  const std::string text = error("{}\n{\"prompt\": \"" + std::string(100'000, 'x') + "\u00e9\", \"a\": oops}\n", {});
+  EXPECT_THAT(text, HasSubstr("data.jsonl:2:100022: error: this line is not a JSON object"));
+  EXPECT_THAT(text, HasSubstr("\u00e9\", \"a\": oops}"));
+  EXPECT_LT(text.size(), 1000u);
+}
+
+TEST_F(JsonlReaderTest, ABrokenLineFarInAFileIsStillShown) {
+  const std::string text = error(std::string(3'000'000, '\n') + "{\"prompt\": 1} x\n");
+  EXPECT_THAT(text, HasSubstr("data.jsonl:3000001:15: error"));
+  EXPECT_THAT(text, HasSubstr("{\"prompt\": 1} x"));
+}
+
+// What a hostile line may do: end with a message, quickly and without taking memory.
+TEST_F(JsonlReaderTest, HostileLinesAreRefusedOrHarmless) {
+  const std::string deep = "{\"prompt\": \"a\", \"x\": " + std::string(100'000, '[');
+  EXPECT_THAT(error(deep + "\n"), HasSubstr("this line nests deeper than 512 levels"));
+  EXPECT_THAT(error("{\"prompt\": " + std::string(100'000, '[') + "\n"), HasSubstr("512 levels"));
+  EXPECT_THAT(error("{\"prompt\": 1e999}\n"), HasSubstr("this number is too large for a double"));
+  EXPECT_THAT(error("{\"prompt\": \"\xff\xfe\"}\n"), HasSubstr("invalid string"));
+  EXPECT_THAT(error("{\"prompt\": \"\xed\xa0\x80\"}\n"), HasSubstr("invalid string"));
+  EXPECT_THAT(error("{\"prompt\": \"\\ud800\"}\n"), HasSubstr("invalid string"));
+  EXPECT_THAT(error(std::string("{\"prompt\": \"a\0b\"}\n", 18)), HasSubstr("invalid string"));
+  EXPECT_THAT(error(std::string(1000, '\0')), HasSubstr("this line is not a JSON object"));
+  EXPECT_THAT(error("{\"prompt\": " + std::string(300'000, '9') + "}\n"), HasSubstr("this number is too large for a double"));
+}
+
+TEST_F(JsonlReaderTest, ManyMembersThatNobodyAsksForAreHarmless) {
+  std::string line = "{\"prompt\": \"a\"";
+  for (int i = 0; i < 300'000; ++i) line += ", \"k" + std::to_string(i) + "\": {}";
+  EXPECT_EQ(open(line + "}\n").texts(0)[0], "a");
+}
+
+TEST_F(JsonlReaderTest, ManyValuesOfAFieldThatIsReadAreRefused) {
+  std::string list = "[0", object = "{\"k\": 0";
+  for (int i = 0; i < 300'000; ++i) list += ",0", object += ", \"k" + std::to_string(i) + "\": 0";
+  const std::vector<JsonlField> fields{{"m", "messages_field", FieldKind::kMessages}};
+  EXPECT_THAT(error("{\"m\": " + list + "]}\n", fields), HasSubstr("more than 200,000 values in the fields that are read"));
+  EXPECT_THAT(error("{\"m\": " + object + "}}\n", fields), HasSubstr("an object has more than 1,000 members"));
+}
+
+TEST_F(JsonlReaderTest, APlainLineOfMoreThan64MiBIsRefused) {
+  const std::string good = "{\"prompt\": \"a\"}\n";
+  EXPECT_THAT(error(good + std::string((64 << 20) + 1, ' ')), HasSubstr("data.jsonl:2: a line of more than 64 MiB"));
+}
+
+TEST_F(JsonlReaderTest, FilesWithoutRowsAreRefused) {
+  EXPECT_THAT(error(""), HasSubstr("data.jsonl holds no rows"));
+  EXPECT_THAT(error("\xEF\xBB\xBF\r\n \n"), HasSubstr("data.jsonl holds no rows"));
+  EXPECT_THAT(error(gzip("")), HasSubstr("data.jsonl holds no rows"));
+}
+
+}  // namespace
+}  // namespace sluice::data

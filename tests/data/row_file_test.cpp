@@ -1,0 +1,106 @@
+#include "data/row_file.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.h"
+#include "tests/data/data_files.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice::data {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class RowFileTest : public testing::Test {
+ protected:
+  std::string text(const std::string& content) {
+    return std::string(RowFile(folder_.write("rows", content), folder_.path()).text());
+  }
+
+  std::string error(const std::string& content) {
+    return message_of<UserError>([&] { text(content); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RowFileTest, PlainAndCompressedTextAreTheSame) {
+  const std::string rows = "{\"a\": 1}\n{\"a\": 2}\n";
+  EXPECT_EQ(text(rows), rows);
+  EXPECT_EQ(text(gzip(rows)), rows);
+}
+
+TEST_F(RowFileTest, MembersAreJoinedEmptyOnesToo) {
+  EXPECT_EQ(text(gzip("a\nb") + gzip("") + gzip("c\n") + gzip("")), "a\nbc\n");
+}
+
+TEST_F(RowFileTest, ZerosBehindTheLastMemberArePadding) { EXPECT_EQ(text(gzip("a\n") + std::string(512, '\0')), "a\n"); }
+
+TEST_F(RowFileTest, TextOfManyPiecesIsWhole) {
+  std::string rows;
+  for (int i = 0; i < 200'000; ++i) rows += std::to_string(i * 7919) + "\n";
+  EXPECT_EQ(text(gzip(rows)), rows);
+}
+
+TEST_F(RowFileTest, EveryTruncationIsAnErrorThatNamesTheFile) {
+  const std::string whole = gzip("{\"prompt\": \"1 + 1\"}\n{\"prompt\": \"2 + 2\"}\n");
+  for (size_t bytes = 2; bytes < whole.size(); ++bytes) {
+    const std::string text = error(whole.substr(0, bytes));
+    EXPECT_THAT(text, HasSubstr("rows: the compressed data is cut off")) << bytes;
+    EXPECT_THAT(text, HasSubstr("of " + std::to_string(bytes)));
+  }
+}
+
+TEST_F(RowFileTest, ATruncatedSecondMemberIsAnError) {
+  const std::string second = gzip("b\n");
+  EXPECT_THAT(error(gzip("a\n") + second.substr(0, second.size() - 4)), HasSubstr("cut off"));
+}
+
+TEST_F(RowFileTest, ADamagedByteIsAnError) {
+  std::string content = gzip(std::string(1000, 'x') + "abcdefgh\n");
+  content[content.size() - 6] ^= 0x40;  // of the checksum
+  EXPECT_THAT(error(content), HasSubstr("rows: the compressed data is damaged (incorrect data check)"));
+}
+
+TEST_F(RowFileTest, SomethingElseBehindTheDataIsAnError) {
+  EXPECT_THAT(error(gzip("a\n") + "{\"a\": 1}\n"), HasSubstr("something that is not gzip follows the compressed data"));
+}
+
+TEST_F(RowFileTest, AGigabyteInOneLineIsRefusedEarly) {
+  EXPECT_THAT(error(gzip_of_one_letter('a', size_t{1} << 30)), HasSubstr("rows:1: a line of more than 64 MiB"));
+}
+
+TEST_F(RowFileTest, ATextThatUnfoldsWithoutEndIsRefused) {
+  EXPECT_THAT(error(gzip_of_one_letter('\n', size_t{160} << 20)), HasSubstr("rows unfolds to more than 200 times its size"));
+}
+
+TEST_F(RowFileTest, NothingIsLeftInTheScratchFolder) {
+  const fs::path file = folder_.write("rows", gzip("a\n"));
+  fs::create_directories(folder_.path() / "scratch");
+  const RowFile open(file, folder_.path() / "scratch");
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "scratch"));
+  EXPECT_EQ(open.text(), "a\n");
+}
+
+TEST_F(RowFileTest, AScratchFolderThatIsMissingIsNamed) {
+  const fs::path file = folder_.write("rows", gzip("a\n"));
+  EXPECT_THAT(message_of<UserError>([&] { RowFile(file, folder_.path() / "none"); }), HasSubstr("TMPDIR names another folder"));
+}
+
+TEST_F(RowFileTest, ParquetUnderAnotherNameIsRefused) {
+  EXPECT_THAT(error("PAR1\x15\x04"), HasSubstr("rows is Parquet, which is not read: convert it to JSONL"));
+}
+
+TEST_F(RowFileTest, LongestTextIsTheLongestLine) {
+  const std::string rows = "{}\n" + std::string(1000, 'x') + "\n{}";
+  EXPECT_EQ(longest_text(folder_.write("plain", rows)), 1000);
+  EXPECT_EQ(longest_text(folder_.write("packed", gzip(rows))), 1000);
+  EXPECT_EQ(longest_text(folder_.path() / "none"), 0);
+}
+
+}  // namespace
+}  // namespace sluice::data
