@@ -1,9 +1,15 @@
 #include "models/decoder.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
+#include "base/random.h"
 #include "tests/models/dense_reference.h"
 
 namespace sluice::models {
@@ -38,15 +44,17 @@ at::Tensor step(Decoder& decoder, const ModelConfig& config, const Weights& weig
       .clone();
 }
 
+// Logits [V] beside those of the dense model in double precision.
+void expect_near(const at::Tensor& ours, const at::Tensor& theirs) {
+  EXPECT_LT((ours - theirs).abs().max().item<double>(), 1e-4 * (1 + theirs.abs().max().item<double>()));
+}
+
 void expect_the_dense_model(const ModelConfig& config) {
-  const Weights weights = reference::random_weights(config);
+  const Weights weights = reference::random_weights(config), wide = reference::in_double(weights);
   Decoder decoder(config);
   KvCache cache(config, 16, 100);
   Running a{.tokens = tokens_of(40, 1)}, b{.tokens = tokens_of(23, 2)};
-  const at::Tensor all_a = reference::logits(config, weights, a.tokens), all_b = reference::logits(config, weights, b.tokens);
-  const auto expect_near = [](const at::Tensor& ours, const at::Tensor& theirs) {
-    EXPECT_LT((ours - theirs).abs().max().item<float>(), 2e-4f * (1 + theirs.abs().max().item<float>()));
-  };
+  const at::Tensor all_a = reference::logits(config, wide, a.tokens), all_b = reference::logits(config, wide, b.tokens);
   at::Tensor out = step(decoder, config, weights, cache, {&a, &b}, {20, 5});
   expect_near(out[0], all_a[19]);
   expect_near(out[1], all_b[4]);
@@ -58,21 +66,191 @@ void expect_the_dense_model(const ModelConfig& config) {
   }
 }
 
-TEST(Decoder, AgreesWithTheDenseModel) { expect_the_dense_model(reference::small_config()); }
+struct Switch {
+  const char* name;
+  void (*set)(ModelConfig& config);
+};
 
-TEST(Decoder, AgreesWithTheDenseModelWithBiasesAndTiedEmbeddings) {
+std::vector<Switch> switches() {
+  return {{"None", [](ModelConfig&) {}},
+          {"BiasesOfProjectionsAndTiedEmbeddings", [](ModelConfig& c) { c.qkv_bias = c.tied_embeddings = true; }},
+          {"AHeadOfManyLanes", [](ModelConfig& c) { c.head_dim = 64, c.hidden_size = 96, c.rope.theta = 500000; }},
+          {"OtherBiases", [](ModelConfig& c) { c.attention_output_bias = c.mlp_bias = true; }},
+          {"RmsNormFromOne", [](ModelConfig& c) { c.norm = NormKind::kRmsFromOne; }},
+          {"LayerNorm", [](ModelConfig& c) { c.norm = NormKind::kLayer; }},
+          {"NormsAfter", [](ModelConfig& c) { c.norm_place = NormPlace::kAfter; }},
+          {"NormsBeforeAndAfter", [](ModelConfig& c) { c.norm_place = NormPlace::kBoth; }},
+          {"NormOfEachHead", [](ModelConfig& c) { c.qk_norm = QkNorm::kHead; }},
+          {"NormOfQueriesAndKeys", [](ModelConfig& c) { c.qk_norm = QkNorm::kProjection; }},
+          {"AttentionScale", [](ModelConfig& c) { c.attention_scale = 0.9; }},
+          {"SoftCapOfScores", [](ModelConfig& c) { c.attention_softcap = 1.5; }},
+          {"SoftCapOfLogits", [](ModelConfig& c) { c.logit_softcap = 2; }},
+          {"Windows",
+           [](ModelConfig& c) {
+             c.windows = {5, 0};
+           }},
+          {"LearnedPositions", [](ModelConfig& c) { c.learned_positions = true; }},
+          {"PartialRotary", [](ModelConfig& c) { c.rope.dims = 4; }},
+          {"StretchedRotary", [](ModelConfig& c) { c.rope.scaling = RopeScaling::kLinear, c.rope.factor = 4; }},
+          {"DynamicRotary",
+           [](ModelConfig& c) { c.rope.scaling = RopeScaling::kDynamic, c.rope.factor = 4, c.rope.original_positions = 40; }},
+          {"Longrope",
+           [](ModelConfig& c) {
+             c.rope = {.scaling = RopeScaling::kLongrope,
+                       .factor = 3,
+                       .original_positions = 40,
+                       .attention_factor = 1.2,
+                       .short_factors = {1, 1.5, 2},
+                       .long_factors = {2, 3, 4}};
+           }},
+          {"GeluTanh", [](ModelConfig& c) { c.activation = Activation::kGeluTanh; }},
+          {"Gelu", [](ModelConfig& c) { c.activation = Activation::kGelu; }},
+          {"PlainMlp", [](ModelConfig& c) { c.gated_mlp = false; }},
+          {"EmbeddingScale", [](ModelConfig& c) { c.embedding_scale = 4.875; }},
+          {"Gpt2",
+           [](ModelConfig& c) {
+             c.norm = NormKind::kLayer;
+             c.qkv_bias = c.attention_output_bias = c.mlp_bias = c.learned_positions = c.tied_embeddings = true;
+             c.gated_mlp = false;
+             c.activation = Activation::kGeluTanh;
+             c.kv_heads = c.heads;
+           }},
+          {"Gemma2", [](ModelConfig& c) {
+             c.norm = NormKind::kRmsFromOne;
+             c.norm_place = NormPlace::kBoth;
+             c.activation = Activation::kGeluTanh;
+             c.attention_softcap = 50, c.logit_softcap = 30, c.attention_scale = 0.3;
+             c.windows = {8, 0};
+             c.embedding_scale = 4.875;
+             c.tied_embeddings = true;
+           }}};
+}
+
+class DecoderSwitch : public ::testing::TestWithParam<Switch> {};
+
+TEST_P(DecoderSwitch, AgreesWithTheDenseModel) {
   ModelConfig config = reference::small_config();
-  config.qkv_bias = true;
-  config.tied_embeddings = true;
+  GetParam().set(config);
   expect_the_dense_model(config);
 }
 
-TEST(Decoder, AgreesWithTheDenseModelWithAHeadOfManyLanes) {
+INSTANTIATE_TEST_SUITE_P(All, DecoderSwitch, ::testing::ValuesIn(switches()), [](const auto& info) { return info.param.name; });
+
+template <class T>
+T one_of(RandomStream& random, std::initializer_list<T> values) {
+  return values.begin()[random.below(values.size())];
+}
+
+int64_t between(RandomStream& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)));
+}
+
+ModelConfig random_config(RandomStream& random) {
+  const auto coin = [&] { return random.below(2) == 0; };
+  ModelConfig c;
+  c.vocab_size = between(random, 37, 70);
+  c.hidden_size = between(random, 8, 48);
+  c.intermediate_size = between(random, 4, 70);
+  c.layers = between(random, 1, 3);
+  c.kv_heads = between(random, 1, 3);
+  c.heads = c.kv_heads * between(random, 1, 3);
+  c.head_dim = one_of<int64_t>(random, {2, 4, 6, 10, 16, 20, 32});
+  c.max_positions = 80;
+  c.norm = one_of(random, {NormKind::kRms, NormKind::kRmsFromOne, NormKind::kLayer});
+  c.norm_place = one_of(random, {NormPlace::kBefore, NormPlace::kAfter, NormPlace::kBoth});
+  c.qk_norm = one_of(random, {QkNorm::kNone, QkNorm::kHead, QkNorm::kProjection});
+  c.norm_eps = one_of(random, {1e-6, 1e-5, 1e-2});
+  c.qkv_bias = coin();
+  c.attention_output_bias = coin();
+  c.mlp_bias = coin();
+  c.attention_scale = one_of(random, {0.0, 0.1, 0.8});
+  c.attention_softcap = one_of(random, {0.0, 1.0, 50.0});
+  c.logit_softcap = one_of(random, {0.0, 3.0, 30.0});
+  if (coin())
+    for (int64_t i = 0; i < c.layers; ++i) c.windows.push_back(between(random, 0, 20));
+  c.learned_positions = random.below(4) == 0;
+  c.rope.dims = coin() ? 0 : 2 * between(random, 1, c.head_dim / 2);
+  c.rope.theta = one_of(random, {100.0, 10000.0});
+  c.rope.scaling = one_of(random, {RopeScaling::kNone, RopeScaling::kNone, RopeScaling::kLinear, RopeScaling::kDynamic});
+  c.rope.factor = 2.5;
+  c.rope.original_positions = 60;
+  c.activation = one_of(random, {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu});
+  c.gated_mlp = coin();
+  c.embedding_scale = one_of(random, {1.0, 3.5});
+  c.tied_embeddings = coin();
+  return c;
+}
+
+// Steps of random sequences and random chunks of them until all are read, with the logits of each sequence's last step.
+std::vector<at::Tensor> in_random_steps(const ModelConfig& config, const Weights& weights, std::vector<Running> running,
+                                        RandomStream& random, const std::vector<at::Tensor>& expected) {
+  Decoder decoder(config);
+  KvCache cache(config, one_of<int64_t>(random, {16, 32}), 40);
+  std::vector<at::Tensor> last(running.size());
+  const auto left = [](const Running& r) { return static_cast<int64_t>(r.tokens.size()) - r.cached; };
+  while (std::any_of(running.begin(), running.end(), [&](const Running& r) { return left(r) > 0; })) {
+    std::vector<Running*> batch;
+    std::vector<int64_t> counts;
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < running.size(); ++i) {
+      if (left(running[i]) == 0 || random.below(4) == 0) continue;
+      batch.push_back(&running[i]);
+      counts.push_back(random.below(2) == 0 ? 1 : between(random, 1, left(running[i])));
+      indices.push_back(i);
+    }
+    if (batch.empty()) continue;
+    const at::Tensor out = step(decoder, config, weights, cache, batch, counts);
+    for (size_t row = 0; row < batch.size(); ++row) {
+      last[indices[row]] = out[static_cast<int64_t>(row)];
+      expect_near(out[static_cast<int64_t>(row)], expected[indices[row]][batch[row]->cached - 1]);
+    }
+  }
+  return last;
+}
+
+// Hundreds of models out of all switches: near the dense model at every step, and to the bit what one step alone gives.
+TEST(Decoder, RandomModelsAgreeWithTheDenseModelHoweverTheirStepsAreCut) {
+  const int threads = at::get_num_threads();
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomStream random(seed, 0);
+    at::manual_seed(seed);
+    const ModelConfig config = random_config(random);
+    const Weights weights = reference::random_weights(config), wide = reference::in_double(weights);
+    std::vector<Running> running(between(random, 1, 4));
+    std::vector<at::Tensor> expected;
+    for (Running& r : running) {
+      r.tokens = tokens_of(between(random, 1, 60), between(random, 0, 1000));
+      expected.push_back(reference::logits(config, wide, r.tokens));
+    }
+    at::set_num_threads(1 + static_cast<int>(random.below(3)));
+    const std::vector<at::Tensor> last = in_random_steps(config, weights, running, random, expected);
+    at::set_num_threads(threads);
+    for (size_t i = 0; i < running.size(); ++i) {
+      Decoder decoder(config);
+      KvCache cache(config, 16, 4);
+      Running alone{.tokens = running[i].tokens};
+      const int64_t count = static_cast<int64_t>(alone.tokens.size());
+      EXPECT_TRUE(step(decoder, config, weights, cache, {&alone}, {count})[0].equal(last[i])) << "sequence " << i;
+    }
+    if (HasFailure()) return;
+  }
+}
+
+// Tables of rotary positions grow with the samples; what was rotated before must fit what is rotated later.
+TEST(Decoder, ASequenceMayGrowFarBeyondTheFirstPositions) {
   ModelConfig config = reference::small_config();
-  config.head_dim = 64;
-  config.hidden_size = 96;
-  config.rope.theta = 500000;
-  expect_the_dense_model(config);
+  config.layers = 1;
+  config.max_positions = 3000;
+  const Weights weights = reference::random_weights(config);
+  Decoder decoder(config);
+  KvCache cache(config, 16, 300);
+  Running sequence{.tokens = tokens_of(2100, 1)};
+  step(decoder, config, weights, cache, {&sequence}, {1000});
+  step(decoder, config, weights, cache, {&sequence}, {500});
+  const at::Tensor out = step(decoder, config, weights, cache, {&sequence}, {600});
+  const at::Tensor all = reference::logits(config, reference::in_double(weights), sequence.tokens);
+  EXPECT_LT((out[0] - all[2099]).abs().max().item<double>(), 1e-3);
 }
 
 TEST(Decoder, ARowHasTheSameBitsHoweverItIsBatchedAndChunked) {
