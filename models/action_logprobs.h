@@ -11,21 +11,24 @@ struct ActionLogprobs {
   at::Tensor entropy;   // [A]  of the distribution each target was drawn from, in nats; carries no gradient
 };
 
-/// Log-probability of each action under softmax(hidden head^T / temperature), without the logits of all actions at once.
+/// Log-probability of each action under softmax(cap(hidden head^T) / temperature), without the logits of all actions at once.
+/// cap(z) = softcap tanh(z / softcap), or z where softcap is 0 (ModelConfig::logit_softcap): the temperature is what samples, the
+/// cap is part of the model.
 ///
 /// hidden  [A,H]  final hidden states at the positions that predict the actions
 /// head    [V,H]  output embedding
 /// targets [A]    int64, sampled ids, 0 <= id < V
 ///
 /// Works through chunks of `chunk` actions: peak extra memory is 2 * chunk * V floats. Differentiable in hidden and head; the
-/// backward recomputes each chunk. Any float dtype and device. Throws InternalError on a shape mismatch, a temperature that is
-/// not positive or a chunk below 1 (callers validate user data).
+/// backward recomputes each chunk. Any float dtype and device; with hidden in float32, a head without gradient may be narrower.
+/// Throws InternalError on a shape mismatch, a temperature that is not positive, a negative softcap or a chunk below 1 (callers
+/// validate user data).
 /// Source: chunked cross-entropy, Wijmans et al. 2024, "Cut Your Losses", section 4.
 at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature,
-                           int64_t chunk);
+                           int64_t chunk, double softcap = 0.0);
 
 /// The same, with the entropies.
 ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
-                                           double temperature, int64_t chunk);
+                                           double temperature, int64_t chunk, double softcap = 0.0);
 
 }  // namespace sluice::models

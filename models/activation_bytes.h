@@ -18,14 +18,14 @@ struct ModelPass {
 /// What a pass takes at its peak, beside weights, gradients, optimizer state and columns.
 struct ActivationBytes {
   int64_t tensors = 0;  // activations, what the backward keeps, gradients under way, the inputs that are gathered from columns
-  int64_t scratch = 0;  // of kernels, on each thread, and the table of rotary positions
+  int64_t scratch = 0;  // of kernels, on each thread; tables of rotary positions; weights of a narrower dtype that are widened
 
   int64_t total() const { return tensors + scratch; }
 };
 
-/// Counted from the shapes that transformer.cpp, ragged_attention.cpp, gated_mlp.cpp, linear_layer.cpp and action_logprobs.cpp
-/// make: who changes what they keep changes this. An upper bound that is reached up to some small tensors where all tokens are
-/// actions.
+/// Counted from the shapes that transformer.cpp, ragged_attention.cpp, norm.cpp, mlp.cpp, linear_layer.cpp and
+/// action_logprobs.cpp make: who changes what they keep changes this. An upper bound that is reached up to some small tensors
+/// where all tokens are actions.
 ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass);
 
 }  // namespace sluice::models

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace sluice::models {
@@ -35,11 +36,18 @@ struct Scratch {
   }
 };
 
-// A block of queries of one head: rows [first, first + rows) of the sample.
+// A block of queries of one head: rows [first, first + rows) of the sample, and the keys that any of them sees.
 struct Block {
   int64_t first, rows;
-  int64_t keys;  // the last query sees this many
-  int64_t end;   // `keys` in whole registers
+  int64_t begin;  // of the keys, in whole registers
+  int64_t keys;   // from `begin` to the last that the last query sees
+  int64_t end;    // `keys` in whole registers
+
+  // Keys that query `row` sees, counted from `begin`.
+  int64_t visible_begin(int64_t row, int64_t window) const {
+    return window == 0 ? 0 : std::max<int64_t>(0, first + row + 1 - window - begin);
+  }
+  int64_t visible_end(int64_t row) const { return first + row + 1 - begin; }
 };
 
 #pragma GCC push_options

@@ -13,7 +13,10 @@ struct AttentionTask {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   int64_t length = 0;  // L
   int64_t kv_head = 0;
-  const RotaryTable* rotary = nullptr;  // at least L positions
+  float scale = 0;                      // on scores
+  float softcap = 0;                    // c: scores become c tanh(scores / c), 0: they do not
+  int64_t window = 0;                   // tokens that a query sees, itself included; 0: all before it
+  const RotaryTable* rotary = nullptr;  // at least L positions; its first dims() of each head turn
   const float* query = nullptr;         // [L, heads*D], not yet rotated
   const float* key = nullptr;           // [L, kv_heads*D], not yet rotated
   const float* value = nullptr;         // [L, kv_heads*D]
@@ -21,7 +24,7 @@ struct AttentionTask {
 
 struct AttentionOutput {
   float* output = nullptr;       // [L, heads*D]
-  float* log_sum_exp = nullptr;  // [L, heads]: of the scaled scores of each query
+  float* log_sum_exp = nullptr;  // [L, heads]: of the scaled and capped scores of each query
 };
 
 struct AttentionGradient {
@@ -36,9 +39,10 @@ struct AttentionGradient {
 /// Floats of scratch memory that a task over a sample of at most `length` tokens needs.
 int64_t attention_scratch_floats(int64_t length, int64_t head_dim);
 
-/// Rotates queries and keys, then softmax(Q K^T / sqrt(D)) V with each query seeing itself and what is before it. Writes only
-/// the columns of the task's own heads, so tasks may run side by side; the result does not depend on which thread ran it.
-/// `machine` picks the instruction set: this_machine(), or a lesser one to test what runs elsewhere.
+/// Rotates queries and keys, then softmax(cap(scale Q K^T)) V with each query seeing itself and what is before it, `window`
+/// tokens at most: the time is linear in the length then. Writes only the columns of the task's own heads, so tasks may run side
+/// by side; the result does not depend on which thread ran it. `machine` picks the instruction set: this_machine(), or a lesser
+/// one to test what runs elsewhere.
 void attention_forward(const AttentionTask& task, const AttentionOutput& result, float* scratch,
                        Machine machine = this_machine());
 

@@ -8,20 +8,12 @@
 #include "models/machine.h"
 #include "models/paged_attention.h"
 #include "models/rotary.h"
+#include "models/row_norm.h"
 
 namespace sluice::models {
 
 // Row-wise kernels of generation, float32, split over ATen's threads. An element's bits depend on nothing but its row. `machine`
 // is for tests of what runs elsewhere; it must not be better than this_machine().
-
-/// How a row is normalised: x / rms(x) * weight (Zhang and Sennrich 2019), the same with 1 + weight, or
-/// (x - mean) / deviation * weight + bias (Ba et al. 2016).
-struct RowNorm {
-  NormKind kind = NormKind::kRms;
-  const float* weight = nullptr;  // [size]
-  const float* bias = nullptr;    // [size], or null
-  double epsilon = 1e-6;          // on the mean square
-};
 
 /// out[row, :] = norm of x[row, :]. x, out [rows, size]; out may be x.
 void normalize(const RowNorm& norm, const float* x, int64_t rows, int64_t size, float* out, Machine machine = this_machine());

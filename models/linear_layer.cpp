@@ -1,6 +1,6 @@
 #include "models/linear_layer.h"
 
-#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -13,65 +13,51 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The gradients of x weight^T that are asked for: arguments `first` (x) and `first` + 1 (weight) of the function.
-variable_list product_gradients(AutogradContext* context, size_t first, const at::Tensor& grad) {
-  const auto saved = context->get_saved_variables();
-  const at::Tensor &x = saved[0], &weight = saved[1];
-  variable_list gradients(2);
-  if (context->needs_input_grad(first)) {
-    gradients[0] = at::zeros_like(x);
-    add_input_gradient(gradients[0], grad, weight);
-  }
-  if (context->needs_input_grad(first + 1)) {
-    gradients[1] = at::zeros_like(weight);
-    add_weight_gradient(gradients[1], grad, x);
-  }
-  return gradients;
-}
-
+// The gradients of x weight^T + bias that are asked for.
 class LinearLayer : public torch::autograd::Function<LinearLayer> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight) {
+  // `bias` and `residual` are empty tensors where there are none: the library does not take undefined ones.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                            const at::Tensor& residual, bool has_residual) {
     context->save_for_backward({x, weight});
-    return layer_output(x, weight);
+    return layer_output(x, weight, bias.numel() > 0 ? bias : at::Tensor(), has_residual ? residual : at::Tensor());
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    return product_gradients(context, 0, gradients[0]);
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &weight = saved[1], &grad = gradients[0];
+    variable_list result(5);
+    if (context->needs_input_grad(0)) {
+      result[0] = at::zeros_like(x);
+      add_input_gradient(result[0], grad, weight);
+    }
+    if (context->needs_input_grad(1)) {
+      result[1] = at::zeros_like(weight);
+      add_weight_gradient(result[1], grad, x);
+    }
+    if (context->needs_input_grad(2)) result[2] = grad.sum(0);
+    if (context->needs_input_grad(3)) result[3] = grad;
+    return result;
   }
 };
 
-class LinearLayerOnto : public torch::autograd::Function<LinearLayerOnto> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {
-    context->save_for_backward({x, weight});
-    return layer_output(x, weight, residual);
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const variable_list product = product_gradients(context, 1, gradients[0]);
-    return {gradients[0], product[0], product[1]};
-  }
-};
-
-void check_shapes(const at::Tensor& x, const at::Tensor& weight) {
+at::Tensor apply(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   SLUICE_CHECK(x.dim() == 2 && weight.dim() == 2 && x.size(1) == weight.size(1), "x [T,K] and weight [N,K] must agree in K");
+  SLUICE_CHECK(!bias.defined() || bias.numel() == weight.size(0), "the bias has one entry per output");
+  const at::Tensor none = at::empty({0}, x.options());
+  return LinearLayer::apply(x, weight, bias.defined() ? bias : none, residual.defined() ? residual : none, residual.defined());
 }
 
 }  // namespace
 
 at::Tensor linear_layer(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  check_shapes(x, weight);
-  SLUICE_CHECK(!bias.defined() || bias.numel() == weight.size(0), "the bias has one entry per output");
-  const at::Tensor product = LinearLayer::apply(x, weight);
-  return bias.defined() ? at::add(product, bias) : product;
+  return apply({}, x, weight, bias);
 }
 
-at::Tensor linear_layer_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {
-  check_shapes(x, weight);
+at::Tensor linear_layer_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   SLUICE_CHECK(residual.dim() == 2 && residual.size(0) == x.size(0) && residual.size(1) == weight.size(0),
                "residual must be [T,N]");
-  return LinearLayerOnto::apply(residual, x, weight);
+  return apply(residual, x, weight, bias);
 }
 
 }  // namespace sluice::models

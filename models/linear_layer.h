@@ -12,7 +12,8 @@ namespace sluice::models {
 /// returns [T,N]
 at::Tensor linear_layer(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
-/// residual[T,N] + x weight^T, differentiable in all arguments.
-at::Tensor linear_layer_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight);
+/// residual[T,N] + x weight^T (+ bias), differentiable in all arguments.
+at::Tensor linear_layer_onto(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight,
+                             const at::Tensor& bias = {});
 
 }  // namespace sluice::models

@@ -27,52 +27,43 @@ constexpr int kLanes = 4;
 #include "models/training_kernels.inc"
 }  // namespace baseline
 
+struct Kernels {
+  decltype(&baseline::norm_forward) norm_forward;
+  decltype(&baseline::norm_backward) norm_backward;
+  decltype(&baseline::activation_forward) activation_forward;
+  decltype(&baseline::activation_backward) activation_backward;
+};
+
+Kernels kernels_for(Machine machine) {
+  switch (machine) {
+    case Machine::kV4:
+      return {v4::norm_forward, v4::norm_backward, v4::activation_forward, v4::activation_backward};
+    case Machine::kV3:
+      return {v3::norm_forward, v3::norm_backward, v3::activation_forward, v3::activation_backward};
+    case Machine::kBaseline:
+      break;
+  }
+  return {baseline::norm_forward, baseline::norm_backward, baseline::activation_forward, baseline::activation_backward};
+}
+
 }  // namespace
 
-void rms_norm_forward(const RmsNormRows& in, float eps, float* out, float* inverse, Machine machine) {
-  switch (machine) {
-    case Machine::kV4:
-      return v4::rms_norm_forward(in, eps, out, inverse);
-    case Machine::kV3:
-      return v3::rms_norm_forward(in, eps, out, inverse);
-    case Machine::kBaseline:
-      return baseline::rms_norm_forward(in, eps, out, inverse);
-  }
+void norm_forward(const NormRows& in, const NormStatistics& statistics, float* out, Machine machine) {
+  kernels_for(machine).norm_forward(in, statistics, out);
 }
 
-void rms_norm_backward(const RmsNormRows& in, const float* inverse, const float* grad, float* grad_x, float* grad_weight,
-                       Machine machine) {
-  switch (machine) {
-    case Machine::kV4:
-      return v4::rms_norm_backward(in, inverse, grad, grad_x, grad_weight);
-    case Machine::kV3:
-      return v3::rms_norm_backward(in, inverse, grad, grad_x, grad_weight);
-    case Machine::kBaseline:
-      return baseline::rms_norm_backward(in, inverse, grad, grad_x, grad_weight);
-  }
+void norm_backward(const NormRows& in, const NormStatistics& statistics, const float* grad, float* grad_x,
+                   const NormWeightGradient& grad_weights, Machine machine) {
+  kernels_for(machine).norm_backward(in, statistics, grad, grad_x, grad_weights);
 }
 
-void swiglu_forward(const float* gate, const float* up, int64_t count, float* out, Machine machine) {
-  switch (machine) {
-    case Machine::kV4:
-      return v4::swiglu_forward(gate, up, count, out);
-    case Machine::kV3:
-      return v3::swiglu_forward(gate, up, count, out);
-    case Machine::kBaseline:
-      return baseline::swiglu_forward(gate, up, count, out);
-  }
+void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, float* out, Machine machine) {
+  kernels_for(machine).activation_forward(activation, gate, up, count, out);
 }
 
-void swiglu_backward(const float* gate, const float* up, const float* grad, int64_t count, float* grad_gate, float* grad_up,
-                     Machine machine) {
-  switch (machine) {
-    case Machine::kV4:
-      return v4::swiglu_backward(gate, up, grad, count, grad_gate, grad_up);
-    case Machine::kV3:
-      return v3::swiglu_backward(gate, up, grad, count, grad_gate, grad_up);
-    case Machine::kBaseline:
-      return baseline::swiglu_backward(gate, up, grad, count, grad_gate, grad_up);
-  }
+void activation_backward(Activation activation, const float* gate, const float* up, const float* grad, int64_t count,
+                         float* grad_gate, float* grad_up, Machine machine) {
+  kernels_for(machine).activation_backward(activation, gate, up, grad, count, grad_gate, grad_up);
 }
 
 }  // namespace sluice::models

@@ -20,9 +20,12 @@ struct LoadOptions {
   bool trainable = false;    // every weight gets requires_grad
 };
 
-/// A decoder-only transformer: RMSNorm, rotary positions, grouped-query attention, SwiGLU. Owns its weights.
-/// Ragged in, ragged out: samples lie back to back, there is no padding. Not thread-safe while a gradient is computed;
-/// forward passes without gradient may run from several threads as long as nobody changes the weights.
+/// A decoder-only transformer with the maths that its ModelConfig says. Owns its weights. Ragged in, ragged out: samples lie back
+/// to back, there is no padding. Not thread-safe while a gradient is computed; forward passes without gradient may run from
+/// several threads as long as nobody changes the weights.
+///
+/// Weights may be of a narrower dtype than float32 (bfloat16, float16) where none needs a gradient. They take half the memory;
+/// everything is computed in float32, so that the results have the bits that the same numbers in float32 would give.
 class Transformer {
  public:
   /// Reads a Hugging Face folder. Throws UserError naming file and tensor (missing, wrong shape or dtype, left over).
@@ -33,7 +36,8 @@ class Transformer {
   /// Final hidden states (after the last norm) of every token.
   ///
   /// tokens         [T]    int64, 0 <= id < V
-  /// sample_offsets [S+1]  sample s is tokens[offsets[s]..offsets[s+1]); positions count from 0 in each sample
+  /// sample_offsets [S+1]  sample s is tokens[offsets[s]..offsets[s+1]); positions count from 0 in each sample, which has at most
+  ///                       as many tokens as a table of learned positions
   /// returns        [T,H]  float32; differentiable in the weights that need a gradient
   at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const;
 

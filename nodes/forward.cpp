@@ -23,11 +23,11 @@ at::Tensor predicting_states(const models::Transformer& model, const RaggedSampl
 
 at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
   return models::action_logprobs(predicting_states(model, samples), model.weights().head, samples.targets, temperature,
-                                 models::logits_chunk(model.config().vocab_size));
+                                 models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
 }
 
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {
-  return at::matmul(predicting_states(model, samples), model.weights().value_head.squeeze(0));
+  return at::matmul(predicting_states(model, samples), model.weights().value_head.squeeze(0).to(at::kFloat));
 }
 
 void require_finite(std::span<const float> entries, const std::string& what) {

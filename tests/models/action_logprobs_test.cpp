@@ -50,6 +50,27 @@ TEST_P(ActionLogprobsChunks, ValueAndGradientsMatchPlainLogSoftmax) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ActionLogprobsChunks, testing::Values(1, 4, 11, 1000));
 
+// The cap comes first, the temperature behind it.
+TEST_P(ActionLogprobsChunks, ValueEntropyAndGradientsOfCappedLogitsMatchPlainLogSoftmax) {
+  for (const double temperature : {1.0, 0.7}) {
+    const Inputs in;
+    const at::Tensor weights = at::randn({kActions}, at::kDouble);
+    const ActionLogprobs result = action_logprobs_and_entropy(in.hidden, in.head, in.targets, temperature, GetParam(), 1.5);
+    result.logprobs.backward(weights);
+    const at::Tensor grad_hidden = in.hidden.grad().clone(), grad_head = in.head.grad().clone();
+    in.hidden.mutable_grad().reset();
+    in.head.mutable_grad().reset();
+
+    const at::Tensor logits = (at::matmul(in.hidden, in.head.t()) / 1.5).tanh() * 1.5;
+    const at::Tensor all = at::log_softmax(logits / temperature, 1), expected = all.gather(1, in.targets.unsqueeze(1)).squeeze(1);
+    expected.backward(weights);
+    EXPECT_LT(largest_difference(result.logprobs, expected), 1e-12);
+    EXPECT_LT(largest_difference(result.entropy, -(all.exp() * all).sum(1)), 1e-12);
+    EXPECT_LT(largest_difference(grad_hidden, in.hidden.grad()), 1e-12);
+    EXPECT_LT(largest_difference(grad_head, in.head.grad()), 1e-12);
+  }
+}
+
 TEST(ActionLogprobs, GradientsMatchFiniteDifferences) {
   const Inputs in;
   action_logprobs(in.hidden, in.head, in.targets, 1.3, 4).sum().backward();
@@ -95,11 +116,19 @@ TEST(ActionLogprobs, NoActionsAreNoProblem) {
   EXPECT_EQ(in.head.grad().abs().sum().item<double>(), 0.0);
 }
 
+TEST(ActionLogprobs, NarrowHeadGivesTheBitsOfTheSameNumbersInFloat32) {
+  const at::Tensor hidden = at::randn({kActions, kHidden}), head = at::randn({kVocabulary, kHidden}).to(at::kBFloat16);
+  const at::Tensor targets = at::randint(kVocabulary, {kActions}, at::kLong);
+  EXPECT_TRUE(
+      action_logprobs(hidden, head, targets, 0.7, 4).equal(action_logprobs(hidden, head.to(at::kFloat), targets, 0.7, 4)));
+}
+
 TEST(ActionLogprobs, MismatchedShapesAreABug) {
   const Inputs in;
   EXPECT_THROW(action_logprobs(in.hidden, in.head.narrow(1, 0, 3), in.targets, 1.0, 4), InternalError);
   EXPECT_THROW(action_logprobs(in.hidden, in.head, in.targets.narrow(0, 0, 3), 1.0, 4), InternalError);
   EXPECT_THROW(action_logprobs(in.hidden, in.head, in.targets, 0.0, 4), InternalError);
+  EXPECT_THROW(action_logprobs(in.hidden, in.head, in.targets, 1.0, 4, -1.0), InternalError);
 }
 
 }  // namespace

@@ -5,24 +5,25 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "models/config.h"
@@ -30,8 +31,8 @@
 #include "models/weight_names.h"
 #include "models/weights.h"
 
-/// The oracle of the generation tests: a transformer out of ATen's own operators, with all the switches of ModelConfig, dense,
-/// without a cache, recomputed for every call.
+/// The oracle of the tests of transformers and generation: a transformer out of ATen's own operators with all that a ModelConfig
+/// can say, dense, without a cache, recomputed for every call, differentiable.
 namespace sluice::models::reference {
 
 inline ModelConfig small_config() {
@@ -47,37 +48,87 @@ inline ModelConfig small_config() {
   return config;
 }
 
-inline LayerWeights random_layer(const ModelConfig& c, const std::function<at::Tensor(at::IntArrayRef)>& random) {
-  const int64_t queries = c.heads * c.head_dim, keys = c.kv_heads * c.head_dim;
+struct NamedConfig {
+  const char* name;
+  ModelConfig config;
+};
+
+/// Every switch of a ModelConfig thrown at least once, as families throw them and in mixtures that none has. Windows are shorter
+/// than 20 tokens, as are the samples that rotary positions were trained on.
+inline std::vector<NamedConfig> configs_of_every_switch() {
+  const auto changed = [](const auto& change) {
+    ModelConfig config = small_config();
+    change(config);
+    return config;
+  };
+  const auto scaled = [&](RopeScaling scaling) {
+    return changed([&](ModelConfig& c) {
+      c.rope = {.theta = 100.0, .scaling = scaling, .factor = 3.0, .original_positions = 9, .attention_factor = 1.1};
+      c.rope.short_factors = {1.0, 1.1, 1.3}, c.rope.long_factors = {1.0, 2.0, 5.0};
+    });
+  };
+  return {
+      {"plain", small_config()},
+      {"tied", changed([](auto& c) { c.tied_embeddings = true, c.qkv_bias = true; })},
+      {"biases", changed([](auto& c) { c.qkv_bias = c.attention_output_bias = c.mlp_bias = true; })},
+      {"layer_norm_plain_mlp", changed([](auto& c) {
+         c.norm = NormKind::kLayer, c.gated_mlp = false, c.activation = Activation::kGeluTanh, c.learned_positions = true;
+         c.qkv_bias = c.attention_output_bias = c.mlp_bias = c.tied_embeddings = true;
+       })},
+      {"norms_on_both_sides_and_caps", changed([](auto& c) {
+         c.norm = NormKind::kRmsFromOne, c.norm_place = NormPlace::kBoth, c.activation = Activation::kGeluTanh;
+         c.attention_softcap = 2.0, c.logit_softcap = 3.0, c.attention_scale = 0.3, c.embedding_scale = 4.9;
+         c.windows = {5, 0};
+       })},
+      {"norms_behind", changed([](auto& c) { c.norm_place = NormPlace::kAfter, c.qk_norm = QkNorm::kProjection; })},
+      {"norms_behind_with_biases", changed([](auto& c) {
+         c.norm_place = NormPlace::kAfter, c.attention_output_bias = c.mlp_bias = true;
+         c.gated_mlp = false, c.activation = Activation::kGelu;
+       })},
+      {"norm_of_heads", changed([](auto& c) { c.qk_norm = QkNorm::kHead, c.qkv_bias = true; })},
+      {"gelu_gate", changed([](auto& c) {
+         c.activation = Activation::kGelu, c.windows = {1, 17};
+       })},
+      {"odd_heads_partly_rotary", changed([](auto& c) { c.head_dim = 7, c.rope.dims = 4; })},
+      {"linear", scaled(RopeScaling::kLinear)},
+      {"dynamic", scaled(RopeScaling::kDynamic)},
+      {"yarn", scaled(RopeScaling::kYarn)},
+      {"llama3", scaled(RopeScaling::kLlama3)},
+      {"longrope", scaled(RopeScaling::kLongrope)},
+  };
+}
+
+inline LayerWeights random_layer(const ModelConfig& c, double scale) {
+  const auto random = [&](at::IntArrayRef shape) { return at::randn(shape, at::kFloat).mul_(scale); };
+  const auto if_there = [&](bool there, at::IntArrayRef shape) { return there ? random(shape) : at::Tensor(); };
+  const double at_rest = c.norm == NormKind::kRmsFromOne ? 0.0 : 1.0;
+  const auto norm = [&](bool there, int64_t size) { return there ? random({size}).add_(at_rest) : at::Tensor(); };
+  const int64_t H = c.hidden_size, I = c.intermediate_size, queries = c.heads * c.head_dim, keys = c.kv_heads * c.head_dim;
   const bool before = c.norm_place != NormPlace::kAfter, after = c.norm_place != NormPlace::kBefore;
-  const auto random_norm = [&](int64_t size) { return random({size}).add_(c.norm == NormKind::kRmsFromOne ? 0 : 1); };
-  const auto if_so = [](bool there, const auto& make) { return there ? make() : at::Tensor(); };
-  const auto bias = [&](bool there, int64_t size) { return there ? random({size}) : at::Tensor(); };
+  const bool shifts = before && c.norm == NormKind::kLayer, heads = c.qk_norm == QkNorm::kHead;
   LayerWeights layer;
-  layer.attention_norm = if_so(before, [&] { return random_norm(c.hidden_size); });
-  layer.attention_norm_bias = bias(before && c.norm == NormKind::kLayer, c.hidden_size);
-  layer.query = random({queries, c.hidden_size});
-  layer.key = random({keys, c.hidden_size});
-  layer.value = random({keys, c.hidden_size});
-  layer.query_bias = bias(c.qkv_bias, queries);
-  layer.key_bias = bias(c.qkv_bias, keys);
-  layer.value_bias = bias(c.qkv_bias, keys);
-  if (c.qk_norm != QkNorm::kNone) {
-    layer.query_norm = random_norm(c.qk_norm == QkNorm::kHead ? c.head_dim : queries);
-    layer.key_norm = random_norm(c.qk_norm == QkNorm::kHead ? c.head_dim : keys);
-  }
-  layer.attention_output = random({c.hidden_size, queries});
-  layer.attention_output_bias = bias(c.attention_output_bias, c.hidden_size);
-  layer.attention_output_norm = if_so(after, [&] { return random_norm(c.hidden_size); });
-  layer.mlp_norm = if_so(before, [&] { return random_norm(c.hidden_size); });
-  layer.mlp_norm_bias = bias(before && c.norm == NormKind::kLayer, c.hidden_size);
-  layer.gate = if_so(c.gated_mlp, [&] { return random({c.intermediate_size, c.hidden_size}); });
-  layer.gate_bias = bias(c.gated_mlp && c.mlp_bias, c.intermediate_size);
-  layer.up = random({c.intermediate_size, c.hidden_size});
-  layer.up_bias = bias(c.mlp_bias, c.intermediate_size);
-  layer.down = random({c.hidden_size, c.intermediate_size});
-  layer.down_bias = bias(c.mlp_bias, c.hidden_size);
-  layer.mlp_output_norm = if_so(after, [&] { return random_norm(c.hidden_size); });
+  layer.attention_norm = norm(before, H);
+  layer.attention_norm_bias = if_there(shifts, {H});
+  layer.query = random({queries, H});
+  layer.key = random({keys, H});
+  layer.value = random({keys, H});
+  layer.query_bias = if_there(c.qkv_bias, {queries});
+  layer.key_bias = if_there(c.qkv_bias, {keys});
+  layer.value_bias = if_there(c.qkv_bias, {keys});
+  layer.query_norm = norm(c.qk_norm != QkNorm::kNone, heads ? c.head_dim : queries);
+  layer.key_norm = norm(c.qk_norm != QkNorm::kNone, heads ? c.head_dim : keys);
+  layer.attention_output = random({H, queries});
+  layer.attention_output_bias = if_there(c.attention_output_bias, {H});
+  layer.attention_output_norm = norm(after, H);
+  layer.mlp_norm = norm(before, H);
+  layer.mlp_norm_bias = if_there(shifts, {H});
+  layer.gate = if_there(c.gated_mlp, {I, H});
+  layer.up = random({I, H});
+  layer.down = random({H, I});
+  layer.gate_bias = if_there(c.gated_mlp && c.mlp_bias, {I});
+  layer.up_bias = if_there(c.mlp_bias, {I});
+  layer.down_bias = if_there(c.mlp_bias, {H});
+  layer.mlp_output_norm = norm(after, H);
   return layer;
 }
 
@@ -86,8 +137,8 @@ inline Weights random_weights(const ModelConfig& c, double scale = 0.3) {
   Weights weights;
   weights.embedding = random({c.vocab_size, c.hidden_size});
   if (c.learned_positions) weights.positions = random({c.max_positions, c.hidden_size});
-  for (int64_t i = 0; i < c.layers; ++i) weights.layers.push_back(random_layer(c, random));
-  weights.final_norm = random({c.hidden_size}).add_(c.norm == NormKind::kRmsFromOne ? 0 : 1);
+  for (int64_t i = 0; i < c.layers; ++i) weights.layers.push_back(random_layer(c, scale));
+  weights.final_norm = random({c.hidden_size}).add_(c.norm == NormKind::kRmsFromOne ? 0.0 : 1.0);
   if (c.norm == NormKind::kLayer) weights.final_norm_bias = random({c.hidden_size});
   weights.head = c.tied_embeddings ? weights.embedding : random({c.vocab_size, c.hidden_size});
   return weights;
@@ -95,17 +146,16 @@ inline Weights random_weights(const ModelConfig& c, double scale = 0.3) {
 
 inline at::Tensor norm(const ModelConfig& c, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) {
   if (c.norm == NormKind::kLayer) return at::layer_norm(x, {x.size(-1)}, weight, bias, c.norm_eps);
-  const at::Tensor unit = x * at::rsqrt(x.pow(2).mean(-1, true) + c.norm_eps);
-  return c.norm == NormKind::kRms ? unit * weight : unit * (weight + 1);
+  const at::Tensor factor = c.norm == NormKind::kRmsFromOne ? weight + 1.0 : weight;
+  return x * at::rsqrt(x.pow(2).mean(-1, true) + c.norm_eps) * factor;
 }
 
-// [T, dims/2] of each position. The scaled ones are RotaryTable's, which has tests of its own.
+// Of all positions of a sample: [T, dims/2]. Scaled angles have an oracle of their own, rotary_test.cpp.
 inline std::pair<at::Tensor, at::Tensor> cosines_and_sines(const ModelConfig& c, int64_t tokens) {
   const int64_t dims = c.rotary_dims();
   if (c.rope.scaling != RopeScaling::kNone) {
     const RotaryTable table(c, tokens);
-    at::Tensor rows = at::empty({tokens, dims}, at::kFloat);
-    for (int64_t t = 0; t < tokens; ++t) std::copy_n(table.row(t), dims, rows[t].mutable_data_ptr<float>());
+    const at::Tensor rows = at::from_blob(const_cast<float*>(table.row(0)), {tokens, dims}).clone();
     return {rows.slice(1, 0, dims / 2), rows.slice(1, dims / 2)};
   }
   const at::Tensor frequencies = at::pow(c.rope.theta, at::arange(0, dims, 2, at::kFloat) / dims).reciprocal();
@@ -113,81 +163,81 @@ inline std::pair<at::Tensor, at::Tensor> cosines_and_sines(const ModelConfig& c,
   return {angles.cos(), angles.sin()};
 }
 
-// x [T, heads, D] -> rotated, transposed to [heads, T, D]
+// x [T, heads, D] -> its first rotary_dims() rotated, transposed to [heads, T, D]
 inline at::Tensor rotated(const ModelConfig& c, const at::Tensor& x) {
   if (c.learned_positions) return x.transpose(0, 1);
   const int64_t dims = c.rotary_dims(), half = dims / 2;
   const auto [cosines, sines] = cosines_and_sines(c, x.size(0));
-  const at::Tensor cosine = at::cat({cosines, cosines}, 1).unsqueeze(1), sine = at::cat({sines, sines}, 1).unsqueeze(1);
-  const at::Tensor head = x.slice(2, 0, dims);
-  const at::Tensor turned = at::cat({-head.slice(2, half), head.slice(2, 0, half)}, 2);
-  return at::cat({head * cosine + turned * sine, x.slice(2, dims)}, 2).transpose(0, 1);
+  const at::Tensor cosine = cosines.unsqueeze(1), sine = sines.unsqueeze(1), a = x.slice(2, 0, half), b = x.slice(2, half, dims);
+  return at::cat({a * cosine - b * sine, b * cosine + a * sine, x.slice(2, dims)}, 2).transpose(0, 1);
 }
 
-struct Scores {
-  double scale = 0;    // 0: 1 / sqrt(D)
-  double softcap = 0;  // 0: none
-  int64_t window = 0;  // 0: none
+struct AttentionMaths {
+  double scale = 0;  // 0: 1 / sqrt(D)
+  double softcap = 0;
+  int64_t window = 0;
 };
 
+inline at::Tensor capped(const at::Tensor& x, double softcap) { return softcap == 0 ? x : at::tanh(x / softcap) * softcap; }
+
 // queries [heads, T, D], keys and values [kv_heads, T, D] -> [T, heads D]
-inline at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Scores& scores = {}) {
+inline at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionMaths& maths = {}) {
   const int64_t group = q.size(0) / k.size(0), tokens = q.size(1);
-  const double scale = scores.scale == 0 ? 1 / std::sqrt(static_cast<double>(q.size(2))) : scores.scale;
-  at::Tensor raw = at::matmul(q, k.repeat_interleave(group, 0).transpose(1, 2)) * scale;
-  if (scores.softcap > 0) raw = (raw / scores.softcap).tanh() * scores.softcap;
-  const at::Tensor age = at::arange(tokens, at::kLong).unsqueeze(1) - at::arange(tokens, at::kLong);
-  const at::Tensor unseen = scores.window > 0 ? age.lt(0).logical_or(age.ge(scores.window)) : age.lt(0);
-  const at::Tensor weights = raw.masked_fill(unseen, -std::numeric_limits<double>::infinity()).softmax(-1);
-  return at::matmul(weights, v.repeat_interleave(group, 0)).transpose(0, 1).reshape({tokens, -1});
+  const double scale = maths.scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.size(2))) : maths.scale;
+  const at::Tensor scores = capped(at::matmul(q, k.repeat_interleave(group, 0).transpose(1, 2)) * scale, maths.softcap);
+  at::Tensor hidden = at::ones({tokens, tokens}, at::kBool).triu(1);
+  if (maths.window > 0) hidden = hidden.logical_or(at::ones({tokens, tokens}, at::kBool).tril(-maths.window));
+  const at::Tensor shares = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), 2);
+  return at::matmul(shares, v.repeat_interleave(group, 0)).transpose(0, 1).reshape({tokens, -1});
 }
 
-inline at::Tensor attention_block(const ModelConfig& c, const LayerWeights& layer, int64_t index, const at::Tensor& x) {
-  const auto projected = [&](const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& norm_weight) {
-    const at::Tensor flat = at::linear(x, weight, bias), heads = flat.view({x.size(0), -1, c.head_dim});
-    if (!norm_weight.defined()) return heads;
-    return c.qk_norm == QkNorm::kHead ? norm(c, heads, norm_weight) : norm(c, flat, norm_weight).view_as(heads);
+// What attention adds to the residual stream x [T,H].
+inline at::Tensor attended(const ModelConfig& c, const LayerWeights& layer, int64_t index, const at::Tensor& x) {
+  const auto heads = [&](const at::Tensor& y, const at::Tensor& weight) {
+    const at::Tensor normed = c.qk_norm == QkNorm::kProjection ? norm(c, y, weight) : y;
+    const at::Tensor apart = normed.view({y.size(0), -1, c.head_dim});
+    return c.qk_norm == QkNorm::kHead ? norm(c, apart, weight) : apart;
   };
-  const at::Tensor q = rotated(c, projected(layer.query, layer.query_bias, layer.query_norm));
-  const at::Tensor k = rotated(c, projected(layer.key, layer.key_bias, layer.key_norm));
-  const at::Tensor v = projected(layer.value, layer.value_bias, {}).transpose(0, 1);
-  const Scores scores = {.scale = c.attention_scale, .softcap = c.attention_softcap, .window = c.window_of(index)};
-  return at::linear(attention(q, k, v, scores), layer.attention_output, layer.attention_output_bias);
+  const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.attention_norm, layer.attention_norm_bias);
+  const at::Tensor q = rotated(c, heads(at::linear(in, layer.query, layer.query_bias), layer.query_norm));
+  const at::Tensor k = rotated(c, heads(at::linear(in, layer.key, layer.key_bias), layer.key_norm));
+  const at::Tensor v = at::linear(in, layer.value, layer.value_bias).view({x.size(0), -1, c.head_dim}).transpose(0, 1);
+  const AttentionMaths maths{c.attention_scale, c.attention_softcap, c.window_of(index)};
+  const at::Tensor out = at::linear(attention(q, k, v, maths), layer.attention_output, layer.attention_output_bias);
+  return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.attention_output_norm);
 }
 
 inline at::Tensor activated(const ModelConfig& c, const at::Tensor& x) {
   if (c.activation == Activation::kSilu) return at::silu(x);
-  return at::gelu(x, c.activation == Activation::kGeluTanh ? "tanh" : "none");
+  return at::gelu(x, c.activation == Activation::kGelu ? "none" : "tanh");
 }
 
-inline at::Tensor mlp_block(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& x) {
-  const at::Tensor up = at::linear(x, layer.up, layer.up_bias);
-  const at::Tensor inner = c.gated_mlp ? activated(c, at::linear(x, layer.gate, layer.gate_bias)) * up : activated(c, up);
-  return at::linear(inner, layer.down, layer.down_bias);
+// What the MLP adds to the residual stream x [T,H].
+inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& x) {
+  const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.mlp_norm, layer.mlp_norm_bias);
+  const at::Tensor up = at::linear(in, layer.up, layer.up_bias);
+  const at::Tensor inner = c.gated_mlp ? activated(c, at::linear(in, layer.gate, layer.gate_bias)) * up : activated(c, up);
+  const at::Tensor out = at::linear(inner, layer.down, layer.down_bias);
+  return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.mlp_output_norm);
 }
 
-/// Logits [T,V] of every position of one sample, in the precision of the weights.
+/// Logits [T,V] of every position of one sample.
 inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std::vector<int64_t>& tokens) {
-  const bool before = c.norm_place != NormPlace::kAfter, after = c.norm_place != NormPlace::kBefore;
   at::Tensor x = at::embedding(weights.embedding, at::tensor(tokens, at::kLong)) * c.embedding_scale;
   if (c.learned_positions) x = x + weights.positions.slice(0, 0, x.size(0));
-  for (int64_t i = 0; i < c.layers; ++i) {
-    const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
-    const at::Tensor mixed =
-        attention_block(c, layer, i, before ? norm(c, x, layer.attention_norm, layer.attention_norm_bias) : x);
-    x = x + (after ? norm(c, mixed, layer.attention_output_norm) : mixed);
-    const at::Tensor made = mlp_block(c, layer, before ? norm(c, x, layer.mlp_norm, layer.mlp_norm_bias) : x);
-    x = x + (after ? norm(c, made, layer.mlp_output_norm) : made);
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    x = x + attended(c, weights.layers[i], static_cast<int64_t>(i), x);
+    x = x + fed_forward(c, weights.layers[i], x);
   }
-  const at::Tensor raw = at::linear(norm(c, x, weights.final_norm, weights.final_norm_bias), weights.head);
-  return c.logit_softcap > 0 ? (raw / c.logit_softcap).tanh() * c.logit_softcap : raw;
+  return capped(at::linear(norm(c, x, weights.final_norm, weights.final_norm_bias), weights.head), c.logit_softcap);
 }
 
 /// The same values in double precision.
 inline Weights in_double(const Weights& weights) {
   Weights wide = weights;
-  for (const auto& [name, tensor] : weight_slots(wide))
+  for (const auto& [name, tensor] : weight_slots(wide)) {
     if (tensor->defined()) *tensor = tensor->to(at::kDouble);
+  }
   return wide;
 }
 

@@ -32,8 +32,8 @@ TEST_P(LinearLayerShapes, ValueAndGradientsMatchTheFormula) {
   const at::Tensor x = parameter({rows, inputs}), weight = parameter({outputs, inputs}), bias = parameter({outputs});
   const at::Tensor residual = parameter({rows, outputs});
   const at::Tensor x2 = exact(x), weight2 = exact(weight), bias2 = exact(bias), residual2 = exact(residual);
-  const at::Tensor out = linear_layer(x, weight, bias) + linear_layer_onto(residual, x, weight);
-  const at::Tensor expected = at::matmul(x2, weight2.t()) * 2.0 + bias2 + residual2;
+  const at::Tensor out = linear_layer(x, weight, bias) + linear_layer_onto(residual, x, weight, bias) + linear_layer(x, weight);
+  const at::Tensor expected = at::matmul(x2, weight2.t()) * 3.0 + bias2 * 2.0 + residual2;
   EXPECT_LT(largest_difference(out, expected), 3e-4);
 
   const at::Tensor grad = at::randn(out.sizes());
@@ -48,6 +48,15 @@ TEST_P(LinearLayerShapes, ValueAndGradientsMatchTheFormula) {
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearLayerShapes,
                          testing::Values(Shape{1, 1, 1}, Shape{7, 33, 13}, Shape{300, 64, 48}, Shape{257, 32, 12},
                                          Shape{40, 530, 25}));
+
+// More outputs than are widened at once.
+TEST(LinearLayer, NarrowWeightGivesTheBitsOfTheSameNumbersInFloat32) {
+  const at::Tensor x = at::randn({5, 4096}), weight = at::randn({600, 4096}).to(at::kBFloat16);
+  const at::Tensor bias = at::randn({600}).to(at::kBFloat16), residual = at::randn({5, 600});
+  const at::Tensor wide = weight.to(at::kFloat), wide_bias = bias.to(at::kFloat);
+  EXPECT_TRUE(linear_layer_onto(residual, x, weight, bias).equal(linear_layer_onto(residual, x, wide, wide_bias)));
+  EXPECT_TRUE(linear_layer(x, weight).equal(linear_layer(x, wide)));
+}
 
 TEST(LinearLayer, FrozenWeightGetsNoGradient) {
   const at::Tensor x = parameter({3, 4}), weight = at::randn({5, 4});

@@ -3,13 +3,19 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "models/action_logprobs.h"
+#include "models/weight_names.h"
+#include "tests/models/dense_reference.h"
 
 namespace sluice::models {
 namespace {
@@ -30,7 +36,99 @@ at::Tensor next_token_logprobs(const Transformer& model, const Batch& batch) {
     }
   }
   const at::Tensor hidden = model.hidden_states(batch.tokens, batch.offsets).index_select(0, at::tensor(before));
-  return action_logprobs(hidden, model.weights().head, at::tensor(targets), 1.0, 5);
+  return action_logprobs(hidden, model.weights().head, at::tensor(targets), 1.0, 5, model.config().logit_softcap);
+}
+
+// The same out of the logits of the dense model.
+at::Tensor dense_logprobs(const Transformer& model, const Batch& batch) {
+  std::vector<at::Tensor> all;
+  const auto* tokens = batch.tokens.const_data_ptr<int64_t>();
+  for (size_t s = 0; s + 1 < batch.offsets.size(); ++s) {
+    const std::vector<int64_t> sample(tokens + batch.offsets[s], tokens + batch.offsets[s + 1]);
+    const at::Tensor logits = reference::logits(model.config(), model.weights(), sample).slice(0, 0, -1);
+    const at::Tensor targets = at::tensor(std::vector<int64_t>(sample.begin() + 1, sample.end())).unsqueeze(1);
+    all.push_back(at::log_softmax(logits, 1).gather(1, targets).squeeze(1));
+  }
+  return at::cat(all);
+}
+
+// The gradients of all weights for a loss that weighs each log-probability differently; leaves none behind.
+std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& logprobs, const Transformer& model) {
+  std::vector<float> weights;
+  for (int64_t i = 0; i < logprobs.numel(); ++i) weights.push_back(static_cast<float>(std::cos(i)));
+  (logprobs * at::tensor(weights)).sum().backward();
+  std::vector<std::pair<std::string, at::Tensor>> gradients;
+  for (const auto& [name, weight] : model.weights().named()) {
+    gradients.emplace_back(name, weight.grad());
+    weight.mutable_grad().reset();
+  }
+  return gradients;
+}
+
+// Every switch against a dense model out of ATen's operators.
+class TransformerSwitches : public testing::TestWithParam<reference::NamedConfig> {
+ protected:
+  static Transformer random_model(const ModelConfig& config) {
+    Transformer model(config, reference::random_weights(config, 0.2));
+    for (const auto& [name, weight] : model.weights().named()) weight.set_requires_grad(true);
+    return model;
+  }
+
+  static Batch random_batch(const ModelConfig& config) {
+    const std::vector<int64_t> offsets{0, 21, 22, 30, 54};
+    return {at::randint(config.vocab_size, {offsets.back()}, at::kLong), offsets};
+  }
+
+  Transformer model_ = random_model(GetParam().config);
+  Batch batch_ = random_batch(GetParam().config);
+};
+
+TEST_P(TransformerSwitches, LogProbabilitiesAndGradientsMatchTheDenseModel) {
+  const at::Tensor ours = next_token_logprobs(model_, batch_), theirs = dense_logprobs(model_, batch_);
+  EXPECT_LT((ours - theirs).abs().max().item<float>(), 1e-4);
+  const auto gradients = gradients_of(ours, model_), expected = gradients_of(theirs, model_);
+  double largest = 0;
+  for (const auto& [name, gradient] : expected) largest = std::max(largest, gradient.norm().item<double>());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto& [name, gradient] = expected[i];
+    ASSERT_TRUE(gradients[i].second.defined()) << name;
+    const double tolerance = 1e-4 * gradient.norm().item<double>() + 1e-6 * largest;
+    EXPECT_LT((gradients[i].second - gradient).norm().item<double>(), tolerance) << name;
+  }
+}
+
+TEST_P(TransformerSwitches, NarrowWeightsGiveTheBitsOfTheSameNumbersInFloat32) {
+  const at::NoGradGuard no_gradient;
+  Weights narrow = model_.weights().clone();
+  for (auto& [name, slot] : weight_slots(narrow)) {
+    if (slot->defined()) *slot = slot->to(at::kBFloat16);
+  }
+  Weights wide = narrow;
+  for (auto& [name, slot] : weight_slots(wide)) {
+    if (slot->defined()) *slot = slot->to(at::kFloat);
+  }
+  const Transformer first(model_.config(), narrow), second(model_.config(), wide);
+  EXPECT_TRUE(next_token_logprobs(first, batch_).equal(next_token_logprobs(second, batch_)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, TransformerSwitches, testing::ValuesIn(reference::configs_of_every_switch()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Transformer, NarrowWeightsDoNotTrain) {
+  const ModelConfig config = reference::small_config();
+  Weights weights = reference::random_weights(config);
+  weights.embedding = weights.embedding.to(at::kBFloat16).set_requires_grad(true);
+  const Transformer model(config, weights);
+  EXPECT_THROW(model.hidden_states(at::tensor(std::vector<int64_t>{1, 2}), std::vector<int64_t>{0, 2}), InternalError);
+}
+
+TEST(Transformer, SampleLongerThanTheTableOfPositionsIsABug) {
+  ModelConfig config = reference::small_config();
+  config.learned_positions = true, config.max_positions = 4;
+  const Transformer model(config, reference::random_weights(config));
+  const at::Tensor tokens = at::tensor(std::vector<int64_t>{1, 2, 3, 4, 5});
+  EXPECT_NO_THROW(model.hidden_states(tokens, std::vector<int64_t>{0, 4, 5}));
+  EXPECT_THROW(model.hidden_states(tokens, std::vector<int64_t>{0, 5}), InternalError);
 }
 
 // Models and numbers that transformers wrote; see tests/oracles/transformer_reference.py.
