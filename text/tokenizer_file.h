@@ -8,9 +8,11 @@
 
 #include "text/bpe.h"
 #include "text/tokenizer_added.h"
+#include "text/tokenizer_decoder.h"
 #include "text/tokenizer_json.h"
 #include "text/tokenizer_normalizer.h"
 #include "text/tokenizer_pretokenizer.h"
+#include "text/tokenizer_template.h"
 
 namespace sluice::text {
 
@@ -18,7 +20,7 @@ namespace sluice::text {
 struct TokenizerFile {
   struct Token {
     std::string text;   // as the vocabulary spells it; empty where no token has the id
-    std::string bytes;  // what it decodes to
+    std::string bytes;  // what it decodes to in the midst of a text
     bool special = false;
   };
 
@@ -28,8 +30,8 @@ struct TokenizerFile {
   std::vector<AddedToken> added;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  std::vector<int64_t> prefix;  // special tokens that belong before and after a text
-  std::vector<int64_t> suffix;
+  Decoder decoder;
+  TextFrame frame;
 };
 
 /// Throws UserError naming file and key for whatever is missing, of the wrong type, contradictory or not supported.
