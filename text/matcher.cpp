@@ -57,7 +57,9 @@ void Matcher::for_each(std::string_view text, OnMatch on_match) const {
   std::visit([&](const auto& kind) { find(kind, text, on_match); }, kind_);
 }
 
-void Matcher::find(const Regex& regex, std::string_view text, OnMatch on_match) const { regex.for_each(text, on_match); }
+void Matcher::find(const Regex& regex, std::string_view text, OnMatch on_match) const {
+  if (!text.empty()) regex.for_each(text, on_match);  // in the reference nothing matches in an empty text
+}
 
 void Matcher::find(const Literal& literal, std::string_view text, OnMatch on_match) const {
   find_text(literal.text, text, on_match);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "text/byte_level.h"
+#include "text/utf8.h"
 #include "tests/text/tokenizer_fixtures.h"
 
 namespace sluice::text {
