@@ -1,5 +1,8 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
 #include "base/strings.h"
 #include "text/utf8.h"
@@ -9,14 +12,9 @@ namespace {
 
 constexpr size_t kLongestText = size_t{512} << 20;  // positions are 32 bits wide, and normalisation may triple a text
 
-std::vector<AddedToken> select(const std::vector<AddedToken>& tokens, bool normalized, const Normalizer& normalizer) {
+std::vector<AddedToken> select(const std::vector<AddedToken>& tokens, bool normalized) {
   std::vector<AddedToken> selected;
-  for (const AddedToken& token : tokens) {
-    if (token.normalized != normalized) continue;
-    selected.push_back(token);
-    bool is_first = true;
-    if (normalized) selected.back().content = normalizer.apply(token.content, is_first);
-  }
+  std::ranges::copy_if(tokens, std::back_inserter(selected), [=](const auto& token) { return token.normalized == normalized; });
   return selected;
 }
 
@@ -35,8 +33,8 @@ Tokenizer::Tokenizer(TokenizerFile file, std::string name)
       ids_(std::move(file.ids)),
       normalizer_(std::move(file.normalizer)),
       pre_tokenizer_(std::move(file.pre_tokenizer)),
-      verbatim_tokens_(select(file.added, false, normalizer_)),
-      normalized_tokens_(select(file.added, true, normalizer_)),
+      verbatim_tokens_(select(file.added, false)),
+      normalized_tokens_(select(file.added, true)),
       bpe_(std::move(file.rules)),
       uncovered_bytes_(bpe_.dropped_bytes()),
       decoder_(std::move(file.decoder)),
@@ -105,7 +103,7 @@ const TokenizerFile::Token* Tokenizer::find(int64_t id) const {
 
 const TokenizerFile::Token* Tokenizer::find_decoded(int64_t id, bool skip_special) const {
   const auto* token = find(id);
-  return token && !(skip_special && token->special) ? token : nullptr;
+  return token && !(skip_special && token->skipped) ? token : nullptr;
 }
 
 std::string Tokenizer::decode(std::span<const int64_t> ids, bool skip_special) const {

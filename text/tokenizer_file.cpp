@@ -1,5 +1,7 @@
 #include "text/tokenizer_file.h"
 
+#include <unordered_set>
+
 #include "base/error.h"
 #include "base/strings.h"
 #include "text/tokenizer_model.h"
@@ -51,8 +53,9 @@ AddedToken read_added_token(const JsonPart& part) {
 
 void read_added_tokens(const JsonPart& list, size_t count, TokenizerFile& result) {
   if (list.is_null()) return;
+  std::unordered_set<std::string> specials;
   for (const JsonPart& part : list.elements()) {
-    const AddedToken token = read_added_token(part);
+    AddedToken token = read_added_token(part);
     const auto known = result.ids.find(token.content);
     if (known == result.ids.end()) {
       add_token(result.tokens, result.ids, token.content, token.id, count, part);
@@ -60,9 +63,16 @@ void read_added_tokens(const JsonPart& list, size_t count, TokenizerFile& result
       part.fail("token " + sluice::quoted(token.content) + " has id " + std::to_string(token.id) + " here, but " +
                 std::to_string(known->second) + " before");
     }
-    result.tokens[static_cast<size_t>(token.id)].special |= token.special;
-    result.added.push_back(token);
+    auto& named = result.tokens[static_cast<size_t>(token.id)];
+    named.special |= token.special;
+    if (token.special) specials.insert(token.content);
+    if (token.normalized) {
+      bool is_first = true;
+      named.text = token.content = result.normalizer.apply(token.content, is_first);
+    }
+    result.added.push_back(std::move(token));
   }
+  for (auto& token : result.tokens) token.skipped = specials.contains(token.text);
 }
 
 }  // namespace

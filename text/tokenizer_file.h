@@ -19,9 +19,11 @@ namespace sluice::text {
 /// What a tokenizer.json says, checked: ids are unique and in range, merges name known tokens.
 struct TokenizerFile {
   struct Token {
-    std::string text;   // as the vocabulary spells it; empty where no token has the id
+    std::string text;   // as the vocabulary spells it, or as it is looked for in text; empty where no token has the id
     std::string bytes;  // what it decodes to in the midst of a text
     bool special = false;
+    bool skipped =
+        false;  // when special tokens are skipped; in the reference not if normalisation spells a special token otherwise
   };
 
   std::vector<Token> tokens;                     // [id]

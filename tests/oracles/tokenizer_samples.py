@@ -119,7 +119,7 @@ def sentencepiece_family(texts):
     llama2.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     llama2.decoder = sentencepiece_decoder()
     llama2.post_processor = begin_with("<s>", llama2)
-    llama2.add_tokens([AddedToken("<|user|>", rstrip=True, normalized=False), AddedToken("it's", normalized=True)])
+    llama2.add_tokens([AddedToken("<|user|>", rstrip=True, normalized=False), AddedToken("it's", normalized=True), AddedToken(" quick", normalized=True, special=True)])
     yield "llama-2-like", llama2
 
     few = sentencepiece_bpe(texts, fallback_bytes=[0xCC, 0x81, 0xE2, 0x96, 0x41, 0x42, 0x0A])

@@ -59,8 +59,9 @@ TEST(MalformedTokenizer, DeepNestingIsRefused) {
 TEST(MalformedTokenizer, UnsupportedPartsAreNamedWithWhatIsSupported) {
   EXPECT_THAT(error_with("/normalizer", {{"type", "Nmt"}}),
               HasSubstr("tokenizer.json: normalizer: normalizer type \"Nmt\" is not supported; supported: null, NFC, NFD, NFKC"));
-  EXPECT_THAT(error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Nmt"}]})")),
-              HasSubstr("normalizer.normalizers[1]: normalizer type \"Nmt\" is not supported"));
+  EXPECT_THAT(
+      error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Nmt"}]})")),
+      HasSubstr("normalizer.normalizers[1]: normalizer type \"Nmt\" is not supported"));
   EXPECT_THAT(error_with("/model/type", "WordPiece"),
               HasSubstr("model: model type \"WordPiece\" is not supported; supported: BPE"));
   EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: dropout of merges is not supported"));
@@ -118,7 +119,8 @@ TEST(MalformedTokenizer, StepsThatMultiplyATextGiveUp) {
   const Tokenizer normalizing = load_json(tokenizer);
   EXPECT_THROW(normalizing.encode("aaaa"), UserError);
 
-  EXPECT_THAT(error_with("/decoder", steps("decoders", json::array_t(40, doubling))), HasSubstr("decoder.decoders[8]: this makes"));
+  EXPECT_THAT(error_with("/decoder", steps("decoders", json::array_t(40, doubling))),
+              HasSubstr("decoder.decoders[8]: this makes"));
 }
 
 TEST(MalformedTokenizer, MissingPartsAreNamed) {

@@ -85,11 +85,10 @@ TEST_P(RealTokenizer, TakesAMegabyteOfMarksInTheWrongOrder) {
   EXPECT_TRUE(decoded == (normalizes ? "x" + below + above : "x" + above + below));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RealTokenizer, testing::Values("gpt2", "qwen2", "falcon", "phi-3-mini"),
-                         [](const auto& info) {
-                           const std::string name = info.param;
-                           return name == "phi-3-mini" ? "phi3" : name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, RealTokenizer, testing::Values("gpt2", "qwen2", "falcon", "phi-3-mini"), [](const auto& info) {
+  const std::string name = info.param;
+  return name == "phi-3-mini" ? "phi3" : name;
+});
 
 TEST(RealTokenizers, EndOfSequenceIsReadFromTheConfigBesideIt) {
   const auto folder = real_tokenizer("qwen2");

@@ -4,9 +4,9 @@
 
 #include <thread>
 
+#include "tests/text/tokenizer_fixtures.h"
 #include "text/byte_level.h"
 #include "text/utf8.h"
-#include "tests/text/tokenizer_fixtures.h"
 
 namespace sluice::text {
 namespace {
