@@ -34,6 +34,20 @@ TEST_P(TokenizerFamily, DecodesAnyIdsAsTheReference) {
   }
 }
 
+// A quadratic step anywhere would take hours here and run into the time limit of the test.
+TEST_P(TokenizerFamily, TakesAMegabyteOfAnything) {
+  const Tokenizer tokenizer = load_json(GetParam().at("tokenizer"));
+  constexpr size_t kBytes = 1 << 20;
+  for (const std::string unit : {"a", " ", "\n", "\u0301", "\u0323\u0301", "<|", "<", "\U0001F469\u200D", "9", "\u2581",
+                                 "x\u2581", "\u3042", "-", "it's", "\xFF"}) {
+    std::string text;
+    while (text.size() < kBytes) text += unit;
+    const auto ids = tokenizer.encode(text, true);
+    EXPECT_LE(ids.size(), 3 * text.size() + 2) << json(unit);  // \xFF counts as U+FFFD, which may be three bytes
+    EXPECT_TRUE(is_utf8(tokenizer.decode(ids)));
+  }
+}
+
 std::string family_name(const testing::TestParamInfo<json>& info) {
   std::string name = info.param.at("name");
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
