@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 // The tokenizer of the tiny model has one id a character: '0' is 17, 'a' is 66, a space 1, the end of sequence 0.
 class JsonlExamplesTest : public ::testing::Test {
@@ -77,6 +78,30 @@ TEST_F(JsonlExamplesTest, TooLongExampleIsShownBeforeTheRun) {
       error("{\"prompt\": \"1\", \"completion\": \"a\"}\n{\"prompt\": \"12345\", \"completion\": \"abc\"}\n");
   EXPECT_THAT(text, HasSubstr("data.jsonl:2:1: error: the example has 9 tokens, max_tokens is 8"));
   EXPECT_THAT(text, Not(HasSubstr("data.jsonl:1")));
+}
+
+TEST_F(JsonlExamplesTest, TooLongExampleIsLeftOutAndCountedWhereThatIsWanted) {
+  engine::MetricsRecorder metrics;
+  resources_.metrics = &metrics;
+  JsonlExamples source = open("{\"prompt\": \"1\", \"completion\": \"a\"}\n{\"prompt\": \"12345\", \"completion\": \"abc\"}\n",
+                              {.too_long = TooLong::kDrop});
+  for (int64_t iteration = 0; iteration < 3; ++iteration) {
+    engine::Group group;
+    group.iteration = iteration;
+    ASSERT_TRUE(source.next_group(group));
+    EXPECT_EQ(group.read(columns::kPrompt)[0], "1");
+  }
+  source.begin_iteration({});
+  engine::Reducer reducer;
+  EXPECT_THAT(metrics.take(reducer), ElementsAre(Pair("rows_dropped", 1), Pair("rows_read", 2)));
+}
+
+TEST_F(JsonlExamplesTest, NothingIsCountedWhereNothingIsLeftOut) {
+  engine::MetricsRecorder metrics;
+  resources_.metrics = &metrics;
+  open("{\"prompt\": \"1\", \"completion\": \"a\"}\n").begin_iteration({});
+  engine::Reducer reducer;
+  EXPECT_TRUE(metrics.take(reducer).empty());
 }
 
 TEST_F(JsonlExamplesTest, ExampleWithoutPromptOrCompletionIsRefused) {
