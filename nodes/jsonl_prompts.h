@@ -19,18 +19,21 @@ namespace sluice::nodes {
 ///
 ///   [nodes.prompts]
 ///   type = "jsonl_prompts"
-///   path = "data/arithmetic.jsonl"       # or a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
-///   weights = [3, 1]                     # of an array: rows come in these proportions
+///   path = "data/arithmetic.jsonl"  # or a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   weights = [3, 1]                # of an array: rows come in these proportions
 ///   prompt_field = "prompt"
-///   label_field = "label"                # "": the files have no reference answers, label stays empty; "meta.answer" reaches
-///   deeper groups_per_iteration = 32 shuffle = true                       # another order in each epoch, fixed by [pipeline]
-///   seed epochs = 0                           # 0: goes round without end prefix = "Question: "                # put before each
-///   prompt suffix = "\nAnswer: "                # put behind it model = "actor"                      # whose tokenizer counts
-///   the tokens max_prompt_tokens = 512              # 0: no limit too_long = "drop"                    # leave such prompts out;
-///   "refuse": they are errors
+///   label_field = "meta.answer"     # "": the files have no reference answers, label stays empty
+///   groups_per_iteration = 32
+///   shuffle = true                  # another order in each epoch, fixed by [pipeline] seed
+///   epochs = 0                      # 0: goes round without end
+///   prefix = "Question: "           # put before each prompt
+///   suffix = "\nAnswer: "           # put behind it
+///   model = "actor"                 # whose tokenizer counts the tokens
+///   max_prompt_tokens = 512         # 0: no limit
+///   too_long = "drop"               # leave such prompts out; "refuse": they are errors
 ///
-/// Writes prompt[G], label[G]. All rows are checked before the run starts (see JsonlReader); with max_prompt_tokens each prompt
-/// is tokenised then too. Figures: rows_dropped, the rows that are left out. Not for files that grow while they are read.
+/// Writes prompt[G], label[G]. All rows are checked before the run starts (see JsonlReader); with max_prompt_tokens each prompt is
+/// tokenised then too. Figures: rows_dropped, the rows that are left out. Not for files that grow while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;

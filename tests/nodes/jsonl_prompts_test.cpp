@@ -16,11 +16,11 @@ namespace sluice::nodes {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class JsonlPromptsTest : public testing::Test {
+class JsonlPromptsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("sluice-jsonl-" + std::to_string(::getpid()));
@@ -159,7 +159,7 @@ TEST_F(JsonlPromptsTest, TooLongPromptIsLeftOutAndCountedWhereThatIsWanted) {
   EXPECT_EQ(prompt(source, 0, 0) + prompt(source, 1, 0), "1212");
   source.begin_iteration({});
   engine::Reducer reducer;
-  EXPECT_THAT(metrics.take(reducer), ElementsAre(testing::Pair("rows_dropped", 1), testing::Pair("rows_read", 2)));
+  EXPECT_THAT(metrics.take(reducer), ElementsAre(::testing::Pair("rows_dropped", 1), ::testing::Pair("rows_read", 2)));
 }
 
 TEST_F(JsonlPromptsTest, BlankLinesCarriageReturnsAndAMissingLastLineBreakAreFine) {
