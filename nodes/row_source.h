@@ -60,7 +60,8 @@ class RowCheck {
     bool too_long = false;
   };
 
-  /// `fault_of` tells it, or nothing. Rows that are left out are no longer in `dataset`.
+  /// `fault_of` tells it, or nothing; a UserError that it throws is the row's too. Rows that are left out are no longer in
+  /// `dataset`.
   void run(data::Dataset& dataset, const std::function<std::optional<Fault>(data::Dataset::RowId)>& fault_of);
 
   /// The figures of describe_dropped(), once something was dropped.

@@ -66,6 +66,19 @@ class BadData(Case):
         done = run("validate", PPO, *sets(**{"nodes.prompts.path": path, "nodes.prompts.weights": [1, 2]}))
         self.assert_refused(done, "2 weights for 1 path")
 
+    def test_conversations_need_a_generate_that_adds_no_special_tokens(self):
+        path = str(self.write("data.jsonl", '{"messages": [{"role": "user", "content": "1+1="}], "label": "2"}\n'))
+        chats = {"nodes.prompts.path": path, "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor"}
+        done = run("validate", PPO, *sets(**chats))
+        self.assert_refused(done, "must have the same add_special_tokens", "add_special_tokens is false in 'prompts' and true here",
+                            "help: add_special_tokens = false in 'generate'")
+
+    def test_conversations_without_a_model(self):
+        path = str(self.write("data.jsonl", '{"messages": [{"role": "user", "content": "1+1="}], "label": "2"}\n'))
+        done = run("validate", PPO, *sets(**{"nodes.prompts.path": path, "nodes.prompts.messages_field": "messages",
+                                             "nodes.generate.add_special_tokens": False}))
+        self.assert_refused(done, "messages_field needs model: its chat template writes the prompts")
+
     def test_parquet(self):
         path = self.write("data.parquet", "PAR1")
         done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"nodes.prompts.path": str(path)}))

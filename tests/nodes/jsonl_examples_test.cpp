@@ -73,6 +73,40 @@ TEST_F(JsonlExamplesTest, DataEndsAfterTheLastEpoch) {
   }
 }
 
+constexpr const char* kTemplate =
+    "{% for m in messages %}{{ m.role[0] }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<eos>{% endgeneration %}"
+    "{% else %}{{ m.content }};{% endif %}{% endfor %}";
+
+TEST_F(JsonlExamplesTest, OfAConversationTheAssistantsWordsAreLearned) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
+  JsonlExamples source = open(R"({"m": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "ab"},)"
+                              R"( {"role": "user", "content": "2"}, {"role": "assistant", "content": ""}]})"
+                              "\n",
+                              {.messages_field = "m", .max_tokens = 32});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  // u:1;a:ab<eos>u:2;a:<eos>
+  const int64_t u = 'u' - 31, a = 'a' - 31, b = 'b' - 31, colon = ':' - 31, semicolon = ';' - 31;
+  EXPECT_THAT(tokens(group), ElementsAre(u, colon, 18, semicolon, a, colon, a, b, 0, u, colon, 19, semicolon, a, colon, 0));
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(6, 7, 8, 15));
+  EXPECT_THAT(group.layout.action_offsets, ElementsAre(0, 4));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "u:1;a:");
+}
+
+TEST_F(JsonlExamplesTest, AConversationInWhichTheAssistantIsSilentIsRefused) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
+  EXPECT_THAT(error("{\"m\": [{\"role\": \"user\", \"content\": \"1\"}]}\n", {.messages_field = "m", .max_tokens = 32}),
+              HasSubstr("data.jsonl:1:1: error: the assistant says nothing in it"));
+}
+
+TEST_F(JsonlExamplesTest, AConversationThatTheTemplateRefusesIsShownWithItsLine) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", "{{ raise_exception('no system message') }}");
+  const std::string text =
+      error("{\"m\": [{\"role\": \"system\", \"content\": \"1\"}]}\n", {.messages_field = "m", .max_tokens = 32});
+  EXPECT_THAT(text, HasSubstr("data.jsonl:1:1: error: "));
+  EXPECT_THAT(text, HasSubstr("no system message"));
+}
+
 TEST_F(JsonlExamplesTest, TooLongExampleIsShownBeforeTheRun) {
   const std::string text =
       error("{\"prompt\": \"1\", \"completion\": \"a\"}\n{\"prompt\": \"12345\", \"completion\": \"abc\"}\n");

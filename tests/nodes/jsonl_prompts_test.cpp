@@ -140,6 +140,31 @@ TEST_F(JsonlPromptsTest, LabelMayLieDeeper) {
   EXPECT_EQ(group.read(columns::kLabel)[0], "42");
 }
 
+TEST_F(JsonlPromptsTest, ConversationsBecomePromptsByTheChatTemplate) {
+  write(R"({"m": [{"role": "user", "content": "2+2"}], "label": 4})"
+        "\n");
+  const testing::TinyFolder model;
+  write_file_atomically(model.path() / "chat_template.jinja",
+                        "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+                        "{% if add_generation_prompt %}<assistant>{% endif %}{{ style }}");
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  JsonlPromptsParams params{
+      .path = {path_}, .suffix = "=", .messages_field = "m", .chat_variables = "{\"style\": \"!\"}", .model = "actor"};
+  JsonlPrompts source(params, resources_);
+  EXPECT_EQ(prompt(source, 0, 0), "<user>2+2<assistant>!=");
+}
+
+TEST_F(JsonlPromptsTest, AConversationThatEndsWithTheAssistantIsNoPrompt) {
+  write(R"({"m": [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}], "label": 4})"
+        "\n");
+  const testing::TinyFolder model;
+  write_file_atomically(model.path() / "chat_template.jinja", "x");
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  EXPECT_THAT(
+      message_of<UserError>([&] { JsonlPrompts({.path = {path_}, .messages_field = "m", .model = "actor"}, resources_); }),
+      HasSubstr("data.jsonl:1:1: error: the last message is the assistant's"));
+}
+
 TEST_F(JsonlPromptsTest, TooLongPromptIsShownBeforeTheRun) {
   write("{\"prompt\": \"12\", \"label\": \"\"}\n{\"prompt\": \"12345\", \"label\": \"\"}\n");
   const testing::TinyFolder model;
