@@ -74,7 +74,7 @@ THEIRS = (" at 0x", "<built-in", "<function", "<class", "too long", "0x7f", "_io
 def differs(ours, theirs):
     if "error" in ours and any(text in ours["error"] for text in OURS):
         return False
-    if any(text in json.dumps(theirs) for text in THEIRS):
+    if any(text.lower() in json.dumps(theirs).lower() for text in THEIRS):
         return False
     if "error" in ours or "error" in theirs:
         return ("error" in ours) != ("error" in theirs)

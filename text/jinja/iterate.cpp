@@ -72,7 +72,7 @@ bool Cursor::next(Value& element) {
       if (position_ >= text.size()) return false;
       const size_t begin = position_;
       unicode::next(text, position_);
-      element = make_string(*sandbox_, std::string(text.substr(begin, position_ - begin)), over_.as<String>().markup);
+      element = make_string(*sandbox_, std::string(text.substr(begin, position_ - begin)));
       return true;
     }
     case Kind::kList:
