@@ -22,13 +22,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "models/config.h"
 #include "models/rotary.h"
-#include "models/weight_names.h"
 #include "models/weights.h"
 
 /// The oracle of the tests of transformers and generation: a transformer out of ATen's own operators with all that a ModelConfig
@@ -235,8 +235,15 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
 /// The same values in double precision.
 inline Weights in_double(const Weights& weights) {
   Weights wide = weights;
-  for (const auto& [name, tensor] : weight_slots(wide)) {
-    if (tensor->defined()) *tensor = tensor->to(at::kDouble);
+  const auto widen = [](std::initializer_list<at::Tensor*> tensors) {
+    for (at::Tensor* tensor : tensors)
+      if (tensor->defined()) *tensor = tensor->to(at::kDouble);
+  };
+  widen({&wide.embedding, &wide.positions, &wide.final_norm, &wide.final_norm_bias, &wide.head});
+  for (LayerWeights& l : wide.layers) {
+    widen({&l.attention_norm, &l.attention_norm_bias, &l.query, &l.key, &l.value, &l.query_bias, &l.key_bias, &l.value_bias});
+    widen({&l.query_norm, &l.key_norm, &l.attention_output, &l.attention_output_bias, &l.attention_output_norm, &l.mlp_norm});
+    widen({&l.mlp_norm_bias, &l.gate, &l.up, &l.down, &l.gate_bias, &l.up_bias, &l.down_bias, &l.mlp_output_norm});
   }
   return wide;
 }
