@@ -53,7 +53,9 @@ struct SampleArguments {
   long long top_k = 0;
   double top_p = 1.0;
   unsigned long long seed = 0;
+  bool json = false;  // one object a line instead of the text
 };
+/// Prints samples in order, each as it grows.
 int model_sample(const SampleArguments& arguments);
 
 }  // namespace sluice::cli

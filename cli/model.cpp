@@ -2,7 +2,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 
-#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -13,7 +12,6 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "models/action_logprobs.h"
-#include "models/generation.h"
 #include "text/tokenizer.h"
 #include "models/transformer.h"
 
@@ -43,8 +41,6 @@ std::vector<int64_t> ids_of(const Json& input, const std::string& place, int64_t
 }
 
 models::Transformer load_language_model(const std::filesystem::path& folder) { return models::Transformer::load(folder, {}); }
-
-std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}; }
 
 }  // namespace
 
@@ -79,29 +75,6 @@ int model_logprobs(const std::filesystem::path& folder, const std::string&) {
     const at::Tensor logprobs = models::action_logprobs(hidden, model.weights().head, tokens.slice(0, 1), 1.0, 1024, model.config().logit_softcap);
     return std::vector<float>(logprobs.data_ptr<float>(), logprobs.data_ptr<float>() + logprobs.numel());
   });
-}
-
-int model_sample(const SampleArguments& arguments) {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(arguments.folder);
-  const models::Transformer model = load_language_model(arguments.folder);
-  const std::vector<int64_t> prompt = tokenizer.encode(arguments.prompt.empty() ? standard_input() : arguments.prompt);
-  const auto prompt_tokens = static_cast<int64_t>(prompt.size());
-  const int64_t room = std::max<int64_t>(1, model.config().max_positions - prompt_tokens);
-  const int64_t max_new_tokens = arguments.max_new_tokens > 0 ? arguments.max_new_tokens : std::min<int64_t>(256, room);
-  const int64_t longest = prompt_tokens + max_new_tokens;
-  models::GenerationOptions options{.sampling = {.temperature = arguments.temperature, .top_k = arguments.top_k, .top_p = arguments.top_p},
-                                    .end_of_sequence = model.config().end_of_sequence};
-  models::GenerationLimits limits;
-  limits.kv_blocks = longest / limits.kv_block_size + 1;
-  models::GenerationEngine engine(model.config(), options, limits);
-  for (int64_t sample = 0; sample < arguments.samples; ++sample) {
-    const RandomStream stream(arguments.seed, 0, 0, static_cast<uint32_t>(sample));
-    engine.submit({.id = static_cast<uint64_t>(sample), .prompt = prompt, .max_new_tokens = max_new_tokens, .stream = stream});
-    std::vector<models::SampleResult> finished;
-    while (finished.empty()) finished = engine.step(model.weights());
-    std::cout << tokenizer.decode(finished.front().tokens, true) << std::endl;
-  }
-  return kDone;
 }
 
 }  // namespace sluice::cli

@@ -34,6 +34,8 @@ constexpr std::string_view kHarmless[] = {
     "gradient_checkpointing",
     "use_cache",
     "name_or_path",
+    "is_llama_config",
+    "transformers.js_config",
     "unsloth_version",
     "unsloth_fixed",
     "tokenizer_class",
@@ -91,7 +93,8 @@ constexpr std::string_view kHarmless[] = {
 // Phi-3 was published with a copy of the code that transformers has taken in since.
 bool is_own_code(const Json& auto_map, const std::string& model_type) {
   if (!auto_map.is_object()) return false;
-  for (const Json& place : auto_map) {
+  for (const auto& [part, place] : auto_map.items()) {
+    if (part == "AutoTokenizer") continue;  // tokenizer.json has the word
     const std::string text = place.is_string() ? place.get<std::string>() : "";
     if (!text.starts_with("configuration_" + model_type + ".") && !text.starts_with("modeling_" + model_type + ".")) return false;
   }
@@ -112,7 +115,7 @@ void refuse_unsupported(const ConfigObject& file, const std::string& model_type)
   }
   for (const char* key : {"is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder"}) file.refuse_unless(key, false);
   file.refuse_unless("attention_dropout", 0.0);
-  file.refuse_unless("pretraining_tp", 1);
+  for (const char* key : {"pretraining_tp", "full_attn_mod", "interpolate_factor"}) file.refuse_unless(key, 1);
 }
 
 void refuse_unknown_keys(const ConfigObject& file) {

@@ -1,76 +1,100 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <bit>
+#include <span>
 
 namespace sluice::text {
+namespace {
 
-Bpe::RuleTable::RuleTable(const std::vector<BpeMerge>& merges) : slots_(std::bit_ceil(2 * merges.size() + 2)) {
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const BpeMerge& merge = merges[rank];
-    slots_[slot_of(merge.left, merge.right)] = {merge.left, merge.right, {static_cast<uint32_t>(rank), merge.merged}};
-  }
+constexpr std::string_view kBlank = "\u2581";  // SentencePiece's
+constexpr size_t kShortWord = 32;              // symbols; below, looking at all pairs is faster than a heap
+constexpr size_t kLongestKnownWord = 64;       // bytes
+constexpr size_t kMostKnownWords = size_t{1} << 16;
+constexpr size_t kMostKnownBytes = size_t{4} << 20;
+
+// Where the part of `text` that begins at `begin` ends: before the next blank that follows something else.
+size_t part_end(std::string_view text, size_t begin) {
+  size_t end = begin;
+  while (text.substr(end, kBlank.size()) == kBlank) end += kBlank.size();
+  return std::min(text.find(kBlank, end), text.size());
 }
 
-size_t Bpe::RuleTable::slot_of(int32_t left, int32_t right) const {
-  const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-  const size_t mask = slots_.size() - 1;
-  size_t slot = (key * 0x9E3779B97F4A7C15u >> 32) & mask;  // Fibonacci hashing
-  while (slots_[slot].rule.merged >= 0 && (slots_[slot].left != left || slots_[slot].right != right)) slot = (slot + 1) & mask;
-  return slot;
-}
-
-Bpe::Rule Bpe::RuleTable::find(int32_t left, int32_t right) const { return slots_[slot_of(left, right)].rule; }
+}  // namespace
 
 Bpe::Bpe(BpeRules rules)
-    : byte_ids_(rules.byte_ids), rules_(rules.merges), unknown_(rules.unknown), fuse_unknown_(rules.fuse_unknown) {
-  keep_words_of_one_token(rules.words, rules.ignore_merges);
+    : symbols_(rules.symbols, rules.words),
+      rules_(rules.merges),
+      ignore_merges_(rules.ignore_merges),
+      cuts_before_blanks_(rules.cuts_before_blanks && !rules.ignore_merges && symbols_.ignores_position() &&
+                          symbols_.has(U'\u2581')) {
+  keep_words_of_one_token(rules.words);
 }
 
-void Bpe::keep_words_of_one_token(const std::unordered_map<std::string, int32_t>& words, bool all) {
+void Bpe::keep_words_of_one_token(const std::unordered_map<std::string, int32_t>& words) {
   Workspace workspace;
-  std::vector<int64_t> ids;
-  decltype(one_token_words_) kept;
   for (const auto& [word, id] : words) {
-    ids.clear();
-    encode(word, workspace, ids);
-    const bool encodes_to_itself = ids.size() == 1 && ids[0] == id;
-    if (!all && !encodes_to_itself) continue;
-    kept.emplace(word, id);
+    if (!ignore_merges_) {
+      merge(word, workspace);
+      if (workspace.parts.size() != 1 || workspace.parts[0] != id) continue;
+    }
+    one_token_words_.insert(word, WordTable::hash(word), std::span(&id, 1));
     longest_one_token_word_ = std::max(longest_one_token_word_, word.size());
   }
-  one_token_words_ = std::move(kept);
 }
 
 void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<int64_t>& ids) const {
-  if (word.size() <= longest_one_token_word_) {
-    if (const auto known = one_token_words_.find(word); known != one_token_words_.end()) {
-      ids.push_back(known->second);
-      return;
-    }
+  if (workspace.owner != identity_) {
+    workspace.owner = identity_;
+    workspace.known.clear();
   }
-  load_symbols(word, workspace);
-  merge_symbols(workspace);
-  for (const auto& symbol : workspace.symbols) {
-    if (symbol.id >= 0) ids.push_back(symbol.id);
+  if (!cuts_before_blanks_) return encode_part(word, workspace, ids);
+  for (size_t begin = 0; begin < word.size();) {
+    const size_t end = part_end(word, begin);
+    encode_part(word.substr(begin, end - begin), workspace, ids);
+    begin = end;
   }
 }
 
-void Bpe::load_symbols(std::string_view word, Workspace& workspace) const {
-  auto& symbols = workspace.symbols;
-  symbols.clear();
-  bool after_unknown = false;
-  for (const char c : word) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool known = byte_ids_[byte] >= 0;
-    if (!known && !unknown_) continue;
-    if (known || !(after_unknown && fuse_unknown_)) {
-      const auto position = static_cast<int32_t>(symbols.size());
-      symbols.push_back({known ? byte_ids_[byte] : *unknown_, position - 1, position + 1});
-    }
-    after_unknown = !known;
+void Bpe::encode_part(std::string_view word, Workspace& workspace, std::vector<int64_t>& ids) const {
+  if (word.empty()) return;
+  const bool may_be_known = word.size() <= std::max(longest_one_token_word_, kLongestKnownWord);
+  const uint64_t hash = may_be_known ? WordTable::hash(word) : 0;
+  std::span<const int32_t> known;
+  if (may_be_known && (one_token_words_.find(word, hash, known) || workspace.known.find(word, hash, known))) {
+    ids.insert(ids.end(), known.begin(), known.end());
+    return;
   }
-  if (!symbols.empty()) symbols.back().next = -1;
+  merge(word, workspace);
+  ids.insert(ids.end(), workspace.parts.begin(), workspace.parts.end());
+  if (word.size() > kLongestKnownWord) return;
+  if (workspace.known.size() >= kMostKnownWords || workspace.known.bytes() >= kMostKnownBytes) workspace.known.clear();
+  workspace.known.insert(word, hash, workspace.parts);
+}
+
+void Bpe::merge(std::string_view word, Workspace& workspace) const {
+  symbols_.load(word, workspace.parts);
+  // With prefixes a pair may make the token that another pair at its place was offered for; only the heap treats that as the
+  // reference does.
+  const bool is_short = workspace.parts.size() <= kShortWord && symbols_.ignores_position();
+  is_short ? merge_short(workspace) : merge_long(workspace);
+}
+
+// rules[i]: of the pair i, i + 1.
+void Bpe::merge_short(Workspace& workspace) const {
+  auto& parts = workspace.parts;
+  auto& rules = workspace.rules;
+  rules.clear();
+  for (size_t i = 0; i + 1 < parts.size(); ++i) rules.push_back(rules_.find(parts[i], parts[i + 1]));
+  while (!rules.empty()) {
+    const auto best = std::min_element(rules.begin(), rules.end(), [](auto a, auto b) { return a.rank < b.rank; });
+    if (best->merged < 0) return;
+    const auto i = static_cast<size_t>(best - rules.begin());
+    parts[i] = best->merged;
+    parts.erase(parts.begin() + static_cast<ptrdiff_t>(i) + 1);
+    rules.erase(best);
+    if (i > 0) rules[i - 1] = rules_.find(parts[i - 1], parts[i]);
+    if (i < rules.size()) rules[i] = rules_.find(parts[i], parts[i + 1]);
+  }
 }
 
 namespace {
@@ -83,15 +107,21 @@ void Bpe::offer_merge(Workspace& workspace, int32_t position) const {
   if (position < 0) return;
   const auto& left = workspace.symbols[position];
   if (left.next < 0) return;
-  const Rule rule = rules_.find(left.id, workspace.symbols[left.next].id);
+  const auto rule = rules_.find(left.id, workspace.symbols[left.next].id);
   if (rule.merged < 0) return;
   workspace.candidates.push_back({static_cast<uint64_t>(rule.rank) << 32 | static_cast<uint32_t>(position), rule.merged});
   std::push_heap(workspace.candidates.begin(), workspace.candidates.end(), kSmallestFirst);
 }
 
-void Bpe::merge_symbols(Workspace& workspace) const {
+void Bpe::merge_long(Workspace& workspace) const {
   auto& symbols = workspace.symbols;
   auto& candidates = workspace.candidates;
+  symbols.clear();
+  for (const int32_t id : workspace.parts) {
+    const auto position = static_cast<int32_t>(symbols.size());
+    symbols.push_back({id, position - 1, position + 1});
+  }
+  if (!symbols.empty()) symbols.back().next = -1;
   candidates.clear();
   for (size_t i = 0; i + 1 < symbols.size(); ++i) offer_merge(workspace, static_cast<int32_t>(i));
 
@@ -112,6 +142,11 @@ void Bpe::merge_symbols(Workspace& workspace) const {
     if (left.next >= 0) symbols[left.next].previous = best.position();
     offer_merge(workspace, left.previous);
     offer_merge(workspace, best.position());
+  }
+
+  workspace.parts.clear();
+  for (const auto& symbol : symbols) {
+    if (symbol.id >= 0) workspace.parts.push_back(symbol.id);
   }
 }
 

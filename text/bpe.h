@@ -1,83 +1,58 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-namespace sluice::text {
+#include "text/bpe_symbols.h"
+#include "text/merge_table.h"
+#include "text/word_table.h"
 
-/// One rule of byte-pair encoding: `left` followed by `right` becomes `merged`. Its rank is its place in the list.
-struct BpeMerge {
-  int32_t left = 0;
-  int32_t right = 0;
-  int32_t merged = 0;
-};
+namespace sluice::text {
 
 /// All that byte-pair encoding needs to know.
 struct BpeRules {
-  std::array<int32_t, 256> byte_ids{};  // -1 where the vocabulary lacks the byte
+  BpeSymbols::Settings symbols;
   std::vector<BpeMerge> merges;
-  std::unordered_map<std::string, int32_t> words;  // the vocabulary, written as raw bytes
+  std::unordered_map<std::string, int32_t> words;  // the vocabulary; written as raw bytes if byte-level
   bool ignore_merges = false;                      // a word of the vocabulary is that token, whatever the merges say
-  std::optional<int32_t> unknown;  // stands for a byte that the vocabulary lacks; without it such bytes are dropped
-  bool fuse_unknown = false;       // one `unknown` for a run of such bytes
+  bool cuts_before_blanks = false;                 // no merge joins a SentencePiece blank to what is before it
 };
 
-/// Byte-pair encoding of words given as raw bytes (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword
-/// Units"). Immutable: const use from many threads, each with its own Workspace. A word of n bytes takes O(n log n).
+/// Byte-pair encoding of words (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units").
+/// Immutable: const use from many threads, each with its own Workspace. A word of n bytes takes O(n log n).
 class Bpe {
  public:
   explicit Bpe(BpeRules rules);
 
-  /// Memory that one caller reuses from word to word.
+  /// Memory that one caller reuses from word to word, and what it remembers of them: at most a few MB.
   class Workspace;
 
-  /// Appends the ids of `word` to `ids`.
+  /// Appends the ids of `word` to `ids`. Words are well-formed UTF-8, or any bytes if byte-level.
   void encode(std::string_view word, Workspace& workspace, std::vector<int64_t>& ids) const;
 
+  /// The bytes that no token stands for, in order.
+  std::string dropped_bytes() const { return symbols_.dropped_bytes(); }
+
  private:
-  struct Rule {
-    uint32_t rank = 0;
-    int32_t merged = -1;  // -1: no such rule
-  };
-  struct BytesHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view bytes) const { return std::hash<std::string_view>{}(bytes); }
-  };
-
-  // Open addressing with linear probing over a power of two slots, at most half full: one cache line for nearly every lookup.
-  class RuleTable {
-   public:
-    explicit RuleTable(const std::vector<BpeMerge>& merges);
-    Rule find(int32_t left, int32_t right) const;
-
-   private:
-    struct Slot {
-      int32_t left = -1;
-      int32_t right = -1;
-      Rule rule;
-    };
-    size_t slot_of(int32_t left, int32_t right) const;
-    std::vector<Slot> slots_;
-  };
-
-  void load_symbols(std::string_view word, Workspace& workspace) const;
-  void merge_symbols(Workspace& workspace) const;
+  void encode_part(std::string_view word, Workspace& workspace, std::vector<int64_t>& ids) const;
+  void merge(std::string_view word, Workspace& workspace) const;
+  void merge_short(Workspace& workspace) const;
+  void merge_long(Workspace& workspace) const;
   void offer_merge(Workspace& workspace, int32_t position) const;
-  void keep_words_of_one_token(const std::unordered_map<std::string, int32_t>& words, bool all);
+  void keep_words_of_one_token(const std::unordered_map<std::string, int32_t>& words);
 
-  std::array<int32_t, 256> byte_ids_;
-  RuleTable rules_;
-  std::optional<int32_t> unknown_;
-  bool fuse_unknown_;
+  BpeSymbols symbols_;
+  MergeTable rules_;
+  std::shared_ptr<const char> identity_ = std::make_shared<const char>();  // whatever lives, no other Bpe has it
+  bool ignore_merges_;
+  bool cuts_before_blanks_;
 
-  // Words that encode to one token, found beforehand: most words of a text, and no cache that would have to be locked.
-  std::unordered_map<std::string, int32_t, BytesHash, std::equal_to<>> one_token_words_;
+  // Words that encode to one token, found beforehand: most words of a text.
+  WordTable one_token_words_;
   size_t longest_one_token_word_ = 0;
 };
 
@@ -96,6 +71,11 @@ class Bpe::Workspace {
 
     int32_t position() const { return static_cast<int32_t>(order & 0xFFFFFFFF); }
   };
+
+  std::shared_ptr<const char> owner;  // the identity of the Bpe whose words are known
+  WordTable known;
+  std::vector<int32_t> parts;  // of the word at hand: its characters, then its tokens
+  std::vector<MergeTable::Rule> rules;
   std::vector<Symbol> symbols;
   std::vector<Candidate> candidates;  // a heap
 };

@@ -1,10 +1,7 @@
 #include "text/byte_level.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-
-#include "base/strings.h"
 
 namespace sluice::text {
 namespace {
@@ -31,40 +28,6 @@ constexpr std::array<int16_t, kAlphabetEnd> make_bytes() {
 }
 
 constexpr auto kBytes = make_bytes();  // [code point] -> byte, or -1
-
-bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
-
-// What may follow the lead byte of a sequence (Unicode table 3-7). ASCII has length 1 and no followers; length 0: leads nothing.
-struct Lead {
-  size_t length;
-  unsigned char second_from = 0x80;
-  unsigned char second_to = 0xBF;
-};
-
-Lead lead_of(unsigned char byte) {
-  if (byte < 0x80) return {1};
-  if (byte < 0xC2) return {0};
-  if (byte < 0xE0) return {2};
-  if (byte == 0xE0) return {3, 0xA0, 0xBF};  // below: overlong
-  if (byte == 0xED) return {3, 0x80, 0x9F};  // above: surrogates
-  if (byte < 0xF0) return {3};
-  if (byte == 0xF0) return {4, 0x90, 0xBF};  // below: overlong
-  if (byte < 0xF4) return {4};
-  if (byte == 0xF4) return {4, 0x80, 0x8F};  // above: beyond U+10FFFF
-  return {0};
-}
-
-// Bytes of `rest`, at least one, that are a sequence or as much of one as there is.
-size_t sequence_prefix(std::string_view rest, const Lead& lead) {
-  size_t length = 1;
-  while (length < lead.length && length < rest.size()) {
-    const auto byte = static_cast<unsigned char>(rest[length]);
-    const bool fits = length == 1 ? byte >= lead.second_from && byte <= lead.second_to : is_continuation(byte);
-    if (!fits) break;
-    ++length;
-  }
-  return length;
-}
 
 }  // namespace
 
@@ -99,21 +62,6 @@ std::optional<std::string> from_byte_alphabet(std::string_view text) {
   return bytes;
 }
 
-size_t count_code_points(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return !is_continuation(static_cast<unsigned char>(byte)); }));
-}
-
-std::string replace_invalid_utf8(std::string_view bytes) {
-  if (is_utf8(bytes)) return std::string(bytes);
-  std::string text;
-  for (size_t i = 0; i < bytes.size();) {
-    const Lead lead = lead_of(static_cast<unsigned char>(bytes[i]));
-    const size_t length = sequence_prefix(bytes.substr(i), lead);
-    text += length == lead.length ? bytes.substr(i, length) : std::string_view("\xEF\xBF\xBD");
-    i += length;
-  }
-  return text;
-}
+char32_t byte_alphabet_character(unsigned char byte) { return kCharacters[byte]; }
 
 }  // namespace sluice::text

@@ -16,11 +16,7 @@ std::string to_byte_alphabet(std::string_view bytes);
 /// The bytes that UTF-8 `text` stands for, or nothing if some character is not in the alphabet.
 std::optional<std::string> from_byte_alphabet(std::string_view text);
 
-/// Number of code points of well-formed UTF-8. In the alphabet: the number of bytes that `text` stands for.
-size_t count_code_points(std::string_view text);
-
-/// `bytes` with U+FFFD in place of each longest piece that begins a UTF-8 sequence but does not end it, and of each stray byte
-/// (Unicode 15, section 3.9, "maximal subparts"). Well-formed text is unchanged.
-std::string replace_invalid_utf8(std::string_view bytes);
+/// The character that stands for `byte`.
+char32_t byte_alphabet_character(unsigned char byte);
 
 }  // namespace sluice::text

@@ -6,14 +6,18 @@
 #include <climits>
 
 #include "base/error.h"
+#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {
 
-// Oniguruma's default is 10 million steps a match whatever the text. A run of n blanks honestly needs n: the limit grows with
-// the text.
-constexpr unsigned long kLeastSteps = 10'000'000;
-constexpr unsigned long kStepsPerByte = 16;
+// Steps back that the searches in one text may take together. A run of n blanks honestly needs n: the budget grows with the text.
+constexpr size_t kLeastSteps = 10'000'000;
+constexpr size_t kStepsPerByte = 64;
+// Oniguruma does not tell how many steps a search took. So it gets few, and when it gives up, those are paid for and it gets
+// more.
+constexpr size_t kFreeSteps = 256;
+constexpr size_t kMoreSteps = 16;
 
 void initialize_once() {
   static const int status = [] {
@@ -31,26 +35,33 @@ std::string reason(int code, OnigErrorInfo* info = nullptr) {
 
 const OnigUChar* bytes_of(std::string_view text) { return reinterpret_cast<const OnigUChar*>(text.data()); }
 
-size_t code_point_length(char lead) {
-  const auto byte = static_cast<unsigned char>(lead);
-  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
+bool gave_up(int status) { return status == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || status == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER; }
 
-// What one pass over one text needs: the match region and the limit of steps.
+// What one pass over one text needs: the match region and the budget of steps.
 class Search {
  public:
   Search(regex_t* regex, std::string_view text)
-      : regex_(regex), text_(text), region_(onig_region_new(), Free{}), limits_(onig_new_match_param(), Free{}) {
+      : regex_(regex),
+        text_(text),
+        region_(onig_region_new(), Free{}),
+        limits_(onig_new_match_param(), Free{}),
+        budget_(kLeastSteps + kStepsPerByte * text.size()) {
     onig_initialize_match_param(limits_.get());
-    onig_set_retry_limit_in_match_of_match_param(limits_.get(),
-                                                 std::max<unsigned long>(kLeastSteps, kStepsPerByte * text.size()));
+    allow(kFreeSteps);
   }
 
   // ONIG_MISMATCH, another error code, or the start of the match.
   int from(size_t start) {
-    const OnigUChar* begin = bytes_of(text_);
-    const OnigUChar* end = begin + text_.size();
-    return onig_search_with_param(regex_, begin, end, begin + start, end, region_.get(), ONIG_OPTION_NONE, limits_.get());
+    int status = search(start);
+    if (!gave_up(status)) return status;
+    for (size_t steps = kFreeSteps; gave_up(status) && steps <= budget_;) {
+      budget_ -= steps;
+      steps *= kMoreSteps;
+      allow(steps);
+      status = search(start);
+    }
+    allow(kFreeSteps);
+    return status;
   }
 
   Regex::Match match() const { return {static_cast<size_t>(region_->beg[0]), static_cast<size_t>(region_->end[0])}; }
@@ -61,6 +72,17 @@ class Search {
   }
 
  private:
+  void allow(size_t steps) {
+    onig_set_retry_limit_in_match_of_match_param(limits_.get(), steps);
+    onig_set_retry_limit_in_search_of_match_param(limits_.get(), steps);
+  }
+
+  int search(size_t start) {
+    const OnigUChar* begin = bytes_of(text_);
+    const OnigUChar* end = begin + text_.size();
+    return onig_search_with_param(regex_, begin, end, begin + start, end, region_.get(), ONIG_OPTION_NONE, limits_.get());
+  }
+
   struct Free {
     void operator()(OnigRegion* region) const { onig_region_free(region, 1); }
     void operator()(OnigMatchParam* limits) const { onig_free_match_param(limits); }
@@ -69,6 +91,7 @@ class Search {
   std::string_view text_;
   std::unique_ptr<OnigRegion, Free> region_;
   std::unique_ptr<OnigMatchParam, Free> limits_;
+  size_t budget_;
 };
 
 }  // namespace
@@ -95,13 +118,22 @@ std::string Regex::escape(std::string_view text) {
   return pattern;
 }
 
-std::vector<Regex::Match> Regex::find_all(std::string_view text) const { return find_all(text, false); }
+void Regex::for_each(std::string_view text, FunctionRef<void(Match)> on_match) const { search(text, false, on_match); }
 
-std::vector<Regex::Match> Regex::find_all_captures(std::string_view text) const { return find_all(text, true); }
-
-std::vector<Regex::Match> Regex::find_all(std::string_view text, bool captures) const {
-  SLUICE_CHECK(text.size() < INT_MAX, "text too long for Oniguruma");
+std::vector<Regex::Match> Regex::find_all(std::string_view text) const {
   std::vector<Match> matches;
+  search(text, false, [&matches](Match match) { matches.push_back(match); });
+  return matches;
+}
+
+std::vector<Regex::Match> Regex::find_all_captures(std::string_view text) const {
+  std::vector<Match> matches;
+  search(text, true, [&matches](Match match) { matches.push_back(match); });
+  return matches;
+}
+
+void Regex::search(std::string_view text, bool captures, FunctionRef<void(Match)> on_match) const {
+  SLUICE_CHECK(text.size() < INT_MAX, "text too long for Oniguruma");
   size_t last_end = std::string_view::npos;  // of the previous match
   Search search(regex_.get(), text);
   for (size_t start = 0; start <= text.size();) {
@@ -111,18 +143,13 @@ std::vector<Regex::Match> Regex::find_all(std::string_view text, bool captures) 
     const Match match = search.match();
     const bool touches = match.begin == match.end && last_end == match.end;
     if (touches) {
-      start = match.end + (match.end < text.size() ? code_point_length(text[match.end]) : 1);
+      start = match.end + (match.end < text.size() ? code_point_at(text.data() + match.end).length : 1);
     } else {
-      matches.push_back(captures ? search.capture() : match);
+      on_match(captures ? search.capture() : match);
       last_end = match.end;
       start = match.end;
     }
   }
-  return matches;
 }
-
-bool is_word_character(char32_t code_point) { return ONIGENC_IS_CODE_WORD(ONIG_ENCODING_UTF8, code_point); }
-
-bool is_white_space(char32_t code_point) { return ONIGENC_IS_CODE_SPACE(ONIG_ENCODING_UTF8, code_point); }
 
 }  // namespace sluice::text

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/function_ref.h"
+
 struct re_pattern_buffer;  // Oniguruma's compiled regex
 
 namespace sluice::text {
@@ -25,15 +27,19 @@ class Regex {
   /// A pattern that matches `text` and nothing else.
   static std::string escape(std::string_view text);
 
-  /// All matches from left to right, without overlap; an empty match that touches the previous match is left out.
-  /// `text` must be well-formed UTF-8 below 2 GiB. Throws UserError when the pattern backtracks without bound on this text.
+  /// Calls `on_match` for all matches from left to right, without overlap; an empty match that touches the previous match is left
+  /// out. `text` must be well-formed UTF-8 below 2 GiB. Throws UserError when the pattern backtracks without bound on this text:
+  /// the steps back that all searches in one text may take grow with its length and no faster.
+  void for_each(std::string_view text, FunctionRef<void(Match)> on_match) const;
+
+  /// The same as a list.
   std::vector<Match> find_all(std::string_view text) const;
 
   /// The same, but of each match what its first capture group holds; the whole match where there is no group or it took no part.
   std::vector<Match> find_all_captures(std::string_view text) const;
 
  private:
-  std::vector<Match> find_all(std::string_view text, bool captures) const;
+  void search(std::string_view text, bool captures, FunctionRef<void(Match)> on_match) const;
 
   struct Free {
     void operator()(re_pattern_buffer* regex) const;
@@ -41,9 +47,5 @@ class Regex {
   std::unique_ptr<re_pattern_buffer, Free> regex_;
   std::string where_;
 };
-
-/// Unicode classes \w and \s of a code point.
-bool is_word_character(char32_t code_point);
-bool is_white_space(char32_t code_point);
 
 }  // namespace sluice::text

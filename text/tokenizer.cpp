@@ -1,32 +1,21 @@
 #include "text/tokenizer.h"
 
-#include <deque>
+#include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "text/byte_level.h"
+#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {
 
 constexpr size_t kLongestText = size_t{512} << 20;  // positions are 32 bits wide, and normalisation may triple a text
 
-std::vector<AddedToken> select(const std::vector<AddedToken>& tokens, bool normalized, const Normalizer& normalizer) {
+std::vector<AddedToken> select(const std::vector<AddedToken>& tokens, bool normalized) {
   std::vector<AddedToken> selected;
-  for (const AddedToken& token : tokens) {
-    if (token.normalized != normalized) continue;
-    selected.push_back(token);
-    if (normalized) selected.back().content = normalizer.apply(token.content);
-  }
+  std::ranges::copy_if(tokens, std::back_inserter(selected), [=](const auto& token) { return token.normalized == normalized; });
   return selected;
-}
-
-std::string uncovered(const BpeRules& rules) {
-  std::string bytes;
-  for (size_t byte = 0; byte < rules.byte_ids.size() && !rules.unknown; ++byte) {
-    if (rules.byte_ids[byte] < 0) bytes += static_cast<char>(byte);
-  }
-  return bytes;
 }
 
 // "eos_token" is a string or, in older files, an object with its content.
@@ -42,14 +31,14 @@ Tokenizer::Tokenizer(TokenizerFile file, std::string name)
     : name_(std::move(name)),
       tokens_(std::move(file.tokens)),
       ids_(std::move(file.ids)),
-      normalizer_(file.normalizer),
+      normalizer_(std::move(file.normalizer)),
       pre_tokenizer_(std::move(file.pre_tokenizer)),
-      verbatim_tokens_(select(file.added, false, normalizer_)),
-      normalized_tokens_(select(file.added, true, normalizer_)),
-      uncovered_bytes_(uncovered(file.rules)),
+      verbatim_tokens_(select(file.added, false)),
+      normalized_tokens_(select(file.added, true)),
       bpe_(std::move(file.rules)),
-      prefix_(std::move(file.prefix)),
-      suffix_(std::move(file.suffix)) {}
+      uncovered_bytes_(bpe_.dropped_bytes()),
+      decoder_(std::move(file.decoder)),
+      frame_(std::move(file.frame)) {}
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder_or_file) {
   const auto path = std::filesystem::is_directory(folder_or_file) ? folder_or_file / "tokenizer.json" : folder_or_file;
@@ -69,6 +58,11 @@ void Tokenizer::read_config(const std::filesystem::path& path) {
 }
 
 std::vector<int64_t> Tokenizer::encode(std::string_view utf8, bool add_special) const {
+  Workspace workspace;
+  return encode(utf8, add_special, workspace);
+}
+
+std::vector<int64_t> Tokenizer::encode(std::string_view utf8, bool add_special, Workspace& workspace) const {
   if (utf8.size() > kLongestText) {
     throw UserError("a text of " + human_bytes(static_cast<double>(utf8.size())) + " is too long to be tokenized at once",
                     "cut it into pieces below 512 MiB");
@@ -77,35 +71,28 @@ std::vector<int64_t> Tokenizer::encode(std::string_view utf8, bool add_special) 
   if (!is_utf8(utf8)) utf8 = replaced = replace_invalid_utf8(utf8);
 
   std::vector<int64_t> ids;
-  Bpe::Workspace workspace;
-  if (add_special) ids = prefix_;
+  if (add_special) ids = frame_.prefix;
   for (const auto& [text, token] : verbatim_tokens_.split(utf8)) {
     if (token) {
       ids.push_back(token->id);
     } else {
-      encode_text(text, workspace, ids);
+      encode_text({text, text.data() == utf8.data()}, workspace, ids);
     }
   }
-  if (add_special) ids.insert(ids.end(), suffix_.begin(), suffix_.end());
+  if (add_special) ids.insert(ids.end(), frame_.suffix.begin(), frame_.suffix.end());
   return ids;
 }
 
-void Tokenizer::encode_text(std::string_view text, Bpe::Workspace& workspace, std::vector<int64_t>& ids) const {
+void Tokenizer::encode_text(Piece piece, Workspace& workspace, std::vector<int64_t>& ids) const {
   std::string changed;
-  if (!normalizer_.changes_nothing()) text = changed = normalizer_.apply(text);
-  for (const auto& [part, token] : normalized_tokens_.split(text)) {
+  if (!normalizer_.changes_nothing()) piece.text = changed = normalizer_.apply(piece.text, piece.is_first);
+  for (const auto& [text, token] : normalized_tokens_.split(piece.text)) {
     if (token) {
       ids.push_back(token->id);
     } else {
-      encode_words(part, workspace, ids);
+      const Piece part{text, piece.is_first && text.data() == piece.text.data()};
+      pre_tokenizer_.for_each_word(part, [&](std::string_view word) { bpe_.encode(word, workspace, ids); });
     }
-  }
-}
-
-void Tokenizer::encode_words(std::string_view normalized, Bpe::Workspace& workspace, std::vector<int64_t>& ids) const {
-  std::deque<std::string> storage;
-  for (const std::string_view word : pre_tokenizer_.words(normalized, storage)) {
-    bpe_.encode(word, workspace, ids);
   }
 }
 
@@ -114,13 +101,25 @@ const TokenizerFile::Token* Tokenizer::find(int64_t id) const {
   return known ? &tokens_[static_cast<size_t>(id)] : nullptr;
 }
 
+const TokenizerFile::Token* Tokenizer::find_decoded(int64_t id, bool skip_special) const {
+  const auto* token = find(id);
+  return token && !(skip_special && token->skipped) ? token : nullptr;
+}
+
 std::string Tokenizer::decode(std::span<const int64_t> ids, bool skip_special) const {
-  std::string bytes;
-  for (const int64_t id : ids) {
-    const auto* token = find(id);
-    if (token && !(skip_special && token->special)) bytes += token->bytes;
+  std::string text;
+  if (decoder_.is_byte_level()) {
+    for (const int64_t id : ids) {
+      if (const auto* token = find_decoded(id, skip_special)) text += token->bytes;
+    }
+    return is_utf8(text) ? text : replace_invalid_utf8(text);
   }
-  return replace_invalid_utf8(bytes);
+  Decoder::Run run(decoder_);
+  for (const int64_t id : ids) {
+    if (const auto* token = find_decoded(id, skip_special)) run.token(token->text, text);
+  }
+  run.finish(text);
+  return text;
 }
 
 std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {

@@ -14,13 +14,13 @@
 
 namespace sluice::text {
 
-/// A byte-level BPE tokenizer from a Hugging Face tokenizer.json (GPT-2, Llama 3, Qwen, Falcon, ...).
-/// Gives the ids and texts of the `tokenizers` package. Immutable after load: const use from many threads.
+/// A byte-pair encoding tokenizer from a Hugging Face tokenizer.json: byte-level (GPT-2, Llama 3, Qwen, Falcon, OLMo) or in
+/// SentencePiece's manner (Llama 2, Mistral, Gemma, Phi-3). Gives the ids and texts of the `tokenizers` package.
+/// Immutable after load: const use from many threads.
 ///
-/// Not supported, and refused by name at load: other models (WordPiece, Unigram, SentencePiece's byte fallback), normalizers
-/// other than NFC, pre-tokenizers other than ByteLevel, Split, Digits and Punctuation, decoders other than ByteLevel.
-/// Unicode properties are those of the installed Oniguruma and utf8proc. The reference mixes tables of several ages (its NFC and
-/// its Punctuation know fewer characters, its regexes more), so a few characters younger than Unicode 9 may be cut differently.
+/// Not supported, and refused by name at load: other models (WordPiece, Unigram), dropout, and the steps that the error lists.
+/// Characters are classified, lower-cased and normalised by the package's own tables, whatever Unicode the installed Oniguruma
+/// and utf8proc know (text/unicode.h); only scripts and rarer properties in regular expressions (\p{Han}) are Oniguruma's own.
 class Tokenizer {
  public:
   /// `folder_or_file`: a model folder, or its tokenizer.json. Reads tokenizer_config.json beside it when there is one.
@@ -32,8 +32,12 @@ class Tokenizer {
   /// stands for are dropped, as in the reference; see uncovered_bytes(). Throws UserError for a text longer than 512 MiB.
   std::vector<int64_t> encode(std::string_view utf8, bool add_special = false) const;
 
+  /// Memory that one caller may reuse from text to text, one thread at a time: known words are then encoded once.
+  using Workspace = Bpe::Workspace;
+  std::vector<int64_t> encode(std::string_view utf8, bool add_special, Workspace& workspace) const;
+
   /// The text of `ids`; always UTF-8, with U+FFFD where tokens hold part of a character. Ids without a token have no text: models
-  /// pad their embeddings. With `skip_special` special tokens are left out.
+  /// pad their embeddings. With `skip_special` special tokens are left out. StreamDecoder gives the same bit by bit.
   std::string decode(std::span<const int64_t> ids, bool skip_special = false) const;
 
   /// One more than the largest id: the least number of rows of an embedding.
@@ -44,10 +48,11 @@ class Tokenizer {
   std::optional<std::string> id_to_token(int64_t id) const;
   bool is_special(int64_t id) const;
 
-  /// The bytes that `id` stands for, which may be part of a character; empty when no token has this id.
+  /// The bytes that `id` stands for in the midst of a text, which may be part of a character; empty when no token has this id.
   std::string_view token_bytes(int64_t id) const;
 
-  /// The bytes that no token stands for, in order. Empty for most tokenizers; not for Falcon's, nor for a toy's.
+  /// The bytes that no token stands for, in order. Empty for most tokenizers; not for Falcon's, nor for a toy's. Where the
+  /// vocabulary is of characters: bytes of ASCII characters, and bytes that no fallback token stands for.
   const std::string& uncovered_bytes() const { return uncovered_bytes_; }
 
   /// The "eos_token" of tokenizer_config.json, if it names one.
@@ -56,9 +61,11 @@ class Tokenizer {
  private:
   Tokenizer(TokenizerFile file, std::string name);
 
-  void encode_text(std::string_view text, Bpe::Workspace& workspace, std::vector<int64_t>& ids) const;
-  void encode_words(std::string_view normalized, Bpe::Workspace& workspace, std::vector<int64_t>& ids) const;
+  friend class StreamDecoder;
+
+  void encode_text(Piece piece, Workspace& workspace, std::vector<int64_t>& ids) const;
   const TokenizerFile::Token* find(int64_t id) const;
+  const TokenizerFile::Token* find_decoded(int64_t id, bool skip_special) const;
   void read_config(const std::filesystem::path& path);
 
   std::string name_;                          // the file, for messages
@@ -68,10 +75,10 @@ class Tokenizer {
   PreTokenizer pre_tokenizer_;
   AddedTokenFinder verbatim_tokens_;    // looked for in the text as it is
   AddedTokenFinder normalized_tokens_;  // looked for after normalisation
-  std::string uncovered_bytes_;
   Bpe bpe_;
-  std::vector<int64_t> prefix_;
-  std::vector<int64_t> suffix_;
+  std::string uncovered_bytes_;
+  Decoder decoder_;
+  TextFrame frame_;
   std::optional<int64_t> end_of_sequence_;
 };
 

@@ -1,55 +1,20 @@
 #include "text/tokenizer_added.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 
-#include "text/oniguruma.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+#include "text/white_space.h"
 
 namespace sluice::text {
 namespace {
 
-struct CodePoint {
-  char32_t value = 0;
-  size_t length = 0;  // bytes
-};
-
-CodePoint first_code_point(std::string_view text) {
-  utf8proc_int32_t value = 0;
-  const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                       static_cast<utf8proc_ssize_t>(text.size()), &value);
-  return {static_cast<char32_t>(value), static_cast<size_t>(std::max<utf8proc_ssize_t>(length, 1))};
-}
-
-CodePoint last_code_point(std::string_view text) {
-  size_t begin = text.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-  return first_code_point(text.substr(begin));
-}
+bool is_word_character(char32_t code_point) { return CodePointClasses::get()[code_point] & code_point_class::kWord; }
 
 bool stands_alone(std::string_view before, std::string_view after) {
   const bool touched_before = !before.empty() && is_word_character(last_code_point(before).value);
-  const bool touched_after = !after.empty() && is_word_character(first_code_point(after).value);
+  const bool touched_after = !after.empty() && is_word_character(code_point_at(after.data()).value);
   return !touched_before && !touched_after;
-}
-
-// Where the white space that ends at `end` begins, but not before `least`.
-size_t white_space_begin(std::string_view text, size_t least, size_t end) {
-  while (end > least) {
-    const CodePoint last = last_code_point(text.substr(0, end));
-    if (!is_white_space(last.value)) break;
-    end -= last.length;
-  }
-  return end;
-}
-
-size_t white_space_end(std::string_view text, size_t begin) {
-  while (begin < text.size()) {
-    const CodePoint first = first_code_point(text.substr(begin));
-    if (!is_white_space(first.value)) break;
-    begin += first.length;
-  }
-  return begin;
 }
 
 }  // namespace

@@ -8,18 +8,22 @@
 
 #include "text/bpe.h"
 #include "text/tokenizer_added.h"
+#include "text/tokenizer_decoder.h"
 #include "text/tokenizer_json.h"
 #include "text/tokenizer_normalizer.h"
 #include "text/tokenizer_pretokenizer.h"
+#include "text/tokenizer_template.h"
 
 namespace sluice::text {
 
 /// What a tokenizer.json says, checked: ids are unique and in range, merges name known tokens.
 struct TokenizerFile {
   struct Token {
-    std::string text;   // as the vocabulary spells it; empty where no token has the id
-    std::string bytes;  // what it decodes to
+    std::string text;   // as the vocabulary spells it, or as it is looked for in text; empty where no token has the id
+    std::string bytes;  // what it decodes to in the midst of a text
     bool special = false;
+    bool skipped =
+        false;  // when special tokens are skipped; in the reference not if normalisation spells a special token otherwise
   };
 
   std::vector<Token> tokens;                     // [id]
@@ -28,8 +32,8 @@ struct TokenizerFile {
   std::vector<AddedToken> added;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  std::vector<int64_t> prefix;  // special tokens that belong before and after a text
-  std::vector<int64_t> suffix;
+  Decoder decoder;
+  TextFrame frame;
 };
 
 /// Throws UserError naming file and key for whatever is missing, of the wrong type, contradictory or not supported.

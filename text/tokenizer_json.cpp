@@ -97,7 +97,7 @@ void JsonPart::fail(const std::string& message, const std::string& help) const {
 
 void JsonPart::fail_unsupported(const std::string& what, const std::string& supported) const {
   fail(what + " is not supported; supported: " + supported,
-       "use a model with a byte-level BPE tokenizer (GPT-2, Llama 3, Qwen, Falcon)");
+       "use a model with a byte-pair encoding tokenizer (GPT-2, Llama, Mistral, Phi-3, Qwen, Gemma, OLMo, Falcon)");
 }
 
 }  // namespace sluice::text

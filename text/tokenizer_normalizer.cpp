@@ -1,92 +1,97 @@
 #include "text/tokenizer_normalizer.h"
 
-#include <utf8proc.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include "base/error.h"
 #include "base/strings.h"
+#include "text/growth.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+#include "text/white_space.h"
 
 namespace sluice::text {
 namespace {
 
-// No code point below U+0300 decomposes and recomposes to something else or combines with its neighbour: that is every lead byte
-// below 0xCC.
-bool is_surely_nfc(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char byte) {
-    const auto unit = static_cast<unsigned char>(byte);
-    return unit < 0xCC;
-  });
-}
-
-std::vector<utf8proc_int32_t> decompose(std::string_view text) {
-  constexpr utf8proc_ssize_t kLongestDecomposition = 32;
-  std::vector<utf8proc_int32_t> decomposed;
-  decomposed.reserve(text.size());
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  for (size_t i = 0; i < text.size();) {
-    utf8proc_int32_t code_point = 0;
-    const auto length = utf8proc_iterate(bytes + i, static_cast<utf8proc_ssize_t>(text.size() - i), &code_point);
-    SLUICE_CHECK(length > 0, "text to normalise is not UTF-8");
-    i += static_cast<size_t>(length);
-
-    utf8proc_int32_t parts[kLongestDecomposition];
-    int boundary_class = UTF8PROC_BOUNDCLASS_START;
-    const auto count = utf8proc_decompose_char(code_point, parts, kLongestDecomposition, UTF8PROC_DECOMPOSE, &boundary_class);
-    SLUICE_CHECK(count > 0 && count <= kLongestDecomposition, "decomposition of one code point");
-    decomposed.insert(decomposed.end(), parts, parts + count);
-  }
-  return decomposed;
-}
-
-int combining_class(utf8proc_int32_t code_point) { return utf8proc_get_property(code_point)->combining_class; }
-
-// Each run of marks in order of combining class. utf8proc's own ordering swaps neighbours, which is quadratic in the length of a
-// run.
-void order_marks(std::vector<utf8proc_int32_t>& text) {
-  const auto is_mark = [](utf8proc_int32_t code_point) { return combining_class(code_point) != 0; };
-  for (auto begin = text.begin(); begin != text.end();) {
-    begin = std::find_if(begin, text.end(), is_mark);
-    const auto end = std::find_if_not(begin, text.end(), is_mark);
-    std::stable_sort(begin, end, [](auto a, auto b) { return combining_class(a) < combining_class(b); });
-    begin = end;
-  }
-}
-
-std::string compose(std::vector<utf8proc_int32_t> text) {
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  const auto length = utf8proc_normalize_utf32(text.data(), static_cast<utf8proc_ssize_t>(text.size()), options);
-  SLUICE_CHECK(length >= 0, "composition of decomposed text");
-  std::string composed;
-  for (utf8proc_ssize_t i = 0; i < length; ++i) {
-    utf8proc_uint8_t bytes[4];
-    const auto count = utf8proc_encode_char(text[static_cast<size_t>(i)], bytes);
-    composed.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
-  }
-  return composed;
-}
+constexpr size_t kMostSteps = 64;
+constexpr const char* kTypes = "null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, Sequence";
 
 }  // namespace
 
-std::string to_nfc(std::string_view text) {
-  if (is_surely_nfc(text)) return std::string(text);
-  auto decomposed = decompose(text);
-  order_marks(decomposed);
-  return compose(std::move(decomposed));
+Normalizer::Normalizer(const JsonPart& part) : where_(part.place()) {
+  if (!part.is_null()) read(part);
 }
 
-Normalizer::Normalizer(const JsonPart& part) {
-  if (part.is_null()) return;
+void Normalizer::read(const JsonPart& part) {
   const std::string type = part.type();
-  if (type == "NFC") {
-    nfc_ = true;
-  } else if (type == "Sequence") {
-    for (const JsonPart& element : part.at("normalizers").elements()) nfc_ |= Normalizer(element).nfc_;
+  if (steps_.size() == kMostSteps) part.fail("the normalizer has more than " + std::to_string(kMostSteps) + " steps");
+  if (type == "Sequence") {
+    for (const JsonPart& element : part.at("normalizers").elements()) read(element);
+  } else if (type == "NFC") {
+    steps_.emplace_back(NormalForm::kNfc);
+  } else if (type == "NFD") {
+    steps_.emplace_back(NormalForm::kNfd);
+  } else if (type == "NFKC") {
+    steps_.emplace_back(NormalForm::kNfkc);
+  } else if (type == "NFKD") {
+    steps_.emplace_back(NormalForm::kNfkd);
+  } else if (type == "Lowercase") {
+    steps_.emplace_back(Lowercase{});
+  } else if (type == "Strip") {
+    steps_.emplace_back(Strip{part.boolean_or("strip_left", true), part.boolean_or("strip_right", true)});
+  } else if (type == "Prepend") {
+    steps_.emplace_back(Prepend{part.at("prepend").string()});
+  } else if (type == "Replace") {
+    steps_.emplace_back(Replace{Matcher::read(part.at("pattern")), part.at("content").string(), part.place()});
   } else {
-    part.fail_unsupported("normalizer type " + sluice::quoted(type), "null, NFC, Sequence");
+    part.fail_unsupported("normalizer type " + sluice::quoted(type), kTypes);
   }
+}
+
+std::string Normalizer::apply(std::string_view text, bool& is_first) const {
+  std::string changed;
+  std::string_view current = text;
+  for (const Step& step : steps_) {
+    if (current.empty()) break;
+    changed = std::visit([&](const auto& kind) { return run(kind, current, is_first); }, step);
+    check_growth(text.size(), changed.size(), where_);
+    current = changed;
+  }
+  return steps_.empty() ? std::string(text) : changed;
+}
+
+std::string Normalizer::run(NormalForm form, std::string_view text, bool&) { return to_normal_form(text, form); }
+
+std::string Normalizer::run(const Prepend& step, std::string_view text, bool&) { return step.prefix + std::string(text); }
+
+std::string Normalizer::run(const Replace& step, std::string_view text, bool& is_first) {
+  std::string replaced;
+  size_t done = 0;
+  step.matcher.for_each(text, [&](Matcher::Match match) {
+    if (match.begin == 0 && match.end > 0 && step.content.empty()) is_first = false;
+    replaced += text.substr(done, match.begin - done);
+    replaced += step.content;
+    done = match.end;
+    check_growth(text.size(), replaced.size(), step.where);
+  });
+  replaced += text.substr(done);
+  return replaced;
+}
+
+std::string Normalizer::run(const Lowercase&, std::string_view text, bool&) {
+  std::string lower;
+  lower.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const CodePoint c = code_point_at(text.data() + i);
+    i += c.length;
+    const auto [first, second] = lower_case(c.value);
+    append_utf8(first, lower);
+    if (second) append_utf8(second, lower);
+  }
+  return lower;
+}
+
+std::string Normalizer::run(const Strip& step, std::string_view text, bool& is_first) {
+  const size_t begin = step.left ? white_space_end(text, 0) : 0;
+  const size_t end = step.right ? white_space_begin(text, begin, text.size()) : text.size();
+  is_first = is_first && begin == 0;
+  return std::string(text.substr(begin, end - begin));
 }
 
 }  // namespace sluice::text

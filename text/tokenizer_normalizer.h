@@ -2,27 +2,54 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
+#include "text/matcher.h"
+#include "text/normal_forms.h"
 #include "text/tokenizer_json.h"
 
 namespace sluice::text {
 
-/// Unicode normalisation form C of well-formed UTF-8 (UAX 15). Takes O(n log n) whatever the text holds.
-std::string to_nfc(std::string_view text);
-
-/// The "normalizer" of a tokenizer.json: nothing, or NFC. Immutable.
+/// The "normalizer" of a tokenizer.json: what is done to text before it is cut. Immutable.
 class Normalizer {
  public:
   Normalizer() = default;
 
-  /// `part` may be null. Throws UserError for a normalizer that is neither NFC nor a Sequence of it.
+  /// `part` may be null. Throws UserError for an unknown type or a bad pattern.
   explicit Normalizer(const JsonPart& part);
 
-  bool changes_nothing() const { return !nfc_; }
-  std::string apply(std::string_view text) const { return nfc_ ? to_nfc(text) : std::string(text); }
+  bool changes_nothing() const { return steps_.empty(); }
+
+  /// `is_first` becomes false when the first characters of `text` are dropped, so that the result begins somewhere in the text.
+  /// Throws UserError when the text grows out of all proportion, or a pattern backtracks without bound.
+  std::string apply(std::string_view text, bool& is_first) const;
 
  private:
-  bool nfc_ = false;
+  struct Prepend {
+    std::string prefix;
+  };
+  struct Replace {
+    Matcher matcher;
+    std::string content;
+    std::string where;
+  };
+  struct Lowercase {};
+  struct Strip {
+    bool left, right;
+  };
+  using Step = std::variant<NormalForm, Prepend, Replace, Lowercase, Strip>;
+
+  void read(const JsonPart& part);
+
+  static std::string run(NormalForm form, std::string_view text, bool& is_first);
+  static std::string run(const Prepend& step, std::string_view text, bool& is_first);
+  static std::string run(const Replace& step, std::string_view text, bool& is_first);
+  static std::string run(const Lowercase&, std::string_view text, bool& is_first);
+  static std::string run(const Strip& step, std::string_view text, bool& is_first);
+
+  std::vector<Step> steps_;
+  std::string where_;
 };
 
 }  // namespace sluice::text

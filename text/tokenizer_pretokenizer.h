@@ -1,64 +1,45 @@
 #pragma once
 
-#include <deque>
-#include <optional>
-#include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include "text/oniguruma.h"
+#include "text/metaspace.h"
+#include "text/splitter.h"
 #include "text/tokenizer_json.h"
 
 namespace sluice::text {
 
-/// Cuts text where a pattern matches. Immutable.
-class Splitter {
- public:
-  /// What becomes of the matches: pieces of their own, dropped, the end of the piece before, the start of the piece after, or
-  /// one piece a run of matches.
-  enum class Behavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
-
-  /// With `invert` what lies between the matches counts as match.
-  Splitter(Regex pattern, Behavior behavior, bool invert = false)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-
-  /// Appends the non-empty pieces of `text`, in order; they point into it.
-  void split(std::string_view text, std::vector<std::string_view>& pieces) const;
-
- private:
-  struct Segment {
-    Regex::Match range;
-    bool is_match = false;
-  };
-  std::vector<Segment> segments(std::string_view text) const;
-  void join(std::vector<Segment>& segments) const;
-
-  Regex pattern_;
-  Behavior behavior_;
-  bool invert_;
-};
-
 /// The "pre_tokenizer" of a tokenizer.json: cuts text into the words that byte-pair encoding works on. Immutable.
-/// There is exactly one ByteLevel step. Steps before it see the text, steps after it see the word in the byte-level alphabet.
+/// Without steps the whole text is one word. There is at most one ByteLevel. Steps before it see the text, steps after it see the
+/// word in the byte-level alphabet.
 class PreTokenizer {
  public:
-  /// Throws UserError for an unknown type, a bad pattern, or without exactly one ByteLevel.
+  /// `part` may be null. Throws UserError for an unknown type, a bad pattern, a second ByteLevel, or too many steps.
   explicit PreTokenizer(const JsonPart& part);
 
-  /// The words as raw bytes, in order. They point into `text` or into `storage`, which the caller keeps as long.
-  std::vector<std::string_view> words(std::string_view text, std::deque<std::string>& storage) const;
+  /// Whether the words are bytes for a vocabulary in the byte-level alphabet; else they are text.
+  bool is_byte_level() const { return is_byte_level_; }
+
+  /// Hands the words to `sink`, in order: as raw bytes, whether or not they are spelled in the alphabet. They live only during
+  /// the call.
+  void for_each_word(Piece text, FunctionRef<void(std::string_view)> sink) const;
 
  private:
+  struct PrefixSpace {};  // a blank before a piece that has none
+  struct SplitStep {
+    Splitter splitter;
+    bool in_alphabet;
+  };
+  using Step = std::variant<SplitStep, PrefixSpace, MetaspaceStep>;
+
   void read(const JsonPart& part);
   void read_byte_level(const JsonPart& part);
-  void add_step(Splitter splitter);
-  void split_in_alphabet(std::string_view word, std::vector<std::string_view>& words) const;
+  void add_split(Splitter splitter);
+  void run(size_t step, Piece piece, FunctionRef<void(std::string_view)> sink) const;
 
-  std::vector<Splitter> before_;
-  bool has_byte_level_ = false;
-  bool add_prefix_space_ = false;
-  std::optional<Splitter> byte_level_words_;
-  std::vector<Splitter> after_;
+  std::vector<Step> steps_;
+  bool is_byte_level_ = false;
 };
 
 }  // namespace sluice::text

@@ -1,9 +1,15 @@
 #include "models/decoder.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
+#include "base/random.h"
 #include "tests/models/dense_reference.h"
 
 namespace sluice::models {
@@ -38,33 +44,124 @@ at::Tensor step(Decoder& decoder, const ModelConfig& config, const Weights& weig
       .clone();
 }
 
-void expect_the_dense_model(const ModelConfig& config) {
-  const Weights weights = reference::random_weights(config);
+// Logits [V] beside those of the dense model in double precision.
+void expect_near(const at::Tensor& ours, const at::Tensor& theirs) {
+  EXPECT_LT((ours - theirs).abs().max().item<double>(), 1e-4 * (1 + theirs.abs().max().item<double>()));
+}
+
+template <class T>
+T one_of(RandomStream& random, std::initializer_list<T> values) {
+  return values.begin()[random.below(values.size())];
+}
+
+int64_t between(RandomStream& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)));
+}
+
+ModelConfig random_config(RandomStream& random) {
+  const auto coin = [&] { return random.below(2) == 0; };
+  ModelConfig c;
+  c.vocab_size = between(random, 37, 70);
+  c.hidden_size = between(random, 8, 48);
+  c.intermediate_size = between(random, 4, 70);
+  c.layers = between(random, 1, 3);
+  c.kv_heads = between(random, 1, 3);
+  c.heads = c.kv_heads * between(random, 1, 3);
+  c.head_dim = one_of<int64_t>(random, {2, 4, 6, 10, 16, 20, 32});
+  c.max_positions = 80;
+  c.norm = one_of(random, {NormKind::kRms, NormKind::kRmsFromOne, NormKind::kLayer});
+  c.norm_place = one_of(random, {NormPlace::kBefore, NormPlace::kAfter, NormPlace::kBoth});
+  c.qk_norm = one_of(random, {QkNorm::kNone, QkNorm::kHead, QkNorm::kProjection});
+  c.norm_eps = one_of(random, {1e-6, 1e-5, 1e-2});
+  c.qkv_bias = coin();
+  c.attention_output_bias = coin();
+  c.mlp_bias = coin();
+  c.attention_scale = one_of(random, {0.0, 0.1, 0.8});
+  c.attention_softcap = one_of(random, {0.0, 1.0, 50.0});
+  c.logit_softcap = one_of(random, {0.0, 3.0, 30.0});
+  if (coin())
+    for (int64_t i = 0; i < c.layers; ++i) c.windows.push_back(between(random, 0, 20));
+  c.learned_positions = random.below(4) == 0;
+  c.rope.dims = coin() ? 0 : 2 * between(random, 1, c.head_dim / 2);
+  c.rope.theta = one_of(random, {100.0, 10000.0});
+  c.rope.scaling = one_of(random, {RopeScaling::kNone, RopeScaling::kNone, RopeScaling::kLinear, RopeScaling::kDynamic});
+  c.rope.factor = 2.5;
+  c.rope.original_positions = 60;
+  c.activation = one_of(random, {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu});
+  c.gated_mlp = coin();
+  c.embedding_scale = one_of(random, {1.0, 3.5});
+  c.tied_embeddings = coin();
+  return c;
+}
+
+// Steps of random sequences and random chunks of them until all are read, with the logits of each sequence's last step.
+std::vector<at::Tensor> in_random_steps(const ModelConfig& config, const Weights& weights, std::vector<Running> running,
+                                        RandomStream& random, const std::vector<at::Tensor>& expected) {
   Decoder decoder(config);
-  KvCache cache(config, 16, 100);
-  Running a{.tokens = tokens_of(40, 1)}, b{.tokens = tokens_of(23, 2)};
-  const at::Tensor all_a = reference::logits(config, weights, a.tokens), all_b = reference::logits(config, weights, b.tokens);
-  const auto expect_near = [](const at::Tensor& ours, const at::Tensor& theirs) {
-    EXPECT_LT((ours - theirs).abs().max().item<float>(), 2e-4f * (1 + theirs.abs().max().item<float>()));
-  };
-  at::Tensor out = step(decoder, config, weights, cache, {&a, &b}, {20, 5});
-  expect_near(out[0], all_a[19]);
-  expect_near(out[1], all_b[4]);
-  for (int64_t i = 0; i < 12; ++i) {  // one decodes while the other reads chunks of its prompt
-    const int64_t chunk = i % 2 + 1;
-    out = step(decoder, config, weights, cache, {&a, &b}, {1, chunk});
-    expect_near(out[0], all_a[a.cached - 1]);
-    expect_near(out[1], all_b[b.cached - 1]);
+  KvCache cache(config, one_of<int64_t>(random, {16, 32}), 40);
+  std::vector<at::Tensor> last(running.size());
+  const auto left = [](const Running& r) { return static_cast<int64_t>(r.tokens.size()) - r.cached; };
+  while (std::any_of(running.begin(), running.end(), [&](const Running& r) { return left(r) > 0; })) {
+    std::vector<Running*> batch;
+    std::vector<int64_t> counts;
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < running.size(); ++i) {
+      if (left(running[i]) == 0 || random.below(4) == 0) continue;
+      batch.push_back(&running[i]);
+      counts.push_back(random.below(2) == 0 ? 1 : between(random, 1, left(running[i])));
+      indices.push_back(i);
+    }
+    if (batch.empty()) continue;
+    const at::Tensor out = step(decoder, config, weights, cache, batch, counts);
+    for (size_t row = 0; row < batch.size(); ++row) {
+      last[indices[row]] = out[static_cast<int64_t>(row)];
+      expect_near(out[static_cast<int64_t>(row)], expected[indices[row]][batch[row]->cached - 1]);
+    }
+  }
+  return last;
+}
+
+// Near the dense model at every step, and to the bit what one step alone gives.
+void expect_the_dense_model(const ModelConfig& config, RandomStream& random) {
+  const Weights weights = reference::random_weights(config), wide = reference::in_double(weights);
+  std::vector<Running> running(between(random, 1, 4));
+  std::vector<at::Tensor> expected;
+  for (Running& r : running) {
+    r.tokens = tokens_of(between(random, 1, std::min<int64_t>(60, config.steady_positions())), between(random, 0, 1000));
+    expected.push_back(reference::logits(config, wide, r.tokens));
+  }
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1 + static_cast<int>(random.below(3)));
+  const std::vector<at::Tensor> last = in_random_steps(config, weights, running, random, expected);
+  at::set_num_threads(threads);
+  for (size_t i = 0; i < running.size(); ++i) {
+    Decoder decoder(config);
+    KvCache cache(config, 16, 4);
+    Running alone{.tokens = running[i].tokens};
+    const int64_t count = static_cast<int64_t>(alone.tokens.size());
+    EXPECT_TRUE(step(decoder, config, weights, cache, {&alone}, {count})[0].equal(last[i])) << "sequence " << i;
   }
 }
 
-TEST(Decoder, AgreesWithTheDenseModel) { expect_the_dense_model(reference::small_config()); }
+class DecoderSwitches : public ::testing::TestWithParam<reference::NamedConfig> {};
 
-TEST(Decoder, AgreesWithTheDenseModelWithBiasesAndTiedEmbeddings) {
-  ModelConfig config = reference::small_config();
-  config.qkv_bias = true;
-  config.tied_embeddings = true;
-  expect_the_dense_model(config);
+TEST_P(DecoderSwitches, AgreesWithTheDenseModelHoweverItsStepsAreCut) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    RandomStream random(seed, 1);
+    expect_the_dense_model(GetParam().config, random);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, DecoderSwitches, ::testing::ValuesIn(reference::configs_of_every_switch()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Decoder, RandomModelsAgreeWithTheDenseModelHoweverTheirStepsAreCut) {
+  for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomStream random(seed, 0);
+    at::manual_seed(seed);
+    expect_the_dense_model(random_config(random), random);
+  }
 }
 
 TEST(Decoder, AgreesWithTheDenseModelWithAHeadOfManyLanes) {
@@ -72,7 +169,24 @@ TEST(Decoder, AgreesWithTheDenseModelWithAHeadOfManyLanes) {
   config.head_dim = 64;
   config.hidden_size = 96;
   config.rope.theta = 500000;
-  expect_the_dense_model(config);
+  RandomStream random(1, 2);
+  expect_the_dense_model(config, random);
+}
+
+// Tables of rotary positions grow with the samples; what was rotated before must fit what is rotated later.
+TEST(Decoder, ASequenceMayGrowFarBeyondTheFirstPositions) {
+  ModelConfig config = reference::small_config();
+  config.layers = 1;
+  config.max_positions = 3000;
+  const Weights weights = reference::random_weights(config);
+  Decoder decoder(config);
+  KvCache cache(config, 16, 300);
+  Running sequence{.tokens = tokens_of(2100, 1)};
+  step(decoder, config, weights, cache, {&sequence}, {1000});
+  step(decoder, config, weights, cache, {&sequence}, {500});
+  const at::Tensor out = step(decoder, config, weights, cache, {&sequence}, {600});
+  const at::Tensor all = reference::logits(config, reference::in_double(weights), sequence.tokens);
+  EXPECT_LT((out[0] - all[2099]).abs().max().item<double>(), 1e-3);
 }
 
 TEST(Decoder, ARowHasTheSameBitsHoweverItIsBatchedAndChunked) {

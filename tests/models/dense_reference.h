@@ -28,6 +28,7 @@
 
 #include "models/config.h"
 #include "models/rotary.h"
+#include "models/weight_names.h"
 #include "models/weights.h"
 
 /// The oracle of the tests of transformers and generation: a transformer out of ATen's own operators with all that a ModelConfig
@@ -272,6 +273,15 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
     x = x + fed_forward(c, weights.layers[i], x);
   }
   return capped(at::linear(norm(c, x, weights.final_norm, weights.final_norm_bias), weights.head), c.logit_softcap);
+}
+
+/// The same values in double precision.
+inline Weights in_double(const Weights& weights) {
+  Weights wide = weights;
+  for (const auto& [name, tensor] : weight_slots(wide)) {
+    if (tensor->defined()) *tensor = tensor->to(at::kDouble);
+  }
+  return wide;
 }
 
 }  // namespace sluice::models::reference

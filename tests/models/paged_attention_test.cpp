@@ -1,7 +1,6 @@
 #include "models/paged_attention.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
@@ -98,18 +97,11 @@ TEST(PagedAttention, AgreesWithDenseCausalAttentionForPromptsDecodesAndGroups) {
     }
 }
 
-// [heads, T, D] and [kv_heads, T, D] -> [T, heads D], every step of the definition by itself.
-at::Tensor defined_attention(const Sequence& s, const PagedScores& scores) {
-  const int64_t group = s.q.size(0) / s.k.size(0), tokens = s.q.size(1);
-  at::Tensor raw = at::matmul(s.q, s.k.repeat_interleave(group, 0).transpose(1, 2)) * scores.scale;
-  if (scores.softcap > 0) raw = (raw / scores.softcap).tanh() * scores.softcap;
-  const at::Tensor age = at::arange(tokens, at::kLong).unsqueeze(1) - at::arange(tokens, at::kLong);
-  const at::Tensor unseen = scores.window > 0 ? age.lt(0).logical_or(age.ge(scores.window)) : age.lt(0);
-  const at::Tensor weights = raw.masked_fill(unseen, -std::numeric_limits<float>::infinity()).softmax(-1);
-  return at::matmul(weights, s.v.repeat_interleave(group, 0)).transpose(0, 1).reshape({tokens, -1});
+at::Tensor dense(const Sequence& s, const PagedScores& scores) {
+  return reference::attention(s.q, s.k, s.v, {.scale = scores.scale, .softcap = scores.softcap, .window = scores.window});
 }
 
-TEST(PagedAttention, AgreesWithTheDefinitionForWindowsSoftCapsAndScales) {
+TEST(PagedAttention, AgreesWithDenseAttentionForWindowsSoftCapsAndScales) {
   for (const Machine machine : machines())
     for (const int64_t window : {0, 1, 7, 16, 17, 40, 1000})
       for (const float softcap : {0.0f, 2.0f}) {
@@ -117,8 +109,8 @@ TEST(PagedAttention, AgreesWithTheDefinitionForWindowsSoftCapsAndScales) {
         c.scores = {.scale = 0.7f, .softcap = softcap, .window = window};
         const Sequence s = c.sequence(75), other = c.sequence(33);
         const at::Tensor out = c.run({s, other, s}, {0, 32, 70}, {75, 33, 75}, machine);
-        EXPECT_LT((out.slice(0, 0, 75) - defined_attention(s, c.scores)).abs().max().item<float>(), 5e-6f) << window;
-        EXPECT_LT((out[75] - defined_attention(other, c.scores)[32]).abs().max().item<float>(), 5e-6f) << window;
+        EXPECT_LT((out.slice(0, 0, 75) - dense(s, c.scores)).abs().max().item<float>(), 5e-6f) << window;
+        EXPECT_LT((out[75] - dense(other, c.scores)[32]).abs().max().item<float>(), 5e-6f) << window;
         EXPECT_TRUE(out.slice(0, 76).equal(out.slice(0, 70, 75))) << window;  // the same tokens as chunks of 75 and of 5
       }
 }

@@ -3,10 +3,12 @@
 
     python tests/oracles/tokenizer_reference.py DATA
 
-DATA holds tokenizers/{gpt2,qwen2,falcon}/tokenizer.json.
+DATA holds tokenizers/{gpt2,qwen2,falcon,phi-3-mini}/tokenizer.json.
 
-gpt2.jsonl, qwen2.jsonl, falcon.jsonl   one case a line: {"text", "ids", "decoded"}
-variants.json                           a small tokenizer.json and changes to it (JSON merge patches, RFC 7396), each with cases
+gpt2.jsonl, qwen2.jsonl, ...   one case a line: {"text", "ids", "decoded"}
+families.jsonl                 one small tokenizer a line: {"name", "tokenizer", "texts": cases as above with special tokens,
+                               "ids": cases {"ids", "decoded", "skipped"}, where special tokens are skipped}
+variants.json                  a small tokenizer.json and changes to it (JSON merge patches, RFC 7396), each with cases
 """
 
 import copy
@@ -14,37 +16,12 @@ import json
 import pathlib
 import random
 import sys
-import unicodedata
 
+from tokenizer_fuzz import expected, random_ids
+from tokenizer_samples import random_text, small_tokenizers
 from tokenizers import Tokenizer
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "golden" / "text" / "tokenizer"
-
-
-# ---- random text for the real tokenizers ------------------------------------------------------------------------------------
-
-FRAGMENTS = [
-    "'s", "'S", "'re", " '", "n't", "'LL", "  ", "   ", "\n", "\r\n", "\n\n", "\t", " \n ", "123", "1234567", "\u00a0", "\u3000",
-    "\u200d", "e\u0301", "\u1e9b\u0323", "\ufb01", "the ", " quick", "Hello", " world", "!!", "...", "\u00bf", "\u00b2\u00bd",
-    "\u0663", "\u2167", "\U0001f469\u200d\U0001f680", "\u0915\u094d\u0937\u093f", "\u0344", "\u0958", "\u212b", "\ud55c",
-    "\u1112\u1161\u11ab", "\u017f", "'\u017f", "_", "\x00", "\ufffd", "\ufeff", "<|endoftext|>", "<|im_start|>", "<|endof",
-]
-RANGES = [(32, 127)] * 4 + [
-    (0, 32), (127, 0x180), (0x300, 0x370), (0x370, 0x530), (0x590, 0x700), (0x900, 0xE80), (0x1E00, 0x2070), (0x2070, 0x2500),
-    (0x3000, 0x3100), (0x4E00, 0x9FFF), (0xAC00, 0xD7A4), (0xF900, 0xFFFF), (0x1F300, 0x1FA00),
-]
-
-
-def random_text(random_stream):
-    """Up to ten fragments and single characters; only assigned ones of Unicode 3.2: all tables agree on them."""
-    pieces = []
-    for _ in range(random_stream.choice([1, 2, 3, 5, 10])):
-        if random_stream.random() < 0.6:
-            pieces.append(random_stream.choice(FRAGMENTS))
-        else:
-            character = chr(random_stream.randrange(*random_stream.choice(RANGES)))
-            pieces.append(character if unicodedata.ucd_3_2_0.category(character) not in ("Cn", "Cs") else "?")
-    return "".join(pieces)
 
 
 def real_cases(tokenizer, seed):
@@ -53,6 +30,16 @@ def real_cases(tokenizer, seed):
         text = random_text(random_stream)
         ids = tokenizer.encode(text, add_special_tokens=False).ids
         yield {"text": text, "ids": ids, "decoded": tokenizer.decode(ids, skip_special_tokens=False)}
+
+
+def family_lines():
+    random_stream = random.Random(7)
+    for name, tokenizer in small_tokenizers(random_stream):
+        texts = [random_text(random_stream) for _ in range(25)]
+        ids = [random_ids(random_stream, tokenizer.get_vocab_size()) for _ in range(10)]
+        yield {"name": name, "tokenizer": json.loads(tokenizer.to_str()),
+               "texts": [{"text": text} | expected(tokenizer, text) for text in texts],
+               "ids": [{"ids": list_} | expected(tokenizer, list_) for list_ in ids]}
 
 
 # ---- a small tokenizer and its variants -------------------------------------------------------------------------------------
@@ -171,9 +158,11 @@ def write_lines(path, values):
 
 def main(data):
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    for seed, name in enumerate(["gpt2", "qwen2", "falcon"]):
+    for seed, name in enumerate(["gpt2", "qwen2", "falcon", "phi-3-mini"]):
         tokenizer = Tokenizer.from_file(f"{data}/tokenizers/{name}/tokenizer.json")
         write_lines(OUTPUT / f"{name}.jsonl", real_cases(tokenizer, seed))
+
+    write_lines(OUTPUT / "families.jsonl", family_lines())
 
     small = base()
     lines = []

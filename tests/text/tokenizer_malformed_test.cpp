@@ -32,6 +32,8 @@ std::string error_without(const char* key) {
   return error_of(tokenizer.dump());
 }
 
+json steps(const char* key, const json& list) { return {{"type", "Sequence"}, {key, list}}; }
+
 json added_token(const std::string& content, int64_t id) { return {{"content", content}, {"id", id}, {"special", true}}; }
 
 TEST(MalformedTokenizer, MissingFileIsNamed) {
@@ -59,23 +61,70 @@ TEST(MalformedTokenizer, DeepNestingIsRefused) {
 }
 
 TEST(MalformedTokenizer, UnsupportedPartsAreNamedWithWhatIsSupported) {
+  EXPECT_THAT(error_with("/normalizer", {{"type", "Nmt"}}),
+              HasSubstr("tokenizer.json: normalizer: normalizer type \"Nmt\" is not supported; supported: null, NFC, NFD, NFKC"));
   EXPECT_THAT(
-      error_with("/normalizer", {{"type", "Prepend"}}),
-      HasSubstr("tokenizer.json: normalizer: normalizer type \"Prepend\" is not supported; supported: null, NFC, Sequence"));
-  EXPECT_THAT(
-      error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]})")),
-      HasSubstr("normalizer.normalizers[1]: normalizer type \"Lowercase\" is not supported"));
+      error_with("/normalizer", json::parse(R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Nmt"}]})")),
+      HasSubstr("normalizer.normalizers[1]: normalizer type \"Nmt\" is not supported"));
   EXPECT_THAT(error_with("/model/type", "WordPiece"),
               HasSubstr("model: model type \"WordPiece\" is not supported; supported: BPE"));
-  EXPECT_THAT(error_with("/model/byte_fallback", true), HasSubstr("model.byte_fallback: byte fallback"));
   EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: dropout of merges is not supported"));
-  EXPECT_THAT(error_with("/model/end_of_word_suffix", "</w>"), HasSubstr("model.end_of_word_suffix: \"</w>\" is not supported"));
-  EXPECT_THAT(error_with("/pre_tokenizer/type", "Metaspace"), HasSubstr("pre_tokenizer type \"Metaspace\" is not supported"));
-  EXPECT_THAT(error_with("/pre_tokenizer", nullptr),
-              HasSubstr("pre_tokenizer: a pre_tokenizer without ByteLevel is not supported"));
-  EXPECT_THAT(error_with("/decoder/type", "Metaspace"), HasSubstr("decoder: decoder type \"Metaspace\" is not supported"));
-  EXPECT_THAT(error_with("/decoder", nullptr), HasSubstr("decoder: a decoder other than one ByteLevel"));
-  EXPECT_THAT(error_with("/post_processor", {{"type", "BertProcessing"}}), HasSubstr("post_processor type \"BertProcessing\""));
+  EXPECT_THAT(error_with("/pre_tokenizer/type", "UnicodeScripts"),
+              HasSubstr("pre_tokenizer type \"UnicodeScripts\" is not supported"));
+  EXPECT_THAT(error_with("/pre_tokenizer", steps("pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "ByteLevel"}}})),
+              HasSubstr("pre_tokenizer.pretokenizers[1]: a second ByteLevel is not supported"));
+  EXPECT_THAT(error_with("/decoder/type", "CTC"), HasSubstr("decoder: decoder type \"CTC\" is not supported"));
+  EXPECT_THAT(error_with("/post_processor", {{"type", "Other"}}), HasSubstr("post_processor type \"Other\""));
+}
+
+TEST(MalformedTokenizer, ByteFallbackWithASuffixIsRefused) {
+  json tokenizer = small_tokenizer();
+  tokenizer["model"]["byte_fallback"] = true;
+  tokenizer["model"]["end_of_word_suffix"] = "</w>";
+  EXPECT_THAT(error_of(tokenizer.dump()), HasSubstr("model.byte_fallback: byte fallback with a subword prefix or suffix"));
+}
+
+TEST(MalformedTokenizer, SettingsOfStepsAreChecked) {
+  const auto metaspace = [](const json& settings) {
+    json step = {{"type", "Metaspace"}, {"replacement", "_"}};
+    step.update(settings);
+    return error_with("/pre_tokenizer", step);
+  };
+  EXPECT_THAT(metaspace({{"replacement", "__"}}), HasSubstr("pre_tokenizer.replacement: one character was expected here"));
+  EXPECT_THAT(metaspace({{"replacement", ""}}), HasSubstr("one character"));
+  EXPECT_THAT(metaspace({{"prepend_scheme", "last"}}), HasSubstr("prepend_scheme \"last\" is not supported"));
+  EXPECT_THAT(metaspace({{"prepend_scheme", "first"}, {"add_prefix_space", false}}),
+              HasSubstr("add_prefix_space: false contradicts prepend_scheme"));
+  EXPECT_THAT(error_with("/decoder", {{"type", "Strip"}, {"content", " "}, {"start", -1}, {"stop", 0}}),
+              HasSubstr("decoder.start: a number of characters was expected here"));
+  EXPECT_THAT(error_with("/decoder", {{"type", "Strip"}, {"content", "ab"}, {"start", 1}, {"stop", 0}}),
+              HasSubstr("decoder.content: one character"));
+  EXPECT_THAT(error_with("/decoder", {{"type", "BPEDecoder"}, {"suffix", ""}}), HasSubstr("decoder.suffix"));
+  EXPECT_THAT(error_with("/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "["}}}, {"content", ""}}),
+              HasSubstr("normalizer.pattern: the regular expression is not valid"));
+  EXPECT_THAT(error_with("/post_processor", {{"type", "BertProcessing"}, {"cls", {"a", 97}}, {"sep", {"b", 9999}}}),
+              HasSubstr("post_processor.sep[1]: no token has id 9999"));
+}
+
+TEST(MalformedTokenizer, TooManyStepsAreRefused) {
+  EXPECT_THAT(error_with("/normalizer", steps("normalizers", json::array_t(1000, {{"type", "NFC"}}))),
+              HasSubstr("the normalizer has more than 64 steps"));
+  EXPECT_THAT(error_with("/pre_tokenizer", steps("pretokenizers", json::array_t(1000, {{"type", "WhitespaceSplit"}}))),
+              HasSubstr("the pre_tokenizer has more than 64 steps"));
+  EXPECT_THAT(error_with("/decoder", steps("decoders", json::array_t(1000, {{"type", "Fuse"}}))),
+              HasSubstr("the decoder has more than 64 steps"));
+}
+
+// Each step doubles the text: without a limit forty of them would fill any memory.
+TEST(MalformedTokenizer, StepsThatMultiplyATextGiveUp) {
+  const json doubling = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  json tokenizer = small_tokenizer();
+  tokenizer["normalizer"] = steps("normalizers", json::array_t(40, doubling));
+  const Tokenizer normalizing = load_json(tokenizer);
+  EXPECT_THROW(normalizing.encode("aaaa"), UserError);
+
+  EXPECT_THAT(error_with("/decoder", steps("decoders", json::array_t(40, doubling))),
+              HasSubstr("decoder.decoders[8]: this makes"));
 }
 
 TEST(MalformedTokenizer, MissingPartsAreNamed) {

@@ -4,8 +4,9 @@
 
 #include <thread>
 
-#include "text/byte_level.h"
 #include "tests/text/tokenizer_fixtures.h"
+#include "text/byte_level.h"
+#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {
