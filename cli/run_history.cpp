@@ -88,6 +88,13 @@ std::string RunHistory::score_text() const {
          " and the last " + plural(static_cast<int64_t>(last_.size()), "iteration") + ")\n";
 }
 
+std::string RunHistory::dropped_text() const {
+  const double dropped = zero_if_missing(latest_.figure("rows_dropped"));
+  if (dropped == 0) return {};
+  return "  data        " + fixed(dropped, 0) + " of " + fixed(zero_if_missing(latest_.figure("rows_read")), 0) +
+         " rows left out: too long\n";
+}
+
 std::string RunHistory::summary(const engine::RunSummary& run, const std::string& folder) const {
   const std::lock_guard lock(mutex_);
   const Totals& t = totals_;
@@ -96,7 +103,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   text += score_text();
   text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " + std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";
   if (t.sampled_tokens > 0) text += ", " + std::to_string(static_cast<int64_t>(t.sampled_tokens)) + " sampled";
-  text += "\n  throughput  ";
+  text += "\n" + dropped_text() + "  throughput  ";
   if (t.rollout_seconds > 0) text += "generation " + human_count(t.sampled_tokens / t.rollout_seconds) + " sampled tok/s, ";
   if (t.train_seconds > 0) text += "training " + human_count(t.tokens / t.train_seconds) + " tok/s, ";
   text += "whole run " + human_count(t.tokens / std::max(t.seconds, 1e-9)) + " tok/s\n";

@@ -38,6 +38,7 @@ class RunHistory {
   };
 
   std::string score_text() const;
+  std::string dropped_text() const;
 
   const engine::Plan& plan_;
   mutable std::mutex mutex_;

@@ -199,6 +199,24 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
   }
 }
 
+// A setting's value as the type writes it; flags are stated as 0 and 1.
+std::string setting_text(const DraftNode& one, const DraftNode& other, const std::string& setting, double value) {
+  const auto is_flag = [&](const DraftNode& node) {
+    const Param* param = node.type->params.find(setting);
+    return param != nullptr && param->info.kind == ParamKind::kBoolean;
+  };
+  if (is_flag(one) || is_flag(other)) return value != 0 ? "true" : "false";
+  return real_text(value);
+}
+
+// A node may state a setting that it has no key for: then the other one has to follow.
+std::string agreement_help(const DraftNode& first, const DraftNode& node, const std::string& setting, double of_first, double of_node) {
+  if (node.type->params.find(setting) == nullptr)
+    return setting + " = " + setting_text(first, node, setting, of_node) + " in '" + first.name() + "'";
+  const bool in_both = first.type->params.find(setting) != nullptr;
+  return setting + " = " + setting_text(first, node, setting, of_first) + " in " + (in_both ? "both" : "'" + node.name() + "'");
+}
+
 // Settings that several nodes state, such as the temperature, must be alike.
 void check_agreement(Draft& draft) {
   std::map<std::string, int> first;
@@ -212,8 +230,9 @@ void check_agreement(Draft& draft) {
       if (value == expected) continue;
       draft.error("settings-disagree", place_of(node, setting),
                   "'" + other.name() + "' and '" + node.name() + "' must have the same " + setting,
-                  setting + " is " + real_text(expected) + " in '" + other.name() + "' and " + real_text(value) + " here",
-                  setting + " = " + real_text(expected) + " in both");
+                  setting + " is " + setting_text(other, node, setting, expected) + " in '" + other.name() + "' and " +
+                      setting_text(other, node, setting, value) + " here",
+                  agreement_help(other, node, setting, expected, value));
     }
   }
 }

@@ -33,12 +33,14 @@ Value stand_in(const ParamInfo& info, const Registry& registry) {
       return {info.maximum.value_or(info.minimum.value_or(0) + 1), {}, {}};
     case ParamKind::kChoice:
       return {info.choices.front(), {}, {}};
+    case ParamKind::kReals:
     case ParamKind::kStrings:
       return {Array{}, {}, {}};
     case ParamKind::kTable:
       return {Table{}, {}, {}};
     case ParamKind::kString:
     case ParamKind::kPath:
+    case ParamKind::kPaths:
       return {info.name, {}, {}};
     case ParamKind::kComponent:
       for (const auto& [key, type] : registry.components()) {

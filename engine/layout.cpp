@@ -37,6 +37,16 @@ void Layout::add_sample(int64_t tokens, int64_t actions) {
   action_offsets.push_back(static_cast<int64_t>(action_tokens.size()));
 }
 
+void Layout::add_sample(int64_t tokens, std::span<const int64_t> actions) {
+  const int64_t begin = token_offsets.back();
+  for (size_t i = 0; i < actions.size(); ++i) {
+    SLUICE_CHECK(actions[i] > (i == 0 ? 0 : actions[i - 1]) && actions[i] < tokens, "actions of a sample ascend from its second token");
+    action_tokens.push_back(begin + actions[i]);
+  }
+  token_offsets.push_back(begin + tokens);
+  action_offsets.push_back(static_cast<int64_t>(action_tokens.size()));
+}
+
 void Layout::end_group() { group_offsets.push_back(static_cast<int64_t>(samples())); }
 
 void Layout::append(const Layout& other) {

@@ -26,6 +26,9 @@ struct Layout {
   /// Appends a sample to the last group: `tokens` tokens of which the last `actions` are actions.
   void add_sample(int64_t tokens, int64_t actions);
 
+  /// Likewise, with the tokens of the sample that are actions: ascending, from 1.
+  void add_sample(int64_t tokens, std::span<const int64_t> actions);
+
   /// Ends the group of the samples added since the last call (may be none).
   void end_group();
 

@@ -60,6 +60,7 @@ std::string sample_value(const ParamInfo& info) {
       return "1";
     case ParamKind::kReal:
       return "1.0";
+    case ParamKind::kReals:
     case ParamKind::kStrings:
       return "[]";
     case ParamKind::kTable:

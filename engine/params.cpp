@@ -108,12 +108,15 @@ std::string example_text(const ParamInfo& info) {
       return real_text(info.maximum.value_or(1.0));
     case ParamKind::kChoice:
       return sluice::quoted(info.choices.empty() ? "" : info.choices.front());
+    case ParamKind::kReals:
+      return "[1.0]";
     case ParamKind::kStrings:
       return "[\"...\"]";
     case ParamKind::kTable:
       return "{ ... }";
     case ParamKind::kString:
     case ParamKind::kPath:
+    case ParamKind::kPaths:
     case ParamKind::kComponent:
       return "\"...\"";
   }
@@ -161,6 +164,10 @@ std::string expectation(const ParamInfo& info) {
       return "one of " + quoted_list(info.choices);
     case ParamKind::kPath:
       return "a path";
+    case ParamKind::kPaths:
+      return "a path or an array of paths";
+    case ParamKind::kReals:
+      return "an array of numbers" + range_text(info);
     case ParamKind::kStrings:
       return "an array of strings";
     case ParamKind::kTable:
@@ -265,8 +272,9 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
   if (text == nullptr) return report_kind(context, value, info), false;
   if (text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
   out = (std::filesystem::path(value.base) / *text).lexically_normal();
+  const bool is_pattern = info.kind == ParamKind::kPaths && text->find_first_of("*?[") != std::string::npos;
   std::error_code error;
-  if (!info.must_exist || std::filesystem::exists(out, error)) return true;
+  if (!info.must_exist || is_pattern || std::filesystem::exists(out, error)) return true;
   context.problems.push_back({.kind = "path-missing",
                               .where = value.where,
                               .message = info.name + ": there is no file " + out.string(),
@@ -274,6 +282,34 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
                               .notes = {},
                               .help = "a relative path starts at the folder of the file that it is written in"});
   return false;
+}
+
+bool read_paths(const Value& value, std::vector<std::filesystem::path>& out, BindContext& context, const ParamInfo& info) {
+  std::vector<std::filesystem::path> paths(1);
+  if (std::holds_alternative<std::string>(value.data)) {
+    if (!read_path(value, paths.front(), context, info)) return false;
+  } else {
+    const auto* array = std::get_if<Array>(&value.data);
+    if (array == nullptr) return report_kind(context, value, info), false;
+    if (array->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
+    paths.resize(array->size());
+    bool all = true;
+    for (size_t i = 0; i < paths.size(); ++i) all &= read_path((*array)[i], paths[i], context, info);
+    if (!all) return false;
+  }
+  out = std::move(paths);
+  return true;
+}
+
+bool read_reals(const Value& value, std::vector<double>& out, BindContext& context, const ParamInfo& info) {
+  const auto* array = std::get_if<Array>(&value.data);
+  if (array == nullptr) return report_kind(context, value, info), false;
+  std::vector<double> numbers(array->size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!read_real((*array)[i], numbers[i], context, info)) return false;
+  }
+  out = std::move(numbers);
+  return true;
 }
 
 bool read_strings(const Value& value, std::vector<std::string>& out, BindContext& context, const ParamInfo& info) {
@@ -328,6 +364,20 @@ std::string to_text(const std::string& value) { return sluice::quoted(value); }
 
 // An empty path is no path: written out as "" it would read back as the folder of the pipeline.
 std::string to_text(const std::filesystem::path& value) { return value.empty() ? std::string() : sluice::quoted(value.string()); }
+
+// One path as it is mostly written: without brackets.
+std::string to_text(const std::vector<std::filesystem::path>& value) {
+  if (value.size() == 1) return to_text(value.front());
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : value) names.push_back(path.string());
+  return names.empty() ? std::string() : to_text(names);
+}
+
+std::string to_text(const std::vector<double>& value) {
+  std::vector<std::string> parts;
+  for (const double number : value) parts.push_back(real_text(number));
+  return "[" + join(parts, ", ") + "]";
+}
 
 std::string to_text(const std::vector<std::string>& value) { return "[" + quoted_list(value) + "]"; }
 

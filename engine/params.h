@@ -18,7 +18,7 @@ namespace sluice::engine {
 
 class Registry;
 
-enum class ParamKind { kBoolean, kInteger, kReal, kString, kChoice, kPath, kStrings, kTable, kComponent };
+enum class ParamKind { kBoolean, kInteger, kReal, kString, kChoice, kPath, kPaths, kReals, kStrings, kTable, kComponent };
 
 /// What people are told about a parameter: `describe`, docs/nodes.md and error texts are made of it.
 struct ParamInfo {
@@ -30,7 +30,7 @@ struct ParamInfo {
   std::optional<double> maximum;
   bool minimum_excluded = false;
   std::string unit;
-  bool must_exist = false;              // kPath: something is there
+  bool must_exist = false;              // kPath, kPaths: something is there; a pattern of kPaths (*, ?, [) is left to the node
   std::string doc;
   std::vector<std::string> choices;     // kChoice
   std::string component;                // kComponent: the kind, such as "objective"
@@ -96,6 +96,8 @@ bool read_integer(const Value&, int64_t&, BindContext&, const ParamInfo&);
 bool read_real(const Value&, double&, BindContext&, const ParamInfo&);
 bool read_string(const Value&, std::string&, BindContext&, const ParamInfo&);
 bool read_path(const Value&, std::filesystem::path&, BindContext&, const ParamInfo&);
+bool read_paths(const Value&, std::vector<std::filesystem::path>&, BindContext&, const ParamInfo&);
+bool read_reals(const Value&, std::vector<double>&, BindContext&, const ParamInfo&);
 bool read_strings(const Value&, std::vector<std::string>&, BindContext&, const ParamInfo&);
 bool read_choice(const Value&, size_t& index, BindContext&, const ParamInfo&);
 /// Makes the component that `value` names through the registry; null when something was reported.
@@ -107,6 +109,8 @@ std::string to_text(int64_t value);
 std::string to_text(double value);
 std::string to_text(const std::string& value);
 std::string to_text(const std::filesystem::path& value);
+std::string to_text(const std::vector<std::filesystem::path>& value);
+std::string to_text(const std::vector<double>& value);
 std::string to_text(const std::vector<std::string>& value);
 
 template <class T>
@@ -128,9 +132,11 @@ constexpr ParamKind kind_of() {
   else if constexpr (std::is_same_v<T, double>) return ParamKind::kReal;
   else if constexpr (std::is_same_v<T, std::string>) return ParamKind::kString;
   else if constexpr (std::is_same_v<T, std::filesystem::path>) return ParamKind::kPath;
+  else if constexpr (std::is_same_v<T, std::vector<std::filesystem::path>>) return ParamKind::kPaths;
+  else if constexpr (std::is_same_v<T, std::vector<double>>) return ParamKind::kReals;
   else if constexpr (std::is_same_v<T, std::vector<std::string>>) return ParamKind::kStrings;
   else {
-    static_assert(NamedEnum<T>, "a parameter is bool, int64_t, double, string, path, strings, a named enum, an optional or a Component");
+    static_assert(NamedEnum<T>, "a parameter is bool, int64_t, double, string, path, paths, numbers, strings, a named enum, an optional or a Component");
     return ParamKind::kChoice;
   }
 }
@@ -154,6 +160,10 @@ void read(const Value& value, T& out, BindContext& context, const ParamInfo& inf
     read_string(value, out, context, info);
   } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
     read_path(value, out, context, info);
+  } else if constexpr (std::is_same_v<T, std::vector<std::filesystem::path>>) {
+    read_paths(value, out, context, info);
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    read_reals(value, out, context, info);
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     read_strings(value, out, context, info);
   } else {

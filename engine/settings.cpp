@@ -51,6 +51,17 @@ std::string file_stem(const PipelineSpec& spec) {
   return spec.where.known() ? std::filesystem::path(spec.where.source->name).stem().string() : std::string("pipeline");
 }
 
+// A path, or an array of paths, as TOML that means the same wherever it is read; `otherwise` where the value is neither.
+std::string absolute_text(const Value& value, const std::string& otherwise) {
+  if (const auto* path = std::get_if<std::string>(&value.data))
+    return sluice::quoted(std::filesystem::absolute(std::filesystem::path(value.base) / *path).lexically_normal().string());
+  const auto* array = std::get_if<Array>(&value.data);
+  if (array == nullptr) return otherwise;
+  std::vector<std::string> parts;
+  for (const Value& element : *array) parts.push_back(absolute_text(element, {}));
+  return "[" + join(parts, ", ") + "]";
+}
+
 }  // namespace
 
 ParamSet<PipelineSettings> pipeline_params() {
@@ -140,12 +151,8 @@ std::vector<EffectiveKey> effective_keys(const std::string& table_name, const Pa
   for (const Param& param : params.params()) {
     std::string text = param.text(values);
     const Entry* entry = table.find(param.info.name);
-    if (param.info.kind == ParamKind::kPath && text.size() > 2 && entry != nullptr) {
-      if (const auto* path = std::get_if<std::string>(&entry->value.data)) {
-        text = sluice::quoted(
-            std::filesystem::absolute(std::filesystem::path(entry->value.base) / *path).lexically_normal().string());
-      }
-    }
+    const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
+    if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, text);
     keys.push_back({table_name, param.info.name, std::move(text), entry != nullptr ? origin_of(entry->key_where) : "default"});
   }
   return keys;

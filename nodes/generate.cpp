@@ -78,6 +78,8 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("top_p", &P::top_p).between(0, 1).above(0).doc("keeps the likeliest tokens with this share; 1 keeps all");
   c.param("max_running_samples", &P::max_running_samples).between(1, 65536).doc("decoded side by side; the others wait");
   c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
+  c.param("add_special_tokens", &P::add_special_tokens)
+      .doc("puts the tokenizer's special tokens around each prompt; false for prompts that a chat template wrote");
   c.reads(columns::kPrompt);
   c.writes(columns::kTokens, columns::kRolloutLogprobs, columns::kResponse, columns::kFinish);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
@@ -87,6 +89,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     needs.step_tokens = step_tokens(params);
     needs.running_samples = params.max_running_samples;
     needs.string_bytes[columns::kResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
+    needs.must_agree["add_special_tokens"] = params.add_special_tokens ? 1 : 0;
     needs.must_agree["temperature"] =
         params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
   });
@@ -110,7 +113,7 @@ void Generate::begin_iteration(const engine::Iteration& iteration) {
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
   const auto [place, missing] = tokenized_.try_emplace({group.iteration, group.index});
-  if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], /*add_special=*/true);
+  if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], params_.add_special_tokens);
   const std::vector<int64_t>& tokens = place->second;
   const auto count = static_cast<int64_t>(tokens.size());
   if (count == 0)

@@ -1,6 +1,7 @@
 #include "nodes/jsonl_examples.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -21,21 +22,16 @@ std::optional<int64_t> end_of_sequence_of(const LanguageModel& model, bool wante
 
 void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
   using P = JsonlExamplesParams;
-  c.type("jsonl_examples", "prompts with completions to learn, from a file of one JSON object a line");
-  c.param("path", &P::path).required().must_exist().doc("the file");
+  c.type("jsonl_examples", "prompts with completions to learn, from files of one JSON object a line");
+  describe_paths(c);
   c.param("prompt_field", &P::prompt_field).doc("field of the prompt");
   c.param("completion_field", &P::completion_field).doc("field of the text to learn");
   c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer is used");
-  c.param("groups_per_iteration", &P::groups_per_iteration)
-      .required()
-      .at_least(1)
-      .doc("examples in each iteration")
-      .unit("groups");
   c.param("max_tokens", &P::max_tokens).required().at_least(2).doc("the longest example, prompt and completion").unit("tokens");
+  c.param("too_long", &P::too_long).doc("a longer example is an error, or left out and counted");
   c.param("add_end_of_sequence", &P::add_end_of_sequence)
       .doc("put the end of sequence behind each completion, so that it is learned too");
-  c.param("shuffle", &P::shuffle).doc("another order in each epoch, fixed by the seed");
-  c.param("epochs", &P::epochs).at_least(0).doc("times through the file; 0: without end");
+  describe_order(c, "examples");
   c.writes(columns::kPrompt, columns::kTokens);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.groups_per_iteration = params.groups_per_iteration;
@@ -49,19 +45,22 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
     if (params.completion_field.empty())
       findings.error("completion_field", "completion_field is empty", "name the field to learn");
   });
+  describe_dropped(c);
 }
 
 JsonlExamples::JsonlExamples(const JsonlExamplesParams& params, engine::NodeResources& resources)
     : params_(params),
+      metrics_(resources.metrics),
       model_(language_model(resources, params.model)),
       end_of_sequence_(end_of_sequence_of(*model_, params.add_end_of_sequence)),
-      reader_(params.path, {{params.prompt_field, "prompt_field"}, {params.completion_field, "completion_field"}}),
-      order_(resources.seed, reader_.rows(), params.shuffle, params.epochs) {
-  check_examples();
+      rows_(dataset_options(params, resources),
+            {{params.prompt_field, "prompt_field"}, {params.completion_field, "completion_field"}}),
+      check_(params.too_long) {
+  check_.run(rows_, [this](data::Dataset::RowId id) { return fault_of(id); });
 }
 
 bool JsonlExamples::next_group(engine::Group& group) {
-  const auto row = order_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
+  const auto row = rows_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
   if (!row) return false;
   Example next = example(*row);
   group.layout.add_sample(static_cast<int64_t>(next.tokens.size()), next.actions);
@@ -71,8 +70,8 @@ bool JsonlExamples::next_group(engine::Group& group) {
   return true;
 }
 
-JsonlExamples::Example JsonlExamples::example(size_t row) const {
-  std::vector<std::string> texts = reader_.texts(row);
+JsonlExamples::Example JsonlExamples::example(data::Dataset::RowId id) const {
+  std::vector<std::string> texts = rows_.texts(id);
   Example example{.prompt = std::move(texts[0]), .tokens = {}};
   example.tokens = model_->tokenizer().encode(example.prompt, /*add_special=*/true);
   const size_t prompt_tokens = example.tokens.size();
@@ -83,29 +82,18 @@ JsonlExamples::Example JsonlExamples::example(size_t row) const {
   return example;
 }
 
-void JsonlExamples::check_examples() const {
-  constexpr size_t kMostProblems = 20;
-  Problems problems;
-  const auto report = [&](size_t row, std::string message, std::string help) {
-    problems.push_back(
-        {.where = reader_.where(row), .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)});
-  };
-  for (size_t row = 0; row < reader_.rows() && problems.size() < kMostProblems; ++row) {
-    const Example next = example(row);
-    const auto tokens = static_cast<int64_t>(next.tokens.size());
-    if (tokens > params_.max_tokens) {
-      report(row, "the example has " + plural(tokens, "token") + ", max_tokens is " + std::to_string(params_.max_tokens),
-             "raise max_tokens, or leave the line out of the file");
-    } else if (next.actions == tokens) {
-      report(row, "the prompt has no tokens", "the first token of a sample cannot be learned; give a prompt");
-    } else if (next.actions == 0) {
-      report(row, "the completion has no tokens, so there is nothing to learn",
-             "leave the line out, or set add_end_of_sequence = true");
-    }
-  }
-  if (problems.size() == kMostProblems)
-    problems.back().notes.push_back("checking stopped here: " + plural(kMostProblems, "problem"));
-  if (!problems.empty()) throw UserError(std::move(problems));
+std::optional<RowCheck::Fault> JsonlExamples::fault_of(data::Dataset::RowId id) const {
+  const Example next = example(id);
+  const auto tokens = static_cast<int64_t>(next.tokens.size());
+  if (tokens > params_.max_tokens)
+    return RowCheck::Fault{"the example has " + plural(tokens, "token") + ", max_tokens is " + std::to_string(params_.max_tokens),
+                           "raise max_tokens, or leave such examples out with too_long = \"drop\"", /*too_long=*/true};
+  if (next.actions == tokens)
+    return RowCheck::Fault{"the prompt has no tokens", "the first token of a sample cannot be learned; give a prompt"};
+  if (next.actions == 0)
+    return RowCheck::Fault{"the completion has no tokens, so there is nothing to learn",
+                           "leave the line out, or set add_end_of_sequence = true"};
+  return std::nullopt;
 }
 
 }  // namespace sluice::nodes

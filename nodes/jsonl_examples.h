@@ -6,38 +6,42 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "engine/contract.h"
 #include "engine/node.h"
-#include "nodes/epoch_order.h"
-#include "nodes/jsonl_reader.h"
 #include "nodes/language_model.h"
+#include "nodes/row_source.h"
 
 namespace sluice::nodes {
 
-/// Prompts with the completions that a model is to learn, from a file of one JSON object a line.
+/// Prompts with the completions that a model is to learn, from files of one JSON object a line.
 ///
 ///   [nodes.examples]
 ///   type = "jsonl_examples"
-///   path = "data/arithmetic.jsonl"
+///   path = "data/arithmetic.jsonl"  # or a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   weights = [3, 1]               # of an array: rows come in these proportions
 ///   prompt_field = "prompt"
 ///   completion_field = "completion"
 ///   model = "actor"                # its tokenizer is used
 ///   groups_per_iteration = 64      # examples
 ///   max_tokens = 256               # the longest example
+///   too_long = "refuse"            # "drop": longer ones are left out
 ///   add_end_of_sequence = true     # the model also learns to stop
 ///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
 ///   epochs = 0                     # 0: goes round without end
 ///
 /// Writes prompt[G], tokens[T]: groups of one sample, whose actions are the tokens of the completion. The prompt is tokenised as
 /// `generate` does it. Every example is tokenised once before the run starts; an example that is longer than max_tokens is a
-/// UserError that shows its line.
+/// UserError that shows its line, or left out. Figures: rows_dropped, the rows that are left out.
 struct JsonlExamplesParams {
-  std::filesystem::path path;
+  std::vector<std::filesystem::path> path;
+  std::vector<double> weights;
   std::string prompt_field = "prompt";
   std::string completion_field = "completion";
   std::string model;
   int64_t groups_per_iteration = 1;
   int64_t max_tokens = 0;
+  TooLong too_long = TooLong::kRefuse;
   bool add_end_of_sequence = true;
   bool shuffle = true;
   int64_t epochs = 0;
@@ -49,6 +53,7 @@ class JsonlExamples final : public engine::Source {
 
   JsonlExamples(const JsonlExamplesParams& params, engine::NodeResources& resources);
 
+  void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
   bool next_group(engine::Group& group) override;
 
  private:
@@ -58,14 +63,15 @@ class JsonlExamples final : public engine::Source {
     int64_t actions = 0;          // tokens of the completion
   };
 
-  Example example(size_t row) const;
-  void check_examples() const;
+  Example example(data::Dataset::RowId id) const;
+  std::optional<RowCheck::Fault> fault_of(data::Dataset::RowId id) const;
 
   JsonlExamplesParams params_;
+  engine::MetricsRecorder* metrics_;
   std::shared_ptr<LanguageModel> model_;
   std::optional<int64_t> end_of_sequence_;
-  JsonlReader reader_;
-  EpochOrder order_;
+  data::Dataset rows_;
+  RowCheck check_;
 };
 
 }  // namespace sluice::nodes

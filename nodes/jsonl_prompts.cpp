@@ -1,33 +1,46 @@
 #include "nodes/jsonl_prompts.h"
 
+#include <utility>
+
+#include "base/strings.h"
 #include "nodes/columns.h"
 
 namespace sluice::nodes {
 namespace {
 
-std::vector<JsonlField> fields_of(const JsonlPromptsParams& params) {
-  std::vector<JsonlField> fields{{params.prompt_field, "prompt_field"}};
+std::vector<data::JsonlField> fields_of(const JsonlPromptsParams& params) {
+  std::vector<data::JsonlField> fields{{params.prompt_field, "prompt_field"}};
   if (!params.label_field.empty()) fields.push_back({params.label_field, "label_field"});
   return fields;
+}
+
+void find_contradictions(const JsonlPromptsParams& params, engine::Findings& findings) {
+  if (params.prompt_field.empty())
+    findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");
+  const bool limited = params.max_prompt_tokens > 0;
+  if (limited && params.model.empty())
+    findings.error("max_prompt_tokens", "max_prompt_tokens needs model: its tokenizer counts the tokens", "model = NAME");
+  if (!limited && findings.changed("model"))
+    findings.without_effect("model", "model has no effect without max_prompt_tokens", "set max_prompt_tokens, or remove model");
+  if (!limited && findings.changed("too_long"))
+    findings.without_effect("too_long", "too_long has no effect while max_prompt_tokens is 0",
+                            "set max_prompt_tokens, or remove too_long");
 }
 
 }  // namespace
 
 void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   using P = JsonlPromptsParams;
-  c.type("jsonl_prompts", "prompts and reference answers from a file of one JSON object a line");
-  c.param("path", &P::path).required().must_exist().doc("the file");
-  c.param("prompt_field", &P::prompt_field).doc("field of the prompt");
+  c.type("jsonl_prompts", "prompts and reference answers from files of one JSON object a line");
+  describe_paths(c);
+  c.param("prompt_field", &P::prompt_field).doc("field of the prompt; \"a.b\" is the field b of the object a");
   c.param("label_field", &P::label_field).doc("field of the reference answer; empty: there is none");
-  c.param("groups_per_iteration", &P::groups_per_iteration)
-      .required()
-      .at_least(1)
-      .doc("prompts in each iteration")
-      .unit("groups");
-  c.param("shuffle", &P::shuffle).doc("another order in each epoch, fixed by the seed");
-  c.param("epochs", &P::epochs).at_least(0).doc("times through the file; 0: without end");
+  describe_order(c, "prompts");
   c.param("prefix", &P::prefix).doc("text before each prompt");
   c.param("suffix", &P::suffix).doc("text behind each prompt");
+  c.model("model", &P::model, engine::ModelUse::kReads).doc("the model whose tokenizer counts the tokens");
+  c.param("max_prompt_tokens", &P::max_prompt_tokens).at_least(0).doc("the longest prompt; 0: no limit").unit("tokens");
+  c.param("too_long", &P::too_long).doc("a longer prompt is an error, or left out and counted");
   c.writes(columns::kPrompt, columns::kLabel);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.groups_per_iteration = params.groups_per_iteration;
@@ -35,25 +48,40 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
     needs.string_bytes[columns::kPrompt.spec().name] = static_cast<int64_t>(params.prefix.size() + params.suffix.size()) + text;
     needs.string_bytes[columns::kLabel.spec().name] = params.label_field.empty() ? 0 : text;
   });
-  c.check([](const P& params, engine::Findings& findings) {
-    if (params.prompt_field.empty())
-      findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");
-  });
+  c.check(find_contradictions);
+  describe_dropped(c);
 }
 
 JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources)
     : params_(params),
-      reader_(params.path, fields_of(params)),
-      order_(resources.seed, reader_.rows(), params.shuffle, params.epochs) {}
+      metrics_(resources.metrics),
+      model_(params.model.empty() ? nullptr : language_model(resources, params.model)),
+      rows_(dataset_options(params, resources), fields_of(params)),
+      check_(params.too_long) {
+  if (params_.max_prompt_tokens > 0) check_.run(rows_, [this](data::Dataset::RowId id) { return fault_of(id); });
+}
 
 bool JsonlPrompts::next_group(engine::Group& group) {
-  const auto row = order_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
-  if (!row) return false;
-  std::vector<std::string> texts = reader_.texts(*row);
+  const auto id = rows_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
+  if (!id) return false;
+  Row next = row(*id);
   group.layout.end_group();
-  group.write(columns::kPrompt)[0] = params_.prefix + texts[0] + params_.suffix;
-  group.write(columns::kLabel)[0] = params_.label_field.empty() ? std::string() : std::move(texts[1]);
+  group.write(columns::kPrompt)[0] = std::move(next.prompt);
+  group.write(columns::kLabel)[0] = std::move(next.label);
   return true;
+}
+
+JsonlPrompts::Row JsonlPrompts::row(data::Dataset::RowId id) const {
+  std::vector<std::string> texts = rows_.texts(id);
+  return {params_.prefix + texts[0] + params_.suffix, params_.label_field.empty() ? std::string() : std::move(texts[1])};
+}
+
+std::optional<RowCheck::Fault> JsonlPrompts::fault_of(data::Dataset::RowId id) const {
+  const auto tokens = static_cast<int64_t>(model_->tokenizer().encode(row(id).prompt, /*add_special=*/true).size());
+  if (tokens <= params_.max_prompt_tokens) return std::nullopt;
+  return RowCheck::Fault{
+      "the prompt has " + plural(tokens, "token") + ", max_prompt_tokens is " + std::to_string(params_.max_prompt_tokens),
+      "raise max_prompt_tokens, or leave such prompts out with too_long = \"drop\"", /*too_long=*/true};
 }
 
 }  // namespace sluice::nodes

@@ -1,32 +1,39 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "data/dataset.h"
 #include "engine/contract.h"
 #include "engine/node.h"
-#include "nodes/epoch_order.h"
-#include "nodes/jsonl_reader.h"
+#include "nodes/language_model.h"
+#include "nodes/row_source.h"
 
 namespace sluice::nodes {
 
-/// Prompts and reference answers from a file of one JSON object a line.
+/// Prompts and reference answers from files of one JSON object a line.
 ///
 ///   [nodes.prompts]
 ///   type = "jsonl_prompts"
-///   path = "data/arithmetic.jsonl"
+///   path = "data/arithmetic.jsonl"       # or a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   weights = [3, 1]                     # of an array: rows come in these proportions
 ///   prompt_field = "prompt"
-///   label_field = "label"          # "": the file has no reference answers, label stays empty
-///   groups_per_iteration = 32
-///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
-///   epochs = 0                     # 0: goes round without end
-///   prefix = "Question: "          # put before each prompt
-///   suffix = "\nAnswer: "          # put behind it
+///   label_field = "label"                # "": the files have no reference answers, label stays empty; "meta.answer" reaches
+///   deeper groups_per_iteration = 32 shuffle = true                       # another order in each epoch, fixed by [pipeline]
+///   seed epochs = 0                           # 0: goes round without end prefix = "Question: "                # put before each
+///   prompt suffix = "\nAnswer: "                # put behind it model = "actor"                      # whose tokenizer counts
+///   the tokens max_prompt_tokens = 512              # 0: no limit too_long = "drop"                    # leave such prompts out;
+///   "refuse": they are errors
 ///
-/// Writes prompt[G], label[G]. The whole file is checked before the run starts (see JsonlReader).
-/// Not for files that grow while they are read.
+/// Writes prompt[G], label[G]. All rows are checked before the run starts (see JsonlReader); with max_prompt_tokens each prompt
+/// is tokenised then too. Figures: rows_dropped, the rows that are left out. Not for files that grow while they are read.
 struct JsonlPromptsParams {
-  std::filesystem::path path;
+  std::vector<std::filesystem::path> path;
+  std::vector<double> weights;
   std::string prompt_field = "prompt";
   std::string label_field = "label";
   int64_t groups_per_iteration = 1;
@@ -34,6 +41,9 @@ struct JsonlPromptsParams {
   int64_t epochs = 0;
   std::string prefix;
   std::string suffix;
+  std::string model;
+  int64_t max_prompt_tokens = 0;
+  TooLong too_long = TooLong::kRefuse;
 };
 
 class JsonlPrompts final : public engine::Source {
@@ -42,12 +52,23 @@ class JsonlPrompts final : public engine::Source {
 
   JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources);
 
+  void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
   bool next_group(engine::Group& group) override;
 
  private:
+  struct Row {
+    std::string prompt;
+    std::string label;
+  };
+
+  Row row(data::Dataset::RowId id) const;
+  std::optional<RowCheck::Fault> fault_of(data::Dataset::RowId id) const;
+
   JsonlPromptsParams params_;
-  JsonlReader reader_;
-  EpochOrder order_;
+  engine::MetricsRecorder* metrics_;
+  std::shared_ptr<LanguageModel> model_;  // null: none is needed
+  data::Dataset rows_;
+  RowCheck check_;
 };
 
 }  // namespace sluice::nodes

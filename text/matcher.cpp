@@ -3,6 +3,7 @@
 #include <array>
 
 #include "text/byte_level.h"
+#include "text/regex_properties.h"
 #include "text/utf8.h"
 
 namespace sluice::text {
@@ -41,7 +42,7 @@ Matcher Matcher::read(const JsonPart& pattern) {
 Matcher Matcher::regex(std::string_view pattern, const std::string& where) {
   if (const auto scanner = WordScanner::for_pattern(pattern)) return Matcher(*scanner);
   if (pattern == kThreeDigits) return Matcher(ThreeDigits{});
-  return Matcher(Regex(pattern, where));
+  return Matcher(Regex(with_fixed_properties(pattern), where));
 }
 
 Matcher Matcher::literal(const std::string& text, const std::string& where) {

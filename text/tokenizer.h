@@ -19,9 +19,8 @@ namespace sluice::text {
 /// Immutable after load: const use from many threads.
 ///
 /// Not supported, and refused by name at load: other models (WordPiece, Unigram), dropout, and the steps that the error lists.
-/// Characters are classified, lower-cased and normalised by the package's own tables (text/unicode.h), and the patterns of GPT-2,
-/// Llama 3 and Qwen are matched with these. Other regular expressions are matched with the installed Oniguruma: where its Unicode
-/// is older or newer than 16, they may cut differently beside characters that only one of them knows.
+/// Characters are classified, lower-cased and normalised by the package's own tables, whatever Unicode the installed Oniguruma
+/// and utf8proc know (text/unicode.h); only scripts and rarer properties in regular expressions (\p{Han}) are Oniguruma's own.
 class Tokenizer {
  public:
   /// `folder_or_file`: a model folder, or its tokenizer.json. Reads tokenizer_config.json beside it when there is one.

@@ -53,6 +53,8 @@ struct Outer {
   double fraction = 0.5;
   std::string text = "a";
   std::filesystem::path file;
+  std::vector<std::filesystem::path> files;
+  std::vector<double> weights;
   std::vector<std::string> stop;
   Finish finish = Finish::kStop;
   std::optional<int64_t> limit;
@@ -70,6 +72,8 @@ ParamSet<Outer> outer_params() {
   outer.param("fraction", &Outer::fraction).between(0, 1).doc("0 none, 1 all");
   outer.param("text", &Outer::text);
   outer.param("file", &Outer::file);
+  outer.param("files", &Outer::files).must_exist();
+  outer.param("weights", &Outer::weights).above(0);
   outer.param("stop", &Outer::stop);
   outer.param("finish", &Outer::finish).doc("why it ended");
   outer.param("limit", &Outer::limit).at_least(1);
@@ -84,11 +88,18 @@ class Params : public ::testing::Test {
 
   Outer bound(const std::string& keys) {
     PipelineSpec spec = spec_of("[nodes.a]\n" + keys);
-    for (Entry& entry : spec.nodes[0].params.entries) entry.value.base = "folder/of/pipeline";
+    for (Entry& entry : spec.nodes[0].params.entries) set_base(entry.value);
     Outer outer;
     BindContext context{registry_, problems_, "type \"outer\""};
     outer_params().erased().bind(&outer, spec.nodes[0].params, context);
     return outer;
+  }
+
+  static void set_base(Value& value) {
+    value.base = "folder/of/pipeline";
+    if (auto* array = std::get_if<Array>(&value.data)) {
+      for (Value& element : *array) set_base(element);
+    }
   }
 
   void expect_refused(const std::string& golden, const std::string& keys) {
@@ -137,6 +148,24 @@ TEST_F(Params, KeepsDefaultsAndMakesTheDefaultComponent) {
 
 TEST_F(Params, TakesAnIntegerForAReal) { EXPECT_EQ(bound("fraction = 1").fraction, 1.0); }
 TEST_F(Params, TakesAnAbsolutePathAsItIs) { EXPECT_EQ(bound("file = \"/data/x\"").file, "/data/x"); }
+TEST_F(Params, TakesOnePathOrMany) {
+  EXPECT_THAT(bound("files = \"/dev/null\"").files, ElementsAre("/dev/null"));
+  EXPECT_THAT(bound("files = [\"../*.jsonl\", \"/dev/null\"]").files, ElementsAre("folder/of/*.jsonl", "/dev/null"));
+  EXPECT_EQ(render(problems_), "");
+}
+TEST_F(Params, EachMissingPathOfAListIsShown) {
+  bound("files = [\"a.jsonl\", \"/dev/null\", \"b.jsonl\"]");
+  ASSERT_EQ(problems_.size(), 2u);
+  EXPECT_EQ(problems_[0].message, "files: there is no file folder/of/pipeline/a.jsonl");
+  EXPECT_EQ(problems_[1].message, "files: there is no file folder/of/pipeline/b.jsonl");
+}
+TEST_F(Params, TakesAListOfNumbersInTheirRange) {
+  EXPECT_THAT(bound("weights = [3, 0.5]").weights, ElementsAre(3.0, 0.5));
+  EXPECT_EQ(render(problems_), "");
+  bound("weights = [3, 0]");
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_[0].message, "weights must be an array of numbers above 0");
+}
 TEST_F(Params, TakesAComponentByItsName) { EXPECT_EQ(bound("objective = \"scale\"").objective.object->value(), 2); }
 
 TEST_F(Params, WritesItsValuesAsTomlThatBindsToTheSame) {

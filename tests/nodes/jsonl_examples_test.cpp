@@ -20,11 +20,11 @@ class JsonlExamplesTest : public ::testing::Test {
   void SetUp() override { resources_.models["actor"] = testing::tiny_model(folder_.path(), {}); }
 
   JsonlExamples open(const std::string& text, JsonlExamplesParams params = {}) {
-    params.path = folder_.path() / "data.jsonl";
+    params.path = {folder_.path() / "data.jsonl"};
     params.model = "actor";
     params.shuffle = false;
     if (params.max_tokens == 0) params.max_tokens = 8;
-    write_file_atomically(params.path, text);
+    write_file_atomically(params.path.front(), text);
     return JsonlExamples(params, resources_);
   }
 

@@ -37,7 +37,7 @@ class JsonlPromptsTest : public testing::Test {
   }
 
   JsonlPrompts open(JsonlPromptsParams params = {}, uint64_t seed = 1) {
-    params.path = path_;
+    params.path = {path_};
     resources_.seed = seed;
     return JsonlPrompts(params, resources_);
   }
@@ -160,11 +160,11 @@ TEST_F(JsonlPromptsTest, NoTextIsLongerThanThePlanIsTold) {
   write("{\"prompt\": \"a\\n\\u00e9\", \"label\": 1}\n{\"prompt\": \"" + letters + "\", \"label\": 1e5}\n");
   engine::Contract<JsonlPromptsParams> contract;
   JsonlPrompts::describe(contract);
-  const auto bounds = contract.needs_of({.path = path_, .prefix = "ab", .suffix = "c"}).string_bytes;
+  const auto bounds = contract.needs_of({.path = {path_}, .prefix = "ab", .suffix = "c"}).string_bytes;
   EXPECT_EQ(bounds.at("prompt"), 3 + 100 + 28);  // the longest line, prefix and suffix
   EXPECT_EQ(bounds.at("label"), 100 + 28);
-  EXPECT_EQ(contract.needs_of({.path = path_, .label_field = ""}).string_bytes.at("label"), 0);
-  EXPECT_EQ(contract.needs_of({.path = folder_ / "missing"}).string_bytes.at("prompt"), 0);
+  EXPECT_EQ(contract.needs_of({.path = {path_}, .label_field = ""}).string_bytes.at("label"), 0);
+  EXPECT_EQ(contract.needs_of({.path = {folder_ / "missing"}}).string_bytes.at("prompt"), 0);
 }
 
 TEST_F(JsonlPromptsTest, WithoutALabelFieldTheLabelIsEmpty) {

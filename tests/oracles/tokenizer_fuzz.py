@@ -5,13 +5,9 @@
 
 PROGRAM is sluice_tokenizer_lines. DATA holds tokenizers/*/tokenizer.json (default: SLUICE_TEST_DATA, or shared/data beside the
 checkout); small tokenizers of the other families are made here. Ends with 1 at a difference.
-
-Called by a Python without the package it calls itself with SLUICE_ORACLE_PYTHON or .deps/oracles/bin/python; if there is
-neither it ends with 77, or with 1 under CI=true.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import pathlib
@@ -21,14 +17,6 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-
-
-def call_again_with_the_package():
-    python = os.environ.get("SLUICE_ORACLE_PYTHON") or str(ROOT / ".deps" / "oracles" / "bin" / "python")
-    if not os.path.exists(python) or os.path.realpath(sys.prefix) == os.path.realpath(pathlib.Path(python).parent.parent):
-        print(f"skipped: no Python with the package `tokenizers` (SLUICE_ORACLE_PYTHON, or {python})")
-        sys.exit(1 if os.environ.get("CI") == "true" else 77)
-    sys.exit(subprocess.run([python, *sys.argv]).returncode)
 
 
 def answers(program, folder, questions):
@@ -97,8 +85,6 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only")
     options = parser.parse_args()
-    if importlib.util.find_spec("tokenizers") is None:
-        call_again_with_the_package()
     random_stream = random.Random(options.seed)
     wrong = 0
     for name, text in tokenizer_files(options.data, random_stream):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes text/unicode_tables.inc: what the `tokenizers` package (0.23.3 wrote the committed file) knows about each character.
+"""Writes text/unicode_tables.inc and text/unicode_categories.inc: what the `tokenizers` package (0.23.3 wrote the committed files) knows about each character.
 
     python tests/oracles/tokenizer_unicode.py
 
@@ -11,7 +11,10 @@ import unicodedata
 
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-OUTPUT = pathlib.Path(__file__).resolve().parent.parent.parent / "text" / "unicode_tables.inc"
+OUTPUT = pathlib.Path(__file__).resolve().parent.parent.parent / "text"
+HEADER = "// Written by tests/oracles/tokenizer_unicode.py."
+# A category's number is its place; the others are 0.
+CATEGORIES = [r"\p{Lu}", r"\p{Ll}", r"\p{Lt}", r"\p{Lm}", r"\p{Lo}", r"\p{M}", r"\p{Nd}", r"[\p{Nl}\p{No}]", r"\p{P}", r"\p{S}"]
 ALL = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 HANGUL_PARTS = set(range(0x1100, 0x1113)) | set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
 
@@ -88,7 +91,25 @@ def table(comment, name, code_points, **options):
     return [f"// {comment}", f"constexpr char32_t {name}[] = {{", *("    " + line for line in lines_of(values)), "};", ""]
 
 
-def main():
+def category_runs():
+    """16 * code point + category of its first character, for each run of one category."""
+    category = dict.fromkeys(ALL, 0)
+    for number, pattern in enumerate(CATEGORIES, 1):
+        category |= dict.fromkeys(removed(pre_tokenizers.Split(Regex(pattern), "removed")), number)
+    last = 0
+    for c in ALL:
+        if category[c] != last:
+            yield 16 * c + category[c]
+        last = category[c]
+
+
+def write_categories():
+    text = [f"{HEADER} 16 * first code point + category of each run, in order; the categories are", f"// numbered from 1: {' '.join(CATEGORIES)}",
+            "constexpr uint32_t kCategoryRuns[] = {", *("    " + line for line in lines_of(map(hex, category_runs()))), "};"]
+    (OUTPUT / "unicode_categories.inc").write_text("\n".join(text) + "\n", encoding="utf8")
+
+
+def write_tables():
     canonical = changed(normalizers.NFD())
     composed = changed(normalizers.NFC())
     compatible = changed(normalizers.NFKD())
@@ -101,7 +122,7 @@ def main():
     long_forms = {c: form for c, form in lowered.items() if len(form) != 1}
     assert long_forms == {0x130: "i\u0307"}, long_forms
 
-    text = ["// Written by tests/oracles/tokenizer_unicode.py. Pairs of first and last code point, in order.", ""]
+    text = [f"{HEADER} Pairs of first and last code point, in order.", ""]
     text += table("\\p{L} of the regular expressions", "kLetters", removed(pre_tokenizers.Split(Regex(r"\p{L}"), "removed")))
     text += table("\\p{N} of the regular expressions", "kNumbers", removed(pre_tokenizers.Split(Regex(r"\p{N}"), "removed")))
     text += table("White space everywhere", "kSpaces", removed(pre_tokenizers.Split(Regex(r"\s"), "removed")))
@@ -116,7 +137,12 @@ def main():
     rules = (f"{{{first:#x}, {last:#x}, {step}, {distance}}}" for first, last, step, distance in lowercase_rules(lowered))
     text += ["// Every `step`th code point from first to last has its lower case `distance` further on.",
              "constexpr LowercaseRule kLowercase[] = {", *("    " + line for line in lines_of(rules)), "};"]
-    OUTPUT.write_text("\n".join(text) + "\n", encoding="utf8")
+    (OUTPUT / "unicode_tables.inc").write_text("\n".join(text) + "\n", encoding="utf8")
+
+
+def main():
+    write_tables()
+    write_categories()
 
 
 if __name__ == "__main__":
