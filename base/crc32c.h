@@ -5,8 +5,9 @@
 
 namespace sluice {
 
-/// CRC-32C (Castagnoli) of `bytes`, a byte at a time: for records of a few kilobytes.
+/// CRC-32C (Castagnoli) of `bytes`, by the processor's own instruction where it has one. With `before`, the checksum of what came
+/// before them, of both together.
 /// Source: RFC 3720, appendix B.4 has the test vectors.
-uint32_t crc32c(std::string_view bytes);
+uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 
 }  // namespace sluice

@@ -182,6 +182,15 @@ MappedFile::MappedFile(int descriptor, const fs::path& name) {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
+void MappedFile::drop(size_t begin, size_t end) const {
+  SLUICE_CHECK(begin <= end && end <= size_, "bytes outside of the file");
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  begin -= begin % page;
+  end -= end % page;  // a page that goes on behind `end` may be needed next
+  // It only advises: where the system does not follow, the pages stay until it needs them.
+  if (end > begin) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }

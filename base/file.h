@@ -54,6 +54,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  /// Gives the memory behind bytes [begin, end) back to the system. They can still be read, from the disk or its cache.
+  void drop(size_t begin, size_t end) const;
+
  private:
   const std::byte* data_ = nullptr;
   size_t size_ = 0;

@@ -8,7 +8,8 @@
 namespace sluice {
 namespace {
 
-constexpr int kDeepest = 512;  // nlohmann destroys values recursively
+constexpr size_t kDeepest = 512;     // nlohmann destroys values recursively
+constexpr size_t kMostKeys = 4'096;  // its ordered objects search for a key from the first to the last
 
 SourceSpan span_at(std::string_view text, const std::string& name, size_t byte) {
   auto source = std::make_shared<SourceText>(SourceText{name, std::string(text)});
@@ -19,6 +20,53 @@ SourceSpan span_at(std::string_view text, const std::string& name, size_t byte) 
   const auto code_points =
       std::count_if(passed.begin(), passed.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
   return {source, line, static_cast<int>(code_points) + 1, 1};
+}
+
+// Follows the nesting without building anything. A text that is not JSON it leaves to the parser.
+class LimitReader {
+ public:
+  bool too_deep = false, too_wide = false;
+
+  bool start_object(size_t) { return open(); }
+  bool start_array(size_t) { return open(); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string&) { return !(too_wide = ++keys_.back() > kMostKeys); }
+  bool string(std::string&) { return true; }
+  bool number_unsigned(uint64_t) { return true; }
+  bool number_integer(int64_t) { return true; }
+  bool number_float(double, const std::string&) { return true; }
+  bool null() { return true; }
+  bool boolean(bool) { return true; }
+  bool binary(std::vector<uint8_t>&) { return true; }
+
+  template <class Error>
+  bool parse_error(size_t, const std::string&, const Error&) {
+    return false;
+  }
+
+ private:
+  bool open() {
+    keys_.push_back(0);
+    return !(too_deep = keys_.size() > kDeepest);
+  }
+
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::vector<size_t> keys_;  // of each open object or array
+};
+
+void check_limits(std::string_view text, const std::string& name) {
+  size_t openings = 0, colons = 0;
+  for (const char c : text) openings += c == '[' || c == '{', colons += c == ':';
+  if (openings <= kDeepest && colons <= kMostKeys) return;
+  LimitReader reader;
+  Json::sax_parse(text, &reader);
+  if (reader.too_deep) throw UserError(name + " nests deeper than " + std::to_string(kDeepest) + " levels");
+  if (reader.too_wide) throw UserError(name + " has an object of more than " + std::to_string(kMostKeys) + " keys");
 }
 
 }  // namespace
@@ -32,15 +80,9 @@ std::string reason_of_json_error(const std::string& what) {
 }
 
 Json parse_json(std::string_view text, const std::string& name) {
-  bool too_deep = false;
-  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) too_deep = true;
-    return depth <= kDeepest;
-  };
+  check_limits(text, name);
   try {
-    Json value = Json::parse(text, limit_depth);
-    if (too_deep) throw UserError(name + " nests deeper than " + std::to_string(kDeepest) + " levels");
-    return value;
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw UserError(Problem{.where = span_at(text, name, error.byte),
                             .message = "invalid JSON",

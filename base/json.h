@@ -8,7 +8,8 @@ namespace sluice {
 
 using Json = nlohmann::ordered_json;
 
-/// Parses `text`. Throws UserError with the position under `name` when it is not JSON, or nests deeper than 512.
+/// Parses `text`. Throws UserError with the position under `name` when it is not JSON, nests deeper than 512, or
+/// has an object of more than 4096 keys.
 Json parse_json(std::string_view text, const std::string& name);
 
 /// Why a text is no JSON, from what the library says: without its place and its jargon.

@@ -1,5 +1,8 @@
 #include "models/config_families.h"
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/strings.h"
 
 namespace sluice::models {
@@ -93,6 +96,13 @@ const Family& read_family(const ConfigObject& file) {
   }
   if (type.empty()) file.fail("model_type", "is missing", "one of: " + join(known, ", "));
   file.fail("model_type", sluice::quoted(type) + " is not supported", "supported: " + join(known, ", "));
+}
+
+const Family& family_of(std::string_view model_type) {
+  const auto* family =
+      std::find_if(std::begin(kFamilies), std::end(kFamilies), [&](const Family& f) { return f.model_type == model_type; });
+  SLUICE_CHECK(family != std::end(kFamilies), "a family that is not in the table");
+  return *family;
 }
 
 std::string read_architecture(const ConfigObject& file, const Family& family) {

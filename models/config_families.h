@@ -66,6 +66,9 @@ struct Family {
 /// The row for "model_type". Throws UserError naming it and the known ones.
 const Family& read_family(const ConfigObject& file);
 
+/// The row of a model_type that read_config has accepted.
+const Family& family_of(std::string_view model_type);
+
 /// Checks "architectures"; the language model of the family when there is none.
 std::string read_architecture(const ConfigObject& file, const Family& family);
 

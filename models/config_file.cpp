@@ -11,7 +11,7 @@ namespace sluice::models {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uintmax_t kLargestFile = 8'000'000;  // a parsed value takes up to twenty times its text
+constexpr uintmax_t kLargestFile = 1'000'000;
 
 // Of a value in a message.
 std::string shown(const Json& value) {

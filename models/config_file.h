@@ -55,7 +55,7 @@ class ConfigObject {
 inline constexpr int64_t kLargestLength = int64_t{1} << 24;
 inline constexpr double kLargestReal = 1e30;
 
-/// Reads a JSON object of at most 8 MB. Throws UserError naming the file: missing, too large, not JSON, not an object.
+/// Reads a JSON object of at most 1 MB. Throws UserError naming the file: missing, too large, not JSON, not an object.
 Json read_config_json(const std::filesystem::path& path);
 
 }  // namespace sluice::models

@@ -1,18 +1,27 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "models/transformer.h"
 
 namespace sluice::models {
 
-/// Reads a Hugging Face folder into float32 weights. Throws UserError naming file and tensor: missing, of a wrong shape or dtype,
-/// or left over. See LoadOptions for random weights.
+/// Reads a Hugging Face folder into weights of options.dtype; the files may hold float32, bfloat16 or float16. Peak memory is
+/// that of the weights and a few megabytes. Throws UserError naming file and tensor: missing, of a wrong shape or dtype, or left
+/// over; all of them at once. See LoadOptions for random weights.
 Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& options);
 
+struct SaveOptions {
+  size_t max_shard_bytes = 5'000'000'000;  // of tensors in one file; more than one file get an index
+  std::optional<at::ScalarType> dtype;     // float32, bfloat16 or float16; nothing: that of the weights
+};
+
 /// Writes `model` as a Hugging Face folder that transformers can load: config.json of `source_folder` adapted to what is saved,
-/// model.safetensors, and the tokenizer's files of `source_folder`. `target` is replaced as a whole: after a crash it holds the
-/// old or the new model, never a mixture. May be the source folder. Throws UserError when the disk refuses.
-void save_folder(const Transformer& model, const std::filesystem::path& source_folder, const std::filesystem::path& target);
+/// the tensors with their checksums, and the tokenizer's files and chat template of `source_folder`. `target` is replaced as a
+/// whole: after a crash it holds the old or the new model, never a mixture. May be the source folder. Throws UserError when the
+/// disk refuses; `target` is then as before.
+void save_folder(const Transformer& model, const std::filesystem::path& source_folder, const std::filesystem::path& target,
+                 const SaveOptions& options = {});
 
 }  // namespace sluice::models

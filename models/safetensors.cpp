@@ -1,18 +1,32 @@
 #include "models/safetensors.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
-#include <set>
+#include <span>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/strings.h"
+#include "models/safetensors_index.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr size_t kChunkBytes = size_t{1} << 20;
+
+// A tensor over bytes of the file; a copy where they are not aligned, which the format permits.
+at::Tensor view_or_copy(std::span<const std::byte> bytes, at::IntArrayRef shape, const at::TensorOptions& type) {
+  void* data = const_cast<std::byte*>(bytes.data());  // only read
+  if (reinterpret_cast<uintptr_t>(data) % type.dtype().itemsize() == 0) return at::from_blob(data, shape, type);
+  const at::Tensor copy = at::empty(shape, type);
+  std::memcpy(copy.mutable_data_ptr(), data, bytes.size());
+  return copy;
+}
+
+}  // namespace
 
 std::optional<at::ScalarType> readable_type(const std::string& dtype) {
   if (dtype == "F32") return at::kFloat;
@@ -27,52 +41,6 @@ std::string shape_text(at::IntArrayRef shape) {
   return "[" + join(sizes, ", ") + "]";
 }
 
-// Shard name -> the tensors the index promises in it.
-std::unordered_map<std::string, std::set<std::string>> read_index(const fs::path& path) {
-  const Json index = read_json(path);
-  const auto map = index.find("weight_map");
-  if (!index.is_object() || map == index.end() || !map->is_object())
-    throw UserError(path.string() + ": an object weight_map is missing");
-  std::unordered_map<std::string, std::set<std::string>> shards;
-  for (const auto& [tensor, shard] : map->items()) {
-    if (!shard.is_string()) throw UserError(path.string() + ": weight_map must give a file name for " + sluice::quoted(tensor));
-    const auto name = shard.get<std::string>();
-    if (fs::path(name).filename() != name) {
-      throw UserError(path.string() + ": weight_map gives " + sluice::quoted(name) + "; expected a file of the same folder");
-    }
-    shards[name].insert(tensor);
-  }
-  return shards;
-}
-
-std::string header_of(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
-  Json header = {{"__metadata__", {{"format", "pt"}}}};
-  size_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
-    const size_t end = offset + tensor.nbytes();
-    header[name] = {{"dtype", "F32"}, {"shape", tensor.sizes().vec()}, {"data_offsets", Json::array({offset, end})}};
-    offset = end;
-  }
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data is aligned when the file is mapped
-  return text;
-}
-
-void write_all(OutputFile& file, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
-  const std::string header = header_of(tensors);
-  std::string length;
-  for (int i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xFF);
-  file.write(length);
-  file.write(header);
-  for (const auto& [name, tensor] : tensors) {
-    const at::Tensor data = tensor.detach().contiguous();
-    file.write({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
-  }
-  file.close();
-}
-
-}  // namespace
-
 TensorFolder::TensorFolder(const fs::path& folder) {
   const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
   if (fs::exists(single)) {
@@ -83,12 +51,13 @@ TensorFolder::TensorFolder(const fs::path& folder) {
     throw UserError(folder.string() + " holds neither model.safetensors nor model.safetensors.index.json",
                     "give a Hugging Face folder with safetensors weights, or init = \"random\" to start without weights");
   }
-  const auto shards = read_index(index);
-  std::set<std::string> ordered;
-  for (const auto& [shard, tensors] : shards) ordered.insert(shard);
-  for (const std::string& shard : ordered) {
+  add_shards(folder, index);
+}
+
+void TensorFolder::add_shards(const fs::path& folder, const fs::path& index) {
+  for (const auto& [shard, tensors] : parse_safetensors_index(read_file(index), index.string())) {
     add_file(folder / shard);
-    for (const std::string& tensor : shards.at(shard)) {
+    for (const std::string& tensor : tensors) {
       if (!contains(tensor) || file_of(tensor) != (folder / shard).string()) {
         throw UserError((folder / shard).string() + ": tensor " + sluice::quoted(tensor) + " is missing; " + index.string() +
                         " says it is here");
@@ -114,39 +83,79 @@ std::string TensorFolder::file_of(const std::string& name) const {
   return file_names_[place == places_.end() ? 0 : place->second.file];
 }
 
-at::Tensor TensorFolder::read(const std::string& name, at::IntArrayRef shape) const {
-  const auto place = places_.find(name);
-  const std::string where = file_of(name) + ": tensor " + sluice::quoted(name);
-  if (place == places_.end()) {
-    const std::string near = did_you_mean(name, names_);
-    throw UserError(where + " of shape " + shape_text(shape) + " is missing",
-                    near.empty() ? "" : "the file has " + sluice::quoted(near));
-  }
-  const TensorEntry& entry = place->second.entry;
-  if (at::IntArrayRef(entry.shape) != shape) {
-    throw UserError(where + " has shape " + shape_text(entry.shape) + "; config.json asks for " + shape_text(shape));
-  }
-  const auto type = readable_type(entry.dtype);
-  if (!type) throw UserError(where + " has dtype " + entry.dtype + "; expected F32, BF16 or F16");
-  at::Tensor stored = at::empty(shape, at::TensorOptions(*type));
-  const auto bytes = files_[place->second.file].bytes();
-  if (entry.end > entry.begin) std::memcpy(stored.mutable_data_ptr(), bytes.data() + entry.begin, entry.end - entry.begin);
-  return stored.to(at::kFloat);
+const TensorFolder::Place& TensorFolder::place(const std::string& name) const {
+  const auto found = places_.find(name);
+  SLUICE_CHECK(found != places_.end(), name);
+  return found->second;
 }
 
-void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
-  for (const auto& [name, tensor] : tensors) SLUICE_CHECK(tensor.scalar_type() == at::kFloat && tensor.is_cpu(), name);
-  fs::path temporary = path;
-  temporary += ".tmp";
-  try {
-    OutputFile file(temporary);
-    write_all(file, tensors);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
+const TensorEntry& TensorFolder::entry(const std::string& name) const { return place(name).entry; }
+
+void TensorFolder::for_each_bytes(const std::string& name, const std::function<void(std::string_view bytes)>& visit) const {
+  const Place& at = place(name);
+  const MappedFile& file = files_[at.file];
+  for (size_t begin = at.entry.begin; begin < at.entry.end; begin += kChunkBytes) {
+    const size_t end = std::min(begin + kChunkBytes, at.entry.end);
+    visit({reinterpret_cast<const char*>(file.bytes().data()) + begin, end - begin});
+    file.drop(begin, end);
   }
-  replace_path(temporary, path);
+}
+
+void TensorFolder::for_each_rows(const std::string& name,
+                                 const std::function<void(const at::Tensor& rows, int64_t first)>& visit) const {
+  const Place& at = place(name);
+  const MappedFile& file = files_[at.file];
+  const size_t bytes = at.entry.end - at.entry.begin;
+  if (bytes == 0) return;
+  std::vector<int64_t> shape = at.entry.shape;
+  if (shape.empty()) shape.push_back(1);
+  const int64_t rows = shape[0];
+  const size_t row_bytes = bytes / static_cast<size_t>(rows);
+  const auto most = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / row_bytes));
+  shape[0] = std::min(most, rows);
+  const at::TensorOptions type(*readable_type(at.entry.dtype));
+  for (int64_t first = 0; first < rows; first += most) {
+    shape[0] = std::min(most, rows - first);
+    const size_t begin = at.entry.begin + static_cast<size_t>(first) * row_bytes,
+                 end = begin + static_cast<size_t>(shape[0]) * row_bytes;
+    visit(view_or_copy(file.bytes().subspan(begin, end - begin), shape, type), first);
+    file.drop(begin, end);
+  }
+}
+
+void TensorFolder::read_into(const std::string& name, int64_t dim, int64_t first, const at::Tensor& target) const {
+  const int64_t count = target.size(dim);
+  for_each_rows(name, [&](const at::Tensor& rows, int64_t row) {
+    if (dim != 0) {
+      target.narrow(0, row, rows.size(0)).copy_(rows.narrow(dim, first, count));
+      return;
+    }
+    const int64_t begin = std::max(row, first), end = std::min(row + rows.size(0), first + count);
+    if (begin < end) target.narrow(0, begin - first, end - begin).copy_(rows.narrow(0, begin - row, end - begin));
+  });
+}
+
+std::string TensorFolder::problem_with(const std::string& name, at::IntArrayRef shape) const {
+  const auto found = places_.find(name);
+  const std::string where = "tensor " + sluice::quoted(name);
+  if (found == places_.end()) {
+    const std::string near = did_you_mean(name, names_);
+    return where + " of shape " + shape_text(shape) + " is missing" +
+           (near.empty() ? "" : "; the file has " + sluice::quoted(near));
+  }
+  const TensorEntry& entry = found->second.entry;
+  if (at::IntArrayRef(entry.shape) != shape) {
+    return where + " has shape " + shape_text(entry.shape) + "; config.json asks for " + shape_text(shape);
+  }
+  if (!readable_type(entry.dtype)) return where + " has dtype " + entry.dtype + "; expected F32, BF16 or F16";
+  return {};
+}
+
+at::Tensor TensorFolder::read(const std::string& name, at::IntArrayRef shape) const {
+  if (const std::string problem = problem_with(name, shape); !problem.empty()) throw UserError(file_of(name) + ": " + problem);
+  const at::Tensor result = at::empty(shape, at::kFloat);
+  read_into(name, 0, 0, shape.empty() ? result.reshape({1}) : result);
+  return result;
 }
 
 }  // namespace sluice::models

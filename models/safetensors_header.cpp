@@ -1,10 +1,12 @@
 #include "models/safetensors_header.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -15,6 +17,8 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;
+// Beyond any model; they keep what a header of that length can make of the memory within bounds.
+constexpr size_t kMostTensors = 200'000, kMostDims = 64, kLongestName = 1024;
 constexpr const char* kDamaged = "the file is damaged or was not written completely: fetch or write it again";
 
 struct Dtype {
@@ -32,7 +36,8 @@ constexpr Dtype kDtypes[] = {
 class HeaderReader {
  public:
   std::vector<TensorEntry> tensors;
-  std::string problem;  // why parsing stopped
+  std::unordered_map<std::string, uint32_t> checksums;  // by the name of the tensor
+  std::string problem;                                  // why parsing stopped
 
   bool start_object(size_t) {
     if (level_ >= 2 || (level_ == 1 && name_.empty())) return unexpected("an object");
@@ -52,6 +57,8 @@ class HeaderReader {
       field_ = text;
       return is_metadata() || check_field();
     }
+    if (text.size() > kLongestName) return stop("a name of " + std::to_string(text.size()) + " bytes is too long");
+    if (names_.size() > kMostTensors) return stop("there are more than " + std::to_string(kMostTensors) + " tensors");
     name_ = text;
     return names_.insert(text).second || stop("tensor " + sluice::quoted(text) + " is there twice");
   }
@@ -68,7 +75,7 @@ class HeaderReader {
   }
 
   bool string(std::string& text) {
-    if (level_ == 2 && is_metadata()) return true;
+    if (level_ == 2 && is_metadata()) return take_metadata(text);
     if (level_ != 2 || field_ != "dtype") return unexpected("a string");
     tensors.back().dtype = text;
     return true;
@@ -80,6 +87,7 @@ class HeaderReader {
       offsets_.push_back(number);
       return offsets_.size() <= 2 || stop(tensor_name() + " has more than two data_offsets");
     }
+    if (tensors.back().shape.size() == kMostDims) return stop(tensor_name() + " has more than 64 dimensions");
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return overflow();
     tensors.back().shape.push_back(static_cast<int64_t>(number));
     return true;
@@ -127,8 +135,19 @@ class HeaderReader {
     return *seen = true;
   }
 
+  bool take_metadata(const std::string& text) {
+    if (!field_.starts_with(kChecksumKey)) return true;
+    uint32_t checksum = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), checksum, 16);
+    if (text.size() != 8 || error != std::errc() || end != text.data() + text.size()) {
+      return stop("__metadata__ has a " + sluice::quoted(field_) + " that is not eight hexadecimal digits");
+    }
+    checksums[field_.substr(std::string_view(kChecksumKey).size())] = checksum;
+    return true;
+  }
+
   void begin_tensor() {
-    tensors.push_back({.name = name_});
+    tensors.emplace_back().name = name_;
     offsets_.clear();
     has_dtype_ = has_shape_ = has_offsets_ = false;
   }
@@ -225,6 +244,10 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
   const std::string_view text = header_text(file, file_name);
   HeaderReader reader;
   if (!Json::sax_parse(text, &reader)) refuse(file_name, "safetensors header: " + reader.problem);
+  for (TensorEntry& tensor : reader.tensors) {
+    const auto checksum = reader.checksums.find(tensor.name);
+    if (checksum != reader.checksums.end()) tensor.checksum = checksum->second;
+  }
   const size_t data_begin = kLengthBytes + text.size();
   place_data(reader.tensors, data_begin, file.size() - data_begin, file_name);
   return std::move(reader.tensors);

@@ -15,9 +15,10 @@ enum class Head { kLanguageModel, kValue };
 
 struct LoadOptions {
   Head head = Head::kLanguageModel;
-  bool random_init = false;  // only config.json and the tokenizer of the folder are used
-  uint64_t seed = 0;         // of the random initialisation; a value head that the folder does not have is zero
-  bool trainable = false;    // every weight gets requires_grad
+  bool random_init = false;           // only config.json and the tokenizer of the folder are used
+  uint64_t seed = 0;                  // of the random initialisation; a value head that the folder does not have is zero
+  bool trainable = false;             // every weight gets requires_grad
+  at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
 };
 
 /// A decoder-only transformer with the maths that its ModelConfig says. Owns its weights. Ragged in, ragged out: samples lie back

@@ -27,6 +27,8 @@ struct LayerWeights {
 
 /// All weights of a model: handles, so a copy of the struct shares storage; clone() does not.
 struct Weights {
+  std::string model_type = "llama";  // whose names the tensors carry, see weight_tables.h
+
   at::Tensor embedding;  // [V,H]
   at::Tensor positions;  // [max_positions,H]: learned positions
   std::vector<LayerWeights> layers;
@@ -34,7 +36,8 @@ struct Weights {
   at::Tensor head;        // [V,H]; the same tensor as `embedding` when tied; undefined for a model with a value head
   at::Tensor value_head;  // [1,H]; defined only for a model with a value head
 
-  /// Every distinct tensor with its Hugging Face name, in a fixed order.
+  /// Every distinct tensor with its Hugging Face name, in a fixed order. A part of a tensor of the file has the part behind the
+  /// name: "model.layers.0.self_attn.qkv_proj.weight[query]".
   std::vector<std::pair<std::string, at::Tensor>> named() const;
 
   /// A detached deep copy (tied tensors stay tied) that needs no gradient.

@@ -21,5 +21,14 @@ TEST(Crc32c, AgreesWithTheVectorsOfRfc3720) {
   EXPECT_EQ(crc32c(descending), 0x113FDB5Cu);
 }
 
+TEST(Crc32c, ContinuesWhereThePartBeforeEnded) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += static_cast<char>(i * 37);
+  for (size_t cut = 0; cut <= text.size(); cut += 7) {
+    const std::string_view all = text;
+    EXPECT_EQ(crc32c(all.substr(cut), crc32c(all.substr(0, cut))), crc32c(all)) << cut;
+  }
+}
+
 }  // namespace
 }  // namespace sluice

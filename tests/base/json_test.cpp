@@ -55,6 +55,15 @@ TEST(Json, DeepNestingIsRefusedWithoutOverflowingTheStack) {
   EXPECT_THAT(error_of(std::string(1000000, '[')), HasSubstr("x.json"));
 }
 
+TEST(Json, WideObjectsAreRefused) {
+  std::string wide = "[{}";
+  for (int i = 0; i < 5000; ++i) wide += ",{\"a\":" + std::to_string(i) + "}";
+  EXPECT_EQ(parse_json(wide + "]", "x.json").size(), 5001u);  // many keys, but not in one object
+  std::string object = "{\"z\":{}";
+  for (int i = 0; i < 5000; ++i) object += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_THAT(error_of(object + "}"), HasSubstr("x.json has an object of more than 4096 keys"));
+}
+
 TEST(Json, AMissingFileIsNamed) {
   try {
     read_json("no/such/file.json");

@@ -22,11 +22,11 @@ struct Peak {
 };
 
 // Of the log-probabilities of `tokens` actions in one sample, and of their gradient.
-Peak peak_of(const Transformer& model, int64_t tokens, bool training) {
+Peak peak_of(Transformer& model, int64_t tokens, bool training) {
   const at::Tensor ids = at::randint(model.config().vocab_size, {tokens}, at::kLong);
-  for (const auto& [name, weight] : model.weights().named()) {
-    weight.requires_grad_(training);
-    weight.mutable_grad() = training ? at::zeros_like(weight) : at::Tensor();
+  for (const auto& [name, weight] : reference::tensors_of(model.weights())) {
+    weight->requires_grad_(training);
+    weight->mutable_grad() = training ? at::zeros_like(*weight) : at::Tensor();
   }
   TensorMemory memory;
   std::thread([&] {
@@ -49,7 +49,7 @@ TEST_P(ActivationBytesOfSwitches, AreAnUpperBoundThatIsNearlyReached) {
       ModelConfig config = small;
       config.hidden_size *= 4, config.intermediate_size *= 4 * width, config.head_dim *= 4, config.rope.dims *= 4;
       config.max_positions = 2000, config.rope.scaling = RopeScaling::kNone;
-      const Transformer model(config, reference::random_weights(config, 0.05));
+      Transformer model(config, reference::random_weights(config, 0.05));
       for (const int64_t tokens : {100, 1500}) {
         const Peak peak = peak_of(model, tokens, GetParam());
         const std::string what = std::string(name) + ", " + std::to_string(width) + ", " + std::to_string(tokens);

@@ -22,13 +22,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "models/config.h"
 #include "models/rotary.h"
-#include "models/weight_names.h"
 #include "models/weights.h"
 
 /// The oracle of the tests of transformers and generation: a transformer out of ATen's own operators with all that a ModelConfig
@@ -144,6 +144,49 @@ inline Weights random_weights(const ModelConfig& c, double scale = 0.3) {
   return weights;
 }
 
+struct NamedTensor {
+  std::string name;
+  at::Tensor* tensor;
+};
+
+/// Every tensor that `weights` has, a tied one once.
+inline std::vector<NamedTensor> tensors_of(Weights& weights) {
+  std::vector<NamedTensor> all{{"embedding", &weights.embedding},
+                               {"positions", &weights.positions},
+                               {"final_norm", &weights.final_norm},
+                               {"final_norm_bias", &weights.final_norm_bias},
+                               {"value_head", &weights.value_head}};
+  if (!weights.head.is_same(weights.embedding)) all.push_back({"head", &weights.head});
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    LayerWeights& l = weights.layers[i];
+    const std::vector<NamedTensor> of_layer{{"attention_norm", &l.attention_norm},
+                                            {"attention_norm_bias", &l.attention_norm_bias},
+                                            {"query", &l.query},
+                                            {"key", &l.key},
+                                            {"value", &l.value},
+                                            {"query_bias", &l.query_bias},
+                                            {"key_bias", &l.key_bias},
+                                            {"value_bias", &l.value_bias},
+                                            {"query_norm", &l.query_norm},
+                                            {"key_norm", &l.key_norm},
+                                            {"attention_output", &l.attention_output},
+                                            {"attention_output_bias", &l.attention_output_bias},
+                                            {"attention_output_norm", &l.attention_output_norm},
+                                            {"mlp_norm", &l.mlp_norm},
+                                            {"mlp_norm_bias", &l.mlp_norm_bias},
+                                            {"gate", &l.gate},
+                                            {"up", &l.up},
+                                            {"down", &l.down},
+                                            {"gate_bias", &l.gate_bias},
+                                            {"up_bias", &l.up_bias},
+                                            {"down_bias", &l.down_bias},
+                                            {"mlp_output_norm", &l.mlp_output_norm}};
+    for (const NamedTensor& named : of_layer) all.push_back({named.name + " of layer " + std::to_string(i), named.tensor});
+  }
+  std::erase_if(all, [](const NamedTensor& named) { return !named.tensor->defined(); });
+  return all;
+}
+
 inline at::Tensor norm(const ModelConfig& c, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) {
   if (c.norm == NormKind::kLayer) return at::layer_norm(x, {x.size(-1)}, weight, bias, c.norm_eps);
   const at::Tensor factor = c.norm == NormKind::kRmsFromOne ? weight + 1.0 : weight;
@@ -235,8 +278,15 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
 /// The same values in double precision.
 inline Weights in_double(const Weights& weights) {
   Weights wide = weights;
-  for (const auto& [name, tensor] : weight_slots(wide)) {
-    if (tensor->defined()) *tensor = tensor->to(at::kDouble);
+  const auto widen = [](std::initializer_list<at::Tensor*> tensors) {
+    for (at::Tensor* tensor : tensors)
+      if (tensor->defined()) *tensor = tensor->to(at::kDouble);
+  };
+  widen({&wide.embedding, &wide.positions, &wide.final_norm, &wide.final_norm_bias, &wide.head});
+  for (LayerWeights& l : wide.layers) {
+    widen({&l.attention_norm, &l.attention_norm_bias, &l.query, &l.key, &l.value, &l.query_bias, &l.key_bias, &l.value_bias});
+    widen({&l.query_norm, &l.key_norm, &l.attention_output, &l.attention_output_bias, &l.attention_output_norm, &l.mlp_norm});
+    widen({&l.mlp_norm_bias, &l.gate, &l.up, &l.down, &l.gate_bias, &l.up_bias, &l.down_bias, &l.mlp_output_norm});
   }
   return wide;
 }

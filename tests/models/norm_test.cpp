@@ -48,7 +48,9 @@ TEST_P(Norms, ValueAndGradientsMatchTheFormula) {
   expected.backward(grad.to(at::kDouble));
   EXPECT_LT(largest_difference(x_.grad(), exact_x_.grad()), 2e-5);
   EXPECT_LT(largest_difference(weight_.grad(), exact_weight_.grad()), 1e-4);
-  if (bias_.defined()) EXPECT_LT(largest_difference(bias_.grad(), exact_bias_.grad()), 1e-4);
+  if (bias_.defined()) {
+    EXPECT_LT(largest_difference(bias_.grad(), exact_bias_.grad()), 1e-4);
+  }
 }
 
 TEST_P(Norms, KernelsOfEveryMachineMatchTheFormula) {
@@ -57,7 +59,7 @@ TEST_P(Norms, KernelsOfEveryMachineMatchTheFormula) {
   for (const Machine machine : machines()) {
     const at::Tensor out = at::empty(x_.sizes()), grad_x = at::empty(x_.sizes()), sums = at::zeros({2, width_});
     const at::Tensor kept = at::empty({2, x_.size(0)});
-    const auto* data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
+    const auto data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
     const NormRows rows{{kind_, data(weight_), data(bias_), 1e-2}, data(x_), x_.size(0), width_};
     const NormStatistics statistics{kept[0].mutable_data_ptr<float>(), kept[1].mutable_data_ptr<float>()};
     norm_forward(rows, statistics, out.mutable_data_ptr<float>(), machine);
@@ -66,7 +68,9 @@ TEST_P(Norms, KernelsOfEveryMachineMatchTheFormula) {
     EXPECT_LT(largest_difference(out, expected), 1e-5);
     EXPECT_LT(largest_difference(grad_x, exact_x_.grad()), 2e-5);
     EXPECT_LT(largest_difference(sums[0], exact_weight_.grad()), 1e-4);
-    if (bias_.defined()) EXPECT_LT(largest_difference(sums[1], exact_bias_.grad()), 1e-4);
+    if (bias_.defined()) {
+      EXPECT_LT(largest_difference(sums[1], exact_bias_.grad()), 1e-4);
+    }
   }
 }
 

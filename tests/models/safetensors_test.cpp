@@ -1,6 +1,9 @@
 #include "models/safetensors.h"
+#include "models/safetensors_index.h"
+#include "models/safetensors_writer.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 
@@ -66,10 +69,9 @@ TEST(SafetensorsHeader, AgreesWithTheReferenceImplementationOnItsTestCases) {
 }
 
 TEST(SafetensorsHeader, GivesTensorsInTheOrderOfTheirData) {
-  const auto tensors = parse(file_with(
-      R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[2,10]},"__metadata__":{"format":"pt"},)"
-      R"("a":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]}})",
-      std::string(10, '\0')));
+  const auto tensors = parse(file_with(R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[2,10]},"__metadata__":{"format":"pt"},)"
+                                       R"("a":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]}})",
+                                       std::string(10, '\0')));
   ASSERT_EQ(tensors.size(), 2u);
   EXPECT_EQ(tensors[0].name, "a");
   EXPECT_EQ(tensors[1].name, "b");
@@ -115,6 +117,76 @@ TEST(SafetensorsHeader, WrongKindsOfValuesAreRefused) {
 
 TEST(SafetensorsHeader, DeepNestingIsRefusedWithoutRecursion) {
   EXPECT_THAT(error_for(R"({"a":{"shape":)" + std::string(1'000'000, '['), 0), HasSubstr("a list"));
+}
+
+TEST(SafetensorsHeader, ReadsChecksumsOfTheMetadata) {
+  const std::string tensors =
+      R"(,"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})";
+  const auto entries = parse(file_with(R"({"__metadata__":{"crc32c/a":"0012aBfF"})" + tensors, ""));
+  EXPECT_EQ(entries[0].checksum, 0x0012ABFFu);
+  EXPECT_FALSE(entries[1].checksum.has_value());
+  for (const std::string wrong : {"", "12", "0012abfg", "0x12abff", "00012abff"}) {
+    EXPECT_THAT(error_for(R"({"__metadata__":{"crc32c/a":")" + wrong + "\"}" + tensors, 0), HasSubstr("eight hexadecimal digits"))
+        << wrong;
+  }
+}
+
+TEST(SafetensorsHeader, ExtremeHeadersAreRefused) {
+  const std::string rest = R"("dtype":"U8","data_offsets":[0,0],"shape":[0)";
+  EXPECT_THAT(error_for("{\"" + std::string(2000, 'n') + "\":{" + rest + "]}}", 0), HasSubstr("2000 bytes"));
+  std::string dims;
+  for (int i = 0; i < 64; ++i) dims += ",1";
+  EXPECT_THAT(error_for("{\"a\":{" + rest + dims + "]}}", 0), HasSubstr("64 dimensions"));
+  std::string many = "{\"x\":{" + rest + "]}";
+  for (int i = 0; i <= 200'000; ++i) many += ",\"" + std::to_string(i) + "\":{" + rest + "]}";
+  EXPECT_THAT(error_for(many + "}", 0), HasSubstr("more than 200000 tensors"));
+}
+
+TEST(SafetensorsIndex, GivesTheTensorsOfEachFile) {
+  const auto files = parse_safetensors_index(
+      R"({"metadata":{"total_size":8,"nested":[{"a":[1]}]},"weight_map":{"x":"2.safetensors","y":"1.safetensors","z":"2.safetensors"}})",
+      "i");
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_THAT(files.at("2.safetensors"), ElementsAre("x", "z"));
+  EXPECT_THAT(files.at("1.safetensors"), ElementsAre("y"));
+}
+
+TEST(SafetensorsIndex, WhatIsNoIndexIsRefused) {
+  const auto error_of = [](const std::string& text) {
+    return message_of<UserError>([&] { parse_safetensors_index(text, "i.json"); });
+  };
+  EXPECT_THAT(error_of(""), HasSubstr("i.json: is not JSON"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("must be a JSON object"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("weight_map is missing"));
+  EXPECT_THAT(error_of(R"({"weight_map":["a"]})"), HasSubstr("needs an object weight_map"));
+  EXPECT_THAT(error_of(R"({"weight_map":{"a":1}})"), HasSubstr("must give a file name for \"a\""));
+  EXPECT_THAT(error_of(R"({"weight_map":{"a":{"b":"c"}}})"), HasSubstr("not an object"));
+  EXPECT_THAT(error_of(R"({"weight_map":{"a":"x","a":"y"}})"), HasSubstr("\"a\" twice"));
+  EXPECT_THAT(error_of(R"({"weight_map":{},"weight_map":{}})"), HasSubstr("weight_map twice"));
+  for (const std::string place : {"", ".", "..", "/etc/passwd", "a/b"}) {
+    EXPECT_THAT(error_of(R"({"weight_map":{"a":")" + place + "\"}}"), HasSubstr("a file of the same folder")) << place;
+  }
+}
+
+TEST(TensorFolder, ReadsPartsAlongBothDimensions) {
+  const TemporaryFolder folder;
+  const at::Tensor whole = at::arange(1'500'000, at::kFloat).reshape({1000, 1500});  // more than one chunk
+  write_safetensors(folder.path() / "model.safetensors", {{"x", whole}});
+  const TensorFolder tensors(folder.path());
+  const at::Tensor rows = at::empty({700, 1500}, at::kFloat), columns = at::empty({20, 1000}, at::kFloat);
+  tensors.read_into("x", 0, 250, rows);
+  tensors.read_into("x", 1, 30, columns.t());
+  EXPECT_TRUE(rows.equal(whole.narrow(0, 250, 700)));
+  EXPECT_TRUE(columns.equal(whole.narrow(1, 30, 20).t()));
+}
+
+TEST(TensorFolder, ReadsTensorsThatAreNotAligned) {
+  const TemporaryFolder folder;
+  folder.write(
+      "model.safetensors",
+      file_with(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})",
+                std::string("\x01\x00\x00\xC0\x3F", 5)));
+  EXPECT_EQ(TensorFolder(folder.path()).read("b", {1}).item<float>(), 1.5f);
 }
 
 TEST(TensorFolder, ReadsHalfPrecisionAsFloat) {
@@ -171,7 +243,8 @@ TEST(WriteSafetensors, WritesTheBytesOfTheFormat) {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "model.safetensors";
   write_safetensors(path, {{"x", at::tensor({1.0f}).reshape({1, 1})}});
-  const std::string header = R"({"__metadata__":{"format":"pt"},"x":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}})";
+  const std::string header =
+      R"({"__metadata__":{"format":"pt","crc32c/x":"dd54c4ab"},"x":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}})";
   const std::string padding((8 - header.size() % 8) % 8, ' ');
   EXPECT_EQ(read_file(path), file_with(header + padding, std::string("\x00\x00\x80\x3F", 4)));
 }

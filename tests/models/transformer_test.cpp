@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "models/action_logprobs.h"
-#include "models/weight_names.h"
 #include "tests/models/dense_reference.h"
 
 namespace sluice::models {
@@ -53,14 +52,14 @@ at::Tensor dense_logprobs(const Transformer& model, const Batch& batch) {
 }
 
 // The gradients of all weights for a loss that weighs each log-probability differently; leaves none behind.
-std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& logprobs, const Transformer& model) {
+std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& logprobs, Transformer& model) {
   std::vector<float> weights;
   for (int64_t i = 0; i < logprobs.numel(); ++i) weights.push_back(static_cast<float>(std::cos(i)));
   (logprobs * at::tensor(weights)).sum().backward();
   std::vector<std::pair<std::string, at::Tensor>> gradients;
-  for (const auto& [name, weight] : model.weights().named()) {
-    gradients.emplace_back(name, weight.grad());
-    weight.mutable_grad().reset();
+  for (const auto& [name, weight] : reference::tensors_of(model.weights())) {
+    gradients.emplace_back(name, weight->grad());
+    weight->mutable_grad().reset();
   }
   return gradients;
 }
@@ -70,7 +69,7 @@ class TransformerSwitches : public testing::TestWithParam<reference::NamedConfig
  protected:
   static Transformer random_model(const ModelConfig& config) {
     Transformer model(config, reference::random_weights(config, 0.2));
-    for (const auto& [name, weight] : model.weights().named()) weight.set_requires_grad(true);
+    for (const auto& [name, weight] : reference::tensors_of(model.weights())) weight->set_requires_grad(true);
     return model;
   }
 
@@ -99,14 +98,12 @@ TEST_P(TransformerSwitches, LogProbabilitiesAndGradientsMatchTheDenseModel) {
 
 TEST_P(TransformerSwitches, NarrowWeightsGiveTheBitsOfTheSameNumbersInFloat32) {
   const at::NoGradGuard no_gradient;
-  Weights narrow = model_.weights().clone();
-  for (auto& [name, slot] : weight_slots(narrow)) {
-    if (slot->defined()) *slot = slot->to(at::kBFloat16);
-  }
+  Weights narrow = model_.weights();
+  for (const auto& [name, weight] : reference::tensors_of(narrow)) *weight = weight->detach().to(at::kBFloat16);
+  if (GetParam().config.tied_embeddings) narrow.head = narrow.embedding;
   Weights wide = narrow;
-  for (auto& [name, slot] : weight_slots(wide)) {
-    if (slot->defined()) *slot = slot->to(at::kFloat);
-  }
+  for (const auto& [name, weight] : reference::tensors_of(wide)) *weight = weight->to(at::kFloat);
+  if (GetParam().config.tied_embeddings) wide.head = wide.embedding;
   const Transformer first(model_.config(), narrow), second(model_.config(), wide);
   EXPECT_TRUE(next_token_logprobs(first, batch_).equal(next_token_logprobs(second, batch_)));
 }

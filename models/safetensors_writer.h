@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::models {
+
+/// A tensor to write: parts [outputs, ...] that lie one after the other along the outputs. On the CPU.
+struct OutputTensor {
+  std::string name;
+  std::vector<at::Tensor> parts;
+  bool transposed = false;  // written as [inputs, outputs]
+};
+
+struct WriteOptions {
+  at::ScalarType dtype = at::kFloat;  // or kBFloat16, kHalf
+  size_t max_file_bytes = 5'000'000'000;
+};
+
+/// Writes tensors in the given order as `folder`/model.safetensors, or where they take more than max_file_bytes as
+/// model-00001-of-0000N.safetensors, ... and model.safetensors.index.json; then syncs. A tensor larger than that has a file of
+/// its own. The metadata holds "format": "pt" and the checksum of every tensor (kChecksumKey). The same tensors give the same
+/// bytes. Holds at most one tensor twice. Throws UserError when the disk refuses.
+void write_model_files(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors,
+                       const WriteOptions& options);
+
+/// One file of whole float32 tensors. Replaces `path` as a whole.
+void write_safetensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors);
+
+}  // namespace sluice::models
