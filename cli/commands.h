@@ -41,7 +41,12 @@ int try_one(const std::string& what, const std::vector<std::string>& sets, const
 int model_tokenize(const std::filesystem::path& folder, bool add_special);
 /// Reads arrays of ids, one a line; prints the text as a JSON string.
 int model_detokenize(const std::filesystem::path& folder);
+/// Prints what the folder holds, as text or as one JSON object.
+int model_info(const std::filesystem::path& folder, bool json);
+/// Reads every tensor: headers, names, shapes, checksums, finite values. Prints a line a problem and returns 1, or what was verified.
+int model_verify(const std::filesystem::path& folder);
 /// Reads arrays of ids, one a line; prints the log-probability of each id after the first, given those before it.
+/// dtype: float32 or bfloat16, of the weights.
 int model_logprobs(const std::filesystem::path& folder, const std::string& dtype);
 
 struct SampleArguments {

@@ -60,6 +60,7 @@ struct Arguments {
   SimulateArguments simulate;
   SampleArguments sample;
   bool add_special = false;
+  bool info_json = false;
   std::string dtype = "float32";
 };
 
@@ -142,7 +143,10 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
   add("detokenize", "arrays of ids in, one a line; JSON strings out", [&] { return model_detokenize(a.sample.folder); });
   CLI::App* logprobs = add("logprobs", "arrays of ids in, one a line; log-probability of each id after the first out",
                            [&] { return model_logprobs(a.sample.folder, a.dtype); });
-  logprobs->add_option("--dtype", a.dtype, "float32")->check(CLI::IsMember({"float32"}));
+  logprobs->add_option("--dtype", a.dtype, "of the weights: float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
+  CLI::App* info = add("info", "what the folder holds: family, sizes, positions, files", [&] { return model_info(a.sample.folder, a.info_json); });
+  info->add_flag("--json", a.info_json, "as one JSON object");
+  add("verify", "read every tensor: names, shapes, checksums, finite values", [&] { return model_verify(a.sample.folder); });
   CLI::App* sample = add("sample", "continue a prompt", [&] { return model_sample(a.sample); });
   sample->add_option("--prompt", a.sample.prompt, "the text to continue (default: standard input)");
   sample->add_option("--samples", a.sample.samples, "how many")->check(CLI::PositiveNumber);

@@ -59,8 +59,8 @@ int model_detokenize(const std::filesystem::path& folder) {
   });
 }
 
-int model_logprobs(const std::filesystem::path& folder, const std::string&) {
-  const models::Transformer model = load_language_model(folder);
+int model_logprobs(const std::filesystem::path& folder, const std::string& dtype) {
+  const models::Transformer model = models::Transformer::load(folder, {.dtype = dtype == "bfloat16" ? at::kBFloat16 : at::kFloat});
   const at::NoGradGuard no_grad;
   return for_each_line([&](const Json& input, const std::string& place) -> Json {
     const std::vector<int64_t> ids = ids_of(input, place, model.config().vocab_size);

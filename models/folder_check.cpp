@@ -1,5 +1,7 @@
 #include "models/folder_check.h"
 
+#include <ATen/ops/empty_like.h>
+
 #include <algorithm>
 #include <set>
 
@@ -42,6 +44,23 @@ Problems tensor_problems(const TensorFolder& tensors, const std::vector<Expected
         name == "score.weight" ? "it is a value head: load the model with head = \"value\"" : ""));
   }
   return problems;
+}
+
+Problems tied_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config) {
+  constexpr const char* kHead = "lm_head.weight";
+  if (!config.tied_embeddings || !tensors.contains(kHead)) return {};
+  const ExpectedWeight& embedding = expected.front();
+  const std::string where = tensors.file_of(kHead) + ": ", problem = tensors.problem_with(kHead, embedding.shape);
+  if (!problem.empty()) return {problem_of(where + problem)};
+  bool same = true;
+  tensors.for_each_rows(kHead, [&](const at::Tensor& rows, int64_t first) {
+    const at::Tensor tied = at::empty_like(rows);
+    tensors.read_into(name_in(tensors, embedding.stored, config), 0, first, tied);
+    same = same && tied.equal(rows);
+  });
+  if (same) return {};
+  return {problem_of(where + "lm_head.weight differs from the input embedding, but config.json says tie_word_embeddings",
+                     "set tie_word_embeddings to false in config.json")};
 }
 
 void throw_tensor_problems(const Problems& problems, const TensorFolder& tensors, const ModelConfig& config) {

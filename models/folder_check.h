@@ -17,6 +17,10 @@ std::string name_in(const TensorFolder& tensors, const StoredWeight& stored, con
 Problems tensor_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
                          bool value_head);
 
+/// A folder of tied embeddings may hold the output embedding all the same; what is wrong when it is not the input embedding.
+/// Needs tensors without problems.
+Problems tied_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config);
+
 /// Throws the problems as one error that lists at most twenty of them. Nothing when there are none.
 void throw_tensor_problems(const Problems& problems, const TensorFolder& tensors, const ModelConfig& config);
 

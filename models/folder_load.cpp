@@ -13,8 +13,6 @@
 namespace sluice::models {
 namespace {
 
-constexpr const char* kHeadName = "lm_head.weight";
-
 at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
                        at::ScalarType dtype) {
   const at::Tensor result = at::empty(weight.shape, dtype);
@@ -22,22 +20,6 @@ at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight
   const std::string name = name_in(tensors, stored, config);
   tensors.read_into(name, stored.transposed ? 1 : 0, stored.first_output, stored.transposed ? result.t() : result);
   return result;
-}
-
-// A tied folder may hold the output embedding all the same; if it differs, the model is not tied.
-void check_tied(const TensorFolder& tensors, const ModelConfig& config, const Weights& weights) {
-  if (!config.tied_embeddings || !tensors.contains(kHeadName)) return;
-  const std::string where = tensors.file_of(kHeadName) + ": ";
-  const std::string problem = tensors.problem_with(kHeadName, weights.embedding.sizes());
-  if (!problem.empty()) throw UserError(where + problem);
-  bool same = true;
-  tensors.for_each_rows(kHeadName, [&](const at::Tensor& rows, int64_t first) {
-    const at::Tensor embedding = weights.embedding.narrow(0, first, rows.size(0));
-    same = same && rows.to(embedding.scalar_type()).equal(embedding);
-  });
-  if (same) return;
-  throw UserError(where + "lm_head.weight differs from the input embedding, but config.json says tie_word_embeddings",
-                  "set tie_word_embeddings to false in config.json");
 }
 
 void fill_fresh(const std::vector<ExpectedWeight>& expected, const ModelConfig& config, const LoadOptions& options) {
@@ -48,6 +30,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
                const LoadOptions& options) {
   const bool value_head = options.head == Head::kValue;
   throw_tensor_problems(tensor_problems(tensors, expected, config, value_head), tensors, config);
+  throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
   for (const ExpectedWeight& weight : expected) {
     const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
     *weight.slot = fresh ? fresh_weight(weight, config, options.seed).to(options.dtype)
@@ -67,9 +50,7 @@ Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& 
   if (options.random_init) {
     fill_fresh(expected, config, options);
   } else {
-    const TensorFolder tensors(folder);
-    fill_from(tensors, expected, config, options);
-    check_tied(tensors, config, weights);
+    fill_from(TensorFolder(folder), expected, config, options);
   }
   if (config.tied_embeddings && !value_head) weights.head = weights.embedding;
   if (options.trainable) {

@@ -37,13 +37,11 @@ std::string saved_config(const Transformer& model, const fs::path& source_folder
 // Parts of one tensor of the file come together again.
 std::vector<OutputTensor> stored_tensors(const Weights& weights) {
   std::vector<OutputTensor> tensors;
-  for (const auto& slot : weight_slots(weights)) {
-    const bool tied = slot.tensor == &weights.head && weights.head.is_same(weights.embedding);
-    if (!slot.tensor->defined() || tied) continue;
-    if (tensors.empty() || tensors.back().name != slot.stored) {
-      tensors.push_back({.name = slot.stored, .parts = {}, .transposed = slot.transposed});
-    }
-    tensors.back().parts.push_back(*slot.tensor);
+  for (const StoredSlot& slot : stored_slots(weights)) {
+    const bool tied = slot.parts.front() == &weights.head && weights.head.is_same(weights.embedding);
+    if (!slot.parts.front()->defined() || tied) continue;
+    tensors.push_back({.name = slot.name, .parts = {}, .transposed = slot.transposed});
+    for (const at::Tensor* part : slot.parts) tensors.back().parts.push_back(*part);
   }
   return tensors;
 }

@@ -15,6 +15,7 @@ namespace sluice::models {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char *kSingle = "model.safetensors", *kIndex = "model.safetensors.index.json";
 constexpr size_t kChunkBytes = size_t{1} << 20;
 
 // A tensor over bytes of the file; a copy where they are not aligned, which the format permits.
@@ -41,8 +42,10 @@ std::string shape_text(at::IntArrayRef shape) {
   return "[" + join(sizes, ", ") + "]";
 }
 
+bool TensorFolder::is_in(const fs::path& folder) { return fs::exists(folder / kSingle) || fs::exists(folder / kIndex); }
+
 TensorFolder::TensorFolder(const fs::path& folder) {
-  const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+  const fs::path single = folder / kSingle, index = folder / kIndex;
   if (fs::exists(single)) {
     add_file(single);
     return;

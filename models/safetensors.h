@@ -28,6 +28,9 @@ class TensorFolder {
   /// Throws UserError when neither is there, a shard is missing or damaged, or the index and the shards disagree.
   explicit TensorFolder(const std::filesystem::path& folder);
 
+  /// Whether the folder holds one of the two.
+  static bool is_in(const std::filesystem::path& folder);
+
   /// In the order of the files and of their data.
   const std::vector<std::string>& names() const { return names_; }
   const std::vector<std::string>& files() const { return file_names_; }

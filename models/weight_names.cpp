@@ -34,10 +34,10 @@ void visit_weights(W& weights, const Visit& visit) {
 }
 
 template <class Tensor, class W>
-std::vector<WeightSlot<Tensor>> slots_of(W& weights) {
-  std::vector<WeightSlot<Tensor>> slots;
+std::vector<std::pair<std::string, Tensor*>> slots_of(W& weights) {
+  std::vector<std::pair<std::string, Tensor*>> slots;
   visit_weights(weights, [&](const std::string& stored, Tensor& tensor, const WeightRow& row) {
-    slots.push_back({part_name(stored, row), &tensor, stored, row.transposed});
+    slots.emplace_back(part_name(stored, row), &tensor);
   });
   return slots;
 }
@@ -109,9 +109,21 @@ void join_parts(std::vector<ExpectedWeight>& expected) {
 
 }  // namespace
 
-std::vector<WeightSlot<at::Tensor>> weight_slots(Weights& weights) { return slots_of<at::Tensor>(weights); }
+std::vector<std::pair<std::string, at::Tensor*>> weight_slots(Weights& weights) { return slots_of<at::Tensor>(weights); }
 
-std::vector<WeightSlot<const at::Tensor>> weight_slots(const Weights& weights) { return slots_of<const at::Tensor>(weights); }
+std::vector<std::pair<std::string, const at::Tensor*>> weight_slots(const Weights& weights) {
+  return slots_of<const at::Tensor>(weights);
+}
+
+std::vector<StoredSlot> stored_slots(const Weights& weights) {
+  std::vector<StoredSlot> slots;
+  visit_weights(weights, [&](const std::string& stored, const at::Tensor& tensor, const WeightRow& row) {
+    if (slots.empty() || slots.back().name != stored)
+      slots.push_back({.name = stored, .parts = {}, .transposed = row.transposed});
+    slots.back().parts.push_back(&tensor);
+  });
+  return slots;
+}
 
 std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, bool value_head, Weights& weights) {
   weights.model_type = config.model_type;

@@ -18,20 +18,21 @@ struct StoredWeight {
   std::vector<int64_t> shape;  // of the whole tensor in the file
 };
 
-/// A field of Weights with its name: that of the Hugging Face tensor, followed by "[query]", "[up]", ... for a part of one.
-/// The names are unique and stay: optimizers and checkpoints key on them.
-template <class Tensor>
-struct WeightSlot {
+/// Every field that the family of `weights` has, defined or not, in a fixed order, with its name: that of the Hugging Face
+/// tensor, followed by "[query]", "[up]", ... for a part of one. The names are unique and stay: optimizers and checkpoints key on
+/// them. The pointers are valid as long as `weights.layers` is not resized.
+std::vector<std::pair<std::string, at::Tensor*>> weight_slots(Weights& weights);
+std::vector<std::pair<std::string, const at::Tensor*>> weight_slots(const Weights& weights);
+
+/// A tensor of the file with what it is made of: fields one after the other along the outputs.
+struct StoredSlot {
   std::string name;
-  Tensor* tensor;
-  std::string stored;  // the name in the file
-  bool transposed;
+  std::vector<const at::Tensor*> parts;  // defined all or none
+  bool transposed = false;
 };
 
-/// Every field that the family of `weights` has, defined or not, in a fixed order; parts of one tensor follow each other in the
-/// order of its rows. The pointers are valid as long as `weights.layers` is not resized.
-std::vector<WeightSlot<at::Tensor>> weight_slots(Weights& weights);
-std::vector<WeightSlot<const at::Tensor>> weight_slots(const Weights& weights);
+/// The tensors that a file of `weights` holds, in the order of weight_slots.
+std::vector<StoredSlot> stored_slots(const Weights& weights);
 
 /// A tensor that a model of this configuration has.
 struct ExpectedWeight {
@@ -48,7 +49,7 @@ struct ExpectedWeight {
 /// family. A tied head is not listed.
 std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, bool value_head, Weights& weights);
 
-/// The name in `file_names` style of a tensor of this family whose file leaves the family's prefix away: "h.0.ln_1.weight" for
+/// The name of a tensor of this family whose file leaves the family's prefix away: "h.0.ln_1.weight" for
 /// "transformer.h.0.ln_1.weight". The name itself where it has no prefix.
 std::string without_prefix(const std::string& name, const ModelConfig& config);
 

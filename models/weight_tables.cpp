@@ -124,6 +124,42 @@ constexpr ModelRow kGpt2After[] = {
 };
 constexpr std::string_view kGpt2Buffers[] = {".attn.bias", ".attn.masked_bias"};  // the causal mask
 
+// A model of no family, put together by hand: every field under its own name. No file holds one, so that shapes do not matter.
+constexpr WeightRow kAny{.outputs = kHidden};
+constexpr ModelRow kFieldsBefore[] = {{"embedding", &Weights::embedding, kAny}, {"positions", &Weights::positions, kAny}};
+constexpr LayerRow kAttentionFields[] = {
+    {"attention_norm", &L::attention_norm, kAny},
+    {"attention_norm_bias", &L::attention_norm_bias, kAny},
+    {"query", &L::query, kAny},
+    {"key", &L::key, kAny},
+    {"value", &L::value, kAny},
+    {"query_bias", &L::query_bias, kAny},
+    {"key_bias", &L::key_bias, kAny},
+    {"value_bias", &L::value_bias, kAny},
+    {"query_norm", &L::query_norm, kAny},
+    {"key_norm", &L::key_norm, kAny},
+    {"attention_output", &L::attention_output, kAny},
+    {"attention_output_bias", &L::attention_output_bias, kAny},
+    {"attention_output_norm", &L::attention_output_norm, kAny},
+};
+constexpr LayerRow kMlpFields[] = {
+    {"mlp_norm", &L::mlp_norm, kAny},
+    {"mlp_norm_bias", &L::mlp_norm_bias, kAny},
+    {"gate", &L::gate, kAny},
+    {"up", &L::up, kAny},
+    {"down", &L::down, kAny},
+    {"gate_bias", &L::gate_bias, kAny},
+    {"up_bias", &L::up_bias, kAny},
+    {"down_bias", &L::down_bias, kAny},
+    {"mlp_output_norm", &L::mlp_output_norm, kAny},
+};
+constexpr ModelRow kFieldsAfter[] = {
+    {"final_norm", &Weights::final_norm, kAny},
+    {"final_norm_bias", &Weights::final_norm_bias, kAny},
+    {"head", &Weights::head, kAny},
+    {"value_head", &Weights::value_head, kAny},
+};
+
 using LayerParts = std::array<std::span<const LayerRow>, 4>;
 
 constexpr WeightTable llama_like(const char* model_type, LayerParts layer) {
@@ -141,6 +177,7 @@ constexpr WeightTable kTables[] = {
     llama_like("gemma2", {kGemma2AttentionNorms, kAttention, kGemma2MlpNorms, kGatedMlp}),
     llama_like("olmo2", {kOlmo2AttentionNorms, kAttention, kOlmo2MlpNorm, kGatedMlp}),
     {"gpt2", "transformer.", "transformer.h.", kGpt2Before, {kGpt2Attention, kGpt2Mlp}, kGpt2After, kGpt2Buffers},
+    {"", "", "layers.", kFieldsBefore, {kAttentionFields, kMlpFields}, kFieldsAfter, {}},
 };
 
 }  // namespace

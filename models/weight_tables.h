@@ -58,7 +58,7 @@ struct WeightTable {
   std::span<const std::string_view> buffers;  // ends of the names of tensors that can be computed
 };
 
-/// The table of a family that read_config knows.
+/// The table of a family that read_config knows; that of the fields' own names for none.
 const WeightTable& weight_table(std::string_view model_type);
 
 }  // namespace sluice::models

@@ -10,9 +10,9 @@ namespace sluice::models {
 
 std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
   std::vector<std::pair<std::string, at::Tensor>> result;
-  for (const auto& slot : weight_slots(*this)) {
-    const bool repeated = slot.tensor == &head && head.is_same(embedding);
-    if (slot.tensor->defined() && !repeated) result.emplace_back(slot.name, *slot.tensor);
+  for (const auto& [name, tensor] : weight_slots(*this)) {
+    const bool repeated = tensor == &head && head.is_same(embedding);
+    if (tensor->defined() && !repeated) result.emplace_back(name, *tensor);
   }
   return result;
 }
@@ -20,8 +20,8 @@ std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
 Weights Weights::clone() const {
   const at::NoGradGuard no_gradient;
   Weights copy = *this;
-  for (const auto& slot : weight_slots(copy)) {
-    if (slot.tensor->defined()) *slot.tensor = slot.tensor->detach().clone();
+  for (const auto& [name, tensor] : weight_slots(copy)) {
+    if (tensor->defined()) *tensor = tensor->detach().clone();
   }
   if (head.defined() && head.is_same(embedding)) copy.head = copy.embedding;
   return copy;

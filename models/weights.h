@@ -27,7 +27,7 @@ struct LayerWeights {
 
 /// All weights of a model: handles, so a copy of the struct shares storage; clone() does not.
 struct Weights {
-  std::string model_type = "llama";  // whose names the tensors carry, see weight_tables.h
+  std::string model_type;  // the family whose names the tensors carry (weight_tables.h); empty: those of the fields
 
   at::Tensor embedding;  // [V,H]
   at::Tensor positions;  // [max_positions,H]: learned positions

@@ -1,0 +1,167 @@
+#include <iostream>
+#include <set>
+
+#include "base/json.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "models/config.h"
+#include "models/safetensors.h"
+#include "models/weight_names.h"
+
+namespace sluice::cli {
+namespace fs = std::filesystem;
+namespace {
+
+const char* name_of(models::RopeScaling scaling) {
+  switch (scaling) {
+    case models::RopeScaling::kNone:
+      return "default";
+    case models::RopeScaling::kLinear:
+      return "linear";
+    case models::RopeScaling::kDynamic:
+      return "dynamic";
+    case models::RopeScaling::kYarn:
+      return "yarn";
+    case models::RopeScaling::kLlama3:
+      return "llama3";
+    case models::RopeScaling::kLongrope:
+      return "longrope";
+  }
+  return "";
+}
+
+Json rope_of(const models::ModelConfig& config) {
+  if (config.learned_positions) return nullptr;
+  Json rope = {{"type", name_of(config.rope.scaling)}, {"theta", config.rope.theta}, {"dimensions", config.rotary_dims()}};
+  if (config.rope.scaling != models::RopeScaling::kNone) {
+    rope["factor"] = config.rope.factor;
+    rope["original_positions"] = config.rope.original_positions;
+  }
+  return rope;
+}
+
+int64_t parameters_of(const models::ModelConfig& config, bool value_head) {
+  models::Weights shapes_only;
+  int64_t total = 0;
+  for (const auto& weight : models::expected_weights(config, value_head, shapes_only)) {
+    int64_t count = 1;
+    for (const int64_t size : weight.shape) count *= size;
+    total += count;
+  }
+  return total;
+}
+
+bool has_chat_template(const fs::path& folder) {
+  if (fs::exists(folder / "chat_template.jinja")) return true;
+  const fs::path path = folder / "tokenizer_config.json";
+  return fs::exists(path) && read_json(path).contains("chat_template");
+}
+
+// What the disk holds: nothing but zeros for a folder that only starts models without weights.
+Json stored_of(const fs::path& folder) {
+  std::set<std::string> dtypes;
+  size_t bytes = 0, files = 0;
+  if (models::TensorFolder::is_in(folder)) {
+    const models::TensorFolder tensors(folder);
+    files = tensors.files().size();
+    for (const std::string& name : tensors.names()) {
+      dtypes.insert(tensors.entry(name).dtype);
+      bytes += tensors.entry(name).end - tensors.entry(name).begin;
+    }
+  }
+  return {{"files", files}, {"bytes", bytes}, {"dtypes", dtypes}};
+}
+
+Json info_of(const fs::path& folder) {
+  const models::ModelConfig config = models::read_config(folder);
+  const bool value_head = config.architecture.ends_with("ForSequenceClassification");
+  return {{"family", config.model_type},
+          {"architecture", config.architecture},
+          {"head", value_head ? "value" : "language_model"},
+          {"parameters", parameters_of(config, value_head)},
+          {"layers", config.layers},
+          {"hidden_size", config.hidden_size},
+          {"intermediate_size", config.intermediate_size},
+          {"heads", config.heads},
+          {"kv_heads", config.kv_heads},
+          {"head_dim", config.head_dim},
+          {"vocab_size", config.vocab_size},
+          {"tied_embeddings", config.tied_embeddings},
+          {"max_positions", config.max_positions},
+          {"rope", rope_of(config)},
+          {"windows", config.windows},
+          {"end_of_sequence", config.end_of_sequence},
+          {"chat_template", has_chat_template(folder)},
+          {"stored", stored_of(folder)}};
+}
+
+std::string rope_text(const Json& rope, int64_t head_dim) {
+  if (rope.is_null()) return "none: learned positions";
+  std::string text = rope["type"].get<std::string>() + ", theta " + rope["theta"].dump();
+  if (rope["dimensions"] != head_dim)
+    text += ", " + rope["dimensions"].dump() + " of " + std::to_string(head_dim) + " dimensions";
+  if (rope.contains("factor")) {
+    text += ", stretched by " + rope["factor"].dump() + " from " + rope["original_positions"].dump() + " positions";
+  }
+  return text;
+}
+
+// "16 tokens in layers 0, 2"; in all layers without naming them.
+std::string windows_text(const Json& windows) {
+  int64_t window = 0;
+  std::vector<std::string> layers;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (windows[i] == 0) continue;
+    window = windows[i].get<int64_t>();
+    layers.push_back(std::to_string(i));
+  }
+  if (layers.empty()) return "none";
+  return plural(window, "token") + " in " + (layers.size() == windows.size() ? "all layers" : "layers " + join(layers, ", "));
+}
+
+std::string stored_text(const Json& stored) {
+  if (stored["files"] == 0) return "no weights: init = \"random\" starts without";
+  return join(stored["dtypes"].get<std::vector<std::string>>(), ", ") + ", " + human_bytes(stored["bytes"].get<double>()) +
+         " in " + plural(stored["files"].get<int64_t>(), "file");
+}
+
+std::string ids_text(const Json& ids) {
+  std::vector<std::string> texts;
+  for (const Json& id : ids) texts.push_back(id.dump());
+  return texts.empty() ? "none" : join(texts, ", ");
+}
+
+void print_text(const Json& info) {
+  const auto line = [](std::string name, const std::string& value) {
+    name.resize(17, ' ');
+    std::cout << name << value << "\n";
+  };
+  line("family", info["family"].get<std::string>() + " (" + info["architecture"].get<std::string>() + ")");
+  line("parameters", info["parameters"].dump() + " (" + human_count(info["parameters"].get<double>()) + ")");
+  line("layers", info["layers"].dump() + " of hidden size " + info["hidden_size"].dump() + ", intermediate size " +
+                     info["intermediate_size"].dump());
+  line("heads",
+       info["heads"].dump() + " of queries, " + info["kv_heads"].dump() + " of keys and values, size " + info["head_dim"].dump());
+  line("positions", info["max_positions"].dump());
+  line("rope", rope_text(info["rope"], info["head_dim"].get<int64_t>()));
+  line("window", windows_text(info["windows"]));
+  line("vocabulary", info["vocab_size"].dump() + (info["tied_embeddings"] == true ? ", tied embeddings" : ", untied embeddings"));
+  line("end of sequence", ids_text(info["end_of_sequence"]));
+  line("chat template", info["chat_template"] == true ? "yes" : "no");
+  line("on disk", stored_text(info["stored"]));
+}
+
+}  // namespace
+
+int model_info(const fs::path& folder, bool json) {
+  const Json info = info_of(folder);
+  if (json) {
+    std::cout << info.dump(2) << std::endl;
+  } else {
+    print_text(info);
+  }
+  return kDone;
+}
+
+}  // namespace sluice::cli
