@@ -15,6 +15,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
@@ -28,7 +29,6 @@
 
 #include "models/config.h"
 #include "models/rotary.h"
-#include "models/weight_names.h"
 #include "models/weights.h"
 
 /// The oracle of the tests of transformers and generation: a transformer out of ATen's own operators with all that a ModelConfig
@@ -227,11 +227,16 @@ inline at::Tensor capped(const at::Tensor& x, double softcap) { return softcap =
 inline at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionMaths& maths = {}) {
   const int64_t group = q.size(0) / k.size(0), tokens = q.size(1);
   const double scale = maths.scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.size(2))) : maths.scale;
-  const at::Tensor scores = capped(at::matmul(q, k.repeat_interleave(group, 0).transpose(1, 2)) * scale, maths.softcap);
+  const at::Tensor keys = k.repeat_interleave(group, 0), values = v.repeat_interleave(group, 0);
+  if (maths.softcap == 0 && maths.window == 0) {
+    const at::Tensor out = at::scaled_dot_product_attention(q, keys, values, {}, 0.0, /*is_causal=*/true, scale);
+    return out.transpose(0, 1).reshape({tokens, -1});
+  }
   at::Tensor hidden = at::ones({tokens, tokens}, at::kBool).triu(1);
   if (maths.window > 0) hidden = hidden.logical_or(at::ones({tokens, tokens}, at::kBool).tril(-maths.window));
+  const at::Tensor scores = capped(at::matmul(q, keys.transpose(1, 2)) * scale, maths.softcap);
   const at::Tensor shares = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), 2);
-  return at::matmul(shares, v.repeat_interleave(group, 0)).transpose(0, 1).reshape({tokens, -1});
+  return at::matmul(shares, values).transpose(0, 1).reshape({tokens, -1});
 }
 
 // What attention adds to the residual stream x [T,H].
@@ -278,9 +283,9 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
 /// The same values in double precision.
 inline Weights in_double(const Weights& weights) {
   Weights wide = weights;
-  for (const auto& [name, tensor] : weight_slots(wide)) {
-    if (tensor->defined()) *tensor = tensor->to(at::kDouble);
-  }
+  const bool tied = wide.head.is_same(wide.embedding);
+  for (const NamedTensor& named : tensors_of(wide)) *named.tensor = named.tensor->to(at::kDouble);
+  if (tied) wide.head = wide.embedding;
   return wide;
 }
 
