@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -118,7 +121,7 @@ class SampleRun {
   models::GenerationLimits limits() const {
     models::GenerationLimits limits;
     limits.max_running_samples = std::min<int64_t>(arguments_.samples, kSideBySide);
-    const int64_t longest = static_cast<int64_t>(prompt_.size()) + new_tokens_;
+    const int64_t longest = std::min(new_tokens_, model_.config().steady_positions()) + static_cast<int64_t>(prompt_.size());
     limits.kv_blocks = limits.max_running_samples * (longest / limits.kv_block_size + 1);
     return limits;
   }
@@ -137,7 +140,7 @@ class SampleRun {
   int64_t new_tokens_;
   models::GenerationEngine engine_;
   uint64_t submitted_ = 0;
-  uint64_t at_hand_ = 0;                             // the sample that is printed
+  uint64_t at_hand_ = 0;                              // the sample that is printed
   std::map<uint64_t, models::SampleResult> waiting_;  // for those before them
 };
 

@@ -33,10 +33,10 @@ enum class Finish : uint8_t { kEndOfSequence = 0, kLength = 1 };
 ///   ignore_end_of_sequence = false    # true: every sample runs to max_new_tokens
 ///   add_special_tokens = true         # false: the prompts hold theirs, as those that a chat template wrote
 ///
-/// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response and finish. With
-/// add_special_tokens the prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its end-of-sequence token among the actions,
-/// not in the text. rollout_logprobs are those of softmax(logits / temperature) over the whole vocabulary, whatever top_k and
-/// top_p cut off; for temperature 0 those of temperature 1.
+/// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response and finish. With add_special_tokens the
+/// prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its end-of-sequence token among
+/// the actions, not in the text. rollout_logprobs are those of softmax(logits / temperature) over the whole vocabulary, whatever
+/// top_k and top_p cut off; for temperature 0 those of temperature 1.
 /// Its KV cache is a pool of the size that the plan predicts, enough for every sample that the token budget admits and a place is
 /// free for.
 /// A sample's text depends on (seed, iteration, group, sample), its prompt and the weights, not on what runs beside it.

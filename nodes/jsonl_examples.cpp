@@ -1,11 +1,13 @@
 #include "nodes/jsonl_examples.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns.h"
+#include "nodes/conversation.h"
 
 namespace sluice::nodes {
 namespace {
@@ -18,6 +20,11 @@ std::optional<int64_t> end_of_sequence_of(const LanguageModel& model, bool wante
                   "name one there (eos_token), or set add_end_of_sequence = false");
 }
 
+std::vector<data::JsonlField> fields_of(const JsonlExamplesParams& params) {
+  if (!params.messages_field.empty()) return {{params.messages_field, "messages_field", data::FieldKind::kMessages}};
+  return {{params.prompt_field, "prompt_field"}, {params.completion_field, "completion_field"}};
+}
+
 }  // namespace
 
 void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
@@ -26,7 +33,12 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
   describe_paths(c);
   c.param("prompt_field", &P::prompt_field).doc("field of the prompt");
   c.param("completion_field", &P::completion_field).doc("field of the text to learn");
-  c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer is used");
+  c.param("messages_field", &P::messages_field)
+      .doc(
+          "field of a conversation, a list of {role, content}, of which the assistant's words are learned; empty: prompt and "
+          "completion");
+  c.param("chat_variables", &P::chat_variables).doc("what else the chat template is told: a JSON object");
+  c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer and chat template are used");
   c.param("max_tokens", &P::max_tokens).required().at_least(2).doc("the longest example, prompt and completion").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer example is an error, or left out and counted");
   c.param("add_end_of_sequence", &P::add_end_of_sequence)
@@ -37,13 +49,19 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
     needs.groups_per_iteration = params.groups_per_iteration;
     needs.samples_per_group = 1;
     needs.worst_sample_tokens = params.max_tokens;
-    needs.string_bytes[columns::kPrompt.spec().name] = longest_text(params.path);
+    if (params.messages_field.empty()) needs.string_bytes[columns::kPrompt.spec().name] = longest_text(params.path);
   });
   c.check([](const P& params, engine::Findings& findings) {
     if (params.prompt_field.empty())
       findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");
     if (params.completion_field.empty())
       findings.error("completion_field", "completion_field is empty", "name the field to learn");
+    check_chat_variables(params.chat_variables, !params.messages_field.empty(), findings);
+    if (params.messages_field.empty()) return;
+    for (const char* key : {"prompt_field", "completion_field", "add_end_of_sequence"}) {
+      if (findings.changed(key))
+        findings.without_effect(key, std::string(key) + " has no effect beside messages_field", "remove it, or messages_field");
+    }
   });
   describe_dropped(c);
 }
@@ -52,9 +70,9 @@ JsonlExamples::JsonlExamples(const JsonlExamplesParams& params, engine::NodeReso
     : params_(params),
       metrics_(resources.metrics),
       model_(language_model(resources, params.model)),
-      end_of_sequence_(end_of_sequence_of(*model_, params.add_end_of_sequence)),
-      rows_(dataset_options(params, resources),
-            {{params.prompt_field, "prompt_field"}, {params.completion_field, "completion_field"}}),
+      end_of_sequence_(end_of_sequence_of(*model_, params.add_end_of_sequence && params.messages_field.empty())),
+      chat_variables_(chat_variables(params.chat_variables)),
+      rows_(dataset_options(params, resources), fields_of(params)),
       check_(params.too_long) {
   check_.run(rows_, [this](data::Dataset::RowId id) { return fault_of(id); });
 }
@@ -71,14 +89,20 @@ bool JsonlExamples::next_group(engine::Group& group) {
 }
 
 JsonlExamples::Example JsonlExamples::example(data::Dataset::RowId id) const {
-  std::vector<std::string> texts = rows_.texts(id);
-  Example example{.prompt = std::move(texts[0]), .tokens = {}};
-  example.tokens = model_->tokenizer().encode(example.prompt, /*add_special=*/true);
+  const std::vector<Json> values = rows_.values(id);
+  if (!reads_messages()) return of_texts(data::text_of(values[0]), data::text_of(values[1]));
+  LearnedConversation learned = learned_conversation(*model_, values[0], chat_variables_);
+  return {std::move(learned.prompt), std::move(learned.tokens), std::move(learned.actions)};
+}
+
+JsonlExamples::Example JsonlExamples::of_texts(const std::string& prompt, const std::string& completion) const {
+  Example example{.prompt = prompt, .tokens = model_->tokenizer().encode(prompt, /*add_special=*/true), .actions = {}};
   const size_t prompt_tokens = example.tokens.size();
-  const std::vector<int64_t> completion = model_->tokenizer().encode(texts[1]);
-  example.tokens.insert(example.tokens.end(), completion.begin(), completion.end());
+  const std::vector<int64_t> learned = model_->tokenizer().encode(completion);
+  example.tokens.insert(example.tokens.end(), learned.begin(), learned.end());
   if (end_of_sequence_) example.tokens.push_back(*end_of_sequence_);
-  example.actions = static_cast<int64_t>(example.tokens.size() - prompt_tokens);
+  example.actions.resize(example.tokens.size() - prompt_tokens);
+  std::iota(example.actions.begin(), example.actions.end(), static_cast<int64_t>(prompt_tokens));
   return example;
 }
 
@@ -88,9 +112,11 @@ std::optional<RowCheck::Fault> JsonlExamples::fault_of(data::Dataset::RowId id) 
   if (tokens > params_.max_tokens)
     return RowCheck::Fault{"the example has " + plural(tokens, "token") + ", max_tokens is " + std::to_string(params_.max_tokens),
                            "raise max_tokens, or leave such examples out with too_long = \"drop\"", /*too_long=*/true};
-  if (next.actions == tokens)
+  if (!next.actions.empty() && next.actions.front() == 0)
     return RowCheck::Fault{"the prompt has no tokens", "the first token of a sample cannot be learned; give a prompt"};
-  if (next.actions == 0)
+  if (next.actions.empty() && reads_messages())
+    return RowCheck::Fault{"the assistant says nothing in it, so there is nothing to learn", "leave the line out"};
+  if (next.actions.empty())
     return RowCheck::Fault{"the completion has no tokens, so there is nothing to learn",
                            "leave the line out, or set add_end_of_sequence = true"};
   return std::nullopt;

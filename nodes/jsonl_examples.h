@@ -22,7 +22,8 @@ namespace sluice::nodes {
 ///   weights = [3, 1]               # of an array: rows come in these proportions
 ///   prompt_field = "prompt"
 ///   completion_field = "completion"
-///   model = "actor"                # its tokenizer is used
+///   messages_field = "messages"    # instead of both: conversations, of which the assistant's words are learned
+///   model = "actor"                # its tokenizer and chat template are used
 ///   groups_per_iteration = 64      # examples
 ///   max_tokens = 256               # the longest example
 ///   too_long = "refuse"            # "drop": longer ones are left out
@@ -30,14 +31,17 @@ namespace sluice::nodes {
 ///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
 ///   epochs = 0                     # 0: goes round without end
 ///
-/// Writes prompt[G], tokens[T]: groups of one sample, whose actions are the tokens of the completion. The prompt is tokenised as
-/// `generate` does it. Every example is tokenised once before the run starts; an example that is longer than max_tokens is a
+/// Writes prompt[G], tokens[T]: groups of one sample, whose actions are the tokens of the completion, or of
+/// all that the assistant says in a conversation (text/chat_template.h: how that is known). The prompt is tokenised as `generate`
+/// does it. Every example is tokenised once before the run starts; an example that is longer than max_tokens is a
 /// UserError that shows its line, or left out. Figures: rows_dropped, the rows that are left out.
 struct JsonlExamplesParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
   std::string prompt_field = "prompt";
   std::string completion_field = "completion";
+  std::string messages_field;
+  std::string chat_variables;
   std::string model;
   int64_t groups_per_iteration = 1;
   int64_t max_tokens = 0;
@@ -59,17 +63,20 @@ class JsonlExamples final : public engine::Source {
  private:
   struct Example {
     std::string prompt;
-    std::vector<int64_t> tokens;  // prompt, then completion
-    int64_t actions = 0;          // tokens of the completion
+    std::vector<int64_t> tokens;
+    std::vector<int64_t> actions;  // places of those to learn
   };
 
+  bool reads_messages() const { return !params_.messages_field.empty(); }
   Example example(data::Dataset::RowId id) const;
+  Example of_texts(const std::string& prompt, const std::string& completion) const;
   std::optional<RowCheck::Fault> fault_of(data::Dataset::RowId id) const;
 
   JsonlExamplesParams params_;
   engine::MetricsRecorder* metrics_;
   std::shared_ptr<LanguageModel> model_;
   std::optional<int64_t> end_of_sequence_;
+  Json chat_variables_;
   data::Dataset rows_;
   RowCheck check_;
 };

@@ -19,18 +19,24 @@ namespace sluice::nodes {
 ///
 ///   [nodes.prompts]
 ///   type = "jsonl_prompts"
-///   path = "data/arithmetic.jsonl"       # or a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
-///   weights = [3, 1]                     # of an array: rows come in these proportions
+///   path = "data/arithmetic.jsonl"  # or a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   weights = [3, 1]                # of an array: rows come in these proportions
 ///   prompt_field = "prompt"
-///   label_field = "label"                # "": the files have no reference answers, label stays empty; "meta.answer" reaches
-///   deeper groups_per_iteration = 32 shuffle = true                       # another order in each epoch, fixed by [pipeline]
-///   seed epochs = 0                           # 0: goes round without end prefix = "Question: "                # put before each
-///   prompt suffix = "\nAnswer: "                # put behind it model = "actor"                      # whose tokenizer counts
-///   the tokens max_prompt_tokens = 512              # 0: no limit too_long = "drop"                    # leave such prompts out;
-///   "refuse": they are errors
+///   label_field = "meta.answer"     # "": the files have no reference answers, label stays empty
+///   groups_per_iteration = 32
+///   shuffle = true                  # another order in each epoch, fixed by [pipeline] seed
+///   epochs = 0                      # 0: goes round without end
+///   prefix = "Question: "           # put before each prompt
+///   suffix = "\nAnswer: "           # put behind it
+///   messages_field = "messages"     # instead of prompt_field: conversations, which the model's chat template writes
+///   chat_variables = '{"enable_thinking": false}'  # what else that template is told
+///   model = "actor"                 # whose chat template writes, and whose tokenizer counts the tokens
+///   max_prompt_tokens = 512         # 0: no limit
+///   too_long = "drop"               # leave such prompts out; "refuse": they are errors
 ///
-/// Writes prompt[G], label[G]. All rows are checked before the run starts (see JsonlReader); with max_prompt_tokens each prompt
-/// is tokenised then too. Figures: rows_dropped, the rows that are left out. Not for files that grow while they are read.
+/// Writes prompt[G], label[G]. All rows are checked before the run starts (see JsonlReader): conversations are rendered, and with
+/// max_prompt_tokens prompts are tokenised. Prompts of conversations hold their special tokens, so `generate` needs
+/// add_special_tokens = false. Figures: rows_dropped, the rows that are left out. Not for files that grow while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
@@ -41,6 +47,8 @@ struct JsonlPromptsParams {
   int64_t epochs = 0;
   std::string prefix;
   std::string suffix;
+  std::string messages_field;
+  std::string chat_variables;
   std::string model;
   int64_t max_prompt_tokens = 0;
   TooLong too_long = TooLong::kRefuse;
@@ -61,12 +69,14 @@ class JsonlPrompts final : public engine::Source {
     std::string label;
   };
 
+  bool reads_messages() const { return !params_.messages_field.empty(); }
   Row row(data::Dataset::RowId id) const;
   std::optional<RowCheck::Fault> fault_of(data::Dataset::RowId id) const;
 
   JsonlPromptsParams params_;
   engine::MetricsRecorder* metrics_;
   std::shared_ptr<LanguageModel> model_;  // null: none is needed
+  Json chat_variables_;
   data::Dataset rows_;
   RowCheck check_;
 };

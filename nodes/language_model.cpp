@@ -23,6 +23,12 @@ const text::Tokenizer& LanguageModel::tokenizer() const {
   return *tokenizer_;
 }
 
+const text::ChatTemplate& LanguageModel::chat_template() const {
+  std::call_once(chat_template_once_,
+                 [this] { chat_template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::load(folder_)); });
+  return *chat_template_;
+}
+
 std::shared_ptr<LanguageModel> language_model(const engine::NodeResources& resources, const std::string& name) {
   const auto found = resources.models.find(name);
   SLUICE_CHECK(found != resources.models.end(), "node " + resources.node + " was not given model " + name);

@@ -10,6 +10,7 @@
 #include "engine/model.h"
 #include "engine/node.h"
 #include "models/adamw.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 #include "models/transformer.h"
 #include "nodes/published_weights.h"
@@ -41,6 +42,9 @@ class LanguageModel final : public engine::Model {
   /// Loaded at the first call; throws UserError naming file and key.
   const text::Tokenizer& tokenizer() const;
 
+  /// Likewise; throws UserError when the folder has none.
+  const text::ChatTemplate& chat_template() const;
+
   /// Null when frozen.
   models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
 
@@ -55,6 +59,8 @@ class LanguageModel final : public engine::Model {
   PublishedWeights published_;
   mutable std::once_flag tokenizer_once_;
   mutable std::unique_ptr<const text::Tokenizer> tokenizer_;
+  mutable std::once_flag chat_template_once_;
+  mutable std::unique_ptr<const text::ChatTemplate> chat_template_;
 };
 
 /// The model called `name` of a node's resources, which are those of a plan.

@@ -8,6 +8,27 @@
 #include "data/source_files.h"
 
 namespace sluice::nodes {
+namespace {
+
+// The first problem of an error, with its place in words: the row's own place goes before it.
+RowCheck::Fault fault_of_error(const UserError& error) {
+  const Problem& problem = error.problems().front();
+  std::string place;
+  if (problem.where.known())
+    place = " (" + problem.where.source->name + (problem.where.line > 0 ? ":" + std::to_string(problem.where.line) : "") + ")";
+  return {problem.message + place, problem.help};
+}
+
+std::optional<RowCheck::Fault> thrown_or_told(const std::function<std::optional<RowCheck::Fault>(data::Dataset::RowId)>& fault_of,
+                                              data::Dataset::RowId id) {
+  try {
+    return fault_of(id);
+  } catch (const UserError& error) {
+    return fault_of_error(error);
+  }
+}
+
+}  // namespace
 
 int64_t longest_text(const std::vector<std::filesystem::path>& paths) {
   constexpr size_t kMostFiles = 16;  // a guess for the plan need not read all of a large corpus
@@ -49,7 +70,7 @@ void RowCheck::run(data::Dataset& dataset, const std::function<std::optional<Fau
   rows_ = dataset.rows();
   const auto is_kept = [&](data::Dataset::RowId id) {
     if (problems.size() == kMostProblems) return true;
-    auto fault = fault_of(id);
+    auto fault = thrown_or_told(fault_of, id);
     if (!fault) return true;
     if (fault->too_long && too_long_ == TooLong::kDrop) return false;
     problems.push_back({.where = dataset.where(id),

@@ -60,7 +60,8 @@ class RowCheck {
     bool too_long = false;
   };
 
-  /// `fault_of` tells it, or nothing. Rows that are left out are no longer in `dataset`.
+  /// `fault_of` tells it, or nothing; a UserError that it throws is the row's too. Rows that are left out are no longer in
+  /// `dataset`.
   void run(data::Dataset& dataset, const std::function<std::optional<Fault>(data::Dataset::RowId)>& fault_of);
 
   /// The figures of describe_dropped(), once something was dropped.
@@ -83,7 +84,7 @@ void describe_paths(engine::Contract<P>& c) {
   c.param("path", &P::path)
       .required()
       .must_exist()
-      .doc("a file, a folder of *.jsonl and *.jsonl.gz, a pattern such as \"data/*.jsonl\", or an array of them");
+      .doc("a JSONL file, plain or gzip; a folder of such files, a pattern such as \"data/*.jsonl\", or an array of them");
   c.param("weights", &P::weights)
       .above(0)
       .doc("one a path: rows come from the paths in these proportions, exactly; empty: all rows are one list");

@@ -2,94 +2,11 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
-#include "text/byte_level.h"
 #include "text/growth.h"
-#include "text/utf8.h"
+#include "text/whole_token_step.h"
 
 namespace sluice::text {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-void hand_on(DecoderStep& next, std::string_view token) {
-  next.fragment(token);
-  next.end_token();
-}
-
-// Most steps look at tokens as a whole.
-class WholeTokenStep : public DecoderStep {
- public:
-  explicit WholeTokenStep(DecoderStep& next) : next_(next) {}
-
-  void fragment(std::string_view text) override { token_ += text; }
-  void end_token() override {
-    take(token_);
-    token_.clear();
-  }
-  void finish() override { next_.finish(); }
-
- protected:
-  virtual void take(std::string_view token) = 0;
-  DecoderStep& next() { return next_; }
-
- private:
-  DecoderStep& next_;
-  std::string token_;
-};
-
-class ByteLevelStep final : public WholeTokenStep {
- public:
-  using WholeTokenStep::WholeTokenStep;
-
-  void finish() override {
-    hand_on(next(), replace_invalid_utf8(pending_));
-    next().finish();
-  }
-
- private:
-  void take(std::string_view token) override {
-    pending_ += from_byte_alphabet(token).value_or(std::string(token));
-    const size_t decided = pending_.size() - unfinished_utf8(pending_);
-    next().fragment(replace_invalid_utf8(std::string_view(pending_).substr(0, decided)));
-    pending_.erase(0, decided);
-  }
-
-  std::string pending_;  // the begin of a character
-};
-
-class ByteFallbackStep final : public WholeTokenStep {
- public:
-  using WholeTokenStep::WholeTokenStep;
-
-  void finish() override {
-    end_run();
-    next().finish();
-  }
-
- private:
-  void take(std::string_view token) override {
-    if (const int byte = fallback_byte(token); byte >= 0) {
-      run_ += static_cast<char>(byte);
-      return;
-    }
-    end_run();
-    hand_on(next(), token);
-  }
-
-  // One wrong byte spoils the whole run, so nothing of it is known before its end.
-  void end_run() {
-    if (run_.empty()) return;
-    if (is_utf8(run_)) {
-      hand_on(next(), run_);
-    } else {
-      for (size_t i = 0; i < run_.size(); ++i) hand_on(next(), kReplacement);
-    }
-    run_.clear();
-  }
-
-  std::string run_;
-};
 
 class FuseStep final : public DecoderStep {
  public:
@@ -122,7 +39,7 @@ class ReplaceStep final : public WholeTokenStep {
     });
     replaced += token.substr(done);
     written_ += replaced.size();
-    hand_on(next(), replaced);
+    hand_on(replaced);
   }
 
   ReplaceSettings settings_;
@@ -167,7 +84,7 @@ class StripBothStep final : public WholeTokenStep {
   void take(std::string_view token) override {
     for (size_t i = 0; i < start_ && token.starts_with(content_); ++i) token.remove_prefix(content_.size());
     for (size_t i = 0; i < stop_ && token.ends_with(content_); ++i) token.remove_suffix(content_.size());
-    hand_on(next(), token);
+    hand_on(token);
   }
 
   const std::string& content_;
@@ -212,13 +129,13 @@ class SuffixStep final : public WholeTokenStep {
   SuffixStep(const std::string& suffix, DecoderStep& next) : WholeTokenStep(next), suffix_(suffix) {}
 
   void finish() override {
-    if (has_last_) hand_on(next(), with_all_replaced(last_, suffix_, ""));
+    if (has_last_) hand_on(with_all_replaced(last_, suffix_, ""));
     next().finish();
   }
 
  private:
   void take(std::string_view token) override {
-    if (has_last_) hand_on(next(), with_all_replaced(last_, suffix_, " "));
+    if (has_last_) hand_on(with_all_replaced(last_, suffix_, " "));
     last_ = token;
     has_last_ = true;
   }
@@ -250,19 +167,6 @@ class JoinStep final : public DecoderStep {
 
 }  // namespace
 
-int fallback_byte(std::string_view token) {
-  const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    const char lower = static_cast<char>(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-  };
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
-  const int high = token[3] == '+' ? 0 : digit(token[3]), low = digit(token[4]);  // the reference's number may have a sign
-  return high < 0 || low < 0 ? -1 : 16 * high + low;
-}
-
-std::unique_ptr<DecoderStep> byte_level_step(DecoderStep& next) { return std::make_unique<ByteLevelStep>(next); }
-std::unique_ptr<DecoderStep> byte_fallback_step(DecoderStep& next) { return std::make_unique<ByteFallbackStep>(next); }
 std::unique_ptr<DecoderStep> fuse_step(DecoderStep& next) { return std::make_unique<FuseStep>(next); }
 std::unique_ptr<DecoderStep> replace_step(const ReplaceSettings& settings, DecoderStep& next) {
   return std::make_unique<ReplaceStep>(settings, next);

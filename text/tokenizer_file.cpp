@@ -90,7 +90,9 @@ TokenizerFile read_tokenizer_file(const TokenizerJson& file) {
   read_vocabulary(model.at("vocab"), count, result);
   result.rules = read_model(model, result.ids, result.pre_tokenizer.is_byte_level());  // added tokens are no business of its
   read_added_tokens(added, count, result);
-  for (auto& token : result.tokens) token.bytes = result.decoder.bytes_of(token.text);
+  for (auto& token : result.tokens) {
+    if (!token.text.empty()) token.bytes = result.decoder.bytes_of(token.text);
+  }
   result.frame = read_post_processor(root.at_or_null("post_processor"), result.tokens.size());
   return result;
 }

@@ -1,7 +1,9 @@
 """Data files that are broken, and places that cannot be written: said before training where that is possible."""
 
+import gzip
 import os
 import unittest
+import zlib
 
 from support import FAILED, MODEL, PPO, SMALL, Case, read_safetensors, run, sets, small_disk
 
@@ -43,6 +45,62 @@ class BadData(Case):
 
     def test_nesting_without_end(self):
         self.refuse('{"prompt": ' + "[" * 100_000 + "\n", "data.jsonl:1:")
+
+    def test_every_pattern_folder_and_list(self):
+        self.write("a.jsonl", GOOD)
+        (self.folder / "b.jsonl.gz").write_bytes(gzip.compress(GOOD.encode()) + gzip.compress(GOOD.encode()))
+        names = [str(self.folder), str(self.folder / "*.jsonl*"), [str(self.folder / "a.jsonl"), str(self.folder / "b.jsonl.gz")]]
+        for number, path in enumerate(names):
+            with self.subTest(path=path):
+                self.run_ppo(name=f"run{number}", **{"nodes.prompts.path": path})
+
+    def test_path_that_names_no_data(self):
+        (self.folder / "empty").mkdir()
+        for path, text in (("empty", "empty holds no *.jsonl or *.jsonl.gz"), ("x-*.jsonl", "no file matches "), ("x.jsonl", "there is no file ")):
+            with self.subTest(path=path):
+                done = run("validate", PPO, *sets(**{"nodes.prompts.path": str(self.folder / path)}))
+                self.assert_refused(done, text)
+
+    def test_weights_that_do_not_fit_the_paths(self):
+        path = str(self.write("data.jsonl", GOOD))
+        done = run("validate", PPO, *sets(**{"nodes.prompts.path": path, "nodes.prompts.weights": [1, 2]}))
+        self.assert_refused(done, "2 weights for 1 path")
+
+    def test_conversations_need_a_generate_that_adds_no_special_tokens(self):
+        path = str(self.write("data.jsonl", '{"messages": [{"role": "user", "content": "1+1="}], "label": "2"}\n'))
+        chats = {"nodes.prompts.path": path, "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor"}
+        done = run("validate", PPO, *sets(**chats))
+        self.assert_refused(done, "must have the same add_special_tokens", "add_special_tokens is false in 'prompts' and true here",
+                            "help: add_special_tokens = false in 'generate'")
+
+    def test_conversations_without_a_model(self):
+        path = str(self.write("data.jsonl", '{"messages": [{"role": "user", "content": "1+1="}], "label": "2"}\n'))
+        done = run("validate", PPO, *sets(**{"nodes.prompts.path": path, "nodes.prompts.messages_field": "messages",
+                                             "nodes.generate.add_special_tokens": False}))
+        self.assert_refused(done, "messages_field needs model: its chat template writes the prompts")
+
+    def test_parquet(self):
+        path = self.write("data.parquet", "PAR1")
+        done = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"nodes.prompts.path": str(path)}))
+        self.assert_refused(done, "data.parquet is Parquet, which is not read: convert it to JSONL", "pandas.read_parquet")
+
+    def test_truncated_gzip(self):
+        self.refuse(gzip.compress(GOOD.encode() * 100)[:-9], "data.jsonl: the compressed data is cut off")
+
+    def test_a_gigabyte_of_one_letter_in_gzip(self):
+        compressor = zlib.compressobj(wbits=31)
+        piece = b"a" * (1 << 20)
+        self.refuse(b"".join(compressor.compress(piece) for _ in range(1024)) + compressor.flush(),
+                    "data.jsonl:1: a line of more than 64 MiB")
+
+    def test_prompts_that_are_too_long_are_left_out_and_counted(self):
+        data = self.write("data.jsonl", GOOD + '{"prompt": "11111111+1=", "label": "11111112"}\n')
+        limit = {"nodes.prompts.path": str(data), "nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8}
+        refused = run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **limit))
+        self.assert_refused(refused, "data.jsonl:2:1: error: the prompt has 11 tokens, max_prompt_tokens is 8", 'too_long = "drop"')
+        finished = self.run_ppo(**limit, **{"nodes.prompts.too_long": "drop"})
+        self.assertIn("1 of 2 rows left out: too long", finished.stdout + finished.stderr)
+        self.assertTrue(all(row["rows_dropped"] == 1 for row in finished.metrics), finished.metrics)
 
     def test_empty_file(self):
         self.refuse("", "data.jsonl holds no rows")

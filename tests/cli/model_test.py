@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import unittest
 
@@ -79,6 +80,36 @@ class Model(Case):
         self.assertEqual(first, self.sample(*words, "--seed", "1"))
         self.assertNotEqual(first, self.sample(*words, "--seed", "2"))
         self.assertGreater(len(set(first)), 1)
+
+    def test_json_tells_tokens_log_probabilities_and_how_a_sample_ended(self):
+        words = ("--prompt", "12+34=", "--samples", "8", "--max-new-tokens", "5", "--json", "--seed", "3")
+        samples = [json.loads(line) for line in self.sample(*words)]
+        self.assertEqual(len(samples), 8)
+        prompt = self.answers("tokenize", ["12+34="], "--add-special")[0]
+        expected = self.answers("logprobs", [prompt + sample["tokens"] for sample in samples])
+        config = json.loads((MODEL / "config.json").read_text())
+        ends = config["eos_token_id"] if isinstance(config["eos_token_id"], list) else [config["eos_token_id"]]
+        for sample, logprobs in zip(samples, expected):
+            self.assertEqual(set(sample), {"text", "tokens", "logprobs", "finish"})
+            ended = sample["tokens"][-1] in ends
+            self.assertEqual(sample["finish"], "end_of_sequence" if ended else "length")
+            self.assertEqual(len(sample["tokens"]) == 5 or ended, True)
+            text = self.answers("detokenize", [sample["tokens"][:-1] if ended else sample["tokens"]])[0]
+            self.assertEqual(sample["text"], text)
+            for ours, theirs in zip(sample["logprobs"], logprobs[len(prompt) - 1:], strict=True):
+                self.assertAlmostEqual(ours, theirs, places=4)
+
+    def test_the_text_that_streams_is_the_text_of_the_tokens(self):
+        words = ("--prompt", "12+34=", "--samples", "40", "--temperature", "2", "--max-new-tokens", "7")
+        self.assertEqual(self.sample(*words), [json.loads(line)["text"] for line in self.sample(*words, "--json")])
+
+    def test_what_is_flushed_is_whole_characters(self):
+        words = ("--prompt", "a", "--samples", "6", "--temperature", "3", "--max-new-tokens", "60")
+        with start("model", "sample", FOLDERS[2], *words, stdout=subprocess.PIPE) as process:
+            pieces = iter(lambda: os.read(process.stdout.fileno(), 1 << 20), b"")
+            text = "".join(piece.decode("utf-8", "strict") for piece in pieces)
+        self.assertEqual(process.returncode, DONE)
+        self.assertGreaterEqual(text.count("\n"), 6)
 
     def test_top_k_of_one_is_the_likeliest(self):
         words = ("--prompt", "12+34=", "--max-new-tokens", "4")

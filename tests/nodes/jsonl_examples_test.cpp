@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 // The tokenizer of the tiny model has one id a character: '0' is 17, 'a' is 66, a space 1, the end of sequence 0.
 class JsonlExamplesTest : public ::testing::Test {
@@ -72,11 +73,69 @@ TEST_F(JsonlExamplesTest, DataEndsAfterTheLastEpoch) {
   }
 }
 
+constexpr const char* kTemplate =
+    "{% for m in messages %}{{ m.role[0] }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<eos>{% endgeneration %}"
+    "{% else %}{{ m.content }};{% endif %}{% endfor %}";
+
+TEST_F(JsonlExamplesTest, OfAConversationTheAssistantsWordsAreLearned) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
+  JsonlExamples source = open(R"({"m": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "ab"},)"
+                              R"( {"role": "user", "content": "2"}, {"role": "assistant", "content": ""}]})"
+                              "\n",
+                              {.messages_field = "m", .max_tokens = 32});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  // u:1;a:ab<eos>u:2;a:<eos>
+  const int64_t u = 'u' - 31, a = 'a' - 31, b = 'b' - 31, colon = ':' - 31, semicolon = ';' - 31;
+  EXPECT_THAT(tokens(group), ElementsAre(u, colon, 18, semicolon, a, colon, a, b, 0, u, colon, 19, semicolon, a, colon, 0));
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(6, 7, 8, 15));
+  EXPECT_THAT(group.layout.action_offsets, ElementsAre(0, 4));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "u:1;a:");
+}
+
+TEST_F(JsonlExamplesTest, AConversationInWhichTheAssistantIsSilentIsRefused) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
+  EXPECT_THAT(error("{\"m\": [{\"role\": \"user\", \"content\": \"1\"}]}\n", {.messages_field = "m", .max_tokens = 32}),
+              HasSubstr("data.jsonl:1:1: error: the assistant says nothing in it"));
+}
+
+TEST_F(JsonlExamplesTest, AConversationThatTheTemplateRefusesIsShownWithItsLine) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", "{{ raise_exception('no system message') }}");
+  const std::string text =
+      error("{\"m\": [{\"role\": \"system\", \"content\": \"1\"}]}\n", {.messages_field = "m", .max_tokens = 32});
+  EXPECT_THAT(text, HasSubstr("data.jsonl:1:1: error: "));
+  EXPECT_THAT(text, HasSubstr("no system message"));
+}
+
 TEST_F(JsonlExamplesTest, TooLongExampleIsShownBeforeTheRun) {
   const std::string text =
       error("{\"prompt\": \"1\", \"completion\": \"a\"}\n{\"prompt\": \"12345\", \"completion\": \"abc\"}\n");
   EXPECT_THAT(text, HasSubstr("data.jsonl:2:1: error: the example has 9 tokens, max_tokens is 8"));
   EXPECT_THAT(text, Not(HasSubstr("data.jsonl:1")));
+}
+
+TEST_F(JsonlExamplesTest, TooLongExampleIsLeftOutAndCountedWhereThatIsWanted) {
+  engine::MetricsRecorder metrics;
+  resources_.metrics = &metrics;
+  JsonlExamples source = open("{\"prompt\": \"1\", \"completion\": \"a\"}\n{\"prompt\": \"12345\", \"completion\": \"abc\"}\n",
+                              {.too_long = TooLong::kDrop});
+  for (int64_t iteration = 0; iteration < 3; ++iteration) {
+    engine::Group group;
+    group.iteration = iteration;
+    ASSERT_TRUE(source.next_group(group));
+    EXPECT_EQ(group.read(columns::kPrompt)[0], "1");
+  }
+  source.begin_iteration({});
+  engine::Reducer reducer;
+  EXPECT_THAT(metrics.take(reducer), ElementsAre(Pair("rows_dropped", 1), Pair("rows_read", 2)));
+}
+
+TEST_F(JsonlExamplesTest, NothingIsCountedWhereNothingIsLeftOut) {
+  engine::MetricsRecorder metrics;
+  resources_.metrics = &metrics;
+  open("{\"prompt\": \"1\", \"completion\": \"a\"}\n").begin_iteration({});
+  engine::Reducer reducer;
+  EXPECT_TRUE(metrics.take(reducer).empty());
 }
 
 TEST_F(JsonlExamplesTest, ExampleWithoutPromptOrCompletionIsRefused) {

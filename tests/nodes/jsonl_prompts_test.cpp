@@ -9,16 +9,18 @@
 #include "base/file.h"
 #include "nodes/columns.h"
 #include "tests/nodes/node_harness.h"
+#include "tests/nodes/tiny_model.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice::nodes {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class JsonlPromptsTest : public testing::Test {
+class JsonlPromptsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("sluice-jsonl-" + std::to_string(::getpid()));
@@ -110,6 +112,79 @@ TEST_F(JsonlPromptsTest, DataEndsAfterTheLastEpoch) {
   JsonlPrompts source = open({.groups_per_iteration = 2, .epochs = 1});
   EXPECT_NE(prompt(source, 1, 0), "");
   EXPECT_EQ(prompt(source, 1, 1), "");
+}
+
+TEST_F(JsonlPromptsTest, FilesOfAFolderAreOneListOfRows) {
+  write("{\"prompt\": \"b\", \"label\": \"\"}\n");
+  write_file_atomically(folder_ / "a.jsonl", "{\"prompt\": \"a\", \"label\": \"\"}\n");
+  JsonlPromptsParams params{.path = {folder_}, .groups_per_iteration = 2, .shuffle = false};
+  JsonlPrompts source(params, resources_);
+  EXPECT_EQ(prompt(source, 0, 0) + prompt(source, 0, 1) + prompt(source, 1, 0), "aba");
+}
+
+TEST_F(JsonlPromptsTest, WeightsMixThePaths) {
+  write("{\"prompt\": \"b\", \"label\": \"\"}\n");
+  write_file_atomically(folder_ / "a.jsonl", "{\"prompt\": \"a\", \"label\": \"\"}\n");
+  JsonlPromptsParams params{.path = {folder_ / "a.jsonl", path_}, .weights = {3, 1}, .groups_per_iteration = 40};
+  JsonlPrompts source(params, resources_);
+  int of_a = 0;
+  for (int64_t i = 0; i < 40; ++i) of_a += prompt(source, 1, i) == "a";
+  EXPECT_EQ(of_a, 30);
+}
+
+TEST_F(JsonlPromptsTest, LabelMayLieDeeper) {
+  write("{\"prompt\": \"a\", \"meta\": {\"answer\": 42}}\n");
+  JsonlPrompts source = open({.label_field = "meta.answer"});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kLabel)[0], "42");
+}
+
+TEST_F(JsonlPromptsTest, ConversationsBecomePromptsByTheChatTemplate) {
+  write(R"({"m": [{"role": "user", "content": "2+2"}], "label": 4})"
+        "\n");
+  const testing::TinyFolder model;
+  write_file_atomically(model.path() / "chat_template.jinja",
+                        "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+                        "{% if add_generation_prompt %}<assistant>{% endif %}{{ style }}");
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  JsonlPromptsParams params{
+      .path = {path_}, .suffix = "=", .messages_field = "m", .chat_variables = "{\"style\": \"!\"}", .model = "actor"};
+  JsonlPrompts source(params, resources_);
+  EXPECT_EQ(prompt(source, 0, 0), "<user>2+2<assistant>!=");
+}
+
+TEST_F(JsonlPromptsTest, AConversationThatEndsWithTheAssistantIsNoPrompt) {
+  write(R"({"m": [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}], "label": 4})"
+        "\n");
+  const testing::TinyFolder model;
+  write_file_atomically(model.path() / "chat_template.jinja", "x");
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  EXPECT_THAT(
+      message_of<UserError>([&] { JsonlPrompts({.path = {path_}, .messages_field = "m", .model = "actor"}, resources_); }),
+      HasSubstr("data.jsonl:1:1: error: the last message is the assistant's"));
+}
+
+TEST_F(JsonlPromptsTest, TooLongPromptIsShownBeforeTheRun) {
+  write("{\"prompt\": \"12\", \"label\": \"\"}\n{\"prompt\": \"12345\", \"label\": \"\"}\n");
+  const testing::TinyFolder model;
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  const JsonlPromptsParams params{.path = {path_}, .suffix = "=", .model = "actor", .max_prompt_tokens = 5};
+  EXPECT_THAT(message_of<UserError>([&] { JsonlPrompts(params, resources_); }),
+              HasSubstr("data.jsonl:2:1: error: the prompt has 6 tokens, max_prompt_tokens is 5"));
+}
+
+TEST_F(JsonlPromptsTest, TooLongPromptIsLeftOutAndCountedWhereThatIsWanted) {
+  write("{\"prompt\": \"12\", \"label\": \"\"}\n{\"prompt\": \"12345\", \"label\": \"\"}\n");
+  const testing::TinyFolder model;
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  engine::MetricsRecorder metrics;
+  resources_.metrics = &metrics;
+  JsonlPrompts source({.path = {path_}, .model = "actor", .max_prompt_tokens = 4, .too_long = TooLong::kDrop}, resources_);
+  EXPECT_EQ(prompt(source, 0, 0) + prompt(source, 1, 0), "1212");
+  source.begin_iteration({});
+  engine::Reducer reducer;
+  EXPECT_THAT(metrics.take(reducer), ElementsAre(::testing::Pair("rows_dropped", 1), ::testing::Pair("rows_read", 2)));
 }
 
 TEST_F(JsonlPromptsTest, BlankLinesCarriageReturnsAndAMissingLastLineBreakAreFine) {

@@ -125,7 +125,8 @@ def variants(vocab):
 
 
 TEXTS = ["", " ", "hello", " hello hello", "hellohello", "a-b--c---d", "-", "--", "--hello--", "123 1234-12", "abc ab c abcabc",
-         "caf\u00e9 e\u0301 \u1ea0A\u0323 \u1ea0-A\u0323-", "x.*y.*", "l ll lll", "(hello), [a]! $5 \u00bfab?", "\u00b2\u00bd \u0663 \u0432", "<s>hello</s>",
+         "caf\u00e9 e\u0301 \u1ea0A\u0323 \u1ea0-A\u0323-", "x.*y.*", "l ll lll", "(hello), [a]! $5 \u00bfab?",
+         "\u00b2\u00bd \u0663 \u0432", "<s>hello</s>",
          "<s><s><s> ab <s>ab<s> abc",
          " <l> <r>  \n x  --  <l>", "\u3000<r>\u3000<l>\u3000", "ab_ab ab,ab \u00e9ab", "\U0001f999\u0301"]
 

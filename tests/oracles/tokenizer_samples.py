@@ -7,22 +7,54 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 LLAMA3_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
                 r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 FRAGMENTS = [
-    "'s", "'S", "'re", " '", "n't", "'LL", "'\u017f", "'\u017ft", "  ", "   ", "\n", "\r\n", "\n\n", "\t", " \n ", "\n ", " \r", "\u0085", "\u2028",
-    "123", "1234567", "\u00a0", "\u3000", "\u200d", "e\u0301", "\u1e9b\u0323", "\ufb01", "the ", " quick", "Hello", " world", "!!", "...",
-    "\u00bf", "\u00b2\u00bd", "\u0663", "\u2167", "\U0001f469\u200d\U0001f680", "\u0915\u094d\u0937\u093f", "\u0344", "\u0958", "\u212b", "\ud55c",
-    "\u1112\u1161\u11ab", "\u1112\u1161", "\u11ab", "\u017f", "_", "\x00", "\ufffd", "\ufeff", "<|endoftext|>", "<|im_start|>", "<|endof", "<s>", "</s>",
-    "<unk>", "<0x0A>", "\u2581", "\u2581\u2581", " \u2581", "\u2581 ", "<|user|>", "<|end|>\n", "[MASK]", " [MASK] ", "\u0130", "I\u0307", "\u1e9e", "\u03a3",
-    "\u0301", "\u0323\u0301", "\U00011935\U00011930", "\u32ff", "\ua7f2", "\u0898\u0301", "\ufdfa", "\uff9e", "\u314f", "a-b", "it's", "DON'T", "</w>", "##",
+    "'s", "'S", "'re", " '", "n't", "'LL", "'\u017f", "'\u017ft", "  ", "   ", "\n", "\r\n", "\n\n", "\t", " \n ", "\n ",
+    " \r", "\u0085", "\u2028",
+    "123", "1234567", "\u00a0", "\u3000", "\u200d", "e\u0301", "\u1e9b\u0323", "\ufb01", "the ", " quick", "Hello", " world",
+    "!!", "...",
+    "\u00bf", "\u00b2\u00bd", "\u0663", "\u2167", "\U0001f469\u200d\U0001f680", "\u0915\u094d\u0937\u093f", "\u0344",
+    "\u0958", "\u212b", "\ud55c",
+    "\u1112\u1161\u11ab", "\u1112\u1161", "\u11ab", "\u017f", "_", "\x00", "\ufffd", "\ufeff", "<|endoftext|>",
+    "<|im_start|>", "<|endof", "<s>", "</s>",
+    "<unk>", "<0x0A>", "\u2581", "\u2581\u2581", " \u2581", "\u2581 ", "<|user|>", "<|end|>\n", "[MASK]", " [MASK] ",
+    "\u0130", "I\u0307", "\u1e9e", "\u03a3",
+    "\u0301", "\u0323\u0301", "\U00011935\U00011930", "\u32ff", "\ua7f2", "\u0898\u0301", "\ufdfa", "\uff9e", "\u314f", "a-b",
+    "it's", "DON'T", "</w>", "##",
 ]
 RANGES = [(32, 127)] * 5 + [
-    (0, 32), (127, 0x180), (0x180, 0x300), (0x300, 0x370), (0x370, 0x530), (0x590, 0x700), (0x700, 0x900), (0x900, 0xE80), (0xE80, 0x1E00),
+    (0, 32), (127, 0x180), (0x180, 0x300), (0x300, 0x370), (0x370, 0x530), (0x590, 0x700), (0x700, 0x900), (0x900, 0xE80),
+    (0xE80, 0x1E00), (0x1E00, 0x2070), (0x2070, 0x2500), (0x2500, 0x3000), (0x3000, 0x3100), (0x3100, 0x3400), (0x4E00, 0x9FFF),
+    (0xA000, 0xAC00), (0xAC00, 0xD7A4), (0xD7B0, 0xD800), (0xE000, 0xF900), (0xF900, 0x10000), (0x10000, 0x12000),
+    (0x16000, 0x1F000), (0x1F000, 0x1FB00), (0x20000, 0x110000),
+]
+WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+                r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+FRAGMENTS = [
+    "'s", "'S", "'re", " '", "n't", "'LL", "'\u017f", "'\u017ft", "  ", "   ", "\n", "\r\n", "\n\n", "\t", " \n ", "\n ",
+    " \r", "\u0085", "\u2028",
+    "123", "1234567", "\u00a0", "\u3000", "\u200d", "e\u0301", "\u1e9b\u0323", "\ufb01", "the ", " quick", "Hello", " world",
+    "!!", "...",
+    "\u00bf", "\u00b2\u00bd", "\u0663", "\u2167", "\U0001f469\u200d\U0001f680", "\u0915\u094d\u0937\u093f", "\u0344",
+    "\u0958", "\u212b", "\ud55c",
+    "\u1112\u1161\u11ab", "\u1112\u1161", "\u11ab", "\u017f", "_", "\x00", "\ufffd", "\ufeff", "<|endoftext|>",
+    "<|im_start|>", "<|endof", "<s>", "</s>",
+    "<unk>", "<0x0A>", "\u2581", "\u2581\u2581", " \u2581", "\u2581 ", "<|user|>", "<|end|>\n", "[MASK]", " [MASK] ",
+    "\u0130", "I\u0307", "\u1e9e", "\u03a3",
+    "\u0301", "\u0323\u0301", "\U00011935\U00011930", "\u32ff", "\ua7f2", "\u0898\u0301", "\ufdfa", "\uff9e", "\u314f", "a-b",
+    "it's", "DON'T", "</w>", "##",
+]
+RANGES = [(32, 127)] * 5 + [
+    (0, 32), (127, 0x180), (0x180, 0x300), (0x300, 0x370), (0x370, 0x530), (0x590, 0x700), (0x700, 0x900), (0x900, 0xE80),
+    (0xE80, 0x1E00),
     (0x1E00, 0x2070), (0x2070, 0x2500), (0x2500, 0x3000), (0x3000, 0x3100), (0x3100, 0x3400), (0x4E00, 0x9FFF), (0xA000, 0xAC00),
-    (0xAC00, 0xD7A4), (0xD7B0, 0xD800), (0xE000, 0xF900), (0xF900, 0x10000), (0x10000, 0x12000), (0x16000, 0x1F000), (0x1F000, 0x1FB00),
+    (0xAC00, 0xD7A4), (0xD7B0, 0xD800), (0xE000, 0xF900), (0xF900, 0x10000), (0x10000, 0x12000), (0x16000, 0x1F000), (0x1F000,
+                                                                                                                      0x1FB00),
     (0x20000, 0x110000),
 ]
 WORDS = ("the quick brown fox jumps over the lazy dog it's we'll they're don't 12 345 6789 $5.00 hello world Hello World "
-         "caf\u00e9 na\u00efve \u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 \u4f60\u597d \u4e16\u754c \u3053\u3093\u306b\u3061\u306f "
-         "\uc548\ub155 \u0928\u092e\u0938\u094d\u0924\u0947 \u0645\u0631\u062d\u0628\u0627 (x+y)*z == 3.14; if a != b: return -- ... !!").split(" ")
+         "caf\u00e9 na\u00efve \u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 \u4f60\u597d \u4e16\u754c "
+         "\u3053\u3093\u306b\u3061\u306f "
+         "\uc548\ub155 \u0928\u092e\u0938\u094d\u0924\u0947 \u0645\u0631\u062d\u0628\u0627 "
+         "(x+y)*z == 3.14; if a != b: return -- ... !!").split(" ")
 
 
 def random_text(random_stream):
@@ -96,22 +128,26 @@ def byte_level_family(texts):
     olmo = byte_level_bpe(texts, digits)
     olmo.normalizer = normalizers.NFC()
     olmo.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Fuse()])
-    olmo.add_tokens([AddedToken("it's", single_word=True, normalized=True), AddedToken("\u1e9b\u0323", normalized=True), AddedToken("[MASK]", normalized=False)])
+    olmo.add_tokens([AddedToken("it's", single_word=True, normalized=True), AddedToken("\u1e9b\u0323", normalized=True),
+                     AddedToken("[MASK]", normalized=False)])
     olmo.add_special_tokens(["<s>", "</s>"])
     olmo.post_processor = processors.RobertaProcessing(("</s>", olmo.token_to_id("</s>")), ("<s>", olmo.token_to_id("<s>")))
     yield "digits-punctuation", olmo
 
-    falcon = pre_tokenizers.Sequence([pre_tokenizers.Punctuation("merged_with_next"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+    falcon = pre_tokenizers.Sequence([pre_tokenizers.Punctuation("merged_with_next"),
+                                      pre_tokenizers.ByteLevel(add_prefix_space=False),
                                       pre_tokenizers.Digits(False), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated"),
-                                      pre_tokenizers.Split(Regex("[a-c]|\u00c3+"), "merged_with_previous"), pre_tokenizers.Punctuation("removed")])
+                                      pre_tokenizers.Split(Regex("[a-c]|\u00c3+"), "merged_with_previous"),
+                                      pre_tokenizers.Punctuation("removed")])
     after = byte_level_bpe(texts, falcon)
     after.decoder = decoders.ByteLevel()
     yield "steps-in-the-alphabet", after
 
-    suffix = byte_level_bpe(texts, pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(r"\p{N}+|\s"), "merged_with_next", invert=True), pre_tokenizers.ByteLevel(use_regex=False)]))
-    suffix.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.Lowercase()])
-    suffix.decoder = decoders.ByteLevel()
-    yield "nfkd-lowercase", suffix
+    numbers = pre_tokenizers.Split(Regex(r"\p{N}+|\s"), "merged_with_next", invert=True)
+    nfkd = byte_level_bpe(texts, pre_tokenizers.Sequence([numbers, pre_tokenizers.ByteLevel(use_regex=False)]))
+    nfkd.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.Lowercase()])
+    nfkd.decoder = decoders.ByteLevel()
+    yield "nfkd-lowercase", nfkd
 
 
 def sentencepiece_family(texts):
@@ -119,7 +155,8 @@ def sentencepiece_family(texts):
     llama2.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     llama2.decoder = sentencepiece_decoder()
     llama2.post_processor = begin_with("<s>", llama2)
-    llama2.add_tokens([AddedToken("<|user|>", rstrip=True, normalized=False), AddedToken("it's", normalized=True), AddedToken(" quick", normalized=True, special=True)])
+    llama2.add_tokens([AddedToken("<|user|>", rstrip=True, normalized=False), AddedToken("it's", normalized=True),
+                       AddedToken(" quick", normalized=True, special=True)])
     yield "llama-2-like", llama2
 
     few = sentencepiece_bpe(texts, fallback_bytes=[0xCC, 0x81, 0xE2, 0x96, 0x41, 0x42, 0x0A])
@@ -140,10 +177,12 @@ def sentencepiece_family(texts):
 
     stripped = sentencepiece_bpe(texts)
     stripped.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Replace(Regex("^[A-F]|x*"), "")])
-    stripped.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split("-", "removed"), pre_tokenizers.Metaspace(prepend_scheme="first")])
+    stripped.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split("-", "removed"),
+                                                      pre_tokenizers.Metaspace(prepend_scheme="first")])
     # The end is stripped first: the reference panics when a token is too short for that.
     stripped.decoder = decoders.Sequence([
-        decoders.Strip("o", 0, 1), decoders.Metaspace(), decoders.ByteFallback(), decoders.Strip("h", 1, 0), decoders.Replace(Regex("$"), "loh"),
+        decoders.Strip("o", 0, 1), decoders.Metaspace(), decoders.ByteFallback(), decoders.Strip("h", 1, 0),
+        decoders.Replace(Regex("$"), "loh"),
         decoders.Fuse(), decoders.Replace("lo", "o\u2581"), decoders.Replace(Regex("[a-c]|x*"), "-")])
     yield "first-after-removal", stripped
 
@@ -157,20 +196,23 @@ def sentencepiece_family(texts):
 
 def character_family(texts):
     lower = sentencepiece_bpe(texts, fallback_bytes=[], byte_fallback=False)
-    lower.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.NFKC(), normalizers.Lowercase(), normalizers.Replace(Regex(" {2,}"), " ")])
+    lower.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.NFKC(), normalizers.Lowercase(),
+                                             normalizers.Replace(Regex(" {2,}"), " ")])
     lower.pre_tokenizer = pre_tokenizers.Whitespace()
     yield "nfkc-lowercase-whitespace", lower
 
     nfd = sentencepiece_bpe(texts, fallback_bytes=[], byte_fallback=False, unk_token=None)
     nfd.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Strip(left=True, right=False)])
-    nfd.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(False), pre_tokenizers.Punctuation()])
+    nfd.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(False),
+                                                 pre_tokenizers.Punctuation()])
     yield "nfd-nothing-unknown", nfd
 
     for prefix, suffix in [("##", ""), ("", "</w>"), ("##", "</w>")]:
         extra = ({"continuing_subword_prefix": prefix} if prefix else {}) | ({"end_of_word_suffix": suffix} if suffix else {})
         tokenizer = Tokenizer(models.BPE(unk_token="<unk>", **extra))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=600, special_tokens=["<unk>"], show_progress=False, **extra))
+        tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=600, special_tokens=["<unk>"],
+                                                                 show_progress=False, **extra))
         if suffix:
             tokenizer.decoder = decoders.BPEDecoder(suffix)
         yield "-and-".join(["prefix"] * bool(prefix) + ["suffix"] * bool(suffix)), tokenizer

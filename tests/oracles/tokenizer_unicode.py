@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes text/unicode_tables.inc and text/unicode_categories.inc: what the `tokenizers` package (0.23.3 wrote the committed files) knows about each character.
+"""Writes text/unicode_tables.inc and text/unicode_categories.inc: what the `tokenizers` package knows about each character.
+Version 0.23.3 wrote the committed files.
 
     python tests/oracles/tokenizer_unicode.py
 
@@ -104,7 +105,8 @@ def category_runs():
 
 
 def write_categories():
-    text = [f"{HEADER} 16 * first code point + category of each run, in order; the categories are", f"// numbered from 1: {' '.join(CATEGORIES)}",
+    text = [f"{HEADER} 16 * first code point + category of each run, in order; the categories are",
+            f"// numbered from 1: {' '.join(CATEGORIES)}",
             "constexpr uint32_t kCategoryRuns[] = {", *("    " + line for line in lines_of(map(hex, category_runs()))), "};"]
     (OUTPUT / "unicode_categories.inc").write_text("\n".join(text) + "\n", encoding="utf8")
 

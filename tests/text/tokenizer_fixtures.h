@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "text/tokenizer.h"
 #include "tests/temporary_folder.h"
+#include "text/tokenizer.h"
 
 namespace sluice::text {
 

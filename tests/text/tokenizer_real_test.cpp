@@ -60,7 +60,8 @@ TEST_P(RealTokenizer, AgreesWithTheReferenceOnRandomText) {
 TEST_P(RealTokenizer, TakesAMegabyteOfOneCharacter) {
   const Tokenizer tokenizer = Tokenizer::load(*folder_);
   constexpr size_t kBytes = 1 << 20;
-  for (const std::string unit : {"a", " ", "\n", "\xCC\x81", "\xCC\xA3", "\xE4\xB8\xAD", "'", "<", "9", "<|", "\xFF"}) {
+  for (const std::string unit :
+       {"a", " ", "\n", "\xCC\x81", "\xCC\xA3", "\xE4\xB8\xAD", "'", "<", "9", "<|", "\U0001F469\u200D", "\xFF"}) {
     std::string text;
     while (text.size() < kBytes) text += unit;
     const std::string decoded = tokenizer.decode(tokenizer.encode(text));

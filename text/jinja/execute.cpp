@@ -178,6 +178,14 @@ Interpreter::Flow Interpreter::execute_for(const Statement& statement) {
   return Flow::kNext;
 }
 
+// What was taken apart into several variables is seen as a tuple of them from then on.
+Value Interpreter::unpacked(const Expression& target, const Value& element) {
+  if (target.kind != ExpressionKind::kTuple) return target.kind == ExpressionKind::kName ? slot(target.variable) : element;
+  std::vector<Value> parts;
+  for (const auto& part : target.children) parts.push_back(unpacked(*part, element));
+  return make_tuple(sandbox_, std::move(parts));
+}
+
 // The elements that the loop sees: those of `over` that pass the test of the for tag. They are drawn one by one.
 Value Interpreter::make_loop(const Statement& statement, const Value& over, int64_t depth) {
   const auto cursor = std::make_shared<Cursor>(sandbox_, over);
@@ -189,7 +197,9 @@ Value Interpreter::make_loop(const Statement& statement, const Value& over, int6
       entered = true;
       while (cursor->next(element)) {
         assign(*statement.test_target, element);
-        if (truthy(evaluate(*statement.test))) return true;
+        if (!truthy(evaluate(*statement.test))) continue;
+        element = unpacked(*statement.test_target, element);
+        return true;
       }
       return false;
     };
@@ -206,17 +216,19 @@ Interpreter::Flow Interpreter::run_loop(const Statement& statement, const Value&
     ~End() { loop.finish(); }
   } const end{loop};
 
-  bool empty = true;
+  // As in the reference the else part runs unless some pass came to its end: one that was broken off does not count.
+  bool completed = false;
   Value element;
   while (loop.advance(element)) {
     assign(*statement.target, element);
     if (statement.loop_slot >= 0) slot({.hops = 0, .slot = statement.loop_slot}) = value;
     enter(statement.scope);
-    empty = false;
-    if (execute(statement.body) == Flow::kBreak) break;
+    const Flow flow = execute(statement.body);
     line_ = statement.line;
+    if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kNext;
   }
-  if (!empty || statement.otherwise.empty()) return Flow::kNext;
+  if (completed || statement.otherwise.empty()) return Flow::kNext;
   enter(statement.otherwise_scope);
   return execute(statement.otherwise);
 }

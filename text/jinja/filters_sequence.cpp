@@ -68,12 +68,13 @@ Value reverse(Interpreter& interpreter, const Value& subject, Arguments& argumen
 
 Value items(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   arguments.allow_none("items");
-  std::vector<Value> pairs;
-  if (!subject.is_undefined()) {
+  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject] {
+    std::vector<Value> pairs;
+    if (subject.is_undefined()) return pairs;
     if (!subject.is(Kind::kDict)) throw Failure("items needs a mapping, not a " + type_name(subject));
-    for (const auto& [key, value] : subject.as<Dict>().entries()) pairs.push_back(make_pair(interpreter.sandbox(), key, value));
-  }
-  return make_iterator(interpreter.sandbox(), "generator", std::move(pairs));
+    for (const auto& [key, value] : subject.as<Dict>().entries()) pairs.push_back(make_pair(sandbox, key, value));
+    return pairs;
+  });
 }
 
 // ---- order --------------------------------------------------------------------------------------------------------------------------
@@ -155,10 +156,8 @@ Value sum(Interpreter& interpreter, const Value& subject, Arguments& arguments) 
 
 // ---- groups --------------------------------------------------------------------------------------------------------------------------
 
-Value batch(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  const auto [size_value, fill] = arguments.take("batch", {"linecount", "fill_with"}, 1);
+std::vector<Value> batches(Sandbox& sandbox, const Value& subject, const Value& size_value, const Value& fill) {
   const bool fills = !fill.is_missing() && !fill.is_none();
-  Sandbox& sandbox = interpreter.sandbox();
   std::vector<Value> rows, row;
   const auto full = [&] { return equal(sandbox, Value::integer(static_cast<int64_t>(row.size())), size_value); };
   for_each(sandbox, subject, [&](const Value& item) {
@@ -166,24 +165,25 @@ Value batch(Interpreter& interpreter, const Value& subject, Arguments& arguments
     row.push_back(item);
     return true;
   });
-  if (!row.empty()) {
-    const int64_t size = fills ? integer_or(size_value, 0, "batch") : 0;
-    if (fills && size > 0) sandbox.expect(static_cast<size_t>(std::min<int64_t>(size, 1LL << 40)) * sizeof(Value));
-    while (fills && static_cast<int64_t>(row.size()) < size) row.push_back(fill);
-    rows.push_back(make_list(sandbox, std::move(row)));
-  }
-  return make_iterator(sandbox, "generator", std::move(rows));
+  if (row.empty()) return rows;
+  const int64_t size = fills ? integer_or(size_value, 0, "batch") : 0;
+  if (size > 0) sandbox.expect(static_cast<size_t>(std::min<int64_t>(size, 1LL << 40)) * sizeof(Value));
+  while (static_cast<int64_t>(row.size()) < size) row.push_back(fill);
+  rows.push_back(make_list(sandbox, std::move(row)));
+  return rows;
 }
 
-Value slice(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  const auto [count_value, fill] = arguments.take("slice", {"slices", "fill_with"}, 1);
-  Sandbox& sandbox = interpreter.sandbox();
+Value batch(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
+  const auto [size, fill] = arguments.take("batch", {"linecount", "fill_with"}, 1);
+  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, size = size, fill = fill] { return batches(sandbox, subject, size, fill); });
+}
+
+std::vector<Value> slices(Sandbox& sandbox, const Value& subject, const Value& count_value, const Value& fill) {
   const std::vector<Value> all = elements_of(sandbox, subject);
   const int64_t count = integer_or(count_value, 0, "slice");
   if (count == 0) throw Failure("slice needs at least one slice");
-  if (count > 0) sandbox.spend(static_cast<size_t>(count));
   const auto size = static_cast<int64_t>(all.size());
-  std::vector<Value> slices;
+  std::vector<Value> parts;
   int64_t begin = 0;
   for (int64_t i = 0; i < count; ++i) {
     sandbox.spend();
@@ -191,26 +191,36 @@ Value slice(Interpreter& interpreter, const Value& subject, Arguments& arguments
     const int64_t end = begin + size / count + (longer ? 1 : 0);
     std::vector<Value> part(all.begin() + begin, all.begin() + end);
     if (!fill.is_missing() && !fill.is_none() && !longer) part.push_back(fill);
-    slices.push_back(make_list(sandbox, std::move(part)));
+    parts.push_back(make_list(sandbox, std::move(part)));
     begin = end;
   }
-  return make_iterator(sandbox, "generator", std::move(slices));
+  return parts;
 }
 
-Value unique(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  const auto [case_sensitive, attribute] = arguments.take("unique", {"case_sensitive", "attribute"});
-  Sandbox& sandbox = interpreter.sandbox();
+Value slice(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
+  const auto [count, fill] = arguments.take("slice", {"slices", "fill_with"}, 1);
+  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, count = count, fill = fill] { return slices(sandbox, subject, count, fill); });
+}
+
+std::vector<Value> unique_elements(Sandbox& sandbox, const Value& subject, bool case_sensitive, const Value& attribute) {
   const AttributePath path(sandbox, attribute);
   const Value seen = make_dict(sandbox);
   std::vector<Value> kept;
   for_each(sandbox, subject, [&](const Value& item) {
-    const Value key = comparison_key(sandbox, path.of(sandbox, item), flag(case_sensitive));
+    const Value key = comparison_key(sandbox, path.of(sandbox, item), case_sensitive);
     if (seen.as<Dict>().find(sandbox, key)) return true;
     seen.as<Dict>().set(sandbox, key, Value::none());
     kept.push_back(item);
     return true;
   });
-  return make_iterator(sandbox, "generator", std::move(kept));
+  return kept;
+}
+
+Value unique(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
+  const auto [case_sensitive, attribute] = arguments.take("unique", {"case_sensitive", "attribute"});
+  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, sensitive = flag(case_sensitive), attribute = attribute] {
+    return unique_elements(sandbox, subject, sensitive, attribute);
+  });
 }
 
 Value groupby(Interpreter& interpreter, const Value& subject, Arguments& arguments) {

@@ -149,8 +149,10 @@ Value truncate(Interpreter& interpreter, const Value& subject, Arguments& argume
   const auto end_length = static_cast<int64_t>(unicode::length(end));
   if (length < end_length) throw Failure("truncate needs a length of at least that of its end, " + std::to_string(end_length));
   if (leeway < 0) throw Failure("truncate needs a leeway of at least 0");
+  const int64_t subject_length = length_of(subject);
+  if (subject_length < 0) throw Failure("truncate needs a str, not a " + type_name(subject));
+  if (subject_length <= length || subject_length - length <= leeway) return subject;
   const std::string_view text = string_of(subject, "truncate");
-  if (static_cast<int64_t>(subject.as<String>().length) <= length || static_cast<int64_t>(subject.as<String>().length) - length <= leeway) return subject;
   std::string_view kept = text.substr(0, unicode::offset_of(text, static_cast<size_t>(length - end_length)));
   if (!flag(kill_words)) kept = kept.substr(0, kept.rfind(' '));
   return make_string(interpreter.sandbox(), std::string(kept) + end, subject.as<String>().markup);

@@ -65,6 +65,7 @@ class Interpreter {
   using Recursion = std::function<Value(const Value& over, int64_t depth)>;
   Flow run_loop(const Statement& statement, const Value& over, int64_t depth, const Recursion* recursion);
   Value make_loop(const Statement& statement, const Value& over, int64_t depth);
+  Value unpacked(const Expression& target, const Value& element);
   void execute_set(const Statement& statement);
   void execute_macro(const Statement& statement);
   void execute_call_block(const Statement& statement);

@@ -19,6 +19,23 @@ struct VectorIterator final : Iterator {
   size_t position = 0;
 };
 
+struct LazyIterator final : Iterator {
+  explicit LazyIterator(std::function<std::vector<Value>()> function) : Iterator("generator"), evaluate(std::move(function)) {}
+  void clear() override {
+    evaluate = nullptr;
+    items.clear();
+  }
+  bool next(Value& element) override {
+    if (evaluate) items = std::exchange(evaluate, nullptr)();
+    if (position >= items.size()) return false;
+    element = items[position++];
+    return true;
+  }
+  std::function<std::vector<Value>()> evaluate;
+  std::vector<Value> items;
+  size_t position = 0;
+};
+
 Value entry(Sandbox& sandbox, const Dict& dict, View view, size_t index) {
   const auto& [key, value] = dict.entries()[index];
   if (view == View::kKeys) return key;
@@ -55,7 +72,7 @@ bool Cursor::next(Value& element) {
       if (position_ >= text.size()) return false;
       const size_t begin = position_;
       unicode::next(text, position_);
-      element = make_string(*sandbox_, std::string(text.substr(begin, position_ - begin)), over_.as<String>().markup);
+      element = make_string(*sandbox_, std::string(text.substr(begin, position_ - begin)));
       return true;
     }
     case Kind::kList:
@@ -125,6 +142,10 @@ int64_t length_of(const Value& value) {
 
 Value make_iterator(Sandbox& sandbox, const char* python_name, std::vector<Value> items) {
   return Value::make<VectorIterator>(sandbox, python_name, std::move(items));
+}
+
+Value make_lazy(Sandbox& sandbox, std::function<std::vector<Value>()> evaluate) {
+  return Value::make<LazyIterator>(sandbox, std::move(evaluate));
 }
 
 }  // namespace sluice::text::jinja

@@ -38,4 +38,7 @@ int64_t length_of(const Value& value);
 /// An iterator over values that are there already.
 Value make_iterator(Sandbox& sandbox, const char* python_name, std::vector<Value> items);
 
+/// An iterator over what `evaluate` gives, which is called when the first element is wanted.
+Value make_lazy(Sandbox& sandbox, std::function<std::vector<Value>()> evaluate);
+
 }  // namespace sluice::text::jinja

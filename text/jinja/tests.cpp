@@ -79,9 +79,9 @@ Value lower(Interpreter& i, const Value& subject, Arguments& a) { return is_case
 Value upper(Interpreter& i, const Value& subject, Arguments& a) { return is_case(i, subject, a, "isupper"); }
 
 template <Function (*find)(std::string_view)>
-Value exists(Interpreter&, const Value& subject, Arguments& arguments) {
+Value exists(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   arguments.allow_none("the test");
-  if (subject.is(Kind::kList) || subject.is(Kind::kDict)) throw Failure("a name is a str, not a " + type_name(subject));
+  hash_of(interpreter.sandbox(), subject);  // what cannot be a key cannot be asked for
   return Value::boolean(subject.is_string() && find(subject.text()) != nullptr);
 }
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/contract.h"
+#include "nodes/language_model.h"
+
+namespace sluice::nodes {
+
+/// A conversation to learn from: its tokens, and which of them the assistant said.
+struct LearnedConversation {
+  std::string prompt;            // the text before the assistant's first words
+  std::vector<int64_t> tokens;   // of the whole conversation, with the special tokens that the template writes and no others
+  std::vector<int64_t> actions;  // places in `tokens`, ascending, from 1
+};
+
+/// The text of `messages` as the model's chat template writes it, up to where the assistant begins to speak. Throws UserError for
+/// what the template refuses, and for messages that end with the assistant's.
+std::string chat_prompt(const LanguageModel& model, const Json& messages, const Json& variables);
+
+/// Throws UserError for what the template refuses, and where the tokenizer changes the text so that its tokens cannot be told
+/// apart.
+LearnedConversation learned_conversation(const LanguageModel& model, const Json& messages, const Json& variables);
+
+/// The object that the parameter `chat_variables` spells: "" is none. Throws UserError when it is no JSON object.
+Json chat_variables(const std::string& text);
+
+/// Reports chat_variables that are no JSON object, or that have no effect because no messages are read.
+void check_chat_variables(const std::string& text, bool reads_messages, engine::Findings& findings);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "text/jinja/template.h"
+
+namespace sluice::text {
+
+/// What a conversation is rendered with, besides its messages.
+struct ChatOptions {
+  bool add_generation_prompt = false;       // the text ends where the assistant begins to speak
+  Json tools = nullptr;                     // JSON schemas, one a tool
+  Json documents = nullptr;                 // objects
+  Json variables = Json::object();          // what else the template knows (enable_thinking); also over the special tokens
+  std::string continue_final_message = {};  // "content", or another key of the last message: the text ends with it, open-ended
+  std::optional<std::tm> now = {};          // for templates that print the date; nothing: the local time of the clock
+};
+
+/// A rendered conversation and the bytes [first, second) of it that the assistant said, ascending and disjoint.
+struct MaskedChat {
+  std::string text;
+  std::vector<std::pair<size_t, size_t>> assistant;
+};
+
+/// The chat template of a model: gives the text of transformers' apply_chat_template, byte for byte.
+///
+/// As there, keys of a message whose value is null are dropped before the template sees them, reasoning is found under each of
+/// reasoning_content, thinking and reasoning, and `tools`, `documents` and `add_generation_prompt` are always defined.
+/// Immutable after load: const use from many threads.
+class ChatTemplate {
+ public:
+  /// Of a model folder: chat_template.jinja with additional_chat_templates/*.jinja, else "chat_template" of tokenizer_config.json (a
+  /// text, or a list of {name, template}), else that of chat_template.json. Special tokens come from tokenizer_config.json and
+  /// special_tokens_map.json. Throws UserError naming file and key or line for what is missing or malformed.
+  static ChatTemplate load(const std::filesystem::path& folder);
+
+  /// The template in `file` with the special tokens of `folder`.
+  static ChatTemplate load(const std::filesystem::path& folder, const std::filesystem::path& file);
+
+  /// `special_tokens`: an object of texts, such as {"eos_token": "</s>"}.
+  ChatTemplate(std::string source, const std::string& name, Json special_tokens = Json::object());
+
+  /// `messages`: an array of objects. Throws UserError for messages that are no conversation, and for what the template refuses or
+  /// cannot do, naming its file and line.
+  std::string render(const Json& messages, const ChatOptions& options = {}) const;
+
+  /// Also what the assistant said. A template that marks it with {% generation %} blocks is believed. For any other, each assistant
+  /// message is what the text up to it has more than the prompt before it; a template that renders a message differently once others
+  /// follow leaves no such difference: then a UserError names the message. Not with continue_final_message.
+  MaskedChat render_with_mask(const Json& messages, const ChatOptions& options = {}) const;
+
+  /// Whether the template says itself what the assistant's part is.
+  bool has_generation_blocks(const ChatOptions& options) const { return chosen(options).has_generation(); }
+
+  const Json& special_tokens() const { return special_tokens_; }
+
+ private:
+  ChatTemplate() = default;
+
+  const jinja::Template& chosen(const ChatOptions& options) const;
+  jinja::Rendered render_plain(const Json& messages, const ChatOptions& options) const;
+  MaskedChat mask_by_prefixes(const Json& messages, const ChatOptions& options) const;
+
+  std::string name_;                                 // of the folder or file, for messages
+  std::map<std::string, jinja::Template> templates_;  // by name; a single one is "default"
+  Json special_tokens_ = Json::object();
+};
+
+}  // namespace sluice::text
