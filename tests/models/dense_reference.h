@@ -15,6 +15,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
@@ -22,7 +23,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
@@ -227,11 +227,16 @@ inline at::Tensor capped(const at::Tensor& x, double softcap) { return softcap =
 inline at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionMaths& maths = {}) {
   const int64_t group = q.size(0) / k.size(0), tokens = q.size(1);
   const double scale = maths.scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.size(2))) : maths.scale;
-  const at::Tensor scores = capped(at::matmul(q, k.repeat_interleave(group, 0).transpose(1, 2)) * scale, maths.softcap);
+  const at::Tensor keys = k.repeat_interleave(group, 0), values = v.repeat_interleave(group, 0);
+  if (maths.softcap == 0 && maths.window == 0) {
+    const at::Tensor out = at::scaled_dot_product_attention(q, keys, values, {}, 0.0, /*is_causal=*/true, scale);
+    return out.transpose(0, 1).reshape({tokens, -1});
+  }
   at::Tensor hidden = at::ones({tokens, tokens}, at::kBool).triu(1);
   if (maths.window > 0) hidden = hidden.logical_or(at::ones({tokens, tokens}, at::kBool).tril(-maths.window));
+  const at::Tensor scores = capped(at::matmul(q, keys.transpose(1, 2)) * scale, maths.softcap);
   const at::Tensor shares = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), 2);
-  return at::matmul(shares, v.repeat_interleave(group, 0)).transpose(0, 1).reshape({tokens, -1});
+  return at::matmul(shares, values).transpose(0, 1).reshape({tokens, -1});
 }
 
 // What attention adds to the residual stream x [T,H].
@@ -278,16 +283,9 @@ inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std
 /// The same values in double precision.
 inline Weights in_double(const Weights& weights) {
   Weights wide = weights;
-  const auto widen = [](std::initializer_list<at::Tensor*> tensors) {
-    for (at::Tensor* tensor : tensors)
-      if (tensor->defined()) *tensor = tensor->to(at::kDouble);
-  };
-  widen({&wide.embedding, &wide.positions, &wide.final_norm, &wide.final_norm_bias, &wide.head});
-  for (LayerWeights& l : wide.layers) {
-    widen({&l.attention_norm, &l.attention_norm_bias, &l.query, &l.key, &l.value, &l.query_bias, &l.key_bias, &l.value_bias});
-    widen({&l.query_norm, &l.key_norm, &l.attention_output, &l.attention_output_bias, &l.attention_output_norm, &l.mlp_norm});
-    widen({&l.mlp_norm_bias, &l.gate, &l.up, &l.down, &l.gate_bias, &l.up_bias, &l.down_bias, &l.mlp_output_norm});
-  }
+  const bool tied = wide.head.is_same(wide.embedding);
+  for (const NamedTensor& named : tensors_of(wide)) *named.tensor = named.tensor->to(at::kDouble);
+  if (tied) wide.head = wide.embedding;
   return wide;
 }
 

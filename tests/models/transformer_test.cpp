@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -51,11 +52,17 @@ at::Tensor dense_logprobs(const Transformer& model, const Batch& batch) {
   return at::cat(all);
 }
 
-// The gradients of all weights for a loss that weighs each log-probability differently; leaves none behind.
-std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& logprobs, Transformer& model) {
+// A loss weighs each log-probability differently.
+at::Tensor loss_weights(const Batch& batch) {
   std::vector<float> weights;
-  for (int64_t i = 0; i < logprobs.numel(); ++i) weights.push_back(static_cast<float>(std::cos(i)));
-  (logprobs * at::tensor(weights)).sum().backward();
+  const int64_t count = batch.tokens.size(0) - static_cast<int64_t>(batch.offsets.size()) + 1;
+  for (int64_t i = 0; i < count; ++i) weights.push_back(static_cast<float>(std::cos(i)));
+  return at::tensor(weights);
+}
+
+// The gradients of all weights; leaves none behind.
+std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& logprobs, const Batch& batch, Transformer& model) {
+  (logprobs * loss_weights(batch)).sum().backward();
   std::vector<std::pair<std::string, at::Tensor>> gradients;
   for (const auto& [name, weight] : reference::tensors_of(model.weights())) {
     gradients.emplace_back(name, weight->grad());
@@ -85,7 +92,7 @@ class TransformerSwitches : public testing::TestWithParam<reference::NamedConfig
 TEST_P(TransformerSwitches, LogProbabilitiesAndGradientsMatchTheDenseModel) {
   const at::Tensor ours = next_token_logprobs(model_, batch_), theirs = dense_logprobs(model_, batch_);
   EXPECT_LT((ours - theirs).abs().max().item<float>(), 1e-4);
-  const auto gradients = gradients_of(ours, model_), expected = gradients_of(theirs, model_);
+  const auto gradients = gradients_of(ours, batch_, model_), expected = gradients_of(theirs, batch_, model_);
   double largest = 0;
   for (const auto& [name, gradient] : expected) largest = std::max(largest, gradient.norm().item<double>());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -128,51 +135,77 @@ TEST(Transformer, SampleLongerThanTheTableOfPositionsIsABug) {
   EXPECT_THROW(model.hidden_states(tokens, std::vector<int64_t>{0, 5}), InternalError);
 }
 
-// Models and numbers that transformers wrote; see tests/oracles/transformer_reference.py.
-class TransformerOracle : public testing::TestWithParam<const char*> {
+const std::string kGolden = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/";
+
+// Every folder with numbers that transformers wrote; see tests/oracles/transformer_reference.py.
+std::vector<std::string> golden_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kGolden)) {
+    if (std::filesystem::exists(entry.path() / "expected.json")) names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class TransformerOracle : public testing::TestWithParam<std::string> {
  protected:
-  std::string folder_ = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/" + GetParam();
-  Json expected_ = read_json(folder_ + "/expected.json");
-  Transformer model_ = Transformer::load(folder_, {.trainable = true});
+  Transformer load(const LoadOptions& options) const { return Transformer::load(kGolden + GetParam(), options); }
+
+  at::Tensor numbers(const char* key) const { return at::tensor(expected_[key].get<std::vector<float>>()); }
+
+  Json expected_ = read_json(kGolden + GetParam() + "/expected.json");
   Batch batch_{at::tensor(expected_["tokens"].get<std::vector<int64_t>>()),
                expected_["sample_offsets"].get<std::vector<int64_t>>()};
 };
 
 TEST_P(TransformerOracle, LogProbabilitiesMatchHuggingFace) {
-  const at::Tensor logprobs = next_token_logprobs(model_, batch_);
-  const at::Tensor expected = at::tensor(expected_["logprobs"].get<std::vector<float>>());
-  EXPECT_LT((logprobs - expected).abs().max().item<float>(), 1e-4);
+  const at::Tensor logprobs = next_token_logprobs(load({.trainable = true}), batch_);
+  EXPECT_LT((logprobs - numbers("logprobs")).abs().max().item<float>(), 1e-4);
 }
 
+// Far below the largest gradient lies what is zero but for rounding: of a bias on keys that do not turn.
 TEST_P(TransformerOracle, GradientsMatchHuggingFace) {
-  const at::Tensor logprobs = next_token_logprobs(model_, batch_);
-  std::vector<float> weights;
-  for (int64_t i = 0; i < logprobs.numel(); ++i) weights.push_back(static_cast<float>(std::cos(i)));
-  (logprobs * at::tensor(weights)).sum().backward();
-  const auto named = model_.weights().named();
+  Transformer model = load({.trainable = true});
+  (next_token_logprobs(model, batch_) * loss_weights(batch_)).sum().backward();
+  const auto named = model.weights().named();
   ASSERT_EQ(named.size(), expected_["gradient_norms"].size());
+  double largest = 0;
+  for (const auto& [name, norm] : expected_["gradient_norms"].items()) largest = std::max(largest, norm.get<double>());
   for (const auto& [name, weight] : named) {
-    const double norm = expected_["gradient_norms"][name];
-    EXPECT_NEAR(weight.grad().norm().item<double>(), norm, 1e-4 * norm) << name;
+    ASSERT_TRUE(expected_["gradient_norms"].contains(name)) << name;
+    const double norm = expected_["gradient_norms"][name], tolerance = 1e-4 * std::max(norm, 1e-3 * largest);
+    EXPECT_NEAR(weight.grad().norm().item<double>(), norm, tolerance) << name;
     if (!expected_["gradients"].contains(name)) continue;
     const at::Tensor gradient = at::tensor(expected_["gradients"][name].get<std::vector<float>>());
-    EXPECT_LT((weight.grad().flatten() - gradient).norm().item<double>(), 1e-4 * norm) << name;
+    EXPECT_LT((weight.grad().flatten() - gradient).norm().item<double>(), tolerance) << name;
   }
+}
+
+// transformers rounds every intermediate result to bfloat16, we only the weights: single tokens differ by its rounding, up to 0.1
+// in these models between its own two dtypes.
+TEST_P(TransformerOracle, LogProbabilitiesWithWeightsInBfloat16AreWithinTheRoundingOfHuggingFace) {
+  const at::NoGradGuard no_gradient;
+  const at::Tensor difference =
+      (next_token_logprobs(load({.dtype = at::kBFloat16}), batch_) - numbers("logprobs_bfloat16")).abs();
+  EXPECT_LT(difference.mean().item<float>(), 2e-2);
 }
 
 TEST_P(TransformerOracle, SampleDoesNotDependOnItsNeighbours) {
   const at::NoGradGuard no_gradient;
-  const at::Tensor together = model_.hidden_states(batch_.tokens, batch_.offsets);
+  const Transformer model = load({});
+  const at::Tensor together = model.hidden_states(batch_.tokens, batch_.offsets);
   std::vector<at::Tensor> alone;
   for (size_t s = 0; s + 1 < batch_.offsets.size(); ++s) {
     const int64_t length = batch_.offsets[s + 1] - batch_.offsets[s];
-    alone.push_back(model_.hidden_states(batch_.tokens.narrow(0, batch_.offsets[s], length), std::vector<int64_t>{0, length}));
+    alone.push_back(model.hidden_states(batch_.tokens.narrow(0, batch_.offsets[s], length), std::vector<int64_t>{0, length}));
   }
   EXPECT_LT((together - at::cat(alone)).abs().max().item<float>(), 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, testing::Values("llama_gqa", "llama_tied", "qwen2"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, testing::ValuesIn(golden_models()),
+                         [](const auto& info) { return info.param; });
+
+TEST(TransformerOracles, CoverEveryFamily) { EXPECT_GE(golden_models().size(), 24u); }
 
 TEST(Weights, CloneSharesNothingAndStaysTied) {
   const Transformer model =
