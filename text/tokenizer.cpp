@@ -10,7 +10,13 @@
 namespace sluice::text {
 namespace {
 
-constexpr size_t kLongestText = size_t{512} << 20;  // positions are 32 bits wide, and normalisation may triple a text
+constexpr size_t kLongestText = size_t{512} << 20;  // positions are 32 bits wide, and a blank may become four bytes
+
+void check_length(std::string_view text) {
+  if (text.size() <= kLongestText) return;
+  throw UserError("a text of " + human_bytes(static_cast<double>(text.size())) + " is too long to be tokenized at once",
+                  "cut it into pieces below 512 MiB");
+}
 
 std::vector<AddedToken> select(const std::vector<AddedToken>& tokens, bool normalized) {
   std::vector<AddedToken> selected;
@@ -63,10 +69,7 @@ std::vector<int64_t> Tokenizer::encode(std::string_view utf8, bool add_special) 
 }
 
 std::vector<int64_t> Tokenizer::encode(std::string_view utf8, bool add_special, Workspace& workspace) const {
-  if (utf8.size() > kLongestText) {
-    throw UserError("a text of " + human_bytes(static_cast<double>(utf8.size())) + " is too long to be tokenized at once",
-                    "cut it into pieces below 512 MiB");
-  }
+  check_length(utf8);
   std::string replaced;
   if (!is_utf8(utf8)) utf8 = replaced = replace_invalid_utf8(utf8);
 
@@ -86,6 +89,7 @@ std::vector<int64_t> Tokenizer::encode(std::string_view utf8, bool add_special, 
 void Tokenizer::encode_text(Piece piece, Workspace& workspace, std::vector<int64_t>& ids) const {
   std::string changed;
   if (!normalizer_.changes_nothing()) piece.text = changed = normalizer_.apply(piece.text, piece.is_first);
+  check_length(piece.text);
   for (const auto& [text, token] : normalized_tokens_.split(piece.text)) {
     if (token) {
       ids.push_back(token->id);

@@ -29,7 +29,8 @@ class Tokenizer {
 
   /// The ids of `utf8`. Added tokens are recognised in the text. With `add_special` the special tokens that the file's template
   /// puts around a text are added. Bytes that are not UTF-8 count as U+FFFD, one for each broken sequence. Bytes that no token
-  /// stands for are dropped, as in the reference; see uncovered_bytes(). Throws UserError for a text longer than 512 MiB.
+  /// stands for are dropped, as in the reference; see uncovered_bytes(). Throws UserError for a text
+  /// longer than 512 MiB, and when a pattern of the file backtracks or a step of it multiplies the text without bound.
   std::vector<int64_t> encode(std::string_view utf8, bool add_special = false) const;
 
   /// Memory that one caller may reuse from text to text, one thread at a time: known words are then encoded once.
@@ -43,7 +44,8 @@ class Tokenizer {
   /// One more than the largest id: the least number of rows of an embedding.
   int64_t vocab_size() const { return static_cast<int64_t>(tokens_.size()); }
 
-  /// `token` as the vocabulary spells it ("Ġthe").
+  /// `token` as the vocabulary spells it ("Ġthe"). An added token that is looked for in normalised text has its id under its own
+  /// spelling, and back comes the normalised one, as in the reference.
   std::optional<int64_t> token_to_id(std::string_view token) const;
   std::optional<std::string> id_to_token(int64_t id) const;
   bool is_special(int64_t id) const;

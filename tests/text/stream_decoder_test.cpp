@@ -68,7 +68,8 @@ void expect_stream_equals_decode(const Tokenizer& tokenizer, uint32_t seed) {
     Ids ids;
     for (size_t runs = random() % 12; runs > 0; --runs) {
       const int64_t first = random() % static_cast<uint32_t>(tokenizer.vocab_size());
-      for (int64_t i = 0; i <= random() % 4; ++i) ids.push_back(first + i);
+      const auto length = static_cast<int64_t>(1 + random() % 4);
+      for (int64_t i = 0; i < length; ++i) ids.push_back(first + i);
     }
     const bool skip_special = round % 2 == 0;
     std::string joined;
