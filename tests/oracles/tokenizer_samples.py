@@ -1,5 +1,6 @@
 """Small tokenizers of every family, and random text for them. Used by tokenizer_reference.py and tokenizer_fuzz.py."""
 
+import collections
 import json
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -208,14 +209,33 @@ def character_family(texts):
     yield "nfd-nothing-unknown", nfd
 
     for prefix, suffix in [("##", ""), ("", "</w>"), ("##", "</w>")]:
-        extra = ({"continuing_subword_prefix": prefix} if prefix else {}) | ({"end_of_word_suffix": suffix} if suffix else {})
-        tokenizer = Tokenizer(models.BPE(unk_token="<unk>", **extra))
+        tokenizer = Tokenizer.from_str(json.dumps({"model": affix_bpe(texts, prefix, suffix), "added_tokens": []}))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=600, special_tokens=["<unk>"],
-                                                                 show_progress=False, **extra))
         if suffix:
             tokenizer.decoder = decoders.BPEDecoder(suffix)
         yield "-and-".join(["prefix"] * bool(prefix) + ["suffix"] * bool(suffix)), tokenizer
+
+
+def affix_bpe(texts, prefix, suffix):
+    """A "model" with a continuing_subword_prefix and an end_of_word_suffix; the package trains such in an order that varies."""
+    words = [[prefix * (i > 0) + c + suffix * (i == len(word) - 1) for i, c in enumerate(word)]
+             for text in texts for word in text.split()]
+    vocab = ["<unk>", *sorted({symbol for word in words for symbol in word})]
+    merges = []
+    for _ in range(120):
+        pairs = collections.Counter(pair for word in words for pair in zip(word, word[1:]))
+        if not pairs:
+            break
+        left, right = max(pairs, key=lambda pair: (pairs[pair], pair))
+        merges.append([left, right])
+        merged = left + right[len(prefix):]
+        vocab += [merged] if merged not in vocab else []
+        for word in words:
+            for i in range(len(word) - 2, -1, -1):
+                if word[i:i + 2] == [left, right]:
+                    word[i:i + 2] = [merged]
+    return {"type": "BPE", "unk_token": "<unk>", "continuing_subword_prefix": prefix or None, "end_of_word_suffix": suffix or None,
+            "vocab": {token: id for id, token in enumerate(vocab)}, "merges": merges}
 
 
 def small_tokenizers(random_stream):
