@@ -58,7 +58,7 @@ class ChatTemplate {
   MaskedChat render_with_mask(const Json& messages, const ChatOptions& options = {}) const;
 
   /// Whether the template says itself what the assistant's part is.
-  bool has_generation_blocks(const ChatOptions& options) const { return chosen(options).has_generation(); }
+  bool has_generation_blocks(const ChatOptions& options = {}) const { return chosen(options).has_generation(); }
 
   const Json& special_tokens() const { return special_tokens_; }
 

@@ -132,6 +132,11 @@ def write_lines(path, values):
     path.write_text("".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values), encoding="utf-8")
 
 
+def is_comparable(answer):
+    """Not where an object lies in memory."""
+    return " at 0x" not in json.dumps(answer)
+
+
 def write(reference, data, folder):
     renderer = Renderer(reference)
     shared = {path.stem: path.read_text(encoding="utf-8") for path in sorted((data / "chat_templates").glob("*.jinja"))}
@@ -144,6 +149,8 @@ def write(reference, data, folder):
     snippets = []
     for template in SNIPPETS:
         answer = reference.render(template, random_templates.VARIABLES)
+        if not is_comparable(answer):
+            continue
         snippets.append({"template": template, **({"error": True} if "error" in answer else answer)})
     write_lines(folder / "snippets.jsonl", snippets)
     print(f"{len(snippets)} snippets, {sum('error' in s for s in snippets)} refused")

@@ -142,7 +142,10 @@ Value own_attribute(Sandbox& sandbox, const Value& object, std::string_view name
       return method.is_missing() ? bound(sandbox, string_case_methods(), name, object) : method;
     }
     case Kind::kDict: return bound(sandbox, dict_methods(), name, object);
-    case Kind::kTuple: return name == "copy" ? Value() : bound(sandbox, list_methods(), name, object);
+    case Kind::kTuple:
+      if (object.as<List>().is_group && name == "grouper") return object.items()[0];
+      if (object.as<List>().is_group && name == "list") return object.items()[1];
+      return name == "copy" ? Value() : bound(sandbox, list_methods(), name, object);
     case Kind::kList: return bound(sandbox, list_methods(), name, object);
     case Kind::kBool:
     case Kind::kInt:

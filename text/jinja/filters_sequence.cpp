@@ -241,6 +241,7 @@ Value groupby(Interpreter& interpreter, const Value& subject, Arguments& argumen
     const Value grouper = flag(case_sensitive) ? current : path.of(sandbox, members[0], fallback);
     const Value values = make_list(sandbox, std::exchange(members, {}));
     groups.push_back(make_pair(sandbox, grouper, values));
+    groups.back().as<List>().is_group = true;
   };
   for (const Value& item : sorted(sandbox, std::move(elements), false)) {
     Value key = key_of(item);

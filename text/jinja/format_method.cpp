@@ -95,7 +95,7 @@ class Formatter {
   // name.attribute[index]...
   Value look_up(std::string_view text) {
     const size_t end = std::min(text.find_first_of(".["), text.size());
-    Value value = first(text.substr(0, end));
+    Value value = first(text.substr(0, end), end == text.size());
     for (size_t i = end; i < text.size();) {
       sandbox_.spend();
       if (text[i] == '.') {
@@ -115,12 +115,13 @@ class Formatter {
     return value;
   }
 
-  Value first(std::string_view name) {
+  // `alone`: no attribute or index follows. Only such a field may go without a number, and decides how the fields are counted.
+  Value first(std::string_view name, bool alone) {
     const auto number = number_of(name);
-    if (name.empty() || number) {
+    if ((name.empty() && alone) || number) {
       const bool automatic = name.empty();
-      if (numbering_ && *numbering_ != automatic) throw Failure("a format mixes numbered fields with unnumbered ones");
-      numbering_ = automatic;
+      if (alone && numbering_ && *numbering_ != automatic) throw Failure("a format mixes numbered fields with unnumbered ones");
+      if (alone) numbering_ = automatic;
       const size_t index = automatic ? next_++ : *number;
       if (index >= arguments_.positional.size()) throw Failure("a format has more fields than arguments");
       return arguments_.positional[index];

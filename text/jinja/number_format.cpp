@@ -92,9 +92,11 @@ std::string padded(const std::string& sign, std::string digits, const Specificat
 // Separators into the integer part, which `zero_width` pads with zeros first.
 std::string grouped(const std::string& number, const Specification& s, size_t sign_length) {
   if (!s.grouping) return number;
-  const size_t every = s.type == 'b' || s.type == 'o' || s.type == 'x' || s.type == 'X' ? 4 : 3;
+  const bool decimal = s.type != 'b' && s.type != 'o' && s.type != 'x' && s.type != 'X';
+  const size_t every = decimal ? 3 : 4;
   size_t digits_end = 0;
-  while (digits_end < number.size() && std::isxdigit(static_cast<unsigned char>(number[digits_end])) != 0) ++digits_end;
+  const auto is_digit = [&](unsigned char c) { return decimal ? std::isdigit(c) != 0 : std::isxdigit(c) != 0; };
+  while (digits_end < number.size() && is_digit(static_cast<unsigned char>(number[digits_end]))) ++digits_end;
   std::string digits = number.substr(0, digits_end);
   const std::string rest = number.substr(digits_end);
   const auto separated = [&](const std::string& plain) {

@@ -139,6 +139,7 @@ struct List final : Object {
   void clear() override { items.clear(); }
   const Kind sort;
   std::vector<Value> items;
+  bool is_group = false;  // a pair that groupby gives: .grouper and .list
 };
 
 /// Keys in order of insertion. Never changes once it is visible to the template (a namespace's is not visible).
