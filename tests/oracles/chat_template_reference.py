@@ -5,14 +5,12 @@
     chat_template_reference.py compare DRIVER [--count N] [--seed S] [--show N]
                                                             random templates, ours (DRIVER: sluice_render_lines) against jinja2
 
-The comparison runs in the Python of SLUICE_ORACLE_PYTHON or of .deps/oracles. Without one it is skipped (exit code 77), but fails
-when CI=true.
+Needs transformers; run.py finds a Python that has it.
 """
 
 import argparse
 import copy
 import json
-import os
 import pathlib
 import random
 import subprocess
@@ -107,32 +105,6 @@ def compare(driver, count, seed, show):
 # ---- command line -------------------------------------------------------------------------------------------------------------------
 
 
-def oracle_python():
-    named = os.environ.get("SLUICE_ORACLE_PYTHON")
-    if named:
-        return named
-    installed = SOURCE / ".deps" / "oracles" / "bin" / "python"
-    return str(installed) if installed.exists() else None
-
-
-def restart_in_oracle_python():
-    """Returns only in a Python that has the reference, or with the exit code to leave with."""
-    try:
-        import transformers  # noqa: F401
-        return None
-    except ImportError:
-        pass
-    python = oracle_python()
-    if python and os.environ.get("SLUICE_ORACLE_STARTED") != "1":
-        os.environ["SLUICE_ORACLE_STARTED"] = "1"
-        os.execv(python, [python, __file__, *sys.argv[1:]])
-    if os.environ.get("CI") == "true":
-        print("transformers is missing; set SLUICE_ORACLE_PYTHON to a Python that has it", file=sys.stderr)
-        return 1
-    print("skipped: no Python with transformers (SLUICE_ORACLE_PYTHON, .deps/oracles)")
-    return 77
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -144,9 +116,6 @@ def main():
     compare_command.add_argument("--seed", type=int, default=1)
     compare_command.add_argument("--show", type=int, default=10)
     arguments = parser.parse_args()
-    code = restart_in_oracle_python()
-    if code is not None:
-        return code
     if arguments.command == "compare":
         return compare(arguments.driver, arguments.count, arguments.seed, arguments.show)
     import chat_template_cases
