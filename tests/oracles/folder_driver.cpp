@@ -1,0 +1,71 @@
+// What models/folder.h does with a folder, for a script that looks at the result with Hugging Face's packages.
+//
+//   sluice_folder_driver same|shards|bfloat16|critic|step SOURCE TARGET [TOKEN...]
+//
+//   same      load, save
+//   shards    likewise, in many small files
+//   bfloat16  likewise, loaded and saved in bfloat16
+//   critic    loaded with a value head, which is then 0.01 times 0, 1, 2, ...
+//   step      one step of plain gradient descent, rate 0.05, on the mean log-probability of the tokens but the first
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/tensor.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "models/folder.h"
+
+namespace sluice::models {
+namespace {
+
+at::Tensor mean_logprob(const Transformer& model, const std::vector<int64_t>& ids) {
+  const auto count = static_cast<int64_t>(ids.size());
+  const at::Tensor tokens = at::tensor(ids);
+  const at::Tensor hidden = model.hidden_states(tokens, std::vector<int64_t>{0, count}).slice(0, 0, count - 1);  // [A,H]
+  at::Tensor logits = at::linear(hidden, model.weights().head);                                                  // [A,V]
+  const double cap = model.config().logit_softcap;
+  if (cap > 0) logits = (logits / cap).tanh() * cap;
+  return at::log_softmax(logits, 1).gather(1, tokens.slice(0, 1).unsqueeze(1)).mean();
+}
+
+void descend(const Transformer& model, const std::vector<int64_t>& ids) {
+  mean_logprob(model, ids).neg().backward();
+  const at::NoGradGuard no_gradient;
+  for (const auto& [name, weight] : model.weights().named()) {
+    if (weight.grad().defined()) weight.sub_(weight.grad(), 0.05);
+  }
+}
+
+void run(const std::string& mode, const std::string& source, const std::string& target, const std::vector<int64_t>& ids) {
+  LoadOptions load;
+  SaveOptions save;
+  if (mode == "bfloat16") load.dtype = at::kBFloat16;
+  if (mode == "critic") load.head = Head::kValue;
+  if (mode == "shards") save.max_shard_bytes = 10'000;
+  load.trainable = mode == "step";
+  const Transformer model = load_folder(source, load);
+  if (mode == "critic") model.weights().value_head.copy_(at::arange(model.config().hidden_size, at::kFloat).mul(0.01));
+  if (mode == "step") descend(model, ids);
+  save_folder(model, source, target, save);
+}
+
+}  // namespace
+}  // namespace sluice::models
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 64;
+  try {
+    std::vector<int64_t> ids;
+    for (int i = 4; i < argc; ++i) ids.push_back(std::stoll(argv[i]));
+    sluice::models::run(argv[1], argv[2], argv[3], ids);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,108 @@
+"""Folders that models/folder.h has written, loaded by transformers: same keys, equal logits.
+
+    python3 folder_round_trip.py DRIVER GOLDEN_FOLDER
+
+DRIVER is folder_driver.cpp; every folder in GOLDEN_FOLDER with a config.json goes through all of its modes. Also: the names of the
+tensors are those that the converter of llama.cpp looks for.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import gguf
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers.utils import logging
+
+IDS = [7, 1, 12, 3, 40, 5, 9]  # short: rotary positions that remember the longest sample stay as they were
+GGUF = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3", "phi3": "PHI3", "gpt2": "GPT2",
+        "gemma2": "GEMMA2", "olmo2": "OLMO2"}
+
+
+def load(folder, kind=AutoModelForCausalLM, dtype=torch.float32, ignored=()):
+    model, info = kind.from_pretrained(folder, dtype=dtype, output_loading_info=True)
+    for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        left = [key for key in info[what] if key not in ignored]
+        assert not left, f"{folder}: {what}: {left}"
+    return model.eval()
+
+
+def logits(model):
+    with torch.no_grad():
+        return model(torch.tensor([IDS])).logits.float()
+
+
+def same(source, target):
+    assert torch.equal(logits(load(source)), logits(load(target)))
+
+
+def bfloat16(source, target):
+    assert torch.equal(logits(load(source, dtype=torch.bfloat16)), logits(load(target, dtype=torch.bfloat16)))
+
+
+def critic(source, target):
+    """The hidden state of the last token times 0, 0.01, 0.02, ..."""
+    config = json.loads((target / "config.json").read_text())
+    assert config["architectures"][0].endswith("ForSequenceClassification") and config["num_labels"] == 1
+    base = load(source).base_model
+    with torch.no_grad():
+        hidden = base(torch.tensor([IDS])).last_hidden_state[0, -1]
+    expected = hidden @ (0.01 * torch.arange(len(hidden)))
+    value = logits(load(target, AutoModelForSequenceClassification)).item()
+    assert abs(value - expected.item()) < 1e-5, f"{value}, not {expected.item()}"
+
+
+def step(source, target):
+    model = load(source)
+    ids = torch.tensor(IDS)
+    chosen = torch.log_softmax(model(ids[None]).logits[0, :-1], -1).gather(1, ids[1:, None])
+    (-chosen.mean()).backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter -= 0.05 * parameter.grad
+    difference = (logits(model) - logits(load(target))).abs().max().item()
+    assert difference < 1e-4, f"logits differ by {difference}"
+    assert (logits(model) - logits(load(source))).abs().max() > 1e-3, "the step changed nothing"
+
+
+def names(source, target):
+    """Every tensor of the saved folder is one that the converter to GGUF maps."""
+    from safetensors import safe_open
+    config = json.loads((source / "config.json").read_text())
+    architecture = gguf.MODEL_ARCH[GGUF[config["model_type"]]]
+    layers = config.get("num_hidden_layers", config.get("n_layer"))
+    table = gguf.get_tensor_name_map(architecture, layers)
+    with safe_open(target / "model.safetensors", "pt") as tensors:
+        assert tensors.metadata()["format"] == "pt"
+        for name in tensors.keys():
+            assert table.get_name(name, (".weight", ".bias")), f"GGUF has no name for {name}"
+
+
+def main(driver, golden):
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    failed = 0
+    folders = sorted(path.parent for path in pathlib.Path(golden).glob("*/config.json"))
+    assert folders, f"{golden} holds no models"
+    for source in folders:
+        for mode, check in (("same", same), ("shards", same), ("bfloat16", bfloat16), ("critic", critic), ("step", step),
+                            ("same", names)):
+            with tempfile.TemporaryDirectory() as temporary:
+                target = pathlib.Path(temporary) / "saved"
+                done = subprocess.run([driver, mode, source, target, *map(str, IDS)], capture_output=True, text=True)
+                try:
+                    assert done.returncode == 0, done.stderr
+                    check(source, target)
+                except Exception as error:  # the others are still of interest
+                    failed += 1
+                    print(f"{source.name}: {check.__name__} after {mode}: {error}", flush=True)
+    print(f"{len(folders)} folders, {failed} failures")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
