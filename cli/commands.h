@@ -63,4 +63,14 @@ struct SampleArguments {
 /// Prints samples in order, each as it grows.
 int model_sample(const SampleArguments& arguments);
 
+struct RenderArguments {
+  std::filesystem::path folder;
+  std::filesystem::path template_file;  // empty: the folder's own
+  bool generation_prompt = true;        // where the input does not say
+  bool mask = false;
+};
+/// Reads conversations, one a line (or one over several lines): an array of messages, or an object with "messages", "tools", ...
+/// Prints the text that the chat template makes of each as a JSON string; with `mask` {"text", "assistant": [[begin, end], ...]}.
+int model_render(const RenderArguments& arguments);
+
 }  // namespace sluice::cli

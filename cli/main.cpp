@@ -59,6 +59,8 @@ struct Arguments {
   std::vector<std::string> sets;
   SimulateArguments simulate;
   SampleArguments sample;
+  RenderArguments render;
+  bool no_generation_prompt = false;
   bool add_special = false;
   bool info_json = false;
   std::string dtype = "float32";
@@ -141,6 +143,14 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* tokenize = add("tokenize", "JSON strings in, one a line; arrays of ids out", [&] { return model_tokenize(a.sample.folder, a.add_special); });
   tokenize->add_flag("--add-special", a.add_special, "also the tokens that the post-processor adds");
   add("detokenize", "arrays of ids in, one a line; JSON strings out", [&] { return model_detokenize(a.sample.folder); });
+  CLI::App* render = add("render", "conversations as JSON in, one a line; the text of the chat template as JSON strings out", [&] {
+    a.render.folder = a.sample.folder;
+    a.render.generation_prompt = !a.no_generation_prompt;
+    return model_render(a.render);
+  });
+  render->add_flag("--no-generation-prompt", a.no_generation_prompt, "end with the last message, not where the assistant begins to speak");
+  render->add_flag("--mask", a.render.mask, "also the bytes that the assistant said");
+  render->add_option("--template", a.render.template_file, "another template than the folder's")->type_name("FILE")->check(CLI::ExistingFile);
   CLI::App* logprobs = add("logprobs", "arrays of ids in, one a line; log-probability of each id after the first out",
                            [&] { return model_logprobs(a.sample.folder, a.dtype); });
   logprobs->add_option("--dtype", a.dtype, "of the weights: float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));

@@ -54,7 +54,10 @@ void Template::fail(int line, const std::string& message) const {
   for (int i = 1; i < line && begin != std::string::npos; ++i) begin = source_->text.find('\n', begin) == std::string::npos ? begin : source_->text.find('\n', begin) + 1;
   const size_t length = std::min(source_->text.find('\n', begin), source_->text.size()) - begin;
   if (length > kShown) throw UserError(source_->name + ":" + std::to_string(line) + ": " + message);
-  throw UserError(Problem{.where = {source_, line, 1, static_cast<int>(std::max<size_t>(1, length))}, .message = message, .caret = {}, .notes = {}, .help = {}});
+  Problem problem;
+  problem.where = {source_, line, 1, static_cast<int>(std::max<size_t>(1, length))};
+  problem.message = message;
+  throw UserError(std::move(problem));
 }
 
 Rendered Template::render(const Json& variables, const std::optional<std::tm>& now, const Limits& limits) const {
