@@ -173,7 +173,7 @@ TEST_F(Params, WritesItsValuesAsTomlThatBindsToTheSame) {
       bound("fraction = 0.1\nstop = [\"x\"]\ninner = { warm_up = 4 }\nobjective = { type = \"scale\", scale = 4 }");
   const std::string text = outer_params().erased().inline_text(&outer);
   EXPECT_EQ(text,
-            "{ flag = false, count = 3, fraction = 0.1, text = \"a\", stop = [\"x\"], finish = \"stop\", "
+            "{ flag = false, count = 3, fraction = 0.1, text = \"a\", weights = [], stop = [\"x\"], finish = \"stop\", "
             "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");
 }
 
