@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "models/matrix_products.h"
+#include "models/narrow_forward.h"
 
 namespace sluice::models {
 namespace {
@@ -22,6 +23,7 @@ struct LogitScale {
 
   // cap(hidden[c,H] head[V,H]^T) / temperature: [c,V]
   at::Tensor logits(const at::Tensor& hidden, const at::Tensor& head) const {
+    if (at::isReducedFloatingType(head.scalar_type())) return narrow_logits(hidden, head, softcap).div_(temperature);
     const at::Tensor result = layer_output(hidden, head);
     if (softcap != 0) result.div_(softcap).tanh_().mul_(softcap);
     if (temperature != 1.0) result.div_(temperature);

@@ -8,6 +8,7 @@
 #include "models/folder.h"
 #include "models/linear_layer.h"
 #include "models/mlp.h"
+#include "models/narrow_forward.h"
 #include "models/norm.h"
 #include "models/ragged_attention.h"
 
@@ -77,11 +78,11 @@ class Layers {
 
 // x[T,H]: what the first layer reads, float32
 at::Tensor embed(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens, const RaggedLayout& layout) {
-  at::Tensor x = at::embedding(weights.embedding, tokens).to(at::kFloat);
+  at::Tensor x = at::embedding(weights.embedding, tokens);
   if (config.embedding_scale != 1.0) x = x.mul_(config.embedding_scale);
   if (!config.learned_positions) return x;
   SLUICE_CHECK(layout.longest <= weights.positions.size(0), "a sample is longer than the table of positions");
-  return x.add_(at::embedding(weights.positions, positions_of(layout)).to(at::kFloat));
+  return x.add_(at::embedding(weights.positions, positions_of(layout)));
 }
 
 }  // namespace
@@ -95,6 +96,9 @@ at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const 
   SLUICE_CHECK(!sample_offsets.empty() && sample_offsets.back() == tokens.size(0), "the last sample must end at the last token");
   SLUICE_CHECK(weights_.embedding.scalar_type() == at::kFloat || !weights_.embedding.requires_grad(),
                "weights in a narrower dtype than float32 do not train");
+  if (at::isReducedFloatingType(weights_.embedding.scalar_type())) {
+    return narrow_hidden_states(config_, weights_, tokens, sample_offsets).to(at::kFloat);
+  }
   const auto layout = c10::make_intrusive<RaggedLayout>(config_, sample_offsets);
   const Layers layers(config_, layout);
   at::Tensor x = embed(config_, weights_, tokens, *layout);  // [T,H]

@@ -25,8 +25,8 @@ struct LoadOptions {
 /// to back, there is no padding. Not thread-safe while a gradient is computed; forward passes without gradient may run from
 /// several threads as long as nobody changes the weights.
 ///
-/// Weights may be of a narrower dtype than float32 (bfloat16, float16) where none needs a gradient. They take half the memory;
-/// everything is computed in float32, so that the results have the bits that the same numbers in float32 would give.
+/// Weights may be of a narrower dtype than float32 (bfloat16, float16) where none needs a gradient. They take half the memory, and
+/// everything is computed in that dtype, rounded where transformers rounds (narrow_forward.h).
 class Transformer {
  public:
   /// Reads a Hugging Face folder. Throws UserError naming file and tensor (missing, wrong shape or dtype, left over).

@@ -1,6 +1,8 @@
 #include "models/action_logprobs.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randint.h>
@@ -116,11 +118,12 @@ TEST(ActionLogprobs, NoActionsAreNoProblem) {
   EXPECT_EQ(in.head.grad().abs().sum().item<double>(), 0.0);
 }
 
-TEST(ActionLogprobs, NarrowHeadGivesTheBitsOfTheSameNumbersInFloat32) {
+TEST(ActionLogprobs, OfANarrowHeadComeFromLogitsOfItsDtype) {
   const at::Tensor hidden = at::randn({kActions, kHidden}), head = at::randn({kVocabulary, kHidden}).to(at::kBFloat16);
   const at::Tensor targets = at::randint(kVocabulary, {kActions}, at::kLong);
-  EXPECT_TRUE(
-      action_logprobs(hidden, head, targets, 0.7, 4).equal(action_logprobs(hidden, head.to(at::kFloat), targets, 0.7, 4)));
+  const at::Tensor logits = at::linear(hidden.to(at::kBFloat16), head).to(at::kFloat) / 0.7;
+  const at::Tensor expected = at::log_softmax(logits, 1).gather(1, targets.unsqueeze(1)).squeeze(1);
+  EXPECT_TRUE(at::allclose(action_logprobs(hidden, head, targets, 0.7, 4), expected, 1e-6, 1e-6));
 }
 
 TEST(ActionLogprobs, MismatchedShapesAreABug) {

@@ -103,18 +103,6 @@ TEST_P(TransformerSwitches, LogProbabilitiesAndGradientsMatchTheDenseModel) {
   }
 }
 
-TEST_P(TransformerSwitches, NarrowWeightsGiveTheBitsOfTheSameNumbersInFloat32) {
-  const at::NoGradGuard no_gradient;
-  Weights narrow = model_.weights();
-  for (const auto& [name, weight] : reference::tensors_of(narrow)) *weight = weight->detach().to(at::kBFloat16);
-  if (GetParam().config.tied_embeddings) narrow.head = narrow.embedding;
-  Weights wide = narrow;
-  for (const auto& [name, weight] : reference::tensors_of(wide)) *weight = weight->to(at::kFloat);
-  if (GetParam().config.tied_embeddings) wide.head = wide.embedding;
-  const Transformer first(model_.config(), narrow), second(model_.config(), wide);
-  EXPECT_TRUE(next_token_logprobs(first, batch_).equal(next_token_logprobs(second, batch_)));
-}
-
 INSTANTIATE_TEST_SUITE_P(Configs, TransformerSwitches, testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
@@ -181,13 +169,10 @@ TEST_P(TransformerOracle, GradientsMatchHuggingFace) {
   }
 }
 
-// transformers rounds every intermediate result to bfloat16, we only the weights: single tokens differ by its rounding, up to 0.1
-// in these models between its own two dtypes.
-TEST_P(TransformerOracle, LogProbabilitiesWithWeightsInBfloat16AreWithinTheRoundingOfHuggingFace) {
+TEST_P(TransformerOracle, LogProbabilitiesInBfloat16MatchHuggingFace) {
   const at::NoGradGuard no_gradient;
-  const at::Tensor difference =
-      (next_token_logprobs(load({.dtype = at::kBFloat16}), batch_) - numbers("logprobs_bfloat16")).abs();
-  EXPECT_LT(difference.mean().item<float>(), 2e-2);
+  const at::Tensor logprobs = next_token_logprobs(load({.dtype = at::kBFloat16}), batch_);
+  EXPECT_LT((logprobs - numbers("logprobs_bfloat16")).abs().max().item<float>(), 2e-2);
 }
 
 TEST_P(TransformerOracle, SampleDoesNotDependOnItsNeighbours) {
