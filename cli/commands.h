@@ -58,6 +58,7 @@ struct SampleArguments {
   long long top_k = 0;
   double top_p = 1.0;
   unsigned long long seed = 0;
+  bool chat = false;  // the prompt is what a user says, in the folder's chat template
   bool json = false;  // one object a line instead of the text
 };
 /// Prints samples in order, each as it grows.

@@ -165,6 +165,7 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
   sample->add_option("--top-k", a.sample.top_k, "only the k likeliest tokens; 0: all")->check(CLI::NonNegativeNumber);
   sample->add_option("--top-p", a.sample.top_p, "only the likeliest tokens with this much probability")->check(CLI::Range(0.0, 1.0));
   sample->add_option("--seed", a.sample.seed, "of the random stream");
+  sample->add_flag("--chat", a.sample.chat, "the prompt is a user's message, put into the folder's chat template");
   sample->add_flag("--json", a.sample.json, "one object a line: text, tokens, logprobs, and finish: end_of_sequence or length");
 }
 

@@ -11,6 +11,7 @@
 #include "cli/exit_codes.h"
 #include "models/generation.h"
 #include "models/transformer.h"
+#include "text/chat_template.h"
 #include "text/stream_decoder.h"
 #include "text/tokenizer.h"
 
@@ -89,6 +90,14 @@ class JsonPrinter final : public Printer {
   const text::Tokenizer& tokenizer_;
 };
 
+// A template writes the special tokens itself.
+std::vector<int64_t> prompt_ids(const SampleArguments& arguments, const text::Tokenizer& tokenizer) {
+  const std::string prompt = arguments.prompt.empty() ? standard_input() : arguments.prompt;
+  if (!arguments.chat) return tokenizer.encode(prompt, /*add_special=*/true);
+  const Json messages = Json::array({{{"role", "user"}, {"content", prompt}}});
+  return tokenizer.encode(text::ChatTemplate::load(arguments.folder).render(messages, {.add_generation_prompt = true}));
+}
+
 int64_t new_tokens(const SampleArguments& arguments, const models::ModelConfig& config, int64_t prompt) {
   if (arguments.max_new_tokens > 0) return arguments.max_new_tokens;
   return std::clamp<int64_t>(config.steady_positions() - prompt, 1, kDefaultNewTokens);
@@ -149,8 +158,7 @@ class SampleRun {
 int model_sample(const SampleArguments& arguments) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(arguments.folder);
   const models::Transformer model = models::Transformer::load(arguments.folder, {});
-  const std::vector<int64_t> prompt =
-      tokenizer.encode(arguments.prompt.empty() ? standard_input() : arguments.prompt, /*add_special=*/true);
+  const std::vector<int64_t> prompt = prompt_ids(arguments, tokenizer);
   const models::GenerationOptions options{
       .sampling = {.temperature = arguments.temperature, .top_k = arguments.top_k, .top_p = arguments.top_p},
       .end_of_sequence = end_of_sequence_ids(model.config(), tokenizer)};

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -102,6 +103,16 @@ class Model(Case):
     def test_the_text_that_streams_is_the_text_of_the_tokens(self):
         words = ("--prompt", "12+34=", "--samples", "40", "--temperature", "2", "--max-new-tokens", "7")
         self.assertEqual(self.sample(*words), [json.loads(line)["text"] for line in self.sample(*words, "--json")])
+
+    def test_chat_puts_the_prompt_into_the_template_of_the_folder(self):
+        folder = self.folder / "chat"
+        shutil.copytree(MODEL, folder)
+        (folder / "chat_template.jinja").write_text(
+            "{% for m in messages %}{{ m.role[0] | replace('u', '1') }}{{ m.content }}{% endfor %}"
+            "{% if add_generation_prompt %}={% endif %}")
+        words = ("--temperature", "0", "--max-new-tokens", "6")
+        done = run("model", "sample", folder, "--chat", "--prompt", "2+34", *words)
+        self.assertEqual(done.stdout.splitlines(), self.sample("--prompt", "12+34=", *words), done.stderr)
 
     def test_what_is_flushed_is_whole_characters(self):
         words = ("--prompt", "a", "--samples", "6", "--temperature", "3", "--max-new-tokens", "60")
