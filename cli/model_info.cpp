@@ -117,7 +117,8 @@ std::string windows_text(const Json& windows) {
     layers.push_back(std::to_string(i));
   }
   if (layers.empty()) return "none";
-  return plural(window, "token") + " in " + (layers.size() == windows.size() ? "all layers" : "layers " + join(layers, ", "));
+  return plural(window, "token") + " in " +
+         (layers.size() == windows.size() ? "all layers" : (layers.size() == 1 ? "layer " : "layers ") + join(layers, ", "));
 }
 
 std::string stored_text(const Json& stored) {

@@ -20,7 +20,8 @@ struct ActionLogprobs {
 /// targets [A]    int64, sampled ids, 0 <= id < V
 ///
 /// Works through chunks of `chunk` actions: peak extra memory is 2 * chunk * V floats. Differentiable in hidden and head; the
-/// backward recomputes each chunk. Any float dtype and device; with hidden in float32, a head without gradient may be narrower.
+/// backward recomputes each chunk. Any float dtype and device; with a head in bfloat16 or float16
+/// each logit is one of that dtype (narrow_forward.h), and nothing has a gradient.
 /// Throws InternalError on a shape mismatch, a temperature that is not positive, a negative softcap or a chunk below 1 (callers
 /// validate user data).
 /// Source: chunked cross-entropy, Wijmans et al. 2024, "Cut Your Losses", section 4.

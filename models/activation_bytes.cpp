@@ -151,10 +151,8 @@ ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pas
   const Peak peak(config, pass);
   const int64_t attention = attention_scratch_floats(pass.longest_sample, config.head_dim);
   const int64_t on_thread = std::max(attention, pass.training ? weight_gradient_scratch_floats() : 0);
-  const int64_t widest = std::max({config.hidden_size, config.intermediate_size, config.heads * config.head_dim});
-  const int64_t shared = rotary_floats(config, pass) + (pass.training ? 0 : widened_floats(widest));
   return {.tensors = kFloat * (pass.training ? peak.training() : peak.without_gradient()),
-          .scratch = kFloat * (pass.threads * on_thread + shared)};
+          .scratch = kFloat * (pass.threads * on_thread + rotary_floats(config, pass))};
 }
 
 }  // namespace sluice::models

@@ -18,7 +18,7 @@ struct ModelPass {
 /// What a pass takes at its peak, beside weights, gradients, optimizer state and columns.
 struct ActivationBytes {
   int64_t tensors = 0;  // activations, what the backward keeps, gradients under way, the inputs that are gathered from columns
-  int64_t scratch = 0;  // of kernels, on each thread; tables of rotary positions; weights of a narrower dtype that are widened
+  int64_t scratch = 0;  // of kernels, on each thread; tables of rotary positions
 
   int64_t total() const { return tensors + scratch; }
 };

@@ -11,13 +11,7 @@ constexpr int64_t kTransposedRows = 4096;
 // whose results depend neither on the number of threads nor, row by row, on the batch; anything else goes to LibTorch.
 
 /// x[T,K] weight^T + bias[N]: [T,N]. With `onto` [T,N] added: the residual connection. `bias` and `onto` may be undefined.
-///
-/// For x in float32 on the CPU the weight and the bias may be of a narrower dtype: they are widened piece by piece, and the
-/// result has the bits that the same numbers in float32 would give.
 at::Tensor layer_output(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}, const at::Tensor& onto = {});
-
-/// Floats that layer_output() takes at a time to widen a weight of `inputs` columns.
-int64_t widened_floats(int64_t inputs);
 
 /// out[T,K] += grad[T,N] weight, the gradient with respect to x.
 void add_input_gradient(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& weight);

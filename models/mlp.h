@@ -12,9 +12,8 @@ struct MlpWeights {
   at::Tensor gate_bias, up_bias, down_bias;  // [I], [I], [H]
 };
 
-/// Gated: (act(x gate^T) * (x up^T)) down^T; plain: act(x up^T) down^T; with the biases that there are. float32 on the CPU;
-/// weights without a gradient may be of a narrower dtype (layer_output()). Source: Shazeer 2020, "GLU variants improve
-/// transformer".
+/// Gated: (act(x gate^T) * (x up^T)) down^T; plain: act(x up^T) down^T; with the biases that there are. float32 on the CPU.
+/// Source: Shazeer 2020, "GLU variants improve transformer".
 ///
 /// x        [T,H]
 /// residual [T,H] to add, or undefined

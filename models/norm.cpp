@@ -117,8 +117,8 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&
   SLUICE_CHECK(!bias.defined() || (kind == NormKind::kLayer && bias.sizes() == weight.sizes()),
                "only a layer norm has a bias, [H]");
   SLUICE_CHECK(x.is_cpu() && x.scalar_type() == at::kFloat && weight.is_contiguous(), "norm takes float32 on the CPU");
-  const at::Tensor shift = bias.defined() ? bias.to(at::kFloat) : at::empty({0}, x.options());
-  return Norm::apply(x, weight.to(at::kFloat), shift, static_cast<int64_t>(kind), eps);
+  const at::Tensor shift = bias.defined() ? bias : at::empty({0}, x.options());
+  return Norm::apply(x, weight, shift, static_cast<int64_t>(kind), eps);
 }
 
 }  // namespace sluice::models

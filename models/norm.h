@@ -9,7 +9,7 @@ namespace sluice::models {
 /// Each row of x normalised, in one pass over memory.
 ///
 /// x       [T,H]  float32 on the CPU
-/// weight  [H]    float32, or a narrower dtype that is computed with in float32
+/// weight  [H]
 /// bias    [H], or undefined; only NormKind::kLayer has one
 /// returns [T,H]  differentiable in all; the same for any number of threads
 ///

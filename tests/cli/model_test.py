@@ -4,10 +4,13 @@ import json
 import math
 import os
 import shutil
+import struct
 import subprocess
 import unittest
 
-from support import DONE, MODEL, ROOT, Case, run, start
+from support import DONE, FAILED, MODEL, ROOT, Case, read_safetensors, run, safetensors, start
+
+GOLDEN = ROOT / "tests/golden/models"
 
 FOLDERS = (MODEL, ROOT / "pipelines/models/tiny-random", ROOT / "pipelines/models/tiny-text")
 
@@ -60,6 +63,12 @@ class Model(Case):
 
     def test_logprobs_of_one_token_or_none_are_empty(self):
         self.assertEqual(self.answers("logprobs", [[5], []]), [[], []])
+
+    def test_logprobs_of_bfloat16_weights_are_near(self):
+        ids = self.answers("tokenize", ["12+34=46"])
+        exact, rounded = self.answers("logprobs", ids)[0], self.answers("logprobs", ids, "--dtype", "bfloat16")[0]
+        for a, b in zip(exact, rounded):
+            self.assertAlmostEqual(a, b, delta=0.05 * abs(a) + 0.05)
 
     def sample(self, *words):
         done = run("model", "sample", MODEL, *words)
@@ -125,6 +134,100 @@ class Model(Case):
     def test_top_k_of_one_is_the_likeliest(self):
         words = ("--prompt", "12+34=", "--max-new-tokens", "4")
         self.assertEqual(self.sample(*words, "--top-k", "1", "--samples", "3"), self.sample(*words, "--temperature", "0") * 3)
+
+
+class Info(Case):
+    def test_json_holds_what_the_config_and_the_files_say(self):
+        done = run("model", "info", MODEL, "--json")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        info, config = json.loads(done.stdout), json.loads((MODEL / "config.json").read_text())
+        tensors = read_safetensors(MODEL / "model.safetensors")
+        self.assertEqual(info["family"], "llama")
+        self.assertEqual(info["layers"], config["num_hidden_layers"])
+        self.assertEqual(info["vocab_size"], config["vocab_size"])
+        self.assertEqual(info["tied_embeddings"], config["tie_word_embeddings"])
+        self.assertEqual(info["parameters"], sum(math.prod(shape) for _, shape, _ in tensors.values()))
+        self.assertEqual(info["stored"]["bytes"], sum(len(content) for _, _, content in tensors.values()))
+        self.assertEqual(info["stored"]["dtypes"], sorted({dtype for dtype, _, _ in tensors.values()}))
+        self.assertFalse(info["chat_template"])
+
+    def test_text_tells_windows_and_stretched_positions(self):
+        gemma = run("model", "info", GOLDEN / "gemma2").stdout
+        self.assertIn("5 tokens in layer 0\n", gemma)
+        self.assertIn("48, tied embeddings", gemma)
+        phi3 = run("model", "info", GOLDEN / "phi3_longrope").stdout
+        self.assertIn("longrope, theta 10000.0, 6 of 8 dimensions, stretched by 8.0 from 8 positions", phi3)
+        self.assertIn("none: learned positions", run("model", "info", GOLDEN / "gpt2").stdout)
+
+    def test_a_folder_without_weights_has_none(self):
+        folder = ROOT / "pipelines/models/tiny-random"
+        self.assertEqual(json.loads(run("model", "info", folder, "--json").stdout)["stored"], {"files": 0, "bytes": 0, "dtypes": []})
+
+    def test_a_chat_template_is_found_in_both_places(self):
+        for name, content in (("chat_template.jinja", "{{ messages }}"), ("tokenizer_config.json", '{"chat_template": "{{ messages }}"}')):
+            with self.subTest(name):
+                folder = self.folder / name.partition(".")[0]
+                folder.mkdir()
+                shutil.copy(MODEL / "config.json", folder)
+                (folder / name).write_text(content)
+                self.assertTrue(json.loads(run("model", "info", folder, "--json").stdout)["chat_template"])
+
+
+class Verify(Case):
+    def setUp(self):
+        super().setUp()
+        self.model = self.folder / "model"
+        shutil.copytree(MODEL, self.model)
+        self.tensors = read_safetensors(self.model / "model.safetensors")
+        self.name = next(name for name in sorted(self.tensors) if "mlp.up" in name)
+
+    def problems(self, change_header=lambda header: None):
+        (self.model / "model.safetensors").write_bytes(safetensors(self.tensors, change_header))
+        done = run("model", "verify", self.model)
+        self.assertEqual(done.returncode, FAILED, done.stdout + done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.splitlines()
+
+    def test_good_folders_are_said_to_be(self):
+        for folder in (MODEL, *sorted(path.parent for path in GOLDEN.glob("*/config.json"))):
+            with self.subTest(folder.name):
+                done = run("model", "verify", folder)
+                self.assertEqual(done.returncode, DONE, done.stdout + done.stderr)
+                self.assertEqual(len(done.stdout.splitlines()), 1)
+                self.assertIn("names, shapes and values are good", done.stdout)
+
+    def test_every_wrong_tensor_is_a_line(self):
+        dtype, shape, content = self.tensors[self.name]
+        self.tensors["extra"] = (dtype, shape, content)
+        self.tensors["model.norm.weight"] = (dtype, shape, content)
+        lines = self.problems()
+        self.assertEqual(len(lines), 2)
+        self.assertIn('"model.norm.weight" has shape', lines[0])
+        self.assertIn('"extra" belongs to no weight', lines[1])
+
+    def test_values_that_are_not_finite_are_counted(self):
+        dtype, shape, content = self.tensors[self.name]
+        value = struct.pack("<f", float("inf")) if dtype == "F32" else struct.pack("<H", 0x7F80)
+        self.tensors[self.name] = (dtype, shape, value * 3 + content[3 * len(value):])
+        lines = self.problems()
+        self.assertEqual(len(lines), 1)
+        self.assertIn(f'"{self.name}" has 3 values that are not finite', lines[0])
+
+    def test_a_wrong_checksum_is_told(self):
+        dtype, shape, _ = self.tensors[self.name]
+        size = 4 if dtype == "F32" else 2
+        self.tensors[self.name] = (dtype, shape, bytes(size * math.prod(shape)))
+        lines = self.problems(lambda header: header.update({"__metadata__": {"crc32c/" + self.name: "00000001"}}))
+        self.assertEqual(len(lines), 1)
+        self.assertIn("the file says 00000001", lines[0])
+
+    def test_a_damaged_file_is_one_line(self):
+        path = self.model / "model.safetensors"
+        path.write_bytes(path.read_bytes()[:-100])
+        done = run("model", "verify", self.model)
+        self.assertEqual(done.returncode, FAILED)
+        self.assertEqual(len(done.stdout.splitlines()), 1)
+        self.assertIn(str(path), done.stdout)
 
 
 class WrongLine(Case):

@@ -1,6 +1,6 @@
 // What models/folder.h does with a folder, for a script that looks at the result with Hugging Face's packages.
 //
-//   sluice_folder_driver same|shards|bfloat16|critic|step SOURCE TARGET [TOKEN...]
+// Reads lines of MODE, SOURCE, TARGET and token ids with tabs between them; answers each with "done" or what went wrong. MODE is
 //
 //   same      load, save
 //   shards    likewise, in many small files
@@ -15,10 +15,12 @@
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <exception>
+#include <iostream>
 #include <string>
 
+#include "base/strings.h"
 #include "models/folder.h"
 
 namespace sluice::models {
@@ -58,14 +60,20 @@ void run(const std::string& mode, const std::string& source, const std::string& 
 }  // namespace
 }  // namespace sluice::models
 
-int main(int argc, char** argv) {
-  if (argc < 4) return 64;
-  try {
-    std::vector<int64_t> ids;
-    for (int i = 4; i < argc; ++i) ids.push_back(std::stoll(argv[i]));
-    sluice::models::run(argv[1], argv[2], argv[3], ids);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
+int main() {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    const std::vector<std::string> words = sluice::split(line, '\t');
+    if (words.size() < 3) return 64;
+    std::string answer = "done";
+    try {
+      std::vector<int64_t> ids;
+      for (size_t i = 3; i < words.size(); ++i) ids.push_back(std::stoll(words[i]));
+      sluice::models::run(words[0], words[1], words[2], ids);
+    } catch (const std::exception& error) {
+      answer = error.what();
+      std::replace(answer.begin(), answer.end(), '\n', ' ');
+    }
+    std::cout << answer << std::endl;
   }
 }

@@ -85,6 +85,7 @@ def names(source, target):
 def main(driver, golden):
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    process = subprocess.Popen([driver], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     failed = 0
     folders = sorted(path.parent for path in pathlib.Path(golden).glob("*/config.json"))
     assert folders, f"{golden} holds no models"
@@ -93,15 +94,18 @@ def main(driver, golden):
                             ("same", names)):
             with tempfile.TemporaryDirectory() as temporary:
                 target = pathlib.Path(temporary) / "saved"
-                done = subprocess.run([driver, mode, source, target, *map(str, IDS)], capture_output=True, text=True)
+                process.stdin.write("\t".join(map(str, (mode, source, target, *IDS))) + "\n")
+                process.stdin.flush()
+                answer = process.stdout.readline().strip()
                 try:
-                    assert done.returncode == 0, done.stderr
+                    assert answer == "done", answer
                     check(source, target)
                 except Exception as error:  # the others are still of interest
                     failed += 1
                     print(f"{source.name}: {check.__name__} after {mode}: {error}", flush=True)
+    process.stdin.close()
     print(f"{len(folders)} folders, {failed} failures")
-    return 1 if failed else 0
+    return 1 if failed or process.wait() != 0 else 0
 
 
 if __name__ == "__main__":
