@@ -150,7 +150,7 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
   });
   render->add_flag("--no-generation-prompt", a.no_generation_prompt, "end with the last message, not where the assistant begins to speak");
   render->add_flag("--mask", a.render.mask, "also the bytes that the assistant said");
-  render->add_option("--template", a.render.template_file, "another template than the folder's")->type_name("FILE")->check(CLI::ExistingFile);
+  render->add_option("--template", a.render.template_file, "another template than the folder's")->check(CLI::ExistingFile);
   CLI::App* logprobs = add("logprobs", "arrays of ids in, one a line; log-probability of each id after the first out",
                            [&] { return model_logprobs(a.sample.folder, a.dtype); });
   logprobs->add_option("--dtype", a.dtype, "of the weights: float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));

@@ -25,7 +25,8 @@ Conversation conversation_of(const Json& input, const std::string& place, bool g
     chat.messages = input;
     return chat;
   }
-  if (!input.is_object() || !input.contains("messages")) throw UserError(place + ": expected an array of messages, or an object with \"messages\"");
+  if (!input.is_object() || !input.contains("messages"))
+    throw UserError(place + ": expected an array of messages, or an object with \"messages\"");
   for (const auto& [key, value] : input.items()) {
     if (key == "messages") {
       chat.messages = value;
@@ -43,7 +44,8 @@ Conversation conversation_of(const Json& input, const std::string& place, bool g
   return chat;
 }
 
-void answer(const text::ChatTemplate& chat_template, const RenderArguments& arguments, const Json& input, const std::string& place) {
+void answer(const text::ChatTemplate& chat_template, const RenderArguments& arguments, const Json& input,
+            const std::string& place) {
   const Conversation chat = conversation_of(input, place, arguments.generation_prompt);
   Json output;
   try {
@@ -73,8 +75,9 @@ std::optional<Json> whole_json(const std::string& line, const std::string& place
 }  // namespace
 
 int model_render(const RenderArguments& arguments) {
-  const text::ChatTemplate chat_template =
-      arguments.template_file.empty() ? text::ChatTemplate::load(arguments.folder) : text::ChatTemplate::load(arguments.folder, arguments.template_file);
+  const text::ChatTemplate chat_template = arguments.template_file.empty()
+                                               ? text::ChatTemplate::load(arguments.folder)
+                                               : text::ChatTemplate::load(arguments.folder, arguments.template_file);
   std::string line, passed;
   bool answered = false;
   for (int64_t number = 1; std::getline(std::cin, line); ++number) {

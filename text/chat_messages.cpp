@@ -20,7 +20,8 @@ constexpr std::string_view kStrippedMark = kMark.substr(0, kMark.size() - 1);
 void check_objects(const Json& values, const std::string& what, const std::string& name) {
   if (!values.is_array()) throw UserError(name + ": " + what + " must be an array of objects, not " + values.type_name());
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].is_object()) throw UserError(name + ": " + what + "[" + std::to_string(i) + "] must be an object, not " + values[i].type_name());
+    if (!values[i].is_object())
+      throw UserError(name + ": " + what + "[" + std::to_string(i) + "] must be an object, not " + values[i].type_name());
   }
 }
 
@@ -33,7 +34,8 @@ Json without_nulls(const Json& message) {
 }
 
 Json with_reasoning(const Json& message) {
-  const auto* const found = std::find_if(kReasoning.begin(), kReasoning.end(), [&](const char* key) { return message.contains(key); });
+  const auto* const found =
+      std::find_if(kReasoning.begin(), kReasoning.end(), [&](const char* key) { return message.contains(key); });
   if (found == kReasoning.end()) return message;
   Json aliased = {{"thinking", message.at(*found)}};
   for (const auto& [key, value] : message.items()) aliased[key] = value;
@@ -58,7 +60,8 @@ void check_chat(const Json& messages, const Json& tools, const Json& documents, 
   if (messages.empty()) throw UserError(name + ": the conversation has no messages");
   if (!tools.is_null()) check_objects(tools, "tools", name);
   if (!documents.is_null()) check_objects(documents, "documents", name);
-  if (!variables.is_object()) throw UserError(name + ": the variables of a template must be an object, not " + std::string(variables.type_name()));
+  if (!variables.is_object())
+    throw UserError(name + ": the variables of a template must be an object, not " + std::string(variables.type_name()));
 }
 
 Json prepared_messages(const Json& messages) {
@@ -67,7 +70,8 @@ Json prepared_messages(const Json& messages) {
   return prepared;
 }
 
-std::string mark_end_of_final_message(Json& messages, const std::string& key, const std::string& source, const std::string& name) {
+std::string mark_end_of_final_message(Json& messages, const std::string& key, const std::string& source,
+                                      const std::string& name) {
   Json& message = messages.back();
   if (!message.contains(key)) throw UserError(name + ": the final message has no " + sluice::quoted(key) + " to continue");
   const Json final_value = message[key];
@@ -78,8 +82,11 @@ std::string mark_end_of_final_message(Json& messages, const std::string& key, co
       if (message.contains(alias) && message[alias] == final_value) keys.emplace_back(alias);
     }
   }
-  const bool mentioned = std::any_of(keys.begin(), keys.end(), [&](const std::string& field) { return source.find(field) != std::string::npos; });
-  if (!mentioned) throw UserError(name + ": the template does not mention " + sluice::quoted(key) + ", which the final message shall be continued with");
+  const bool mentioned =
+      std::any_of(keys.begin(), keys.end(), [&](const std::string& field) { return source.find(field) != std::string::npos; });
+  if (!mentioned)
+    throw UserError(name + ": the template does not mention " + sluice::quoted(key) +
+                    ", which the final message shall be continued with");
   if (final_value.is_array()) {
     Json* text = last_text(message[key]);
     if (!text) throw UserError(name + ": the final message has no text to continue");
@@ -87,7 +94,9 @@ std::string mark_end_of_final_message(Json& messages, const std::string& key, co
     *text = before + std::string(kMark);
     return before;
   }
-  if (!final_value.is_string()) throw UserError(name + ": " + sluice::quoted(key) + " of the final message must be a text to be continued, not " + final_value.type_name());
+  if (!final_value.is_string())
+    throw UserError(name + ": " + sluice::quoted(key) + " of the final message must be a text to be continued, not " +
+                    final_value.type_name());
   for (const std::string& field : keys) message[field] = final_value.get<std::string>() + std::string(kMark);
   return final_value.get<std::string>();
 }

@@ -29,11 +29,14 @@ bool is_assistant(const Json& message) {
   return role != message.end() && role->is_string() && role->get_ref<const std::string&>() == "assistant";
 }
 
-Json first_messages(const Json& messages, size_t count) { return Json(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count)); }
+Json first_messages(const Json& messages, size_t count) {
+  return Json(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count));
+}
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::string source, const std::string& name, Json special_tokens) : name_(name), special_tokens_(std::move(special_tokens)) {
+ChatTemplate::ChatTemplate(std::string source, const std::string& name, Json special_tokens)
+    : name_(name), special_tokens_(std::move(special_tokens)) {
   templates_.emplace("default", jinja::Template(std::move(source), name));
 }
 
@@ -44,7 +47,8 @@ const jinja::Template& ChatTemplate::chosen(const ChatOptions& options) const {
   if (found != templates_.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [name, unused] : templates_) names.push_back(name);
-  throw UserError(name_ + " has several chat templates (" + join(names, ", ") + "), but none of them is named \"default\"", "name one of them \"default\"");
+  throw UserError(name_ + " has several chat templates (" + join(names, ", ") + "), but none of them is named \"default\"",
+                  "name one of them \"default\"");
 }
 
 jinja::Rendered ChatTemplate::render_plain(const Json& messages, const ChatOptions& options) const {
@@ -61,13 +65,15 @@ std::string ChatTemplate::render(const Json& messages, const ChatOptions& option
   check_chat(messages, options.tools, options.documents, options.variables, name_);
   Json chat = prepared_messages(messages);
   if (options.continue_final_message.empty()) return render_plain(chat, options).text;
-  if (options.add_generation_prompt) throw UserError(name_ + ": a final message that is continued and a generation prompt exclude each other");
+  if (options.add_generation_prompt)
+    throw UserError(name_ + ": a final message that is continued and a generation prompt exclude each other");
   const std::string final_text = mark_end_of_final_message(chat, options.continue_final_message, chosen(options).source(), name_);
   return cut_at_mark(render_plain(chat, options).text, final_text, name_);
 }
 
 MaskedChat ChatTemplate::render_with_mask(const Json& messages, const ChatOptions& options) const {
-  if (!options.continue_final_message.empty()) throw UserError(name_ + ": a mask and a final message that is continued exclude each other");
+  if (!options.continue_final_message.empty())
+    throw UserError(name_ + ": a mask and a final message that is continued exclude each other");
   check_chat(messages, options.tools, options.documents, options.variables, name_);
   const Json chat = prepared_messages(messages);
   if (!chosen(options).has_generation()) return mask_by_prefixes(chat, options);
@@ -85,7 +91,8 @@ MaskedChat ChatTemplate::mask_by_prefixes(const Json& messages, const ChatOption
     const std::string prompt = render_plain(first_messages(messages, i), prompt_options).text;
     const std::string turn = render_plain(first_messages(messages, i + 1), turn_options).text;
     if (!turn.starts_with(prompt) || !chat.text.starts_with(turn)) {
-      throw UserError(name_ + ": what the assistant says in message " + std::to_string(i) + " cannot be told from the text around it: the template writes it differently " +
+      throw UserError(name_ + ": what the assistant says in message " + std::to_string(i) +
+                          " cannot be told from the text around it: the template writes it differently " +
                           (turn.starts_with(prompt) ? "once other messages follow" : "than its generation prompt begins it"),
                       "mark the assistant's part in the template with {% generation %} ... {% endgeneration %}");
     }

@@ -37,8 +37,8 @@ struct MaskedChat {
 /// Immutable after load: const use from many threads.
 class ChatTemplate {
  public:
-  /// Of a model folder: chat_template.jinja with additional_chat_templates/*.jinja, else "chat_template" of tokenizer_config.json (a
-  /// text, or a list of {name, template}), else that of chat_template.json. Special tokens come from tokenizer_config.json and
+  /// Of a model folder: chat_template.jinja with additional_chat_templates/*.jinja, else "chat_template" of tokenizer_config.json
+  /// (a text, or a list of {name, template}), else that of chat_template.json. Special tokens come from tokenizer_config.json and
   /// special_tokens_map.json. Throws UserError naming file and key or line for what is missing or malformed.
   static ChatTemplate load(const std::filesystem::path& folder);
 
@@ -48,13 +48,14 @@ class ChatTemplate {
   /// `special_tokens`: an object of texts, such as {"eos_token": "</s>"}.
   ChatTemplate(std::string source, const std::string& name, Json special_tokens = Json::object());
 
-  /// `messages`: an array of objects. Throws UserError for messages that are no conversation, and for what the template refuses or
-  /// cannot do, naming its file and line.
+  /// `messages`: an array of objects. Throws UserError for messages that are no conversation, and for what the template refuses
+  /// or cannot do, naming its file and line.
   std::string render(const Json& messages, const ChatOptions& options = {}) const;
 
-  /// Also what the assistant said. A template that marks it with {% generation %} blocks is believed. For any other, each assistant
-  /// message is what the text up to it has more than the prompt before it; a template that renders a message differently once others
-  /// follow leaves no such difference: then a UserError names the message. Not with continue_final_message.
+  /// Also what the assistant said. A template that marks it with {% generation %} blocks is believed. For any other, each
+  /// assistant message is what the text up to it has more than the prompt before it; a template that renders a message
+  /// differently once others follow leaves no such difference: then a UserError names the message. Not with
+  /// continue_final_message.
   MaskedChat render_with_mask(const Json& messages, const ChatOptions& options = {}) const;
 
   /// Whether the template says itself what the assistant's part is.
@@ -69,7 +70,7 @@ class ChatTemplate {
   jinja::Rendered render_plain(const Json& messages, const ChatOptions& options) const;
   MaskedChat mask_by_prefixes(const Json& messages, const ChatOptions& options) const;
 
-  std::string name_;                                 // of the folder or file, for messages
+  std::string name_;                                  // of the folder or file, for messages
   std::map<std::string, jinja::Template> templates_;  // by name; a single one is "default"
   Json special_tokens_ = Json::object();
 };

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kSpecialTokens = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+constexpr std::array<std::string_view, 7> kSpecialTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                            "pad_token", "cls_token", "mask_token"};
 
 struct Source {
   std::string text;
@@ -22,11 +23,13 @@ using Sources = std::map<std::string, Source>;
 
 Sources from_jinja_files(const fs::path& folder) {
   Sources sources;
-  if (const fs::path file = folder / "chat_template.jinja"; fs::exists(file)) sources["default"] = {read_file(file), file.string()};
+  if (const fs::path file = folder / "chat_template.jinja"; fs::exists(file))
+    sources["default"] = {read_file(file), file.string()};
   const fs::path more = folder / "additional_chat_templates";
   if (!fs::is_directory(more)) return sources;
   for (const auto& entry : fs::directory_iterator(more)) {
-    if (entry.path().extension() == ".jinja") sources[entry.path().stem().string()] = {read_file(entry.path()), entry.path().string()};
+    if (entry.path().extension() == ".jinja")
+      sources[entry.path().stem().string()] = {read_file(entry.path()), entry.path().string()};
   }
   return sources;
 }
@@ -44,7 +47,8 @@ Sources from_key(const fs::path& file) {
     return sources;
   }
   if (!value.value().is_array()) value.fail("expected a text or a list of {\"name\", \"template\"}");
-  for (const JsonPart& named : value.elements()) sources[named.at("name").string()] = {named.at("template").string(), named.place()};
+  for (const JsonPart& named : value.elements())
+    sources[named.at("name").string()] = {named.at("template").string(), named.place()};
   if (sources.empty()) value.fail("the list of templates is empty");
   return sources;
 }
@@ -53,11 +57,14 @@ Sources sources_of(const fs::path& folder) {
   if (Sources files = from_jinja_files(folder); !files.empty()) return files;
   if (Sources config = from_key(folder / "tokenizer_config.json"); !config.empty()) return config;
   if (Sources processor = from_key(folder / "chat_template.json"); !processor.empty()) return processor;
-  throw UserError(folder.string() + " has no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json",
-                  "name a template with --template, or use the model without one");
+  throw UserError(
+      folder.string() + " has no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json",
+      "name a template with --template, or use the model without one");
 }
 
-bool is_special_token(std::string_view key) { return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), key) != kSpecialTokens.end(); }
+bool is_special_token(std::string_view key) {
+  return std::find(kSpecialTokens.begin(), kSpecialTokens.end(), key) != kSpecialTokens.end();
+}
 
 // The text of a token: a string, or an object with its "content".
 std::optional<std::string> token_text(const nlohmann::json& value) {
@@ -73,7 +80,8 @@ void add_tokens(const JsonPart& object, Json& tokens) {
     const auto text = token_text(value);
     if (text) tokens[key] = *text;
     // A model may have switches of such a name (add_bos_token); what is special must be a text.
-    if (!text && is_special_token(key) && !value.is_null()) object.at(key.c_str()).fail("expected a text or an object with \"content\"");
+    if (!text && is_special_token(key) && !value.is_null())
+      object.at(key.c_str()).fail("expected a text or an object with \"content\"");
   }
   if (object.has("extra_special_tokens") && object.at("extra_special_tokens").value().is_object()) {
     for (const auto& [key, value] : object.at("extra_special_tokens").value().items()) {
@@ -105,11 +113,14 @@ ChatTemplate ChatTemplate::load(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw UserError(folder.string() + " is not a model folder");
   ChatTemplate chat;
   chat.name_ = folder.string();
-  for (auto& [name, source] : sources_of(folder)) chat.templates_.emplace(name, jinja::Template(std::move(source.text), source.name));
+  for (auto& [name, source] : sources_of(folder))
+    chat.templates_.emplace(name, jinja::Template(std::move(source.text), source.name));
   chat.special_tokens_ = special_tokens_of(folder);
   return chat;
 }
 
-ChatTemplate ChatTemplate::load(const fs::path& folder, const fs::path& file) { return ChatTemplate(read_file(file), file.string(), special_tokens_of(folder)); }
+ChatTemplate ChatTemplate::load(const fs::path& folder, const fs::path& file) {
+  return ChatTemplate(read_file(file), file.string(), special_tokens_of(folder));
+}
 
 }  // namespace sluice::text

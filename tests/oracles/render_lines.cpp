@@ -1,7 +1,7 @@
 // Renders what standard input says, for the comparison with the reference (tests/oracles/chat_template_reference.py).
 //
-// One JSON object a line: {"template": "...", "variables": {...}}. One answer a line: {"text": "...", "generations": [[begin, end], ...]}
-// or {"error": "..."}. The time is 2024-07-26 14:05:09, a Friday.
+// One JSON object a line: {"template": "...", "variables": {...}}. One answer a line: {"text": "...", "generations": [[begin,
+// end], ...]} or {"error": "..."}. The time is 2024-07-26 14:05:09, a Friday.
 #include <ctime>
 #include <iostream>
 #include <string>

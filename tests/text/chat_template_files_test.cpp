@@ -43,7 +43,8 @@ TEST_F(ChatTemplateFiles, ProcessorFileIsTheLastChoice) {
 }
 
 TEST_F(ChatTemplateFiles, ToolsChooseTheTemplateForThem) {
-  folder.write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}]})");
+  folder.write("tokenizer_config.json",
+               R"({"chat_template": [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}]})");
   EXPECT_EQ(rendered(), "plain");
   EXPECT_EQ(rendered({.tools = Json::array()}), "tools");
 }
@@ -56,13 +57,17 @@ TEST_F(ChatTemplateFiles, AdditionalFilesAreNamedTemplates) {
 }
 
 TEST_F(ChatTemplateFiles, WithoutADefaultTheNamesAreListed) {
-  folder.write("tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "a"}, {"name": "tool_use", "template": "b"}]})");
+  folder.write("tokenizer_config.json",
+               R"({"chat_template": [{"name": "rag", "template": "a"}, {"name": "tool_use", "template": "b"}]})");
   EXPECT_THAT(error_of([&] { rendered(); }), AllOf(HasSubstr("rag, tool_use"), HasSubstr("\"default\"")));
 }
 
 TEST_F(ChatTemplateFiles, SpecialTokensAreTextsOrObjects) {
-  folder.write("chat_template.jinja", "{{ bos_token }}{{ eos_token }}{{ image_token }}{{ pad_token is defined }}{{ add_bos_token is defined }}");
-  folder.write("tokenizer_config.json", R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null, "add_bos_token": true, "image_token": "<image>"})");
+  folder.write("chat_template.jinja",
+               "{{ bos_token }}{{ eos_token }}{{ image_token }}{{ pad_token is defined }}{{ add_bos_token is defined }}");
+  folder.write(
+      "tokenizer_config.json",
+      R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null, "add_bos_token": true, "image_token": "<image>"})");
   EXPECT_EQ(rendered(), "<s></s><image>FalseFalse");
 }
 
@@ -89,7 +94,8 @@ TEST_F(ChatTemplateFiles, AnotherFileTakesTheSpecialTokensOfTheFolder) {
 }
 
 TEST_F(ChatTemplateFiles, FolderWithoutATemplateSaysWhereItWouldBe) {
-  EXPECT_THAT(load_error(), AllOf(HasSubstr("has no chat template"), HasSubstr("chat_template.jinja"), HasSubstr("tokenizer_config.json")));
+  EXPECT_THAT(load_error(),
+              AllOf(HasSubstr("has no chat template"), HasSubstr("chat_template.jinja"), HasSubstr("tokenizer_config.json")));
 }
 
 TEST_F(ChatTemplateFiles, MalformedKeysAreNamed) {
@@ -108,12 +114,15 @@ TEST_F(ChatTemplateFiles, SyntaxErrorsNameFileAndLine) {
   EXPECT_THAT(load_error(), AllOf(HasSubstr("chat_template.jinja:3"), HasSubstr("'endif' is missing for 'if' of line 2")));
   std::filesystem::remove(folder.path() / "chat_template.jinja");
   folder.write("tokenizer_config.json", R"({"chat_template": "a\n{{ 1 + }}"})");
-  EXPECT_THAT(load_error(), AllOf(HasSubstr("tokenizer_config.json: chat_template:2"), HasSubstr("expected an expression, not '}}'")));
+  EXPECT_THAT(load_error(),
+              AllOf(HasSubstr("tokenizer_config.json: chat_template:2"), HasSubstr("expected an expression, not '}}'")));
 }
 
 TEST_F(ChatTemplateFiles, ConversationsThatAreNoneAreRefused) {
   const ChatTemplate chat("{{ messages }}", "t");
-  const auto refused = [&](const Json& messages, const ChatOptions& options = {}) { return error_of([&] { chat.render(messages, options); }); };
+  const auto refused = [&](const Json& messages, const ChatOptions& options = {}) {
+    return error_of([&] { chat.render(messages, options); });
+  };
   EXPECT_THAT(refused(Json::array()), HasSubstr("t: the conversation has no messages"));
   EXPECT_THAT(refused("text"), HasSubstr("messages must be an array of objects, not string"));
   EXPECT_THAT(refused(Json::array({kUser[0], 3})), HasSubstr("messages[1] must be an object, not number"));

@@ -17,7 +17,9 @@
 
 namespace sluice::text {
 
-inline std::filesystem::path golden_chat_folder() { return std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/golden/text/chat_templates"; }
+inline std::filesystem::path golden_chat_folder() {
+  return std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/golden/text/chat_templates";
+}
 
 inline std::vector<Json> golden_lines(const std::string& file) {
   std::vector<Json> cases;
@@ -27,10 +29,12 @@ inline std::vector<Json> golden_lines(const std::string& file) {
   return cases;
 }
 
-/// Text of a template of a published model, or nothing where the test data is not installed: then a test skips, but not under CI=true.
+/// Text of a template of a published model, or nothing where the test data is not installed: then a test skips, but not under
+/// CI=true.
 inline std::optional<std::string> published_template(const std::string& name) {
   const char* data = std::getenv("SLUICE_TEST_DATA");
-  const std::filesystem::path root = data ? std::filesystem::path(data) : std::filesystem::path(SLUICE_SOURCE_DIR) / "../shared/data";
+  const std::filesystem::path root =
+      data ? std::filesystem::path(data) : std::filesystem::path(SLUICE_SOURCE_DIR) / "../shared/data";
   const std::filesystem::path file = root / "chat_templates" / (name + ".jinja");
   if (std::filesystem::exists(file)) return read_file(file);
   const char* ci = std::getenv("CI");

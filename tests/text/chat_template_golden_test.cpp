@@ -12,24 +12,34 @@ class Golden : public testing::Test {
  protected:
   const Json inputs = read_json(golden_chat_folder() / "inputs.json");
 
-  const Json& messages_of(const Json& expected) const { return inputs.at("conversations").at(expected.at("conversation").get<std::string>()); }
+  const Json& messages_of(const Json& expected) const {
+    return inputs.at("conversations").at(expected.at("conversation").get<std::string>());
+  }
 
   ChatOptions options_of(const Json& expected) const {
     ChatOptions options;
     options.now = golden_time();
     if (!expected.contains("options")) return options;
     for (const auto& [key, value] : inputs.at("options").at(expected.at("options").get<std::string>()).items()) {
-      if (key == "add_generation_prompt") options.add_generation_prompt = value.get<bool>();
-      else if (key == "tools") options.tools = value;
-      else if (key == "documents") options.documents = value;
-      else options.variables[key] = value;
+      if (key == "add_generation_prompt")
+        options.add_generation_prompt = value.get<bool>();
+      else if (key == "tools")
+        options.tools = value;
+      else if (key == "documents")
+        options.documents = value;
+      else
+        options.variables[key] = value;
     }
     return options;
   }
 
-  ChatTemplate chat(const std::string& source) const { return ChatTemplate(source, "chat_template", inputs.at("special_tokens")); }
+  ChatTemplate chat(const std::string& source) const {
+    return ChatTemplate(source, "chat_template", inputs.at("special_tokens"));
+  }
 
-  static std::string own_template(const std::string& name) { return read_file(golden_chat_folder() / "templates" / (name + ".jinja")); }
+  static std::string own_template(const std::string& name) {
+    return read_file(golden_chat_folder() / "templates" / (name + ".jinja"));
+  }
 
   // The text, or that there is none.
   static std::string text_or_error(const ChatTemplate& chat, const Json& messages, const ChatOptions& options) {
@@ -40,7 +50,9 @@ class Golden : public testing::Test {
     }
   }
 
-  static std::string expected_text(const Json& expected) { return expected.contains("error") ? "(refused)" : expected.at("text").get<std::string>(); }
+  static std::string expected_text(const Json& expected) {
+    return expected.contains("error") ? "(refused)" : expected.at("text").get<std::string>();
+  }
 };
 
 TEST_F(Golden, PublishedTemplatesGiveTheTextOfTransformers) {
@@ -54,7 +66,8 @@ TEST_F(Golden, PublishedTemplatesGiveTheTextOfTransformers) {
       if (!source) GTEST_SKIP() << "the published templates are not installed";
       templates.emplace(name, chat(*source));
     }
-    EXPECT_EQ(text_or_error(templates.at(name), messages_of(expected), options_of(expected)), expected_text(expected)) << name << expected.dump();
+    EXPECT_EQ(text_or_error(templates.at(name), messages_of(expected), options_of(expected)), expected_text(expected))
+        << name << expected.dump();
   }
 }
 
@@ -71,7 +84,8 @@ TEST_F(Golden, GenerationBlocksCoverTheBytesThatTransformersMasks) {
   int masks = 0;
   for (const Json& expected : golden_lines("own.jsonl")) {
     if (!expected.contains("assistant")) continue;
-    const MaskedChat masked = chat(own_template(expected.at("template").get<std::string>())).render_with_mask(messages_of(expected), options_of(expected));
+    const MaskedChat masked = chat(own_template(expected.at("template").get<std::string>()))
+                                  .render_with_mask(messages_of(expected), options_of(expected));
     EXPECT_EQ(masked.text, expected.at("text").get<std::string>());
     EXPECT_EQ(Json(masked.assistant).dump(), expected.at("assistant").dump()) << expected.dump();
     ++masks;

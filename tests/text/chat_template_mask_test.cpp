@@ -13,10 +13,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr const char* kChatMl =
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt "
+    "%}<|im_start|>assistant\n{% endif %}";
 
 Json turns() {
-  return parse_json(R"([{"role": "user", "content": "Hé"}, {"role": "assistant", "content": "Größe"}, {"role": "user", "content": "B"}, {"role": "assistant", "content": "C"}])", "turns");
+  return parse_json(
+      R"([{"role": "user", "content": "Hé"}, {"role": "assistant", "content": "Größe"}, {"role": "user", "content": "B"}, {"role": "assistant", "content": "C"}])",
+      "turns");
 }
 
 std::vector<std::string> spoken(const MaskedChat& chat) {
@@ -32,20 +35,30 @@ TEST(AssistantMask, IsWhatFollowsThePromptOfEachTurn) {
 
 TEST(AssistantMask, CoversNothingOfAGenerationPrompt) {
   const ChatTemplate chat(kChatMl, "chatml");
-  const MaskedChat masked = chat.render_with_mask(parse_json(R"([{"role": "user", "content": "A"}])", "one"), {.add_generation_prompt = true});
+  const MaskedChat masked =
+      chat.render_with_mask(parse_json(R"([{"role": "user", "content": "A"}])", "one"), {.add_generation_prompt = true});
   EXPECT_TRUE(masked.text.ends_with("assistant\n"));
   EXPECT_THAT(masked.assistant, IsEmpty());
 }
 
 TEST(AssistantMask, RefusesATemplateThatRewritesEarlierTurns) {
-  const ChatTemplate chat("{% for m in messages %}{% if m.role == 'user' %}U{{ m.content }}{% else %}A{{ m.content if loop.last else '...' }}{% endif %}{% endfor %}", "rewriting");
+  const ChatTemplate chat(
+      "{% for m in messages %}{% if m.role == 'user' %}U{{ m.content }}{% else %}A{{ m.content if loop.last else '...' }}{% "
+      "endif %}{% endfor %}",
+      "rewriting");
   EXPECT_THAT(error_of([&] { chat.render_with_mask(turns()); }),
-              AllOf(HasSubstr("rewriting: what the assistant says in message 1"), HasSubstr("once other messages follow"), HasSubstr("{% generation %}")));
+              AllOf(HasSubstr("rewriting: what the assistant says in message 1"), HasSubstr("once other messages follow"),
+                    HasSubstr("{% generation %}")));
 }
 
 TEST(AssistantMask, RefusesAPromptThatTheTurnDoesNotBeginWith) {
-  const ChatTemplate chat("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}{% if add_generation_prompt %}assistant:<think>{% endif %}", "thinking");
-  EXPECT_THAT(error_of([&] { chat.render_with_mask(turns()); }), HasSubstr("in message 1 cannot be told from the text around it: the template writes it differently than its generation prompt begins it"));
+  const ChatTemplate chat(
+      "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}{% if add_generation_prompt %}assistant:<think>{% endif "
+      "%}",
+      "thinking");
+  EXPECT_THAT(error_of([&] { chat.render_with_mask(turns()); }),
+              HasSubstr("in message 1 cannot be told from the text around it: the template writes it differently than its "
+                        "generation prompt begins it"));
 }
 
 TEST(AssistantMask, OfNestedGenerationBlocksIsTheirUnion) {
@@ -54,14 +67,16 @@ TEST(AssistantMask, OfNestedGenerationBlocksIsTheirUnion) {
 }
 
 TEST(AssistantMask, BelievesGenerationBlocksThatMarkNothing) {
-  const ChatTemplate chat("{% for m in messages %}{{ m.content }}{% endfor %}{% if false %}{% generation %}{% endgeneration %}{% endif %}", "silent");
+  const ChatTemplate chat(
+      "{% for m in messages %}{{ m.content }}{% endfor %}{% if false %}{% generation %}{% endgeneration %}{% endif %}", "silent");
   EXPECT_TRUE(chat.has_generation_blocks());
   EXPECT_THAT(chat.render_with_mask(turns()).assistant, IsEmpty());
 }
 
 TEST(AssistantMask, AndAContinuedMessageExcludeEachOther) {
   const ChatTemplate chat(kChatMl, "chatml");
-  EXPECT_THAT(error_of([&] { chat.render_with_mask(turns(), {.continue_final_message = "content"}); }), HasSubstr("exclude each other"));
+  EXPECT_THAT(error_of([&] { chat.render_with_mask(turns(), {.continue_final_message = "content"}); }),
+              HasSubstr("exclude each other"));
 }
 
 }  // namespace

@@ -29,16 +29,29 @@ std::string repeated(const std::string& text, int times) {
 TEST(JinjaLimits, EndlessWorkIsStopped) {
   const std::string loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
   EXPECT_THAT(error_with(loops), AllOf(HasSubstr("hostile:1"), HasSubstr("steps, the most that it may")));
-  EXPECT_THAT(error_with("{% set x = 'a' * 1000000 %}{% for i in range(99999) %}{% if 'b' in x %}{% endif %}{% endfor %}"), HasSubstr("steps"));
-  EXPECT_THAT(error_with("{% set x = range(99999)|list %}{% for i in range(99999) %}{{ -1 in x }}{% endfor %}"), HasSubstr("steps"));
-  EXPECT_THAT(error_with("{% set x = 'ab' * 100000 %}{% for i in range(99999) %}{% set y = x.replace('a', 'c') %}{% endfor %}"), HasSubstr("steps"));
+  EXPECT_THAT(error_with("{% set x = 'a' * 1000000 %}{% for i in range(99999) %}{% if 'b' in x %}{% endif %}{% endfor %}"),
+              HasSubstr("steps"));
+  EXPECT_THAT(error_with("{% set x = range(99999)|list %}{% for i in range(99999) %}{{ -1 in x }}{% endfor %}"),
+              HasSubstr("steps"));
+  EXPECT_THAT(error_with("{% set x = 'ab' * 100000 %}{% for i in range(99999) %}{% set y = x.replace('a', 'c') %}{% endfor %}"),
+              HasSubstr("steps"));
+}
+
+TEST(JinjaLimits, SharedDataAreNotWalkedOverAndOver) {
+  const std::string shared = "{% set ns = namespace(x=(1,)) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}";
+  for (const char* use : {"{{ ns.x }}", "{{ ns.x|tojson }}", "{{ {ns.x: 1} }}"})
+    EXPECT_NE(error_with(shared + use), "accepted") << use;
 }
 
 TEST(JinjaLimits, MemoryIsBounded) {
   EXPECT_THAT(error_with("{{ 'a' * 9999999999 }}"), HasSubstr("of memory"));
   EXPECT_THAT(error_with("{{ [0] * 99999999 }}"), HasSubstr("of memory"));
-  EXPECT_THAT(error_with("{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", Json::object(), kPatient), HasSubstr("of memory"));
-  EXPECT_THAT(error_with("{% set ns = namespace(x=[0]) %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", Json::object(), kPatient), HasSubstr("of memory"));
+  EXPECT_THAT(error_with("{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+                         Json::object(), kPatient),
+              HasSubstr("of memory"));
+  EXPECT_THAT(error_with("{% set ns = namespace(x=[0]) %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+                         Json::object(), kPatient),
+              HasSubstr("of memory"));
   EXPECT_THAT(error_with("{{ 'a'.center(9999999999) }}"), HasSubstr("of memory"));
   EXPECT_THAT(error_with("{{ [1]|tojson(indent=9999999999) }}"), HasSubstr("of memory"));
   EXPECT_THAT(error_with("{{ 'a'|indent(9999999999) }}"), HasSubstr("of memory"));
@@ -49,27 +62,33 @@ TEST(JinjaLimits, MemoryIsBounded) {
 }
 
 TEST(JinjaLimits, OutputIsBounded) {
-  EXPECT_THAT(error_with("{% set x = 'a' * 1000000 %}{% for i in range(100) %}{{ x }}{% endfor %}", Json::object(), kPatient), HasSubstr("the template writes more than"));
+  EXPECT_THAT(error_with("{% set x = 'a' * 1000000 %}{% for i in range(100) %}{{ x }}{% endfor %}", Json::object(), kPatient),
+              HasSubstr("the template writes more than"));
 }
 
 TEST(JinjaLimits, RecursionIsBounded) {
   EXPECT_THAT(error_with("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("nest deeper than 1000 levels"));
-  EXPECT_THAT(error_with("{% for x in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}"), HasSubstr("nest deeper than 1000 levels"));
+  EXPECT_THAT(error_with("{% for x in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}"),
+              HasSubstr("nest deeper than 1000 levels"));
   const std::string nest = "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}";
-  for (const char* use : {"{{ ns.x }}", "{{ ns.x|tojson }}", "{{ ns.x == [ns.x] }}", "{{ ns.x < [ns.x] }}"}) EXPECT_THAT(error_with(nest + use), HasSubstr("nest deeper than")) << use;
+  for (const char* use : {"{{ ns.x }}", "{{ ns.x|tojson }}", "{{ ns.x == [ns.x] }}", "{{ ns.x < [ns.x] }}"})
+    EXPECT_THAT(error_with(nest + use), HasSubstr("nest deeper than")) << use;
   EXPECT_THAT(error_with("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}"), HasSubstr("nest deeper than"));
 }
 
 TEST(JinjaLimits, DeepValuesAreDestroyedWithoutRecursion) {
   const std::string source = "{% set ns = namespace(x=[]) %}{% for i in range(50000) %}{% set ns.x = [ns.x] %}{% endfor %}done";
   EXPECT_EQ(Template(source, "deep").render(Json::object()).text, "done");
-  const std::string lazy = "{% set ns = namespace(x=[1]) %}{% for i in range(5000) %}{% set ns.x = ns.x|map('string') %}{% endfor %}done{% for x in ns.x %}{{ x }}{% endfor %}";
+  const std::string lazy =
+      "{% set ns = namespace(x=[1]) %}{% for i in range(5000) %}{% set ns.x = ns.x|map('string') %}{% endfor %}done{% for x in "
+      "ns.x %}{{ x }}{% endfor %}";
   EXPECT_THAT(error_with(lazy), HasSubstr("nest deeper than"));
 }
 
 TEST(JinjaLimits, CyclesOfValuesAreFreed) {
   const std::string source =
-      "{% macro m() %}{% endmacro %}{% set ns = namespace(m=m) %}{% set ns.self = ns %}{% for x in [ns] %}{% set ns.loop = loop %}{% if loop.changed(loop) %}{% endif %}{% endfor %}done";
+      "{% macro m() %}{% endmacro %}{% set ns = namespace(m=m) %}{% set ns.self = ns %}{% for x in [ns] %}{% set ns.loop = loop "
+      "%}{% if loop.changed(loop) %}{% endif %}{% endfor %}done";
   EXPECT_EQ(Template(source, "cycle").render(Json::object()).text, "done");
 }
 
@@ -89,7 +108,9 @@ TEST(JinjaLimits, NestingOfTheTemplateIsBounded) {
 
 TEST(JinjaLimits, LongFlatTemplatesAreFine) {
   EXPECT_EQ(Template("{{ " + repeated("'a' ~ ", 5000) + "'a' }}", "flat").render(Json::object()).text, repeated("a", 5001));
-  EXPECT_EQ(Template("{% if 0 %}" + repeated("{% elif 0 %}", 5000) + "{% else %}x{% endif %}", "flat").render(Json::object()).text, "x");
+  EXPECT_EQ(
+      Template("{% if 0 %}" + repeated("{% elif 0 %}", 5000) + "{% else %}x{% endif %}", "flat").render(Json::object()).text,
+      "x");
 }
 
 TEST(JinjaLimits, DataMayNestAsDeepAsJsonMay) {
@@ -99,8 +120,12 @@ TEST(JinjaLimits, DataMayNestAsDeepAsJsonMay) {
 
 TEST(JinjaLimits, GrowWithTheConversation) {
   Json messages = Json::array();
-  for (int i = 0; i < 5000; ++i) messages.push_back({{"role", i % 2 ? "assistant" : "user"}, {"content", repeated("word ", 100)}});
-  const Template source("{% for m in messages %}{% if m['role'] == 'user' and not m.tool_calls %}<{{ m.role }}>{{ m.content|trim }}{% else %}{{ loop.index }}{{ m.content }}{% endif %}{% endfor %}", "long");
+  for (int i = 0; i < 5000; ++i)
+    messages.push_back({{"role", i % 2 ? "assistant" : "user"}, {"content", repeated("word ", 100)}});
+  const Template source(
+      "{% for m in messages %}{% if m['role'] == 'user' and not m.tool_calls %}<{{ m.role }}>{{ m.content|trim }}{% else %}{{ "
+      "loop.index }}{{ m.content }}{% endif %}{% endfor %}",
+      "long");
   EXPECT_GT(source.render({{"messages", messages}}).text.size(), 2'000'000);
 }
 
@@ -119,9 +144,12 @@ TEST(JinjaLimits, NumbersBeyond64BitsAreRefusedAndNotRounded) {
 
 TEST(JinjaErrors, NameTheLine) {
   EXPECT_THAT(error_with("a\nb {{ missing.x }}\nc"), AllOf(HasSubstr("hostile:2"), HasSubstr("'missing' is undefined")));
-  EXPECT_THAT(error_with("{% for m in x %}\n{{ m.a.b }}\n{% endfor %}", {{"x", {1}}}), AllOf(HasSubstr("hostile:2"), HasSubstr("a int has no attribute 'a'")));
-  EXPECT_THAT(error_with("x\n\n{{ raise_exception('roles must alternate') }}"), AllOf(HasSubstr("hostile:3"), HasSubstr("the template refuses its input: roles must alternate")));
-  EXPECT_THAT(error_with("x\n{{ 'a'|uper }}"), AllOf(HasSubstr("hostile:2"), HasSubstr("there is no filter \"uper\"; did you mean 'upper'?")));
+  EXPECT_THAT(error_with("{% for m in x %}\n{{ m.a.b }}\n{% endfor %}", {{"x", {1}}}),
+              AllOf(HasSubstr("hostile:2"), HasSubstr("an int has no attribute 'a'")));
+  EXPECT_THAT(error_with("x\n\n{{ raise_exception('roles must alternate') }}"),
+              AllOf(HasSubstr("hostile:3"), HasSubstr("the template refuses its input: roles must alternate")));
+  EXPECT_THAT(error_with("x\n{{ 'a'|uper }}"),
+              AllOf(HasSubstr("hostile:2"), HasSubstr("there is no filter \"uper\"; did you mean 'upper'?")));
 }
 
 TEST(JinjaErrors, SayWhatIsNotSupported) {

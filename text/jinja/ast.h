@@ -32,14 +32,35 @@ struct Load {
 using Scope = std::vector<Load>;
 
 enum class ExpressionKind : uint8_t {
-  kNone, kBool, kInteger, kFloat, kString,      // literals
-  kName, kNamespaceReference,                   // text; text and attribute
-  kTuple, kList, kDict,                         // children; a dict's are key, value, key, ...
-  kAttribute, kItem, kSlice,                    // [object]; [object, index]; [start, stop, step], each may be null
-  kCall, kFilter, kTest,                        // [object or null], positional, named
-  kConditional,                                 // [test, then, else or null]
-  kAnd, kOr, kNot, kNegate, kPlus,              //
-  kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower,
+  kNone,
+  kBool,
+  kInteger,
+  kFloat,
+  kString,  // literals
+  kName,
+  kNamespaceReference,  // text; text and attribute
+  kTuple,
+  kList,
+  kDict,  // children; a dict's are key, value, key, ...
+  kAttribute,
+  kItem,
+  kSlice,  // [object]; [object, index]; [start, stop, step], each may be null
+  kCall,
+  kFilter,
+  kTest,         // [object or null], positional, named
+  kConditional,  // [test, then, else or null]
+  kAnd,
+  kOr,
+  kNot,
+  kNegate,
+  kPlus,  //
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kPower,
   kConcatenate,
   kCompare,  // children: the operands; operators: between them
 };
@@ -47,8 +68,8 @@ enum class ExpressionKind : uint8_t {
 struct Expression {
   ExpressionKind kind = ExpressionKind::kNone;
   int line = 0;
-  int height = 1;  // of the tree below
-  int constant = -1;  // of kString: its number among the strings of the template
+  int height = 1;      // of the tree below
+  int constant = -1;   // of kString: its number among the strings of the template
   Reference variable;  // of kName, kNamespaceReference
   int64_t integer = 0;
   double real = 0;
@@ -62,7 +83,19 @@ struct Expression {
 };
 
 enum class StatementKind : uint8_t {
-  kText, kPrint, kFor, kIf, kSet, kSetBlock, kMacro, kCallBlock, kFilterBlock, kWith, kGeneration, kBreak, kContinue,
+  kText,
+  kPrint,
+  kFor,
+  kIf,
+  kSet,
+  kSetBlock,
+  kMacro,
+  kCallBlock,
+  kFilterBlock,
+  kWith,
+  kGeneration,
+  kBreak,
+  kContinue,
 };
 
 /// The body of a macro, a call block, a generation block or a recursive loop: what gets slots of its own.
@@ -85,13 +118,13 @@ struct Parameter {
 struct Statement {
   StatementKind kind = StatementKind::kText;
   int line = 0;
-  std::string text;                   // of kText; the name of a macro
-  std::vector<ExpressionPtr> values;  // to print; of kWith: what is assigned
-  ExpressionPtr target;               // of kSet, kSetBlock, kFor
-  std::vector<ExpressionPtr> targets; // of kWith
-  ExpressionPtr value;                // of kSet, kFor (what to loop over), kCallBlock (the call), kFilterBlock, kSetBlock (filter or null)
+  std::string text;                    // of kText; the name of a macro
+  std::vector<ExpressionPtr> values;   // to print; of kWith: what is assigned
+  ExpressionPtr target;                // of kSet, kSetBlock, kFor
+  std::vector<ExpressionPtr> targets;  // of kWith
+  ExpressionPtr value;  // of kSet, kFor (what to loop over), kCallBlock (the call), kFilterBlock, kSetBlock (filter or null)
   Body body;
-  Scope scope;                        // of body
+  Scope scope;  // of body
 
   std::vector<Branch> branches;  // of kIf; without a test: else
 

@@ -13,7 +13,9 @@
 namespace sluice::text::jinja {
 namespace {
 
-Value unsupported(Interpreter&, const Value& self, Arguments&) { throw Failure("this method of a " + type_name(self) + " is not supported here"); }
+Value unsupported(Interpreter&, const Value& self, Arguments&) {
+  throw Failure("this method of " + with_article(self) + " is not supported here");
+}
 
 // The method `name` of `list`, bound to `self`; missing when it is not there.
 Value bound(Sandbox& sandbox, const NamedFunction* list, std::string_view name, const Value& self) {
@@ -47,8 +49,9 @@ bool is_refused(const Value& object, std::string_view name) {
 }
 
 Value undefined_attribute(Sandbox& sandbox, const Value& object, const Value& index) {
-  const std::string what = object.is_none() ? "None" : "a " + type_name(object);
-  if (index.is_string()) return make_undefined(sandbox, what + " has no attribute '" + std::string(index.text().substr(0, 100)) + "'");
+  const std::string what = object.is_none() ? "None" : with_article(object);
+  if (index.is_string())
+    return make_undefined(sandbox, what + " has no attribute '" + std::string(index.text().substr(0, 100)) + "'");
   return make_undefined(sandbox, what + " has no element " + (index.is_integer() ? text_of(sandbox, index) : "of that kind"));
 }
 
@@ -108,15 +111,18 @@ Slice adjusted(const Value& start, const Value& stop, const Value& step, int64_t
   };
   s.start = start.is_none() ? (s.step < 0 ? length - 1 : 0) : clamp(slice_part(start, 0));
   s.stop = stop.is_none() ? (s.step < 0 ? -1 : length) : clamp(slice_part(stop, 0));
-  if (s.step < 0) s.size = s.stop < s.start ? (s.start - s.stop - 1) / -s.step + 1 : 0;
-  else s.size = s.start < s.stop ? (s.stop - s.start - 1) / s.step + 1 : 0;
+  if (s.step < 0)
+    s.size = s.stop < s.start ? (s.start - s.stop - 1) / -s.step + 1 : 0;
+  else
+    s.size = s.start < s.stop ? (s.stop - s.start - 1) / s.step + 1 : 0;
   return s;
 }
 
 Value slice_string(Sandbox& sandbox, const String& string, const Slice& s) {
   sandbox.work(string.text.size());
   if (string.is_ascii()) {
-    if (s.step == 1) return make_string(sandbox, string.text.substr(static_cast<size_t>(s.start), static_cast<size_t>(s.size)), string.markup);
+    if (s.step == 1)
+      return make_string(sandbox, string.text.substr(static_cast<size_t>(s.start), static_cast<size_t>(s.size)), string.markup);
     std::string text;
     for (int64_t i = 0; i < s.size; ++i) text += string.text[static_cast<size_t>(s.start + i * s.step)];
     return make_string(sandbox, std::move(text), string.markup);
@@ -124,7 +130,8 @@ Value slice_string(Sandbox& sandbox, const String& string, const Slice& s) {
   if (s.step == 1) {
     const size_t begin = unicode::offset_of(string.text, static_cast<size_t>(s.start));
     const std::string_view rest = std::string_view(string.text).substr(begin);
-    return make_string(sandbox, std::string(rest.substr(0, unicode::offset_of(rest, static_cast<size_t>(s.size)))), string.markup);
+    return make_string(sandbox, std::string(rest.substr(0, unicode::offset_of(rest, static_cast<size_t>(s.size)))),
+                       string.markup);
   }
   sandbox.expect(string.text.size() * 5);
   const std::u32string characters = unicode::decode(string.text);
@@ -141,30 +148,39 @@ Value own_attribute(Sandbox& sandbox, const Value& object, std::string_view name
       Value method = bound(sandbox, string_methods(), name, object);
       return method.is_missing() ? bound(sandbox, string_case_methods(), name, object) : method;
     }
-    case Kind::kDict: return bound(sandbox, dict_methods(), name, object);
+    case Kind::kDict:
+      return bound(sandbox, dict_methods(), name, object);
     case Kind::kTuple:
       if (object.as<List>().is_group && name == "grouper") return object.items()[0];
       if (object.as<List>().is_group && name == "list") return object.items()[1];
       return name == "copy" ? Value() : bound(sandbox, list_methods(), name, object);
-    case Kind::kList: return bound(sandbox, list_methods(), name, object);
+    case Kind::kList:
+      return bound(sandbox, list_methods(), name, object);
     case Kind::kBool:
     case Kind::kInt:
-    case Kind::kFloat: return number_attribute(object, name);
-    case Kind::kRange: return range_attribute(object.as<Range>(), name);
-    case Kind::kLoop: return loop_attribute(sandbox, object, name);
-    case Kind::kCallable: return object.as<Callable>().attribute(sandbox, name);
-    case Kind::kCycler: return cycler_attribute(sandbox, object, name);
+    case Kind::kFloat:
+      return number_attribute(object, name);
+    case Kind::kRange:
+      return range_attribute(object.as<Range>(), name);
+    case Kind::kLoop:
+      return loop_attribute(sandbox, object, name);
+    case Kind::kCallable:
+      return object.as<Callable>().attribute(sandbox, name);
+    case Kind::kCycler:
+      return cycler_attribute(sandbox, object, name);
     case Kind::kNamespace: {
       const Value* found = object.as<Namespace>().attributes.as<Dict>().find(sandbox, name);
       return found ? *found : Value();
     }
-    default: return Value();
+    default:
+      return Value();
   }
 }
 
 Value get_attribute(Sandbox& sandbox, const Value& object, std::string_view name) {
   must_be_defined(object);
-  if (is_refused(object, name)) return make_undefined(sandbox, "'" + std::string(name) + "' of a " + type_name(object) + " is not safe to use");
+  if (is_refused(object, name))
+    return make_undefined(sandbox, "'" + std::string(name) + "' of " + with_article(object) + " is not safe to use");
   Value found = own_attribute(sandbox, object, name);
   if (!found.is_missing()) return found;
   if (object.is(Kind::kDict)) {
@@ -203,13 +219,14 @@ Value get_slice(Sandbox& sandbox, const Value& object, const Value& start, const
     const auto& range = object.as<Range>();
     const Slice s = adjusted(start, stop, step, range.size);
     int64_t stride = 0, first = 0, end = 0;
-    const bool overflows = __builtin_mul_overflow(range.step, s.step, &stride) || __builtin_mul_overflow(s.start, range.step, &first) ||
-                           __builtin_add_overflow(first, range.start, &first) || __builtin_mul_overflow(s.stop, range.step, &end) ||
-                           __builtin_add_overflow(end, range.start, &end);
+    const bool overflows = __builtin_mul_overflow(range.step, s.step, &stride) ||
+                           __builtin_mul_overflow(s.start, range.step, &first) ||
+                           __builtin_add_overflow(first, range.start, &first) ||
+                           __builtin_mul_overflow(s.stop, range.step, &end) || __builtin_add_overflow(end, range.start, &end);
     if (overflows) throw Failure("an integer leaves the range of 64 bits");
     return Value::make<Range>(sandbox, first, end, stride, s.size);
   }
-  throw Failure("a " + type_name(object) + " cannot be sliced");
+  throw Failure(with_article(object) + " cannot be sliced");
 }
 
 }  // namespace sluice::text::jinja

@@ -7,8 +7,8 @@
 
 namespace sluice::text::jinja {
 
-/// object.name: an attribute or a method of that name, else object["name"], else undefined. What would change a list or a dict, and
-/// names with an underscore in front, are undefined, as in the reference's sandbox. Throws Failure on undefined objects.
+/// object.name: an attribute or a method of that name, else object["name"], else undefined. What would change a list or a dict,
+/// and names with an underscore in front, are undefined, as in the reference's sandbox. Throws Failure on undefined objects.
 Value get_attribute(Sandbox& sandbox, const Value& object, std::string_view name);
 
 /// object[index]: an element, else an attribute of that name, else undefined.

@@ -12,7 +12,8 @@
 namespace sluice::text::jinja {
 namespace {
 
-// ---- which names an expression or a body mentions -------------------------------------------------------------------------------
+// ---- which names an expression or a body mentions
+// -------------------------------------------------------------------------------
 
 void visit_children(const Expression& expression, const std::function<void(Expression&)>& visit) {
   for (const auto& child : expression.children) {
@@ -25,15 +26,18 @@ void visit_children(const Expression& expression, const std::function<void(Expre
 }
 
 void load_names(const Expression& expression, Symbols& symbols) {
-  if (expression.kind == ExpressionKind::kName || expression.kind == ExpressionKind::kNamespaceReference) symbols.load(expression.text);
+  if (expression.kind == ExpressionKind::kName || expression.kind == ExpressionKind::kNamespaceReference)
+    symbols.load(expression.text);
   visit_children(expression, [&](Expression& child) { load_names(child, symbols); });
 }
 
 void store_names(const Expression& target, Symbols& symbols, bool as_parameter) {
   if (target.kind == ExpressionKind::kNamespaceReference) symbols.load(target.text);
   if (target.kind == ExpressionKind::kName) {
-    if (as_parameter) symbols.declare_parameter(target.text);
-    else symbols.store(target.text);
+    if (as_parameter)
+      symbols.declare_parameter(target.text);
+    else
+      symbols.store(target.text);
   }
   for (const auto& item : target.children) store_names(*item, symbols, as_parameter);
 }
@@ -72,15 +76,24 @@ void note_names(const Statement& statement, Symbols& symbols) {
       return;
     case StatementKind::kFor:
     case StatementKind::kCallBlock:
-    case StatementKind::kFilterBlock: load_names(statement.value, symbols); return;
-    case StatementKind::kIf: note_if(statement, symbols); return;
+    case StatementKind::kFilterBlock:
+      load_names(statement.value, symbols);
+      return;
+    case StatementKind::kIf:
+      note_if(statement, symbols);
+      return;
     case StatementKind::kSet:
       load_names(statement.value, symbols);
       store_names(*statement.target, symbols, false);
       return;
-    case StatementKind::kSetBlock: store_names(*statement.target, symbols, false); return;
-    case StatementKind::kMacro: symbols.store(statement.text); return;
-    default: return;
+    case StatementKind::kSetBlock:
+      store_names(*statement.target, symbols, false);
+      return;
+    case StatementKind::kMacro:
+      symbols.store(statement.text);
+      return;
+    default:
+      return;
   }
 }
 
@@ -144,14 +157,15 @@ std::set<std::string> mentioned(const Body& body, std::set<std::string> names) {
   return mentions.found;
 }
 
-// ---- the places --------------------------------------------------------------------------------------------------------------------
+// ---- the places
+// --------------------------------------------------------------------------------------------------------------------
 
 // Where the binder stands.
 struct Frame {
   const Symbols& symbols;
   FunctionLayout& function;
-  int depth = 0;         // of functions
-  bool soft = false;     // in an if: filters are looked up when they are used
+  int depth = 0;      // of functions
+  bool soft = false;  // in an if: filters are looked up when they are used
 };
 
 class Binder {
@@ -171,8 +185,10 @@ class Binder {
   void statement(Statement& s, const Frame& frame) {
     for (auto& value : s.values) expression(value, frame);
     switch (s.kind) {
-      case StatementKind::kFor: return loop(s, frame);
-      case StatementKind::kIf: return choice(s, frame);
+      case StatementKind::kFor:
+        return loop(s, frame);
+      case StatementKind::kIf:
+        return choice(s, frame);
       case StatementKind::kSet:
         expression(s.value, frame);
         target(*s.target, frame);
@@ -216,8 +232,10 @@ class Binder {
         function(s, frame);
         expression(s.value, frame);
         return;
-      case StatementKind::kGeneration: return function(s, frame);
-      default: return;
+      case StatementKind::kGeneration:
+        return function(s, frame);
+      default:
+        return;
     }
   }
 
@@ -272,7 +290,8 @@ class Binder {
 
   static void refuse_loop_in(const Expression* target) {
     if (!target) return;
-    if (target->kind == ExpressionKind::kName && target->text == "loop") throw SyntaxFailure{"'loop' cannot be assigned to inside of a for loop", target->line};
+    if (target->kind == ExpressionKind::kName && target->text == "loop")
+      throw SyntaxFailure{"'loop' cannot be assigned to inside of a for loop", target->line};
     for (const auto& item : target->children) refuse_loop_in(item.get());
   }
 
@@ -312,7 +331,8 @@ class Binder {
         s.caller_slot = symbols.declare_parameter("caller");
       } else {
         for (const Parameter& parameter : s.parameters) {
-          if (parameter.name == "caller" && !parameter.fallback) throw SyntaxFailure{"the parameter 'caller' needs a default", s.line};
+          if (parameter.name == "caller" && !parameter.fallback)
+            throw SyntaxFailure{"the parameter 'caller' needs a default", s.line};
         }
       }
     }
@@ -331,7 +351,8 @@ class Binder {
 
   void expression(Expression& e, const Frame& frame) {
     if (e.kind == ExpressionKind::kName) e.variable = frame.symbols.reference(e.text, frame.depth);
-    if (!frame.soft && e.kind == ExpressionKind::kFilter && !find_filter(e.text)) throw SyntaxFailure{unknown_filter(e.text), e.line};
+    if (!frame.soft && e.kind == ExpressionKind::kFilter && !find_filter(e.text))
+      throw SyntaxFailure{unknown_filter(e.text), e.line};
     if (!frame.soft && e.kind == ExpressionKind::kTest && !find_test(e.text)) throw SyntaxFailure{unknown_test(e.text), e.line};
     const bool soft = frame.soft || e.kind == ExpressionKind::kConditional;
     const Frame inner{frame.symbols, frame.function, frame.depth, soft};

@@ -28,7 +28,9 @@ Value make_method(Sandbox& sandbox, std::string_view name, const Value& self, Fu
 
 void Arguments::bind(std::string_view what, const char* const* names, Value* values, size_t count, size_t required) const {
   const std::string place = std::string(what) + "()";
-  if (positional.size() > count) throw Failure(place + " takes at most " + plural(static_cast<int64_t>(count), "argument") + ", but got " + std::to_string(positional.size()));
+  if (positional.size() > count)
+    throw Failure(place + " takes at most " + plural(static_cast<int64_t>(count), "argument") + ", but got " +
+                  std::to_string(positional.size()));
   std::copy(positional.begin(), positional.end(), values);
   for (const auto& [name, value] : named) {
     const auto* const found = std::find_if(names, names + count, [&](const char* candidate) { return name == candidate; });

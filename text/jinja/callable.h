@@ -18,8 +18,8 @@ struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 
-  /// The values of the parameters `names`, missing where not given. Throws Failure for too many, unknown or doubled ones, and where
-  /// one of the first `required` is missing. `what` is the function, for messages.
+  /// The values of the parameters `names`, missing where not given. Throws Failure for too many, unknown or doubled ones, and
+  /// where one of the first `required` is missing. `what` is the function, for messages.
   template <size_t N>
   std::array<Value, N> take(std::string_view what, const char* const (&names)[N], size_t required = 0) const {
     std::array<Value, N> values;

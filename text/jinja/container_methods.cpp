@@ -53,8 +53,13 @@ Value index(Interpreter& interpreter, const Value& self, Arguments& arguments) {
 }  // namespace
 
 const NamedFunction* dict_methods() {
-  static constexpr NamedFunction kMethods[] = {{"get", get},   {"items", view_of<View::kItems>}, {"keys", view_of<View::kKeys>}, {"values", view_of<View::kValues>},
-                                               {"copy", copy}, {"fromkeys", nullptr},            {"", nullptr}};
+  static constexpr NamedFunction kMethods[] = {{"get", get},
+                                               {"items", view_of<View::kItems>},
+                                               {"keys", view_of<View::kKeys>},
+                                               {"values", view_of<View::kValues>},
+                                               {"copy", copy},
+                                               {"fromkeys", nullptr},
+                                               {"", nullptr}};
   return kMethods;
 }
 

@@ -62,21 +62,43 @@ void append_repr(Sandbox& sandbox, const Value& value, std::string& out) {
   sandbox.expect(out.size());
   switch (value.kind()) {
     case Kind::kMissing:
-    case Kind::kUndefined: out += "Undefined"; return;
-    case Kind::kNone: out += "None"; return;
-    case Kind::kBool: out += value.as_bool() ? "True" : "False"; return;
-    case Kind::kInt: out += std::to_string(value.as_integer()); return;
-    case Kind::kFloat: out += repr_of(value.as_real()); return;
+    case Kind::kUndefined:
+      out += "Undefined";
+      return;
+    case Kind::kNone:
+      out += "None";
+      return;
+    case Kind::kBool:
+      out += value.as_bool() ? "True" : "False";
+      return;
+    case Kind::kInt:
+      out += std::to_string(value.as_integer());
+      return;
+    case Kind::kFloat:
+      out += repr_of(value.as_real());
+      return;
     case Kind::kString:
       sandbox.work(value.text().size());
       out += value.as<String>().markup ? "Markup(" + repr_of(value.text()) + ")" : repr_of(value.text());
       return;
-    case Kind::kList: append_sequence(sandbox, value.items(), "[", "]", out); return;
-    case Kind::kTuple: append_sequence(sandbox, value.items(), "(", value.items().size() == 1 ? ",)" : ")", out); return;
-    case Kind::kDict: append_dict(sandbox, value.as<Dict>(), out); return;
-    case Kind::kDictView: append_view(sandbox, value.as<DictView>(), out); return;
-    case Kind::kRange: append_range(value.as<Range>(), out); return;
-    case Kind::kIterator: out += std::string("<") + value.as<Iterator>().name + " object>"; return;
+    case Kind::kList:
+      append_sequence(sandbox, value.items(), "[", "]", out);
+      return;
+    case Kind::kTuple:
+      append_sequence(sandbox, value.items(), "(", value.items().size() == 1 ? ",)" : ")", out);
+      return;
+    case Kind::kDict:
+      append_dict(sandbox, value.as<Dict>(), out);
+      return;
+    case Kind::kDictView:
+      append_view(sandbox, value.as<DictView>(), out);
+      return;
+    case Kind::kRange:
+      append_range(value.as<Range>(), out);
+      return;
+    case Kind::kIterator:
+      out += std::string("<") + value.as<Iterator>().name + " object>";
+      return;
     case Kind::kNamespace:
       out += "<Namespace ";
       append_dict(sandbox, value.as<Namespace>().attributes.as<Dict>(), out);
@@ -87,9 +109,14 @@ void append_repr(Sandbox& sandbox, const Value& value, std::string& out) {
       out += "<LoopContext " + std::to_string(loop.index0 + 1) + "/" + std::to_string(loop.length()) + ">";
       return;
     }
-    case Kind::kCallable: out += value.as<Callable>().text(); return;
-    case Kind::kCycler: out += "<Cycler object>"; return;
-    case Kind::kActivation: return;
+    case Kind::kCallable:
+      out += value.as<Callable>().text();
+      return;
+    case Kind::kCycler:
+      out += "<Cycler object>";
+      return;
+    case Kind::kActivation:
+      return;
   }
 }
 
@@ -184,12 +211,23 @@ std::string escaped_html(std::string_view text) {
   out.reserve(text.size());
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&#34;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;

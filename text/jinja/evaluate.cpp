@@ -32,25 +32,39 @@ Value Interpreter::evaluate(const Expression& expression) {
   line_ = expression.line;
   const auto child = [&](size_t i) { return evaluate(*expression.children[i]); };
   switch (expression.kind) {
-    case ExpressionKind::kNone: return Value::none();
-    case ExpressionKind::kBool: return Value::boolean(expression.integer != 0);
-    case ExpressionKind::kInteger: return Value::integer(expression.integer);
-    case ExpressionKind::kFloat: return Value::real(expression.real);
-    case ExpressionKind::kString: return string_constant(expression);
-    case ExpressionKind::kName: return evaluate_name(expression);
-    case ExpressionKind::kTuple: return evaluate_items(expression, Kind::kTuple);
-    case ExpressionKind::kList: return evaluate_items(expression, Kind::kList);
-    case ExpressionKind::kDict: return evaluate_dict(expression);
+    case ExpressionKind::kNone:
+      return Value::none();
+    case ExpressionKind::kBool:
+      return Value::boolean(expression.integer != 0);
+    case ExpressionKind::kInteger:
+      return Value::integer(expression.integer);
+    case ExpressionKind::kFloat:
+      return Value::real(expression.real);
+    case ExpressionKind::kString:
+      return string_constant(expression);
+    case ExpressionKind::kName:
+      return evaluate_name(expression);
+    case ExpressionKind::kTuple:
+      return evaluate_items(expression, Kind::kTuple);
+    case ExpressionKind::kList:
+      return evaluate_items(expression, Kind::kList);
+    case ExpressionKind::kDict:
+      return evaluate_dict(expression);
     case ExpressionKind::kAttribute: {
       const Value object = child(0);
       line_ = expression.line;
       return get_attribute(sandbox_, object, expression.text);
     }
-    case ExpressionKind::kItem: return evaluate_item(expression);
-    case ExpressionKind::kCall: return evaluate_call(expression, nullptr);
-    case ExpressionKind::kFilter: return evaluate_filter(expression, child(0));
-    case ExpressionKind::kTest: return evaluate_test(expression);
-    case ExpressionKind::kConditional: return evaluate_conditional(expression);
+    case ExpressionKind::kItem:
+      return evaluate_item(expression);
+    case ExpressionKind::kCall:
+      return evaluate_call(expression, nullptr);
+    case ExpressionKind::kFilter:
+      return evaluate_filter(expression, child(0));
+    case ExpressionKind::kTest:
+      return evaluate_test(expression);
+    case ExpressionKind::kConditional:
+      return evaluate_conditional(expression);
     case ExpressionKind::kAnd: {
       Value left = child(0);
       return truthy(left) ? child(1) : left;
@@ -59,14 +73,22 @@ Value Interpreter::evaluate(const Expression& expression) {
       Value left = child(0);
       return truthy(left) ? left : child(1);
     }
-    case ExpressionKind::kNot: return Value::boolean(!truthy(child(0)));
-    case ExpressionKind::kNegate: return negate(child(0));
-    case ExpressionKind::kPlus: return plus(child(0));
-    case ExpressionKind::kConcatenate: return evaluate_concatenation(expression);
-    case ExpressionKind::kCompare: return evaluate_compare(expression);
-    case ExpressionKind::kSlice: throw Failure("a slice stands where a value is needed");
-    case ExpressionKind::kNamespaceReference: throw Failure("an attribute to assign to stands where a value is needed");
-    default: return evaluate_binary(expression);
+    case ExpressionKind::kNot:
+      return Value::boolean(!truthy(child(0)));
+    case ExpressionKind::kNegate:
+      return negate(child(0));
+    case ExpressionKind::kPlus:
+      return plus(child(0));
+    case ExpressionKind::kConcatenate:
+      return evaluate_concatenation(expression);
+    case ExpressionKind::kCompare:
+      return evaluate_compare(expression);
+    case ExpressionKind::kSlice:
+      throw Failure("a slice stands where a value is needed");
+    case ExpressionKind::kNamespaceReference:
+      throw Failure("an attribute to assign to stands where a value is needed");
+    default:
+      return evaluate_binary(expression);
   }
 }
 
@@ -116,13 +138,20 @@ Value Interpreter::evaluate_binary(const Expression& expression) {
   const Value right = evaluate(*expression.children[1]);
   line_ = expression.line;
   switch (expression.kind) {
-    case ExpressionKind::kAdd: return add(sandbox_, left, right);
-    case ExpressionKind::kSubtract: return subtract(left, right);
-    case ExpressionKind::kMultiply: return multiply(sandbox_, left, right);
-    case ExpressionKind::kDivide: return divide(left, right);
-    case ExpressionKind::kFloorDivide: return floor_divide(left, right);
-    case ExpressionKind::kModulo: return modulo(sandbox_, left, right);
-    default: return power(sandbox_, left, right);
+    case ExpressionKind::kAdd:
+      return add(sandbox_, left, right);
+    case ExpressionKind::kSubtract:
+      return subtract(left, right);
+    case ExpressionKind::kMultiply:
+      return multiply(sandbox_, left, right);
+    case ExpressionKind::kDivide:
+      return divide(left, right);
+    case ExpressionKind::kFloorDivide:
+      return floor_divide(left, right);
+    case ExpressionKind::kModulo:
+      return modulo(sandbox_, left, right);
+    default:
+      return power(sandbox_, left, right);
   }
 }
 
@@ -177,7 +206,7 @@ Arguments Interpreter::evaluate_arguments(const Expression& expression) {
   }
   if (expression.double_star) {
     const Value mapping = evaluate(*expression.double_star);
-    if (!mapping.is(Kind::kDict)) throw Failure("** needs a mapping, not a " + type_name(mapping));
+    if (!mapping.is(Kind::kDict)) throw Failure("** needs a mapping, not " + with_article(mapping));
     for (const auto& [key, value] : mapping.as<Dict>().entries()) {
       if (!key.is_string()) throw Failure("the names of arguments are strings, not " + type_name(key));
       for (const auto& [name, given] : arguments.named) {
@@ -207,7 +236,7 @@ Value Interpreter::call(const Value& callee, Arguments& arguments) {
     if (!loop.recurse) throw Failure("loop() needs the for tag to say 'recursive'");
     return loop.recurse(over);
   }
-  if (!callee.is(Kind::kCallable)) throw Failure("a " + type_name(callee) + " cannot be called");
+  if (!callee.is(Kind::kCallable)) throw Failure(with_article(callee) + " cannot be called");
   const Nesting nesting(sandbox_);
   sandbox_.spend();
   return callee.as<Callable>().call(*this, arguments);

@@ -41,8 +41,26 @@ class Interpreter::Call {
   Value caller_;
 };
 
+class Interpreter::Within {
+ public:
+  Within(Interpreter& interpreter, const Value& activation)
+      : interpreter_(interpreter), current_(std::exchange(interpreter.activation_, activation)) {}
+  ~Within() { interpreter_.activation_ = std::move(current_); }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  Interpreter& interpreter_;
+  Value current_;
+};
+
 Interpreter::Interpreter(const Tree& tree, Sandbox& sandbox, Value variables, std::optional<std::tm> now)
-    : tree_(tree), sandbox_(sandbox), variables_(std::move(variables)), globals_(make_globals(sandbox)), now_(now), strings_(static_cast<size_t>(tree.strings)) {}
+    : tree_(tree),
+      sandbox_(sandbox),
+      variables_(std::move(variables)),
+      globals_(make_globals(sandbox)),
+      now_(now),
+      strings_(static_cast<size_t>(tree.strings)) {}
 
 std::tm Interpreter::now() const {
   if (now_) return *now_;
@@ -91,17 +109,32 @@ Interpreter::Flow Interpreter::execute(const Statement& statement) {
     case StatementKind::kPrint:
       for (const auto& value : statement.values) write(evaluate(*value));
       return Flow::kNext;
-    case StatementKind::kFor: return execute_for(statement);
-    case StatementKind::kIf: return execute_if(statement);
-    case StatementKind::kSet: execute_set(statement); return Flow::kNext;
-    case StatementKind::kSetBlock: return execute_set_block(statement);
-    case StatementKind::kMacro: execute_macro(statement); return Flow::kNext;
-    case StatementKind::kCallBlock: execute_call_block(statement); return Flow::kNext;
-    case StatementKind::kFilterBlock: return execute_filter_block(statement);
-    case StatementKind::kWith: return execute_with(statement);
-    case StatementKind::kGeneration: execute_generation(statement); return Flow::kNext;
-    case StatementKind::kBreak: return Flow::kBreak;
-    case StatementKind::kContinue: return Flow::kContinue;
+    case StatementKind::kFor:
+      return execute_for(statement);
+    case StatementKind::kIf:
+      return execute_if(statement);
+    case StatementKind::kSet:
+      execute_set(statement);
+      return Flow::kNext;
+    case StatementKind::kSetBlock:
+      return execute_set_block(statement);
+    case StatementKind::kMacro:
+      execute_macro(statement);
+      return Flow::kNext;
+    case StatementKind::kCallBlock:
+      execute_call_block(statement);
+      return Flow::kNext;
+    case StatementKind::kFilterBlock:
+      return execute_filter_block(statement);
+    case StatementKind::kWith:
+      return execute_with(statement);
+    case StatementKind::kGeneration:
+      execute_generation(statement);
+      return Flow::kNext;
+    case StatementKind::kBreak:
+      return Flow::kBreak;
+    case StatementKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }
@@ -140,25 +173,30 @@ void Interpreter::assign(const Expression& target, const Value& value) {
   }
   if (target.kind == ExpressionKind::kNamespaceReference) {
     const Value space = slot(target.variable);
-    if (!space.is(Kind::kNamespace)) throw Failure("'" + target.text + "' is no namespace, so its attribute '" + target.attribute + "' cannot be set");
-    if (target.attribute.starts_with('_')) throw Failure("attributes of a namespace do not begin with an underscore, as '" + target.attribute + "' does");
+    if (!space.is(Kind::kNamespace))
+      throw Failure("'" + target.text + "' is no namespace, so its attribute '" + target.attribute + "' cannot be set");
+    if (target.attribute.starts_with('_'))
+      throw Failure("attributes of a namespace do not begin with an underscore, as '" + target.attribute + "' does");
     space.as<Namespace>().attributes.as<Dict>().set(sandbox_, make_string(sandbox_, target.attribute), value);
     return;
   }
-  if (!is_iterable(value)) throw Failure("a " + type_name(value) + " cannot be unpacked into " + std::to_string(target.children.size()) + " variables");
+  if (!is_iterable(value))
+    throw Failure(with_article(value) + " cannot be unpacked into " + std::to_string(target.children.size()) + " variables");
   std::vector<Value> parts;
   for_each(sandbox_, value, [&](const Value& part) {
     parts.push_back(part);
     return parts.size() <= target.children.size();
   });
   if (parts.size() != target.children.size()) {
-    throw Failure((parts.size() > target.children.size() ? "more than " : "only ") + std::to_string(std::min(parts.size(), target.children.size())) + " values to unpack, expected " +
+    throw Failure((parts.size() > target.children.size() ? "more than " : "only ") +
+                  std::to_string(std::min(parts.size(), target.children.size())) + " values to unpack, expected " +
                   std::to_string(target.children.size()));
   }
   for (size_t i = 0; i < parts.size(); ++i) assign(*target.children[i], parts[i]);
 }
 
-// ---- for ---------------------------------------------------------------------------------------------------------------------------
+// ---- for
+// ---------------------------------------------------------------------------------------------------------------------------
 
 Interpreter::Flow Interpreter::execute_for(const Statement& statement) {
   const Value over = evaluate(*statement.value);
@@ -192,7 +230,9 @@ Value Interpreter::make_loop(const Statement& statement, const Value& over, int6
   std::function<bool(Value&)> next = [cursor](Value& element) { return cursor->next(element); };
   const int64_t length = statement.test ? -1 : over.is(Kind::kIterator) ? -1 : length_of(over);
   if (statement.test) {
-    next = [this, cursor, &statement, entered = false](Value& element) mutable {
+    // A macro that is given the loop variable may ask for the next element: the test belongs to where the loop stands.
+    next = [this, cursor, &statement, activation = activation_, entered = false](Value& element) mutable {
+      const Within within(*this, activation);
       if (!entered) enter(statement.test_scope);
       entered = true;
       while (cursor->next(element)) {
@@ -207,7 +247,8 @@ Value Interpreter::make_loop(const Statement& statement, const Value& over, int6
   return Value::make<Loop>(sandbox_, sandbox_, std::move(next), length, depth);
 }
 
-Interpreter::Flow Interpreter::run_loop(const Statement& statement, const Value& over, int64_t depth, const Recursion* recursion) {
+Interpreter::Flow Interpreter::run_loop(const Statement& statement, const Value& over, int64_t depth,
+                                        const Recursion* recursion) {
   const Value value = make_loop(statement, over, depth);
   auto& loop = value.as<Loop>();
   if (recursion) loop.recurse = [recursion, depth](const Value& items) { return (*recursion)(items, depth + 1); };
@@ -233,7 +274,8 @@ Interpreter::Flow Interpreter::run_loop(const Statement& statement, const Value&
   return execute(statement.otherwise);
 }
 
-// ---- blocks ------------------------------------------------------------------------------------------------------------------------
+// ---- blocks
+// ------------------------------------------------------------------------------------------------------------------------
 
 Interpreter::Flow Interpreter::execute_set_block(const Statement& statement) {
   enter(statement.scope);
@@ -274,9 +316,12 @@ Interpreter::Flow Interpreter::execute_with(const Statement& statement) {
   return execute(statement.body);
 }
 
-// ---- functions -----------------------------------------------------------------------------------------------------------------------
+// ---- functions
+// -----------------------------------------------------------------------------------------------------------------------
 
-void Interpreter::execute_macro(const Statement& statement) { slot(statement.variable) = Value::make<Macro>(sandbox_, statement, activation_); }
+void Interpreter::execute_macro(const Statement& statement) {
+  slot(statement.variable) = Value::make<Macro>(sandbox_, statement, activation_);
+}
 
 void Interpreter::execute_call_block(const Statement& statement) {
   const Value caller = Value::make<Macro>(sandbox_, statement, activation_);
@@ -298,7 +343,8 @@ Value Interpreter::run_macro(const Statement& definition, const Value& closure, 
   enter(definition.scope);
   for (const Parameter& parameter : definition.parameters) {
     if (!call.slot(parameter.slot).is_missing()) continue;
-    Value value = parameter.fallback ? evaluate(*parameter.fallback) : make_undefined(sandbox_, "the parameter '" + parameter.name + "' was not given");
+    Value value = parameter.fallback ? evaluate(*parameter.fallback)
+                                     : make_undefined(sandbox_, "the parameter '" + parameter.name + "' was not given");
     call.slot(parameter.slot) = std::move(value);
   }
   execute(definition.body);

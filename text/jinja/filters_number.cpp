@@ -14,7 +14,7 @@ Value absolute(Interpreter&, const Value& subject, Arguments& arguments) {
   arguments.allow_none("abs");
   must_be_defined(subject);
   if (subject.is(Kind::kFloat)) return Value::real(std::abs(subject.as_real()));
-  if (!subject.is_integer()) throw Failure("abs needs a number, not a " + type_name(subject));
+  if (!subject.is_integer()) throw Failure("abs needs a number, not " + with_article(subject));
   return subject.as_integer() < 0 ? negate(subject) : plus(subject);
 }
 
@@ -58,7 +58,10 @@ double rounded(double number, int64_t digits) {
   const int exponent = std::atoi(whole.substr(whole.find('e') + 1).c_str());
   const int64_t significant = exponent + digits;
   if (significant < -1) return std::copysign(0.0, number);
-  if (significant == -1) return std::abs(number) * 2 > std::pow(10.0, static_cast<double>(-digits)) ? std::copysign(std::pow(10.0, static_cast<double>(-digits)), number) : std::copysign(0.0, number);
+  if (significant == -1)
+    return std::abs(number) * 2 > std::pow(10.0, static_cast<double>(-digits))
+               ? std::copysign(std::pow(10.0, static_cast<double>(-digits)), number)
+               : std::copysign(0.0, number);
   return std::strtod(real_digits(number, 'e', static_cast<int>(significant), false).c_str(), nullptr);
 }
 
@@ -80,25 +83,33 @@ int64_t rounded(int64_t number, int64_t digits) {
 Value round_to(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   const auto [precision_value, method_value] = arguments.take("round", {"precision", "method"});
   const std::string_view method = method_value.is_string() ? method_value.text() : method_value.is_missing() ? "common" : "";
-  if (method != "common" && method != "ceil" && method != "floor") throw Failure("the method of round is 'common', 'ceil' or 'floor'");
+  if (method != "common" && method != "ceil" && method != "floor")
+    throw Failure("the method of round is 'common', 'ceil' or 'floor'");
   must_be_defined(subject);
-  if (!subject.is_number()) throw Failure("round needs a number, not a " + type_name(subject));
+  if (!subject.is_number()) throw Failure("round needs a number, not " + with_article(subject));
   if (method == "common") {
-    if (precision_value.is_none()) return subject.is(Kind::kFloat) ? Value::integer(truncated(std::nearbyint(subject.as_real()))) : plus(subject);
+    if (precision_value.is_none())
+      return subject.is(Kind::kFloat) ? Value::integer(truncated(std::nearbyint(subject.as_real()))) : plus(subject);
     const int64_t digits = integer_or(precision_value, 0, "round");
-    return subject.is(Kind::kFloat) ? Value::real(rounded(subject.as_real(), digits)) : Value::integer(rounded(subject.as_integer(), digits));
+    return subject.is(Kind::kFloat) ? Value::real(rounded(subject.as_real(), digits))
+                                    : Value::integer(rounded(subject.as_integer(), digits));
   }
   // func(value * 10 ** precision) / 10 ** precision
-  const Value scale = power(interpreter.sandbox(), Value::integer(10), precision_value.is_missing() ? Value::integer(0) : precision_value);
+  const Value scale =
+      power(interpreter.sandbox(), Value::integer(10), precision_value.is_missing() ? Value::integer(0) : precision_value);
   const Value scaled = multiply(interpreter.sandbox(), subject, scale);
-  const Value whole = scaled.is_integer() ? scaled : Value::integer(truncated(method == "ceil" ? std::ceil(scaled.as_real()) : std::floor(scaled.as_real())));
+  const Value whole =
+      scaled.is_integer()
+          ? scaled
+          : Value::integer(truncated(method == "ceil" ? std::ceil(scaled.as_real()) : std::floor(scaled.as_real())));
   return divide(whole, scale);
 }
 
 }  // namespace
 
 const NamedFunction* number_filters() {
-  static constexpr NamedFunction kFilters[] = {{"abs", absolute}, {"int", to_integer}, {"float", to_real}, {"round", round_to}, {"", nullptr}};
+  static constexpr NamedFunction kFilters[] = {
+      {"abs", absolute}, {"int", to_integer}, {"float", to_real}, {"round", round_to}, {"", nullptr}};
   return kFilters;
 }
 

@@ -10,7 +10,9 @@ namespace {
 
 // The arguments behind the first `count`, for the filter or test that is applied to each element.
 Arguments rest_of(const Arguments& arguments, size_t count) {
-  return {.positional = {arguments.positional.begin() + static_cast<std::ptrdiff_t>(std::min(count, arguments.positional.size())), arguments.positional.end()}, .named = arguments.named};
+  return {.positional = {arguments.positional.begin() + static_cast<std::ptrdiff_t>(std::min(count, arguments.positional.size())),
+                         arguments.positional.end()},
+          .named = arguments.named};
 }
 
 std::string name_of(const Value& value, std::string_view what) {
@@ -20,7 +22,8 @@ std::string name_of(const Value& value, std::string_view what) {
 
 // map('upper'), map(attribute='name', default=...)
 struct Mapping final : Iterator {
-  Mapping(Interpreter& runner, const Value& over, Arguments given) : Iterator("generator"), interpreter(runner), cursor(runner.sandbox(), over), arguments(std::move(given)) {}
+  Mapping(Interpreter& runner, const Value& over, Arguments given)
+      : Iterator("generator"), interpreter(runner), cursor(runner.sandbox(), over), arguments(std::move(given)) {}
   void clear() override {
     cursor = Cursor();
     arguments = {};
@@ -68,7 +71,12 @@ struct Mapping final : Iterator {
 // select, reject, selectattr, rejectattr
 struct Selection final : Iterator {
   Selection(Interpreter& runner, const Value& over, Arguments given, bool wants, bool attribute)
-      : Iterator("generator"), interpreter(runner), cursor(runner.sandbox(), over), arguments(std::move(given)), wanted(wants), by_attribute(attribute) {}
+      : Iterator("generator"),
+        interpreter(runner),
+        cursor(runner.sandbox(), over),
+        arguments(std::move(given)),
+        wanted(wants),
+        by_attribute(attribute) {}
   void clear() override {
     cursor = Cursor();
     arguments = {};
@@ -140,14 +148,17 @@ Value attr(Interpreter& interpreter, const Value& subject, Arguments& arguments)
   must_be_defined(subject);
   const std::string_view wanted = string_of(name, "attr");
   Value found = own_attribute(interpreter.sandbox(), subject, wanted);
-  return found.is_missing() ? make_undefined(interpreter.sandbox(), "a " + type_name(subject) + " has no attribute '" + std::string(wanted) + "'") : found;
+  return found.is_missing()
+             ? make_undefined(interpreter.sandbox(), with_article(subject) + " has no attribute '" + std::string(wanted) + "'")
+             : found;
 }
 
 }  // namespace
 
 const NamedFunction* selection_filters() {
-  static constexpr NamedFunction kFilters[] = {{"map", map},         {"select", select}, {"reject", reject}, {"selectattr", selectattr}, {"rejectattr", rejectattr},
-                                               {"attr", attr}, {"", nullptr}};
+  static constexpr NamedFunction kFilters[] = {
+      {"map", map},   {"select", select}, {"reject", reject}, {"selectattr", selectattr}, {"rejectattr", rejectattr},
+      {"attr", attr}, {"", nullptr}};
   return kFilters;
 }
 

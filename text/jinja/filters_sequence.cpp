@@ -22,7 +22,7 @@ Value or_default(Interpreter& interpreter, const Value& subject, Arguments& argu
 Value length(Interpreter&, const Value& subject, Arguments& arguments) {
   arguments.allow_none("length");
   const int64_t count = length_of(subject);
-  if (count < 0) throw Failure("a " + type_name(subject) + " has no length");
+  if (count < 0) throw Failure(with_article(subject) + " has no length");
   return Value::integer(count);
 }
 
@@ -42,7 +42,7 @@ std::vector<Value> reversed(Interpreter& interpreter, const Value& subject) {
 
 Value last(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   arguments.allow_none("last");
-  if (!is_reversible(subject)) throw Failure("a " + type_name(subject) + " has no last element; make a list of it first");
+  if (!is_reversible(subject)) throw Failure(with_article(subject) + " has no last element; make a list of it first");
   if (subject.is_string() || subject.is_sequence() || subject.is(Kind::kRange)) {
     Value item = get_item(interpreter.sandbox(), subject, Value::integer(-1));
     if (!item.is_undefined() || length_of(subject) > 0) return item;
@@ -60,7 +60,7 @@ Value list(Interpreter& interpreter, const Value& subject, Arguments& arguments)
 Value reverse(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   arguments.allow_none("reverse");
   if (subject.is_string()) return get_slice(interpreter.sandbox(), subject, Value::none(), Value::none(), Value::integer(-1));
-  if (!is_iterable(subject)) throw Failure("a " + type_name(subject) + " cannot be reversed");
+  if (!is_iterable(subject)) throw Failure(with_article(subject) + " cannot be reversed");
   std::vector<Value> items = reversed(interpreter, subject);
   if (!is_reversible(subject)) return make_list(interpreter.sandbox(), std::move(items));
   return make_iterator(interpreter.sandbox(), "reverse iterator", std::move(items));
@@ -71,13 +71,14 @@ Value items(Interpreter& interpreter, const Value& subject, Arguments& arguments
   return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject] {
     std::vector<Value> pairs;
     if (subject.is_undefined()) return pairs;
-    if (!subject.is(Kind::kDict)) throw Failure("items needs a mapping, not a " + type_name(subject));
+    if (!subject.is(Kind::kDict)) throw Failure("items needs a mapping, not " + with_article(subject));
     for (const auto& [key, value] : subject.as<Dict>().entries()) pairs.push_back(make_pair(sandbox, key, value));
     return pairs;
   });
 }
 
-// ---- order --------------------------------------------------------------------------------------------------------------------------
+// ---- order
+// --------------------------------------------------------------------------------------------------------------------------
 
 struct Keyed {
   Value key, value;
@@ -86,7 +87,8 @@ struct Keyed {
 // Equal elements keep their order, also downwards.
 std::vector<Value> sorted(Sandbox& sandbox, std::vector<Keyed> elements, bool descending) {
   const auto before = [&](const Keyed& a, const Keyed& b) { return less(sandbox, a.key, b.key); };
-  std::stable_sort(elements.begin(), elements.end(), [&](const Keyed& a, const Keyed& b) { return descending ? before(b, a) : before(a, b); });
+  std::stable_sort(elements.begin(), elements.end(),
+                   [&](const Keyed& a, const Keyed& b) { return descending ? before(b, a) : before(a, b); });
   std::vector<Value> values;
   values.reserve(elements.size());
   for (Keyed& element : elements) values.push_back(std::move(element.value));
@@ -117,11 +119,12 @@ Value dictsort(Interpreter& interpreter, const Value& subject, Arguments& argume
   const std::string_view what = by.is_missing() ? "key" : by.is_string() ? by.text() : "";
   if (what != "key" && what != "value") throw Failure("dictsort sorts by 'key' or 'value'");
   must_be_defined(subject);
-  if (!subject.is(Kind::kDict)) throw Failure("dictsort needs a mapping, not a " + type_name(subject));
+  if (!subject.is(Kind::kDict)) throw Failure("dictsort needs a mapping, not " + with_article(subject));
   Sandbox& sandbox = interpreter.sandbox();
   std::vector<Keyed> elements;
   for (const auto& [key, value] : subject.as<Dict>().entries()) {
-    elements.push_back({comparison_key(sandbox, what == "key" ? key : value, flag(case_sensitive)), make_pair(sandbox, key, value)});
+    elements.push_back(
+        {comparison_key(sandbox, what == "key" ? key : value, flag(case_sensitive)), make_pair(sandbox, key, value)});
   }
   return make_list(sandbox, sorted(sandbox, std::move(elements), flag(descending)));
 }
@@ -133,7 +136,8 @@ Value extreme(Interpreter& interpreter, const Value& subject, Arguments& argumen
   Keyed best;
   for_each(sandbox, subject, [&](const Value& item) {
     Value key = comparison_key(sandbox, path.of(sandbox, item), flag(case_sensitive));
-    if (best.key.is_missing() || (largest ? less(sandbox, best.key, key, ">") : less(sandbox, key, best.key))) best = {std::move(key), item};
+    if (best.key.is_missing() || (largest ? less(sandbox, best.key, key, ">") : less(sandbox, key, best.key)))
+      best = {std::move(key), item};
     return true;
   });
   return best.key.is_missing() ? make_undefined(sandbox, "the sequence has no extreme element: it is empty") : best.value;
@@ -154,7 +158,8 @@ Value sum(Interpreter& interpreter, const Value& subject, Arguments& arguments) 
   return total;
 }
 
-// ---- groups --------------------------------------------------------------------------------------------------------------------------
+// ---- groups
+// --------------------------------------------------------------------------------------------------------------------------
 
 std::vector<Value> batches(Sandbox& sandbox, const Value& subject, const Value& size_value, const Value& fill) {
   const bool fills = !fill.is_missing() && !fill.is_none();
@@ -175,7 +180,9 @@ std::vector<Value> batches(Sandbox& sandbox, const Value& subject, const Value& 
 
 Value batch(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   const auto [size, fill] = arguments.take("batch", {"linecount", "fill_with"}, 1);
-  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, size = size, fill = fill] { return batches(sandbox, subject, size, fill); });
+  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, size = size, fill = fill] {
+    return batches(sandbox, subject, size, fill);
+  });
 }
 
 std::vector<Value> slices(Sandbox& sandbox, const Value& subject, const Value& count_value, const Value& fill) {
@@ -199,7 +206,9 @@ std::vector<Value> slices(Sandbox& sandbox, const Value& subject, const Value& c
 
 Value slice(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   const auto [count, fill] = arguments.take("slice", {"slices", "fill_with"}, 1);
-  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, count = count, fill = fill] { return slices(sandbox, subject, count, fill); });
+  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, count = count, fill = fill] {
+    return slices(sandbox, subject, count, fill);
+  });
 }
 
 std::vector<Value> unique_elements(Sandbox& sandbox, const Value& subject, bool case_sensitive, const Value& attribute) {
@@ -218,9 +227,10 @@ std::vector<Value> unique_elements(Sandbox& sandbox, const Value& subject, bool 
 
 Value unique(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   const auto [case_sensitive, attribute] = arguments.take("unique", {"case_sensitive", "attribute"});
-  return make_lazy(interpreter.sandbox(), [&sandbox = interpreter.sandbox(), subject, sensitive = flag(case_sensitive), attribute = attribute] {
-    return unique_elements(sandbox, subject, sensitive, attribute);
-  });
+  return make_lazy(interpreter.sandbox(),
+                   [&sandbox = interpreter.sandbox(), subject, sensitive = flag(case_sensitive), attribute = attribute] {
+                     return unique_elements(sandbox, subject, sensitive, attribute);
+                   });
 }
 
 Value groupby(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
@@ -228,7 +238,9 @@ Value groupby(Interpreter& interpreter, const Value& subject, Arguments& argumen
   Sandbox& sandbox = interpreter.sandbox();
   const AttributePath path(sandbox, attribute);
   const Value fallback = otherwise;
-  const auto key_of = [&](const Value& item) { return comparison_key(sandbox, path.of(sandbox, item, fallback), flag(case_sensitive)); };
+  const auto key_of = [&](const Value& item) {
+    return comparison_key(sandbox, path.of(sandbox, item, fallback), flag(case_sensitive));
+  };
   std::vector<Keyed> elements;
   for_each(sandbox, subject, [&](const Value& item) {
     elements.push_back({key_of(item), item});
@@ -259,9 +271,10 @@ Value groupby(Interpreter& interpreter, const Value& subject, Arguments& argumen
 
 const NamedFunction* sequence_filters() {
   static constexpr NamedFunction kFilters[] = {
-      {"default", or_default}, {"d", or_default}, {"length", length}, {"count", length}, {"first", first}, {"last", last}, {"list", list},
-      {"reverse", reverse}, {"items", items}, {"sort", sort}, {"dictsort", dictsort}, {"min", min}, {"max", max}, {"sum", sum},
-      {"batch", batch}, {"slice", slice}, {"unique", unique}, {"groupby", groupby}, {"", nullptr}};
+      {"default", or_default}, {"d", or_default},  {"length", length},   {"count", length}, {"first", first},
+      {"last", last},          {"list", list},     {"reverse", reverse}, {"items", items},  {"sort", sort},
+      {"dictsort", dictsort},  {"min", min},       {"max", max},         {"sum", sum},      {"batch", batch},
+      {"slice", slice},        {"unique", unique}, {"groupby", groupby}, {"", nullptr}};
   return kFilters;
 }
 

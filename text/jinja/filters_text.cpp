@@ -15,7 +15,9 @@ namespace sluice::text::jinja {
 namespace {
 
 // `subject` as text that keeps whether it is markup.
-Value soft_text(Interpreter& interpreter, const Value& subject) { return subject.is_string() ? subject : make_string(interpreter.sandbox(), text_of(interpreter.sandbox(), subject)); }
+Value soft_text(Interpreter& interpreter, const Value& subject) {
+  return subject.is_string() ? subject : make_string(interpreter.sandbox(), text_of(interpreter.sandbox(), subject));
+}
 
 // The filter is a method of str.
 Value method(Interpreter& interpreter, const Value& subject, Arguments& arguments, std::string_view name) {
@@ -30,7 +32,8 @@ Value capitalize(Interpreter& i, const Value& subject, Arguments& a) { return me
 Value trim(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   const auto [characters] = arguments.take("trim", {"chars"});
   const Value text = soft_text(interpreter, subject);
-  return make_string(interpreter.sandbox(), stripped(interpreter.sandbox(), text.text(), characters, true, true), text.as<String>().markup);
+  return make_string(interpreter.sandbox(), stripped(interpreter.sandbox(), text.text(), characters, true, true),
+                     text.as<String>().markup);
 }
 
 Value center(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
@@ -142,15 +145,18 @@ Value wordcount(Interpreter& interpreter, const Value& subject, Arguments& argum
 }
 
 Value truncate(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  const auto [length_value, kill_words, end_value, leeway_value] = arguments.take("truncate", {"length", "killwords", "end", "leeway"});
+  const auto [length_value, kill_words, end_value, leeway_value] =
+      arguments.take("truncate", {"length", "killwords", "end", "leeway"});
   const int64_t length = integer_or(length_value, 255, "truncate");
   const int64_t leeway = leeway_value.is_none() ? 5 : integer_or(leeway_value, 5, "truncate");
   const std::string end = end_value.is_missing() ? "..." : std::string(string_of(end_value, "truncate"));
+  interpreter.sandbox().work(end.size());
   const auto end_length = static_cast<int64_t>(unicode::length(end));
   if (length < end_length) throw Failure("truncate needs a length of at least that of its end, " + std::to_string(end_length));
   if (leeway < 0) throw Failure("truncate needs a leeway of at least 0");
   const int64_t subject_length = length_of(subject);
-  if (subject_length < 0) throw Failure("truncate needs a str, not a " + type_name(subject));
+  if (subject.is_string()) interpreter.sandbox().work(subject.text().size());
+  if (subject_length < 0) throw Failure("truncate needs a str, not " + with_article(subject));
   if (subject_length <= length || subject_length - length <= leeway) return subject;
   const std::string_view text = string_of(subject, "truncate");
   std::string_view kept = text.substr(0, unicode::offset_of(text, static_cast<size_t>(length - end_length)));
@@ -159,7 +165,8 @@ Value truncate(Interpreter& interpreter, const Value& subject, Arguments& argume
 }
 
 Value format(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  if (!arguments.positional.empty() && !arguments.named.empty()) throw Failure("format takes values in order or by name, not both");
+  if (!arguments.positional.empty() && !arguments.named.empty())
+    throw Failure("format takes values in order or by name, not both");
   Sandbox& sandbox = interpreter.sandbox();
   const Value text = soft_text(interpreter, subject);
   if (arguments.named.empty()) return modulo(sandbox, text, make_tuple(sandbox, arguments.positional));
@@ -168,13 +175,16 @@ Value format(Interpreter& interpreter, const Value& subject, Arguments& argument
   return modulo(sandbox, text, names);
 }
 
-JsonStyle json_style(Interpreter& interpreter, const Value& ascii, const Value& indent_value, const Value& separators, const Value& sort) {
+JsonStyle json_style(Interpreter& interpreter, const Value& ascii, const Value& indent_value, const Value& separators,
+                     const Value& sort) {
   JsonStyle style{.ensure_ascii = flag(ascii), .sort_keys = flag(sort)};
   if (!indent_value.is_missing() && !indent_value.is_none()) {
     style.indented = true;
     style.item_separator = ",";
-    const int64_t spaces = indent_value.is_string() ? 0 : std::max<int64_t>(0, integer_or(indent_value, 0, "the indent of tojson"));
+    const int64_t spaces =
+        indent_value.is_string() ? 0 : std::max<int64_t>(0, integer_or(indent_value, 0, "the indent of tojson"));
     interpreter.sandbox().expect(static_cast<size_t>(spaces));
+    interpreter.sandbox().work(indent_value.is_string() ? indent_value.text().size() : static_cast<size_t>(spaces));
     style.indent = indent_value.is_string() ? std::string(indent_value.text()) : std::string(static_cast<size_t>(spaces), ' ');
   }
   if (!separators.is_missing() && !separators.is_none()) {
@@ -182,12 +192,14 @@ JsonStyle json_style(Interpreter& interpreter, const Value& ascii, const Value& 
     if (parts.size() != 2) throw Failure("the separators of tojson are two: between elements, and behind a key");
     style.item_separator = string_of(parts[0], "a separator of tojson");
     style.key_separator = string_of(parts[1], "a separator of tojson");
+    interpreter.sandbox().work(style.item_separator.size() + style.key_separator.size());
   }
   return style;
 }
 
 Value tojson(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  const auto [ascii, indent_value, separators, sort] = arguments.take("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"});
+  const auto [ascii, indent_value, separators, sort] =
+      arguments.take("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"});
   const JsonStyle style = json_style(interpreter, ascii, indent_value, separators, sort);
   return make_string(interpreter.sandbox(), json_text(interpreter.sandbox(), subject, style));
 }
@@ -195,10 +207,13 @@ Value tojson(Interpreter& interpreter, const Value& subject, Arguments& argument
 }  // namespace
 
 const NamedFunction* text_filters() {
-  static constexpr NamedFunction kFilters[] = {
-      {"upper", upper}, {"lower", lower}, {"capitalize", capitalize}, {"trim", trim}, {"center", center}, {"title", title}, {"replace", replace},
-      {"string", string}, {"safe", safe}, {"escape", escape}, {"e", escape}, {"forceescape", forceescape}, {"join", join}, {"indent", indent},
-      {"wordcount", wordcount}, {"truncate", truncate}, {"format", format}, {"tojson", tojson}, {"", nullptr}};
+  static constexpr NamedFunction kFilters[] = {{"upper", upper},       {"lower", lower},   {"capitalize", capitalize},
+                                               {"trim", trim},         {"center", center}, {"title", title},
+                                               {"replace", replace},   {"string", string}, {"safe", safe},
+                                               {"escape", escape},     {"e", escape},      {"forceescape", forceescape},
+                                               {"join", join},         {"indent", indent}, {"wordcount", wordcount},
+                                               {"truncate", truncate}, {"format", format}, {"tojson", tojson},
+                                               {"", nullptr}};
   return kFilters;
 }
 

@@ -106,10 +106,12 @@ class Formatter {
         continue;
       }
       const size_t stop = text.find(']', i);
-      if (text[i] != '[' || stop == std::string_view::npos || stop == i + 1) throw Failure("a format has a '[' without its index");
+      if (text[i] != '[' || stop == std::string_view::npos || stop == i + 1)
+        throw Failure("a format has a '[' without its index");
       const std::string_view index = text.substr(i + 1, stop - i - 1);
       const auto number = number_of(index);
-      value = get_item(sandbox_, value, number ? Value::integer(static_cast<int64_t>(*number)) : make_string(sandbox_, std::string(index)));
+      value = get_item(sandbox_, value,
+                       number ? Value::integer(static_cast<int64_t>(*number)) : make_string(sandbox_, std::string(index)));
       i = stop + 1;
     }
     return value;
@@ -141,7 +143,8 @@ class Formatter {
 }  // namespace
 
 Value format_method(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  return make_string(interpreter.sandbox(), Formatter(interpreter.sandbox(), arguments).run(self.text()), self.as<String>().markup);
+  return make_string(interpreter.sandbox(), Formatter(interpreter.sandbox(), arguments).run(self.text()),
+                     self.as<String>().markup);
 }
 
 }  // namespace sluice::text::jinja

@@ -30,13 +30,19 @@ Value string_of(Sandbox& sandbox, const std::string& text) {
 Value value_of(Sandbox& sandbox, const Json& json) {
   const Nesting nesting(sandbox);
   switch (json.type()) {
-    case Json::value_t::boolean: return Value::boolean(json.get<bool>());
-    case Json::value_t::number_integer: return Value::integer(json.get<int64_t>());
-    case Json::value_t::number_unsigned:
-      if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) throw Failure("the integer " + std::to_string(json.get<uint64_t>()) + " in the data does not fit into 64 bits with a sign");
+    case Json::value_t::boolean:
+      return Value::boolean(json.get<bool>());
+    case Json::value_t::number_integer:
       return Value::integer(json.get<int64_t>());
-    case Json::value_t::number_float: return Value::real(json.get<double>());
-    case Json::value_t::string: return string_of(sandbox, json.get_ref<const std::string&>());
+    case Json::value_t::number_unsigned:
+      if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+        throw Failure("the integer " + std::to_string(json.get<uint64_t>()) +
+                      " in the data does not fit into 64 bits with a sign");
+      return Value::integer(json.get<int64_t>());
+    case Json::value_t::number_float:
+      return Value::real(json.get<double>());
+    case Json::value_t::string:
+      return string_of(sandbox, json.get_ref<const std::string&>());
     case Json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
@@ -48,7 +54,8 @@ Value value_of(Sandbox& sandbox, const Json& json) {
       for (const auto& [key, item] : json.items()) dict.as<Dict>().set(sandbox, string_of(sandbox, key), value_of(sandbox, item));
       return dict;
     }
-    default: return Value::none();
+    default:
+      return Value::none();
   }
 }
 

@@ -20,7 +20,8 @@ Value range(Interpreter& interpreter, const Value&, Arguments& arguments) {
   if (step == 0) throw Failure("the step of range() cannot be 0");
   // In unsigned numbers, which hold every distance.
   const bool empty = step > 0 ? start >= stop : start <= stop;
-  const uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start) : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);
+  const uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)
+                                     : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);
   const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
   const uint64_t size = empty ? 0 : (distance - 1) / stride + 1;
   if (size > kLongest) throw Failure("range() gives at most " + std::to_string(kLongest) + " numbers");
@@ -56,7 +57,8 @@ Value dict(Interpreter& interpreter, const Value&, Arguments& arguments) { retur
 Value namespace_of(Interpreter& interpreter, const Value&, Arguments& arguments) {
   Value attributes = dict_of(interpreter, arguments, "namespace()");
   for (const auto& [name, value] : attributes.as<Dict>().entries()) {
-    if (name.is_string() && name.text().starts_with('_')) throw Failure("attributes of a namespace do not begin with an underscore, as '" + std::string(name.text()) + "' does");
+    if (name.is_string() && name.text().starts_with('_'))
+      throw Failure("attributes of a namespace do not begin with an underscore, as '" + std::string(name.text()) + "' does");
   }
   return Value::make<Namespace>(interpreter.sandbox(), std::move(attributes));
 }
@@ -82,7 +84,8 @@ struct Joiner final : Callable {
 
 Value joiner(Interpreter& interpreter, const Value&, Arguments& arguments) {
   const auto [separator] = arguments.take("joiner", {"sep"});
-  return Value::make<Joiner>(interpreter.sandbox(), separator.is_missing() ? make_string(interpreter.sandbox(), ", ") : separator);
+  return Value::make<Joiner>(interpreter.sandbox(),
+                             separator.is_missing() ? make_string(interpreter.sandbox(), ", ") : separator);
 }
 
 Value raise_exception(Interpreter& interpreter, const Value&, Arguments& arguments) {
@@ -99,8 +102,10 @@ std::string strftime_text(const std::string& format, const std::tm& time) {
       continue;
     }
     const char letter = format[++i];
-    if (letter == 'f') expanded += "000000";
-    else if (letter != 'z' && letter != 'Z') expanded += std::string("%") + letter;  // local time without a zone prints none
+    if (letter == 'f')
+      expanded += "000000";
+    else if (letter != 'z' && letter != 'Z')
+      expanded += std::string("%") + letter;  // local time without a zone prints none
   }
   if (expanded.empty()) return "";
   std::string text(16 * 1024, '\0');

@@ -99,8 +99,10 @@ class Interpreter {
 
   // Output goes to a buffer of its own while this lives.
   class Capture;
-  // Another function's variables are the current ones while this lives.
+  // A new call's variables are the current ones while this lives.
   class Call;
+  // An older call's are.
+  class Within;
 
   const Tree& tree_;
   Sandbox& sandbox_;

@@ -54,14 +54,16 @@ bool is_iterable(const Value& value) {
     case Kind::kDictView:
     case Kind::kRange:
     case Kind::kIterator:
-    case Kind::kLoop: return true;
-    default: return false;
+    case Kind::kLoop:
+      return true;
+    default:
+      return false;
   }
 }
 
 Cursor::Cursor(Sandbox& sandbox, Value over) : sandbox_(&sandbox), over_(std::move(over)) {
   if (is_iterable(over_)) return;
-  throw Failure("a " + type_name(over_) + " has no elements to go through");
+  throw Failure(with_article(over_) + " has no elements to go through");
 }
 
 bool Cursor::next(Value& element) {
@@ -98,8 +100,10 @@ bool Cursor::next(Value& element) {
       const Nesting nesting(*sandbox_);  // iterators over iterators over ...
       return over_.as<Iterator>().next(element);
     }
-    case Kind::kLoop: throw Failure("going through the loop variable itself is not supported");
-    default: return false;
+    case Kind::kLoop:
+      throw Failure("going through the loop variable itself is not supported");
+    default:
+      return false;
   }
 }
 
@@ -128,15 +132,23 @@ bool is_reversible(const Value& value) { return is_iterable(value) && !value.is(
 
 int64_t length_of(const Value& value) {
   switch (value.kind()) {
-    case Kind::kUndefined: return 0;
-    case Kind::kString: return static_cast<int64_t>(value.as<String>().length);
+    case Kind::kUndefined:
+      return 0;
+    case Kind::kString:
+      return static_cast<int64_t>(value.as<String>().length);
     case Kind::kList:
-    case Kind::kTuple: return static_cast<int64_t>(value.items().size());
-    case Kind::kDict: return static_cast<int64_t>(value.as<Dict>().size());
-    case Kind::kDictView: return static_cast<int64_t>(value.as<DictView>().size());
-    case Kind::kRange: return value.as<Range>().size;
-    case Kind::kLoop: return value.as<Loop>().length();
-    default: return -1;
+    case Kind::kTuple:
+      return static_cast<int64_t>(value.items().size());
+    case Kind::kDict:
+      return static_cast<int64_t>(value.as<Dict>().size());
+    case Kind::kDictView:
+      return static_cast<int64_t>(value.as<DictView>().size());
+    case Kind::kRange:
+      return value.as<Range>().size;
+    case Kind::kLoop:
+      return value.as<Loop>().length();
+    default:
+      return -1;
   }
 }
 

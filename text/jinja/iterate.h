@@ -10,8 +10,8 @@ namespace sluice::text::jinja {
 /// Whether a for loop may run over `value`. Undefined is empty.
 bool is_iterable(const Value& value);
 
-/// Walks over what Python's iter() walks over: the characters of a str, the keys of a dict, ... Holds the value alive. One step an
-/// element. Throws Failure for what cannot be iterated.
+/// Walks over what Python's iter() walks over: the characters of a str, the keys of a dict, ... Holds the value alive. One step
+/// an element. Throws Failure for what cannot be iterated.
 class Cursor {
  public:
   Cursor() = default;

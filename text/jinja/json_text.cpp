@@ -20,18 +20,33 @@ class Writer {
     sandbox_.spend();
     sandbox_.expect(out.size());
     switch (value.kind()) {
-      case Kind::kNone: out += "null"; return;
-      case Kind::kBool: out += value.as_bool() ? "true" : "false"; return;
-      case Kind::kInt: out += std::to_string(value.as_integer()); return;
-      case Kind::kFloat: out += number(value.as_real()); return;
-      case Kind::kString: write_string(value.text()); return;
+      case Kind::kNone:
+        out += "null";
+        return;
+      case Kind::kBool:
+        out += value.as_bool() ? "true" : "false";
+        return;
+      case Kind::kInt:
+        out += std::to_string(value.as_integer());
+        return;
+      case Kind::kFloat:
+        out += number(value.as_real());
+        return;
+      case Kind::kString:
+        write_string(value.text());
+        return;
       case Kind::kList:
-      case Kind::kTuple: write_list(value.items()); return;
-      case Kind::kDict: write_dict(value.as<Dict>()); return;
-      default: break;
+      case Kind::kTuple:
+        write_list(value.items());
+        return;
+      case Kind::kDict:
+        write_dict(value.as<Dict>());
+        return;
+      default:
+        break;
     }
     must_be_defined(value);
-    throw Failure("tojson has no form for a " + type_name(value));
+    throw Failure("tojson has no form for " + with_article(value));
   }
 
   std::string out;
@@ -51,14 +66,29 @@ class Writer {
 
   void write_character(char32_t c) {
     switch (c) {
-      case '"': out += "\\\""; return;
-      case '\\': out += "\\\\"; return;
-      case '\n': out += "\\n"; return;
-      case '\r': out += "\\r"; return;
-      case '\t': out += "\\t"; return;
-      case '\f': out += "\\f"; return;
-      case '\b': out += "\\b"; return;
-      default: break;
+      case '"':
+        out += "\\\"";
+        return;
+      case '\\':
+        out += "\\\\";
+        return;
+      case '\n':
+        out += "\\n";
+        return;
+      case '\r':
+        out += "\\r";
+        return;
+      case '\t':
+        out += "\\t";
+        return;
+      case '\f':
+        out += "\\f";
+        return;
+      case '\b':
+        out += "\\b";
+        return;
+      default:
+        break;
     }
     if (c < 0x20 || (style_.ensure_ascii && c >= 0x7F && c < 0x10000)) {
       write_unit(c);
@@ -104,7 +134,7 @@ class Writer {
 
   void write_key(const Value& key) {
     if (key.is_string()) return write_string(key.text());
-    if (!key.is_number() && !key.is_none()) throw Failure("tojson has no form for a key that is a " + type_name(key));
+    if (!key.is_number() && !key.is_none()) throw Failure("tojson has no form for a key that is " + with_article(key));
     out += '"';
     write(key);
     out += '"';
@@ -118,7 +148,8 @@ class Writer {
     std::vector<const Dict::Entry*> entries;
     for (const auto& entry : dict.entries()) entries.push_back(&entry);
     if (style_.sort_keys) {
-      std::stable_sort(entries.begin(), entries.end(), [&](const auto* a, const auto* b) { return less(sandbox_, a->first, b->first); });
+      std::stable_sort(entries.begin(), entries.end(),
+                       [&](const auto* a, const auto* b) { return less(sandbox_, a->first, b->first); });
     }
     out += '{';
     ++levels_;

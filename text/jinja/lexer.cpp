@@ -236,14 +236,19 @@ class Lexer {
 
   // 0x1F, 0o17, 0b101, else decimal.
   void integer() {
-    const char letter = position_ + 1 < source_.size() && source_[position_] == '0' ? static_cast<char>(source_[position_ + 1] | 0x20) : ' ';
+    const char letter =
+        position_ + 1 < source_.size() && source_[position_] == '0' ? static_cast<char>(source_[position_ + 1] | 0x20) : ' ';
     int base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
-    const auto value_of = [&](char c) { return is_digit(c) ? c - '0' : std::isalpha(static_cast<unsigned char>(c)) ? (c | 0x20) - 'a' + 10 : 99; };
+    const auto value_of = [&](char c) {
+      return is_digit(c) ? c - '0' : std::isalpha(static_cast<unsigned char>(c)) ? (c | 0x20) - 'a' + 10 : 99;
+    };
     size_t begin = position_ + (base == 10 ? 0 : 2), end = begin;
     const auto read = [&] {
       for (size_t i = begin; i < source_.size(); ++i) {
-        if (value_of(source_[i]) < base) end = i + 1;
-        else if (source_[i] != '_' || (i != end)) break;
+        if (value_of(source_[i]) < base)
+          end = i + 1;
+        else if (source_[i] != '_' || (i != end))
+          break;
       }
     };
     read();
@@ -254,14 +259,17 @@ class Lexer {
     if (base == 10) {
       if (source_[begin] == '0') {
         end = begin;
-        while (end < source_.size() && (source_[end] == '0' || (source_[end] == '_' && end + 1 < source_.size() && source_[end + 1] == '0'))) ++end;
+        while (end < source_.size() &&
+               (source_[end] == '0' || (source_[end] == '_' && end + 1 < source_.size() && source_[end + 1] == '0')))
+          ++end;
       } else {
         end = digits_end(begin);
       }
     }
     const std::string digits = without_underscores(source_.substr(begin, end - begin));
     int64_t value = 0;
-    if (std::from_chars(digits.data(), digits.data() + digits.size(), value, base).ec != std::errc()) fail("the integer " + digits + " does not fit into 64 bits");
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), value, base).ec != std::errc())
+      fail("the integer " + digits + " does not fit into 64 bits");
     tokens_.push_back({.type = TokenType::kInteger, .line = line_, .text = digits, .integer = value});
     advance(end - position_);
   }
@@ -281,10 +289,13 @@ class Lexer {
   }
 
   void operation(std::string& open) {
-    constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
-                                                             "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
-    const auto* const found = std::find_if(kOperators.begin(), kOperators.end(), [&](std::string_view symbol) { return at(symbol); });
-    if (found == kOperators.end()) fail("unexpected character " + sluice::quoted(rest().substr(0, std::max<size_t>(1, unicode::offset_of(rest(), 1)))));
+    constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                             "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                             ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
+    const auto* const found =
+        std::find_if(kOperators.begin(), kOperators.end(), [&](std::string_view symbol) { return at(symbol); });
+    if (found == kOperators.end())
+      fail("unexpected character " + sluice::quoted(rest().substr(0, std::max<size_t>(1, unicode::offset_of(rest(), 1)))));
     const char c = found->front();
     if (*found == "(" || *found == "[" || *found == "{") open += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (*found == ")" || *found == "]" || *found == "}") {
@@ -307,16 +318,25 @@ class Lexer {
 
 std::string describe(const Token& token) {
   switch (token.type) {
-    case TokenType::kData: return "text";
-    case TokenType::kVariableBegin: return "'{{'";
-    case TokenType::kVariableEnd: return "'}}'";
-    case TokenType::kBlockBegin: return "'{%'";
-    case TokenType::kBlockEnd: return "'%}'";
-    case TokenType::kString: return "a string";
+    case TokenType::kData:
+      return "text";
+    case TokenType::kVariableBegin:
+      return "'{{'";
+    case TokenType::kVariableEnd:
+      return "'}}'";
+    case TokenType::kBlockBegin:
+      return "'{%'";
+    case TokenType::kBlockEnd:
+      return "'%}'";
+    case TokenType::kString:
+      return "a string";
     case TokenType::kInteger:
-    case TokenType::kFloat: return "the number " + token.text;
-    case TokenType::kEnd: return "the end of the template";
-    default: return "'" + token.text + "'";
+    case TokenType::kFloat:
+      return "the number " + token.text;
+    case TokenType::kEnd:
+      return "the end of the template";
+    default:
+      return "'" + token.text + "'";
   }
 }
 

@@ -24,17 +24,23 @@ Value Macro::attribute(Sandbox& sandbox, std::string_view attribute_name) const 
   return Value();
 }
 
-std::string Macro::text() const { return definition.kind == StatementKind::kMacro ? "<Macro " + repr_of(std::string_view(name)) + ">" : "<Macro anonymous>"; }
+std::string Macro::text() const {
+  return definition.kind == StatementKind::kMacro ? "<Macro " + repr_of(std::string_view(name)) + ">" : "<Macro anonymous>";
+}
 
 void bind_arguments(Sandbox& sandbox, const Statement& macro, Arguments& arguments, const std::function<Value&(int slot)>& slot) {
   const std::string what = macro.kind == StatementKind::kMacro ? "macro '" + macro.text + "'" : "the block";
   const size_t taken = std::min(arguments.positional.size(), macro.parameters.size());
   for (size_t i = 0; i < taken; ++i) slot(macro.parameters[i].slot) = arguments.positional[i];
-  bool found_caller = macro.has_caller_parameter;
-  for (size_t i = taken; i < macro.parameters.size(); ++i) slot(macro.parameters[i].slot) = arguments.pop(macro.parameters[i].name);
-  if (macro.caller_slot >= 0 && !found_caller) {
+  for (size_t i = taken; i < macro.parameters.size(); ++i) {
+    sandbox.spend(1 + arguments.named.size());
+    slot(macro.parameters[i].slot) = arguments.pop(macro.parameters[i].name);
+  }
+  if (macro.caller_slot >= 0) {
     Value caller = arguments.pop("caller");
-    slot(macro.caller_slot) = caller.is_missing() || caller.is_none() ? make_undefined(sandbox, "there is no caller: " + what + " was not used by a call block") : caller;
+    slot(macro.caller_slot) = caller.is_missing() || caller.is_none()
+                                  ? make_undefined(sandbox, "there is no caller: " + what + " was not used by a call block")
+                                  : caller;
   }
   if (macro.kwargs_slot >= 0) {
     Value rest = make_dict(sandbox);
@@ -44,9 +50,11 @@ void bind_arguments(Sandbox& sandbox, const Statement& macro, Arguments& argumen
     throw Failure(what + " takes no argument '" + arguments.named.front().first + "'");
   }
   if (macro.varargs_slot >= 0) {
-    slot(macro.varargs_slot) = make_tuple(sandbox, {arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken), arguments.positional.end()});
+    slot(macro.varargs_slot) =
+        make_tuple(sandbox, {arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken), arguments.positional.end()});
   } else if (arguments.positional.size() > taken) {
-    throw Failure(what + " takes at most " + std::to_string(macro.parameters.size()) + " arguments, but got " + std::to_string(arguments.positional.size()));
+    throw Failure(what + " takes at most " + std::to_string(macro.parameters.size()) + " arguments, but got " +
+                  std::to_string(arguments.positional.size()));
   }
 }
 

@@ -4,8 +4,8 @@
 
 namespace sluice::text::jinja {
 
-// The methods of Python's str, dict and list (tuple), each list ends with an empty name. A null function: the method exists, but is
-// not supported here.
+// The methods of Python's str, dict and list (tuple), each list ends with an empty name. A null function: the method exists, but
+// is not supported here.
 const NamedFunction* string_methods();
 const NamedFunction* string_case_methods();
 const NamedFunction* dict_methods();

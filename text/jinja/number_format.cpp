@@ -120,12 +120,13 @@ std::string sign_of(bool negative, const Specification& s) {
 }
 
 [[noreturn]] void fail_type(const Specification& s, const Value& value) {
-  throw Failure(std::string("format code '") + s.type + "' does not fit a " + type_name(value));
+  throw Failure(std::string("format code '") + s.type + "' does not fit " + with_article(value));
 }
 
 std::string format_text(std::string_view text, const Specification& s, const Value& value) {
   if (s.type != 0 && s.type != 's') fail_type(s, value);
-  if (s.sign != 0 || s.alternate || s.grouping || s.align == '=') throw Failure("a str takes no sign, '#', ',' or '=' in its format");
+  if (s.sign != 0 || s.alternate || s.grouping || s.align == '=')
+    throw Failure("a str takes no sign, '#', ',' or '=' in its format");
   std::string shown(text);
   if (s.precision) shown.resize(unicode::offset_of(shown, static_cast<size_t>(*s.precision)));
   return padded("", shown, s, '<');
@@ -190,7 +191,9 @@ std::string integer_digits(uint64_t magnitude, char type) {
   char buffer[72];
   const int base = type == 'b' ? 2 : type == 'o' ? 8 : type == 'd' ? 10 : 16;
   std::string digits(buffer, std::to_chars(buffer, buffer + sizeof buffer, magnitude, base).ptr);
-  if (type == 'X') std::transform(digits.begin(), digits.end(), digits.begin(), [](char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); });
+  if (type == 'X')
+    std::transform(digits.begin(), digits.end(), digits.begin(),
+                   [](char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); });
   return digits;
 }
 
@@ -222,7 +225,7 @@ std::string format_value(Sandbox& sandbox, const Value& value, std::string_view 
     if (s.type != 0 && kTypes.find(s.type) == std::string_view::npos) fail_type(s, value);
     return format_real(value.as_real(), s);
   }
-  throw Failure("a " + type_name(value) + " takes no format specification");
+  throw Failure(with_article(value) + " takes no format specification");
 }
 
 }  // namespace sluice::text::jinja

@@ -53,13 +53,17 @@ bool equal_ranges(const Range& a, const Range& b) {
 // A long double holds every int64 and every double.
 bool numbers_less(const Value& a, const Value& b) {
   if (a.is_integer() && b.is_integer()) return a.as_integer() < b.as_integer();
-  const auto wide = [](const Value& v) { return v.is_integer() ? static_cast<long double>(v.as_integer()) : static_cast<long double>(v.as_real()); };
+  const auto wide = [](const Value& v) {
+    return v.is_integer() ? static_cast<long double>(v.as_integer()) : static_cast<long double>(v.as_real());
+  };
   return wide(a) < wide(b);
 }
 
 bool numbers_equal(const Value& a, const Value& b) {
   if (a.is_integer() && b.is_integer()) return a.as_integer() == b.as_integer();
-  const auto wide = [](const Value& v) { return v.is_integer() ? static_cast<long double>(v.as_integer()) : static_cast<long double>(v.as_real()); };
+  const auto wide = [](const Value& v) {
+    return v.is_integer() ? static_cast<long double>(v.as_integer()) : static_cast<long double>(v.as_real());
+  };
   return wide(a) == wide(b);
 }
 
@@ -90,7 +94,9 @@ Value repeat(Sandbox& sandbox, const Value& sequence, int64_t times) {
 
 Value add_strings(Sandbox& sandbox, const Value& a, const Value& b) {
   const bool markup = a.as<String>().markup || b.as<String>().markup;
-  const auto part = [&](const Value& v) { return markup && !v.as<String>().markup ? escaped_html(v.text()) : std::string(v.text()); };
+  const auto part = [&](const Value& v) {
+    return markup && !v.as<String>().markup ? escaped_html(v.text()) : std::string(v.text());
+  };
   sandbox.expect(a.text().size() + b.text().size());
   if (markup) return make_string(sandbox, part(a) + part(b), true);
   std::string text;
@@ -114,18 +120,28 @@ bool truthy(const Value& value) {
   switch (value.kind()) {
     case Kind::kMissing:
     case Kind::kUndefined:
-    case Kind::kNone: return false;
+    case Kind::kNone:
+      return false;
     case Kind::kBool:
-    case Kind::kInt: return value.as_integer() != 0;
-    case Kind::kFloat: return value.as_real() != 0;
-    case Kind::kString: return !value.text().empty();
+    case Kind::kInt:
+      return value.as_integer() != 0;
+    case Kind::kFloat:
+      return value.as_real() != 0;
+    case Kind::kString:
+      return !value.text().empty();
     case Kind::kList:
-    case Kind::kTuple: return !value.items().empty();
-    case Kind::kDict: return value.as<Dict>().size() != 0;
-    case Kind::kDictView: return value.as<DictView>().size() != 0;
-    case Kind::kRange: return value.as<Range>().size != 0;
-    case Kind::kLoop: return value.as<Loop>().length() != 0;
-    default: return true;
+    case Kind::kTuple:
+      return !value.items().empty();
+    case Kind::kDict:
+      return value.as<Dict>().size() != 0;
+    case Kind::kDictView:
+      return value.as<DictView>().size() != 0;
+    case Kind::kRange:
+      return value.as<Range>().size != 0;
+    case Kind::kLoop:
+      return value.as<Loop>().length() != 0;
+    default:
+      return true;
   }
 }
 
@@ -135,13 +151,20 @@ bool equal(Sandbox& sandbox, const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Kind::kUndefined:
-    case Kind::kNone: return true;
-    case Kind::kString: sandbox.work(std::min(a.text().size(), b.text().size())); return a.text() == b.text();
+    case Kind::kNone:
+      return true;
+    case Kind::kString:
+      sandbox.work(std::min(a.text().size(), b.text().size()));
+      return a.text() == b.text();
     case Kind::kList:
-    case Kind::kTuple: return equal_items(sandbox, a.items(), b.items());
-    case Kind::kDict: return equal_dicts(sandbox, a.as<Dict>(), b.as<Dict>());
-    case Kind::kRange: return equal_ranges(a.as<Range>(), b.as<Range>());
-    default: return a.same_as(b);
+    case Kind::kTuple:
+      return equal_items(sandbox, a.items(), b.items());
+    case Kind::kDict:
+      return equal_dicts(sandbox, a.as<Dict>(), b.as<Dict>());
+    case Kind::kRange:
+      return equal_ranges(a.as<Range>(), b.as<Range>());
+    default:
+      return a.same_as(b);
   }
 }
 
@@ -167,17 +190,23 @@ bool compare(Sandbox& sandbox, std::string_view symbol, const Value& a, const Va
 }
 
 uint64_t hash_of(Sandbox& sandbox, const Value& key) {
+  sandbox.spend();
   switch (key.kind()) {
     case Kind::kUndefined:
-    case Kind::kNone: return mix(static_cast<uint64_t>(key.kind()));
+    case Kind::kNone:
+      return mix(static_cast<uint64_t>(key.kind()));
     case Kind::kBool:
-    case Kind::kInt: return mix(static_cast<uint64_t>(key.as_integer()));
+    case Kind::kInt:
+      return mix(static_cast<uint64_t>(key.as_integer()));
     case Kind::kFloat: {
       const double number = key.as_real();
-      if (std::abs(number) < 9e18 && number == std::floor(number)) return mix(static_cast<uint64_t>(static_cast<int64_t>(number)));
+      if (std::abs(number) < 9e18 && number == std::floor(number))
+        return mix(static_cast<uint64_t>(static_cast<int64_t>(number)));
       return mix(std::hash<double>()(number));
     }
-    case Kind::kString: sandbox.work(key.text().size()); return std::hash<std::string_view>()(key.text());
+    case Kind::kString:
+      sandbox.work(key.text().size());
+      return std::hash<std::string_view>()(key.text());
     case Kind::kTuple: {
       const Nesting nesting(sandbox);
       uint64_t hash = 0;
@@ -186,9 +215,12 @@ uint64_t hash_of(Sandbox& sandbox, const Value& key) {
     }
     case Kind::kList:
     case Kind::kDict:
-    case Kind::kDictView: throw Failure("a " + type_name(key) + " cannot be a key");
-    case Kind::kRange: return mix(static_cast<uint64_t>(key.as<Range>().size));
-    default: return mix(reinterpret_cast<uintptr_t>(&key.as<Object>()));
+    case Kind::kDictView:
+      throw Failure(with_article(key) + " cannot be a key");
+    case Kind::kRange:
+      return mix(static_cast<uint64_t>(key.as<Range>().size));
+    default:
+      return mix(reinterpret_cast<uintptr_t>(&key.as<Object>()));
   }
 }
 
@@ -308,7 +340,8 @@ Value power(Sandbox& sandbox, const Value& a, const Value& b) {
   }
   const double x = a.as_real(), y = b.as_real();
   if (x == 0 && y < 0) throw Failure("0 cannot be raised to a negative power");
-  if (x < 0 && std::isfinite(x) && std::isfinite(y) && y != std::floor(y)) throw Failure("a negative number to a fractional power is a complex number, which is not supported");
+  if (x < 0 && std::isfinite(x) && std::isfinite(y) && y != std::floor(y))
+    throw Failure("a negative number to a fractional power is a complex number, which is not supported");
   return Value::real(checked(std::pow(x, y), std::isfinite(x) && std::isfinite(y)));
 }
 

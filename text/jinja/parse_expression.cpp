@@ -30,7 +30,9 @@ void TokenStream::expect_name(std::string_view name) {
   if (!skip_name(name)) fail("expected '" + std::string(name) + "', not " + describe(current()));
 }
 
-void TokenStream::fail(const std::string& message, int line) const { throw SyntaxFailure{message, line > 0 ? line : current().line}; }
+void TokenStream::fail(const std::string& message, int line) const {
+  throw SyntaxFailure{message, line > 0 ? line : current().line};
+}
 
 // One level of brackets or of a prefix operator.
 class ExpressionParser::Level {
@@ -62,7 +64,8 @@ ExpressionPtr ExpressionParser::make(ExpressionKind kind, int line, Children... 
 
 void ExpressionParser::raise(Expression& parent, const Expression* child) {
   if (child) parent.height = std::max(parent.height, child->height + 1);
-  if (parent.height > kDeepestTemplate) stream_.fail("the expression has more than " + std::to_string(kDeepestTemplate) + " operators in a row");
+  if (parent.height > kDeepestTemplate)
+    stream_.fail("the expression has more than " + std::to_string(kDeepestTemplate) + " operators in a row");
 }
 
 void ExpressionParser::adopt(Expression& parent, ExpressionPtr child) {
@@ -246,7 +249,8 @@ ExpressionPtr ExpressionParser::parse_primary(bool with_attributes) {
 
 bool ExpressionParser::is_tuple_end(const char* end) const {
   const Token& token = stream_.current();
-  return token.is(TokenType::kVariableEnd) || token.is(TokenType::kBlockEnd) || token.is_operator(")") || (end && token.is_name(end));
+  return token.is(TokenType::kVariableEnd) || token.is(TokenType::kBlockEnd) || token.is_operator(")") ||
+         (end && token.is_name(end));
 }
 
 ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional, const char* end, bool in_parentheses) {
@@ -272,7 +276,8 @@ namespace {
 bool is_assignable(const Expression& target) {
   if (target.kind == ExpressionKind::kName || target.kind == ExpressionKind::kNamespaceReference) return true;
   if (target.kind != ExpressionKind::kTuple) return false;
-  return std::all_of(target.children.begin(), target.children.end(), [](const ExpressionPtr& item) { return is_assignable(*item); });
+  return std::all_of(target.children.begin(), target.children.end(),
+                     [](const ExpressionPtr& item) { return is_assignable(*item); });
 }
 
 }  // namespace
@@ -428,7 +433,10 @@ void ExpressionParser::parse_arguments(Expression& call) {
       ensure(!call.double_star);
       const std::string name = stream_.next().text;
       stream_.next();
-      const bool twice = std::any_of(call.named.begin(), call.named.end(), [&](const auto& other) { return other.first == name; });
+      const bool twice =
+          std::any_of(call.named.begin(), call.named.end(), [&](const auto& other) { return other.first == name; });
+      if (call.named.size() == kMostNames)
+        stream_.fail("a call has more than " + std::to_string(kMostNames) + " named arguments", line);
       if (twice) stream_.fail("the argument '" + name + "' is given twice", line);
       call.named.emplace_back(name, parse_expression());
       raise(call, call.named.back().second.get());

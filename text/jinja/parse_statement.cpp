@@ -39,7 +39,8 @@ class StatementParser {
 
   // Up to one of the tags `ends`, at whose name the stream stands then; to the end of the template when there are none.
   Body parse_body(const EndTags& ends) {
-    if (++depth_ > kDeepestTemplate / 2) stream_.fail("tags nest deeper than " + std::to_string(kDeepestTemplate / 2) + " levels");
+    if (++depth_ > kDeepestTemplate / 2)
+      stream_.fail("tags nest deeper than " + std::to_string(kDeepestTemplate / 2) + " levels");
     Body body;
     while (!stream_.current().is(TokenType::kEnd)) {
       const int line = stream_.current().line;
@@ -71,7 +72,8 @@ class StatementParser {
   [[noreturn]] void fail_end(const EndTags& ends) {
     std::string expected;
     for (const std::string_view end : ends) expected += (expected.empty() ? "'" : " or '") + std::string(end) + "'";
-    stream_.fail("the template ends, but " + expected + " is missing" + (open_.empty() ? "" : " for '" + open_.back().name + "' of line " + std::to_string(open_.back().line)));
+    stream_.fail("the template ends, but " + expected + " is missing" +
+                 (open_.empty() ? "" : " for '" + open_.back().name + "' of line " + std::to_string(open_.back().line)));
   }
 
   // The body of a tag: from its %} on. With `drop` the end tag's name is passed as well.
@@ -108,7 +110,9 @@ class StatementParser {
       stream_.fail("the tag '" + tag.text + "' is not supported in a chat template", tag.line);
     }
     std::string message = "unknown tag '" + tag.text + "'";
-    if (open_.size() > 1) message += "; '" + open_[open_.size() - 2].name + "' of line " + std::to_string(open_[open_.size() - 2].line) + " is still open";
+    if (open_.size() > 1)
+      message +=
+          "; '" + open_[open_.size() - 2].name + "' of line " + std::to_string(open_[open_.size() - 2].line) + " is still open";
     stream_.fail(message, tag.line);
   }
 
@@ -165,10 +169,13 @@ class StatementParser {
     stream_.expect_operator("(");
     while (!stream_.current().is_operator(")")) {
       if (!macro.parameters.empty()) stream_.expect_operator(",");
+      if (macro.parameters.size() == kMostNames)
+        stream_.fail("a macro has more than " + std::to_string(kMostNames) + " parameters");
       Parameter parameter;
       parameter.name = stream_.expect(TokenType::kName, "the name of a parameter").text;
       const auto same = [&](const Parameter& other) { return other.name == parameter.name; };
-      if (std::any_of(macro.parameters.begin(), macro.parameters.end(), same)) stream_.fail("the parameter '" + parameter.name + "' is declared twice");
+      if (std::any_of(macro.parameters.begin(), macro.parameters.end(), same))
+        stream_.fail("the parameter '" + parameter.name + "' is declared twice");
       if (stream_.skip_operator("=")) {
         parameter.fallback = expressions_.parse_expression();
       } else if (!macro.parameters.empty() && macro.parameters.back().fallback) {

@@ -12,6 +12,9 @@ namespace sluice::text::jinja {
 /// How deep tags and expressions of a template may nest. The trees are walked recursively.
 constexpr int kDeepestTemplate = 200;
 
+/// The most named arguments of a call and parameters of a macro: each is compared with each.
+constexpr size_t kMostNames = 1000;
+
 /// The tokens from the front on, for the two halves of the parser.
 class TokenStream {
  public:

@@ -23,7 +23,8 @@ struct Directive {
 
 class Formatter {
  public:
-  Formatter(Sandbox& sandbox, std::string_view format, const Value& arguments) : sandbox_(sandbox), format_(format), arguments_(arguments) {}
+  Formatter(Sandbox& sandbox, std::string_view format, const Value& arguments)
+      : sandbox_(sandbox), format_(format), arguments_(arguments) {}
 
   std::string run() {
     while (position_ < format_.size()) {
@@ -36,7 +37,8 @@ class Formatter {
       sandbox_.expect(out_.size());
     }
     // What has [] may be a mapping of which the format takes no key.
-    const bool may_be_unused = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) || arguments_.is(Kind::kRange) || arguments_.is_undefined();
+    const bool may_be_unused =
+        arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) || arguments_.is(Kind::kRange) || arguments_.is_undefined();
     const bool all_used = arguments_.is(Kind::kTuple) ? used_ == arguments_.items().size() : used_ > 0 || may_be_unused;
     if (!all_used) throw Failure("% was given more values than the format takes");
     return std::move(out_);
@@ -63,12 +65,18 @@ class Formatter {
     if (peek() == '(') d.name = read_name();
     for (;; ++position_) {
       const char c = peek();
-      if (c == '-') d.left = true;
-      else if (c == '+') d.plus = true;
-      else if (c == ' ') d.space = true;
-      else if (c == '0') d.zero = true;
-      else if (c == '#') d.alternate = true;
-      else break;
+      if (c == '-')
+        d.left = true;
+      else if (c == '+')
+        d.plus = true;
+      else if (c == ' ')
+        d.space = true;
+      else if (c == '0')
+        d.zero = true;
+      else if (c == '#')
+        d.alternate = true;
+      else
+        break;
     }
     const int64_t width = read_number();
     if (width < 0) d.left = true;
@@ -102,7 +110,8 @@ class Formatter {
     } else {
       for (; peek() >= '0' && peek() <= '9'; ++position_) number = std::min(number * 10 + (peek() - '0'), kWidest + 1);
     }
-    if (std::abs(number) > kWidest || number == INT64_MIN) throw Failure("a format asks for more than " + std::to_string(kWidest) + " characters");
+    if (std::abs(number) > kWidest || number == INT64_MIN)
+      throw Failure("a format asks for more than " + std::to_string(kWidest) + " characters");
     return number;
   }
 
@@ -126,10 +135,16 @@ class Formatter {
     std::string sign, body;
     bool number = false;
     switch (d.type) {
-      case 's': body = text_of(sandbox_, value); break;
+      case 's':
+        body = text_of(sandbox_, value);
+        break;
       case 'r':
-      case 'a': body = repr_of(sandbox_, value); break;
-      case 'c': body = character(value); break;
+      case 'a':
+        body = repr_of(sandbox_, value);
+        break;
+      case 'c':
+        body = character(value);
+        break;
       case 'd':
       case 'i':
       case 'u':
@@ -148,7 +163,8 @@ class Formatter {
         number = true;
         body = real(d, value, sign);
         break;
-      default: throw Failure("a format has an unknown type behind its %");
+      default:
+        throw Failure("a format has an unknown type behind its %");
     }
     if (!number && d.type != 'c' && d.precision) body.resize(unicode::offset_of(body, static_cast<size_t>(*d.precision)));
     const size_t length = unicode::length(body) + sign.size();
@@ -173,19 +189,22 @@ class Formatter {
   static std::string integer(const Directive& d, const Value& value, std::string& sign) {
     must_be_defined(value);
     const bool hexadecimal = d.type == 'x' || d.type == 'X' || d.type == 'o';
-    if (!value.is_integer() && (hexadecimal || !value.is(Kind::kFloat))) throw Failure(std::string("%") + static_cast<char>(d.type) + " needs a number, not a " + type_name(value));
+    if (!value.is_integer() && (hexadecimal || !value.is(Kind::kFloat)))
+      throw Failure(std::string("%") + static_cast<char>(d.type) + " needs a number, not " + with_article(value));
     const int64_t number = value.is_integer() ? value.as_integer() : truncated(value.as_real());
     sign = sign_of(d, number < 0);
     const char type = hexadecimal ? static_cast<char>(d.type) : 'd';
     if (d.alternate && hexadecimal) sign += std::string("0") + type;
     std::string digits = integer_digits(magnitude_of(number), type);
-    if (d.precision && digits.size() < static_cast<size_t>(*d.precision)) digits.insert(0, static_cast<size_t>(*d.precision) - digits.size(), '0');
+    if (d.precision && digits.size() < static_cast<size_t>(*d.precision))
+      digits.insert(0, static_cast<size_t>(*d.precision) - digits.size(), '0');
     return digits;
   }
 
   static std::string real(const Directive& d, const Value& value, std::string& sign) {
     must_be_defined(value);
-    if (!value.is_number()) throw Failure(std::string("%") + static_cast<char>(d.type) + " needs a number, not a " + type_name(value));
+    if (!value.is_number())
+      throw Failure(std::string("%") + static_cast<char>(d.type) + " needs a number, not " + with_article(value));
     const double number = value.as_real();
     sign = sign_of(d, std::signbit(number) && !std::isnan(number));
     return real_digits(std::abs(number), static_cast<char>(d.type), d.precision.value_or(6), d.alternate);

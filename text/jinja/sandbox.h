@@ -9,10 +9,10 @@ namespace sluice::text::jinja {
 
 /// What one render may use. A template is a program from a stranger: every one of these is needed.
 struct Limits {
-  int64_t steps = 1'000'000;          // a node evaluated, an element visited, 32 bytes copied or searched: one step each
-  int64_t live_bytes = 64 << 20;      // of the values that are alive at once, the data given to the template included
-  int64_t output_bytes = 32 << 20;    // written in all, also into blocks that are captured
-  int64_t depth = 1000;               // of calls and of nested data
+  int64_t steps = 1'000'000;        // a node evaluated, an element visited, 32 bytes copied or searched: one step each
+  int64_t live_bytes = 64 << 20;    // of the values that are alive at once, the data given to the template included
+  int64_t output_bytes = 32 << 20;  // written in all, also into blocks that are captured
+  int64_t depth = 1000;             // of calls and of nested data
 };
 
 /// Why a template cannot be rendered. Whoever knows the line adds it and makes a UserError of it.

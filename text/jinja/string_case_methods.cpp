@@ -39,9 +39,10 @@ Value isprintable(Interpreter& interpreter, const Value& self, Arguments& argume
   return self.text().empty() ? Value::boolean(true) : all<unicode::is_printable>(interpreter, self, arguments);
 }
 
-Value isidentifier(Interpreter&, const Value& self, Arguments& arguments) {
+Value isidentifier(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   arguments.allow_none("isidentifier");
   const std::string_view text = self.text();
+  interpreter.sandbox().work(text.size());
   for (size_t i = 0; i < text.size();) {
     const bool first = i == 0;
     const char32_t c = unicode::next(text, i);
@@ -51,9 +52,10 @@ Value isidentifier(Interpreter&, const Value& self, Arguments& arguments) {
 }
 
 // Some cased character, and none of the other case.
-Value is_case(const Value& self, Arguments& arguments, Property wanted, Property other) {
+Value is_case(Interpreter& interpreter, const Value& self, Arguments& arguments, Property wanted, Property other) {
   arguments.allow_none("this method of str");
   const std::string_view text = self.text();
+  interpreter.sandbox().work(text.size());
   bool found = false;
   for (size_t i = 0; i < text.size();) {
     const char32_t c = unicode::next(text, i);
@@ -63,12 +65,17 @@ Value is_case(const Value& self, Arguments& arguments, Property wanted, Property
   return Value::boolean(found);
 }
 
-Value islower(Interpreter&, const Value& self, Arguments& arguments) { return is_case(self, arguments, unicode::is_lower, unicode::is_upper); }
-Value isupper(Interpreter&, const Value& self, Arguments& arguments) { return is_case(self, arguments, unicode::is_upper, unicode::is_lower); }
+Value islower(Interpreter& interpreter, const Value& self, Arguments& arguments) {
+  return is_case(interpreter, self, arguments, unicode::is_lower, unicode::is_upper);
+}
+Value isupper(Interpreter& interpreter, const Value& self, Arguments& arguments) {
+  return is_case(interpreter, self, arguments, unicode::is_upper, unicode::is_lower);
+}
 
-Value istitle(Interpreter&, const Value& self, Arguments& arguments) {
+Value istitle(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   arguments.allow_none("istitle");
   const std::string_view text = self.text();
+  interpreter.sandbox().work(text.size());
   bool found = false, in_word = false;
   for (size_t i = 0; i < text.size();) {
     const char32_t c = unicode::next(text, i);
@@ -80,7 +87,8 @@ Value istitle(Interpreter&, const Value& self, Arguments& arguments) {
   return Value::boolean(found);
 }
 
-// ---- fields ------------------------------------------------------------------------------------------------------------------------
+// ---- fields
+// ------------------------------------------------------------------------------------------------------------------------
 
 enum class Align { kLeft, kRight, kCenter };
 
@@ -97,7 +105,7 @@ Value justified(Interpreter& interpreter, const Value& self, Arguments& argument
   const auto [width_value, fill_value] = arguments.take("this method of str", {"width", "fillchar"}, 1);
   const int64_t width = integer_or(width_value, 0, "a field");
   const std::string_view fill = fill_value.is_missing() ? " " : string_of(fill_value, "a field");
-  if (unicode::length(fill) != 1) throw Failure("a field is filled with exactly one character");
+  if (fill.size() > 4 || unicode::length(fill) != 1) throw Failure("a field is filled with exactly one character");
   const auto length = static_cast<int64_t>(self.as<String>().length);
   const int64_t missing = width > length ? width - length : 0;
   // CPython puts the odd one in front when the width is odd.
@@ -115,10 +123,13 @@ Value center(Interpreter& i, const Value& self, Arguments& a) { return justified
 Value zfill(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   const auto [width_value] = arguments.take("zfill", {"width"}, 1);
   const std::string_view text = self.text();
-  const int64_t missing = std::max<int64_t>(0, integer_or(width_value, 0, "zfill") - static_cast<int64_t>(self.as<String>().length));
+  const int64_t missing =
+      std::max<int64_t>(0, integer_or(width_value, 0, "zfill") - static_cast<int64_t>(self.as<String>().length));
   const size_t sign = !text.empty() && (text[0] == '+' || text[0] == '-') ? 1 : 0;
-  return make_string(interpreter.sandbox(), std::string(text.substr(0, sign)) + filled(interpreter.sandbox(), "0", missing) + std::string(text.substr(sign)),
-                     self.as<String>().markup);
+  return make_string(
+      interpreter.sandbox(),
+      std::string(text.substr(0, sign)) + filled(interpreter.sandbox(), "0", missing) + std::string(text.substr(sign)),
+      self.as<String>().markup);
 }
 
 Value expandtabs(Interpreter& interpreter, const Value& self, Arguments& arguments) {
@@ -146,15 +157,30 @@ Value expandtabs(Interpreter& interpreter, const Value& self, Arguments& argumen
 }  // namespace
 
 const NamedFunction* string_case_methods() {
-  static constexpr NamedFunction kMethods[] = {
-      {"upper", mapped<unicode::upper>},        {"lower", mapped<unicode::lower>},          {"title", mapped<unicode::title>},
-      {"capitalize", mapped<unicode::capitalize>}, {"swapcase", mapped<unicode::swap_case>}, {"casefold", mapped<unicode::fold_case>},
-      {"isspace", all<unicode::is_space>},      {"isalpha", all<unicode::is_alpha>},        {"isalnum", all<unicode::is_alnum>},
-      {"isdigit", all<unicode::is_digit>},      {"isdecimal", all<unicode::is_decimal>},    {"isnumeric", all<unicode::is_numeric>},
-      {"isascii", isascii},                     {"isprintable", isprintable},               {"isidentifier", isidentifier},
-      {"islower", islower},                     {"isupper", isupper},                       {"istitle", istitle},
-      {"ljust", ljust},                         {"rjust", rjust},                           {"center", center},
-      {"zfill", zfill},                         {"expandtabs", expandtabs},                 {"", nullptr}};
+  static constexpr NamedFunction kMethods[] = {{"upper", mapped<unicode::upper>},
+                                               {"lower", mapped<unicode::lower>},
+                                               {"title", mapped<unicode::title>},
+                                               {"capitalize", mapped<unicode::capitalize>},
+                                               {"swapcase", mapped<unicode::swap_case>},
+                                               {"casefold", mapped<unicode::fold_case>},
+                                               {"isspace", all<unicode::is_space>},
+                                               {"isalpha", all<unicode::is_alpha>},
+                                               {"isalnum", all<unicode::is_alnum>},
+                                               {"isdigit", all<unicode::is_digit>},
+                                               {"isdecimal", all<unicode::is_decimal>},
+                                               {"isnumeric", all<unicode::is_numeric>},
+                                               {"isascii", isascii},
+                                               {"isprintable", isprintable},
+                                               {"isidentifier", isidentifier},
+                                               {"islower", islower},
+                                               {"isupper", isupper},
+                                               {"istitle", istitle},
+                                               {"ljust", ljust},
+                                               {"rjust", rjust},
+                                               {"center", center},
+                                               {"zfill", zfill},
+                                               {"expandtabs", expandtabs},
+                                               {"", nullptr}};
   return kMethods;
 }
 

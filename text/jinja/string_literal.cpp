@@ -24,14 +24,20 @@ bool read_hexadecimal(std::string_view literal, size_t& i, size_t count, char32_
 
 char32_t read_octal(std::string_view literal, size_t& i) {
   char32_t value = 0;
-  for (int digits = 0; digits < 3 && i < literal.size() && literal[i] >= '0' && literal[i] <= '7'; ++digits, ++i) value = value * 8 + static_cast<char32_t>(literal[i] - '0');
+  for (int digits = 0; digits < 3 && i < literal.size() && literal[i] >= '0' && literal[i] <= '7'; ++digits, ++i)
+    value = value * 8 + static_cast<char32_t>(literal[i] - '0');
   return value;
 }
 
-// The reference escapes what is not ASCII before it reads the escapes, so behind a backslash the escape itself stands: "\\é" is \xe9.
+// The reference escapes what is not ASCII before it reads the escapes, so behind a backslash the escape itself stands: "\\é" is
+// \xe9.
 void append_escaped(std::string& text, char32_t character) {
   char escape[16];
-  std::snprintf(escape, sizeof escape, character < 0x100 ? "x%02x" : character < 0x10000 ? "u%04x" : "U%08x", static_cast<unsigned>(character));
+  std::snprintf(escape, sizeof escape,
+                character < 0x100     ? "x%02x"
+                : character < 0x10000 ? "u%04x"
+                                      : "U%08x",
+                static_cast<unsigned>(character));
   text += escape;
 }
 
@@ -58,7 +64,8 @@ const char* unescape(std::string_view literal, std::string& text) {
     if (letter >= '0' && letter <= '7') {
       character = read_octal(literal, i);
     } else if (letter == 'x' || letter == 'u' || letter == 'U') {
-      if (!read_hexadecimal(literal, ++i, letter == 'x' ? 2 : letter == 'u' ? 4 : 8, character)) return "a string holds an escape with too few hexadecimal digits";
+      if (!read_hexadecimal(literal, ++i, letter == 'x' ? 2 : letter == 'u' ? 4 : 8, character))
+        return "a string holds an escape with too few hexadecimal digits";
     } else if (letter == 'N') {
       return "characters by name (\\N{...}) are not supported; use \\u";
     } else {
@@ -66,7 +73,8 @@ const char* unescape(std::string_view literal, std::string& text) {
       if (static_cast<unsigned char>(letter) >= 0x80) append_escaped(text, unicode::next(literal, i));
       continue;
     }
-    if (character > 0x10FFFF || (character >= 0xD800 && character < 0xE000)) return "a string holds an escape that is no character";
+    if (character > 0x10FFFF || (character >= 0xD800 && character < 0xE000))
+      return "a string holds an escape that is no character";
     unicode::append(text, character);
   }
   return nullptr;

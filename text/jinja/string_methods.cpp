@@ -13,9 +13,12 @@ namespace {
 
 bool is_markup(const Value& self) { return self.as<String>().markup; }
 
-Value result(Interpreter& interpreter, const Value& self, std::string text) { return make_string(interpreter.sandbox(), std::move(text), is_markup(self)); }
+Value result(Interpreter& interpreter, const Value& self, std::string text) {
+  return make_string(interpreter.sandbox(), std::move(text), is_markup(self));
+}
 
-// ---- ends --------------------------------------------------------------------------------------------------------------------------
+// ---- ends
+// --------------------------------------------------------------------------------------------------------------------------
 
 Value strip_ends(Interpreter& interpreter, const Value& self, Arguments& arguments, bool left, bool right) {
   const auto [characters] = arguments.take("strip", {"chars"});
@@ -26,7 +29,8 @@ Value strip(Interpreter& i, const Value& self, Arguments& a) { return strip_ends
 Value lstrip(Interpreter& i, const Value& self, Arguments& a) { return strip_ends(i, self, a, true, false); }
 Value rstrip(Interpreter& i, const Value& self, Arguments& a) { return strip_ends(i, self, a, false, true); }
 
-// The part of `self` between the code points `start` and `end`, as str methods count them; nothing when start lies behind its end.
+// The part of `self` between the code points `start` and `end`, as str methods count them; nothing when start lies behind its
+// end.
 struct Part {
   std::string_view text;
   size_t skipped = 0;  // code points before it
@@ -44,7 +48,8 @@ Part part_of(Sandbox& sandbox, const Value& self, const Value& start, const Valu
   const int64_t first = place(start, 0), last = std::min(place(end, length), length);
   if (first > last) return {.text = {}, .skipped = 0, .valid = false};
   sandbox.work(string.text.size());
-  const size_t begin = string.is_ascii() ? static_cast<size_t>(first) : unicode::offset_of(string.text, static_cast<size_t>(first));
+  const size_t begin =
+      string.is_ascii() ? static_cast<size_t>(first) : unicode::offset_of(string.text, static_cast<size_t>(first));
   const size_t stop = string.is_ascii() ? static_cast<size_t>(last) : unicode::offset_of(string.text, static_cast<size_t>(last));
   return {.text = std::string_view(string.text).substr(begin, stop - begin), .skipped = static_cast<size_t>(first)};
 }
@@ -78,7 +83,8 @@ Value removesuffix(Interpreter& interpreter, const Value& self, Arguments& argum
   return result(interpreter, self, std::string(text));
 }
 
-// ---- search -------------------------------------------------------------------------------------------------------------------------
+// ---- search
+// -------------------------------------------------------------------------------------------------------------------------
 
 // The index in code points; -1 when it is not there.
 int64_t search(Interpreter& interpreter, const Value& self, Arguments& arguments, const char* what, bool from_end) {
@@ -114,15 +120,19 @@ Value count(Interpreter& interpreter, const Value& self, Arguments& arguments) {
 
 Value replace(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   const auto [old, fresh, limit] = arguments.take("replace", {"old", "new", "count"}, 2);
-  return result(interpreter, self, replaced(interpreter.sandbox(), self.text(), string_of(old, "replace"), string_of(fresh, "replace"), integer_or(limit, -1, "replace")));
+  return result(interpreter, self,
+                replaced(interpreter.sandbox(), self.text(), string_of(old, "replace"), string_of(fresh, "replace"),
+                         integer_or(limit, -1, "replace")));
 }
 
-// ---- parts --------------------------------------------------------------------------------------------------------------------------
+// ---- parts
+// --------------------------------------------------------------------------------------------------------------------------
 
 Value list_of(Interpreter& interpreter, const Value& self, const std::vector<std::string_view>& parts) {
   std::vector<Value> items;
   items.reserve(parts.size());
-  for (const std::string_view part : parts) items.push_back(make_string(interpreter.sandbox(), std::string(part), is_markup(self)));
+  for (const std::string_view part : parts)
+    items.push_back(make_string(interpreter.sandbox(), std::string(part), is_markup(self)));
   return make_list(interpreter.sandbox(), std::move(items));
 }
 
@@ -130,7 +140,8 @@ Value split_at(Interpreter& interpreter, const Value& self, Arguments& arguments
   const auto [separator, limit] = arguments.take(what, {"sep", "maxsplit"});
   const int64_t most = integer_or(limit, -1, what);
   interpreter.sandbox().work(self.text().size());
-  if (separator.is_missing() || separator.is_none()) return list_of(interpreter, self, split_words(interpreter.sandbox(), self.text(), most, from_end));
+  if (separator.is_missing() || separator.is_none())
+    return list_of(interpreter, self, split_words(interpreter.sandbox(), self.text(), most, from_end));
   const std::string_view text = string_of(separator, what);
   if (text.empty()) throw Failure(std::string(what) + "() cannot split at an empty text");
   return list_of(interpreter, self, split_text(interpreter.sandbox(), self.text(), text, most, from_end));
@@ -152,7 +163,8 @@ Value partition_at(Interpreter& interpreter, const Value& self, Arguments& argum
   const size_t found = from_end ? text.rfind(at) : text.find(at);
   const auto part = [&](std::string_view piece) { return result(interpreter, self, std::string(piece)); };
   if (found == std::string_view::npos) {
-    return from_end ? make_tuple(interpreter.sandbox(), {part(""), part(""), part(text)}) : make_tuple(interpreter.sandbox(), {part(text), part(""), part("")});
+    return from_end ? make_tuple(interpreter.sandbox(), {part(""), part(""), part(text)})
+                    : make_tuple(interpreter.sandbox(), {part(text), part(""), part("")});
   }
   return make_tuple(interpreter.sandbox(), {part(text.substr(0, found)), part(at), part(text.substr(found + at.size()))});
 }
@@ -165,7 +177,7 @@ Value join(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   std::string text;
   bool first = true;
   for_each(interpreter.sandbox(), items, [&](const Value& item) {
-    if (!item.is_string()) throw Failure("join() needs str, not a " + type_name(item));
+    if (!item.is_string()) throw Failure("join() needs str, not " + with_article(item));
     interpreter.sandbox().expect(text.size() + self.text().size() + item.text().size());
     if (!first) text += self.text();
     first = false;
@@ -178,12 +190,31 @@ Value join(Interpreter& interpreter, const Value& self, Arguments& arguments) {
 }  // namespace
 
 const NamedFunction* string_methods() {
-  static constexpr NamedFunction kMethods[] = {
-      {"strip", strip},           {"lstrip", lstrip},         {"rstrip", rstrip},       {"startswith", startswith}, {"endswith", endswith},
-      {"removeprefix", removeprefix}, {"removesuffix", removesuffix}, {"find", find},   {"rfind", rfind},           {"index", index},
-      {"rindex", rindex},         {"count", count},           {"replace", replace},     {"split", split},           {"rsplit", rsplit},
-      {"splitlines", splitlines}, {"partition", partition},   {"rpartition", rpartition}, {"join", join},           {"format", format_method},
-      {"format_map", nullptr},    {"encode", nullptr},        {"translate", nullptr},   {"maketrans", nullptr},     {"", nullptr}};
+  static constexpr NamedFunction kMethods[] = {{"strip", strip},
+                                               {"lstrip", lstrip},
+                                               {"rstrip", rstrip},
+                                               {"startswith", startswith},
+                                               {"endswith", endswith},
+                                               {"removeprefix", removeprefix},
+                                               {"removesuffix", removesuffix},
+                                               {"find", find},
+                                               {"rfind", rfind},
+                                               {"index", index},
+                                               {"rindex", rindex},
+                                               {"count", count},
+                                               {"replace", replace},
+                                               {"split", split},
+                                               {"rsplit", rsplit},
+                                               {"splitlines", splitlines},
+                                               {"partition", partition},
+                                               {"rpartition", rpartition},
+                                               {"join", join},
+                                               {"format", format_method},
+                                               {"format_map", nullptr},
+                                               {"encode", nullptr},
+                                               {"translate", nullptr},
+                                               {"maketrans", nullptr},
+                                               {"", nullptr}};
   return kMethods;
 }
 

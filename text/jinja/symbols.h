@@ -10,12 +10,14 @@
 
 namespace sluice::text::jinja {
 
-/// The variables of one scope while a template is bound. The rules are those of Jinja's compiler: a name that is assigned anywhere
-/// in a scope belongs to it, one that is only read belongs to the nearest scope outwards that knows it, else to the variables given.
+/// The variables of one scope while a template is bound. The rules are those of Jinja's compiler: a name that is assigned
+/// anywhere in a scope belongs to it, one that is only read belongs to the nearest scope outwards that knows it, else to the
+/// variables given.
 class Symbols {
  public:
   /// `function`: whose slots the variables take. `depth`: how many functions it stands in.
-  Symbols(const Symbols* parent, FunctionLayout& function, int depth) : parent_(parent), function_(&function), depth_(depth), slots_(std::make_shared<std::map<std::string, int>>()) {}
+  Symbols(const Symbols* parent, FunctionLayout& function, int depth)
+      : parent_(parent), function_(&function), depth_(depth), slots_(std::make_shared<std::map<std::string, int>>()) {}
 
   void load(const std::string& name);
   void store(const std::string& name);

@@ -13,7 +13,7 @@
 namespace sluice::text::jinja {
 namespace {
 
-constexpr size_t kLongestTemplate = 4 << 20;
+constexpr size_t kLongestTemplate = 1 << 20;
 
 std::string checked(std::string source, const std::string& name) {
   if (source.size() > kLongestTemplate) throw UserError(name + ": a chat template has at most " + human_bytes(kLongestTemplate));
@@ -33,7 +33,8 @@ std::vector<std::pair<size_t, size_t>> bytes_of(const std::vector<Interpreter::G
 
 }  // namespace
 
-Template::Template(std::string source, std::string name) : source_(std::make_shared<SourceText>(SourceText{name, checked(std::move(source), name)})) {
+Template::Template(std::string source, std::string name)
+    : source_(std::make_shared<SourceText>(SourceText{name, checked(std::move(source), name)})) {
   try {
     tree_ = std::make_unique<Tree>(parse(source_->text));
   } catch (const SyntaxFailure& failure) {
@@ -51,7 +52,8 @@ bool Template::has_generation() const { return tree_->has_generation; }
 void Template::fail(int line, const std::string& message) const {
   constexpr size_t kShown = 160;
   size_t begin = 0;
-  for (int i = 1; i < line && begin != std::string::npos; ++i) begin = source_->text.find('\n', begin) == std::string::npos ? begin : source_->text.find('\n', begin) + 1;
+  for (int i = 1; i < line && begin != std::string::npos; ++i)
+    begin = source_->text.find('\n', begin) == std::string::npos ? begin : source_->text.find('\n', begin) + 1;
   const size_t length = std::min(source_->text.find('\n', begin), source_->text.size()) - begin;
   if (length > kShown) throw UserError(source_->name + ":" + std::to_string(line) + ": " + message);
   Problem problem;

@@ -3,12 +3,12 @@
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "text/jinja/attributes.h"
 #include "text/jinja/convert.h"
 #include "text/jinja/filters.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/iterate.h"
 #include "text/jinja/methods.h"
-#include "text/jinja/attributes.h"
 #include "text/jinja/parameters.h"
 
 namespace sluice::text::jinja {
@@ -35,12 +35,15 @@ bool is_string(const Value& v) { return v.is_string(); }
 bool is_mapping(const Value& v) { return v.is(Kind::kDict); }
 bool is_escaped(const Value& v) { return v.is_string() && v.as<String>().markup; }
 // What has a length and elements by index. Undefined has both.
-bool is_sequence(const Value& v) { return v.is_undefined() || v.is_string() || v.is_sequence() || v.is(Kind::kDict) || v.is(Kind::kRange); }
+bool is_sequence(const Value& v) {
+  return v.is_undefined() || v.is_string() || v.is_sequence() || v.is(Kind::kDict) || v.is(Kind::kRange);
+}
 
 template <int64_t remainder>
 Value is_even(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   arguments.allow_none("the test");
-  return Value::boolean(equal(interpreter.sandbox(), modulo(interpreter.sandbox(), subject, Value::integer(2)), Value::integer(remainder)));
+  return Value::boolean(
+      equal(interpreter.sandbox(), modulo(interpreter.sandbox(), subject, Value::integer(2)), Value::integer(remainder)));
 }
 
 Value divisibleby(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
@@ -88,18 +91,45 @@ Value exists(Interpreter& interpreter, const Value& subject, Arguments& argument
 using Table = std::unordered_map<std::string_view, Function>;
 
 const Table& table() {
-  static const Table kTable = {
-      {"odd", is_even<1>}, {"even", is_even<0>}, {"divisibleby", divisibleby}, {"defined", of_value<is_defined>}, {"undefined", of_value<is_undefined>},
-      {"filter", exists<find_filter>}, {"test", exists<find_test>}, {"none", of_value<is_none>}, {"boolean", of_value<is_boolean>}, {"false", of_value<is_false>},
-      {"true", of_value<is_true>}, {"integer", of_value<is_integer>}, {"float", of_value<is_float>}, {"lower", lower}, {"upper", upper},
-      {"string", of_value<is_string>}, {"mapping", of_value<is_mapping>}, {"number", of_value<is_number>}, {"sequence", of_value<is_sequence>},
-      {"iterable", of_value<is_iterable>}, {"callable", of_value<is_callable>}, {"sameas", sameas}, {"escaped", of_value<is_escaped>}, {"in", in},
-      {"==", compares<Comparison::kEqual>}, {"eq", compares<Comparison::kEqual>}, {"equalto", compares<Comparison::kEqual>},
-      {"!=", compares<Comparison::kUnequal>}, {"ne", compares<Comparison::kUnequal>},
-      {">", compares<Comparison::kGreater>}, {"gt", compares<Comparison::kGreater>}, {"greaterthan", compares<Comparison::kGreater>},
-      {">=", compares<Comparison::kGreaterOrEqual>}, {"ge", compares<Comparison::kGreaterOrEqual>},
-      {"<", compares<Comparison::kLess>}, {"lt", compares<Comparison::kLess>}, {"lessthan", compares<Comparison::kLess>},
-      {"<=", compares<Comparison::kLessOrEqual>}, {"le", compares<Comparison::kLessOrEqual>}};
+  static const Table kTable = {{"odd", is_even<1>},
+                               {"even", is_even<0>},
+                               {"divisibleby", divisibleby},
+                               {"defined", of_value<is_defined>},
+                               {"undefined", of_value<is_undefined>},
+                               {"filter", exists<find_filter>},
+                               {"test", exists<find_test>},
+                               {"none", of_value<is_none>},
+                               {"boolean", of_value<is_boolean>},
+                               {"false", of_value<is_false>},
+                               {"true", of_value<is_true>},
+                               {"integer", of_value<is_integer>},
+                               {"float", of_value<is_float>},
+                               {"lower", lower},
+                               {"upper", upper},
+                               {"string", of_value<is_string>},
+                               {"mapping", of_value<is_mapping>},
+                               {"number", of_value<is_number>},
+                               {"sequence", of_value<is_sequence>},
+                               {"iterable", of_value<is_iterable>},
+                               {"callable", of_value<is_callable>},
+                               {"sameas", sameas},
+                               {"escaped", of_value<is_escaped>},
+                               {"in", in},
+                               {"==", compares<Comparison::kEqual>},
+                               {"eq", compares<Comparison::kEqual>},
+                               {"equalto", compares<Comparison::kEqual>},
+                               {"!=", compares<Comparison::kUnequal>},
+                               {"ne", compares<Comparison::kUnequal>},
+                               {">", compares<Comparison::kGreater>},
+                               {"gt", compares<Comparison::kGreater>},
+                               {"greaterthan", compares<Comparison::kGreater>},
+                               {">=", compares<Comparison::kGreaterOrEqual>},
+                               {"ge", compares<Comparison::kGreaterOrEqual>},
+                               {"<", compares<Comparison::kLess>},
+                               {"lt", compares<Comparison::kLess>},
+                               {"lessthan", compares<Comparison::kLess>},
+                               {"<=", compares<Comparison::kLessOrEqual>},
+                               {"le", compares<Comparison::kLessOrEqual>}};
   return kTable;
 }
 

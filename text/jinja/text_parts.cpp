@@ -8,7 +8,9 @@
 namespace sluice::text::jinja {
 namespace {
 
-bool is_line_break(char32_t c) { return (c >= 0xA && c <= 0xD) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029; }
+bool is_line_break(char32_t c) {
+  return (c >= 0xA && c <= 0xD) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
+}
 
 }  // namespace
 
@@ -72,7 +74,8 @@ std::vector<std::string_view> split_words(Sandbox& sandbox, std::string_view tex
   return parts;
 }
 
-std::vector<std::string_view> split_text(Sandbox& sandbox, std::string_view text, std::string_view separator, int64_t limit, bool from_end) {
+std::vector<std::string_view> split_text(Sandbox& sandbox, std::string_view text, std::string_view separator, int64_t limit,
+                                         bool from_end) {
   std::vector<std::string_view> parts;
   while (limit-- != 0) {
     sandbox.spend();

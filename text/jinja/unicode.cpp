@@ -24,14 +24,16 @@ struct Expansion {
 
 template <size_t N>
 bool contains(const Interval (&table)[N], char32_t c) {
-  const Interval* found = std::lower_bound(std::begin(table), std::end(table), c, [](const Interval& i, char32_t x) { return i.last < x; });
+  const Interval* found =
+      std::lower_bound(std::begin(table), std::end(table), c, [](const Interval& i, char32_t x) { return i.last < x; });
   return found != std::end(table) && found->first <= c;
 }
 
 // True when `c` was in the table; then its expansion is appended.
 template <size_t N>
 bool expand(const Expansion (&table)[N], char32_t c, std::string& out) {
-  const Expansion* found = std::lower_bound(std::begin(table), std::end(table), c, [](const Expansion& e, char32_t x) { return e.from < x; });
+  const Expansion* found =
+      std::lower_bound(std::begin(table), std::end(table), c, [](const Expansion& e, char32_t x) { return e.from < x; });
   if (found == std::end(table) || found->from != c) return false;
   for (const char32_t part : found->to) {
     if (part != 0) append(out, part);
@@ -57,14 +59,17 @@ void append_title(std::string& out, char32_t c) {
 bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT; }
 
 bool is_case_ignorable(char32_t c) {
-  constexpr char32_t kSingles[] = {0x27, 0x2E, 0x3A, 0xB7, 0x387, 0x55F, 0x5F4, 0x2018, 0x2019, 0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
+  constexpr char32_t kSingles[] = {0x27,   0x2E,   0x3A,   0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
+                                   0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
   switch (category(c)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK: return true;
-    default: return std::find(std::begin(kSingles), std::end(kSingles), c) != std::end(kSingles);
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return std::find(std::begin(kSingles), std::end(kSingles), c) != std::end(kSingles);
   }
 }
 
@@ -102,7 +107,8 @@ void append_lower(std::string& out, std::string_view text, size_t begin, size_t 
 }  // namespace
 
 size_t length(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 size_t offset_of(std::string_view text, size_t index) {
@@ -118,7 +124,8 @@ char32_t next(std::string_view text, size_t& position) {
   const auto lead = static_cast<unsigned char>(text[position]);
   const size_t count = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   char32_t c = count == 1 ? lead : lead & (0x7F >> count);
-  for (size_t i = 1; i < count && position + i < text.size(); ++i) c = c << 6 | (static_cast<unsigned char>(text[position + i]) & 0x3F);
+  for (size_t i = 1; i < count && position + i < text.size(); ++i)
+    c = c << 6 | (static_cast<unsigned char>(text[position + i]) & 0x3F);
   position = std::min(position + count, text.size());
   return c;
 }
@@ -153,8 +160,8 @@ std::string encode(std::u32string_view characters) {
 }
 
 bool is_space(char32_t c) {
-  return (c >= 0x9 && c <= 0xD) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+  return (c >= 0x9 && c <= 0xD) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 bool is_alpha(char32_t c) {
@@ -185,8 +192,10 @@ bool is_printable(char32_t c) {
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -199,7 +208,8 @@ bool is_identifier_part(char32_t c) {
   if (is_identifier_start(c) || (c >= '0' && c <= '9')) return true;
   if (c < 0x80) return false;
   const auto kind = category(c);
-  return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC || kind == UTF8PROC_CATEGORY_PC;
+  return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC ||
+         kind == UTF8PROC_CATEGORY_PC;
 }
 
 std::string upper(std::string_view text) {

@@ -79,9 +79,7 @@ Value make_string(Sandbox& sandbox, std::string text, bool markup) {
   return Value::make<String>(sandbox, std::move(text), markup);
 }
 
-Value make_list(Sandbox& sandbox, std::vector<Value> items) {
-  return Value::make<List>(sandbox, Kind::kList, std::move(items));
-}
+Value make_list(Sandbox& sandbox, std::vector<Value> items) { return Value::make<List>(sandbox, Kind::kList, std::move(items)); }
 
 Value make_tuple(Sandbox& sandbox, std::vector<Value> items) {
   return Value::make<List>(sandbox, Kind::kTuple, std::move(items));
@@ -94,25 +92,47 @@ Value make_dict(Sandbox& sandbox) { return Value::make<Dict>(sandbox); }
 std::string type_name(const Value& value) {
   switch (value.kind()) {
     case Kind::kMissing:
-    case Kind::kUndefined: return "Undefined";
-    case Kind::kNone: return "NoneType";
-    case Kind::kBool: return "bool";
-    case Kind::kInt: return "int";
-    case Kind::kFloat: return "float";
-    case Kind::kString: return value.as<String>().markup ? "Markup" : "str";
-    case Kind::kList: return "list";
-    case Kind::kTuple: return "tuple";
-    case Kind::kDict: return "dict";
-    case Kind::kDictView: return "dict view";
-    case Kind::kRange: return "range";
-    case Kind::kIterator: return value.as<Iterator>().name;
-    case Kind::kNamespace: return "Namespace";
-    case Kind::kLoop: return "LoopContext";
-    case Kind::kCallable: return "function";
-    case Kind::kCycler: return "Cycler";
-    case Kind::kActivation: break;
+    case Kind::kUndefined:
+      return "Undefined";
+    case Kind::kNone:
+      return "NoneType";
+    case Kind::kBool:
+      return "bool";
+    case Kind::kInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kString:
+      return value.as<String>().markup ? "Markup" : "str";
+    case Kind::kList:
+      return "list";
+    case Kind::kTuple:
+      return "tuple";
+    case Kind::kDict:
+      return "dict";
+    case Kind::kDictView:
+      return "dict view";
+    case Kind::kRange:
+      return "range";
+    case Kind::kIterator:
+      return value.as<Iterator>().name;
+    case Kind::kNamespace:
+      return "Namespace";
+    case Kind::kLoop:
+      return "LoopContext";
+    case Kind::kCallable:
+      return "function";
+    case Kind::kCycler:
+      return "Cycler";
+    case Kind::kActivation:
+      break;
   }
   return "value";
+}
+
+std::string with_article(const Value& value) {
+  const std::string name = type_name(value);
+  return (name == "int" || name == "Undefined" ? "an " : "a ") + name;
 }
 
 }  // namespace sluice::text::jinja

@@ -89,7 +89,7 @@ class Value {
   T& as() const {
     return static_cast<T&>(*object_);
   }
-  std::string_view text() const;  // of kString
+  std::string_view text() const;            // of kString
   const std::vector<Value>& items() const;  // of kList and kTuple
   /// The same object, or the same None, bool or int.
   bool same_as(const Value& other) const { return kind_ == other.kind_ && integer_ == other.integer_; }
@@ -213,5 +213,7 @@ Value make_dict(Sandbox& sandbox);
 
 /// str, list, NoneType, ...: what Python calls the type.
 std::string type_name(const Value& value);
+/// a str, an int.
+std::string with_article(const Value& value);
 
 }  // namespace sluice::text::jinja
