@@ -40,7 +40,9 @@ std::vector<int64_t> ids_of(const Json& input, const std::string& place, int64_t
   return ids;
 }
 
-models::Transformer load_language_model(const std::filesystem::path& folder) { return models::Transformer::load(folder, {}); }
+models::Transformer load_language_model(const std::filesystem::path& folder, const std::string& dtype = "float32") {
+  return models::Transformer::load(folder, {.dtype = dtype == "bfloat16" ? at::kBFloat16 : at::kFloat});
+}
 
 }  // namespace
 
@@ -60,7 +62,7 @@ int model_detokenize(const std::filesystem::path& folder) {
 }
 
 int model_logprobs(const std::filesystem::path& folder, const std::string& dtype) {
-  const models::Transformer model = models::Transformer::load(folder, {.dtype = dtype == "bfloat16" ? at::kBFloat16 : at::kFloat});
+  const models::Transformer model = load_language_model(folder, dtype);
   const at::NoGradGuard no_grad;
   return for_each_line([&](const Json& input, const std::string& place) -> Json {
     const std::vector<int64_t> ids = ids_of(input, place, model.config().vocab_size);

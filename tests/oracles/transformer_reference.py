@@ -22,7 +22,8 @@ VOCAB = 48
 COMMON = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.2, eos_token_id=[2, 5], bos_token_id=1)
 SMALL = COMMON | dict(intermediate_size=24, pad_token_id=None, tie_word_embeddings=False)
-GPT2 = dict(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=16, initializer_range=0.2, bos_token_id=1, eos_token_id=2)
+GPT2 = dict(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=16, initializer_range=0.2, bos_token_id=1,
+            eos_token_id=2)
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2")
 F16, BF16 = torch.float16, torch.bfloat16
 
@@ -69,7 +70,8 @@ def models():
     yield "gpt2", "gpt2", GPT2 | dict(n_inner=40), BF16, NOW
     yield "gpt2_bare", "gpt2", GPT2 | dict(activation_function="gelu", tie_word_embeddings=False, n_embd=24), F16, BEFORE
     gemma = dict(tie_word_embeddings=True, query_pre_attn_scalar=24, sliding_window=5)
-    yield "gemma2", "gemma2", SMALL | gemma | dict(head_dim=12, attn_logit_softcapping=5.0, final_logit_softcapping=3.0), BF16, NOW
+    yield "gemma2", "gemma2", SMALL | gemma | dict(head_dim=12, attn_logit_softcapping=5.0,
+                                                   final_logit_softcapping=3.0), BF16, NOW
     yield "gemma2_no_softcap", "gemma2", SMALL | gemma | dict(head_dim=8, num_hidden_layers=3, intermediate_size=16,
                                                               attn_logit_softcapping=None,
                                                               final_logit_softcapping=None), BF16, BEFORE
@@ -185,9 +187,11 @@ def reference(folder):
     loss.backward()
     gradients = dict(pair for name, parameter in model.named_parameters() for pair in parts(name, parameter.grad, model.config))
     last = model.config.num_hidden_layers - 1
-    return {"rotary": rotary(model), "tokens": tokens, "sample_offsets": offsets, "logprobs": logprobs, "logprobs_bfloat16": in_bfloat16,
+    shown = {name: gradient for name, gradient in gradients.items() if is_shown(name, gradient, last)}
+    return {"rotary": rotary(model), "tokens": tokens, "sample_offsets": offsets,
+            "logprobs": logprobs, "logprobs_bfloat16": in_bfloat16,
             "gradient_norms": {name: gradient.norm().item() for name, gradient in gradients.items()},
-            "gradients": {name: gradient.flatten().tolist() for name, gradient in gradients.items() if is_shown(name, gradient, last)}}
+            "gradients": {name: gradient.flatten().tolist() for name, gradient in shown.items()}}
 
 
 def defaults():
@@ -195,7 +199,8 @@ def defaults():
     result = {}
     for family in FAMILIES:
         config = json.loads(AutoConfig.for_model(family).to_json_string(use_diff=False))
-        result[family] = {key: value for key, value in sorted(config.items()) if key not in ("transformers_version", "layer_types")}
+        left_out = ("transformers_version", "layer_types")
+        result[family] = {key: value for key, value in sorted(config.items()) if key not in left_out}
     return result
 
 
@@ -231,7 +236,8 @@ def rounded(value):
 def make(golden):
     for name, model_type, settings, stored, layout in models():
         torch.manual_seed(len(name))
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **settings), dtype=torch.float32)
+        config = AutoConfig.for_model(model_type, **settings)
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         randomise(model, stored)
         write_model(model, stored, layout, golden / name)
         (golden / name / "expected.json").write_text(json.dumps(rounded(reference(golden / name))) + "\n")
