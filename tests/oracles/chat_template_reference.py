@@ -86,7 +86,7 @@ def compare(driver, count, seed, show):
     generator = random_templates.Generator(stream)
     cases = [{"template": generator.template(), "variables": random_templates.VARIABLES} for _ in range(count)]
     lines = "".join(json.dumps(case) + "\n" for case in cases)
-    ours = subprocess.run([driver], input=lines.encode(), stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
+    ours = subprocess.run([driver], input=lines.encode(), stdout=subprocess.PIPE, check=True).stdout.decode().rstrip("\n").split("\n")
     if len(ours) != count:
         print(f"{driver} gave {len(ours)} answers to {count} templates", file=sys.stderr)
         return 1

@@ -178,9 +178,10 @@ Value own_attribute(Sandbox& sandbox, const Value& object, std::string_view name
 }
 
 Value get_attribute(Sandbox& sandbox, const Value& object, std::string_view name) {
-  must_be_defined(object);
-  if (is_refused(object, name))
+  if (is_refused(object, name)) {  // also of what is undefined: it has a __class__ like everything
     return make_undefined(sandbox, "'" + std::string(name) + "' of " + with_article(object) + " is not safe to use");
+  }
+  must_be_defined(object);
   Value found = own_attribute(sandbox, object, name);
   if (!found.is_missing()) return found;
   if (object.is(Kind::kDict)) {
