@@ -177,8 +177,23 @@ Value own_attribute(Sandbox& sandbox, const Value& object, std::string_view name
   }
 }
 
+// What an undefined value of jinja2 has all the same; asking it for anything else is an error.
+bool is_of_undefined(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "__add__",   "__aiter__",         "__bool__",         "__call__",         "__class__",     "__complex__",  "__delattr__",
+      "__dir__",   "__div__",           "__doc__",          "__eq__",           "__float__",     "__floordiv__", "__format__",
+      "__ge__",    "__getattr__",       "__getattribute__", "__getitem__",      "__getstate__",  "__gt__",       "__hash__",
+      "__init__",  "__init_subclass__", "__int__",          "__iter__",         "__le__",        "__len__",      "__lt__",
+      "__mod__",   "__module__",        "__mul__",          "__ne__",           "__neg__",       "__new__",      "__pos__",
+      "__pow__",   "__radd__",          "__rdiv__",         "__reduce__",       "__reduce_ex__", "__repr__",     "__rfloordiv__",
+      "__rmod__",  "__rmul__",          "__rpow__",         "__rsub__",         "__rtruediv__",  "__setattr__",  "__sizeof__",
+      "__slots__", "__str__",           "__sub__",          "__subclasshook__", "__truediv__"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 Value get_attribute(Sandbox& sandbox, const Value& object, std::string_view name) {
-  if (is_refused(object, name)) {  // also of what is undefined: it has a __class__ like everything
+  if (object.is(Kind::kUndefined) && !is_of_undefined(name)) must_be_defined(object);
+  if (is_refused(object, name)) {
     return make_undefined(sandbox, "'" + std::string(name) + "' of " + with_article(object) + " is not safe to use");
   }
   must_be_defined(object);
