@@ -33,7 +33,8 @@ void Arguments::bind(std::string_view what, const char* const* names, Value* val
                   std::to_string(positional.size()));
   std::copy(positional.begin(), positional.end(), values);
   for (const auto& [name, value] : named) {
-    const auto* const found = std::find_if(names, names + count, [&](const char* candidate) { return name == candidate; });
+    const auto* const found =
+        std::find_if(names, names + count, [&name = name](const char* candidate) { return name == candidate; });
     if (found == names + count) throw Failure(place + " has no argument " + sluice::quoted(name));
     Value& slot = values[found - names];
     if (!slot.is_missing()) throw Failure(place + " got two values for its argument " + sluice::quoted(name));

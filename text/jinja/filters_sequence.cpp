@@ -96,7 +96,8 @@ std::vector<Value> sorted(Sandbox& sandbox, std::vector<Keyed> elements, bool de
 }
 
 Value sort(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  const auto [descending, case_sensitive, attribute] = arguments.take("sort", {"reverse", "case_sensitive", "attribute"});
+  const auto [descending, by_case, attribute] = arguments.take("sort", {"reverse", "case_sensitive", "attribute"});
+  const bool case_sensitive = flag(by_case);
   Sandbox& sandbox = interpreter.sandbox();
   std::vector<AttributePath> paths;  // "age,name": by the first, then by the second
   if (attribute.is_string()) {
@@ -107,7 +108,7 @@ Value sort(Interpreter& interpreter, const Value& subject, Arguments& arguments)
   std::vector<Keyed> elements;
   for_each(sandbox, subject, [&](const Value& item) {
     std::vector<Value> key;
-    for (const AttributePath& path : paths) key.push_back(comparison_key(sandbox, path.of(sandbox, item), flag(case_sensitive)));
+    for (const AttributePath& path : paths) key.push_back(comparison_key(sandbox, path.of(sandbox, item), case_sensitive));
     elements.push_back({make_list(sandbox, std::move(key)), item});
     return true;
   });
@@ -130,12 +131,13 @@ Value dictsort(Interpreter& interpreter, const Value& subject, Arguments& argume
 }
 
 Value extreme(Interpreter& interpreter, const Value& subject, Arguments& arguments, bool largest) {
-  const auto [case_sensitive, attribute] = arguments.take(largest ? "max" : "min", {"case_sensitive", "attribute"});
+  const auto [by_case, attribute] = arguments.take(largest ? "max" : "min", {"case_sensitive", "attribute"});
+  const bool case_sensitive = flag(by_case);
   Sandbox& sandbox = interpreter.sandbox();
   const AttributePath path(sandbox, attribute);
   Keyed best;
   for_each(sandbox, subject, [&](const Value& item) {
-    Value key = comparison_key(sandbox, path.of(sandbox, item), flag(case_sensitive));
+    Value key = comparison_key(sandbox, path.of(sandbox, item), case_sensitive);
     if (best.key.is_missing() || (largest ? less(sandbox, best.key, key, ">") : less(sandbox, key, best.key)))
       best = {std::move(key), item};
     return true;
@@ -234,12 +236,13 @@ Value unique(Interpreter& interpreter, const Value& subject, Arguments& argument
 }
 
 Value groupby(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  const auto [attribute, otherwise, case_sensitive] = arguments.take("groupby", {"attribute", "default", "case_sensitive"}, 1);
+  const auto [attribute, otherwise, by_case] = arguments.take("groupby", {"attribute", "default", "case_sensitive"}, 1);
+  const bool case_sensitive = flag(by_case);
   Sandbox& sandbox = interpreter.sandbox();
   const AttributePath path(sandbox, attribute);
   const Value fallback = otherwise;
   const auto key_of = [&](const Value& item) {
-    return comparison_key(sandbox, path.of(sandbox, item, fallback), flag(case_sensitive));
+    return comparison_key(sandbox, path.of(sandbox, item, fallback), case_sensitive);
   };
   std::vector<Keyed> elements;
   for_each(sandbox, subject, [&](const Value& item) {
@@ -250,7 +253,7 @@ Value groupby(Interpreter& interpreter, const Value& subject, Arguments& argumen
   Value current;
   const auto close = [&] {
     if (members.empty()) return;
-    const Value grouper = flag(case_sensitive) ? current : path.of(sandbox, members[0], fallback);
+    const Value grouper = case_sensitive ? current : path.of(sandbox, members[0], fallback);
     const Value values = make_list(sandbox, std::exchange(members, {}));
     groups.push_back(make_pair(sandbox, grouper, values));
     groups.back().as<List>().is_group = true;
