@@ -89,7 +89,10 @@ Json try_node_type(const Registry& registry, const NodeType& type, const engine:
     throw UserError("type " + sluice::quoted(type.info.type) + " needs a model; only nodes without one can be tried alone",
                     "rlhf-run model tokenize, logprobs and sample try a model");
   }
-  const ColumnsInput input(read_all(in), known_columns(needs.reads));
+  std::vector<ColumnSpec> columns = needs.reads;
+  for (const engine::ReadsChoice& choice : needs.choices)
+    columns.insert(columns.end(), choice.columns.begin(), choice.columns.end());
+  const ColumnsInput input(read_all(in), known_columns(std::move(columns)));
   const auto outcome =
       engine::try_node({.type = &type, .params = params, .resources = {}, .groups = input.groups(), .groups_per_batch = {}});
   Json result{{"columns", columns_to_json(outcome.columns, input.layout())}};

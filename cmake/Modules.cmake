@@ -12,9 +12,9 @@ function(sluice_module name)
   set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
-# One test program a folder of tests/: sluice_tests(engine LIBRARIES ...) makes tests/engine/*_test.cpp into sluice_engine_test.
+# One test program a folder of tests/: sluice_tests(engine LIBRARIES ...) makes tests/engine/**_test.cpp into sluice_engine_test.
 function(sluice_tests name)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   if(NOT sources)
     return()
   endif()

@@ -9,6 +9,7 @@ CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   draft.settings_bound = !has_errors(draft.problems);
   checking::resolve_nodes(draft);
   checking::check_graph(draft);
+  checking::settle_choices(draft);
   checking::check_filters(draft);
   checking::check_executors(draft);
   checking::check_models(draft);

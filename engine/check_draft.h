@@ -119,6 +119,7 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 
 void resolve_nodes(Draft& draft);    // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);      // loops, order, source, rollout
+void settle_choices(Draft& draft);   // check_choices.cpp: which columns are read by nodes that leave it open
 void check_columns(Draft& draft);    // who reads and writes what
 void check_filters(Draft& draft);    // who drops groups, and whose micro-batches meet
 void check_models(Draft& draft);     // who uses which model, and how

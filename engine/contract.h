@@ -25,10 +25,10 @@ const char* name_of(ModelUse use);
 enum class Scope { kMicroBatch, kIteration };
 
 struct ModelNeed {
-  std::string param;       // the key that names the model
-  std::string model;       // the name that was given
+  std::string param;  // the key that names the model
+  std::string model;  // the name that was given
   ModelUse use = ModelUse::kReads;
-  std::string head;        // "language_model" or "value"; empty: any
+  std::string head;             // "language_model" or "value"; empty: any
   bool expects_frozen = false;  // it works, but hardly as meant, if some node trains the model
 };
 
@@ -38,9 +38,16 @@ struct FileNeed {
   std::string path;   // relative to the run folder
 };
 
+/// Columns of which a node reads the first that some node before it writes.
+struct ReadsChoice {
+  std::vector<ColumnSpec> columns;
+  bool required = false;  // one of them must be there
+};
+
 /// A contract with given parameters: what the checks and the plan work on.
 struct NodeNeeds {
   std::vector<ColumnSpec> reads;
+  std::vector<ReadsChoice> choices;  // the checks settle them: what is read joins `reads`, and MicroBatch::has() tells it
   std::vector<ColumnSpec> writes;
   std::vector<ModelNeed> models;
   Scope scope = Scope::kMicroBatch;
@@ -56,9 +63,9 @@ struct NodeNeeds {
   int64_t step_tokens = 0;           // rollouts: the most tokens that one step works on
   int64_t running_samples = 0;       // rollouts: the most samples that run at once; 0: only their tokens limit them
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
-  std::vector<FileNeed> files;       // of the run folder, that it writes
-  // Trainers: the key of the setting by which samples of older weights than those that are trained would give wrong gradients, such as
-  // an objective without a ratio. Empty: it corrects for them.
+  std::vector<FileNeed> files;                  // of the run folder, that it writes
+  // Trainers: the key of the setting by which samples of older weights than those that are trained would give wrong gradients,
+  // such as an objective without a ratio. Empty: it corrects for them.
   std::string uncorrected_by;
   std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
 };
@@ -76,8 +83,8 @@ class Findings {
   Findings(const Table& table, Problems& problems, std::function<bool(std::string_view)> changed)
       : table_(table), problems_(problems), changed_(std::move(changed)) {}
 
-  /// True if the pipeline gives the key another value than its default. An effective pipeline has every default written out, and is as
-  /// valid as the one that it came from.
+  /// True if the pipeline gives the key another value than its default. An effective pipeline has every default written out, and
+  /// is as valid as the one that it came from.
   bool changed(std::string_view key) const { return table_.find(key) != nullptr && changed_(key); }
 
   /// The node cannot work with the value of `key`.
@@ -111,8 +118,8 @@ struct ContractInfo {
   std::vector<MetricInfo> metrics;
 };
 
-/// The one description of a node type: a type's static `describe(Contract<P>&)` fills it. TOML binding, checks, plan, graph labels,
-/// `rlhf-run describe` and docs/nodes.md all come from it.
+/// The one description of a node type: a type's static `describe(Contract<P>&)` fills it. TOML binding, checks, plan, graph
+/// labels, `rlhf-run describe` and docs/nodes.md all come from it.
 template <class P>
 class Contract : public ParamSet<P> {
  public:
@@ -130,6 +137,18 @@ class Contract : public ParamSet<P> {
     });
   }
 
+  /// Reads the first of the columns that some node before this one writes; one of them must be there.
+  template <class... T>
+  void reads_first_of(const Column<T>&... columns) {
+    add([=](const P&, NodeNeeds& needs) { needs.choices.push_back({{columns.spec()...}, true}); });
+  }
+
+  /// Reads each of the columns if some node before this one writes it.
+  template <class... T>
+  void reads_if_written(const Column<T>&... columns) {
+    add([=](const P&, NodeNeeds& needs) { (needs.choices.push_back({{columns.spec()}, false}), ...); });
+  }
+
   template <class... T>
   void writes(const Column<T>&... columns) {
     add([=](const P&, NodeNeeds& needs) { (needs.writes.push_back(columns.spec()), ...); });
@@ -143,15 +162,15 @@ class Contract : public ParamSet<P> {
   }
 
   /// Columns whose names are parameters.
-  void reads_named(std::string P::* name, DType dtype, Extent extent) {
+  void reads_named(std::string P::*name, DType dtype, Extent extent) {
     add([=](const P& params, NodeNeeds& needs) { needs.reads.push_back({params.*name, dtype, extent}); });
   }
-  void writes_named(std::string P::* name, DType dtype, Extent extent) {
+  void writes_named(std::string P::*name, DType dtype, Extent extent) {
     add([=](const P& params, NodeNeeds& needs) { needs.writes.push_back({params.*name, dtype, extent}); });
   }
 
   /// A parameter that names a model. An empty name (an optional model that is not given) uses none.
-  ParamBuilder model(std::string param, std::string P::* member, ModelUse use, std::string head = {}) {
+  ParamBuilder model(std::string param, std::string P::*member, ModelUse use, std::string head = {}) {
     add([=](const P& params, NodeNeeds& needs) {
       if (!(params.*member).empty()) needs.models.push_back({param, params.*member, use, head});
     });

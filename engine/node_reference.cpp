@@ -36,6 +36,18 @@ std::string columns_text(const std::vector<ColumnSpec>& columns) {
   return join(parts, ", ");
 }
 
+// "score or token_rewards" for each choice that must be made, or the columns that need not be there.
+std::string choices_text(const std::vector<ReadsChoice>& choices, bool required) {
+  std::vector<std::string> texts;
+  for (const ReadsChoice& choice : choices) {
+    if (choice.required != required) continue;
+    std::vector<std::string> names;
+    for (const ColumnSpec& column : choice.columns) names.push_back(columns_text({column}));
+    texts.push_back(join(names, " or "));
+  }
+  return join(texts, ", ");
+}
+
 std::string model_text(const ModelNeed& need) {
   return std::string(name_of(need.use)) + " " + need.param + (need.head.empty() ? "" : " (" + need.head + " head)");
 }
@@ -134,6 +146,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const NodeType& type, 
   };
   if (const auto node = checking::with_default_params(type, registry)) {
     add("reads", columns_text(node->needs.reads));
+    add("reads one of", choices_text(node->needs.choices, true));
+    add("reads if written", choices_text(node->needs.choices, false));
     add("writes", columns_text(node->needs.writes));
     add("models", models_text(node->needs.models));
     add("scope", scope_text(node->needs));

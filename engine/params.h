@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -25,16 +26,16 @@ struct ParamInfo {
   std::string name;
   ParamKind kind = ParamKind::kString;
   bool required = false;
-  std::string default_text;             // as TOML; empty: unset by default
-  std::optional<double> minimum;        // numbers
+  std::string default_text;       // as TOML; empty: unset by default
+  std::optional<double> minimum;  // numbers
   std::optional<double> maximum;
   bool minimum_excluded = false;
   std::string unit;
-  bool must_exist = false;              // kPath, kPaths: something is there; a pattern of kPaths (*, ?, [) is left to the node
+  bool must_exist = false;  // kPath, kPaths: something is there; a pattern of kPaths (*, ?, [) is left to the node
   std::string doc;
-  std::vector<std::string> choices;     // kChoice
-  std::string component;                // kComponent: the kind, such as "objective"
-  std::vector<ParamInfo> children;      // kTable
+  std::vector<std::string> choices;  // kChoice
+  std::string component;             // kComponent: the kind, such as "objective"
+  std::vector<ParamInfo> children;   // kTable
 };
 
 /// "an integer from 1", "a number above 0 up to 1", "one of \"none\", \"iteration\"".
@@ -66,9 +67,9 @@ struct Param {
 /// The parameters of one table of a pipeline file.
 class ParamTable {
  public:
-  /// Binds every key of `table` into `params`. Reports unknown keys (with a did-you-mean), wrong types and ranges, and required keys that
-  /// are missing (at table.where). Keys that are not written keep the value that `params` has; a component that is not written is made
-  /// with its default parameters.
+  /// Binds every key of `table` into `params`. Reports unknown keys (with a did-you-mean), wrong types and ranges, and required
+  /// keys that are missing (at table.where). Keys that are not written keep the value that `params` has; a component that is not
+  /// written is made with its default parameters.
   void bind(void* params, const Table& table, BindContext& context) const;
 
   const Param* find(std::string_view name) const;
@@ -87,7 +88,9 @@ class ParamTable {
 /// Enumerations name their values through `enum_names(E)`, found by argument-dependent lookup, which returns an array of
 /// {E value, const char* name} pairs.
 template <class E>
-concept NamedEnum = std::is_enum_v<E> && requires(E e) { enum_names(e); };
+concept NamedEnum = std::is_enum_v<E> && requires(E e) {
+  enum_names(e);
+};
 
 namespace detail {
 
@@ -125,18 +128,30 @@ struct IsComponent<Component<T>> : std::true_type {};
 
 template <class T>
 constexpr ParamKind kind_of() {
-  if constexpr (IsOptional<T>::value) return kind_of<typename T::value_type>();
-  else if constexpr (IsComponent<T>::value) return ParamKind::kComponent;
-  else if constexpr (std::is_same_v<T, bool>) return ParamKind::kBoolean;
-  else if constexpr (std::is_same_v<T, int64_t>) return ParamKind::kInteger;
-  else if constexpr (std::is_same_v<T, double>) return ParamKind::kReal;
-  else if constexpr (std::is_same_v<T, std::string>) return ParamKind::kString;
-  else if constexpr (std::is_same_v<T, std::filesystem::path>) return ParamKind::kPath;
-  else if constexpr (std::is_same_v<T, std::vector<std::filesystem::path>>) return ParamKind::kPaths;
-  else if constexpr (std::is_same_v<T, std::vector<double>>) return ParamKind::kReals;
-  else if constexpr (std::is_same_v<T, std::vector<std::string>>) return ParamKind::kStrings;
+  if constexpr (IsOptional<T>::value)
+    return kind_of<typename T::value_type>();
+  else if constexpr (IsComponent<T>::value)
+    return ParamKind::kComponent;
+  else if constexpr (std::is_same_v<T, bool>)
+    return ParamKind::kBoolean;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return ParamKind::kInteger;
+  else if constexpr (std::is_same_v<T, double>)
+    return ParamKind::kReal;
+  else if constexpr (std::is_same_v<T, std::string>)
+    return ParamKind::kString;
+  else if constexpr (std::is_same_v<T, std::filesystem::path>)
+    return ParamKind::kPath;
+  else if constexpr (std::is_same_v<T, std::vector<std::filesystem::path>>)
+    return ParamKind::kPaths;
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return ParamKind::kReals;
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return ParamKind::kStrings;
   else {
-    static_assert(NamedEnum<T>, "a parameter is bool, int64_t, double, string, path, paths, numbers, strings, a named enum, an optional or a Component");
+    static_assert(
+        NamedEnum<T>,
+        "a parameter is bool, int64_t, double, string, path, paths, numbers, strings, a named enum, an optional or a Component");
     return ParamKind::kChoice;
   }
 }
@@ -211,8 +226,10 @@ class ParamBuilder {
 template <class P>
 class ParamSet {
  public:
-  template <class T>
-  ParamBuilder param(std::string name, T P::* member) {
+  /// `member` may be one of a struct that P derives from: parameters that several types have.
+  template <class T, class B>
+  requires std::derived_from<P, B> ParamBuilder param(std::string name, T B::*member_of_base) {
+    const auto member = static_cast<T P::*>(member_of_base);
     ParamInfo info{.name = std::move(name), .kind = detail::kind_of<T>(), .default_text = detail::text_of(P{}.*member)};
     describe_choices<T>(info);
     Param& added = table_.add({std::move(info),
@@ -225,7 +242,7 @@ class ParamSet {
 
   /// A table of its own: `optimizer = { type = "adamw", ... }`. Unset unless the key is written.
   template <class T>
-  ParamBuilder table(std::string name, std::optional<T> P::* member, const ParamSet<T>& inner) {
+  ParamBuilder table(std::string name, std::optional<T> P::*member, const ParamSet<T>& inner) {
     ParamInfo info{.name = std::move(name), .kind = ParamKind::kTable};
     info.children = inner.erased().infos();
     auto shared = std::make_shared<ParamTable>(inner.erased());
@@ -233,7 +250,8 @@ class ParamSet {
                                [member, shared](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
                                  const Table* table = detail::read_table(value, context, of);
                                  BindContext inside{context.registry, context.problems, of.name + " in " + context.owner};
-                                 if (table != nullptr) shared->bind(&(static_cast<P*>(params)->*member).emplace(), *table, inside);
+                                 if (table != nullptr)
+                                   shared->bind(&(static_cast<P*>(params)->*member).emplace(), *table, inside);
                                },
                                [member, shared](const void* params) {
                                  const auto& value = static_cast<const P*>(params)->*member;

@@ -35,6 +35,21 @@ std::string described(const ColumnSpec& column) {
          name_of(column.extent);
 }
 
+// What the input has is what a node before this one would have written.
+void settle_choices(NodeNeeds& needs, std::span<const Group> groups) {
+  const auto given = [&](const ColumnSpec& column) {
+    return !groups.empty() &&
+           std::ranges::find(groups.front().columns, column, &Group::NamedColumn::spec) != groups.front().columns.end();
+  };
+  for (const ReadsChoice& choice : needs.choices) {
+    const auto there = std::ranges::find_if(choice.columns, given);
+    if (there != choice.columns.end())
+      needs.reads.push_back(*there);
+    else if (choice.required)
+      needs.reads.push_back(choice.columns.front());
+  }
+}
+
 const Group::NamedColumn& input_column(const Group& group, const ColumnSpec& wanted, const std::string& type) {
   const auto same_name = [&](const Group::NamedColumn& column) { return column.spec.name == wanted.name; };
   const auto found = std::ranges::find_if(group.columns, same_name);
@@ -127,7 +142,8 @@ NodeOutcome try_node(NodeTrial trial) {
   if (trial.resources.reducer == nullptr) trial.resources.reducer = &reducer;
   if (trial.resources.node.empty()) trial.resources.node = type.info.type;
 
-  const NodeNeeds needs = type.needs(trial.params.get());
+  NodeNeeds needs = type.needs(trial.params.get());
+  settle_choices(needs, trial.groups);
   const TrialColumns columns(needs);
   ByteMeter meter;
   const std::vector<std::shared_ptr<BatchState>> states = packed_batches(trial, columns, meter);

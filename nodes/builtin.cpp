@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "nodes/exact_match.h"
+#include "nodes/scorers/exact_match.h"
 #include "nodes/filter_groups.h"
-#include "nodes/gae.h"
+#include "nodes/advantages/gae.h"
 #include "nodes/generate.h"
 #include "nodes/jsonl_examples.h"
 #include "nodes/jsonl_prompts.h"
@@ -15,7 +15,7 @@
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_mse.h"
 #include "nodes/sync_weights.h"
-#include "nodes/token_rewards.h"
+#include "nodes/advantages/token_rewards.h"
 #include "nodes/train_ppo.h"
 #include "nodes/train_sft.h"
 #include "nodes/values.h"

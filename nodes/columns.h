@@ -20,23 +20,34 @@ inline constexpr Column<std::string> kResponse{"response", Extent::kSample};
 inline constexpr Column<uint8_t> kFinish{"finish", Extent::kSample};  // why the sample ended
 inline constexpr Column<float> kScore{"score", Extent::kSample};
 
-// Natural log-probabilities of the sampled tokens: under the weights and temperature that sampled them, under a frozen model, and
-// under the weights before the iteration's first optimizer step.
+// The likeliest response to the prompt, as a baseline for those that were sampled, and its score.
+inline constexpr Column<std::string> kBaselineResponse{"baseline_response", Extent::kGroup};
+inline constexpr Column<float> kBaselineScore{"baseline_score", Extent::kGroup};
+
+// How much an action counts in losses and statistics; 0: not at all, whatever its other columns hold. Without it each counts 1.
+inline constexpr Column<float> kMask{"mask", Extent::kAction};
+
+// Natural log-probabilities of the sampled tokens: under the weights that are asked, under those (and the temperature) that
+// sampled them, under a frozen model, and under the weights before the iteration's first optimizer step.
+inline constexpr Column<float> kLogprobs{"logprobs", Extent::kAction};
 inline constexpr Column<float> kRolloutLogprobs{"rollout_logprobs", Extent::kAction};
 inline constexpr Column<float> kReferenceLogprobs{"reference_logprobs", Extent::kAction};
 inline constexpr Column<float> kOldLogprobs{"old_logprobs", Extent::kAction};
 
 inline constexpr Column<float> kValues{"values", Extent::kAction};  // expected return before the action
+inline constexpr Column<float> kKl{"kl", Extent::kAction};          // an estimate of the divergence from the reference
 inline constexpr Column<float> kTokenRewards{"token_rewards", Extent::kAction};
 inline constexpr Column<float> kAdvantages{"advantages", Extent::kAction};
 inline constexpr Column<float> kReturns{"returns", Extent::kAction};
 
 /// All of the above, for commands and nodes that take columns by name.
 inline std::vector<engine::ColumnSpec> standard() {
-  return {kPrompt.spec(),      kLabel.spec(),  kTokens.spec(),          kResponse.spec(),
-          kFinish.spec(),      kScore.spec(),  kRolloutLogprobs.spec(), kReferenceLogprobs.spec(),
-          kOldLogprobs.spec(), kValues.spec(), kTokenRewards.spec(),    kAdvantages.spec(),
-          kReturns.spec()};
+  return {kPrompt.spec(),           kLabel.spec(),           kTokens.spec(),
+          kResponse.spec(),         kFinish.spec(),          kScore.spec(),
+          kBaselineResponse.spec(), kBaselineScore.spec(),   kMask.spec(),
+          kLogprobs.spec(),         kRolloutLogprobs.spec(), kReferenceLogprobs.spec(),
+          kOldLogprobs.spec(),      kValues.spec(),          kKl.spec(),
+          kTokenRewards.spec(),     kAdvantages.spec(),      kReturns.spec()};
 }
 
 }  // namespace sluice::nodes::columns

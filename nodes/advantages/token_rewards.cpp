@@ -1,4 +1,4 @@
-#include "nodes/token_rewards.h"
+#include "nodes/advantages/token_rewards.h"
 
 #include "nodes/columns.h"
 

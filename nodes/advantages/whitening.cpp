@@ -1,4 +1,4 @@
-#include "nodes/whitening.h"
+#include "nodes/advantages/whitening.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "nodes/gae.h"
+#include "nodes/advantages/gae.h"
 
 #include "nodes/columns.h"
 

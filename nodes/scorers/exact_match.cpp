@@ -1,4 +1,4 @@
-#include "nodes/exact_match.h"
+#include "nodes/scorers/exact_match.h"
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -34,10 +34,8 @@ void ExactMatch::describe(engine::Contract<ExactMatchParams>& c) {
   c.param("label_extract", &P::label_extract).doc("the same for the label; unset: as extract");
   c.param("normalize", &P::normalize)
       .doc("what counts as equal: none: the same text, text: case and blanks aside, number: the same number");
-  c.reads(columns::kResponse, columns::kLabel);
-  c.writes(columns::kScore);
-  c.metric("score_mean", "part of the samples that are right");
-  c.metric("score_std", "standard deviation of the score over the samples");
+  describe_scorer(c);
+  c.reads(columns::kLabel);
   c.check([](const P& params, engine::Findings& findings) {
     check_pattern("extract", params.extract, findings);
     if (params.label_extract) check_pattern("label_extract", *params.label_extract, findings);
@@ -51,20 +49,17 @@ ExactMatch::ExactMatch(const ExactMatchParams& params, engine::NodeResources& re
       metrics_(*resources.metrics) {}
 
 void ExactMatch::process(engine::MicroBatch& batch) {
-  const auto responses = batch.read(columns::kResponse);  // [S]
-  const auto labels = batch.read(columns::kLabel);        // [G]
-  auto scores = batch.write(columns::kScore);             // [S]
+  const auto labels = batch.read(columns::kLabel);  // [G]
+  ScoredTexts texts(params_, batch);
 
-  size_t group = 0;
-  for (const engine::Range samples : batch.layout().samples_by_group()) {
-    const std::string reference = reference_answer(labels[group], batch.group_index(group));
-    for (size_t s = samples.begin; s < samples.end; ++s) {
-      const auto answer = in_response_.find(responses[s]);
-      scores[s] = answer && canonical_answer(*answer, params_.normalize) == reference ? 1.0f : 0.0f;
-      metrics_.moments("score", scores[s]);
-    }
-    ++group;
+  std::vector<std::string> references;  // [G]
+  for (size_t g = 0; g < labels.size(); ++g) references.push_back(reference_answer(labels[g], batch.group_index(g)));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto answer = in_response_.find(texts.text(i));
+    const bool right = answer && canonical_answer(*answer, params_.normalize) == references[texts.group_of(i)];
+    texts.score(i) = right ? 1.0f : 0.0f;
   }
+  texts.record(metrics_);
 }
 
 std::string ExactMatch::reference_answer(const std::string& label, int64_t group) const {

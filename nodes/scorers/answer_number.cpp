@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/strings.h"
-#include "nodes/answer_text.h"
+#include "nodes/scorers/answer_text.h"
 
 namespace sluice::nodes {
 namespace {

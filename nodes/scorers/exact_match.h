@@ -5,7 +5,8 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
-#include "nodes/answer_text.h"
+#include "nodes/scorers/answer_text.h"
+#include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
 
@@ -18,9 +19,9 @@ namespace sluice::nodes {
 ///   label_extract = ""        # the same for the label; default: as extract
 ///   normalize = "number"      # "none", "text"; what counts as equal, see AnswerForm
 ///
-/// Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A response without an answer scores 0. A label without
+/// And the parameters of every scorer (scorer.h). Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A response without an answer scores 0. A label without
 /// one is a UserError that names the group: nothing could ever match it.
-struct ExactMatchParams {
+struct ExactMatchParams : ScorerParams {
   std::string extract;
   std::optional<std::string> label_extract;
   AnswerForm normalize = AnswerForm::kNone;

@@ -1,4 +1,4 @@
-#include "nodes/answer_text.h"
+#include "nodes/scorers/answer_text.h"
 
 #include <algorithm>
 

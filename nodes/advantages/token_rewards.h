@@ -4,7 +4,7 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
-#include "nodes/kl_estimator.h"
+#include "nodes/advantages/kl_estimator.h"
 
 namespace sluice::nodes {
 

@@ -1,4 +1,4 @@
-#include "nodes/exact_match.h"
+#include "nodes/scorers/exact_match.h"
 
 #include <fstream>
 
@@ -41,19 +41,19 @@ TEST(ExactMatch, EachGroupHasItsOwnLabel) {
 }
 
 TEST(ExactMatch, LastMatchIsTheAnswer) {
-  const ExactMatchParams params{.extract = R"(####\s*\K.+)"};
+  const ExactMatchParams params{{}, R"(####\s*\K.+)"};
   EXPECT_EQ(score(params, "first #### 3\nno, #### 72", "because\n#### 72"), 1);
   EXPECT_EQ(score(params, "72", "#### 72"), 0);
 }
 
 TEST(ExactMatch, CaptureGroupIsTheAnswerWhereThereIsOne) {
-  const ExactMatchParams params{.extract = R"(<answer>(.*?)</answer>|####\s*\K.+)", .label_extract = ""};
+  const ExactMatchParams params{{}, R"(<answer>(.*?)</answer>|####\s*\K.+)", ""};
   EXPECT_EQ(score(params, "<answer>3</answer> <answer>72</answer>", "72"), 1);
   EXPECT_EQ(score(params, "#### 72", "72"), 1);  // the group took no part
 }
 
 TEST(ExactMatch, LabelCanBeExtractedInAnotherWay) {
-  EXPECT_EQ(score({.extract = R"(\\boxed\{\K[^}]*)", .label_extract = ""}, R"(so \boxed{72})", "72"), 1);
+  EXPECT_EQ(score({{}, R"(\\boxed\{\K[^}]*)", ""}, R"(so \boxed{72})", "72"), 1);
 }
 
 TEST(ExactMatch, NumbersAreEqualHoweverTheyAreWritten) {
@@ -77,10 +77,10 @@ TEST(ExactMatch, TextsAreEqualUpToCaseBlanksAndFinalPunctuation) {
   EXPECT_EQ(score(params, "NewYork", "New York"), 0);
 }
 
-TEST(ExactMatch, ResponseThatIsNotUtf8HasNoMatch) { EXPECT_EQ(score({.extract = ".+"}, "\xff 72", "72"), 0); }
+TEST(ExactMatch, ResponseThatIsNotUtf8HasNoMatch) { EXPECT_EQ(score({{}, ".+"}, "\xff 72", "72"), 0); }
 
 TEST(ExactMatch, LabelWithoutAnAnswerNamesItsGroup) {
-  const NodeHarness<ExactMatch> node({.extract = "####.+"});
+  const NodeHarness<ExactMatch> node({{}, "####.+"});
   try {
     node.run({group("#### 1", {"1"}), group("none", {"1"})});
     FAIL() << "nothing was thrown";
@@ -103,7 +103,7 @@ TEST(ExactMatch, EveryReferenceAnswerOfGsm8kScoresAgainstItself) {
     GTEST_SKIP() << "no test data";
   }
   std::ifstream file(path);
-  const NodeHarness<ExactMatch> node({.extract = R"(####\s*\K.+)", .normalize = AnswerForm::kNumber});
+  const NodeHarness<ExactMatch> node({{}, R"(####\s*\K.+)", {}, AnswerForm::kNumber});
   std::vector<GroupOf> groups;
   for (std::string line; std::getline(file, line);) {
     const std::string answer = parse_json(line, "gsm8k")["answer"];

@@ -1,4 +1,4 @@
-#include "nodes/kl_estimator.h"
+#include "nodes/advantages/kl_estimator.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
-#include "nodes/whitening.h"
+#include "nodes/advantages/whitening.h"
 
 namespace sluice::nodes {
 
