@@ -2,8 +2,6 @@
 
 #include <ATen/ops/from_blob.h>
 
-#include <map>
-
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -40,8 +38,12 @@ TriedObjective::TriedObjective(const std::string& kind, const std::shared_ptr<co
 std::vector<ColumnSpec> TriedObjective::reads() const {
   std::vector<std::string> names;
   if (policy_) {
+    const nodes::ObjectiveNeeds needs = policy_->needs();
     names = {"logprobs", "advantages"};
-    if (policy_->reads_old_logprobs()) names.push_back("old_logprobs");
+    if (needs.old_logprobs) names.push_back("old_logprobs");
+    if (needs.rollout_logprobs) names.push_back("rollout_logprobs");
+    if (needs.reference_logprobs) names.push_back("reference_logprobs");
+    if (needs.entropy) names.push_back("entropy");
   } else {
     names = {"values", "returns"};
     if (value_->reads_old_values()) names.push_back("old_values");
@@ -51,30 +53,53 @@ std::vector<ColumnSpec> TriedObjective::reads() const {
   return specs;
 }
 
+nodes::ObjectiveResult TriedObjective::compute(const Tensors& given, const ColumnsInput& input) const {
+  const auto column = [&](const char* name) {
+    const auto found = given.find(name);
+    return found == given.end() ? at::Tensor() : found->second;
+  };
+  const at::Tensor mask = input.has("mask") ? tensor_of(input.reals("mask")) : at::Tensor();
+  if (policy_) {
+    return policy_->compute({.logprobs = column("logprobs"),
+                             .old_logprobs = column("old_logprobs"),
+                             .rollout_logprobs = column("rollout_logprobs"),
+                             .reference_logprobs = column("reference_logprobs"),
+                             .entropy = column("entropy"),
+                             .advantages = column("advantages"),
+                             .mask = mask,
+                             .action_offsets = input.layout().action_offsets});
+  }
+  return value_->compute(
+      {.values = column("values"), .old_values = column("old_values"), .returns = column("returns"), .mask = mask});
+}
+
 Json TriedObjective::run(const ColumnsInput& input) const {
-  const std::vector<ColumnSpec> columns = reads();
-  std::map<std::string, at::Tensor> tensors;  // [A] each; those that are not read stay undefined
-  for (const ColumnSpec& column : columns) {
+  Tensors tensors;
+  std::vector<std::string> trained;
+  for (const ColumnSpec& column : reads()) {
     if (!input.has(column.name)) {
       throw UserError("the objective reads column '" + column.name + "', which is not given",
                       "given are " + join(input.names(), ", "));
     }
-    tensors[column.name] = tensor_of(input.reals(column.name));
+    const bool carries_gradient = column.name == "logprobs" || column.name == "values" || column.name == "entropy";
+    tensors[column.name] = tensor_of(input.reals(column.name)).requires_grad_(carries_gradient);
+    if (carries_gradient) trained.push_back(column.name);
   }
-  at::Tensor trained = tensors[columns.front().name].requires_grad_(true);
 
-  const nodes::ObjectiveResult result =
-      policy_
-          ? policy_->compute({.logprobs = trained, .old_logprobs = tensors["old_logprobs"], .advantages = tensors["advantages"]})
-          : value_->compute({.values = trained, .old_values = tensors["old_values"], .returns = tensors["returns"]});
+  const nodes::ObjectiveResult result = compute(tensors, input);
   const at::Tensor loss = result.count > 0 ? result.loss_sum.div(result.count) : result.loss_sum;
   loss.backward();
 
   Json json;
   json["loss"] = real_to_json(loss.item().toDouble());
   json["loss_sum"] = real_to_json(result.loss_sum.item().toDouble());
-  json["count"] = static_cast<int64_t>(result.count);
-  json["gradient"] = {{columns.front().name, actions_to_json(vector_of(trained.grad()), input.layout())}};
+  const auto whole = static_cast<int64_t>(result.count);  // unless a mask has parts of one
+  json["count"] = static_cast<double>(whole) == result.count ? Json(whole) : Json(result.count);
+  json["gradient"] = Json::object();
+  for (const std::string& name : trained) {
+    const at::Tensor grad = tensors[name].grad();
+    json["gradient"][name] = actions_to_json(vector_of(grad.defined() ? grad : tensors[name].detach().mul(0)), input.layout());
+  }
   json["metrics"] = metrics_to_json(result.metrics);
   return json;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,13 +16,18 @@ class TriedObjective {
   /// `object` is what the registry made for a component of `kind`.
   TriedObjective(const std::string& kind, const std::shared_ptr<const void>& object);
 
-  /// The columns that it needs; the first carries the gradient.
+  /// The columns that it needs; log-probabilities, values and entropies carry a gradient. A column `mask` may be there beside
+  /// them.
   std::vector<engine::ColumnSpec> reads() const;
 
   /// Loss, gradient and metrics as `rlhf-run try` prints them. Throws UserError when a column is missing.
   Json run(const ColumnsInput& input) const;
 
  private:
+  using Tensors = std::map<std::string, at::Tensor>;  // [A] each
+
+  nodes::ObjectiveResult compute(const Tensors& given, const ColumnsInput& input) const;
+
   std::shared_ptr<const nodes::Objective> policy_;  // one of the two
   std::shared_ptr<const nodes::ValueObjective> value_;
 };

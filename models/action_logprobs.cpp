@@ -53,28 +53,39 @@ class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFu
       chosen.narrow(0, first, count).copy_(all.gather(1, targets.narrow(0, first, count).unsqueeze(1)).squeeze(1));
       if (with_entropy) entropy.narrow(0, first, count).copy_(all.exp().mul_(all).sum(1).neg_());
     });
-    context->save_for_backward({hidden, head, targets});
+    context->save_for_backward({hidden, head, targets, entropy});
+    context->set_materialize_grads(false);  // without a gradient of the entropies the backward does without its work
     context->saved_data["temperature"] = temperature;
     context->saved_data["softcap"] = softcap;
     context->saved_data["chunk"] = chunk;
-    context->mark_non_differentiable({entropy});
     return {chosen, entropy};
   }
 
-  // d logprob / d logit = (1 at the target) - probability
+  // d logprob / d logit = (1 at the target) - probability;  d entropy / d logit = -probability * (log probability + entropy)
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor &hidden = saved[0], &head = saved[1], &targets = saved[2];
+    const at::Tensor &hidden = saved[0], &head = saved[1], &targets = saved[2], &entropy = saved[3];
+    const bool by_entropy = gradients[1].defined();
+    const at::Tensor grad_logprobs = gradients[0].defined() ? gradients[0] : at::zeros_like(gradients[1]);
     const LogitScale scale{context->saved_data["temperature"].toDouble(), context->saved_data["softcap"].toDouble()};
     const bool wants_hidden = context->needs_input_grad(0), wants_head = context->needs_input_grad(1);
     const at::Tensor grad_hidden = wants_hidden ? at::zeros_like(hidden) : at::Tensor();
     const at::Tensor grad_head = wants_head ? at::zeros_like(head) : at::Tensor();
     for_each_chunk(hidden.size(0), context->saved_data["chunk"].toInt(), [&](int64_t first, int64_t count) {
       const at::Tensor hidden_part = hidden.narrow(0, first, count);
-      const at::Tensor grad = gradients[0].narrow(0, first, count).div(scale.temperature).unsqueeze(1);  // [c,1]
-      at::Tensor logits = scale.logits(hidden_part, head);                                               // [c,V]
-      const at::Tensor grad_logits = at::_log_softmax(logits, 1, false).exp_().mul_(-grad);              // [c,V]
+      const at::Tensor grad = grad_logprobs.narrow(0, first, count).div(scale.temperature).unsqueeze(1);  // [c,1]
+      at::Tensor logits = scale.logits(hidden_part, head);                                                // [c,V]
+      const at::Tensor log_probabilities = at::_log_softmax(logits, 1, false);                            // [c,V]
+      at::Tensor slope_of_entropy;                                                                        // [c,V]
+      if (by_entropy) slope_of_entropy = log_probabilities.add(entropy.narrow(0, first, count).unsqueeze(1));
+      const at::Tensor probabilities = log_probabilities.exp_();
+      if (by_entropy) slope_of_entropy.mul_(probabilities);
+      const at::Tensor grad_logits = probabilities.mul_(-grad);
       grad_logits.scatter_add_(1, targets.narrow(0, first, count).unsqueeze(1), grad);
+      if (by_entropy) {
+        const at::Tensor of_entropy = gradients[1].narrow(0, first, count).div(scale.temperature).unsqueeze(1);
+        grad_logits.sub_(slope_of_entropy.mul_(of_entropy));
+      }
       if (scale.softcap != 0) grad_logits.mul_(scale.to_slope_of_cap(logits));
       logits.reset();
       if (wants_hidden) add_input_gradient(grad_hidden.narrow(0, first, count), grad_logits, head);

@@ -8,7 +8,7 @@ namespace sluice::models {
 
 struct ActionLogprobs {
   at::Tensor logprobs;  // [A]  natural log of the probability of each target; differentiable
-  at::Tensor entropy;   // [A]  of the distribution each target was drawn from, in nats; carries no gradient
+  at::Tensor entropy;   // [A]  of the distribution each target was drawn from, in nats; differentiable
 };
 
 /// Log-probability of each action under softmax(cap(hidden head^T) / temperature), without the logits of all actions at once.

@@ -2,20 +2,24 @@
 
 #include <memory>
 
-#include "nodes/scorers/exact_match.h"
-#include "nodes/filter_groups.h"
 #include "nodes/advantages/gae.h"
+#include "nodes/advantages/token_rewards.h"
+#include "nodes/filter_groups.h"
 #include "nodes/generate.h"
 #include "nodes/jsonl_examples.h"
 #include "nodes/jsonl_prompts.h"
 #include "nodes/language_model_type.h"
 #include "nodes/logprobs.h"
+#include "nodes/objectives/cispo.h"
+#include "nodes/objectives/gspo.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/reinforce.h"
+#include "nodes/objectives/sapo.h"
 #include "nodes/objectives/value_clip.h"
+#include "nodes/objectives/value_huber.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/scorers/exact_match.h"
 #include "nodes/sync_weights.h"
-#include "nodes/advantages/token_rewards.h"
 #include "nodes/train_ppo.h"
 #include "nodes/train_sft.h"
 #include "nodes/values.h"
@@ -41,9 +45,13 @@ void register_builtin(engine::Registry& registry) {
   registry.add<WriteJsonl>();
 
   registry.add_component<Objective, PpoClip>();
+  registry.add_component<Objective, Gspo>();
+  registry.add_component<Objective, Cispo>();
+  registry.add_component<Objective, Sapo>();
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();
+  registry.add_component<ValueObjective, ValueHuber>();
 }
 
 }  // namespace sluice::nodes

@@ -26,6 +26,13 @@ at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples
                                  models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
 }
 
+PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
+  const models::ActionLogprobs outputs =
+      models::action_logprobs_and_entropy(predicting_states(model, samples), model.weights().head, samples.targets, temperature,
+                                          models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
+  return {outputs.logprobs, outputs.entropy};
+}
+
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {
   return at::matmul(predicting_states(model, samples), model.weights().value_head.squeeze(0).to(at::kFloat));
 }

@@ -15,11 +15,19 @@ namespace sluice::nodes {
 /// returns [A] float32, differentiable in the weights that need a gradient. At least one action; temperature > 0.
 at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature);
 
+struct PolicyOutputs {
+  at::Tensor logprobs;  // [A]
+  at::Tensor entropy;   // [A] of the distribution that each action is drawn from, in nats
+};
+
+/// The same with the entropies, differentiable like them.
+PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature);
+
 /// Value of the state before each action: what a value head makes of the token before it. The same rules.
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples);
 
-/// Throws UserError when one of `entries` is NaN or infinite, so that the node which computed it is named and not the one that trains
-/// on it. `what`: "values of model critic".
+/// Throws UserError when one of `entries` is NaN or infinite, so that the node which computed it is named and not the one that
+/// trains on it. `what`: "values of model critic".
 void require_finite(std::span<const float> entries, const std::string& what);
 
 }  // namespace sluice::nodes

@@ -10,10 +10,10 @@
 #include "engine/model.h"
 #include "engine/node.h"
 #include "models/adamw.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
 #include "models/transformer.h"
 #include "nodes/published_weights.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 
 namespace sluice::nodes {
 

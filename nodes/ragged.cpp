@@ -70,6 +70,28 @@ std::vector<size_t> samples_of_groups(const engine::Layout& layout, std::span<co
   return samples;
 }
 
+std::vector<int64_t> action_offsets(const engine::Layout& layout, std::span<const size_t> chosen) {
+  std::vector<int64_t> offsets{0};
+  for (const size_t sample : chosen)
+    offsets.push_back(offsets.back() + layout.action_offsets[sample + 1] - layout.action_offsets[sample]);
+  return offsets;
+}
+
+std::vector<size_t> samples_that_count(const engine::Layout& layout, std::span<const float> mask,
+                                       std::span<const size_t> chosen) {
+  std::vector<size_t> counting;
+  for (const size_t sample : chosen) {
+    const auto begin = layout.action_offsets[sample], end = layout.action_offsets[sample + 1];
+    const auto counts = [&](int64_t action) { return mask.empty() || mask[static_cast<size_t>(action)] != 0; };
+    for (int64_t action = begin; action < end; ++action) {
+      if (!counts(action)) continue;
+      counting.push_back(sample);
+      break;
+    }
+  }
+  return counting;
+}
+
 at::Tensor action_tensor(std::span<const float> entries) { return shared_tensor(entries, at::kFloat); }
 
 at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen) {

@@ -29,6 +29,12 @@ RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout
 /// The samples of the groups `chosen` (ascending indices into those of `layout`), ascending.
 std::vector<size_t> samples_of_groups(const engine::Layout& layout, std::span<const size_t> chosen);
 
+/// Where the actions of each of the samples `chosen` begin when they are copied together: [S'+1].
+std::vector<int64_t> action_offsets(const engine::Layout& layout, std::span<const size_t> chosen);
+
+/// Those of `chosen` that have an action with a mask[A] other than 0; without a mask (empty) those that have actions.
+std::vector<size_t> samples_that_count(const engine::Layout& layout, std::span<const float> mask, std::span<const size_t> chosen);
+
 /// Action entries as a tensor [A] float32 that shares the memory of `entries`, which must outlive it.
 at::Tensor action_tensor(std::span<const float> entries);
 

@@ -1,11 +1,14 @@
 #include "nodes/train_ppo.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
 
+#include "base/log.h"
 #include "nodes/columns.h"
-#include "nodes/forward.h"
+#include "nodes/objectives/kept_actions.h"
 #include "nodes/optimizer_step.h"
 #include "nodes/ppo_minibatches.h"
 
@@ -21,7 +24,8 @@ namespace {
 engine::ColumnSpec action_column(const std::string& name) { return {name, DType::kFloat32, Extent::kAction}; }
 
 bool has_critic(const TrainPpoParams& params) { return !params.critic.empty(); }
-bool reads_old_logprobs(const TrainPpoParams& params) { return params.objective.object->reads_old_logprobs(); }
+ObjectiveNeeds needs_of(const TrainPpoParams& params) { return params.objective.object->needs(); }
+bool reads_old_column(const TrainPpoParams& params) { return needs_of(params).old_logprobs && !params.recompute_old_logprobs; }
 bool reads_old_values(const TrainPpoParams& params) {
   return has_critic(params) && params.value_objective.object->reads_old_values();
 }
@@ -33,10 +37,14 @@ void find_contradictions(const TrainPpoParams& params, engine::Findings& finding
     findings.without_effect("value_objective", "value_objective has no effect without a critic",
                             "name a critic, or remove value_objective");
   }
-  if (!reads_old_logprobs(params) && findings.changed("old_logprobs")) {
-    findings.without_effect("old_logprobs",
-                            "old_logprobs has no effect: objective \"" + params.objective.type + "\" does not read it",
-                            "remove old_logprobs");
+  for (const char* key : {"old_logprobs", "recompute_old_logprobs"}) {
+    if (needs_of(params).old_logprobs || !findings.changed(key)) continue;
+    findings.without_effect(key, std::string(key) + " has no effect: objective \"" + params.objective.type + "\" takes no ratio",
+                            std::string("remove ") + key);
+  }
+  if (params.recompute_old_logprobs && findings.changed("old_logprobs")) {
+    findings.without_effect("old_logprobs", "old_logprobs has no effect while they are recomputed",
+                            "remove old_logprobs, or recompute_old_logprobs = false");
   }
   const char* repeated = params.epochs > 1 ? "epochs" : "mini_batches";
   if (!params.objective.object->corrects_off_policy() && takes_several_steps(params)) {
@@ -59,26 +67,33 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.param("objective", &P::objective).doc("loss of the policy");
   c.param("value_objective", &P::value_objective).doc("loss of the critic");
   c.param("old_logprobs", &P::old_logprobs).doc("column with the log-probabilities of the weights that sampled");
+  c.param("recompute_old_logprobs", &P::recompute_old_logprobs)
+      .doc("ratios are taken from the weights before the iteration's first step, whose log-probabilities are computed here");
   c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
   c.reads(columns::kTokens, columns::kAdvantages);
   c.reads_if(has_critic, columns::kReturns);
   c.reads_if(reads_old_values, columns::kValues);
+  c.reads_if_written(columns::kMask, columns::kRolloutLogprobs, columns::kReferenceLogprobs);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
-    if (reads_old_logprobs(params)) needs.reads.push_back(action_column(params.old_logprobs));
-    if (!params.objective.object->corrects_off_policy()) needs.uncorrected_by = "objective";
+    const ObjectiveNeeds of_objective = needs_of(params);
+    if (reads_old_column(params)) needs.reads.push_back(action_column(params.old_logprobs));
+    if (of_objective.rollout_logprobs) needs.reads.push_back(columns::kRolloutLogprobs.spec());
+    if (of_objective.reference_logprobs) needs.reads.push_back(columns::kReferenceLogprobs.spec());
+    if (!params.objective.object->corrects_off_policy())
+      needs.uncorrected_by = "objective";
+    else if (params.recompute_old_logprobs && !of_objective.rollout_logprobs)
+      needs.uncorrected_by = "recompute_old_logprobs";
     needs.must_agree["temperature"] = params.temperature;
   });
   c.iteration_scope_if([](const P& p) { return p.mini_batches > 1; }, "mini_batches > 1");
   c.iteration_scope_if([](const P& p) { return p.epochs > 1; }, "epochs > 1");
   c.check(find_contradictions);
-  c.metric("policy_loss", "mean loss of an action");
+  c.metric("policy_loss", "mean loss, over what the objective aggregates");
   c.metric("value_loss", "mean loss of the critic on an action");
   c.metric("grad_norm", "norm of the actor's gradients before clipping, mean over the steps");
   c.metric("critic_grad_norm", "the same of the critic");
   c.metric("optimizer_steps", "steps of the iteration");
-  c.metric("logprob_difference_mean", "before the first step: distance of an action's log-probability from the old one");
-  c.metric("logprob_difference_max", "the largest such distance");
-  c.metric("explained_variance", "before the first step: 1 - variance(return - value) / variance(return)");
+  PolicyFigures::describe(c);
 }
 
 TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resources)
@@ -87,115 +102,153 @@ TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resource
       critic_(has_critic(params) ? language_model(resources, params.critic) : nullptr),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      reducer_(*resources.reducer) {}
+      reducer_(*resources.reducer),
+      figures_(metrics_, reducer_) {}
 
 void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
   iteration_ = iteration.index;
+  recomputed_.clear();
   steps_ = 0;
-  actions_ = 0;
-  explained_ = {};
+  actor_count_ = critic_count_ = 0;
+  figures_.begin_iteration();
 }
 
 void TrainPpo::process(MicroBatch& batch) {
   std::vector<size_t> all(batch.samples());
   std::iota(all.begin(), all.end(), size_t{0});
-  accumulate(batch, all);
+  accumulate(batch, all, {});
 }
 
 void TrainPpo::process_iteration(std::span<MicroBatch> batches) {
   size_t groups = 0;
-  for (const MicroBatch& batch : batches) groups += batch.groups();
+  for (const MicroBatch& batch : batches) {
+    groups += batch.groups();
+    const bool recomputes = params_.recompute_old_logprobs && needs_of(params_).old_logprobs;
+    recomputed_.push_back(recomputes ? old_logprobs_of(batch) : std::vector<float>());
+  }
   for (int64_t epoch = 0; epoch < params_.epochs; ++epoch) train_epoch(batches, groups, epoch);
 }
 
 void TrainPpo::train_epoch(std::span<MicroBatch> batches, size_t groups, int64_t epoch) {
   for (const std::vector<size_t>& part : deal_groups(groups, params_.mini_batches, seed_, iteration_, epoch)) {
     size_t first = 0;
-    for (const MicroBatch& batch : batches) {
-      accumulate(batch, samples_of_groups(batch.layout(), groups_within(part, first, batch.groups())));
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const MicroBatch& batch = batches[i];
+      accumulate(batch, samples_of_groups(batch.layout(), groups_within(part, first, batch.groups())), recomputed_[i]);
       first += batch.groups();
     }
     step();
   }
 }
 
-void TrainPpo::end_iteration(const engine::Iteration&) {
-  const bool steps_were_made = params_.epochs > 1 || params_.mini_batches > 1;
+void TrainPpo::end_iteration(const engine::Iteration& iteration) {
+  const bool steps_were_made = takes_several_steps(params_);
   if (!steps_were_made) step();
   metrics_.value("optimizer_steps", static_cast<double>(steps_));
-  if (critic_) record_explained();
-}
-
-void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chosen) {
-  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), chosen);
-  if (samples.actions == 0) return;
-  accumulate_actor(batch, chosen, samples);
-  if (critic_) accumulate_critic(batch, chosen, samples);
-  actions_ += static_cast<double>(samples.actions);
-}
-
-void TrainPpo::accumulate_actor(const MicroBatch& batch, std::span<const size_t> chosen, const RaggedSamples& samples) {
-  ObjectiveInputs inputs;
-  inputs.logprobs = policy_logprobs(actor_->transformer(), samples, params_.temperature);
-  inputs.advantages = action_tensor(batch.read(columns::kAdvantages), batch.layout(), chosen);
-  if (reads_old_logprobs(params_)) {
-    const auto old_logprobs = batch.read(action_column(params_.old_logprobs)).entries<const float>();
-    inputs.old_logprobs = action_tensor(old_logprobs, batch.layout(), chosen);
-    if (steps_ == 0) record_differences(inputs.logprobs.detach(), inputs.old_logprobs);
+  figures_.end_iteration();
+  if (steps_ == 0) {
+    log_warning("iteration " + std::to_string(iteration.index) + ": model " + actor_->name() +
+                " was not trained, because no action was left to learn from");
   }
-  const ObjectiveResult result = params_.objective.object->compute(inputs);
-  metrics_.mean("policy_loss", accumulate_gradient(result.loss_sum, "policy loss") / result.count, result.count);
-  record(result.metrics, metrics_);
 }
 
-void TrainPpo::accumulate_critic(const MicroBatch& batch, std::span<const size_t> chosen, const RaggedSamples& samples) {
-  ValueObjectiveInputs inputs;
-  inputs.values = critic_values(critic_->transformer(), samples);
-  inputs.returns = action_tensor(batch.read(columns::kReturns), batch.layout(), chosen);
-  if (reads_old_values(params_)) inputs.old_values = action_tensor(batch.read(columns::kValues), batch.layout(), chosen);
-  if (steps_ == 0) add_explained(inputs.values.detach(), inputs.returns);
-  const ObjectiveResult result = params_.value_objective.object->compute(inputs);
-  metrics_.mean("value_loss", accumulate_gradient(result.loss_sum, "value loss") / result.count, result.count);
+std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
+  const at::NoGradGuard no_gradient;
+  std::vector<float> logprobs(batch.actions());
+  if (logprobs.empty()) return logprobs;
+  const RaggedSamples samples = all_samples(batch.read(columns::kTokens), batch.layout());
+  copy_entries(policy_logprobs(actor_->transformer(), samples, params_.temperature), logprobs);
+  return logprobs;
+}
+
+void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed) {
+  const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
+  Part part{.batch = batch, .chosen = samples_that_count(batch.layout(), mask, chosen), .samples = {}, .recomputed = recomputed};
+  part.samples = some_samples(batch.read(columns::kTokens), batch.layout(), part.chosen);
+  if (part.samples.actions == 0) return;
+  accumulate_actor(part);
+  if (critic_) accumulate_critic(part);
+}
+
+at::Tensor TrainPpo::column(const Part& part, const engine::ColumnSpec& spec) const {
+  if (!part.batch.has(spec)) return {};
+  return action_tensor(part.batch.read(spec).entries<const float>(), part.batch.layout(), part.chosen);
+}
+
+at::Tensor TrainPpo::old_logprobs(const Part& part, const at::Tensor& logprobs) const {
+  if (!needs_of(params_).old_logprobs) return {};
+  if (!params_.recompute_old_logprobs) return column(part, action_column(params_.old_logprobs));
+  if (part.recomputed.empty()) return logprobs.detach();  // the one step is not made yet
+  return action_tensor(part.recomputed, part.batch.layout(), part.chosen);
+}
+
+void TrainPpo::accumulate_actor(const Part& part) {
+  const ObjectiveNeeds needs = needs_of(params_);
+  const bool with_entropy = needs.entropy || steps_ == 0;
+  PolicyOutputs outputs;
+  if (with_entropy)
+    outputs = policy_logprobs_and_entropy(actor_->transformer(), part.samples, params_.temperature);
+  else
+    outputs.logprobs = policy_logprobs(actor_->transformer(), part.samples, params_.temperature);
+  if (steps_ == 0) add_figures(part, outputs);
+
+  const ObjectiveInputs inputs{.logprobs = outputs.logprobs,
+                               .old_logprobs = old_logprobs(part, outputs.logprobs),
+                               .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
+                               .reference_logprobs = column(part, columns::kReferenceLogprobs.spec()),
+                               .entropy = outputs.entropy,
+                               .advantages = column(part, columns::kAdvantages.spec()),
+                               .mask = column(part, columns::kMask.spec()),
+                               .action_offsets = action_offsets(part.batch.layout(), part.chosen)};
+  const ObjectiveResult result = params_.objective.object->compute(inputs);
+  const double loss_sum = accumulate_gradient(result.loss_sum, "policy loss");
+  if (result.count == 0) return;
+  metrics_.mean("policy_loss", loss_sum / result.count, result.count);
   record(result.metrics, metrics_);
+  actor_count_ += result.count;
+}
+
+void TrainPpo::accumulate_critic(const Part& part) {
+  ValueObjectiveInputs inputs{.values = critic_values(critic_->transformer(), part.samples),
+                              .old_values = {},
+                              .returns = column(part, columns::kReturns.spec()),
+                              .mask = column(part, columns::kMask.spec())};
+  if (reads_old_values(params_)) inputs.old_values = column(part, columns::kValues.spec());
+  if (steps_ == 0) {
+    const KeptActions kept(inputs.mask, {0, inputs.values.numel()}, inputs.returns.options());
+    figures_.add_values(kept.of(inputs.values.detach()), kept.of(inputs.returns));
+  }
+  const ObjectiveResult result = params_.value_objective.object->compute(inputs);
+  const double loss_sum = accumulate_gradient(result.loss_sum, "value loss");
+  if (result.count == 0) return;
+  metrics_.mean("value_loss", loss_sum / result.count, result.count);
+  record(result.metrics, metrics_);
+  critic_count_ += result.count;
+}
+
+void TrainPpo::add_figures(const Part& part, const PolicyOutputs& outputs) {
+  const at::Tensor logprobs = outputs.logprobs.detach();
+  const KeptActions kept(column(part, columns::kMask.spec()), {0, logprobs.numel()}, logprobs.options());
+  if (kept.count() == 0) return;
+  const at::Tensor rollout = column(part, columns::kRolloutLogprobs.spec());
+  const at::Tensor reference = column(part, columns::kReferenceLogprobs.spec());
+  if (rollout.defined()) figures_.add_sampled(kept.of(logprobs), kept.of(rollout));
+  if (reference.defined()) figures_.add_reference(kept.of(logprobs), kept.of(reference));
+  figures_.add_entropy(kept.of(outputs.entropy.detach()));
 }
 
 void TrainPpo::step() {
-  double actions = actions_;
-  reducer_.sum({&actions, 1});
-  actions_ = 0;
-  if (actions == 0) return;
+  std::array<double, 2> counts{actor_count_, critic_count_};
+  reducer_.sum(counts);
+  actor_count_ = critic_count_ = 0;
+  if (counts[0] == 0) return;
   if (critic_) {  // both models make the step or none does
     require_finite_gradients(*actor_);
     require_finite_gradients(*critic_);
   }
-  metrics_.mean("grad_norm", step_optimizer(*actor_, actions));
-  if (critic_) metrics_.mean("critic_grad_norm", step_optimizer(*critic_, actions));
+  metrics_.mean("grad_norm", step_optimizer(*actor_, counts[0]));
+  if (critic_) metrics_.mean("critic_grad_norm", step_optimizer(*critic_, counts[1]));
   ++steps_;
-}
-
-void TrainPpo::record_differences(const at::Tensor& logprobs, const at::Tensor& old_logprobs) {
-  const at::Tensor differences = logprobs.sub(old_logprobs).abs();  // [A]
-  metrics_.mean("logprob_difference_mean", differences.mean().item().toDouble(), static_cast<double>(differences.numel()));
-  metrics_.maximum("logprob_difference_max", differences.max().item().toDouble());
-}
-
-void TrainPpo::add_explained(const at::Tensor& values, const at::Tensor& returns) {
-  const at::Tensor wide_returns = returns.to(at::kDouble), errors = wide_returns.sub(values.to(at::kDouble));
-  explained_.count += static_cast<double>(values.numel());
-  explained_.returns += wide_returns.sum().item().toDouble();
-  explained_.returns_squared += wide_returns.square().sum().item().toDouble();
-  explained_.errors += errors.sum().item().toDouble();
-  explained_.errors_squared += errors.square().sum().item().toDouble();
-}
-
-void TrainPpo::record_explained() {
-  std::array<double, 5> sums{explained_.count, explained_.returns, explained_.returns_squared, explained_.errors,
-                             explained_.errors_squared};
-  reducer_.sum(sums);
-  const auto [count, returns, returns_squared, errors, errors_squared] = sums;
-  const double return_variance = returns_squared - returns * returns / count;  // times count; NaN without actions
-  const double error_variance = errors_squared - errors * errors / count;
-  if (return_variance > 0) metrics_.value("explained_variance", 1 - error_variance / return_variance);
 }
 
 }  // namespace sluice::nodes

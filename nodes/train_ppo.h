@@ -8,8 +8,10 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
+#include "nodes/forward.h"
 #include "nodes/language_model.h"
 #include "nodes/objectives/objective.h"
+#include "nodes/policy_figures.h"
 #include "nodes/ragged.h"
 
 namespace sluice::nodes {
@@ -25,14 +27,18 @@ namespace sluice::nodes {
 ///   mini_batches = 1                       # optimizer steps of a pass; groups are dealt out to them at random
 ///   objective = "ppo_clip"                 # or a table with its parameters
 ///   value_objective = "value_clip"
-///   old_logprobs = "rollout_logprobs"      # the column with the log-probabilities of the weights that sampled
+///   old_logprobs = "rollout_logprobs"      # the column from which ratios are taken: of the weights that sampled
+///   recompute_old_logprobs = false         # true: of the weights before the iteration's first step, computed here
 ///   temperature = 1.0                      # as in generate
 ///
-/// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A].
-/// Gradients accumulate as sums and are divided by the number of actions of the step over all processes: how groups are packed
+/// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A],
+/// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
+/// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its figures if they are there.
+/// Gradients accumulate as sums and are divided by the objective's count over the step and all processes: how groups are packed
 /// into micro-batches changes nothing but rounding. With one epoch and one mini-batch the gradients are taken as micro-batches
 /// arrive, and the step is made at the end of the iteration; otherwise the node is a barrier. A mini-batch without actions makes
-/// no step. A loss or a gradient that is not finite is a UserError, before a weight has changed in that step.
+/// no step, an iteration without any a warning. A loss or a gradient that is not finite is a UserError, before a weight has
+/// changed in that step.
 struct TrainPpoParams {
   std::string actor;
   std::string critic;
@@ -41,6 +47,7 @@ struct TrainPpoParams {
   engine::Component<Objective> objective{.type = "ppo_clip"};
   engine::Component<ValueObjective> value_objective{.type = "value_clip"};
   std::string old_logprobs = "rollout_logprobs";
+  bool recompute_old_logprobs = false;
   double temperature = 1.0;
 };
 
@@ -56,24 +63,27 @@ class TrainPpo final : public engine::Node {
   void end_iteration(const engine::Iteration& iteration) override;
 
  private:
-  // How well the critic's values, before the iteration's first step, explain the returns.
-  struct Explained {
-    double count = 0, returns = 0, returns_squared = 0, errors = 0, errors_squared = 0;
+  // A part of a micro-batch on its way through the models.
+  struct Part {
+    const engine::MicroBatch& batch;
+    std::vector<size_t> chosen;         // samples
+    RaggedSamples samples;              // of those
+    std::span<const float> recomputed;  // [A] of the whole micro-batch; empty unless they were
   };
 
   void train_epoch(std::span<engine::MicroBatch> batches, size_t groups, int64_t epoch);
+  std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
 
   // Adds the gradients of the samples `chosen` of a micro-batch.
-  void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen);
-  void accumulate_actor(const engine::MicroBatch& batch, std::span<const size_t> chosen, const RaggedSamples& samples);
-  void accumulate_critic(const engine::MicroBatch& batch, std::span<const size_t> chosen, const RaggedSamples& samples);
+  void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed);
+  void accumulate_actor(const Part& part);
+  void accumulate_critic(const Part& part);
+  at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
+  at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
+  void add_figures(const Part& part, const PolicyOutputs& outputs);
 
   // The optimizer step for what was accumulated since the last one.
   void step();
-
-  void record_differences(const at::Tensor& logprobs, const at::Tensor& old_logprobs);
-  void add_explained(const at::Tensor& values, const at::Tensor& returns);
-  void record_explained();
 
   const TrainPpoParams params_;
   const std::shared_ptr<LanguageModel> actor_;
@@ -81,11 +91,13 @@ class TrainPpo final : public engine::Node {
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;
   engine::Reducer& reducer_;
+  PolicyFigures figures_;
 
   int64_t iteration_ = 0;
-  int64_t steps_ = 0;   // of this iteration
-  double actions_ = 0;  // whose gradients wait for the next step, in this process
-  Explained explained_;
+  std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier
+  int64_t steps_ = 0;                           // of this iteration
+  double actor_count_ = 0;                      // what the gradients that wait for the next step are a sum over, in this process
+  double critic_count_ = 0;                     // likewise
 };
 
 }  // namespace sluice::nodes

@@ -17,4 +17,8 @@ ObjectiveMetric mean_metric(std::string name, const at::Tensor& x) {
   return {.name = std::move(name), .value = mean, .weight = static_cast<double>(x.numel())};
 }
 
+ObjectiveMetric maximum_metric(std::string name, const at::Tensor& x) {
+  return {.name = std::move(name), .kind = ObjectiveMetric::Kind::kMaximum, .value = x.detach().max().item().toDouble()};
+}
+
 }  // namespace sluice::nodes

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,34 +22,48 @@ struct ObjectiveMetric {
 
 void record(const std::vector<ObjectiveMetric>& metrics, engine::MetricsRecorder& recorder);
 
-/// A loss as sum and count, so that it does not depend on how actions were packed into micro-batches: the train node divides the
-/// sum of the gradients by the count of all actions that go into the optimizer step, over all micro-batches and processes.
+/// A loss as sum and count, so that it does not depend on how samples were packed into micro-batches: the train node divides the
+/// sum of the gradients by the count of all that goes into the optimizer step, over all micro-batches and processes.
 struct ObjectiveResult {
   at::Tensor loss_sum;  // scalar, differentiable
-  double count = 0;
+  double count = 0;     // of actions or samples, whatever the loss is a mean over
   std::vector<ObjectiveMetric> metrics;
 };
 
-/// What a policy objective sees: A actions, back to back. All of one floating type, on one device.
+/// Which columns a policy objective reads beside log-probabilities, advantages and mask.
+struct ObjectiveNeeds {
+  bool old_logprobs = false;
+  bool rollout_logprobs = false;
+  bool reference_logprobs = false;
+  bool entropy = false;
+};
+
+/// What a policy objective sees: A actions of S whole samples, back to back. All of one floating type, on one device; what the
+/// objective does not need is undefined.
 struct ObjectiveInputs {
-  at::Tensor logprobs;      // [A] of the weights that are trained; carries the gradient
-  at::Tensor old_logprobs;  // [A] of the weights that sampled; constant; undefined unless the objective reads it
-  at::Tensor advantages;    // [A] constant
+  at::Tensor logprobs;                  // [A] of the weights that are trained; carries the gradient
+  at::Tensor old_logprobs;              // [A] constant; of the proximal policy, from which a ratio is taken
+  at::Tensor rollout_logprobs;          // [A] constant; of the weights that sampled (behaviour policy)
+  at::Tensor reference_logprobs;        // [A] constant; of a frozen model
+  at::Tensor entropy;                   // [A] of the weights that are trained, in nats; carries the gradient
+  at::Tensor advantages;                // [A] constant
+  at::Tensor mask;                      // [A] constant; how much an action counts, 0: not at all; undefined: 1 each
+  std::vector<int64_t> action_offsets;  // [S+1] where the actions of each sample begin
 };
 
 /// A differentiable loss on action log-probabilities, apart from the node that makes the optimizer step. Stateless and immutable:
-/// const use from any thread. Every entry counts once (token mean). No actions: a loss_sum of 0 and count 0.
+/// const use from any thread. Nothing that counts: a loss_sum of 0 and count 0. Most derive from PolicyObjective (policy_loss.h).
 class Objective {
  public:
   static constexpr const char* kComponent = "objective";
 
   virtual ~Objective() = default;
 
-  virtual bool reads_old_logprobs() const = 0;
+  virtual ObjectiveNeeds needs() const = 0;
 
-  /// True if the gradients are right, up to clipping, for samples of older weights than those that are trained. What reads the
-  /// log-probabilities of the weights that sampled is taken to correct with them.
-  virtual bool corrects_off_policy() const { return reads_old_logprobs(); }
+  /// True if the gradients are right, up to clipping, for samples of older weights than those that are trained, when old_logprobs
+  /// are those of the weights that sampled.
+  virtual bool corrects_off_policy() const { return needs().old_logprobs; }
 
   virtual ObjectiveResult compute(const ObjectiveInputs& inputs) const = 0;
 };
@@ -58,6 +73,7 @@ struct ValueObjectiveInputs {
   at::Tensor values;      // [A] of the critic that is trained; carries the gradient
   at::Tensor old_values;  // [A] of the critic before the iteration; constant; undefined unless the objective reads it
   at::Tensor returns;     // [A] constant
+  at::Tensor mask;        // [A] constant; undefined: 1 each
 };
 
 /// A differentiable loss on the values of actions. The same rules as for Objective.
@@ -73,5 +89,8 @@ class ValueObjective {
 
 /// Mean over a non-empty `x`, read back to the host.
 ObjectiveMetric mean_metric(std::string name, const at::Tensor& x);
+
+/// Maximum of a non-empty `x`, likewise.
+ObjectiveMetric maximum_metric(std::string name, const at::Tensor& x);
 
 }  // namespace sluice::nodes

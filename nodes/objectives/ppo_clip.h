@@ -1,7 +1,6 @@
 #pragma once
 
-#include "engine/contract.h"
-#include "nodes/objectives/objective.h"
+#include "nodes/objectives/policy_loss.h"
 
 namespace sluice::nodes {
 
@@ -11,24 +10,36 @@ namespace sluice::nodes {
 ///   objective = { type = "ppo_clip", clip_low = 0.2, clip_high = 0.28, dual_clip = 3.0 }
 ///
 /// With dual_clip = c > 1 the loss of an action of negative advantage is at most -c A (Ye et al. 2020, eq. 5); 0 turns that off.
-/// log r is held within +-80, which float32 can exponentiate: beyond, the gradient is 0 rather than NaN.
-struct PpoClipParams {
+/// And the parameters of every policy objective (policy_loss.h): with kl_coefficient it is the loss of GRPO (Shao et al. 2024,
+/// eq. 3), with clip_high above clip_low and aggregation = "token_mean" that of DAPO (Yu et al. 2025, eq. 8), with a correction
+/// decoupled PPO.
+struct PpoClipParams : PolicyLossParams {
   double clip_low = 0.2;
   double clip_high = 0.2;
   double dual_clip = 0;
 };
 
-class PpoClip final : public Objective {
+class PpoClip final : public PolicyObjective {
  public:
   static void describe(engine::Contract<PpoClipParams>& contract);
 
-  explicit PpoClip(const PpoClipParams& params) : params_(params) {}
-
-  bool reads_old_logprobs() const override { return true; }
-  ObjectiveResult compute(const ObjectiveInputs& inputs) const override;
+  explicit PpoClip(const PpoClipParams& params) : PolicyObjective(params), params_(params) {}
 
  private:
+  Surrogate surrogate(const PolicyTerms& terms) const override;
+
   PpoClipParams params_;
 };
+
+/// -min(r A, clamp(r, 1 - low, 1 + high) A) for ratios r[K] and advantages A[K], with the figures clip_fraction_low and
+/// clip_fraction_high.
+Surrogate clipped_surrogate(const at::Tensor& ratio, const at::Tensor& advantages, double low, double high);
+
+/// Declares those figures.
+template <class P>
+void describe_clip_fractions(engine::Contract<P>& c) {
+  c.metric("clip_fraction_low", "part of the actions whose ratio is below the clip range and does not pay any more");
+  c.metric("clip_fraction_high", "part of the actions whose ratio is above it, likewise");
+}
 
 }  // namespace sluice::nodes

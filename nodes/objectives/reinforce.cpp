@@ -4,11 +4,11 @@ namespace sluice::nodes {
 
 void Reinforce::describe(engine::Contract<ReinforceParams>& c) {
   c.type("reinforce", "policy gradient without a ratio; on-policy only");
+  describe_policy_loss(c);
 }
 
-ObjectiveResult Reinforce::compute(const ObjectiveInputs& inputs) const {
-  const at::Tensor losses = inputs.advantages.neg().mul(inputs.logprobs);  // [A]
-  return {.loss_sum = losses.sum(), .count = static_cast<double>(losses.numel()), .metrics = {}};
+Surrogate Reinforce::surrogate(const PolicyTerms& terms) const {
+  return {.losses = terms.advantages.neg().mul(terms.logprobs), .metrics = {}};
 }
 
 }  // namespace sluice::nodes

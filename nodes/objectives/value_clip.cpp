@@ -1,5 +1,7 @@
 #include "nodes/objectives/value_clip.h"
 
+#include "nodes/objectives/value_loss.h"
+
 namespace sluice::nodes {
 
 void ValueClip::describe(engine::Contract<ValueClipParams>& c) {
@@ -9,17 +11,15 @@ void ValueClip::describe(engine::Contract<ValueClipParams>& c) {
 }
 
 ObjectiveResult ValueClip::compute(const ValueObjectiveInputs& inputs) const {
-  if (inputs.values.numel() == 0) return {.loss_sum = inputs.values.sum(), .count = 0, .metrics = {}};
+  const ValueTerms terms(inputs);
+  if (terms.kept.count() == 0) return terms.mean(terms.values);
 
-  const at::Tensor move = inputs.values.sub(inputs.old_values);                            // [A]
-  const at::Tensor near = inputs.old_values.add(move.clamp(-params_.clip, params_.clip));  // [A]
-  const at::Tensor free = inputs.values.sub(inputs.returns).square();                      // [A]
-  const at::Tensor clipped = near.sub(inputs.returns).square();                            // [A]
-  const at::Tensor losses = free.maximum(clipped).div(2);
+  const at::Tensor move = terms.values.sub(terms.old_values);                             // [K]
+  const at::Tensor near = terms.old_values.add(move.clamp(-params_.clip, params_.clip));  // [K]
+  const at::Tensor free = terms.values.sub(terms.returns).square();                       // [K]
+  const at::Tensor clipped = near.sub(terms.returns).square();                            // [K]
   const at::Tensor moved = move.abs().gt(params_.clip);  // inside the range the two differ by rounding only
-  return {.loss_sum = losses.sum(),
-          .count = static_cast<double>(losses.numel()),
-          .metrics = {mean_metric("value_clip_fraction", moved.logical_and(clipped.gt(free)))}};
+  return terms.mean(free.maximum(clipped).div(2), {mean_metric("value_clip_fraction", moved.logical_and(clipped.gt(free)))});
 }
 
 }  // namespace sluice::nodes

@@ -1,12 +1,14 @@
 #include "nodes/objectives/value_mse.h"
 
+#include "nodes/objectives/value_loss.h"
+
 namespace sluice::nodes {
 
 void ValueMse::describe(engine::Contract<ValueMseParams>& c) { c.type("value_mse", "half the squared error of the critic"); }
 
 ObjectiveResult ValueMse::compute(const ValueObjectiveInputs& inputs) const {
-  const at::Tensor losses = inputs.values.sub(inputs.returns).square().div(2);  // [A]
-  return {.loss_sum = losses.sum(), .count = static_cast<double>(losses.numel()), .metrics = {}};
+  const ValueTerms terms(inputs);
+  return terms.mean(terms.values.sub(terms.returns).square().div(2));
 }
 
 }  // namespace sluice::nodes

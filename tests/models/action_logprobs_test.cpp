@@ -56,21 +56,32 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ActionLogprobsChunks, testing::Values(1, 4, 11, 
 TEST_P(ActionLogprobsChunks, ValueEntropyAndGradientsOfCappedLogitsMatchPlainLogSoftmax) {
   for (const double temperature : {1.0, 0.7}) {
     const Inputs in;
-    const at::Tensor weights = at::randn({kActions}, at::kDouble);
+    const at::Tensor weights = at::randn({kActions}, at::kDouble), entropy_weights = at::randn({kActions}, at::kDouble);
     const ActionLogprobs result = action_logprobs_and_entropy(in.hidden, in.head, in.targets, temperature, GetParam(), 1.5);
-    result.logprobs.backward(weights);
+    ((result.logprobs * weights).sum() + (result.entropy * entropy_weights).sum()).backward();
     const at::Tensor grad_hidden = in.hidden.grad().clone(), grad_head = in.head.grad().clone();
     in.hidden.mutable_grad().reset();
     in.head.mutable_grad().reset();
 
     const at::Tensor logits = (at::matmul(in.hidden, in.head.t()) / 1.5).tanh() * 1.5;
     const at::Tensor all = at::log_softmax(logits / temperature, 1), expected = all.gather(1, in.targets.unsqueeze(1)).squeeze(1);
-    expected.backward(weights);
+    const at::Tensor entropy = -(all.exp() * all).sum(1);
+    ((expected * weights).sum() + (entropy * entropy_weights).sum()).backward();
     EXPECT_LT(largest_difference(result.logprobs, expected), 1e-12);
-    EXPECT_LT(largest_difference(result.entropy, -(all.exp() * all).sum(1)), 1e-12);
+    EXPECT_LT(largest_difference(result.entropy, entropy), 1e-12);
     EXPECT_LT(largest_difference(grad_hidden, in.hidden.grad()), 1e-12);
     EXPECT_LT(largest_difference(grad_head, in.head.grad()), 1e-12);
   }
+}
+
+TEST_P(ActionLogprobsChunks, EntropyAloneHasItsGradient) {
+  const Inputs in;
+  action_logprobs_and_entropy(in.hidden, in.head, in.targets, 0.7, GetParam()).entropy.sum().backward();
+  const at::Tensor grad_hidden = in.hidden.grad().clone();
+  in.hidden.mutable_grad().reset();
+  const at::Tensor all = plain_logprobs(in.hidden, in.head, 0.7);
+  (-(all.exp() * all).sum()).backward();
+  EXPECT_LT(largest_difference(grad_hidden, in.hidden.grad()), 1e-12);
 }
 
 TEST(ActionLogprobs, GradientsMatchFiniteDifferences) {
@@ -98,7 +109,6 @@ TEST(ActionLogprobs, EntropyIsThatOfTheWholeDistributionAndCarriesNoGradient) {
   const ActionLogprobs result = action_logprobs_and_entropy(in.hidden, in.head, in.targets, 0.7, 4);
   const at::Tensor all = plain_logprobs(in.hidden, in.head, 0.7);
   EXPECT_LT(largest_difference(result.entropy, -(all.exp() * all).sum(1)), 1e-12);
-  EXPECT_FALSE(result.entropy.requires_grad());
   EXPECT_TRUE(result.logprobs.requires_grad());
 }
 

@@ -1,0 +1,117 @@
+#include "nodes/objectives/policy_loss.h"
+
+#include "base/error.h"
+#include "nodes/objectives/log_ratio.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+at::Tensor clamped(const at::Tensor& x, const std::optional<double>& bound) { return bound ? x.clamp(-*bound, *bound) : x; }
+
+// [K] the estimate of each action; log_ratio = log policy - log reference, carries the gradient.
+at::Tensor kl_estimate(KlEstimator estimator, const at::Tensor& log_ratio) {
+  switch (estimator) {
+    case KlEstimator::kK1:
+      return log_ratio;
+    case KlEstimator::kK2:
+      return log_ratio.square().div(2);
+    case KlEstimator::kK3:
+      return exp_log_ratio(log_ratio.neg()).sub(1).add(log_ratio);
+    case KlEstimator::kAbs:
+      return log_ratio.abs();
+  }
+  throw InternalError("unknown KL estimator");
+}
+
+at::Tensor kl_term(const PolicyLossParams& params, const at::Tensor& logprobs, const at::Tensor& reference) {
+  const at::Tensor log_ratio = logprobs.sub(reference);
+  const at::Tensor estimate =
+      clamped(kl_estimate(params.kl_estimator, clamped(log_ratio, params.kl_clamp_input)), params.kl_clamp_output);
+  if (params.kl_gradient == KlGradient::kDirect) return estimate;
+  const at::Tensor slope = kl_estimate(KlEstimator::kK2, log_ratio);
+  return slope.sub(slope.detach()).add(estimate.detach());
+}
+
+void add_ratio_metrics(const PolicyTerms& terms, std::vector<ObjectiveMetric>& metrics) {
+  const at::Tensor log_ratio = terms.log_ratio().detach();
+  const at::Tensor ratio = exp_log_ratio(log_ratio);
+  metrics.push_back(mean_metric("ratio_mean", ratio));
+  metrics.push_back(maximum_metric("ratio_max", ratio));
+  metrics.push_back(mean_metric("policy_kl_mean", ratio.sub(1).sub(log_ratio)));
+}
+
+}  // namespace
+
+void check_policy_loss(const PolicyLossParams& params, engine::Findings& findings) {
+  const auto no_effect = [&](const char* key, const std::string& why) {
+    if (findings.changed(key))
+      findings.without_effect(key, std::string(key) + " has no effect " + why, std::string("remove ") + key);
+  };
+  if (params.aggregation != Aggregation::kSequenceSum) no_effect("sequence_constant", "unless aggregation is \"sequence_sum\"");
+  if (params.correction == Correction::kNone) {
+    for (const char* key : {"correction_level", "correction_max", "correction_min"})
+      no_effect(key, "while correction is \"none\"");
+  } else if (params.correction_min > params.correction_max) {
+    findings.error("correction_min", "correction_min is above correction_max: no weight fits", "swap the two");
+  }
+  if (params.kl_coefficient == 0) {
+    for (const char* key : {"kl_estimator", "kl_gradient", "kl_clamp_input", "kl_clamp_output"})
+      no_effect(key, "while kl_coefficient is 0");
+  }
+}
+
+ObjectiveNeeds PolicyObjective::needs() const {
+  const bool corrects = loss_.correction != Correction::kNone;
+  return {.old_logprobs = takes_ratio() || corrects,
+          .rollout_logprobs = corrects,
+          .reference_logprobs = loss_.kl_coefficient != 0,
+          .entropy = loss_.entropy_coefficient != 0};
+}
+
+ObjectiveResult PolicyObjective::compute(const ObjectiveInputs& inputs) const {
+  const KeptActions kept(inputs.mask, inputs.action_offsets, inputs.logprobs.options().requires_grad(false));
+  const PolicyTerms terms{.logprobs = kept.of(inputs.logprobs),
+                          .old_logprobs = kept.of(inputs.old_logprobs),
+                          .advantages = kept.of(inputs.advantages),
+                          .kept = kept};
+  if (kept.count() == 0) return {.loss_sum = terms.logprobs.sum(), .count = 0, .metrics = {}};
+
+  Surrogate surrogate = this->surrogate(terms);
+  if (terms.old_logprobs.defined()) add_ratio_metrics(terms, surrogate.metrics);
+  at::Tensor losses = surrogate.losses;
+  if (loss_.correction != Correction::kNone) {
+    const CorrectionOptions options{loss_.correction, loss_.correction_level, loss_.correction_min, loss_.correction_max};
+    losses =
+        losses.mul(importance_weights(options, terms.old_logprobs, kept.of(inputs.rollout_logprobs), kept, surrogate.metrics));
+  }
+  losses = with_penalties(losses, inputs, terms, surrogate.metrics);
+  return aggregated(losses, kept, std::move(surrogate.metrics));
+}
+
+at::Tensor PolicyObjective::with_penalties(at::Tensor losses, const ObjectiveInputs& inputs, const PolicyTerms& terms,
+                                           std::vector<ObjectiveMetric>& metrics) const {
+  if (loss_.kl_coefficient != 0) {
+    const at::Tensor kl = kl_term(loss_, terms.logprobs, terms.kept.of(inputs.reference_logprobs));  // [K]
+    metrics.push_back(mean_metric("kl_loss_mean", kl));
+    losses = losses.add(kl, loss_.kl_coefficient);
+  }
+  if (loss_.entropy_coefficient != 0) losses = losses.sub(terms.kept.of(inputs.entropy), loss_.entropy_coefficient);
+  return losses;
+}
+
+ObjectiveResult PolicyObjective::aggregated(const at::Tensor& losses, const KeptActions& kept,
+                                            std::vector<ObjectiveMetric> metrics) const {
+  const auto samples = static_cast<double>(kept.samples());
+  switch (loss_.aggregation) {
+    case Aggregation::kTokenMean:
+      return {kept.weighted(losses).sum(), kept.total_weight(), std::move(metrics)};
+    case Aggregation::kSampleMean:
+      return {kept.mean_by_sample(losses).sum(), samples, std::move(metrics)};
+    case Aggregation::kSequenceSum:
+      return {kept.weighted(losses).sum().div(loss_.sequence_constant), samples, std::move(metrics)};
+  }
+  throw InternalError("unknown aggregation");
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/contract.h"
+#include "nodes/advantages/kl_estimator.h"
+#include "nodes/objectives/importance_correction.h"
+#include "nodes/objectives/kept_actions.h"
+#include "nodes/objectives/objective.h"
+
+namespace sluice::nodes {
+
+/// What a loss is a mean over, always over the whole optimizer step.
+enum class Aggregation {
+  kTokenMean,    // over all actions
+  kSampleMean,   // over the samples, of the mean over their actions
+  kSequenceSum,  // over the samples, of the sum over their actions divided by sequence_constant
+};
+
+constexpr auto enum_names(Aggregation) {
+  return std::array{std::pair{Aggregation::kTokenMean, "token_mean"}, std::pair{Aggregation::kSampleMean, "sample_mean"},
+                    std::pair{Aggregation::kSequenceSum, "sequence_sum"}};
+}
+
+/// Which gradient the KL term has.
+enum class KlGradient {
+  kDirect,           // that of the estimate
+  kStraightThrough,  // that of k2, whose expectation is the gradient of the divergence (Schulman 2020); the value is the
+                     // estimate's
+};
+
+constexpr auto enum_names(KlGradient) {
+  return std::array{std::pair{KlGradient::kDirect, "direct"}, std::pair{KlGradient::kStraightThrough, "straight_through"}};
+}
+
+/// What every policy objective has beside its own parameters, which derive from it:
+///
+///   aggregation = "token_mean"      # "sample_mean", "sequence_sum"
+///   sequence_constant = 1           # of sequence_sum (Dr.GRPO: the longest response)
+///   correction = "none"             # "truncate", "mask": importance weights for samples of other weights
+///   (importance_correction.h) correction_level = "token"      # "sequence", "geometric" correction_max = 2.0 correction_min =
+///   0.0 kl_coefficient = 0.0            # adds the divergence from reference_logprobs to the loss kl_estimator = "k3" # "k1",
+///   "k2", "abs" kl_gradient = "direct"          # "straight_through" kl_clamp_input = 20             # bounds of the log ratio
+///   and of the estimate; none by default kl_clamp_output = 10 entropy_coefficient = 0.0       # a bonus for the entropy
+///
+/// loss of an action = importance weight * surrogate + kl_coefficient * KL - entropy_coefficient * entropy. The mask weighs it.
+struct PolicyLossParams {
+  Aggregation aggregation = Aggregation::kTokenMean;
+  double sequence_constant = 1;
+  Correction correction = Correction::kNone;
+  CorrectionLevel correction_level = CorrectionLevel::kToken;
+  double correction_max = 2;
+  double correction_min = 0;
+  double kl_coefficient = 0;
+  KlEstimator kl_estimator = KlEstimator::kK3;
+  KlGradient kl_gradient = KlGradient::kDirect;
+  std::optional<double> kl_clamp_input;
+  std::optional<double> kl_clamp_output;
+  double entropy_coefficient = 0;
+};
+
+/// Reports what has no effect or contradicts itself among the shared parameters.
+void check_policy_loss(const PolicyLossParams& params, engine::Findings& findings);
+
+/// Declares the shared parameters and figures.
+template <class P>
+void describe_policy_loss(engine::Contract<P>& c);
+
+/// The entries of the actions that count, [K] each; `old_logprobs` is defined where the objective needs it.
+struct PolicyTerms {
+  at::Tensor logprobs;      // carries the gradient
+  at::Tensor old_logprobs;  // constant
+  at::Tensor advantages;    // constant
+  const KeptActions& kept;
+
+  at::Tensor log_ratio() const { return logprobs.sub(old_logprobs); }  // [K]
+};
+
+/// A surrogate for each action that counts, with its figures.
+struct Surrogate {
+  at::Tensor losses;  // [K]
+  std::vector<ObjectiveMetric> metrics;
+};
+
+/// A policy objective is a surrogate loss of each action; all else is the same for every one: mask, importance weights, KL and
+/// entropy terms, aggregation. Sources of the aggregations: Yu et al. 2025 (DAPO, eq. 8), Shao et al. 2024 (GRPO, eq. 3), Liu et
+/// al. 2025 (Dr.GRPO, section 3.2).
+class PolicyObjective : public Objective {
+ public:
+  ObjectiveNeeds needs() const final;
+  bool corrects_off_policy() const override { return takes_ratio() || loss_.correction != Correction::kNone; }
+  ObjectiveResult compute(const ObjectiveInputs& inputs) const final;
+
+ protected:
+  explicit PolicyObjective(const PolicyLossParams& loss) : loss_(loss) {}
+
+  /// True if surrogate() reads old_logprobs.
+  virtual bool takes_ratio() const { return true; }
+
+  /// At least one action.
+  virtual Surrogate surrogate(const PolicyTerms& terms) const = 0;
+
+ private:
+  at::Tensor with_penalties(at::Tensor losses, const ObjectiveInputs& inputs, const PolicyTerms& terms,
+                            std::vector<ObjectiveMetric>& metrics) const;
+  ObjectiveResult aggregated(const at::Tensor& losses, const KeptActions& kept, std::vector<ObjectiveMetric> metrics) const;
+
+  PolicyLossParams loss_;
+};
+
+template <class P>
+void describe_policy_loss(engine::Contract<P>& c) {
+  c.param("aggregation", &P::aggregation)
+      .doc(
+          "token_mean: mean over all actions, sample_mean: over the samples of their means, sequence_sum: over the samples of "
+          "their "
+          "sums, divided by sequence_constant");
+  c.param("sequence_constant", &P::sequence_constant)
+      .above(0)
+      .doc("divides the sums of sequence_sum, such as the longest response");
+  c.param("correction", &P::correction)
+      .doc("weighs actions by old over rollout probability; truncate: bounded, mask: 0 outside of the bounds");
+  c.param("correction_level", &P::correction_level)
+      .doc("the weight is of each token, of the sequence (product), or its geometric mean");
+  c.param("correction_max", &P::correction_max).above(0).doc("upper bound of the weights; inf: none");
+  c.param("correction_min", &P::correction_min).at_least(0).doc("lower bound of the weights");
+  c.param("kl_coefficient", &P::kl_coefficient).at_least(0).doc("weight of the divergence from the reference in the loss");
+  c.param("kl_estimator", &P::kl_estimator).doc("of that divergence; see token_rewards");
+  c.param("kl_gradient", &P::kl_gradient).doc("direct: of the estimate, straight_through: that of k2");
+  c.param("kl_clamp_input", &P::kl_clamp_input).above(0).doc("bounds the log ratio to the reference symmetrically; unset: none");
+  c.param("kl_clamp_output", &P::kl_clamp_output).above(0).doc("bounds the estimate symmetrically; unset: none");
+  c.param("entropy_coefficient", &P::entropy_coefficient).at_least(0).doc("weight of a bonus for the entropy of each action");
+  c.metric("ratio_mean", "mean over the actions of new over old probability");
+  c.metric("ratio_max", "largest such ratio");
+  c.metric("policy_kl_mean", "divergence of the trained weights from the old ones (k3)");
+  c.metric("importance_weight_mean", "mean importance weight before its bounds");
+  c.metric("importance_weight_max", "largest such weight");
+  c.metric("importance_bounded", "part of the actions whose weight is outside of the bounds");
+  c.metric("kl_loss_mean", "mean over the actions of the divergence that is in the loss");
+  c.check([](const P& params, engine::Findings& findings) { check_policy_loss(params, findings); });
+}
+
+}  // namespace sluice::nodes

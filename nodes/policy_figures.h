@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+
+#include "engine/contract.h"
+#include "engine/metrics.h"
+
+namespace sluice::nodes {
+
+/// What tells whether a policy is trained soundly: figures over the actions of an iteration under the weights before its first
+/// optimizer step. Means are over all actions that count, whatever the micro-batches were. Used by one thread.
+class PolicyFigures {
+ public:
+  PolicyFigures(engine::MetricsRecorder& metrics, engine::Reducer& reducer) : metrics_(metrics), reducer_(reducer) {}
+
+  /// Declares the figures.
+  template <class P>
+  static void describe(engine::Contract<P>& c);
+
+  void begin_iteration() { sampled_ = {}, explained_ = {}; }
+
+  /// How far the weights that train are from those that sampled, both [A] and constant: the distance of the log-probabilities and
+  /// the effective sample size of the ratios. On-policy it is rounding only.
+  void add_sampled(const at::Tensor& logprobs, const at::Tensor& rollout_logprobs);
+
+  /// The divergence from a reference, by three estimators (Schulman 2020). Both [A] and constant.
+  void add_reference(const at::Tensor& logprobs, const at::Tensor& reference_logprobs);
+
+  /// Of the distribution that each action was drawn from, [A] constant, in nats.
+  void add_entropy(const at::Tensor& entropy);
+
+  /// What the critic said and what came of it, both [A] and constant.
+  void add_values(const at::Tensor& values, const at::Tensor& returns);
+
+  /// Records what needs the whole iteration.
+  void end_iteration();
+
+ private:
+  struct Ratios {
+    double count = 0, sum = 0, squares = 0;
+  };
+  struct Explained {
+    double count = 0, returns = 0, returns_squared = 0, errors = 0, errors_squared = 0;
+  };
+
+  engine::MetricsRecorder& metrics_;
+  engine::Reducer& reducer_;
+  Ratios sampled_;
+  Explained explained_;
+};
+
+template <class P>
+void PolicyFigures::describe(engine::Contract<P>& c) {
+  c.metric("logprob_difference_mean",
+           "before the first step: distance of an action's log-probability from the one it was sampled with");
+  c.metric("logprob_difference_max", "the largest such distance");
+  c.metric("effective_sample_size",
+           "before the first step: (sum r)^2 / (n sum r^2) over the ratios r of training to sampling probability; 1: on-policy");
+  c.metric("kl_mean", "before the first step: divergence from the reference, mean of log policy - log reference (k1)");
+  c.metric("kl_k2_mean", "the same by half the square of that (k2)");
+  c.metric("kl_k3_mean", "the same by the k3 estimator, which is never negative");
+  c.metric("entropy_mean", "before the first step: entropy of the distribution that an action is drawn from, in nats");
+  c.metric("explained_variance", "before the first step: 1 - variance(return - value) / variance(return)");
+}
+
+}  // namespace sluice::nodes
