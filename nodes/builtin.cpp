@@ -3,6 +3,11 @@
 #include <memory>
 
 #include "nodes/scorers/exact_match.h"
+#include "nodes/scorers/json_schema.h"
+#include "nodes/scorers/length_penalty.h"
+#include "nodes/scorers/multiple_choice.h"
+#include "nodes/scorers/numeric_match.h"
+#include "nodes/scorers/regex_match.h"
 #include "nodes/filter_groups.h"
 #include "nodes/advantages/gae.h"
 #include "nodes/generate.h"
@@ -10,10 +15,13 @@
 #include "nodes/jsonl_prompts.h"
 #include "nodes/language_model_type.h"
 #include "nodes/logprobs.h"
+#include "nodes/mask_samples.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/rewards/combine_scores.h"
+#include "nodes/rewards/shape_score.h"
 #include "nodes/sync_weights.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/train_ppo.h"
@@ -30,9 +38,17 @@ void register_builtin(engine::Registry& registry) {
   registry.add<JsonlExamples>();
   registry.add<Generate>();
   registry.add<ExactMatch>();
+  registry.add<NumericMatch>();
+  registry.add<MultipleChoice>();
+  registry.add<RegexMatch>();
+  registry.add<JsonSchema>();
+  registry.add<LengthPenalty>();
+  registry.add<CombineScores>();
+  registry.add<ShapeScore>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
+  registry.add<MaskSamples>();
   registry.add<TokenRewards>();
   registry.add<Gae>();
   registry.add<TrainPpo>();
