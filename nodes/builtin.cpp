@@ -10,6 +10,7 @@
 #include "nodes/jsonl_prompts.h"
 #include "nodes/language_model_type.h"
 #include "nodes/logprobs.h"
+#include "nodes/mask_samples.h"
 #include "nodes/objectives/cispo.h"
 #include "nodes/objectives/gspo.h"
 #include "nodes/objectives/ppo_clip.h"
@@ -18,7 +19,14 @@
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_huber.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/rewards/combine_scores.h"
+#include "nodes/rewards/shape_score.h"
 #include "nodes/scorers/exact_match.h"
+#include "nodes/scorers/json_schema.h"
+#include "nodes/scorers/length_penalty.h"
+#include "nodes/scorers/multiple_choice.h"
+#include "nodes/scorers/numeric_match.h"
+#include "nodes/scorers/regex_match.h"
 #include "nodes/sync_weights.h"
 #include "nodes/train_ppo.h"
 #include "nodes/train_sft.h"
@@ -34,9 +42,17 @@ void register_builtin(engine::Registry& registry) {
   registry.add<JsonlExamples>();
   registry.add<Generate>();
   registry.add<ExactMatch>();
+  registry.add<NumericMatch>();
+  registry.add<MultipleChoice>();
+  registry.add<RegexMatch>();
+  registry.add<JsonSchema>();
+  registry.add<LengthPenalty>();
+  registry.add<CombineScores>();
+  registry.add<ShapeScore>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
+  registry.add<MaskSamples>();
   registry.add<TokenRewards>();
   registry.add<Gae>();
   registry.add<TrainPpo>();

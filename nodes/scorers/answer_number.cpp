@@ -5,13 +5,10 @@
 
 #include "base/strings.h"
 #include "nodes/scorers/answer_text.h"
+#include "nodes/scorers/number_parts.h"
 
 namespace sluice::nodes {
 namespace {
-
-constexpr int64_t kLargestExponent = 100;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool starts_with_any(std::string_view& text, std::initializer_list<std::string_view> prefixes) {
   for (const std::string_view prefix : prefixes) {
@@ -20,41 +17,6 @@ bool starts_with_any(std::string_view& text, std::initializer_list<std::string_v
     return true;
   }
   return false;
-}
-
-std::string_view take_digits(std::string_view& text) {
-  const auto end = std::ranges::find_if_not(text, is_digit);
-  const std::string_view digits = text.substr(0, static_cast<size_t>(end - text.begin()));
-  text.remove_prefix(digits.size());
-  return digits;
-}
-
-// 1,234,567: groups of three behind each comma. A comma that is followed by anything else ends the number.
-std::string take_integer(std::string_view& text) {
-  std::string digits(take_digits(text));
-  if (digits.empty() || digits.size() > 3) return digits;
-  while (text.starts_with(',')) {
-    std::string_view rest = text.substr(1);
-    const std::string_view group = take_digits(rest);
-    if (group.size() != 3) break;
-    digits += group;
-    text = rest;
-  }
-  return digits;
-}
-
-// Only if a whole exponent is there: the e of "5 eggs" is none.
-int64_t take_exponent(std::string_view& text) {
-  if (text.empty() || (text.front() != 'e' && text.front() != 'E')) return 0;
-  std::string_view rest = text.substr(1);
-  const bool negative = rest.starts_with('-');
-  if (negative || rest.starts_with('+')) rest.remove_prefix(1);
-  const std::string_view digits = take_digits(rest);
-  if (digits.empty() || digits.size() > 4) return 0;
-  text = rest;
-  int64_t exponent = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
-  return negative ? -exponent : exponent;
 }
 
 // digits * 10^-scale without leading and trailing zeros: "7.25", "0".
@@ -106,17 +68,6 @@ bool take_sign(std::string_view& text) {
   return negative;
 }
 
-// "/4" behind an integer; only where a digit follows the slash, since "5 km/h" has a unit.
-std::optional<std::string> take_denominator(std::string_view& text) {
-  std::string_view rest = trim(text);
-  if (!rest.starts_with('/')) return std::nullopt;
-  rest = trim(rest.substr(1));
-  std::string digits = take_integer(rest);
-  if (digits.empty()) return std::nullopt;
-  text = rest;
-  return digits;
-}
-
 }  // namespace
 
 std::optional<std::string> canonical_number(std::string_view text) {
@@ -129,14 +80,11 @@ std::optional<std::string> canonical_number(std::string_view text) {
 
   const std::string whole = take_integer(text);
   std::optional<std::string> number;
-  if (const auto denominator = whole.empty() ? std::nullopt : take_denominator(text)) {
-    number = fraction_text(negative, whole, *denominator);
+  const std::string denominator = whole.empty() ? std::string() : take_denominator(text);
+  if (!denominator.empty()) {
+    number = fraction_text(negative, whole, denominator);
   } else {
-    std::string_view fraction;
-    if (text.size() > 1 && text[0] == '.' && is_digit(text[1])) {
-      text.remove_prefix(1);
-      fraction = take_digits(text);
-    }
+    const std::string_view fraction = take_decimals(text);
     if (whole.empty() && fraction.empty()) return std::nullopt;
     const int64_t exponent = take_exponent(text);
     if (std::abs(exponent) > kLargestExponent) return std::nullopt;

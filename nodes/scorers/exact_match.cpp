@@ -11,19 +11,6 @@ const std::string& label_pattern(const ExactMatchParams& params) {
   return params.label_extract ? *params.label_extract : params.extract;
 }
 
-void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings) {
-  try {
-    AnswerFinder(pattern, key);
-  } catch (const UserError& error) {
-    findings.error(key, error.problems().front().message, error.problems().front().help);
-  }
-}
-
-std::string shortened(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  return sluice::quoted(text.size() <= kLongest ? text : text.substr(0, kLongest)) + (text.size() <= kLongest ? "" : "...");
-}
-
 }  // namespace
 
 void ExactMatch::describe(engine::Contract<ExactMatchParams>& c) {
@@ -63,12 +50,9 @@ void ExactMatch::process(engine::MicroBatch& batch) {
 }
 
 std::string ExactMatch::reference_answer(const std::string& label, int64_t group) const {
+  check_label(label, group);
   const auto answer = in_label_.find(label);
-  const std::string where = "the label of group " + std::to_string(group) + ", " + shortened(label) + ", ";
-  if (trim(label).empty()) {
-    throw UserError("group " + std::to_string(group) + " has no label, so no response could match it",
-                    "let the source read reference answers (label_field), or use another scorer");
-  }
+  const std::string where = name_of_label(label, group) + " ";
   if (!answer) {
     throw UserError(where + "has no match of " + sluice::quoted(label_pattern(params_)),
                     "label_extract = \"\" takes the label as it is");

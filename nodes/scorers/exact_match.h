@@ -19,8 +19,8 @@ namespace sluice::nodes {
 ///   label_extract = ""        # the same for the label; default: as extract
 ///   normalize = "number"      # "none", "text"; what counts as equal, see AnswerForm
 ///
-/// And the parameters of every scorer (scorer.h). Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A response without an answer scores 0. A label without
-/// one is a UserError that names the group: nothing could ever match it.
+/// And the parameters of every scorer (scorer.h). Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A
+/// response without an answer scores 0. A label without one is a UserError that names the group: nothing could ever match it.
 struct ExactMatchParams : ScorerParams {
   std::string extract;
   std::optional<std::string> label_extract;

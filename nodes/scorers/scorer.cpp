@@ -1,6 +1,11 @@
 #include "nodes/scorers/scorer.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "nodes/scorers/answer_text.h"
 
 namespace sluice::nodes {
 
@@ -18,26 +23,57 @@ ColumnSpec ScorerParams::score_column() const {
   return column;
 }
 
-ScoredTexts::ScoredTexts(const ScorerParams& params, engine::MicroBatch& batch)
-    : texts_(batch.read(params.text_column()).entries<std::string>()),
-      scores_(batch.write(params.score_column()).entries<float>()),
-      name_(params.score_column().name) {
-  const bool by_group = params.scores == ScoredText::kBaseline;
-  size_t group = 0;
-  for (const engine::Range samples : batch.layout().samples_by_group()) {
-    groups_.insert(groups_.end(), by_group ? 1 : samples.size(), group);
-    ++group;
+std::string name_of_label(const std::string& label, int64_t group) {
+  constexpr size_t kLongest = 80;
+  const bool cut = label.size() > kLongest;
+  return "the label of group " + std::to_string(group) + ", " + sluice::quoted(label.substr(0, kLongest)) + (cut ? "...," : ",");
+}
+
+void check_label(const std::string& label, int64_t group) {
+  if (!trim(label).empty()) return;
+  throw UserError("group " + std::to_string(group) + " has no label, so no response could match it",
+                  "let the source read reference answers (label_field), or use another scorer");
+}
+
+void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings) {
+  try {
+    AnswerFinder(pattern, key);
+  } catch (const UserError& error) {
+    findings.error(key, error.problems().front().message, error.problems().front().help);
   }
 }
 
-void ScoredTexts::record(engine::MetricsRecorder& metrics) const {
-  for (const float score : scores_) metrics.moments(name_, score);
-  for (size_t begin = 0, end = 0; begin < size(); begin = end) {
-    while (end < size() && groups_[end] == groups_[begin]) ++end;
+void record_scores(engine::MetricsRecorder& metrics, const std::string& name, std::span<const float> scores,
+                   std::span<const size_t> groups) {
+  for (const float score : scores) metrics.moments(name, score);
+  for (size_t begin = 0, end = 0; begin < scores.size(); begin = end) {
+    while (end < scores.size() && groups[end] == groups[begin]) ++end;
     if (end - begin < 2) continue;  // one score alone says nothing
-    const auto of_group = scores_.subspan(begin, end - begin);
-    metrics.mean(name_ + "_zero_variance", std::ranges::all_of(of_group, [&](float score) { return score == of_group.front(); }));
+    const auto of_group = scores.subspan(begin, end - begin);
+    metrics.mean(name + "_zero_variance", std::ranges::all_of(of_group, [&](float score) { return score == of_group.front(); }));
   }
+}
+
+std::vector<size_t> group_of_samples(const engine::Layout& layout) {
+  std::vector<size_t> groups;
+  size_t group = 0;
+  for (const engine::Range samples : layout.samples_by_group()) groups.insert(groups.end(), samples.size(), group++);
+  return groups;
+}
+
+ScoredTexts::ScoredTexts(const ScorerParams& params, engine::MicroBatch& batch)
+    : texts_(batch.read(params.text_column()).entries<std::string>()),
+      scores_(batch.write(params.score_column()).entries<float>()),
+      groups_(group_of_samples(batch.layout())),
+      name_(params.score_column().name) {
+  if (params.scores != ScoredText::kBaseline) return;
+  groups_.resize(batch.groups());
+  std::iota(groups_.begin(), groups_.end(), size_t{0});
+}
+
+void ScoredTexts::record_answered(engine::MetricsRecorder& metrics, size_t answered) const {
+  const auto texts = static_cast<double>(size());
+  metrics.mean(name_ + "_answered", static_cast<double>(answered) / texts, texts);
 }
 
 }  // namespace sluice::nodes

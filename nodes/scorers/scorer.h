@@ -40,6 +40,23 @@ struct ScorerParams {
 template <class P>
 void describe_scorer(engine::Contract<P>& c);
 
+/// `the label of group 3, "...",` as messages call it; a long one is cut.
+std::string name_of_label(const std::string& label, int64_t group);
+
+/// Throws UserError where a label is blank: nothing could match it.
+void check_label(const std::string& label, int64_t group);
+
+/// Reports under `key` what is wrong with a regular expression.
+void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings);
+
+/// Records NAME_mean and NAME_std of `scores`[S] and, of groups of several samples, NAME_zero_variance: the share of the groups
+/// all of whose scores are equal. `groups`[S]: the group of each, ascending.
+void record_scores(engine::MetricsRecorder& metrics, const std::string& name, std::span<const float> scores,
+                   std::span<const size_t> groups);
+
+/// The group of each sample.
+std::vector<size_t> group_of_samples(const engine::Layout& layout);
+
 /// The texts of a micro-batch that are to be scored, and the places of their scores. A view: valid during `process`.
 class ScoredTexts {
  public:
@@ -50,9 +67,11 @@ class ScoredTexts {
   size_t group_of(size_t i) const { return groups_[i]; }  // of the micro-batch
   float& score(size_t i) { return scores_[i]; }
 
-  /// Records NAME_mean and NAME_std of the scores in column NAME, and, of groups of several samples, NAME_zero_variance: the
-  /// share of the groups all of whose scores are equal.
-  void record(engine::MetricsRecorder& metrics) const;
+  /// record_scores() under the name of the column.
+  void record(engine::MetricsRecorder& metrics) const { record_scores(metrics, name_, scores_, groups_); }
+
+  /// Records NAME_answered: the share of the texts in which an answer was found.
+  void record_answered(engine::MetricsRecorder& metrics, size_t answered) const;
 
  private:
   std::span<const std::string> texts_;
@@ -60,6 +79,14 @@ class ScoredTexts {
   std::vector<size_t> groups_;
   std::string name_;
 };
+
+/// Declares the figures of record_scores().
+template <class P>
+void describe_scores(engine::Contract<P>& c) {
+  c.metric("score_mean", "mean of the scores; of another column than score, its name stands for score");
+  c.metric("score_std", "standard deviation of the score over the samples");
+  c.metric("score_zero_variance", "share of the groups all of whose samples have the same score");
+}
 
 template <class P>
 void describe_scorer(engine::Contract<P>& c) {
@@ -69,9 +96,7 @@ void describe_scorer(engine::Contract<P>& c) {
     needs.reads.push_back(params.text_column());
     needs.writes.push_back(params.score_column());
   });
-  c.metric("score_mean", "mean of the scores; of another column than score, its name stands for score");
-  c.metric("score_std", "standard deviation of the score over the samples");
-  c.metric("score_zero_variance", "share of the groups all of whose samples have the same score");
+  describe_scores(c);
 }
 
 }  // namespace sluice::nodes

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/contract.h"
+#include "engine/node.h"
+
+namespace sluice::nodes {
+
+/// Adds several scores of a sample into one: sum of weight * score.
+///
+///   [nodes.score]
+///   type = "combine_scores"
+///   inputs = ["exact", "format"]
+///   scores = ["score_exact", "score_format"]   # the columns that the scorers write (their parameter writes)
+///   weights = [1.0, 0.2]                       # one for each; default: all 1
+///   writes = "score"
+///
+/// Reads `scores`[S] each; writes score[S]  (S: samples). A score that is not finite is a UserError that names column, group and
+/// sample.
+struct CombineScoresParams {
+  std::vector<std::string> scores;
+  std::vector<double> weights;
+  std::string writes = "score";
+};
+
+class CombineScores final : public engine::Node {
+ public:
+  static void describe(engine::Contract<CombineScoresParams>& contract);
+
+  CombineScores(const CombineScoresParams& params, engine::NodeResources& resources)
+      : params_(params), metrics_(*resources.metrics) {}
+
+  void process(engine::MicroBatch& batch) override;
+
+ private:
+  const CombineScoresParams params_;
+  engine::MetricsRecorder& metrics_;
+};
+
+}  // namespace sluice::nodes

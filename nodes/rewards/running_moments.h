@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/metrics.h"
+
+namespace sluice::nodes {
+
+/// Mean and spread of all numbers seen so far, over all processes of a run (Welford 1962; merged as in Chan et al. 1979).
+class RunningMoments {
+ public:
+  /// Takes in what this process has of an iteration; each process calls it as often. The same numbers in the same order give the
+  /// same bits, in whatever pieces they arrived.
+  void absorb(const std::vector<double>& numbers, engine::Reducer& reducer);
+
+  double count() const { return count_; }
+  double mean() const { return mean_; }
+
+  /// The sample standard deviation (n - 1); 0 for fewer than two numbers.
+  double deviation() const;
+
+ private:
+  double count_ = 0;
+  double mean_ = 0;
+  double squares_ = 0;  // sum of squared distances from the mean
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,97 @@
+#include "nodes/rewards/shape_score.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nodes/rewards/score_columns.h"
+#include "nodes/scorers/scorer.h"
+
+namespace sluice::nodes {
+namespace {
+
+void check(const ShapeScoreParams& params, engine::Findings& findings) {
+  const bool normalized = params.normalize != ScoreScale::kNone;
+  if (params.center && !normalized) {
+    findings.without_effect("center", "center has no effect with normalize = \"none\": there is no mean",
+                            "set normalize, or offset");
+  }
+  if (!normalized && params.scale == 1 && params.offset == 0 && !params.clip) {
+    findings.without_effect("reads", "every score stays as it is", "set normalize, scale, offset or clip, or remove the node");
+  }
+  if (params.scale == 0) findings.error("scale", "scale = 0 makes all scores equal", "scale is a factor; 1 changes nothing");
+  if (params.reads == params.writes) {
+    findings.error("writes", "'" + params.writes + "' is the column that is read",
+                   "let the scorer write another column (its parameter writes)");
+  }
+}
+
+}  // namespace
+
+void ShapeScore::describe(engine::Contract<ShapeScoreParams>& c) {
+  using P = ShapeScoreParams;
+  c.type("shape_score", "normalizes, scales, shifts and clips a score");
+  c.param("reads", &P::reads).doc("the column of the score");
+  c.param("writes", &P::writes).doc("the column of the shaped score");
+  c.param("normalize", &P::normalize)
+      .doc(
+          "divides by the standard deviation of the scores of: past: the finished iterations, running: these and this one, "
+          "iteration: this one; none: does not");
+  c.param("center", &P::center).doc("subtracts the mean of the same scores first");
+  c.param("scale", &P::scale).doc("factor of the result");
+  c.param("offset", &P::offset).doc("added to it");
+  c.param("clip", &P::clip).above(0).doc("the result is kept within -clip and clip; unset: it is not");
+  c.reads_named(&P::reads, engine::DType::kFloat32, engine::Extent::kSample);
+  c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kSample);
+  c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kRunning; }, "normalize = \"running\"");
+  c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kIteration; }, "normalize = \"iteration\"");
+  describe_scores(c);
+  c.metric("score_clipped", "share of the scores that clip has cut");
+  c.metric("score_norm_mean", "the mean that normalize works with");
+  c.metric("score_norm_std", "the standard deviation that normalize works with");
+  c.check(check);
+}
+
+void ShapeScore::process(engine::MicroBatch& batch) {
+  note(batch);
+  shape(batch);
+}
+
+void ShapeScore::process_iteration(std::span<engine::MicroBatch> batches) {
+  for (const engine::MicroBatch& batch : batches) note(batch);
+  if (params_.normalize == ScoreScale::kIteration) moments_ = {};
+  moments_.absorb(seen_, reducer_);
+  for (engine::MicroBatch& batch : batches) shape(batch);
+}
+
+void ShapeScore::end_iteration(const engine::Iteration&) {
+  if (params_.normalize == ScoreScale::kPast) moments_.absorb(seen_, reducer_);
+  seen_.clear();
+}
+
+void ShapeScore::note(const engine::MicroBatch& batch) {
+  const auto scores = finite_scores(batch, params_.reads);
+  if (params_.normalize != ScoreScale::kNone) seen_.insert(seen_.end(), scores.begin(), scores.end());
+}
+
+void ShapeScore::shape(engine::MicroBatch& batch) {
+  const auto scores = batch.read(score_column(params_.reads)).entries<float>();  // [S]
+  auto shaped = batch.write(score_column(params_.writes)).entries<float>();      // [S]
+  const bool known = params_.normalize != ScoreScale::kNone && moments_.count() > 0;
+  const double mean = known && params_.center ? moments_.mean() : 0;
+  const double deviation = known && moments_.deviation() > 0 ? moments_.deviation() : 1;
+
+  for (size_t s = 0; s < scores.size(); ++s) {
+    double score = params_.scale * (scores[s] - mean) / deviation + params_.offset;
+    if (params_.clip) {
+      metrics_.mean(params_.writes + "_clipped", std::abs(score) > *params_.clip);
+      score = std::clamp(score, -*params_.clip, *params_.clip);
+    }
+    shaped[s] = static_cast<float>(score);
+  }
+  record_scores(metrics_, params_.writes, shaped, group_of_samples(batch.layout()));
+  if (!known) return;
+  metrics_.value(params_.writes + "_norm_mean", moments_.mean());
+  metrics_.value(params_.writes + "_norm_std", moments_.deviation());
+}
+
+}  // namespace sluice::nodes

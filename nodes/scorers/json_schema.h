@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "engine/contract.h"
+#include "engine/node.h"
+#include "nodes/scorers/json_schema_checker.h"
+#include "nodes/scorers/scorer.h"
+
+namespace sluice::nodes {
+
+/// Where in a response its JSON stands.
+enum class JsonPlace { kWhole, kFenced };
+
+constexpr auto enum_names(JsonPlace) {
+  return std::array{std::pair{JsonPlace::kWhole, "whole"}, std::pair{JsonPlace::kFenced, "fenced"}};
+}
+
+/// Scores 1 where the response is JSON that is valid under a schema, else 0.
+///
+///   [nodes.form]
+///   type = "json_schema"
+///   inputs = ["generate"]
+///   schema = "answer.schema.json"   # JSON Schema, draft 7; what is supported: json_schema_checker.h
+///   extract = "whole"               # all of the response; "fenced": its last block between ```json and ```
+///
+/// And the parameters of every scorer (scorer.h). Reads response[S]; writes score[S]  (S: samples). A response without a closed
+/// block scores 0 with extract = "fenced". A schema that cannot be used is a UserError before the run.
+struct JsonSchemaParams : ScorerParams {
+  std::filesystem::path schema;
+  JsonPlace extract = JsonPlace::kWhole;
+};
+
+class JsonSchema final : public engine::Node {
+ public:
+  static void describe(engine::Contract<JsonSchemaParams>& contract);
+
+  JsonSchema(const JsonSchemaParams& params, engine::NodeResources& resources)
+      : params_(params), checker_(params.schema), metrics_(*resources.metrics) {}
+
+  void process(engine::MicroBatch& batch) override;
+
+ private:
+  const JsonSchemaParams params_;
+  const JsonSchemaChecker checker_;
+  engine::MetricsRecorder& metrics_;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sluice::nodes {
+
+/// What stands in the braces of the last \boxed{...} or \fbox{...}; of a `\boxed 72` without braces the rest of the line up to a
+/// dollar sign. Nothing when there is none, or when its braces do not close: the response was cut off. A view into `text`.
+std::optional<std::string_view> last_boxed(std::string_view text);
+
+/// The line behind the last ####, or the next one that is not blank. Nothing when there is none.
+std::optional<std::string_view> after_hashes(std::string_view text);
+
+/// The same text with what LaTeX and Unicode have several ways for written in one, so that numbers can be read from it:
+/// \dfrac and \tfrac are \frac; \times, \cdot, and their Unicode forms are *; \text{...} and its like lose the command; spacing
+/// commands go; a minus sign is -, any currency sign $, a degree sign stays; \approx is =.
+std::string plain_math(std::string_view text);
+
+/// The first word of `text` where it is a command of LaTeX (`\frac`), else nothing.
+std::string_view command_at(std::string_view text);
+
+/// How many bytes the balanced {...} at the front of `text` takes; all of the text where it does not close, 0 where there is
+/// none.
+size_t length_of_braces(std::string_view text);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,116 @@
+#include "nodes/scorers/multiple_choice.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "nodes/columns.h"
+#include "nodes/scorers/math_text.h"
+
+namespace sluice::nodes {
+namespace {
+
+constexpr int64_t kMostChoices = 26;
+
+// What may stand in front of a letter, and what behind it at the end. One repetition, so that no run of blanks can be cut in two.
+constexpr const char* kBefore = R"((?:[\s*_"'`$({\[]|\\\(|\\(?:text|textbf|mathrm|mathbf)\b|(?i:option|choice)\b)*)";
+constexpr const char* kBehind = R"([\s*_"'`$)}\].:]*)";
+// Of ASCII: letters of other scripts stand beside an answer without a blank.
+constexpr const char* kNoWordBefore = R"((?<![A-Za-z0-9_'\\]))";
+constexpr const char* kNoWordBehind = R"((?![A-Za-z0-9_']))";
+
+text::Regex regex_of(const std::string& pattern) { return {pattern, "type \"multiple_choice\""}; }
+
+std::string letters(char first, int64_t choices) {
+  return std::string("[") + first + "-" + static_cast<char>(first + choices - 1) + "]";
+}
+
+std::string capital(int64_t choices) { return letters('A', choices); }
+std::string any_case(int64_t choices) { return "(?:" + letters('A', choices) + "|" + letters('a', choices) + ")"; }
+
+// The letter behind "answer is": a small one only where it cannot be a word of a sentence.
+std::string answer_pattern(int64_t choices) {
+  const std::string small = letters('a', choices);
+  return R"((?i:\banswer(?!\s+(?:choices|options)))[^\n]{0,60}?(?:(?i:\bis\b)|:|=))" + std::string(kBefore) + "(" +
+         capital(choices) + kNoWordBehind + R"(|(?<=\()" + small + R"((?=\))|)" + small + R"((?=[^\w\n]*(?:\n|\z))))";
+}
+
+std::string correct_pattern(int64_t choices){return kNoWordBefore + ("(" + capital(choices)) +
+                                                    R"()[*_)"'`\]}]*\s+(?i:is\s+(?:the\s+)?(?:correct|right|best|true)))"; }
+
+// A and I in front of a small letter are words of English.
+std::string standing_pattern(int64_t choices) {
+  return kNoWordBefore + ("((?![AI] [a-z])" + capital(choices)) + ")" + kNoWordBehind;
+}
+
+}  // namespace
+
+void MultipleChoice::describe(engine::Contract<MultipleChoiceParams>& c) {
+  using P = MultipleChoiceParams;
+  c.type("multiple_choice", "1 where the response chooses the letter of the label, else 0");
+  c.param("choices", &P::choices).between(2, kMostChoices).doc("the letters from A on that can be chosen");
+  describe_scorer(c);
+  c.reads(columns::kLabel);
+  c.metric("score_answered", "share of the responses that choose a letter");
+}
+
+MultipleChoice::MultipleChoice(const MultipleChoiceParams& params, engine::NodeResources& resources)
+    : params_(params),
+      alone_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(params.choices) + ")" + kBehind + R"(\z)")),
+      leading_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(params.choices) + R"()[*_}]*[).:\]])")),
+      answer_is_(regex_of(answer_pattern(params.choices))),
+      is_correct_(regex_of(correct_pattern(params.choices))),
+      standing_alone_(regex_of(standing_pattern(params.choices))),
+      metrics_(*resources.metrics) {}
+
+void MultipleChoice::process(engine::MicroBatch& batch) {
+  const auto labels = batch.read(columns::kLabel);  // [G]
+  ScoredTexts texts(params_, batch);
+
+  std::vector<char> references;  // [G]
+  for (size_t g = 0; g < labels.size(); ++g) {
+    check_label(labels[g], batch.group_index(g));
+    const auto letter = choice_of_label(labels[g]);
+    if (!letter) {
+      throw UserError(name_of_label(labels[g], batch.group_index(g)) + " is no choice from A to " +
+                          static_cast<char>('A' + params_.choices - 1),
+                      "a label is the letter, or begins with it: \"B\", \"(B)\", \"B. Paris\"; choices says how many there are");
+    }
+    references.push_back(*letter);
+  }
+  size_t answered = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto letter = choice_of_response(texts.text(i));
+    answered += letter.has_value();
+    texts.score(i) = letter == references[texts.group_of(i)] ? 1.0f : 0.0f;
+  }
+  texts.record(metrics_);
+  texts.record_answered(metrics_, answered);
+}
+
+std::optional<char> MultipleChoice::choice_of_label(std::string_view label) const {
+  return is_utf8(label) ? last_match({&alone_, &leading_}, label) : std::nullopt;
+}
+
+std::optional<char> MultipleChoice::choice_of_response(std::string_view response) const {
+  if (!is_utf8(response)) return std::nullopt;
+  if (const auto letter = last_match({&alone_}, response)) return letter;
+  if (response.find("\\boxed") != std::string_view::npos) {
+    const auto box = last_boxed(response);
+    return box ? choice_of_label(*box) : std::nullopt;
+  }
+  if (const auto letter = last_match({&answer_is_, &is_correct_}, response)) return letter;
+  return last_match({&standing_alone_}, response);
+}
+
+// The letter that stands last, as a capital.
+std::optional<char> MultipleChoice::last_match(std::initializer_list<const text::Regex*> patterns, std::string_view text) const {
+  std::optional<size_t> last;
+  for (const text::Regex* pattern : patterns) {
+    const auto matches = pattern->find_all_captures(text);
+    if (!matches.empty() && (!last || matches.back().begin > *last)) last = matches.back().begin;
+  }
+  if (!last) return std::nullopt;
+  const char letter = text[*last];
+  return letter >= 'a' ? static_cast<char>(letter - 'a' + 'A') : letter;
+}
+
+}  // namespace sluice::nodes

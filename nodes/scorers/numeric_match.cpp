@@ -1,0 +1,104 @@
+#include "nodes/scorers/numeric_match.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "nodes/columns.h"
+#include "nodes/scorers/math_text.h"
+
+namespace sluice::nodes {
+namespace {
+
+constexpr double kLargestTolerance = 1e15;
+
+std::optional<NumberInText> read_whole(std::optional<std::string_view> text) {
+  return text ? whole_number(plain_math(*text)) : std::nullopt;
+}
+
+std::optional<NumberInText> read_last(std::string_view text) { return last_number(plain_math(text)); }
+
+std::optional<NumberInText> find_number(std::string_view text, NumberPlace place) {
+  switch (place) {
+    case NumberPlace::kBoxed:
+      return read_whole(last_boxed(text));
+    case NumberPlace::kHash:
+      return read_whole(after_hashes(text));
+    case NumberPlace::kLastNumber:
+      return read_last(text);
+    case NumberPlace::kAuto:
+      if (text.find("\\boxed") != std::string_view::npos) return read_whole(last_boxed(text));
+      if (auto number = read_whole(after_hashes(text))) return number;
+      return read_last(text);
+  }
+  throw InternalError("unknown place of a number");
+}
+
+// The decimal that the user wrote: 0.01 is a hundredth, not the double next to it.
+Rational as_written(double value) {
+  const auto number = whole_number(real_text(value));
+  return number ? number->value : Rational{};  // below 1e-100
+}
+
+}  // namespace
+
+void NumericMatch::describe(engine::Contract<NumericMatchParams>& c) {
+  using P = NumericMatchParams;
+  c.type("numeric_match", "1 where the number of the response is that of the label, else 0");
+  c.param("answer", &P::answer)
+      .doc(
+          "where the number stands: boxed: in the last \\boxed{...}, hash: behind the last ####, last_number: anywhere, auto: "
+          "the "
+          "first of these that is there");
+  c.param("tolerance", &P::tolerance).between(0, kLargestTolerance).doc("numbers this far apart are equal");
+  c.param("relative_tolerance", &P::relative_tolerance)
+      .between(0, 1)
+      .doc("likewise, as a share of the label's number; either is enough");
+  c.param("percent", &P::percent).doc("what 50% is: ignore: 50, scale: 0.5");
+  describe_scorer(c);
+  c.reads(columns::kLabel);
+  c.metric("score_answered", "share of the responses in which a number was found");
+}
+
+NumericMatch::NumericMatch(const NumericMatchParams& params, engine::NodeResources& resources)
+    : params_(params),
+      tolerance_(as_written(params.tolerance)),
+      relative_tolerance_(as_written(params.relative_tolerance)),
+      metrics_(*resources.metrics) {}
+
+void NumericMatch::process(engine::MicroBatch& batch) {
+  const auto labels = batch.read(columns::kLabel);  // [G]
+  ScoredTexts texts(params_, batch);
+
+  std::vector<Rational> references;  // [G]
+  for (size_t g = 0; g < labels.size(); ++g) references.push_back(reference_number(labels[g], batch.group_index(g)));
+  size_t answered = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto answer = find_number(texts.text(i), params_.answer);
+    answered += answer.has_value();
+    texts.score(i) = answer && equal(value_of(*answer), references[texts.group_of(i)]) ? 1.0f : 0.0f;
+  }
+  texts.record(metrics_);
+  texts.record_answered(metrics_, answered);
+}
+
+Rational NumericMatch::value_of(const NumberInText& number) const {
+  const bool scaled = number.percent && params_.percent == PercentMeaning::kScale;
+  return scaled ? number.value / Rational{.above = Natural(100)} : number.value;
+}
+
+Rational NumericMatch::reference_number(const std::string& label, int64_t group) const {
+  check_label(label, group);
+  auto number = read_whole(label);
+  if (!number) number = find_number(label, params_.answer);
+  if (!number) {
+    throw UserError(name_of_label(label, group) + " holds no number",
+                    "answer says where it is looked for; exact_match compares texts");
+  }
+  return value_of(*number);
+}
+
+bool NumericMatch::equal(const Rational& answer, const Rational& reference) const {
+  const Rational distance = (answer - reference).absolute();
+  return distance <= tolerance_ || distance <= relative_tolerance_ * reference.absolute();
+}
+
+}  // namespace sluice::nodes
