@@ -2,9 +2,20 @@
 
 #include <memory>
 
-#include "nodes/scorers/exact_match.h"
-#include "nodes/filter_groups.h"
+#include "nodes/advantages/adaptive_kl.h"
+#include "nodes/advantages/distill.h"
+#include "nodes/advantages/fixed_kl.h"
 #include "nodes/advantages/gae.h"
+#include "nodes/advantages/grpo.h"
+#include "nodes/advantages/kl.h"
+#include "nodes/advantages/maxrl.h"
+#include "nodes/advantages/opo.h"
+#include "nodes/advantages/pass_at_k.h"
+#include "nodes/advantages/reinforce_pp.h"
+#include "nodes/advantages/remax.h"
+#include "nodes/advantages/rloo.h"
+#include "nodes/advantages/token_rewards.h"
+#include "nodes/filter_groups.h"
 #include "nodes/generate.h"
 #include "nodes/jsonl_examples.h"
 #include "nodes/jsonl_prompts.h"
@@ -14,8 +25,8 @@
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/scorers/exact_match.h"
 #include "nodes/sync_weights.h"
-#include "nodes/advantages/token_rewards.h"
 #include "nodes/train_ppo.h"
 #include "nodes/train_sft.h"
 #include "nodes/values.h"
@@ -34,7 +45,16 @@ void register_builtin(engine::Registry& registry) {
   registry.add<Values>();
   registry.add<FilterGroups>();
   registry.add<TokenRewards>();
+  registry.add<Kl>();
   registry.add<Gae>();
+  registry.add<Grpo>();
+  registry.add<Rloo>();
+  registry.add<MaxRl>();
+  registry.add<ReinforcePp>();
+  registry.add<ReMax>();
+  registry.add<Opo>();
+  registry.add<PassAtK>();
+  registry.add<Distill>();
   registry.add<TrainPpo>();
   registry.add<TrainSft>();
   registry.add<SyncWeights>();
@@ -44,6 +64,8 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();
+  registry.add_component<KlController, FixedKl>();
+  registry.add_component<KlController, AdaptiveKl>();
 }
 
 }  // namespace sluice::nodes
