@@ -187,8 +187,11 @@ void ColumnsInput::make_layout() {
   const int64_t samples = count_of_samples();
   if (!groups_given_) samples_per_group_ = {samples};
   std::vector<int64_t> actions = list_lengths(Extent::kAction, "action");
-  actions.resize(static_cast<size_t>(samples), 0);
   std::vector<int64_t> tokens = list_lengths(Extent::kToken, "token");
+  if (actions.empty()) {
+    for (const int64_t count : tokens) actions.push_back(std::max<int64_t>(0, count - 1));
+  }
+  actions.resize(static_cast<size_t>(samples), 0);
   for (auto s = tokens.size(); s < actions.size(); ++s) tokens.push_back(actions[s] + 1);
 
   size_t sample = 0;

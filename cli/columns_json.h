@@ -16,7 +16,7 @@ namespace sluice::cli {
 /// "groups" has the samples of each group; without it all samples are one group. Token and action columns have a list a sample,
 /// sample columns a value a sample, group columns a value a group. A number that is not finite is null or "nan", "inf", "-inf";
 /// NaN and Infinity as Python writes them are understood too. Where no token column is given a sample has one token before its
-/// actions.
+/// actions; where no action column is, all tokens of a sample but the first are actions.
 class ColumnsInput {
  public:
   /// `known`: the columns that may be there. Throws UserError naming column, sample and entry for whatever does not fit.

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/try_kl_controller.h"
 #include "cli/try_objective.h"
 #include "dsl/parse.h"
 #include "engine/try_node.h"
@@ -59,7 +60,8 @@ engine::Table parameters(const std::string& what, const std::vector<std::string>
 [[noreturn]] void throw_unknown(const Registry& registry, const std::string& what) {
   std::vector<std::string> names;
   for (const auto& [name, type] : registry.nodes()) names.push_back(name);
-  for (const auto& [key, type] : registry.components()) names.push_back(std::string(kObjectivePrefix) + key.second);
+  for (const auto& [key, type] : registry.components())
+    names.push_back((key.first == nodes::KlController::kComponent ? "" : std::string(kObjectivePrefix)) + key.second);
   const std::string nearest = did_you_mean(what, names);
   const bool prefix_missing = std::ranges::find(names, std::string(kObjectivePrefix) + what) != names.end();
   throw UserError("no node type or objective is called " + sluice::quoted(what),
@@ -110,6 +112,15 @@ Json try_component(const Registry& registry, const ComponentType& type, const en
   return objective.run(ColumnsInput(read_all(in), known_columns(objective.reads())));
 }
 
+Json try_kl_controller(const Registry& registry, const ComponentType& type, const engine::Table& table, std::istream& in) {
+  Problems problems;
+  engine::BindContext context{registry, problems, "kl_controller " + sluice::quoted(type.type)};
+  std::string text;
+  const auto object = type.make(table, context, text);
+  throw_if_wrong(std::move(problems), "nodes.it.");
+  return next_coefficient(*std::static_pointer_cast<const nodes::KlController>(object), read_all(in));
+}
+
 const ComponentType* find_objective(const Registry& registry, const std::string& what) {
   for (const std::string kind : {nodes::Objective::kComponent, nodes::ValueObjective::kComponent}) {
     for (const std::string& prefix : {std::string(kObjectivePrefix), kind + ":"}) {
@@ -126,8 +137,13 @@ int run_try(const Registry& registry, const std::string& what, const std::vector
             std::ostream& out) {
   const NodeType* node = registry.find(what);
   const ComponentType* objective = find_objective(registry, what);
-  if (node == nullptr && objective == nullptr) throw_unknown(registry, what);
+  const ComponentType* controller = registry.find_component(nodes::KlController::kComponent, what);
+  if (node == nullptr && objective == nullptr && controller == nullptr) throw_unknown(registry, what);
   const engine::Table table = parameters(what, sets);
+  if (node == nullptr && controller != nullptr) {
+    out << nodes::dump_json(try_kl_controller(registry, *controller, table, in)) << '\n';
+    return kDone;
+  }
   const Json result =
       node != nullptr ? try_node_type(registry, *node, table, in) : try_component(registry, *objective, table, in);
   out << nodes::dump_json(result) << '\n';

@@ -2,7 +2,18 @@
 
 #include <memory>
 
+#include "nodes/advantages/adaptive_kl.h"
+#include "nodes/advantages/distill.h"
+#include "nodes/advantages/fixed_kl.h"
 #include "nodes/advantages/gae.h"
+#include "nodes/advantages/grpo.h"
+#include "nodes/advantages/kl.h"
+#include "nodes/advantages/maxrl.h"
+#include "nodes/advantages/opo.h"
+#include "nodes/advantages/pass_at_k.h"
+#include "nodes/advantages/reinforce_pp.h"
+#include "nodes/advantages/remax.h"
+#include "nodes/advantages/rloo.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/filter_groups.h"
 #include "nodes/generate.h"
@@ -54,7 +65,16 @@ void register_builtin(engine::Registry& registry) {
   registry.add<FilterGroups>();
   registry.add<MaskSamples>();
   registry.add<TokenRewards>();
+  registry.add<Kl>();
   registry.add<Gae>();
+  registry.add<Grpo>();
+  registry.add<Rloo>();
+  registry.add<MaxRl>();
+  registry.add<ReinforcePp>();
+  registry.add<ReMax>();
+  registry.add<Opo>();
+  registry.add<PassAtK>();
+  registry.add<Distill>();
   registry.add<TrainPpo>();
   registry.add<TrainSft>();
   registry.add<SyncWeights>();
@@ -68,6 +88,8 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();
   registry.add_component<ValueObjective, ValueHuber>();
+  registry.add_component<KlController, FixedKl>();
+  registry.add_component<KlController, AdaptiveKl>();
 }
 
 }  // namespace sluice::nodes

@@ -1,5 +1,7 @@
 #include "nodes/advantages/gae.h"
 
+#include <cmath>
+
 #include "nodes/columns.h"
 
 namespace sluice::nodes {
@@ -11,10 +13,12 @@ void Gae::describe(engine::Contract<GaeParams>& c) {
   c.type("gae", "generalised advantage estimation");
   c.param("discount", &GaeParams::discount).between(0, 1).doc("weight of a reward one action later");
   c.param("lambda", &GaeParams::lambda).between(0, 1).doc("0 trusts the critic, 1 trusts the sampled return");
-  c.param("whiten", &GaeParams::whiten).doc("zero mean, unit variance over the iteration's actions");
+  c.param("masked_actions", &GaeParams::masked_actions)
+      .doc("where the mask is 0 the recursion runs on (included) or passes over (skipped)");
+  describe_whitening(c);
   c.reads(columns::kTokenRewards, columns::kValues);
+  c.reads_if_written(columns::kMask);
   c.writes(columns::kAdvantages, columns::kReturns);
-  c.iteration_scope_if([](const GaeParams& p) { return p.whiten == Whitening::kIteration; }, "whiten = \"iteration\"");
   c.metric("return_mean", "mean over the actions of the return that the critic learns");
   c.metric("value_mean", "mean over the actions of the critic's value");
 }
@@ -24,32 +28,42 @@ void Gae::process(MicroBatch& batch) {
   const auto values = batch.read(columns::kValues);         // [A]
   auto advantages = batch.write(columns::kAdvantages);      // [A]
   auto returns = batch.write(columns::kReturns);            // [A]
+  const ActionMask mask(batch);
+  const auto skipped = [&](size_t t) {
+    return !mask.keeps(t) &&
+           (params_.masked_actions == MaskedActions::kSkipped || !std::isfinite(rewards[t]) || !std::isfinite(values[t]));
+  };
 
   double return_sum = 0, value_sum = 0;
   for (const Range actions : batch.actions_by_sample()) {
     double advantage = 0, next_value = 0;  // nothing follows the last action
     for (size_t t = actions.end; t-- > actions.begin;) {
+      if (skipped(t)) continue;
       const double error = rewards[t] + params_.discount * next_value - values[t];
       advantage = error + params_.discount * params_.lambda * advantage;
       advantages[t] = static_cast<float>(advantage);
       returns[t] = static_cast<float>(advantage + values[t]);
       next_value = values[t];
-      return_sum += returns[t];
-      value_sum += values[t];
+      return_sum += mask.weight(t) * returns[t];
+      value_sum += mask.weight(t) * values[t];
     }
   }
-  const auto count = static_cast<double>(batch.actions());
+  const double count = mask.total(batch.actions());
   metrics_.mean("return_mean", return_sum / count, count);
   metrics_.mean("value_mean", value_sum / count, count);
 }
 
 void Gae::process_iteration(std::span<MicroBatch> batches) {
   std::vector<std::span<float>> advantages;
+  std::vector<std::span<const float>> masks;
   for (MicroBatch& batch : batches) {
     process(batch);
     advantages.push_back(batch.written(columns::kAdvantages));
+    masks.push_back(ActionMask(batch).weights());
   }
-  whiten(advantages, reducer_);
+  whiten(advantages, reducer_, params_, masks);
+  if (params_.masked_actions == MaskedActions::kIncluded) return;
+  for (size_t i = 0; i < batches.size(); ++i) zero_masked(advantages[i], ActionMask(batches[i]));
 }
 
 }  // namespace sluice::nodes

@@ -2,26 +2,39 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
+#include "nodes/advantages/action_mask.h"
 #include "nodes/advantages/whitening.h"
 
 namespace sluice::nodes {
+
+/// What the recursion does at an action whose mask is 0.
+enum class MaskedActions {
+  kIncluded,  // runs through it as through any other: only the whitening leaves it out (TRL, SkyRL, OpenRLHF)
+  kSkipped,   // passes over it, as if it were not there; its advantage and return are 0 (NeMo-RL, verl)
+};
+
+constexpr auto enum_names(MaskedActions) {
+  return std::array{std::pair{MaskedActions::kIncluded, "included"}, std::pair{MaskedActions::kSkipped, "skipped"}};
+}
 
 /// Generalised advantage estimation over the actions of each sample (Schulman et al. 2016, eq. 16).
 ///
 ///   [nodes.advantages]
 ///   type = "gae"
 ///   inputs = ["rewards", "values"]
-///   discount = 1.0         # gamma
-///   lambda = 0.95          # 0: one-step error of the critic, 1: sampled return
-///   whiten = "iteration"   # or "none"
+///   discount = 1.0                # gamma
+///   lambda = 0.95                 # 0: one-step error of the critic, 1: sampled return
+///   masked_actions = "included"   # "skipped": the recursion passes over actions whose mask is 0
+///   whiten = "iteration"          # or "none"; whiten_variance, whiten_epsilon, whiten_mean: see whitening.h
 ///
-/// Reads token_rewards[A], values[A]; writes advantages[A], returns[A]  (A: actions of the micro-batch).
-/// With whiten = "iteration" the node is a barrier: nothing leaves before the iteration's last micro-batch is in. Only advantages
-/// are whitened. A NaN goes to the earlier actions of its sample, and with whitening to all of the iteration.
-struct GaeParams {
+/// Reads token_rewards[A], values[A], and mask[A] if there is one; writes advantages[A], returns[A]  (A: actions of the
+/// micro-batch). With whiten = "iteration" the node is a barrier: nothing leaves before the iteration's last micro-batch is in.
+/// Only advantages are whitened. A NaN goes to the earlier actions of its sample, and with whitening to all of the iteration; but
+/// an action whose mask is 0 is always skipped when its reward or value is not finite.
+struct GaeParams : WhiteningParams {
   double discount = 1.0;
   double lambda = 0.95;
-  Whitening whiten = Whitening::kNone;
+  MaskedActions masked_actions = MaskedActions::kIncluded;
 };
 
 class Gae final : public engine::Node {

@@ -1,5 +1,6 @@
 #include "nodes/advantages/kl_estimator.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -19,6 +20,13 @@ double estimate_kl(KlEstimator estimator, double logprob, double reference_logpr
       return std::abs(difference);
   }
   throw InternalError("unknown KL estimator");
+}
+
+double KlParams::estimate(double logprob, double reference_logprob) const {
+  double difference = logprob - reference_logprob;
+  if (clamp_input) difference = std::clamp(difference, -*clamp_input, *clamp_input);
+  const double kl = estimate_kl(kl_estimator, difference, 0);
+  return clamp_output ? std::clamp(kl, -*clamp_output, *clamp_output) : kl;
 }
 
 }  // namespace sluice::nodes

@@ -1,72 +1,137 @@
 #include "nodes/advantages/token_rewards.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "nodes/advantages/step_rewards.h"
 #include "nodes/columns.h"
 
 namespace sluice::nodes {
 
+using engine::Findings;
 using engine::MicroBatch;
 using engine::NodeNeeds;
 using engine::Range;
 
+namespace {
+
+void check_params(const TokenRewardsParams& params, Findings& findings) {
+  for (const char* key : {"kl_estimator", "clamp_input", "clamp_output", "logprobs"}) {
+    if (params.penalised() || !findings.changed(key)) continue;
+    findings.without_effect(key, std::string(key) + " has no effect while kl_coefficient is 0",
+                            "set kl_coefficient, or remove " + std::string(key));
+  }
+  if (params.penalised() && params.logprobs == columns::kReferenceLogprobs.name) {
+    findings.error("logprobs", "the KL of reference_logprobs against itself is always 0",
+                   "name the policy's column, such as rollout_logprobs");
+  }
+  if (params.adaptive() && findings.changed("kl_coefficient")) {
+    findings.without_effect("kl_coefficient", "kl_coefficient has no effect beside an adaptive kl_controller",
+                            "give the controller initial = ..., and remove kl_coefficient");
+  }
+  if (!params.adaptive() && findings.changed("kl_measure")) {
+    findings.without_effect("kl_measure", "kl_measure has no effect while the coefficient is fixed",
+                            "kl_controller = { type = \"adaptive_kl\", ... }, or remove kl_measure");
+  }
+  const auto& clip = params.score_clip;
+  if (!clip.empty() && (clip.size() != 2 || clip[0] >= clip[1])) {
+    findings.error("score_clip", "score_clip must be a lower and a higher bound", "for example score_clip = [-5.0, 5.0]");
+  }
+}
+
+}  // namespace
+
 void TokenRewards::describe(engine::Contract<TokenRewardsParams>& c) {
   using P = TokenRewardsParams;
-  const auto penalised = [](const P& params) { return params.kl_coefficient != 0; };
   c.type("token_rewards", "score on the last action, minus a KL penalty on every action");
   c.param("kl_coefficient", &P::kl_coefficient).at_least(0).doc("weight of the KL penalty; 0: none, and no reference is read");
-  c.param("kl_estimator", &P::kl_estimator)
-      .doc("k1: log ratio, k2: half its square, k3: exp(-k1) - 1 + k1, abs: its absolute value");
+  describe_kl(c, "kl_estimator");
+  c.param("kl_controller", &P::kl_controller).doc("what changes the weight from iteration to iteration; fixed_kl: nothing");
+  c.param("kl_measure", &P::kl_measure)
+      .doc("what an adaptive controller steers: mean over the samples of the sum (sequence) or mean (token) over actions");
+  c.param("score_clip", &P::score_clip).doc("lower and higher bound of the score; empty: none");
   c.param("logprobs", &P::logprobs).doc("action column with the policy's log-probabilities");
   c.reads(columns::kScore);
-  c.reads_if(penalised, columns::kReferenceLogprobs);
-  c.needs([=](const P& params, NodeNeeds& needs) {
-    if (penalised(params)) needs.reads.push_back({params.logprobs, engine::DType::kFloat32, engine::Extent::kAction});
+  c.reads_if([](const P& params) { return params.penalised(); }, columns::kReferenceLogprobs);
+  c.needs([](const P& params, NodeNeeds& needs) {
+    if (params.penalised()) needs.reads.push_back({params.logprobs, engine::DType::kFloat32, engine::Extent::kAction});
   });
+  c.reads_if_written(columns::kStepRewards, columns::kMask);
   c.writes(columns::kTokenRewards);
   c.metric("kl_mean", "mean over the actions of log policy - log reference (k1)");
   c.metric("kl_k3_mean", "the same divergence by the k3 estimator, which is never negative");
+  c.metric("kl_coefficient", "weight of the KL penalty in this iteration");
   c.metric("token_reward_mean", "mean reward of an action, penalty included");
-  c.check([=](const P& params, engine::Findings& findings) {
-    for (const char* key : {"kl_estimator", "logprobs"}) {
-      if (penalised(params) || !findings.changed(key)) continue;
-      findings.without_effect(key, std::string(key) + " has no effect while kl_coefficient is 0",
-                              "set kl_coefficient, or remove " + std::string(key));
-    }
-    if (penalised(params) && params.logprobs == columns::kReferenceLogprobs.name) {
-      findings.error("logprobs", "the KL of reference_logprobs against itself is always 0",
-                     "name the policy's column, such as rollout_logprobs");
-    }
-  });
+  c.check(check_params);
 }
 
-void TokenRewards::process(MicroBatch& batch) {
-  const auto scores = batch.read(columns::kScore);     // [S]
-  auto rewards = batch.write(columns::kTokenRewards);  // [A], zero
+TokenRewards::TokenRewards(const TokenRewardsParams& params, engine::NodeResources& resources)
+    : params_(params),
+      metrics_(*resources.metrics),
+      reducer_(*resources.reducer),
+      coefficient_(params.adaptive() ? *params.kl_controller.object->initial() : params.kl_coefficient) {}
 
-  if (params_.kl_coefficient != 0) subtract_penalty(batch, rewards);
-  size_t sample = 0;
-  for (const Range actions : batch.actions_by_sample()) {
-    if (actions.size() > 0) rewards[actions.end - 1] += scores[sample];
-    ++sample;
-  }
+void TokenRewards::process(MicroBatch& batch) {
+  auto rewards = batch.write(columns::kTokenRewards);  // [A], zero
+  const ActionMask mask(batch);
+  if (params_.penalised()) subtract_penalty(batch, mask, rewards);
+  add_scores(batch, mask, rewards);
 
   double sum = 0;
-  for (const float reward : rewards) sum += reward;
-  const auto count = static_cast<double>(rewards.size());
+  for (size_t a = 0; a < rewards.size(); ++a) sum += mask.weight(a) * rewards[a];
+  const double count = mask.total(rewards.size());
   metrics_.mean("token_reward_mean", sum / count, count);
 }
 
-void TokenRewards::subtract_penalty(MicroBatch& batch, std::span<float> rewards) {
+void TokenRewards::subtract_penalty(MicroBatch& batch, const ActionMask& mask, std::span<float> rewards) {
   const auto policy = batch.read(engine::Column<float>{params_.logprobs.c_str(), engine::Extent::kAction});  // [A]
   const auto reference = batch.read(columns::kReferenceLogprobs);                                            // [A]
   double k1 = 0, k3 = 0;
-  for (size_t a = 0; a < rewards.size(); ++a) {
-    rewards[a] = static_cast<float>(0 - params_.kl_coefficient * estimate_kl(params_.kl_estimator, policy[a], reference[a]));
-    k1 += estimate_kl(KlEstimator::kK1, policy[a], reference[a]);
-    k3 += estimate_kl(KlEstimator::kK3, policy[a], reference[a]);
+  for (const Range actions : batch.actions_by_sample()) {
+    double sum = 0, weight = 0;  // of the sample
+    for (size_t a = actions.begin; a < actions.end; ++a) {
+      if (!mask.keeps(a)) continue;
+      const double kl = params_.estimate(policy[a], reference[a]);
+      rewards[a] = static_cast<float>(0 - coefficient_ * kl);
+      sum += mask.weight(a) * kl;
+      weight += mask.weight(a);
+      k1 += mask.weight(a) * estimate_kl(KlEstimator::kK1, policy[a], reference[a]);
+      k3 += mask.weight(a) * estimate_kl(KlEstimator::kK3, policy[a], reference[a]);
+    }
+    if (weight == 0) continue;
+    kl_sum_ += params_.kl_measure == KlMeasure::kSequence ? sum : sum / weight;
+    samples_ += 1;
   }
-  const auto count = static_cast<double>(rewards.size());
+  const double count = mask.total(rewards.size());
   metrics_.mean("kl_mean", k1 / count, count);
   metrics_.mean("kl_k3_mean", k3 / count, count);
+}
+
+void TokenRewards::add_scores(MicroBatch& batch, const ActionMask& mask, std::span<float> rewards) const {
+  const auto scores = batch.read(columns::kScore);  // [S]
+  size_t sample = 0;
+  for (const Range actions : batch.actions_by_sample()) {
+    const float score = scores[sample++];
+    const double clipped =
+        params_.score_clip.empty() ? score : std::clamp<double>(score, params_.score_clip[0], params_.score_clip[1]);
+    if (const auto last = mask.last_kept(actions)) rewards[*last] += static_cast<float>(clipped);
+  }
+  if (!batch.has(columns::kStepRewards.spec())) return;
+  const auto steps = batch.read(columns::kStepRewards);  // [A]
+  for (size_t a = 0; a < rewards.size(); ++a) {
+    if (mask.keeps(a) && !std::isnan(steps[a])) rewards[a] += steps[a];
+  }
+}
+
+void TokenRewards::end_iteration(const engine::Iteration&) {
+  if (!params_.penalised()) return;
+  metrics_.value("kl_coefficient", coefficient_);
+  std::array totals{kl_sum_, samples_};
+  kl_sum_ = samples_ = 0;
+  if (!params_.adaptive()) return;
+  reducer_.sum(totals);
+  if (totals[1] > 0) coefficient_ = params_.kl_controller.object->next(coefficient_, totals[0] / totals[1], totals[1]);
 }
 
 }  // namespace sluice::nodes

@@ -2,34 +2,65 @@
 
 #include <cmath>
 
+#include "base/error.h"
+
 namespace sluice::nodes {
 namespace {
 
-constexpr double kEpsilon = 1e-8;  // keeps equal entries at 0 instead of 0/0
+using Parts = std::vector<std::span<float>>;
+using Masks = std::vector<std::span<const float>>;
+
+// Calls visit(entry, weight) for each entry that weighs something.
+template <class Visit>
+void for_each_counting(const Parts& parts, const Masks& masks, Visit visit) {
+  SLUICE_CHECK(masks.empty() || masks.size() == parts.size(), "there is a mask for some of the parts only");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::span<const float> mask = masks.empty() ? std::span<const float>() : masks[i];
+    SLUICE_CHECK(mask.empty() || mask.size() == parts[i].size(), "a mask is not as long as its part");
+    for (size_t e = 0; e < parts[i].size(); ++e) {
+      const double weight = mask.empty() ? 1.0 : mask[e];
+      if (weight != 0) visit(parts[i][e], weight);
+    }
+  }
+}
+
+struct WeightedMoments {
+  double count = 0;  // total weight
+  Moments moments;
+};
+
+// Two passes, because the difference of large sums of squares would lose the variance of values far from 0.
+WeightedMoments weighted_moments(const Parts& parts, engine::Reducer& reducer, Variance variance, const Masks& masks) {
+  std::array<double, 2> totals{};  // count, sum
+  for_each_counting(parts, masks, [&](double x, double weight) { totals[0] += weight, totals[1] += weight * x; });
+  reducer.sum(totals);
+  const double count = totals[0];
+  const double mean = count > 0 ? totals[1] / count : 0;
+
+  std::array<double, 1> squares{};
+  for_each_counting(parts, masks, [&](double x, double weight) { squares[0] += weight * (x - mean) * (x - mean); });
+  reducer.sum(squares);
+  const double divisor = variance == Variance::kBessel ? count - 1 : count;
+  return {count, {mean, divisor > 0 ? squares[0] / divisor : 0}};
+}
 
 }  // namespace
 
-// Two passes, because the difference of large sums of squares would lose the variance of values far from 0.
-void whiten(const std::vector<std::span<float>>& parts, engine::Reducer& reducer) {
-  std::array<double, 2> totals{};  // count, sum
-  for (const auto part : parts) {
-    totals[0] += static_cast<double>(part.size());
-    for (const float x : part) totals[1] += x;
-  }
-  reducer.sum(totals);
-  const auto [count, sum] = totals;
-  const double mean = sum / count;
+Moments moments_over(const Parts& parts, engine::Reducer& reducer, Variance variance, const Masks& masks) {
+  return weighted_moments(parts, reducer, variance, masks).moments;
+}
 
-  std::array<double, 1> squares{};
+void whiten(const Parts& parts, engine::Reducer& reducer, const WhiteningParams& options, const Masks& masks) {
+  const auto [count, moments] = weighted_moments(parts, reducer, options.whiten_variance, masks);
+  if (count <= 0) return;
+  const double scale = count > 1 ? 1 / std::sqrt(moments.variance + options.whiten_epsilon) : 1;
+  const double back = options.whiten_mean ? 0 : moments.mean;
   for (const auto part : parts) {
-    for (const float x : part) squares[0] += (x - mean) * (x - mean);
-  }
-  reducer.sum(squares);
-  const double variance = count > 1 ? squares[0] / (count - 1) : 0;
-
-  const double scale = 1 / std::sqrt(variance + kEpsilon);
-  for (const auto part : parts) {
-    for (float& x : part) x = count > 1 ? static_cast<float>((x - mean) * scale) : x - static_cast<float>(mean);
+    for (float& x : part) {
+      const double centred = x - moments.mean;
+      x = static_cast<float>((centred == 0 ? 0 : centred * scale) +
+                             back);  // 0 also where an epsilon of 0 makes the scale infinite
+    }
   }
 }
 

@@ -2,10 +2,13 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/contract.h"
 #include "engine/metrics.h"
+#include "nodes/advantages/moments.h"
 
 namespace sluice::nodes {
 
@@ -16,8 +19,50 @@ constexpr auto enum_names(Whitening) {
   return std::array{std::pair{Whitening::kNone, "none"}, std::pair{Whitening::kIteration, "iteration"}};
 }
 
-/// x := (x - mean) / sqrt(variance + 1e-8) over all entries of `parts`, and over all processes of the run. The variance has
-/// Bessel's correction, as in TRL, NeMo-RL and SkyRL. One entry alone becomes 0. A NaN anywhere makes every entry NaN.
-void whiten(const std::vector<std::span<float>>& parts, engine::Reducer& reducer);
+/// What every node that whitens has beside its own parameters, which derive from it:
+///
+///   whiten = "iteration"        # or "none"
+///   whiten_variance = "bessel"  # TRL, verl, SkyRL; "biased": OpenRLHF, and NeMo-RL for REINFORCE++
+///   whiten_epsilon = 1e-8       # under the root, beside the variance
+///   whiten_mean = true          # false: the variance alone becomes 1 and the mean stays, as whiten_rewards of TRL
+struct WhiteningParams {
+  Whitening whiten = Whitening::kNone;
+  Variance whiten_variance = Variance::kBessel;
+  double whiten_epsilon = 1e-8;
+  bool whiten_mean = true;
+};
+
+/// Declares the parameters, and that the node is a barrier when it whitens.
+template <class P>
+void describe_whitening(engine::Contract<P>& c);
+
+/// The same over all processes of the run: of the entries of `parts`, weighted by `masks` (none, or one a part, where an empty
+/// one counts each entry 1). What weighs 0 has no part in it, even NaN.
+Moments moments_over(const std::vector<std::span<float>>& parts, engine::Reducer& reducer, Variance variance,
+                     const std::vector<std::span<const float>>& masks = {});
+
+/// x := (x - mean) / sqrt(variance + epsilon), and with whiten_mean = false the mean back on top, over all entries of `parts` and
+/// all processes of the run. Mean and variance are weighted by `masks`, as above; with Bessel's correction for a total weight
+/// above
+/// 1. A weight of 1 or less in all (one entry alone) leaves the scale, and becomes 0. Entries that weigh 0 are moved like the
+/// others. A NaN that counts makes every entry NaN; without any entry that counts nothing changes.
+void whiten(const std::vector<std::span<float>>& parts, engine::Reducer& reducer, const WhiteningParams& options = {},
+            const std::vector<std::span<const float>>& masks = {});
+
+template <class P>
+void describe_whitening(engine::Contract<P>& c) {
+  c.param("whiten", &P::whiten).doc("zero mean, unit variance over the iteration's actions");
+  c.param("whiten_variance", &P::whiten_variance).doc("squares over n - 1 (bessel) or over n (biased)");
+  c.param("whiten_epsilon", &P::whiten_epsilon).at_least(0).doc("added to the variance under the root");
+  c.param("whiten_mean", &P::whiten_mean).doc("false: only the variance becomes 1, the mean stays");
+  c.iteration_scope_if([](const P& p) { return p.whiten == Whitening::kIteration; }, "whiten = \"iteration\"");
+  c.check([](const P& params, engine::Findings& findings) {
+    for (const char* key : {"whiten_variance", "whiten_epsilon", "whiten_mean"}) {
+      if (params.whiten != Whitening::kNone || !findings.changed(key)) continue;
+      findings.without_effect(key, std::string(key) + " has no effect while whiten is \"none\"",
+                              "whiten = \"iteration\", or remove " + std::string(key));
+    }
+  });
+}
 
 }  // namespace sluice::nodes

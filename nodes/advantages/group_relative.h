@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/contract.h"
+#include "engine/node.h"
+#include "nodes/advantages/rewards.h"
+
+namespace sluice::nodes {
+
+/// The advantage of a sample that is alone in its group: nothing to compare it with.
+enum class LoneSample {
+  kZero,   // 0: it teaches nothing (TRL, NeMo-RL, SkyRL's rloo)
+  kScore,  // its reward, as if compared with 0 (verl, SkyRL)
+};
+
+constexpr auto enum_names(LoneSample) {
+  return std::array{std::pair{LoneSample::kZero, "zero"}, std::pair{LoneSample::kScore, "score"}};
+}
+
+/// The samples of one group that count (ActionMask::counts), at least one.
+struct RewardedGroup {
+  int64_t index = 0;            // within the iteration
+  size_t samples = 0;           // with those that do not count
+  std::vector<double> rewards;  // [n]
+  std::vector<double> actions;  // [n] how many, without masked ones
+};
+
+/// An advantage that compares the samples of a group with each other: one value a sample, repeated on its actions.
+///
+/// The reward of a sample is its score, or the sum of its token_rewards where some node before writes them: see rewards.h. A
+/// sample all of whose actions are masked does not count and may even have NaN for a score; one without actions counts. An action
+/// whose mask is 0 gets 0, any other the sample's value whatever it weighs: the loss weighs it. A NaN that counts makes its group
+/// NaN.
+class GroupRelative : public engine::Node {
+ public:
+  explicit GroupRelative(engine::NodeResources& resources) : metrics_(*resources.metrics), reducer_(*resources.reducer) {}
+
+  void process(engine::MicroBatch& batch) override;
+
+ protected:
+  /// [n], in the order of `group`.
+  virtual std::vector<double> advantages_of(const RewardedGroup& group) const = 0;
+
+  /// The groups of a micro-batch of which some sample counts, and which samples those are.
+  struct Counted {
+    RewardedGroup group;
+    std::vector<size_t> samples;  // [n] of the micro-batch
+  };
+  static std::vector<Counted> counted_groups(const engine::MicroBatch& batch);
+
+  void record(const RewardedGroup& group, bool all_zero);
+
+  engine::MetricsRecorder& metrics_;
+  engine::Reducer& reducer_;
+};
+
+/// Declares what it writes and records; what it reads is for the node to declare (describe_rewards).
+template <class P>
+void describe_group_relative(engine::Contract<P>& c) {
+  c.writes(columns::kAdvantages);
+  c.metric("group_std_mean", "mean over the groups of the standard deviation of their rewards");
+  c.metric("zero_advantages", "share of the groups all of whose advantages are 0: they teach nothing");
+}
+
+}  // namespace sluice::nodes

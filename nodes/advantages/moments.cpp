@@ -1,0 +1,16 @@
+#include "nodes/advantages/moments.h"
+
+namespace sluice::nodes {
+
+Moments moments_of(std::span<const double> values, Variance variance) {
+  if (values.empty()) return {};
+  const auto count = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / count;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  if (variance == Variance::kBiased) return {mean, squares / count};
+  return {mean, count > 1 ? squares / (count - 1) : 0};
+}
+
+}  // namespace sluice::nodes

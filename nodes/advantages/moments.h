@@ -1,0 +1,27 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <utility>
+
+namespace sluice::nodes {
+
+/// What a sum of squared deviations is divided by.
+enum class Variance {
+  kBessel,  // n - 1, as torch.std does
+  kBiased,  // n
+};
+
+constexpr auto enum_names(Variance) {
+  return std::array{std::pair{Variance::kBessel, "bessel"}, std::pair{Variance::kBiased, "biased"}};
+}
+
+struct Moments {
+  double mean = 0;
+  double variance = 0;
+};
+
+/// Of a few values; all 0 of none, and the variance of one value is 0. Equal float32 values have a variance of exactly 0.
+Moments moments_of(std::span<const double> values, Variance variance);
+
+}  // namespace sluice::nodes
