@@ -11,6 +11,7 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/try_objective.h"
+#include "cli/try_preference.h"
 #include "dsl/parse.h"
 #include "engine/try_node.h"
 #include "nodes/column_json.h"
@@ -106,12 +107,17 @@ Json try_component(const Registry& registry, const ComponentType& type, const en
   std::string text;
   const auto object = type.make(table, context, text);
   throw_if_wrong(std::move(problems), "nodes.it.");
+  if (type.kind == nodes::PreferenceObjective::kComponent) {
+    const TriedPreference preference(std::static_pointer_cast<const nodes::PreferenceObjective>(object));
+    return preference.run(ColumnsInput(read_all(in), known_columns(preference.reads())));
+  }
   const TriedObjective objective(type.kind, object);
   return objective.run(ColumnsInput(read_all(in), known_columns(objective.reads())));
 }
 
 const ComponentType* find_objective(const Registry& registry, const std::string& what) {
-  for (const std::string kind : {nodes::Objective::kComponent, nodes::ValueObjective::kComponent}) {
+  for (const std::string kind :
+       {nodes::Objective::kComponent, nodes::ValueObjective::kComponent, nodes::PreferenceObjective::kComponent}) {
     for (const std::string& prefix : {std::string(kObjectivePrefix), kind + ":"}) {
       if (!what.starts_with(prefix)) continue;
       if (const ComponentType* type = registry.find_component(kind, what.substr(prefix.size()))) return type;

@@ -3,6 +3,9 @@
 #include <memory>
 
 #include "nodes/scorers/exact_match.h"
+#include "nodes/scorers/reward_model.h"
+#include "nodes/compare_scores.h"
+#include "nodes/evaluate_samples.h"
 #include "nodes/filter_groups.h"
 #include "nodes/advantages/gae.h"
 #include "nodes/generate.h"
@@ -11,12 +14,19 @@
 #include "nodes/language_model_type.h"
 #include "nodes/logprobs.h"
 #include "nodes/objectives/ppo_clip.h"
+#include "nodes/objectives/preference/dpo.h"
+#include "nodes/objectives/preference/hinge.h"
+#include "nodes/objectives/preference/ipo.h"
+#include "nodes/objectives/preference/simpo.h"
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/preference_pairs.h"
 #include "nodes/sync_weights.h"
 #include "nodes/advantages/token_rewards.h"
+#include "nodes/train_dpo.h"
 #include "nodes/train_ppo.h"
+#include "nodes/train_reward.h"
 #include "nodes/train_sft.h"
 #include "nodes/values.h"
 #include "nodes/write_jsonl.h"
@@ -28,8 +38,12 @@ void register_builtin(engine::Registry& registry) {
 
   registry.add<JsonlPrompts>();
   registry.add<JsonlExamples>();
+  registry.add<PreferencePairs>();
   registry.add<Generate>();
   registry.add<ExactMatch>();
+  registry.add<RewardModel>();
+  registry.add<CompareScores>();
+  registry.add<EvaluateSamples>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
@@ -37,6 +51,8 @@ void register_builtin(engine::Registry& registry) {
   registry.add<Gae>();
   registry.add<TrainPpo>();
   registry.add<TrainSft>();
+  registry.add<TrainDpo>();
+  registry.add<TrainReward>();
   registry.add<SyncWeights>();
   registry.add<WriteJsonl>();
 
@@ -44,6 +60,10 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();
+  registry.add_component<PreferenceObjective, Dpo>();
+  registry.add_component<PreferenceObjective, Ipo>();
+  registry.add_component<PreferenceObjective, Simpo>();
+  registry.add_component<PreferenceObjective, Hinge>();
 }
 
 }  // namespace sluice::nodes
