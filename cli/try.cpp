@@ -12,6 +12,7 @@
 #include "cli/load.h"
 #include "cli/try_kl_controller.h"
 #include "cli/try_objective.h"
+#include "cli/try_preference.h"
 #include "dsl/parse.h"
 #include "engine/try_node.h"
 #include "nodes/column_json.h"
@@ -108,6 +109,10 @@ Json try_component(const Registry& registry, const ComponentType& type, const en
   std::string text;
   const auto object = type.make(table, context, text);
   throw_if_wrong(std::move(problems), "nodes.it.");
+  if (type.kind == nodes::PreferenceObjective::kComponent) {
+    const TriedPreference preference(std::static_pointer_cast<const nodes::PreferenceObjective>(object));
+    return preference.run(ColumnsInput(read_all(in), known_columns(preference.reads())));
+  }
   const TriedObjective objective(type.kind, object);
   return objective.run(ColumnsInput(read_all(in), known_columns(objective.reads())));
 }
@@ -122,7 +127,8 @@ Json try_kl_controller(const Registry& registry, const ComponentType& type, cons
 }
 
 const ComponentType* find_objective(const Registry& registry, const std::string& what) {
-  for (const std::string kind : {nodes::Objective::kComponent, nodes::ValueObjective::kComponent}) {
+  for (const std::string kind :
+       {nodes::Objective::kComponent, nodes::ValueObjective::kComponent, nodes::PreferenceObjective::kComponent}) {
     for (const std::string& prefix : {std::string(kObjectivePrefix), kind + ":"}) {
       if (!what.starts_with(prefix)) continue;
       if (const ComponentType* type = registry.find_component(kind, what.substr(prefix.size()))) return type;

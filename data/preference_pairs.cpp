@@ -4,20 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "data/messages.h"
 
 namespace sluice::data {
 namespace {
-
-constexpr size_t kMostProblems = 20;
-
-std::vector<JsonlField> fields_of(const PreferenceFields& names) {
-  std::vector<JsonlField> fields{{names.chosen, "chosen_field", FieldKind::kTextOrMessages},
-                                 {names.rejected, "rejected_field", FieldKind::kTextOrMessages}};
-  if (!names.prompt.empty()) fields.push_back({names.prompt, "prompt_field", FieldKind::kTextOrMessages, /*required=*/false});
-  return fields;
-}
 
 Json slice(const Json& messages, size_t begin, size_t end) {
   Json part = Json::array();
@@ -61,38 +51,29 @@ PreferencePair split_common_prompt(const Json& chosen, const Json& rejected) {
   return split_strings(plain_text(chosen), plain_text(rejected));
 }
 
-PreferenceReader::PreferenceReader(const std::vector<std::filesystem::path>& files, const PreferenceFields& fields,
-                                   const std::filesystem::path& scratch)
-    : reader_(files, fields_of(fields), scratch) {
-  check_pairs();
+std::vector<JsonlField> preference_fields(const PreferenceFields& names) {
+  std::vector<JsonlField> fields{{names.chosen, "chosen_field", FieldKind::kTextOrMessages},
+                                 {names.rejected, "rejected_field", FieldKind::kTextOrMessages}};
+  if (!names.prompt.empty()) fields.push_back({names.prompt, "prompt_field", FieldKind::kTextOrMessages, /*required=*/false});
+  return fields;
 }
 
-PreferencePair PreferenceReader::pair(size_t row) const {
-  const std::vector<Json> values = reader_.values(row);
+PreferencePair preference_pair(const std::vector<Json>& values, const PreferenceFields& names) {
   const Json& chosen = values[0];
   const Json& rejected = values[1];
-  const Json prompt = values.size() > 2 ? values[2] : Json();
-  if (prompt.is_null() || prompt.is_array() != chosen.is_array()) return split_common_prompt(chosen, rejected);
+  if (chosen.is_array() != rejected.is_array()) {
+    throw UserError("of chosen and rejected one is a string and one a list of messages", "write both in the same form");
+  }
+  const Json prompt = names.prompt.empty() ? Json() : values[2];
+  if (prompt.is_null() || prompt.is_array() != chosen.is_array()) {
+    PreferencePair pair = split_common_prompt(chosen, rejected);
+    if (pair.prompt.is_null()) {
+      throw UserError("chosen and rejected have no common beginning, and there is no prompt in their form", "add a prompt field");
+    }
+    return pair;
+  }
   if (chosen.is_array()) return {prompt, chosen, rejected};
   return {plain_text(prompt), plain_text(chosen), plain_text(rejected)};
-}
-
-void PreferenceReader::check_pairs() const {
-  Problems problems;
-  const auto report = [&](size_t row, std::string message, std::string help) {
-    problems.push_back(
-        {.where = reader_.where(row), .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)});
-  };
-  for (size_t row = 0; row < rows() && problems.size() < kMostProblems; ++row) {
-    const std::vector<Json> values = reader_.values(row);
-    if (values[0].is_array() != values[1].is_array())
-      report(row, "of chosen and rejected one is a string and one a list of messages", "write both in the same form");
-    else if (pair(row).prompt.is_null())
-      report(row, "chosen and rejected have no common beginning, and there is no prompt in their form", "add a prompt field");
-  }
-  if (problems.size() == kMostProblems)
-    problems.back().notes.push_back("checking stopped here: " + plural(kMostProblems, "problem"));
-  if (!problems.empty()) throw UserError(std::move(problems));
 }
 
 }  // namespace sluice::data

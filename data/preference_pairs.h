@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
-#include "base/problem.h"
 #include "data/jsonl_reader.h"
 
 namespace sluice::data {
@@ -30,22 +27,12 @@ struct PreferencePair {
 /// other, its last message (or character) is its completion. Null prompt: they have nothing in common.
 PreferencePair split_common_prompt(const Json& chosen, const Json& rejected);
 
-/// Rows of preference pairs, as the reader of `files` gives them (see JsonlReader for checks, errors and memory). A prompt field
-/// of the same form as the completions (string or messages) is taken as it is; else the prompt is split off.
-class PreferenceReader {
- public:
-  /// Throws one UserError with up to 20 rows that are no pair: of two forms, or without a prompt.
-  PreferenceReader(const std::vector<std::filesystem::path>& files, const PreferenceFields& fields,
-                   const std::filesystem::path& scratch = {});
+/// What a reader of rows must be asked for: chosen, rejected, and the prompt unless its name is empty.
+std::vector<JsonlField> preference_fields(const PreferenceFields& names);
 
-  size_t rows() const { return reader_.rows(); }
-  PreferencePair pair(size_t row) const;
-  SourceSpan where(size_t row) const { return reader_.where(row); }
-
- private:
-  void check_pairs() const;
-
-  JsonlReader reader_;
-};
+/// The pair of a row's values, which begin with those of preference_fields(names). A prompt of the same form as the completions
+/// (string or messages) is taken as it is; else it is split off. Throws UserError for what is no pair: of two forms, or without a
+/// prompt.
+PreferencePair preference_pair(const std::vector<Json>& values, const PreferenceFields& names);
 
 }  // namespace sluice::data

@@ -15,6 +15,8 @@
 #include "nodes/advantages/remax.h"
 #include "nodes/advantages/rloo.h"
 #include "nodes/advantages/token_rewards.h"
+#include "nodes/compare_scores.h"
+#include "nodes/evaluate_samples.h"
 #include "nodes/filter_groups.h"
 #include "nodes/generate.h"
 #include "nodes/jsonl_examples.h"
@@ -25,11 +27,16 @@
 #include "nodes/objectives/cispo.h"
 #include "nodes/objectives/gspo.h"
 #include "nodes/objectives/ppo_clip.h"
+#include "nodes/objectives/preference/dpo.h"
+#include "nodes/objectives/preference/hinge.h"
+#include "nodes/objectives/preference/ipo.h"
+#include "nodes/objectives/preference/simpo.h"
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/sapo.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_huber.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/preference_pairs.h"
 #include "nodes/rewards/combine_scores.h"
 #include "nodes/rewards/shape_score.h"
 #include "nodes/scorers/exact_match.h"
@@ -38,8 +45,11 @@
 #include "nodes/scorers/multiple_choice.h"
 #include "nodes/scorers/numeric_match.h"
 #include "nodes/scorers/regex_match.h"
+#include "nodes/scorers/reward_model.h"
 #include "nodes/sync_weights.h"
+#include "nodes/train_dpo.h"
 #include "nodes/train_ppo.h"
+#include "nodes/train_reward.h"
 #include "nodes/train_sft.h"
 #include "nodes/values.h"
 #include "nodes/write_jsonl.h"
@@ -51,6 +61,7 @@ void register_builtin(engine::Registry& registry) {
 
   registry.add<JsonlPrompts>();
   registry.add<JsonlExamples>();
+  registry.add<PreferencePairs>();
   registry.add<Generate>();
   registry.add<ExactMatch>();
   registry.add<NumericMatch>();
@@ -60,6 +71,9 @@ void register_builtin(engine::Registry& registry) {
   registry.add<LengthPenalty>();
   registry.add<CombineScores>();
   registry.add<ShapeScore>();
+  registry.add<RewardModel>();
+  registry.add<CompareScores>();
+  registry.add<EvaluateSamples>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
@@ -77,6 +91,8 @@ void register_builtin(engine::Registry& registry) {
   registry.add<Distill>();
   registry.add<TrainPpo>();
   registry.add<TrainSft>();
+  registry.add<TrainDpo>();
+  registry.add<TrainReward>();
   registry.add<SyncWeights>();
   registry.add<WriteJsonl>();
 
@@ -90,6 +106,10 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<ValueObjective, ValueHuber>();
   registry.add_component<KlController, FixedKl>();
   registry.add_component<KlController, AdaptiveKl>();
+  registry.add_component<PreferenceObjective, Dpo>();
+  registry.add_component<PreferenceObjective, Ipo>();
+  registry.add_component<PreferenceObjective, Simpo>();
+  registry.add_component<PreferenceObjective, Hinge>();
 }
 
 }  // namespace sluice::nodes

@@ -1,5 +1,7 @@
 #include "nodes/conversation.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -7,18 +9,13 @@
 #include "text/token_offsets.h"
 
 namespace sluice::nodes {
+namespace {
 
-std::string chat_prompt(const LanguageModel& model, const Json& messages, const Json& variables) {
-  if (messages.back().value("role", "") == "assistant")
-    throw UserError("the last message is the assistant's, but a prompt ends before it",
-                    "leave it out of the messages; its text can be the label");
-  return model.chat_template().render(messages, {.add_generation_prompt = true, .variables = variables});
-}
-
-LearnedConversation learned_conversation(const LanguageModel& model, const Json& messages, const Json& variables) {
+// What the assistant says in `messages`, from its range number `first` on.
+LearnedConversation learned_from(const LanguageModel& model, const Json& messages, const Json& variables, size_t first) {
   text::MaskedChat chat = model.chat_template().render_with_mask(messages, {.variables = variables});
   std::vector<text::ByteRange> ranges;
-  for (const auto& [begin, end] : chat.assistant) ranges.push_back({begin, end});
+  for (size_t i = first; i < chat.assistant.size(); ++i) ranges.push_back({chat.assistant[i].first, chat.assistant[i].second});
   LearnedConversation learned;
   learned.tokens = model.tokenizer().encode(chat.text);
   const auto mask = text::tokens_in_ranges(model.tokenizer(), chat.text, learned.tokens, ranges);
@@ -30,6 +27,49 @@ LearnedConversation learned_conversation(const LanguageModel& model, const Json&
   }
   learned.prompt = chat.text.substr(0, ranges.empty() ? chat.text.size() : ranges.front().begin);
   return learned;
+}
+
+}  // namespace
+
+std::string chat_prompt(const LanguageModel& model, const Json& messages, const Json& variables) {
+  if (messages.back().value("role", "") == "assistant")
+    throw UserError("the last message is the assistant's, but a prompt ends before it",
+                    "leave it out of the messages; its text can be the label");
+  return model.chat_template().render(messages, {.add_generation_prompt = true, .variables = variables});
+}
+
+LearnedConversation learned_conversation(const LanguageModel& model, const Json& messages, const Json& variables) {
+  return learned_from(model, messages, variables, 0);
+}
+
+LearnedConversation learned_completion(const LanguageModel& model, const Json& prompt, const Json& completion,
+                                       const Json& variables) {
+  const bool spoke_before =
+      std::ranges::any_of(prompt, [](const Json& message) { return message.value("role", "") == "assistant"; });
+  const size_t given =
+      spoke_before ? model.chat_template().render_with_mask(prompt, {.variables = variables}).assistant.size() : 0;
+  Json messages = prompt;
+  for (const Json& message : completion) messages.push_back(message);
+  return learned_from(model, messages, variables, given);
+}
+
+LearnedConversation learned_text(const LanguageModel& model, const std::string& prompt, const std::string& completion,
+                                 std::optional<int64_t> end_of_sequence) {
+  LearnedConversation learned{.prompt = prompt, .tokens = model.tokenizer().encode(prompt, /*add_special=*/true), .actions = {}};
+  const size_t prompt_tokens = learned.tokens.size();
+  const std::vector<int64_t> said = model.tokenizer().encode(completion);
+  learned.tokens.insert(learned.tokens.end(), said.begin(), said.end());
+  if (end_of_sequence) learned.tokens.push_back(*end_of_sequence);
+  learned.actions.resize(learned.tokens.size() - prompt_tokens);
+  std::iota(learned.actions.begin(), learned.actions.end(), static_cast<int64_t>(prompt_tokens));
+  return learned;
+}
+
+int64_t end_of_sequence(const LanguageModel& model, const std::string& remedy) {
+  if (const auto id = model.tokenizer().end_of_sequence()) return *id;
+  if (!model.config().end_of_sequence.empty()) return model.config().end_of_sequence.front();
+  throw UserError("model '" + model.name() + "' names no end of sequence, in tokenizer_config.json or config.json",
+                  "name one there (eos_token), or " + remedy);
 }
 
 Json chat_variables(const std::string& text) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace sluice::nodes {
 
-/// A conversation to learn from: its tokens, and which of them the assistant said.
+/// A conversation, or a prompt with its completion, to learn from: its tokens, and which of them the assistant said.
 struct LearnedConversation {
   std::string prompt;            // the text before the assistant's first words
   std::vector<int64_t> tokens;   // of the whole conversation, with the special tokens that the template writes and no others
@@ -24,6 +25,18 @@ std::string chat_prompt(const LanguageModel& model, const Json& messages, const 
 /// Throws UserError for what the template refuses, and where the tokenizer changes the text so that its tokens cannot be told
 /// apart.
 LearnedConversation learned_conversation(const LanguageModel& model, const Json& messages, const Json& variables);
+
+/// Of the conversation `prompt` and then `completion`, what the assistant says in `completion`: what it said before is given.
+/// Throws likewise.
+LearnedConversation learned_completion(const LanguageModel& model, const Json& prompt, const Json& completion,
+                                       const Json& variables);
+
+/// `prompt`, tokenised as `generate` does it, and `completion`, all of whose tokens are actions; `end_of_sequence` is one more.
+LearnedConversation learned_text(const LanguageModel& model, const std::string& prompt, const std::string& completion,
+                                 std::optional<int64_t> end_of_sequence);
+
+/// The id that ends a text of `model`. Throws UserError where its folder names none; `remedy` is another way out.
+int64_t end_of_sequence(const LanguageModel& model, const std::string& remedy);
 
 /// The object that the parameter `chat_variables` spells: "" is none. Throws UserError when it is no JSON object.
 Json chat_variables(const std::string& text);

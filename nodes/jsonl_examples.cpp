@@ -1,24 +1,14 @@
 #include "nodes/jsonl_examples.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns.h"
-#include "nodes/conversation.h"
 
 namespace sluice::nodes {
 namespace {
-
-std::optional<int64_t> end_of_sequence_of(const LanguageModel& model, bool wanted) {
-  if (!wanted) return std::nullopt;
-  if (const auto id = model.tokenizer().end_of_sequence()) return id;
-  if (!model.config().end_of_sequence.empty()) return model.config().end_of_sequence.front();
-  throw UserError("model '" + model.name() + "' names no end of sequence, in tokenizer_config.json or config.json",
-                  "name one there (eos_token), or set add_end_of_sequence = false");
-}
 
 std::vector<data::JsonlField> fields_of(const JsonlExamplesParams& params) {
   if (!params.messages_field.empty()) return {{params.messages_field, "messages_field", data::FieldKind::kMessages}};
@@ -70,17 +60,18 @@ JsonlExamples::JsonlExamples(const JsonlExamplesParams& params, engine::NodeReso
     : params_(params),
       metrics_(resources.metrics),
       model_(language_model(resources, params.model)),
-      end_of_sequence_(end_of_sequence_of(*model_, params.add_end_of_sequence && params.messages_field.empty())),
       chat_variables_(chat_variables(params.chat_variables)),
       rows_(dataset_options(params, resources), fields_of(params)),
       check_(params.too_long) {
+  if (params.add_end_of_sequence && !reads_messages())
+    end_of_sequence_ = end_of_sequence(*model_, "set add_end_of_sequence = false");
   check_.run(rows_, [this](data::Dataset::RowId id) { return fault_of(id); });
 }
 
 bool JsonlExamples::next_group(engine::Group& group) {
   const auto row = rows_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
   if (!row) return false;
-  Example next = example(*row);
+  LearnedConversation next = example(*row);
   group.layout.add_sample(static_cast<int64_t>(next.tokens.size()), next.actions);
   group.layout.end_group();
   group.write(columns::kPrompt)[0] = std::move(next.prompt);
@@ -88,26 +79,14 @@ bool JsonlExamples::next_group(engine::Group& group) {
   return true;
 }
 
-JsonlExamples::Example JsonlExamples::example(data::Dataset::RowId id) const {
+LearnedConversation JsonlExamples::example(data::Dataset::RowId id) const {
   const std::vector<Json> values = rows_.values(id);
-  if (!reads_messages()) return of_texts(data::text_of(values[0]), data::text_of(values[1]));
-  LearnedConversation learned = learned_conversation(*model_, values[0], chat_variables_);
-  return {std::move(learned.prompt), std::move(learned.tokens), std::move(learned.actions)};
-}
-
-JsonlExamples::Example JsonlExamples::of_texts(const std::string& prompt, const std::string& completion) const {
-  Example example{.prompt = prompt, .tokens = model_->tokenizer().encode(prompt, /*add_special=*/true), .actions = {}};
-  const size_t prompt_tokens = example.tokens.size();
-  const std::vector<int64_t> learned = model_->tokenizer().encode(completion);
-  example.tokens.insert(example.tokens.end(), learned.begin(), learned.end());
-  if (end_of_sequence_) example.tokens.push_back(*end_of_sequence_);
-  example.actions.resize(example.tokens.size() - prompt_tokens);
-  std::iota(example.actions.begin(), example.actions.end(), static_cast<int64_t>(prompt_tokens));
-  return example;
+  if (reads_messages()) return learned_conversation(*model_, values[0], chat_variables_);
+  return learned_text(*model_, data::text_of(values[0]), data::text_of(values[1]), end_of_sequence_);
 }
 
 std::optional<RowCheck::Fault> JsonlExamples::fault_of(data::Dataset::RowId id) const {
-  const Example next = example(id);
+  const LearnedConversation next = example(id);
   const auto tokens = static_cast<int64_t>(next.tokens.size());
   if (tokens > params_.max_tokens)
     return RowCheck::Fault{"the example has " + plural(tokens, "token") + ", max_tokens is " + std::to_string(params_.max_tokens),

@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "engine/contract.h"
 #include "engine/node.h"
+#include "nodes/conversation.h"
 #include "nodes/language_model.h"
 #include "nodes/row_source.h"
 
@@ -61,15 +62,8 @@ class JsonlExamples final : public engine::Source {
   bool next_group(engine::Group& group) override;
 
  private:
-  struct Example {
-    std::string prompt;
-    std::vector<int64_t> tokens;
-    std::vector<int64_t> actions;  // places of those to learn
-  };
-
   bool reads_messages() const { return !params_.messages_field.empty(); }
-  Example example(data::Dataset::RowId id) const;
-  Example of_texts(const std::string& prompt, const std::string& completion) const;
+  LearnedConversation example(data::Dataset::RowId id) const;
   std::optional<RowCheck::Fault> fault_of(data::Dataset::RowId id) const;
 
   JsonlExamplesParams params_;

@@ -103,6 +103,10 @@ at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& l
   return copied_tensor(gathered, at::kFloat);
 }
 
+at::Tensor places_tensor(std::span<const int64_t> places) {
+  return copied_tensor(std::vector<int64_t>(places.begin(), places.end()), at::kLong);
+}
+
 void copy_entries(const at::Tensor& tensor, std::span<float> entries) {
   SLUICE_CHECK(tensor.numel() == static_cast<int64_t>(entries.size()), "a tensor does not fit its column");
   const at::Tensor flat = tensor.detach().contiguous();

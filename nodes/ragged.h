@@ -41,6 +41,9 @@ at::Tensor action_tensor(std::span<const float> entries);
 /// The entries that the actions of the samples `chosen` have, copied: [A'] float32.
 at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen);
 
+/// `places` as an index tensor [N] int64, copied.
+at::Tensor places_tensor(std::span<const int64_t> places);
+
 /// Copies `tensor` [N] into `entries` [N].
 void copy_entries(const at::Tensor& tensor, std::span<float> entries);
 

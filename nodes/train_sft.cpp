@@ -1,36 +1,83 @@
 #include "nodes/train_sft.h"
 
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "nodes/columns.h"
 #include "nodes/forward.h"
 #include "nodes/optimizer_step.h"
 #include "nodes/ragged.h"
 
 namespace sluice::nodes {
+namespace {
+
+// The samples that are learned from, how much each of their actions counts, and what the sum is divided by.
+struct Learned {
+  std::vector<size_t> samples;
+  std::vector<float> weights;  // of the actions of `samples`
+  double count = 0;
+};
+
+Learned learned_of(const engine::MicroBatch& batch, SftLoss loss) {
+  std::vector<float> mask(batch.actions(), 1.0f);
+  if (batch.has(columns::kMask.spec())) std::ranges::copy(batch.read(columns::kMask), mask.begin());
+  Learned learned;
+  size_t sample = 0;
+  for (const engine::Range actions : batch.actions_by_sample()) {
+    const auto weights = std::span(mask).subspan(actions.begin, actions.size());
+    if (std::ranges::any_of(weights, [](float weight) { return weight != 0; })) {
+      const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+      const bool by_sample = loss == SftLoss::kSampleMean;
+      learned.samples.push_back(sample);
+      learned.count += by_sample ? 1 : total;
+      for (const float weight : weights) learned.weights.push_back(by_sample ? static_cast<float>(weight / total) : weight);
+    }
+    ++sample;
+  }
+  return learned;
+}
+
+}  // namespace
 
 void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
+  using P = TrainSftParams;
   c.type("train_sft", "one optimizer step an iteration on the cross entropy of the actions");
-  c.model("model", &TrainSftParams::model, engine::ModelUse::kUpdates, "language_model").required().doc("the model to train");
+  c.model("model", &P::model, engine::ModelUse::kUpdates, "language_model").required().doc("the model to train");
+  c.param("loss", &P::loss).doc("token_mean: a mean over all actions, sample_mean: over the samples' own means");
   c.reads(columns::kTokens);
-  c.metric("loss", "mean cross entropy of an action, in nats");
+  c.reads_if_written(columns::kMask);
+  c.metric("loss", "mean cross entropy, in nats: of an action, or over the samples of their own means");
   c.metric("grad_norm", "norm of all gradients before clipping");
 }
 
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
-    : model_(language_model(resources, params.model)), metrics_(*resources.metrics), reducer_(*resources.reducer) {}
+    : params_(params),
+      model_(language_model(resources, params.model)),
+      metrics_(*resources.metrics),
+      reducer_(*resources.reducer) {}
 
 void TrainSft::process(engine::MicroBatch& batch) {
-  if (batch.actions() == 0) return;
-  const RaggedSamples samples = all_samples(batch.read(columns::kTokens), batch.layout());
-  const at::Tensor loss_sum = -policy_logprobs(model_->transformer(), samples, 1.0).sum();
-  const auto count = static_cast<double>(samples.actions);
-  metrics_.mean("loss", accumulate_gradient(loss_sum, "loss") / count, count);
-  actions_ += count;
+  const Learned learned = learned_of(batch, params_.loss);
+  if (learned.samples.empty()) return;
+  const auto tokens = batch.read(columns::kTokens);
+  const RaggedSamples samples = learned.samples.size() == batch.samples() ? all_samples(tokens, batch.layout())
+                                                                          : some_samples(tokens, batch.layout(), learned.samples);
+  const at::Tensor weights = action_tensor(learned.weights);                         // [A']
+  const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, 1.0);  // [A']
+  const at::Tensor counted = at::where(weights.ne(0), logprobs, at::zeros({}, logprobs.options()));
+  const at::Tensor loss_sum = counted.mul(weights).sum().neg();
+  metrics_.mean("loss", accumulate_gradient(loss_sum, "loss") / learned.count, learned.count);
+  count_ += learned.count;
 }
 
 void TrainSft::end_iteration(const engine::Iteration&) {
-  double actions = actions_;
-  reducer_.sum({&actions, 1});
-  if (actions > 0) metrics_.value("grad_norm", step_optimizer(*model_, actions));
+  double count = count_;
+  reducer_.sum({&count, 1});
+  if (count > 0) metrics_.value("grad_norm", step_optimizer(*model_, count));
 }
 
 }  // namespace sluice::nodes

@@ -90,6 +90,39 @@ class ReferenceNumbers(TryCase):
                 self.assert_near(out["columns"]["token_rewards"], [[-number for number in expected]], 1e-3)
 
 
+class Preferences(TryCase):
+    """-log sigmoid of 0.5 times the difference of the log ratios; worked out with PyTorch."""
+
+    def test_dpo_makes_pairs_of_best_and_worst_and_gives_the_gradient_of_each_action(self):
+        columns = {"logprobs": [[-1, -1], [-9], [-3]], "reference_logprobs": [[-2, -0.5], [0], [-2]], "score": [1, 0.5, 0]}
+        out = self.try_one("objective:dpo", columns, beta=0.5)
+        self.assertEqual(out["count"], 1)
+        self.assert_near(out["loss"], 0.3868710061)
+        slope = 0.5 / (1 + math.exp(0.75))  # (1 - sigmoid) * beta
+        self.assert_near(out["gradient"]["logprobs"], [[-slope, -slope], [0], [slope]])
+        self.assert_near(out["metrics"]["reward_margin"], 0.75)
+
+    def test_a_masked_action_does_not_count(self):
+        columns = {"logprobs": [[-2, None], [-3]], "reference_logprobs": [[-2.5, 0], [-2]], "score": [1, 0], "mask": [[1, 0], [1]]}
+        out = self.try_one("objective:dpo", columns, beta=0.5)
+        self.assert_near(out["loss"], 0.3868710061)
+        self.assert_near(out["gradient"]["logprobs"][0][1], 0)
+
+    def test_without_pairs_there_is_no_loss(self):
+        out = self.try_one("objective:ipo", {"logprobs": [[-1], [-2]], "reference_logprobs": [[-1], [-2]], "score": [1, 1]})
+        self.assertEqual((out["count"], out["loss"], out["metrics"]), (0, 0, {}))
+
+    def test_simpo_needs_no_reference(self):
+        out = self.try_one("objective:simpo", {"logprobs": [[-0.5, -0.5], [-1.5]], "score": [1, 0]}, beta=2.0, gamma=1.0)
+        self.assert_near(out["loss"], 0.3132616875)
+
+
+class EvaluateSamples(TryCase):
+    def test_it_records_only(self):
+        out = self.try_one("evaluate_samples", {"response": ["4", "5"], "score": [1, 0]})
+        self.assertEqual(out["columns"], {})
+
+
 class Gae(TryCase):
     def test_samples_are_independent_and_may_be_empty(self):
         columns = {"token_rewards": [[0, 1], [], [4], [0, 0, 2]], "values": [[1, 1], [], [1], [0, 1, 0]]}

@@ -20,14 +20,15 @@ Json list(const std::vector<std::string>& messages) {
   return list;
 }
 
-class PreferenceReaderTest : public testing::Test {
+class PreferencePairTest : public testing::Test {
  protected:
-  PreferenceReader open(const Json& row, const PreferenceFields& fields = {}) {
-    return PreferenceReader({folder_.write("pairs.jsonl", row.dump() + "\n")}, fields);
+  PreferencePair pair(const Json& row, const PreferenceFields& names = {}) {
+    const JsonlReader reader({folder_.write("pairs.jsonl", row.dump() + "\n")}, preference_fields(names));
+    return preference_pair(reader.values(0), names);
   }
 
   std::string error(const Json& row) {
-    return message_of<UserError>([&] { open(row); });
+    return message_of<UserError>([&] { pair(row); });
   }
 
   TemporaryFolder folder_;
@@ -74,39 +75,38 @@ TEST(SplitCommonPrompt, ACharacterIsNotCut) {
   EXPECT_EQ(pair.chosen, "\u00e4");
 }
 
-TEST_F(PreferenceReaderTest, AnExplicitPromptIsTakenAsItIs) {
-  const PreferencePair pair = open({{"prompt", "2 + 2 = "}, {"chosen", "4"}, {"rejected", "5"}}).pair(0);
-  EXPECT_EQ(pair.prompt, "2 + 2 = ");
-  EXPECT_EQ(pair.chosen, "4");
+TEST_F(PreferencePairTest, AnExplicitPromptIsTakenAsItIs) {
+  const PreferencePair found = pair({{"prompt", "2 + 2 = "}, {"chosen", "4"}, {"rejected", "5"}});
+  EXPECT_EQ(found.prompt, "2 + 2 = ");
+  EXPECT_EQ(found.chosen, "4");
 }
 
-TEST_F(PreferenceReaderTest, AStringPromptBesideConversationsIsPassedOver) {
+TEST_F(PreferencePairTest, AStringPromptBesideConversationsIsPassedOver) {
   const Json row{{"prompt", "What color is the sky?"}, {"chosen", list({kSky, kBlue})}, {"rejected", list({kSky, kGreen})}};
-  EXPECT_EQ(open(row).pair(0).prompt, list({kSky}));
+  EXPECT_EQ(pair(row).prompt, list({kSky}));
 }
 
-TEST_F(PreferenceReaderTest, AMessagesPromptBesideConversationsIsTaken) {
+TEST_F(PreferencePairTest, AMessagesPromptBesideConversationsIsTaken) {
   const Json row{{"prompt", list({kSky})}, {"chosen", list({kBlue})}, {"rejected", list({kGreen})}};
-  EXPECT_EQ(open(row).pair(0).prompt, list({kSky}));
+  EXPECT_EQ(pair(row).prompt, list({kSky}));
 }
 
-TEST_F(PreferenceReaderTest, FieldsHaveOtherNamesAndMayLieDeeper) {
+TEST_F(PreferencePairTest, FieldsHaveOtherNamesAndMayLieDeeper) {
   const Json row{{"q", "2 + 2 = "}, {"answers", {{"good", "4"}, {"bad", 5}}}};
-  const PreferencePair pair = open(row, {.prompt = "q", .chosen = "answers.good", .rejected = "answers.bad"}).pair(0);
-  EXPECT_EQ(pair.prompt, "2 + 2 = ");
-  EXPECT_EQ(pair.rejected, "5");
+  const PreferencePair found = pair(row, {.prompt = "q", .chosen = "answers.good", .rejected = "answers.bad"});
+  EXPECT_EQ(found.prompt, "2 + 2 = ");
+  EXPECT_EQ(found.rejected, "5");
 }
 
-TEST_F(PreferenceReaderTest, TwoFormsInOneRowAreRefusedWithTheirPlace) {
-  EXPECT_THAT(error({{"chosen", "a"}, {"rejected", list({kBlue})}}),
-              HasSubstr("pairs.jsonl:1:1: error: of chosen and rejected one is a string"));
+TEST_F(PreferencePairTest, TwoFormsInOneRowAreRefused) {
+  EXPECT_THAT(error({{"chosen", "a"}, {"rejected", list({kBlue})}}), HasSubstr("of chosen and rejected one is a string"));
 }
 
-TEST_F(PreferenceReaderTest, ARowWithoutAPromptIsRefused) {
+TEST_F(PreferencePairTest, ARowWithoutAPromptIsRefused) {
   EXPECT_THAT(error({{"chosen", list({kBlue})}, {"rejected", list({kGreen})}}), HasSubstr("have no common beginning"));
 }
 
-TEST_F(PreferenceReaderTest, AMissingFieldIsRefused) {
+TEST_F(PreferencePairTest, AMissingFieldIsRefused) {
   EXPECT_THAT(error({{"chosen", "a"}, {"reject", "b"}}), HasSubstr("rejected_field = \"reject\"?"));
 }
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "nodes/columns.h"
 #include "nodes/logprobs.h"
 #include "tests/nodes/tiny_model.h"
 
@@ -39,6 +40,59 @@ TEST(TrainSft, LossIsTheMeanOfMinusTheLogProbabilityOfAllActions) {
   const double mean = std::accumulate(logprobs.begin(), logprobs.end(), 0.0) / static_cast<double>(logprobs.size());
   const auto out = run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups(), {1, 2, 1});
   EXPECT_NEAR(metric(out.metrics, "loss"), -mean, 1e-5);
+}
+
+// The log-probabilities of the actions of mixed_groups(): 3 and 1, 5, then 1, 4 and 2, then 2 and none.
+std::vector<float> logprobs_of(const std::shared_ptr<LanguageModel>& model) {
+  return floats(run_node<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", model}}, mixed_groups()), "reference_logprobs");
+}
+
+std::vector<engine::Group> masked(const std::vector<float>& mask) {
+  std::vector<engine::Group> groups = mixed_groups();
+  auto next = mask.begin();
+  for (engine::Group& group : groups) {
+    for (float& weight : group.write(columns::kMask)) weight = *next++;
+  }
+  return groups;
+}
+
+TEST(TrainSft, SampleMeanIsTheMeanOfTheSamplesOwnMeans) {
+  const TinyFolder folder;
+  const auto model = trainable(folder, 0);
+  const auto logprobs = logprobs_of(model);
+  double sum = 0;
+  size_t first = 0;
+  for (const size_t actions : {3, 1, 5, 1, 4, 2, 2}) {
+    sum += std::accumulate(logprobs.begin() + first, logprobs.begin() + first + actions, 0.0) / static_cast<double>(actions);
+    first += actions;
+  }
+  const TrainSftParams params{.model = "actor", .loss = SftLoss::kSampleMean};
+  EXPECT_NEAR(metric(run_node<TrainSft>(params, {{"actor", model}}, mixed_groups(), {1, 2, 1}).metrics, "loss"), -sum / 7, 1e-5);
+}
+
+TEST(TrainSft, TheMaskWeighsActions) {
+  const TinyFolder folder;
+  const auto model = trainable(folder, 0);
+  const auto logprobs = logprobs_of(model);
+  const auto groups = masked({1, 0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0});
+  const double by_token = -(logprobs[0] + 0.5 * logprobs[1] + 2 * logprobs[16]) / 3.5;
+  const double by_sample = -((logprobs[0] + 0.5 * logprobs[1]) / 1.5 + logprobs[16]) / 2;
+  const auto loss = [&](SftLoss of) {
+    return metric(run_node<TrainSft>(TrainSftParams{.model = "actor", .loss = of}, {{"actor", model}}, groups, {2, 1, 1}).metrics,
+                  "loss");
+  };
+  EXPECT_NEAR(loss(SftLoss::kTokenMean), by_token, 1e-5);
+  EXPECT_NEAR(loss(SftLoss::kSampleMean), by_sample, 1e-5);
+}
+
+// An id beyond the vocabulary cannot be computed.
+TEST(TrainSft, SamplesWithoutWeightAreNotComputed) {
+  const TinyFolder folder;
+  const auto model = trainable(folder, 1e-2);
+  engine::Group group = group_of({{{5, 17, 42}, 2}, {{5, 100000, 42}, 2}});
+  std::ranges::copy(std::vector<float>{1, 1, 0, 0}, group.write(columns::kMask).begin());
+  run_node<TrainSft>(kParams, {{"actor", model}}, {group});
+  EXPECT_EQ(model->optimizer()->steps(), 1);
 }
 
 TEST(TrainSft, TheStepDoesNotDependOnHowGroupsArePacked) {

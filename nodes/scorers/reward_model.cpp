@@ -1,0 +1,111 @@
+#include "nodes/scorers/reward_model.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "nodes/columns.h"
+#include "nodes/forward.h"
+#include "nodes/ragged.h"
+#include "nodes/scorers/step_ends.h"
+#include "nodes/token_values.h"
+
+namespace sluice::nodes {
+namespace {
+
+// Runs of actions that stand side by side, as places among the actions: text that another put between them parts them.
+std::vector<engine::Range> runs_of_actions(const engine::Layout& layout) {
+  std::vector<engine::Range> runs;
+  for (const engine::Range actions : layout.actions_by_sample()) {
+    for (size_t begin = actions.begin, end = begin; begin < actions.end; begin = end) {
+      for (++end; end < actions.end && layout.action_tokens[end] == layout.action_tokens[end - 1] + 1;) ++end;
+      runs.push_back({begin, end});
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+engine::ColumnSpec RewardModelParams::column() const {
+  const bool by_step = level == RewardLevel::kStep;
+  return {writes.empty() ? (by_step ? "step_rewards" : columns::kScore.name) : writes, engine::DType::kFloat32,
+          by_step ? engine::Extent::kAction : engine::Extent::kSample};
+}
+
+void RewardModel::describe(engine::Contract<RewardModelParams>& c) {
+  using P = RewardModelParams;
+  c.type("reward_model", "what a reward model makes of each sample, or of each step of it");
+  c.model("model", &P::model, engine::ModelUse::kReads, "value").required().doc("the reward model");
+  c.param("level", &P::level).doc("sample: a score at its last token, step: a reward at each action that ends a step");
+  c.param("separator", &P::separator).doc("the text that ends a step");
+  c.param("writes", &P::writes).doc("the column's name; empty: score, or step_rewards");
+  c.reads(columns::kTokens);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.writes.push_back(params.column());
+    if (!needs.models.empty()) needs.models.front().expects_frozen = true;
+  });
+  c.check([](const P& params, engine::Findings& findings) {
+    if (params.level == RewardLevel::kSample && findings.changed("separator")) {
+      findings.without_effect("separator", "separator has no effect while level is \"sample\"",
+                              "level = \"step\", or remove separator");
+    }
+    if (params.separator.empty()) findings.error("separator", "separator is empty", "name the text that ends a step");
+  });
+  c.metric("score_mean", "mean of the scores; of another column than score, its name stands for score");
+  c.metric("score_std", "standard deviation of the scores");
+  c.metric("steps_mean", "with level = \"step\": mean number of steps of a sample");
+}
+
+RewardModel::RewardModel(const RewardModelParams& params, engine::NodeResources& resources)
+    : params_(params), model_(language_model(resources, params.model)), metrics_(*resources.metrics) {}
+
+void RewardModel::process(engine::MicroBatch& batch) {
+  const at::NoGradGuard no_gradient;
+  const auto entries = batch.write(params_.column()).entries<float>();
+  if (params_.level == RewardLevel::kSample) {
+    score_samples(batch, entries);
+  } else {
+    score_steps(batch, entries);
+  }
+}
+
+void RewardModel::score_samples(const engine::MicroBatch& batch, std::span<float> scores) {
+  if (scores.empty()) return;
+  const RaggedSamples samples = all_samples(batch.read(columns::kTokens), batch.layout());
+  copy_entries(token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets)), scores);
+  require_finite(scores, "scores of model " + model_->name());
+  for (const float score : scores) metrics_.moments(params_.column().name, score);
+}
+
+void RewardModel::score_steps(const engine::MicroBatch& batch, std::span<float> rewards) {
+  std::ranges::fill(rewards, std::numeric_limits<float>::quiet_NaN());
+  const engine::Layout& layout = batch.layout();
+  const RaggedSamples samples = all_samples(batch.read(columns::kTokens), layout);
+  const std::span<const int64_t> actions(samples.targets.const_data_ptr<int64_t>(), layout.actions());
+  std::vector<size_t> ends;     // of steps, among the actions
+  std::vector<int64_t> tokens;  // and among the tokens
+  for (const engine::Range run : runs_of_actions(layout)) {
+    for (const size_t end : step_ends(model_->tokenizer(), actions.subspan(run.begin, run.size()), params_.separator)) {
+      ends.push_back(run.begin + end);
+      tokens.push_back(layout.action_tokens[run.begin + end]);
+    }
+  }
+  if (batch.samples() > 0) {
+    const auto count = static_cast<double>(batch.samples());
+    metrics_.mean("steps_mean", static_cast<double>(ends.size()) / count, count);
+  }
+  if (ends.empty()) return;
+
+  std::vector<float> values(ends.size());
+  copy_entries(token_values(model_->transformer(), samples, places_tensor(tokens)), values);
+  require_finite(values, "step rewards of model " + model_->name());
+  for (size_t i = 0; i < ends.size(); ++i) {
+    rewards[ends[i]] = values[i];
+    metrics_.moments(params_.column().name, values[i]);
+  }
+}
+
+}  // namespace sluice::nodes

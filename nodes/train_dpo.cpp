@@ -1,0 +1,81 @@
+#include "nodes/train_dpo.h"
+
+#include "nodes/columns.h"
+#include "nodes/forward.h"
+#include "nodes/optimizer_step.h"
+#include "nodes/ragged.h"
+#include "nodes/sample_pairs.h"
+
+namespace sluice::nodes {
+namespace {
+
+bool reads_reference(const TrainDpoParams& params) { return params.objective.object->reads_reference(); }
+
+}  // namespace
+
+void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
+  using P = TrainDpoParams;
+  c.type("train_dpo", "one optimizer step an iteration on pairs of a better and a worse sample");
+  c.model("model", &P::model, engine::ModelUse::kUpdates, "language_model").required().doc("the policy");
+  c.param("objective", &P::objective).doc("loss of a pair");
+  c.param("nll_coefficient", &P::nll_coefficient)
+      .at_least(0)
+      .doc("weight of minus the mean log-probability of an action of the chosen sample, which is added to the loss");
+  c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
+  c.reads(columns::kTokens, columns::kScore);
+  c.reads_if(reads_reference, columns::kReferenceLogprobs);
+  c.reads_if_written(columns::kMask);
+  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
+  c.metric("loss", "mean loss of a pair");
+  c.metric("accuracy", "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
+  c.metric("reward_margin", "mean of the chosen sample's reward minus that of the rejected one");
+  c.metric("chosen_reward_mean", "mean reward of the chosen samples");
+  c.metric("rejected_reward_mean", "mean reward of the rejected samples");
+  c.metric("chosen_logprob_mean", "mean log-probability of a chosen sample, all of its actions together");
+  c.metric("rejected_logprob_mean", "the same of the rejected samples");
+  c.metric("pairs", "pairs of the iteration");
+  c.metric("groups_without_pair", "groups that have no two samples with different scores");
+  c.metric("grad_norm", "norm of all gradients before clipping");
+}
+
+TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
+    : params_(params),
+      model_(language_model(resources, params.model)),
+      metrics_(*resources.metrics),
+      reducer_(*resources.reducer) {}
+
+void TrainDpo::process(engine::MicroBatch& batch) {
+  const engine::Layout& layout = batch.layout();
+  const auto scores = batch.read(columns::kScore);  // [S]
+  std::span<const float> mask;                      // [A], or empty
+  if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
+  const PairedSamples paired(pairs_with_actions(layout, scores, mask));
+  const auto pairs = static_cast<double>(paired.pairs());
+  metrics_.sum("pairs", pairs);
+  metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - pairs);
+  if (paired.pairs() == 0) return;
+
+  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), layout, paired.samples());
+  const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, params_.temperature);  // [A']
+  at::Tensor reference;                                                                              // [A'], or undefined
+  if (reads_reference(params_)) reference = action_tensor(batch.read(columns::kReferenceLogprobs), layout, paired.samples());
+  const at::Tensor loss_sum = losses(preference_inputs(paired, layout, mask, logprobs, reference)).sum();
+  metrics_.mean("loss", accumulate_gradient(loss_sum, "loss") / pairs, pairs);
+  pairs_ += pairs;
+}
+
+at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
+  const PreferenceTerms terms = params_.objective.object->compute(inputs);
+  const auto pairs = static_cast<double>(terms.losses.numel());
+  for (const auto& [name, value] : preference_figures(inputs, terms)) metrics_.mean(name, value, pairs);
+  if (params_.nll_coefficient == 0) return terms.losses;
+  return terms.losses.sub(inputs.chosen.policy.div(inputs.chosen.lengths).mul(params_.nll_coefficient));
+}
+
+void TrainDpo::end_iteration(const engine::Iteration&) {
+  double pairs = pairs_;
+  reducer_.sum({&pairs, 1});
+  if (pairs > 0) metrics_.value("grad_norm", step_optimizer(*model_, pairs));
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,86 @@
+#include "nodes/train_reward.h"
+
+#include <ATen/ops/log_sigmoid.h>
+
+#include <vector>
+
+#include "nodes/columns.h"
+#include "nodes/optimizer_step.h"
+#include "nodes/preference_pairs.h"
+#include "nodes/ragged.h"
+#include "nodes/sample_pairs.h"
+#include "nodes/token_values.h"
+
+namespace sluice::nodes {
+namespace {
+
+at::Tensor margins_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs) {
+  const auto margins = batch.read(kMargin);  // [G]
+  std::vector<float> of_pairs;
+  for (const SamplePair& pair : pairs) of_pairs.push_back(margins[pair.group]);
+  return action_tensor(of_pairs).clone();
+}
+
+}  // namespace
+
+void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
+  using P = TrainRewardParams;
+  c.type("train_reward", "one optimizer step an iteration of a reward model, on pairs of a better and a worse sample");
+  c.model("model", &P::model, engine::ModelUse::kUpdates, "value").required().doc("the reward model");
+  c.param("centre_coefficient", &P::centre_coefficient)
+      .at_least(0)
+      .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
+  c.reads(columns::kTokens, columns::kScore);
+  c.reads_if_written(kMargin);
+  c.metric("loss", "mean loss of a pair");
+  c.metric("accuracy", "share of the pairs whose chosen sample has the higher reward");
+  c.metric("reward_margin", "mean of the chosen sample's reward minus that of the rejected one");
+  c.metric("chosen_reward_mean", "mean reward of the chosen samples");
+  c.metric("rejected_reward_mean", "mean reward of the rejected samples");
+  c.metric("pairs", "pairs of the iteration");
+  c.metric("groups_without_pair", "groups that have no two samples with different scores");
+  c.metric("grad_norm", "norm of all gradients before clipping");
+}
+
+TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
+    : params_(params),
+      model_(language_model(resources, params.model)),
+      metrics_(*resources.metrics),
+      reducer_(*resources.reducer) {}
+
+void TrainReward::process(engine::MicroBatch& batch) {
+  const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), batch.read(columns::kScore));
+  const auto count = static_cast<double>(pairs.size());
+  metrics_.sum("pairs", count);
+  metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - count);
+  if (pairs.empty()) return;
+
+  const PairedSamples paired(pairs);
+  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), paired.samples());
+  const at::Tensor rewards = token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets));  // [2P]
+  const at::Tensor chosen = paired.chosen(rewards), rejected = paired.rejected(rewards);                         // [P]
+  at::Tensor difference = chosen.sub(rejected);
+  if (batch.has(kMargin.spec())) difference = difference.sub(margins_of(batch, pairs));
+  at::Tensor losses = at::log_sigmoid(difference).neg();
+  if (params_.centre_coefficient > 0) losses = losses.add(chosen.add(rejected).square().mul(params_.centre_coefficient));
+  metrics_.mean("loss", accumulate_gradient(losses.sum(), "loss") / count, count);
+  record(chosen.detach().to(at::kDouble), rejected.detach().to(at::kDouble));
+  pairs_ += count;
+}
+
+void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {
+  const auto pairs = static_cast<double>(chosen.numel());
+  const auto mean = [&](const char* name, const at::Tensor& x) { metrics_.mean(name, x.mean().item().toDouble(), pairs); };
+  mean("accuracy", chosen.gt(rejected).to(at::kDouble));
+  mean("reward_margin", chosen.sub(rejected));
+  mean("chosen_reward_mean", chosen);
+  mean("rejected_reward_mean", rejected);
+}
+
+void TrainReward::end_iteration(const engine::Iteration&) {
+  double pairs = pairs_;
+  reducer_.sum({&pairs, 1});
+  if (pairs > 0) metrics_.value("grad_norm", step_optimizer(*model_, pairs));
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/contract.h"
+#include "engine/node.h"
+#include "nodes/language_model.h"
+
+namespace sluice::nodes {
+
+/// Trains a reward model on pairs of samples, of which one is better: one optimizer step an iteration.
+///
+///   [nodes.train]
+///   type = "train_reward"
+///   inputs = ["pairs"]
+///   model = "reward"                # head = "value", with an optimizer
+///   centre_coefficient = 0.01       # 0: rewards may lie anywhere
+///
+/// The reward r of a sample is what the value head makes of its last token, the end of sequence where it has one; that is the
+/// logit of transformers' AutoModelForSequenceClassification on the checkpoint, unless its padding token is what ends the sample.
+/// The loss of a pair is that of Bradley and Terry, -log sigmoid(r(chosen) - r(rejected) - margin) (Ouyang et al. 2022, eq. 1;
+/// the margin: Touvron et al. 2023, "Llama 2", eq. 2), plus centre_coefficient (r(chosen) + r(rejected))^2, which keeps rewards
+/// around 0 (Eisenstein et al. 2023).
+///
+/// Pairs are those of train_dpo: of each group the sample with the best score and the one with the worst. Reads tokens[T],
+/// score[S], and margin[G] if some node writes it. Gradients accumulate as sums and are divided by the number of pairs of the
+/// whole iteration. An iteration without pairs makes no step.
+struct TrainRewardParams {
+  std::string model;
+  double centre_coefficient = 0;
+};
+
+class TrainReward final : public engine::Node {
+ public:
+  static void describe(engine::Contract<TrainRewardParams>& contract);
+
+  TrainReward(const TrainRewardParams& params, engine::NodeResources& resources);
+
+  void begin_iteration(const engine::Iteration&) override { pairs_ = 0; }
+  void process(engine::MicroBatch& batch) override;
+  void end_iteration(const engine::Iteration&) override;
+
+ private:
+  void record(const at::Tensor& chosen, const at::Tensor& rejected);
+
+  const TrainRewardParams params_;
+  const std::shared_ptr<LanguageModel> model_;
+  engine::MetricsRecorder& metrics_;
+  engine::Reducer& reducer_;
+  double pairs_ = 0;  // of this iteration, so far, in this process
+};
+
+}  // namespace sluice::nodes
