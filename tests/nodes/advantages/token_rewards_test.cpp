@@ -43,13 +43,6 @@ TEST(TokenRewards, SampleWithoutActionsGetsNothing) {
   EXPECT_THAT(rewards.run({GroupOf{sample(5, {}, {}), sample(1, {-1}, {-1})}})[columns::kTokenRewards], Near({1}));
 }
 
-TEST(TokenRewards, RecordsTheMeanDivergenceOverActions) {
-  const NodeHarness<TokenRewards> rewards({.kl_coefficient = 0.1, .kl_estimator = KlEstimator::kAbs});
-  const auto metrics = rewards.run({GroupOf{sample(0, {-1, -1}, {-2, -4}), sample(0, {-3}, {-1})}}, {}).metrics();
-  EXPECT_NEAR(metrics.at("kl_mean"), 2.0 / 3, 1e-6);                                     // (1 + 3 - 2) / 3
-  EXPECT_NEAR(metrics.at("kl_k3_mean"), (0.3678794 + 2.0497871 + 4.3890561) / 3, 1e-5);  // exp(-d) - 1 + d
-}
-
 TEST(TokenRewards, ReadsTheReferenceOnlyForAPenalty) {
   EXPECT_EQ(NodeHarness<TokenRewards>().needs().reads.size(), 1u);
   EXPECT_EQ(NodeHarness<TokenRewards>({.kl_coefficient = 0.1}).needs().reads.size(), 3u);
