@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "nodes/scorers/exact_match.h"
+#include "nodes/environments/calculator.h"
+#include "nodes/environments/no_environment.h"
 #include "nodes/filter_groups.h"
 #include "nodes/advantages/gae.h"
 #include "nodes/generate.h"
@@ -44,6 +46,9 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();
+
+  registry.add_component<Environment, NoEnvironment>();
+  registry.add_component<Environment, Calculator>();
 }
 
 }  // namespace sluice::nodes
