@@ -5,6 +5,7 @@
 #include "nodes/scorers/exact_match.h"
 #include "nodes/environments/calculator.h"
 #include "nodes/environments/no_environment.h"
+#include "nodes/environments/process_environment.h"
 #include "nodes/filter_groups.h"
 #include "nodes/advantages/gae.h"
 #include "nodes/generate.h"
@@ -49,6 +50,7 @@ void register_builtin(engine::Registry& registry) {
 
   registry.add_component<Environment, NoEnvironment>();
   registry.add_component<Environment, Calculator>();
+  registry.add_component<Environment, ProcessEnvironment>();
 }
 
 }  // namespace sluice::nodes
