@@ -56,6 +56,8 @@ struct NodeNeeds {
   int64_t samples_per_group = 0;     // sources and rollouts, whichever makes the samples
   int64_t worst_sample_tokens = 0;   // likewise: prompt and response
   int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
+  int64_t side_samples = 0;          // rollouts: samples that are made beside those of each group and do not travel with it, such
+                                     // as a baseline; they take credit like the others, until they end
   bool drops_groups = false;         // a filter: groups that it drops do not reach the nodes behind it
   int64_t most_draws = 1;            // filters: groups drawn in an iteration are at most so many times groups_per_iteration;
                                      // above 1 what is dropped is replaced until groups_per_iteration groups were kept

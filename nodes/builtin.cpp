@@ -16,6 +16,9 @@
 #include "nodes/advantages/rloo.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/compare_scores.h"
+#include "nodes/environments/calculator.h"
+#include "nodes/environments/no_environment.h"
+#include "nodes/environments/process_environment.h"
 #include "nodes/evaluate_samples.h"
 #include "nodes/filter_groups.h"
 #include "nodes/generate.h"
@@ -110,6 +113,10 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<PreferenceObjective, Ipo>();
   registry.add_component<PreferenceObjective, Simpo>();
   registry.add_component<PreferenceObjective, Hinge>();
+
+  registry.add_component<Environment, NoEnvironment>();
+  registry.add_component<Environment, Calculator>();
+  registry.add_component<Environment, ProcessEnvironment>();
 }
 
 }  // namespace sluice::nodes
