@@ -14,6 +14,7 @@
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/presets.h"
 #include "nodes/sync_weights.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/train_ppo.h"
@@ -44,6 +45,8 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Objective, Reinforce>();
   registry.add_component<ValueObjective, ValueClip>();
   registry.add_component<ValueObjective, ValueMse>();
+
+  add_presets(registry);
 }
 
 }  // namespace sluice::nodes
