@@ -9,8 +9,8 @@ namespace {
 
 SourceSpan place_of_preset(const Draft& draft) { return place_of(draft.spec.pipeline, "preset", draft.spec.where); }
 
-// An effective pipeline has every value of its preset written out, and is as valid as the one that it came from: what counts is that
-// there are values, not that they are taken.
+// An effective pipeline has every value of its preset written out, and is as valid as the one that it came from: what counts is
+// that there are values, not that they are taken.
 bool has_values(const Draft& draft) {
   const auto uses = [](const auto& of) { return !of.preset_uses.empty(); };
   return std::ranges::any_of(draft.nodes, uses) || std::ranges::any_of(draft.models, uses);

@@ -118,7 +118,8 @@ TEST_F(Presets, LeaveParametersOfAComponentThatAreWritten) {
 TEST_F(Presets, SetKeysOfTablesThatAreWritten) {
   const std::string text = edited(with_preset(), "optimizer = { learning_rate = 3e-4 }", "optimizer = {}");
   const Plan plan = plan_of(text);
-  EXPECT_EQ(key_of(plan, "models.actor", "optimizer"), "{ learning_rate = 0.5 }  # pipeline.toml:19; preset other: learning_rate");
+  EXPECT_EQ(key_of(plan, "models.actor", "optimizer"),
+            "{ learning_rate = 0.5 }  # pipeline.toml:19; preset other: learning_rate");
   EXPECT_EQ(key_of(plan, "models.critic", "optimizer"), "{ learning_rate = 0.001 }  # pipeline.toml:27");
   EXPECT_EQ(key_of(plan, "models.reference", "optimizer"), "  # default");  // a frozen model stays frozen
 }
