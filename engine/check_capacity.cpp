@@ -257,7 +257,7 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node) {
     const std::string text = key + " = " + toml_text(candidate);
     table.entries.push_back({key, {}, std::move(candidate)});
     Problems problems;
-    BindContext context{draft.registry, problems, {}};
+    BindContext context{draft.registry, problems, {}, preset_scope(draft, node)};
     const auto params = node.type->bind(table, context);
     if (problems.empty() && params != nullptr && node.type->needs(params.get()).scope == Scope::kMicroBatch) return text;
   }

@@ -85,8 +85,8 @@ class Findings {
   Findings(const Table& table, Problems& problems, std::function<bool(std::string_view)> changed)
       : table_(table), problems_(problems), changed_(std::move(changed)) {}
 
-  /// True if the pipeline gives the key another value than its default. An effective pipeline has every default written out, and
-  /// is as valid as the one that it came from.
+  /// True if the pipeline writes the key with another value than its default, which is that of the preset if there is one. An
+  /// effective pipeline has every default written out, and is as valid as the one that it came from.
   bool changed(std::string_view key) const { return table_.find(key) != nullptr && changed_(key); }
 
   /// The node cannot work with the value of `key`.

@@ -40,6 +40,7 @@
 #include "nodes/objectives/value_huber.h"
 #include "nodes/objectives/value_mse.h"
 #include "nodes/preference_pairs.h"
+#include "nodes/presets.h"
 #include "nodes/rewards/combine_scores.h"
 #include "nodes/rewards/shape_score.h"
 #include "nodes/scorers/exact_match.h"
@@ -117,6 +118,8 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<Environment, NoEnvironment>();
   registry.add_component<Environment, Calculator>();
   registry.add_component<Environment, ProcessEnvironment>();
+
+  add_presets(registry);
 }
 
 }  // namespace sluice::nodes
