@@ -4,6 +4,7 @@
 #include "nodes/forward.h"
 #include "nodes/optimizer_step.h"
 #include "nodes/ragged.h"
+#include "nodes/rewards/score_columns.h"
 #include "nodes/sample_pairs.h"
 
 namespace sluice::nodes {
@@ -46,7 +47,7 @@ TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resource
 
 void TrainDpo::process(engine::MicroBatch& batch) {
   const engine::Layout& layout = batch.layout();
-  const auto scores = batch.read(columns::kScore);  // [S]
+  const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
   std::span<const float> mask;                      // [A], or empty
   if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
   const PairedSamples paired(pairs_with_actions(layout, scores, mask));

@@ -8,6 +8,7 @@
 #include "nodes/optimizer_step.h"
 #include "nodes/preference_pairs.h"
 #include "nodes/ragged.h"
+#include "nodes/rewards/score_columns.h"
 #include "nodes/sample_pairs.h"
 #include "nodes/token_values.h"
 
@@ -49,7 +50,7 @@ TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources&
       reducer_(*resources.reducer) {}
 
 void TrainReward::process(engine::MicroBatch& batch) {
-  const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), batch.read(columns::kScore));
+  const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), finite_scores(batch, columns::kScore.name));
   const auto count = static_cast<double>(pairs.size());
   metrics_.sum("pairs", count);
   metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - count);
