@@ -14,6 +14,7 @@
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/scorers/python_scorer.h"
 #include "nodes/sync_weights.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/train_ppo.h"
@@ -30,6 +31,7 @@ void register_builtin(engine::Registry& registry) {
   registry.add<JsonlExamples>();
   registry.add<Generate>();
   registry.add<ExactMatch>();
+  registry.add<PythonScorer>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
