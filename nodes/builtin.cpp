@@ -14,6 +14,8 @@
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/value_clip.h"
 #include "nodes/objectives/value_mse.h"
+#include "nodes/scorers/code_tests.h"
+#include "nodes/scorers/http_scorer.h"
 #include "nodes/scorers/python_scorer.h"
 #include "nodes/sync_weights.h"
 #include "nodes/advantages/token_rewards.h"
@@ -32,6 +34,8 @@ void register_builtin(engine::Registry& registry) {
   registry.add<Generate>();
   registry.add<ExactMatch>();
   registry.add<PythonScorer>();
+  registry.add<CodeTests>();
+  registry.add<HttpScorer>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
