@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/launch.h"
 #include "base/log.h"
+#include "base/no_pipe_signal.h"
 #include "base/strings.h"
 
 namespace sluice {
@@ -32,28 +33,6 @@ void close_one(int& descriptor) {
   if (descriptor >= 0) ::close(descriptor);
   descriptor = -1;
 }
-
-// A write to a pipe that nobody reads is an error and not the death of this process, whatever it does with SIGPIPE.
-class NoPipeSignal {
- public:
-  NoPipeSignal() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoPipeSignal() {
-    const timespec at_once{};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t pipe_, before_;
-  bool was_pending_ = false;
-};
 
 milliseconds time_left(Subprocess::Clock::time_point until) {
   const auto left = until - Subprocess::Clock::now();

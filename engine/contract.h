@@ -3,6 +3,7 @@
 #include <concepts>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct NodeNeeds {
   std::vector<ColumnSpec> reads;
   std::vector<ReadsChoice> choices;  // the checks settle them: what is read joins `reads`, and MicroBatch::has() tells it
   std::vector<ColumnSpec> writes;
+  std::set<std::string> by_products;  // of what it writes: columns that may well stay unread
   std::vector<ModelNeed> models;
   Scope scope = Scope::kMicroBatch;
   std::string scope_reason;          // why it is a barrier: `whiten = "iteration"`
@@ -161,6 +163,13 @@ class Contract : public ParamSet<P> {
     add([=](const P& params, NodeNeeds& needs) {
       if (when(params)) (needs.writes.push_back(columns.spec()), ...);
     });
+  }
+
+  /// Written like the others, but nobody is warned when no node reads them.
+  template <class... T>
+  void writes_by_product(const Column<T>&... columns) {
+    writes(columns...);
+    add([=](const P&, NodeNeeds& needs) { (needs.by_products.insert(columns.name), ...); });
   }
 
   /// Columns whose names are parameters.

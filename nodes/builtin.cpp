@@ -43,11 +43,14 @@
 #include "nodes/presets.h"
 #include "nodes/rewards/combine_scores.h"
 #include "nodes/rewards/shape_score.h"
+#include "nodes/scorers/code_tests.h"
 #include "nodes/scorers/exact_match.h"
+#include "nodes/scorers/http_scorer.h"
 #include "nodes/scorers/json_schema.h"
 #include "nodes/scorers/length_penalty.h"
 #include "nodes/scorers/multiple_choice.h"
 #include "nodes/scorers/numeric_match.h"
+#include "nodes/scorers/python_scorer.h"
 #include "nodes/scorers/regex_match.h"
 #include "nodes/scorers/reward_model.h"
 #include "nodes/sync_weights.h"
@@ -78,6 +81,9 @@ void register_builtin(engine::Registry& registry) {
   registry.add<RewardModel>();
   registry.add<CompareScores>();
   registry.add<EvaluateSamples>();
+  registry.add<PythonScorer>();
+  registry.add<CodeTests>();
+  registry.add<HttpScorer>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
