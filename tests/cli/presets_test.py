@@ -207,7 +207,7 @@ class Table(PresetCase):
         text = (ROOT / "docs/conventions.md").read_text()
         text = text[text.index("## What the presets set"):text.index("## Policy loss")]
         for row in self.ROW.finditer(text):
-            cells = [re.sub(r"\s*\[.*\]", "", cell).strip().strip("`") for cell in row["cells"].split("|")]
+            cells = [(re.findall(r"`([^`]*)`", cell) or [""])[0] for cell in row["cells"].split("|")]
             self.assertEqual(len(cells), 1 + len(SYSTEMS), row[0])
             yield row["of"], row["key"], [tomllib.loads(f"x = {cell}")["x"] if cell else None for cell in cells]
 
@@ -227,7 +227,7 @@ class Table(PresetCase):
         found = {}
         for system in SYSTEMS:
             for line in self.output("describe", f"preset:{system}").splitlines():
-                if row := re.match(r"    ([a-z_:.]+)\.(\w+) = (\"[^\"]*\"|\S+)  ", line):
+                if row := re.match(r"    ([a-z_:.]+)\.(\w+) = (\"[^\"]*\"|\[[^]]*\]|\S+)  ", line):
                     found[system, row[1], row[2]] = tomllib.loads(f"x = {row[3]}")["x"]
         return found
 
@@ -240,7 +240,8 @@ class Table(PresetCase):
             for owner in known:
                 if not of.startswith("model."):
                     with self.subTest("default", of=owner, key=key):
-                        self.assertEqual(tomllib.loads(f"x = {defaults[owner, key]}")["x"], cells[0])
+                        default = defaults[owner, key]
+                        self.assertEqual(None if default == "not set" else tomllib.loads(f"x = {default}")["x"], cells[0])
                 for system, value in zip(SYSTEMS, cells[1:]):
                     if value is not None:
                         documented[system, owner, key] = value
