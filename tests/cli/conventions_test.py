@@ -1,5 +1,5 @@
-"""The rest of the conventions against the formulas of four systems: groups, the variance of whitening, averages, the KL in the loss, clamps
-and importance weights. To become conventions_test.py once grpo, reinforce_pp and the shared keys of the objectives are there."""
+"""The conventions of four systems against their formulas: groups, the variance of whitening, averages, the KL in the loss, clamps and
+importance weights. presets_test.py has the rest."""
 
 import math
 import unittest
@@ -20,18 +20,11 @@ class Groups(PresetCase):
         return out["columns"]["advantages"]
 
     def test_advantages_of_a_group(self):
-        for system in ("openrlhf", "verl", "trl"):
+        for system in SYSTEMS:
             for scores in GROUPS:
                 with self.subTest(system, scores=scores):
                     expected = [[a, a] for a in formulas.group_advantages(system, scores)]
                     self.assert_near(self.grpo(system, scores), expected, 1e-6)
-
-    def test_nemo_rl_takes_the_baseline_of_the_others_and_the_deviation_of_the_group(self):
-        for scores in GROUPS:
-            others = [formulas.mean(scores[:i] + scores[i + 1:]) for i in range(len(scores))]
-            spread = formulas.deviation(scores, 1) + 1e-6
-            expected = [[(score - other) / spread] * 2 for score, other in zip(scores, others)]
-            self.assert_near(self.grpo("nemo_rl", scores), expected, 1e-6)
 
     def test_the_epsilon_shows_where_scores_hardly_differ(self):
         scores = [1.0, 1.0 + 2**-12]
