@@ -42,6 +42,15 @@ class Pipelines(Case):
             if row["useful/groups_missing"] > 0:
                 self.assertEqual(row["groups"], 3 * 64, "fewer were drawn than allowed")
 
+    def test_an_iteration_of_which_no_group_is_left_trains_nothing(self):
+        rows = self.metrics("ppo_dynamic.toml", "nothing-left", **{
+            "pipeline.iterations": 2, "nodes.prompts.groups_per_iteration": 4, "nodes.useful.least_mean_score": 1.5,
+            "nodes.useful.most_draws": 2})
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertEqual((row["useful/groups_kept"], row["useful/groups_dropped"], row["useful/groups_missing"]), (0, 8, 4))
+            self.assertEqual(row["optimizer_steps"], 0)
+
     def test_the_shipped_model_is_good_but_clearly_imperfect(self):
         accuracy = self.accuracy(ROOT / "pipelines/models/tiny-arithmetic", "shipped")
         print(f"tiny-arithmetic, greedy on held-out sums: {accuracy:.3f}")

@@ -82,11 +82,11 @@ TEST(ShapeScore, DividesByTheDeviationOfTheIteration) {
               Near({-0.9258201, -0.46291005, 0, 1.38873015}));
 }
 
-// numpy.std([1, 2, 3, 6], ddof=1) = 2.160246899, of [1, 2, 3, 6, 10, 14] 5.058985 with mean 6.
+// numpy.std([1, 2, 3, 6], ddof=1) = 2.160246899, of [1, 2, 3, 6, 10, 14] 5.0990195136 with mean 6.
 TEST(ShapeScore, RunningStatisticsCountEveryIterationUpToThisOne) {
   Iterations node({.normalize = ScoreScale::kRunning, .center = true});
   EXPECT_THAT(node.run({1, 2, 3, 6}), Near({-0.9258201, -0.46291005, 0, 1.38873015}));
-  EXPECT_THAT(node.run({10, 14}), Near({4 / 5.0596442563, 8 / 5.0596442563}));
+  EXPECT_THAT(node.run({10, 14}), Near({4 / 5.0990195136, 8 / 5.0990195136}));
 }
 
 TEST(ShapeScore, PastStatisticsBeginWithTheSecondIteration) {
