@@ -62,16 +62,22 @@ void doubt_micro_batch(Draft& draft) {
                 {}, "micro_batch_tokens <= " + std::to_string(budget.tokens_in_flight));
 }
 
-// The head of a checkpoint that is a language model is made up of random numbers.
+// The head of a checkpoint that is a language model is made up of random numbers. What expects a frozen model (a reward model) is
+// meant to get one that was trained before.
 void doubt_critic(Draft& draft, const DraftModel& model) {
   if (!model.is_idle_critic()) return;
-  const DraftNode& reader = draft.node(model.reader);
   const std::string& name = model.spec->name.text;
-  const auto need = std::find_if(reader.needs->models.begin(), reader.needs->models.end(),
-                                 [&](const ModelNeed& n) { return n.model == name && n.use == ModelUse::kReads; });
-  draft.warning("critic-not-trained", place_of(reader, need->param),
-                "'" + reader.name() + "' reads critic '" + name + "', which nothing trains",
-                "right only for a checkpoint that was trained as a critic", "name it as the critic of the node that trains");
+  for (const DraftNode& reader : draft.nodes) {
+    if (!reader.needs) continue;
+    const auto need = std::ranges::find_if(reader.needs->models, [&](const ModelNeed& n) {
+      return n.model == name && n.use == ModelUse::kReads && n.head == "value" && !n.expects_frozen;
+    });
+    if (need == reader.needs->models.end()) continue;
+    draft.warning("critic-not-trained", place_of(reader, need->param),
+                  "'" + reader.name() + "' reads critic '" + name + "', which nothing trains",
+                  "right only for a checkpoint that was trained as a critic", "name it as the critic of the node that trains");
+    return;
+  }
 }
 
 void doubt_reference(Draft& draft, const DraftNode& node) {

@@ -30,6 +30,8 @@ class Offline(Case):
     def test_a_reward_model_tells_right_from_wrong_where_it_never_was(self):
         rows = self.metrics("reward_model.toml", "reward")
         checkpoint = str(self.folder / "reward/checkpoint/reward")
+        valid = run("validate", ROOT / "pipelines/evaluate_reward.toml")
+        self.assertNotIn("warning", valid.stdout + valid.stderr)  # a reward model is meant to be frozen
         before = self.metrics("evaluate_reward.toml", "before")[0]
         after = self.metrics("evaluate_reward.toml", "after", **{"models.reward.checkpoint": checkpoint})[0]
         print(f"reward model: accuracy on held-out pairs {before['reward_accuracy']:.3f} -> {after['reward_accuracy']:.3f}")
