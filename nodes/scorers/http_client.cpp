@@ -211,7 +211,7 @@ class HttpClient::Transfers {
     curl_easy_cleanup(transfer.handle);
   }
 
-  static std::string user_agent() { return std::string("sluice/") + engine::kVersionText; }
+  static std::string user_agent() { return std::string("sluice/") + kVersionText; }
 
   HttpClientOptions options_;
   CURLM* multi_;
