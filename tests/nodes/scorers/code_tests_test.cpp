@@ -63,7 +63,7 @@ TEST(CodeTestsWithout, SandboxIsRefused) {
   params.bubblewrap = "/nonexistent";
   NodeHarness<CodeTests> node(params);
   node.resources().node = "score";
-  EXPECT_THAT(message_of<UserError>([&] { node.run({}); }),
+  EXPECT_THAT(message_of<UserError>([&] { node.run(std::vector<GroupOf>{}); }),
               AllOf(HasSubstr("node 'score'"), HasSubstr("/nonexistent"), HasSubstr("never run without a sandbox")));
 }
 
@@ -74,7 +74,8 @@ TEST(CodeTestsWithout, SandboxThatDoesNotWorkIsRefused) {
   std::filesystem::permissions(broken, std::filesystem::perms::all);
   CodeTestsParams params;
   params.bubblewrap = broken;
-  EXPECT_THAT(message_of<UserError>([&] { NodeHarness<CodeTests>(params).run({}); }), HasSubstr("setting up uid map"));
+  EXPECT_THAT(message_of<UserError>([&] { NodeHarness<CodeTests>(params).run(std::vector<GroupOf>{}); }),
+              HasSubstr("setting up uid map"));
 }
 
 TEST_F(CodeTestsTest, ProgramMustWriteWhatItShould) {

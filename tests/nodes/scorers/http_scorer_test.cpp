@@ -207,8 +207,10 @@ TEST(HttpScorer, ThisMachineIsAskedWithoutTheProxyThatOthersAreAskedThrough) {
 TEST(HttpScorer, SettingsAreCheckedBeforeTheRun) {
   using Harness = NodeHarness<HttpScorer>;
   const auto urls = [](const char* url) {
-    engine::Value value{engine::Array{}};
-    std::get<engine::Array>(value.data).push_back({std::string(url)});
+    engine::Array list(1);
+    list[0].data = std::string(url);
+    engine::Value value;
+    value.data = std::move(list);
     return value;
   };
   EXPECT_THAT(Harness::problems({{"urls", urls("ftp://host/x")}}), ElementsAre(HasSubstr("does not begin with http")));

@@ -190,7 +190,6 @@ TEST(PythonScorer, ValueStandsForTheScoreOfAFailedSample) {
 }
 
 TEST(PythonScorer, ErrorValueWithoutItsPolicyIsRefused) {
-  const std::string file = Scorer("").params.file;
   EXPECT_THAT(NodeHarness<PythonScorer>::problems({{"file", {std::string("/dev/null")}}, {"error_value", {1.0}}}),
               ElementsAre(HasSubstr("error_value")));
 }
@@ -306,10 +305,6 @@ TEST(PythonScorer, RandomNumbersRepeatWhateverTheWorkers) {
   scorer.params.batch_size = 1;
   EXPECT_EQ(scorer.scores(), alone);
   EXPECT_NE(alone[0], alone[1]);
-}
-
-TEST(PythonScorer, NoSamplesAreNoRequest) {
-  EXPECT_TRUE(Scorer("def f(response): return 1").run({GroupOf{}})[columns::kScore].empty());
 }
 
 }  // namespace
