@@ -11,7 +11,7 @@
 namespace sluice::nodes {
 
 /// The text of a response while it is being sampled, without special tokens: Tokenizer::decode of all ids so far, kept up to date
-/// token by token. Borrows the tokenizer. One thread.
+/// token by token, but for characters at its end of which only a part is there. Borrows the tokenizer. One thread.
 class ResponseText {
  public:
   explicit ResponseText(const text::Tokenizer& tokenizer) : tokenizer_(&tokenizer), stream_(tokenizer, /*skip_special=*/true) {}
@@ -22,7 +22,7 @@ class ResponseText {
   void begin_turn() { turn_begin_ = said_.size() + unsure_.size(); }
 
   /// Whether the turn holds one of `texts`, told after every push: it looks only where the last one can have completed one,
-  /// wherever the tokens are cut. Tokens that are part of a character yet count as U+FFFD.
+  /// wherever the tokens are cut.
   bool has(const std::vector<std::string>& texts) const;
 
   std::string all() const { return said_ + unsure_; }

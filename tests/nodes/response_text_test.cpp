@@ -69,6 +69,11 @@ TEST(ResponseText, ATurnLooksNoFurtherBackThanItsBegin) {
   EXPECT_EQ(text.turn(), "b");
 }
 
+std::string without_parts_at_end(std::string text) {
+  while (text.ends_with("\uFFFD")) text.resize(text.size() - 3);
+  return text;
+}
+
 // The oracle is the tokenizer: after each token the whole is decoded and searched.
 void expect_as_decoded(const Tokenizer& tokenizer, int64_t ids, const std::vector<std::string>& stops) {
   RandomStream random(5, 0);
@@ -79,7 +84,7 @@ void expect_as_decoded(const Tokenizer& tokenizer, int64_t ids, const std::vecto
       all.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(ids))));
       text.push(all.back());
       const std::string decoded = tokenizer.decode(all, /*skip_special=*/true);
-      ASSERT_EQ(text.all(), decoded);
+      ASSERT_EQ(without_parts_at_end(text.all()), without_parts_at_end(decoded));
       const bool ends = std::ranges::any_of(stops, [&](const auto& stop) { return decoded.find(stop) != std::string::npos; });
       ASSERT_EQ(text.has(stops), ends) << decoded;
       if (ends) break;

@@ -71,9 +71,10 @@ class TurnsTest : public ::testing::Test {
 std::string given_text(const Group& group, size_t s, size_t prompt, const text::Tokenizer& tokenizer) {
   const std::vector<int64_t> tokens = tokens_of_sample(group, s);
   const engine::Range actions = group.layout.actions_by_sample()[s];
+  const auto first = group.layout.token_offsets[s] + static_cast<int64_t>(prompt);
   std::vector<int64_t> given(tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end());
   for (size_t a = actions.end; a-- > actions.begin;) {
-    given.erase(given.begin() + (group.layout.action_tokens[a] - static_cast<int64_t>(prompt)));
+    given.erase(given.begin() + (group.layout.action_tokens[a] - first));
   }
   return tokenizer.decode(given);
 }
