@@ -24,9 +24,9 @@ void settle_choices(Draft& draft) {
       const auto there = std::find_if(choice.columns.begin(), choice.columns.end(),
                                       [&](const ColumnSpec& column) { return arrives_at(draft, index, column); });
       if (there != choice.columns.end()) needs->reads.push_back(*there);
-      // What must be there and is not is missing like any other column: check_columns says so of the usual one.
+      // What must be there and is not is missing like any other column: check_columns says so of the last, the plainest one.
       else if (choice.required)
-        needs->reads.push_back(choice.columns.front());
+        needs->reads.push_back(choice.columns.back());
     }
     needs->choices.clear();
   }

@@ -71,6 +71,10 @@ Table with_tables(const ParamTable& params) {
   return table;
 }
 
+bool says_of(const Preset& preset, const std::string& type) {
+  return std::ranges::any_of(preset.values, [&](const PresetValue& v) { return v.of == type || v.of.starts_with(type + "."); });
+}
+
 // What binding says of the values; what a pipeline would have to write is not missing here.
 void check_values(const Preset& preset, const Registry& registry, Problems& problems) {
   Problems found;
@@ -79,10 +83,12 @@ void check_values(const Preset& preset, const Registry& registry, Problems& prob
     return BindContext{registry, found, owner, {.preset = &preset, .of = std::move(of), .inside = {}, .uses = nullptr}};
   };
   for (const auto& [name, type] : registry.nodes()) {
+    if (!says_of(preset, name)) continue;
     BindContext of_node = context(name);
     type.bind(with_tables(type.params), of_node);
   }
   for (const auto& [key, type] : registry.components()) {
+    if (!says_of(preset, key.first + ":" + key.second)) continue;
     BindContext of_component = context(key.first + ":" + key.second);
     std::string text;
     type.make(with_tables(type.params), of_component, text);

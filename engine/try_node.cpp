@@ -46,7 +46,7 @@ void settle_choices(NodeNeeds& needs, std::span<const Group> groups) {
     if (there != choice.columns.end())
       needs.reads.push_back(*there);
     else if (choice.required)
-      needs.reads.push_back(choice.columns.front());
+      needs.reads.push_back(choice.columns.back());
   }
 }
 
