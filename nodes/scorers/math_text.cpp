@@ -91,18 +91,19 @@ std::string_view command_at(std::string_view text) {
   return text.substr(0, static_cast<size_t>(end - text.begin()));
 }
 
-size_t length_of_braces(std::string_view text) {
-  if (!text.starts_with('{')) return 0;
+Braces braces_at(std::string_view text) {
+  if (!text.starts_with('{')) return {};
   size_t depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\')
-      ++i;  // \{ and \} are no braces
-    else if (text[i] == '{')
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '{') {
       ++depth;
-    else if (text[i] == '}' && --depth == 0)
-      return i + 1;
+    } else if (text[i] == '}' && --depth == 0) {
+      return {i + 1, true};
+    }
   }
-  return text.size();
+  return {text.size(), false};
 }
 
 std::optional<std::string_view> last_boxed(std::string_view text) {
@@ -112,10 +113,10 @@ std::optional<std::string_view> last_boxed(std::string_view text) {
   const bool is_framed = boxed == std::string_view::npos || (framed != std::string_view::npos && framed > boxed);
   std::string_view rest = text.substr(is_framed ? framed + kFramed.size() : boxed + kBoxed.size());
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-  const size_t length = length_of_braces(rest);
-  if (length == 0) return trim(rest.substr(0, rest.find_first_of("$\n")));
-  if (rest[length - 1] != '}' || length < 2) return std::nullopt;
-  return trim(rest.substr(1, length - 2));
+  const Braces braces = braces_at(rest);
+  if (braces.length == 0) return trim(rest.substr(0, rest.find_first_of("$\n")));
+  if (!braces.closed) return std::nullopt;
+  return trim(rest.substr(1, braces.length - 2));
 }
 
 std::optional<std::string_view> after_hashes(std::string_view text) {

@@ -21,8 +21,13 @@ std::string plain_math(std::string_view text);
 /// The first word of `text` where it is a command of LaTeX (`\frac`), else nothing.
 std::string_view command_at(std::string_view text);
 
-/// How many bytes the balanced {...} at the front of `text` takes; all of the text where it does not close, 0 where there is
-/// none.
-size_t length_of_braces(std::string_view text);
+/// The {...} at the front of a text.
+struct Braces {
+  size_t length = 0;  // bytes, with both braces; 0: there is none; all of the text where it does not close
+  bool closed = false;
+};
+
+/// \{ and \} are no braces.
+Braces braces_at(std::string_view text);
 
 }  // namespace sluice::nodes

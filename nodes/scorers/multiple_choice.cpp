@@ -30,7 +30,7 @@ std::string any_case(int64_t choices) { return "(?:" + letters('A', choices) + "
 std::string answer_pattern(int64_t choices) {
   const std::string small = letters('a', choices);
   return R"((?i:\banswer(?!\s+(?:choices|options)))[^\n]{0,60}?(?:(?i:\bis\b)|:|=))" + std::string(kBefore) + "(" +
-         capital(choices) + kNoWordBehind + R"(|(?<=\()" + small + R"((?=\))|)" + small + R"((?=[^\w\n]*(?:\n|\z))))";
+         capital(choices) + kNoWordBehind + R"(|(?<=\())" + small + R"((?=\))|)" + small + R"((?=[^\w\n]*(?:\n|\z))))";
 }
 
 std::string correct_pattern(int64_t choices) {

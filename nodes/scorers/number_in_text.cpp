@@ -64,10 +64,11 @@ std::optional<Rational> simple_number(std::string_view text) {
 // {3} or the 3 of \frac34, and what is left of the text behind it.
 std::string_view take_argument(std::string_view& text) {
   text = without_blanks(text);
-  const size_t braces = length_of_braces(text);
-  const bool closed = braces >= 2 && text[braces - 1] == '}';
-  const std::string_view inside = closed ? text.substr(1, braces - 2) : braces > 0 ? std::string_view() : text.substr(0, 1);
-  text.remove_prefix(std::max(braces, inside.size()));
+  const Braces braces = braces_at(text);
+  const std::string_view inside = braces.closed       ? text.substr(1, braces.length - 2)
+                                  : braces.length > 0 ? std::string_view()
+                                                      : text.substr(0, 1);
+  text.remove_prefix(std::max(braces.length, inside.size()));
   return inside;
 }
 
@@ -246,7 +247,7 @@ class NumberScan {
 
   void skip_argument() {
     std::string_view here = without_blanks(rest());
-    const size_t braces = length_of_braces(here);
+    const size_t braces = braces_at(here).length;
     here.remove_prefix(braces);
     if (braces == 0) {
       if (here.starts_with('-')) here.remove_prefix(1);
@@ -261,11 +262,16 @@ class NumberScan {
 };
 
 std::string_view without_decoration(std::string_view text) {
-  constexpr std::string_view kBefore = " \t\r\n\v\f$*\"'`{", kBehind = " \t\r\n\v\f$*\"'`}.,;:!?";
-  const size_t begin = text.find_first_not_of(kBefore);
-  if (begin == std::string_view::npos) return {};
-  const size_t end = text.find_last_not_of(kBehind);
-  return end == std::string_view::npos || end < begin ? std::string_view() : text.substr(begin, end - begin + 1);
+  constexpr std::string_view kBefore = " \t\r\n\v\f$*\"'`", kBehind = " \t\r\n\v\f$*\"'`.,;:!?";
+  constexpr int kMostLayers = 8;  // of braces
+  for (int layer = 0; layer < kMostLayers; ++layer) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBefore), text.size()));
+    text.remove_suffix(text.size() - (text.find_last_not_of(kBehind) + 1));  // npos + 1 is 0
+    const Braces braces = braces_at(text);
+    if (!braces.closed || braces.length != text.size()) break;
+    text = text.substr(1, text.size() - 2);
+  }
+  return text;
 }
 
 // x = 5 and 2 + 2 + 1 = 4 + 1 = 5, but not x = 5, y = 6.
