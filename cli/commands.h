@@ -35,7 +35,8 @@ int simulate_pipeline(const SimulateArguments& arguments);
 
 /// Shows the run in `folder` on the terminal until it ends; once, when asked to, without a terminal and when it has ended.
 int show_top(const std::filesystem::path& folder, bool once);
-int try_one(const std::string& what, const std::vector<std::string>& sets, const std::vector<std::string>& plugins);
+int try_one(const std::string& what, const std::vector<std::string>& sets, const std::string& preset,
+            const std::vector<std::string>& plugins);
 
 /// Reads JSON strings, one a line; prints their token ids.
 int model_tokenize(const std::filesystem::path& folder, bool add_special);

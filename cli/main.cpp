@@ -57,6 +57,7 @@ struct Arguments {
   bool markdown = false;
   std::string type;
   std::vector<std::string> sets;
+  std::string preset;
   SimulateArguments simulate;
   SampleArguments sample;
   RenderArguments render;
@@ -119,8 +120,8 @@ void add_node_commands(CLI::App& app, Arguments& a, Command& chosen) {
   problems.add_flag("--markdown", a.markdown, "print them as the table of docs/pipeline-language.md");
   problems.callback([&] { chosen = [&] { return list_problem_kinds(a.markdown); }; });
 
-  CLI::App& describe = *app.add_subcommand("describe", "all about one node type or objective");
-  describe.add_option("type", a.type, "such as gae or objective:ppo_clip")->required();
+  CLI::App& describe = *app.add_subcommand("describe", "all about one node type, objective or preset");
+  describe.add_option("type", a.type, "such as gae, objective:ppo_clip or preset:verl")->required();
   describe.add_option("--plugin", a.plugins, "also load this plugin")->expected(1)->take_all();
   describe.callback([&] { chosen = [&] { return describe_type(a.type, a.plugins); }; });
 
@@ -128,7 +129,8 @@ void add_node_commands(CLI::App& app, Arguments& a, Command& chosen) {
   attempt.add_option("type", a.type, "such as gae or objective:ppo_clip")->required();
   attempt.add_option("--set", a.sets, "a parameter: --set lambda=0.95 (may be repeated)")->type_name("KEY=VALUE")->expected(1)->take_all();
   attempt.add_option("--plugin", a.plugins, "also load this plugin")->expected(1)->take_all();
-  attempt.callback([&] { chosen = [&] { return try_one(a.type, a.sets, a.plugins); }; });
+  attempt.add_option("--preset", a.preset, "values for parameters that are not set, as [pipeline] preset gives them");
+  attempt.callback([&] { chosen = [&] { return try_one(a.type, a.sets, a.preset, a.plugins); }; });
 }
 
 void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {

@@ -31,6 +31,8 @@ int list_nodes(const std::vector<std::string>& plugins, bool markdown) {
   for (const auto& [name, type] : registry->nodes()) print_line(name, type.info.summary, type.origin);
   std::printf("\n");
   for (const auto& [key, component] : registry->components()) print_line(full_name(component), component.summary, component.origin);
+  std::printf("\n");
+  for (const auto& [name, preset] : registry->presets()) print_line("preset:" + name, preset.summary, preset.origin);
   return kDone;
 }
 
@@ -41,6 +43,12 @@ int describe_type(const std::string& name, const std::vector<std::string>& plugi
     return kDone;
   }
   std::vector<std::string> known;
+  for (const auto& [preset_name, preset] : registry->presets()) {
+    known.push_back("preset:" + preset_name);
+    if (known.back() != name) continue;
+    std::fputs(engine::describe_text(preset).c_str(), stdout);
+    return kDone;
+  }
   for (const auto& [key, component] : registry->components()) {
     // `try` calls every kind of objective objective:NAME.
     if (full_name(component) == name || component.type == name || "objective:" + component.type == name) {
@@ -51,7 +59,7 @@ int describe_type(const std::string& name, const std::vector<std::string>& plugi
   }
   for (const auto& [type, node] : registry->nodes()) known.push_back(type);
   const std::string near = did_you_mean(name, known);
-  throw UserError("there is no node type or objective " + sluice::quoted(name),
+  throw UserError("there is no node type, objective or preset " + sluice::quoted(name),
                   near.empty() ? "rlhf-run nodes lists all" : "did you mean " + near + "?");
 }
 

@@ -81,9 +81,10 @@ std::vector<ColumnSpec> known_columns(std::vector<ColumnSpec> reads) {
 
 std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
 
-Json try_node_type(const Registry& registry, const NodeType& type, const engine::Table& table, std::istream& in) {
+Json try_node_type(const Registry& registry, const NodeType& type, const engine::Table& table, const engine::PresetScope& preset,
+                   std::istream& in) {
   Problems problems;
-  engine::BindContext context{registry, problems, "type " + sluice::quoted(type.info.type)};
+  engine::BindContext context{registry, problems, "type " + sluice::quoted(type.info.type), preset};
   const auto params = type.bind(table, context);
   throw_if_wrong(std::move(problems), "nodes.it.");
 
@@ -103,9 +104,10 @@ Json try_node_type(const Registry& registry, const NodeType& type, const engine:
   return result;
 }
 
-Json try_component(const Registry& registry, const ComponentType& type, const engine::Table& table, std::istream& in) {
+Json try_component(const Registry& registry, const ComponentType& type, const engine::Table& table,
+                   const engine::PresetScope& preset, std::istream& in) {
   Problems problems;
-  engine::BindContext context{registry, problems, "objective " + sluice::quoted(type.type)};
+  engine::BindContext context{registry, problems, "objective " + sluice::quoted(type.type), preset};
   std::string text;
   const auto object = type.make(table, context, text);
   throw_if_wrong(std::move(problems), "nodes.it.");
@@ -137,10 +139,24 @@ const ComponentType* find_objective(const Registry& registry, const std::string&
   return nullptr;
 }
 
+// Without a name: no preset. `of` is what presets call the type.
+engine::PresetScope preset_scope(const Registry& registry, const std::string& name, const std::string& of) {
+  if (name.empty()) return {};
+  Problems problems;
+  const engine::Preset* preset = engine::choose_preset(registry, name, {}, problems);
+  throw_if_wrong(std::move(problems), {});
+  const bool has_values = std::ranges::any_of(
+      preset->values, [&](const engine::PresetValue& value) { return value.of == of || value.of.starts_with(of + "."); });
+  if (!has_values)
+    throw UserError("preset " + sluice::quoted(name) + " has no value for " + of,
+                    "rlhf-run describe preset:" + name + " lists what it has");
+  return {.preset = preset, .of = of, .inside = {}, .uses = nullptr};
+}
+
 }  // namespace
 
-int run_try(const Registry& registry, const std::string& what, const std::vector<std::string>& sets, std::istream& in,
-            std::ostream& out) {
+int run_try(const Registry& registry, const std::string& what, const std::vector<std::string>& sets, const std::string& preset,
+            std::istream& in, std::ostream& out) {
   const NodeType* node = registry.find(what);
   const ComponentType* objective = find_objective(registry, what);
   const ComponentType* controller = registry.find_component(nodes::KlController::kComponent, what);
@@ -150,15 +166,17 @@ int run_try(const Registry& registry, const std::string& what, const std::vector
     out << nodes::dump_json(try_kl_controller(registry, *controller, table, in)) << '\n';
     return kDone;
   }
+  const auto scope = preset_scope(registry, preset, node != nullptr ? what : objective->kind + ":" + objective->type);
   const Json result =
-      node != nullptr ? try_node_type(registry, *node, table, in) : try_component(registry, *objective, table, in);
+      node != nullptr ? try_node_type(registry, *node, table, scope, in) : try_component(registry, *objective, table, scope, in);
   out << nodes::dump_json(result) << '\n';
   return kDone;
 }
 
-int try_one(const std::string& what, const std::vector<std::string>& sets, const std::vector<std::string>& plugins) {
+int try_one(const std::string& what, const std::vector<std::string>& sets, const std::string& preset,
+            const std::vector<std::string>& plugins) {
   const auto registry = make_registry(plugins);
-  return run_try(*registry, what, sets, std::cin, std::cout);
+  return run_try(*registry, what, sets, preset, std::cin, std::cout);
 }
 
 }  // namespace sluice::cli

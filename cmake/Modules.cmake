@@ -25,3 +25,13 @@ function(sluice_tests name)
   gtest_discover_tests(sluice_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300)
 endfunction()
+
+# A text file as a constant of a module: sluice_embed(nodes kPythonWorker nodes/scorers/python_worker.py) defines the
+# std::string_view sluice::nodes::embedded::kPythonWorker, which a header of the module declares.
+function(sluice_embed EMBEDDED_MODULE EMBEDDED_NAME EMBEDDED_PATH)
+  file(READ ${PROJECT_SOURCE_DIR}/${EMBEDDED_PATH} EMBEDDED_TEXT)
+  set(source ${PROJECT_BINARY_DIR}/embedded/${EMBEDDED_NAME}.cpp)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/embedded.cpp.in ${source} @ONLY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${EMBEDDED_PATH})
+  target_sources(sluice_${EMBEDDED_MODULE} PRIVATE ${source})
+endfunction()

@@ -7,6 +7,7 @@ CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   checking::Draft draft(spec, registry);
   bind_settings(spec, registry, draft.problems, draft.plan);
   draft.settings_bound = !has_errors(draft.problems);
+  checking::resolve_preset(draft);
   checking::resolve_nodes(draft);
   checking::check_graph(draft);
   checking::settle_choices(draft);
@@ -19,6 +20,7 @@ CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   if (!has_errors(draft.problems)) checking::check_order_of_readers(draft);
   if (!has_errors(draft.problems)) {
     checking::check_effect(draft);
+    checking::check_preset(draft);
     checking::check_doubts(draft);
   }
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};

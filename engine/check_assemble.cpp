@@ -142,15 +142,15 @@ class Assembly {
     for (const int index : draft_.order) add_effective_node(draft_.node(index));
   }
 
-  void add_effective_model(const DraftModel& from, PlanModel& to) {
-    for (EffectiveKey& key :
-         effective_keys("models." + to.name, draft_.registry.model_type()->params(), from.params.get(), from.spec->params)) {
+  void add_effective_model(DraftModel& from, PlanModel& to) {
+    for (EffectiveKey& key : effective_keys("models." + to.name, draft_.registry.model_type()->params(), from.params.get(),
+                                            from.spec->params, preset_scope(draft_, &from.preset_uses))) {
       if (!key.text.empty()) to.effective += key.key + " = " + key.text + "\n";
       plan_.effective.push_back(std::move(key));
     }
   }
 
-  void add_effective_node(const DraftNode& from) {
+  void add_effective_node(DraftNode& from) {
     const std::string table = "nodes." + from.name();
     const NodeSpec& spec = *from.spec;
     plan_.effective.push_back({table, "type", sluice::quoted(spec.type.text), origin_of(spec.type.where)});
@@ -164,7 +164,8 @@ class Assembly {
       plan_.effective.push_back(
           {table, "on", sluice::quoted(from.executor), spec.on.text.empty() ? "default" : origin_of(spec.on.where)});
     }
-    for (EffectiveKey& key : effective_keys(table, from.type->params, from.params.get(), spec.params))
+    for (EffectiveKey& key : effective_keys(table, from.type->params, from.params.get(), spec.params,
+                                            preset_scope(draft_, from, &from.preset_uses)))
       plan_.effective.push_back(std::move(key));
   }
 

@@ -15,9 +15,13 @@ struct Worst {
   int64_t samples;  // of a group
   int64_t tokens;   // of a sample
   int64_t least;    // tokens of a sample once it is finished
+  int64_t side;     // samples beside those of a group
 
-  int64_t group_tokens() const { return saturating_product(samples, tokens); }
-  std::string group_text() const { return std::to_string(samples) + " x " + std::to_string(tokens); }
+  int64_t group_tokens() const { return saturating_product(saturating_sum(samples, side), tokens); }
+  std::string group_text() const {
+    const std::string made = side == 0 ? std::to_string(samples) : "(" + std::to_string(samples) + " + " + std::to_string(side) + ")";
+    return made + " x " + std::to_string(tokens);
+  }
 };
 
 std::optional<Worst> worst_case(const Draft& draft) {
@@ -27,7 +31,7 @@ std::optional<Worst> worst_case(const Draft& draft) {
   if (!source.bound || !maker.bound) return std::nullopt;
   // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
   Worst worst{&maker, source.needs->groups_per_iteration, maker.needs->samples_per_group, maker.needs->worst_sample_tokens,
-              draft.rollout ? 1 : maker.needs->least_sample_tokens};
+              draft.rollout ? 1 : maker.needs->least_sample_tokens, std::max<int64_t>(0, maker.needs->side_samples)};
   worst.least = std::clamp<int64_t>(worst.least, 1, std::max<int64_t>(1, worst.tokens));
   if (worst.groups <= 0 || worst.samples <= 0 || worst.tokens <= 0) return std::nullopt;
   return worst;
@@ -79,7 +83,7 @@ void check_positions(Draft& draft, const Worst& worst) {
 void check_micro_batch(Draft& draft, const Worst& worst) {
   const int64_t size = draft.plan.budget.micro_batch_tokens;
   if (size >= worst.group_tokens()) return;
-  const int64_t samples = size / worst.tokens;
+  const int64_t samples = size / worst.tokens - worst.side;
   draft.error("group-exceeds-micro-batch", place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
               "a micro-batch of " + std::to_string(size) + " tokens cannot hold one group",
               "a group of '" + worst.maker->name() + "' is at worst " + worst.group_text() + " = " +
@@ -253,7 +257,7 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node) {
     const std::string text = key + " = " + toml_text(candidate);
     table.entries.push_back({key, {}, std::move(candidate)});
     Problems problems;
-    BindContext context{draft.registry, problems, {}};
+    BindContext context{draft.registry, problems, {}, preset_scope(draft, node)};
     const auto params = node.type->bind(table, context);
     if (problems.empty() && params != nullptr && node.type->needs(params.get()).scope == Scope::kMicroBatch) return text;
   }

@@ -130,6 +130,14 @@ std::optional<DefaultNode> with_default_params(const NodeType& type, const Regis
   }
 }
 
+PresetScope preset_scope(const Draft& draft, const DraftNode& node, std::vector<PresetUse>* uses) {
+  return {.preset = draft.preset, .of = node.spec->type.text, .inside = {}, .uses = uses};
+}
+
+PresetScope preset_scope(const Draft& draft, std::vector<PresetUse>* uses) {
+  return {.preset = draft.preset, .of = "model", .inside = {}, .uses = uses};
+}
+
 bool params_usable(const NodeType& type, const void* params) {
   for (const Param& param : type.params.params()) {
     const bool expected = param.info.required || !param.info.default_text.empty();

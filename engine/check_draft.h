@@ -21,6 +21,7 @@ struct DraftNode {
   std::shared_ptr<const void> params;
   std::optional<NodeNeeds> needs;  // absent: unknown type, or parameters from which nothing follows
   bool bound = false;              // every parameter is right
+  std::vector<PresetUse> preset_uses;
   std::vector<int> inputs;
   std::vector<int> outputs;
   bool inputs_known = true;  // false: an input is missing or wrong, so what arrives is not known
@@ -35,6 +36,7 @@ struct DraftModel {
   const ModelSpec* spec = nullptr;
   std::shared_ptr<const void> params;  // null: wrong
   ModelFacts facts;
+  std::vector<PresetUse> preset_uses;
   // The first node that does so; -1: none.
   int reader = -1;
   int sampler = -1;
@@ -65,6 +67,7 @@ struct Draft {
   Problems problems;
   Plan plan;  // its settings are bound first
   bool settings_bound = false;
+  const Preset* preset = nullptr;  // null: none
   std::vector<DraftNode> nodes;
   std::vector<DraftModel> models;
   std::vector<int> order;  // topological, ties in file order; without nodes in or behind a loop
@@ -114,9 +117,14 @@ bool params_usable(const NodeType& type, const void* params);
 /// Letters, digits, '_' and '-': names of nodes and models appear in metrics, file names and graphs.
 bool is_plain_name(const std::string& name);
 
+/// The scope in which the tables of a node and a model are bound. What the preset has for them is noted in `uses`, if given.
+PresetScope preset_scope(const Draft& draft, const DraftNode& node, std::vector<PresetUse>* uses = nullptr);
+PresetScope preset_scope(const Draft& draft, std::vector<PresetUse>* uses);
+
 /// Another value of the setting that makes a node a barrier, under which it is none: `whiten = "none"`. Empty: none is known.
 std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 
+void resolve_preset(Draft& draft);   // check_preset.cpp: which one
 void resolve_nodes(Draft& draft);    // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);      // loops, order, source, rollout
 void settle_choices(Draft& draft);   // check_choices.cpp: which columns are read by nodes that leave it open
@@ -127,6 +135,7 @@ void check_order_of_readers(Draft& draft);  // of models that are trained; only 
 void check_executors(Draft& draft);  // where nodes run
 void check_capacity(Draft& draft);   // tokens: can it stall?
 void check_effect(Draft& draft);     // who works for nothing; only in a graph without errors, like the next
+void check_preset(Draft& draft);     // has it any value for this pipeline?
 void check_doubts(Draft& draft);     // what is allowed but hardly meant
 void assemble_plan(Draft& draft);    // check_assemble.cpp: only when there is no error
 void check_memory(Draft& draft);     // bytes: does it fit? Only with an assembled plan

@@ -99,7 +99,8 @@ void warn_of_idle_columns(Draft& draft, const Effects& effects, const DraftNode&
   const auto& writes = node.needs->writes;
   if (std::none_of(writes.begin(), writes.end(), [&](const ColumnSpec& c) { return effects.is_read(c); })) return;
   std::vector<ColumnSpec> idle;
-  std::copy_if(writes.begin(), writes.end(), std::back_inserter(idle), [&](const ColumnSpec& c) { return !effects.is_read(c); });
+  std::copy_if(writes.begin(), writes.end(), std::back_inserter(idle),
+               [&](const ColumnSpec& c) { return !effects.is_read(c) && !node.needs->by_products.contains(c.name); });
   if (idle.empty()) return;
   draft.warning("column-not-read", place_of(node), "no node reads " + names_of(idle) + ", which '" + node.name() + "' writes");
 }

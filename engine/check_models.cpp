@@ -27,7 +27,8 @@ void bind_models(Draft& draft) {
       draft.error("unknown-model", header_of(model), "model '" + spec.name.text + "': this program knows no models");
       continue;
     }
-    BindContext context{draft.registry, draft.problems, "[models." + spec.name.text + "]"};
+    BindContext context{draft.registry, draft.problems, "[models." + spec.name.text + "]",
+                        preset_scope(draft, &model.preset_uses)};
     try {
       model.params = type->bind(spec, context, model.facts);
     } catch (const UserError& error) {

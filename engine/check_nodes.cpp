@@ -51,7 +51,8 @@ void bind(Draft& draft, DraftNode& node) {
   const auto errors_before = std::count_if(draft.problems.begin(), draft.problems.end(),
                                            [](const Problem& p) { return p.severity == Severity::kError; });
   const std::string type = "type " + sluice::quoted(node.type->info.type);
-  BindContext context{draft.registry, draft.problems, place_of(node).known() ? type : type + " of node '" + node.name() + "'"};
+  BindContext context{draft.registry, draft.problems, place_of(node).known() ? type : type + " of node '" + node.name() + "'",
+                      preset_scope(draft, node, &node.preset_uses)};
   try {
     node.params = node.type->bind(node.spec->params, context);
     if (node.params != nullptr && params_usable(*node.type, node.params.get())) node.needs = needs_of(node);

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct NodeNeeds {
   std::vector<ColumnSpec> reads;
   std::vector<ReadsChoice> choices;  // the checks settle them: what is read joins `reads`, and MicroBatch::has() tells it
   std::vector<ColumnSpec> writes;
+  std::set<std::string> by_products;  // of what it writes: columns that may well stay unread
   std::vector<ModelNeed> models;
   Scope scope = Scope::kMicroBatch;
   std::string scope_reason;          // why it is a barrier: `whiten = "iteration"`
@@ -56,6 +58,8 @@ struct NodeNeeds {
   int64_t samples_per_group = 0;     // sources and rollouts, whichever makes the samples
   int64_t worst_sample_tokens = 0;   // likewise: prompt and response
   int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
+  int64_t side_samples = 0;          // rollouts: samples that are made beside those of each group and do not travel with it, such
+                                     // as a baseline; they take credit like the others, until they end
   bool drops_groups = false;         // a filter: groups that it drops do not reach the nodes behind it
   int64_t most_draws = 1;            // filters: groups drawn in an iteration are at most so many times groups_per_iteration;
                                      // above 1 what is dropped is replaced until groups_per_iteration groups were kept
@@ -83,8 +87,8 @@ class Findings {
   Findings(const Table& table, Problems& problems, std::function<bool(std::string_view)> changed)
       : table_(table), problems_(problems), changed_(std::move(changed)) {}
 
-  /// True if the pipeline gives the key another value than its default. An effective pipeline has every default written out, and
-  /// is as valid as the one that it came from.
+  /// True if the pipeline writes the key with another value than its default, which is that of the preset if there is one. An
+  /// effective pipeline has every default written out, and is as valid as the one that it came from.
   bool changed(std::string_view key) const { return table_.find(key) != nullptr && changed_(key); }
 
   /// The node cannot work with the value of `key`.
@@ -159,6 +163,13 @@ class Contract : public ParamSet<P> {
     add([=](const P& params, NodeNeeds& needs) {
       if (when(params)) (needs.writes.push_back(columns.spec()), ...);
     });
+  }
+
+  /// Written like the others, but nobody is warned when no node reads them.
+  template <class... T>
+  void writes_by_product(const Column<T>&... columns) {
+    writes(columns...);
+    add([=](const P&, NodeNeeds& needs) { (needs.by_products.insert(columns.name), ...); });
   }
 
   /// Columns whose names are parameters.

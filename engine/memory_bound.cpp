@@ -50,7 +50,8 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
 // Only one iteration is in the rollout at a time.
 int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens) {
   const NodeNeeds& rollout = plan.nodes[static_cast<size_t>(*plan.rollout)].needs;
-  const int64_t samples = saturating_product(plan.capacity.drawn_groups, std::max<int64_t>(1, rollout.samples_per_group));
+  const int64_t of_group = saturating_sum(std::max<int64_t>(1, rollout.samples_per_group), rollout.side_samples);
+  const int64_t samples = saturating_product(plan.capacity.drawn_groups, of_group);
   const KvDemand demand{.tokens = std::min(tokens, plan.capacity.iteration_tokens),
                         .least_sample_tokens = std::max<int64_t>(1, rollout.least_sample_tokens),
                         .worst_sample_tokens = rollout.worst_sample_tokens,

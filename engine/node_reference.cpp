@@ -215,8 +215,11 @@ std::string components_markdown(const Registry& registry) {
 
 std::string describe_text(const NodeType& type, const Registry& registry) {
   std::string text = type.info.type + ": " + type.info.summary + "\n\n";
-  text += "  " + padded("kind", 8) + kind_name_of(type.kind) + (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
-  for (const auto& [word, fact] : facts_of(type, registry)) text += "  " + padded(word, 8) + fact + "\n";
+  const auto facts = facts_of(type, registry);
+  size_t width = 6;
+  for (const auto& [word, fact] : facts) width = std::max(width, word.size());
+  text += "  " + padded("kind", width) + "  " + kind_name_of(type.kind) + (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
+  for (const auto& [word, fact] : facts) text += "  " + padded(word, width) + "  " + fact + "\n";
   if (!type.info.params.empty()) text += "\n  parameters\n" + parameters_text(type.info.params, "    ");
   if (!type.info.metrics.empty()) text += "\n  metrics\n" + metrics_text(type.info.metrics);
   return text + "\n" + indented(toml_block(type));

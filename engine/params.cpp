@@ -188,8 +188,12 @@ void ParamTable::bind(void* params, const Table& table, BindContext& context) co
       param->bind(params, entry.value, context, param->info);
   }
   for (const Param& param : params_) {
-    if (table.find(param.info.name) != nullptr || meant.contains(param.info.name)) continue;
-    if (param.info.required)
+    const bool written = table.find(param.info.name) != nullptr || meant.contains(param.info.name);
+    const Value* preset = context.preset.value_of(param.info.name, !written);
+    if (written) continue;
+    if (preset != nullptr)
+      param.bind(params, *preset, context, param.info);
+    else if (param.info.required)
       report_missing(table, context, param.info);
     else
       bind_default_component(params, table, context, param);
@@ -347,7 +351,8 @@ std::shared_ptr<const void> read_component(const Value& value, std::string& type
   const ComponentType* component = context.registry.find_component(info.component, written->type);
   if (component == nullptr) return report_unknown_component(*written, context, info), nullptr;
   type = written->type;
-  BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type)};
+  BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type),
+                     context.preset.within(info.name, info.component + ":" + written->type)};
   return component->make(written->params, inside, text);
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/preset.h"
 #include "engine/spec.h"
 
 namespace sluice::engine {
@@ -46,6 +47,7 @@ struct BindContext {
   const Registry& registry;
   Problems& problems;
   std::string owner;
+  PresetScope preset = {};
 };
 
 /// A member of a pipeline that is chosen by name and has parameters of its own, such as an objective:
@@ -68,8 +70,8 @@ struct Param {
 class ParamTable {
  public:
   /// Binds every key of `table` into `params`. Reports unknown keys (with a did-you-mean), wrong types and ranges, and required
-  /// keys that are missing (at table.where). Keys that are not written keep the value that `params` has; a component that is not
-  /// written is made with its default parameters.
+  /// keys that are missing (at table.where). Keys that are not written get the preset's value, or keep the value that `params`
+  /// has; a component that is not written is made with its default parameters.
   void bind(void* params, const Table& table, BindContext& context) const;
 
   const Param* find(std::string_view name) const;
@@ -249,7 +251,8 @@ class ParamSet {
     Param& added = table_.add({std::move(info),
                                [member, shared](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
                                  const Table* table = detail::read_table(value, context, of);
-                                 BindContext inside{context.registry, context.problems, of.name + " in " + context.owner};
+                                 BindContext inside{context.registry, context.problems, of.name + " in " + context.owner,
+                                                    context.preset.within(of.name, context.preset.of + "." + of.name)};
                                  if (table != nullptr)
                                    shared->bind(&(static_cast<P*>(params)->*member).emplace(), *table, inside);
                                },

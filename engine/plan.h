@@ -14,6 +14,7 @@ namespace sluice::engine {
 /// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, bound. Their descriptions are in settings.cpp.
 struct PipelineSettings {
   std::string name;
+  std::optional<std::string> preset;  // of the registry
   int64_t iterations = 1;
   int64_t seed = 0;
 };
@@ -113,7 +114,7 @@ struct EffectiveKey {
   std::string table;   // "budget", "nodes.generate"
   std::string key;
   std::string text;    // as TOML; empty: unset
-  std::string origin;  // "default", "--set" or FILE:LINE
+  std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; behind it, which keys within the value are the preset's
 };
 
 /// A pipeline that was proven: what every subcommand is a view of. Immutable; refers to the registry, which must outlive it.

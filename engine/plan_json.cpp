@@ -123,6 +123,7 @@ Json array_of(const std::vector<T>& items, F json_of) {
 std::string plan_json(const Plan& plan) {
   Json json;
   json["pipeline"] = {{"name", plan.pipeline.name}, {"iterations", plan.pipeline.iterations}, {"seed", plan.pipeline.seed}};
+  if (plan.pipeline.preset) json["pipeline"]["preset"] = *plan.pipeline.preset;
   json["schedule"] = {{"policy_lag", plan.schedule.policy_lag}};
   json["nodes"] = Json::array();
   for (size_t i = 0; i < plan.nodes.size(); ++i) json["nodes"].push_back(node_json(plan, i));

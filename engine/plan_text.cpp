@@ -99,6 +99,7 @@ std::string heading(const Plan& plan) {
                      plural(source.needs.groups_per_iteration, plan.rollout ? "prompt" : "group") + " x " +
                      plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) +
                      " tokens a sample";
+  if (plan.pipeline.preset) text += "; preset " + *plan.pipeline.preset;
   if (plan.rollout_waits_for_versions()) text += "; policy lag " + std::to_string(plan.schedule.policy_lag);
   return text;
 }

@@ -17,7 +17,7 @@ constexpr std::array kReservedKeys{"type", "inputs", "on"};
                           .message = what + " of " + origin + " is already taken by " + taken_by,
                           .caret = {},
                           .notes = {},
-                          .help = "give it another name in its describe(), or do not load both"});
+                          .help = "give it another name, or do not load both"});
 }
 
 }  // namespace
@@ -54,6 +54,14 @@ void Registry::insert(ComponentType type) {
   type.origin = origin_;
   std::pair<std::string, std::string> key{type.kind, type.type};
   components_.emplace(std::move(key), std::move(type));
+}
+
+void Registry::add_preset(Preset preset) {
+  if (const auto taken = presets_.find(preset.name); taken != presets_.end())
+    throw_taken("preset " + sluice::quoted(preset.name), origin_, taken->second.origin);
+  preset.origin = origin_;
+  std::string name = preset.name;
+  presets_.emplace(std::move(name), std::move(preset));
 }
 
 }  // namespace sluice::engine

@@ -37,7 +37,7 @@ struct ComponentType {
   std::function<std::shared_ptr<const void>(const Table&, BindContext&, std::string& text)> make;
 };
 
-/// All node, component and model types that a program knows. Filled before any pipeline is checked, constant after; owned by main.
+/// All node, component and model types, and the presets, that a program knows. Filled before any pipeline is checked, constant after; owned by main.
 class Registry {
  public:
   /// Adds a node type: T derives from Node, Source or Rollout, has `static void describe(Contract<Params>&)` and a constructor
@@ -49,6 +49,9 @@ class Registry {
   template <class Base, class T>
   void add_component();
 
+  /// Throws UserError if the name is taken. Its values are checked when a pipeline names it: types may come later.
+  void add_preset(Preset preset);
+
   void set_model_type(std::unique_ptr<ModelType> type) { model_type_ = std::move(type); }
   const ModelType* model_type() const { return model_type_.get(); }
 
@@ -59,6 +62,7 @@ class Registry {
   const ComponentType* find_component(const std::string& kind, const std::string& type) const;
   const std::map<std::string, NodeType>& nodes() const { return nodes_; }
   const std::map<std::pair<std::string, std::string>, ComponentType>& components() const { return components_; }
+  const std::map<std::string, Preset>& presets() const { return presets_; }
 
  private:
   void insert(NodeType type);
@@ -66,6 +70,7 @@ class Registry {
 
   std::map<std::string, NodeType> nodes_;
   std::map<std::pair<std::string, std::string>, ComponentType> components_;
+  std::map<std::string, Preset> presets_;
   std::unique_ptr<ModelType> model_type_;
   std::string origin_ = "builtin";
 };
@@ -98,7 +103,8 @@ std::shared_ptr<P> bind_params(const Contract<P>& contract, const Table& table, 
     const auto changed = [&](std::string_view key) {
       P defaults;
       Problems ignored;  // required keys are missing
-      BindContext without{context.registry, ignored, context.owner};
+      BindContext without{context.registry, ignored, context.owner, context.preset};
+      without.preset.uses = nullptr;
       contract.erased().bind(&defaults, Table{}, without);
       const Param* param = contract.erased().find(key);
       return param != nullptr && param->text(params.get()) != param->text(&defaults);

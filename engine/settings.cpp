@@ -62,11 +62,32 @@ std::string absolute_text(const Value& value, const std::string& otherwise) {
   return "[" + join(parts, ", ") + "]";
 }
 
+// Of a component or a table: which of the keys in it the preset has set.
+std::string preset_keys_within(const std::string& key, const PresetScope& preset) {
+  std::vector<std::string> keys;
+  for (const PresetUse& use : *preset.uses) {
+    if (use.given && (use.inside == key || use.inside.starts_with(key + "."))) keys.push_back(use.key);
+  }
+  return join(keys, ", ");
+}
+
+std::string origin_in(const Table& table, const std::string& key, const PresetScope& preset) {
+  const Entry* entry = table.find(key);
+  const std::string written = entry != nullptr ? origin_of(entry->key_where) : "default";
+  if (preset.preset == nullptr || preset.uses == nullptr) return written;
+  const std::string name = "preset " + preset.preset->name;
+  const bool given = std::ranges::any_of(*preset.uses, [&](const PresetUse& use) { return use.given && use.inside.empty() && use.key == key; });
+  const std::string within = preset_keys_within(key, preset);
+  return (given ? name : written) + (within.empty() ? "" : "; " + name + ": " + within);
+}
+
 }  // namespace
 
 ParamSet<PipelineSettings> pipeline_params() {
   ParamSet<PipelineSettings> set;
   set.param("name", &PipelineSettings::name).doc("what the run folder is called after; by default the name of the file");
+  set.param("preset", &PipelineSettings::preset)
+      .doc("values for keys that are not written, as another system has them: \"openrlhf\", \"verl\", \"trl\", \"nemo_rl\"");
   set.param("iterations", &PipelineSettings::iterations).required().at_least(1).doc("passes through the graph");
   set.param("seed", &PipelineSettings::seed).at_least(0).doc("all random streams of the run start from it");
   return set;
@@ -146,14 +167,14 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
 }
 
 std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,
-                                         const Table& table) {
+                                         const Table& table, const PresetScope& preset) {
   std::vector<EffectiveKey> keys;
   for (const Param& param : params.params()) {
     std::string text = param.text(values);
     const Entry* entry = table.find(param.info.name);
     const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
     if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, text);
-    keys.push_back({table_name, param.info.name, std::move(text), entry != nullptr ? origin_of(entry->key_where) : "default"});
+    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset)});
   }
   return keys;
 }

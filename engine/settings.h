@@ -27,9 +27,9 @@ std::vector<SettingsTable> settings_tables();
 void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
 
 /// Every key of one table with its value and where it came from. Paths become absolute: the effective pipeline works from any
-/// folder.
+/// folder. `preset` is the scope that the table was bound in.
 std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,
-                                         const Table& table);
+                                         const Table& table, const PresetScope& preset = {});
 
 /// "default" where nothing is written, "--set", or FILE:LINE.
 std::string origin_of(const SourceSpan& where);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,20 +33,38 @@ struct SampleRequest {
   std::vector<int64_t> prompt;  // at least one token
   int64_t max_new_tokens = 0;   // at least 1
   RandomStream stream;          // of this sample alone
+  bool greedy = false;          // the likeliest token each time, whatever the options say
 };
 
-enum class FinishReason : uint8_t { kEndOfSequence, kLength };
+enum class FinishReason : uint8_t { kEndOfSequence, kLength, kStopped };
+
+/// A run of tokens, [begin, end).
+struct TokenRun {
+  int64_t begin = 0, end = 0;
+};
 
 struct SampleResult {
   uint64_t id = 0;
-  std::vector<int64_t> tokens;  // the sampled ones, with the end-of-sequence id when that was sampled
+  std::vector<int64_t> tokens;  // all behind the prompt, with the end-of-sequence id when that was sampled
   std::vector<float> logprobs;  // of each sampled token, see SampledToken
+  std::vector<TokenRun> given;  // of `tokens`: those that resume() brought; the others were sampled
   FinishReason finish = FinishReason::kLength;
 };
 
+/// How a sample goes on behind the token that it sampled last.
+enum class Next : uint8_t {
+  kGoesOn,  // unless that token is an end of sequence or the last that there is room for
+  kEnds,    // as kStopped
+  kPauses,  // until resume() or end()
+};
+
+/// Asked for every token that is sampled: the sample's id, and its tokens behind the prompt, the new one last. Must not call the
+/// engine.
+using TokenJudge = std::function<Next(uint64_t id, std::span<const int64_t> tokens)>;
+
 /// What one step did.
 struct StepWork {
-  int64_t prompt_tokens = 0;   // read
+  int64_t prompt_tokens = 0;   // read; behind a pause the token before it is read with what was given
   int64_t sampled_tokens = 0;  // one for each sample that got a token
 };
 
@@ -57,8 +76,9 @@ std::string limit_of_rotary_scaling(const ModelConfig& config);
 /// and its prompt is read in chunks beside the tokens of the others. Cooperative: nothing happens outside step(). Not
 /// thread-safe.
 ///
-/// A sample's tokens and log-probabilities are bit-identical whatever it runs beside, whatever the limits are, and for any number
-/// of threads. They depend on its prompt, its stream and the weights, which must be the same from its first step to its last.
+/// A sample's tokens and log-probabilities are bit-identical whatever it runs beside, whatever the limits are, however long it
+/// paused, and for any number of threads. They depend on its prompt, on what it was given, its stream and the weights, which must
+/// be the same from its first step to its last.
 ///
 /// A waiting sample starts, in the order of submission, once a place and the KV blocks of its worst case are free, so the cache
 /// cannot run out underway.
@@ -71,11 +91,22 @@ class GenerationEngine {
   /// config.steady_positions() or the whole KV cache.
   void submit(SampleRequest request);
 
+  /// Who decides, from the next step on, where samples end or pause; none: an end of sequence and the length end them.
+  void set_judge(TokenJudge judge) { judge_ = std::move(judge); }
+
   /// One cooperative step; returns the samples that ended in it. Throws UserError naming the sample when its logits are not
   /// finite; clear() is then the only thing to do.
   std::vector<SampleResult> step(const Weights& weights);
 
-  /// What the running sample `id` has sampled so far; empty when no sample of that id runs. Valid until the next call.
+  /// Lets a paused sample go on behind `tokens` more, which it did not sample: they are read as a prompt is. At least one of its
+  /// max_new_tokens must be left behind them. Throws UserError for ids outside the vocabulary. A paused sample keeps its place
+  /// and its KV blocks, and costs a step nothing.
+  void resume(uint64_t id, std::span<const int64_t> tokens);
+
+  /// Ends a paused sample.
+  SampleResult end(uint64_t id);
+
+  /// What the running sample `id` has behind its prompt so far; empty when no sample of that id runs. Valid until the next call.
   std::span<const int64_t> sampled(uint64_t id) const;
 
   /// Abandons everything, waiting and running, and frees the blocks.
@@ -94,21 +125,30 @@ class GenerationEngine {
   struct Sample {
     SampleRequest request;
     SampleResult result;
+    std::vector<int64_t> tokens;  // the prompt and all behind it
+    int64_t given = 0;            // of them, up to the last that was not sampled
     std::vector<int32_t> blocks;
     int64_t cached = 0;     // tokens with keys and values in the blocks
     int64_t scheduled = 0;  // tokens of the step at hand
     int64_t promised_blocks = 0;
+    bool sampled = false;  // it got a token in the step at hand
+    bool paused = false;
 
-    bool decoding() const { return cached >= static_cast<int64_t>(request.prompt.size()); }
-    int64_t prompt_left() const { return static_cast<int64_t>(request.prompt.size()) - cached; }
+    bool decoding() const { return cached >= given; }
+    int64_t given_left() const { return given - cached; }
+    std::span<const int64_t> new_tokens() const { return std::span(tokens).subspan(request.prompt.size()); }
   };
 
   void admit();
   void schedule();
   std::span<const float> forward(const Weights& weights);
   void sample_next(std::span<const float> logits);
-  bool ended(Sample& sample) const;
+  bool ended(Sample& sample);
   std::vector<SampleResult> collect();
+  SampleResult take(Sample& sample);
+  void forget_taken();
+  Sample& paused_sample(uint64_t id);
+  void check_ids(const std::string& name, std::span<const int64_t> ids) const;
   void check_length(const std::string& name, const SampleRequest& request) const;
   int64_t worst_blocks(const SampleRequest& request) const;
 
@@ -118,6 +158,8 @@ class GenerationEngine {
   KvCache cache_;
   Decoder decoder_;
   Sampler sampler_;
+  Sampler likeliest_;  // of greedy samples
+  TokenJudge judge_;
   std::deque<SampleRequest> waiting_;
   std::vector<Sample> running_;
   std::vector<DecodeSequence> batch_;  // scratch of forward()

@@ -16,6 +16,9 @@
 #include "nodes/advantages/rloo.h"
 #include "nodes/advantages/token_rewards.h"
 #include "nodes/compare_scores.h"
+#include "nodes/environments/calculator.h"
+#include "nodes/environments/no_environment.h"
+#include "nodes/environments/process_environment.h"
 #include "nodes/evaluate_samples.h"
 #include "nodes/filter_groups.h"
 #include "nodes/generate.h"
@@ -37,13 +40,17 @@
 #include "nodes/objectives/value_huber.h"
 #include "nodes/objectives/value_mse.h"
 #include "nodes/preference_pairs.h"
+#include "nodes/presets.h"
 #include "nodes/rewards/combine_scores.h"
 #include "nodes/rewards/shape_score.h"
+#include "nodes/scorers/code_tests.h"
 #include "nodes/scorers/exact_match.h"
+#include "nodes/scorers/http_scorer.h"
 #include "nodes/scorers/json_schema.h"
 #include "nodes/scorers/length_penalty.h"
 #include "nodes/scorers/multiple_choice.h"
 #include "nodes/scorers/numeric_match.h"
+#include "nodes/scorers/python_scorer.h"
 #include "nodes/scorers/regex_match.h"
 #include "nodes/scorers/reward_model.h"
 #include "nodes/sync_weights.h"
@@ -74,6 +81,9 @@ void register_builtin(engine::Registry& registry) {
   registry.add<RewardModel>();
   registry.add<CompareScores>();
   registry.add<EvaluateSamples>();
+  registry.add<PythonScorer>();
+  registry.add<CodeTests>();
+  registry.add<HttpScorer>();
   registry.add<Logprobs>();
   registry.add<Values>();
   registry.add<FilterGroups>();
@@ -110,6 +120,12 @@ void register_builtin(engine::Registry& registry) {
   registry.add_component<PreferenceObjective, Ipo>();
   registry.add_component<PreferenceObjective, Simpo>();
   registry.add_component<PreferenceObjective, Hinge>();
+
+  registry.add_component<Environment, NoEnvironment>();
+  registry.add_component<Environment, Calculator>();
+  registry.add_component<Environment, ProcessEnvironment>();
+
+  add_presets(registry);
 }
 
 }  // namespace sluice::nodes

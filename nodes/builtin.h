@@ -4,7 +4,7 @@
 
 namespace sluice::nodes {
 
-/// Adds every builtin node, objective and the model type to `registry`.
+/// Adds every builtin node, objective and preset, and the model type to `registry`.
 void register_builtin(engine::Registry& registry);
 
 }  // namespace sluice::nodes

@@ -19,6 +19,7 @@ inline constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
 inline constexpr Column<std::string> kResponse{"response", Extent::kSample};
 inline constexpr Column<uint8_t> kFinish{"finish", Extent::kSample};  // why the sample ended
 inline constexpr Column<float> kScore{"score", Extent::kSample};
+inline constexpr Column<float> kEnvironmentScore{"environment_score", Extent::kSample};  // the sum of an environment's rewards
 
 // The likeliest response to the prompt, as a baseline for those that were sampled, and its score.
 inline constexpr Column<std::string> kBaselineResponse{"baseline_response", Extent::kGroup};
@@ -43,7 +44,7 @@ inline constexpr Column<float> kReturns{"returns", Extent::kAction};
 /// All of the above, for commands and nodes that take columns by name.
 inline std::vector<engine::ColumnSpec> standard() {
   return {kPrompt.spec(),           kLabel.spec(),           kTokens.spec(),
-          kResponse.spec(),         kFinish.spec(),          kScore.spec(),
+          kResponse.spec(),         kFinish.spec(),          kScore.spec(), kEnvironmentScore.spec(),
           kBaselineResponse.spec(), kBaselineScore.spec(),   kMask.spec(),
           kLogprobs.spec(),         kRolloutLogprobs.spec(), kReferenceLogprobs.spec(),
           kOldLogprobs.spec(),      kValues.spec(),          kKl.spec(),

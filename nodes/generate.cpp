@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -25,6 +26,24 @@ models::GenerationOptions options_of(const GenerateParams& params, const Languag
   options.sampling = {.temperature = params.temperature, .top_k = params.top_k, .top_p = params.top_p};
   if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model);
   return options;
+}
+
+std::vector<std::string> all_turn_ends(const GenerateParams& params) {
+  std::vector<std::string> ends = params.turn_ends;
+  if (!params.has_environment() || !params.environment.object) return ends;
+  for (std::string& own : params.environment.object->turn_ends()) ends.push_back(std::move(own));
+  return ends;
+}
+
+TurnRules rules_of(const GenerateParams& params, const LanguageModel& model) {
+  TurnRules rules{.stop = params.stop,
+                  .turn_ends = all_turn_ends(params),
+                  .environment = params.has_environment() ? params.environment.object : nullptr,
+                  .max_turns = params.max_turns,
+                  .max_new_tokens = params.max_new_tokens,
+                  .end_of_sequence = options_of(params, model).end_of_sequence};
+  SLUICE_CHECK(!params.has_environment() || rules.environment != nullptr, "an environment that was not made");
+  return rules;
 }
 
 // Bytes of text that one sampled token is taken to decode to, for the plan: an estimate, since the true bound, the longest entry
@@ -50,7 +69,22 @@ models::GenerationLimits limits_of(const GenerateParams& params, const models::M
   return limits;
 }
 
-void find_contradictions(const GenerateParams& params, engine::Findings& findings) {
+// The tokens of a sample that were sampled: all behind the prompt but those that it was given.
+void actions_of(const models::SampleResult& result, int64_t prompt, std::vector<int64_t>& actions) {
+  actions.clear();
+  const auto tokens = static_cast<int64_t>(result.tokens.size());
+  int64_t next = 0;
+  const auto add_until = [&](int64_t end) {
+    for (; next < end; ++next) actions.push_back(prompt + next);
+  };
+  for (const models::TokenRun& given : result.given) {
+    add_until(given.begin);
+    next = given.end;
+  }
+  add_until(tokens);
+}
+
+void find_greedy_contradictions(const GenerateParams& params, engine::Findings& findings) {
   if (params.temperature > 0) return;
   const auto no_effect = [&](const char* key) {
     findings.without_effect(key, std::string(key) + " has no effect at temperature 0, which takes the likeliest token",
@@ -61,6 +95,35 @@ void find_contradictions(const GenerateParams& params, engine::Findings& finding
   if (params.samples_per_prompt > 1) {
     findings.warning("samples_per_prompt", "at temperature 0 all samples of a prompt are alike",
                      "samples_per_prompt = 1, or a temperature");
+  }
+  if (params.baseline) {
+    findings.warning("baseline", "at temperature 0 the baseline is the response itself", "baseline = false, or a temperature");
+  }
+}
+
+void find_turn_contradictions(const GenerateParams& params, engine::Findings& findings) {
+  const auto refuse_empty = [&](const char* key, const std::vector<std::string>& texts) {
+    if (std::ranges::find(texts, "") != texts.end())
+      findings.error(key, std::string(key) + " has an empty string, which every text ends with", "remove it");
+  };
+  refuse_empty("stop", params.stop);
+  refuse_empty("turn_ends", params.turn_ends);
+  if (!params.has_environment()) {
+    const char* help = "remove it, or set an environment";
+    if (!params.turn_ends.empty()) findings.without_effect("turn_ends", "turn_ends has no effect without an environment", help);
+    if (params.max_turns != 0) findings.without_effect("max_turns", "max_turns has no effect without an environment", help);
+    return;
+  }
+  const std::vector<std::string> ends = all_turn_ends(params);
+  if (params.ignore_end_of_sequence && ends.empty())
+    findings.error("environment", "the environment is never asked: with ignore_end_of_sequence nothing ends a turn",
+                   "turn_ends = [\"...\"], or ignore_end_of_sequence = false");
+  for (const std::string& stop : params.stop) {
+    for (const std::string& end : ends) {
+      if (stop.empty() || end.find(stop) == std::string::npos) continue;
+      findings.error("stop", sluice::quoted(stop) + " ends the sample before " + sluice::quoted(end) + " could end a turn",
+                     "take it out of stop");
+    }
   }
 }
 
@@ -80,22 +143,39 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
   c.param("add_special_tokens", &P::add_special_tokens)
       .doc("puts the tokenizer's special tokens around each prompt; false for prompts that a chat template wrote");
+  c.param("stop", &P::stop).doc("strings that end a response: it ends with the token that completes one");
+  c.param("baseline", &P::baseline).doc("the likeliest response of each prompt as well, as baseline_response");
+  c.param("environment", &P::environment).doc("replies when a turn of the policy ends; none: a response is one turn");
+  c.param("turn_ends", &P::turn_ends).doc("strings that end a turn, beside an end of sequence and what the environment says");
+  c.param("max_turns", &P::max_turns)
+      .at_least(0)
+      .doc("the policy's turns in a sample; 0: as many as max_new_tokens has room for");
   c.reads(columns::kPrompt);
   c.writes(columns::kTokens, columns::kRolloutLogprobs, columns::kResponse, columns::kFinish);
+  c.writes_if([](const P& params) { return params.baseline; }, columns::kBaselineResponse);
+  c.writes_if([](const P& params) { return params.has_environment(); }, columns::kEnvironmentScore);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
+    if (params.has_environment()) needs.choices.push_back({{columns::kLabel.spec()}, /*required=*/false});
     needs.samples_per_group = params.samples_per_prompt;
+    needs.side_samples = params.responses_per_prompt() - params.samples_per_prompt;
     needs.least_sample_tokens = 1 + params.max_new_tokens;
     needs.worst_sample_tokens = params.max_prompt_tokens + params.max_new_tokens;
     needs.step_tokens = step_tokens(params);
     needs.running_samples = params.max_running_samples;
     needs.string_bytes[columns::kResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
+    needs.string_bytes[columns::kBaselineResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
     needs.must_agree["add_special_tokens"] = params.add_special_tokens ? 1 : 0;
     needs.must_agree["temperature"] =
         params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
   });
-  c.check(find_contradictions);
-  c.metric("response_length", "mean tokens of a response");
+  c.check(find_greedy_contradictions);
+  c.check(find_turn_contradictions);
+  c.metric("response_length", "mean tokens of a response, replies among them");
   c.metric("truncated", "share of the responses that max_new_tokens cut");
+  c.metric("stopped", "share of the responses that a stop string ended, or the end of a last turn");
+  c.metric("turns", "mean turns of the policy in a response, with an environment");
+  c.metric("environment_score_mean", "mean over the responses of the environment's rewards");
+  c.metric("environment_score_std", "standard deviation of the same");
   c.metric("kv_used_bytes_max", "most bytes of the KV pool that running samples used at a time");
 }
 
@@ -104,7 +184,11 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       model_(language_model(resources, params.model)),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      engine_(model_->config(), options_of(params, *model_), limits_of(params, model_->config(), resources.kv_bytes)) {}
+      engine_(model_->config(), options_of(params, *model_), limits_of(params, model_->config(), resources.kv_bytes)),
+      turns_(rules_of(params, *model_), model_->tokenizer()) {
+  if (turns_.idle_rules()) return;
+  engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return turns_.judge(id, tokens); });
+}
 
 void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
@@ -127,79 +211,126 @@ const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
 }
 
 int64_t Generate::worst_tokens(const Group& prompt) const {
-  return params_.samples_per_prompt * (static_cast<int64_t>(prompt_tokens(prompt).size()) + params_.max_new_tokens);
+  return params_.responses_per_prompt() * (static_cast<int64_t>(prompt_tokens(prompt).size()) + params_.max_new_tokens);
 }
 
 void Generate::start(Group prompt) {
-  RunningGroup running;
+  const int64_t responses = params_.responses_per_prompt(), index = prompt.index;
+  RunningGroup& running = running_[index];
   running.prompt = prompt_tokens(prompt);
-  running.results.resize(static_cast<size_t>(params_.samples_per_prompt));
-  running.unfinished = params_.samples_per_prompt;
-  for (int64_t sample = 0; sample < params_.samples_per_prompt; ++sample) {
-    engine_.submit({.id = static_cast<uint64_t>(prompt.index * params_.samples_per_prompt + sample),
+  running.responses.resize(static_cast<size_t>(responses));
+  running.unfinished = responses;
+  tokenized_.erase({prompt.iteration, index});
+  running.group = std::move(prompt);
+  for (int64_t sample = 0; sample < responses; ++sample) {
+    const auto id = static_cast<uint64_t>(index * responses + sample);
+    turns_.begin(id, running.group, sample);
+    engine_.submit({.id = id,
                     .prompt = running.prompt,
                     .max_new_tokens = params_.max_new_tokens,
-                    .stream = RandomStream(seed_, static_cast<uint64_t>(prompt.iteration), static_cast<uint32_t>(prompt.index),
-                                           static_cast<uint32_t>(sample))});
+                    .stream = RandomStream(seed_, static_cast<uint64_t>(running.group.iteration), static_cast<uint32_t>(index),
+                                           static_cast<uint32_t>(sample)),
+                    .greedy = is_baseline(sample)});
   }
-  tokenized_.erase({prompt.iteration, prompt.index});
-  const int64_t index = prompt.index;
-  running.group = std::move(prompt);
-  running_.emplace(index, std::move(running));
 }
 
 void Generate::step(Sink& sink) {
   SLUICE_CHECK(weights_ != nullptr, "a step before the first iteration began");
   const at::NoGradGuard no_gradient;
+  go_on(sink);
   std::vector<models::SampleResult> finished = engine_.step(*weights_);
-  sink.worked(engine_.last_step().prompt_tokens, engine_.last_step().sampled_tokens);
+  const models::StepWork& work = engine_.last_step();
+  sink.worked(work.prompt_tokens, work.sampled_tokens);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
+  if (work.prompt_tokens + work.sampled_tokens == 0) turns_.wait();  // every running sample waits for a reply
+}
+
+// Samples that paused for a reply which has come.
+void Generate::go_on(Sink& sink) {
+  for (Turns::Decision& decision : turns_.decide()) {
+    if (!decision.ends) {
+      engine_.resume(decision.id, decision.given);
+      continue;
+    }
+    models::SampleResult result = engine_.end(decision.id);
+    const auto begin = static_cast<int64_t>(result.tokens.size());
+    result.tokens.insert(result.tokens.end(), decision.given.begin(), decision.given.end());
+    if (!decision.given.empty()) result.given.push_back({begin, static_cast<int64_t>(result.tokens.size())});
+    take(std::move(result), sink);
+  }
 }
 
 void Generate::take(models::SampleResult result, Sink& sink) {
-  const auto id = static_cast<int64_t>(result.id);
-  const auto found = running_.find(id / params_.samples_per_prompt);
+  const auto id = static_cast<int64_t>(result.id), sample = id % params_.responses_per_prompt();
+  const auto found = running_.find(id / params_.responses_per_prompt());
   SLUICE_CHECK(found != running_.end(), "a sample of no running group ended");
-  const auto length = static_cast<int64_t>(result.tokens.size());
-  metrics_.mean("response_length", static_cast<double>(length));
-  metrics_.mean("truncated", result.finish == models::FinishReason::kLength);
-  if (length < params_.max_new_tokens) sink.return_credit(found->first, params_.max_new_tokens - length);
-
   RunningGroup& running = found->second;
-  running.results[static_cast<size_t>(id % params_.samples_per_prompt)] = std::move(result);
+  Response& response = running.responses[static_cast<size_t>(sample)];
+  response.summary = turns_.end(result);
+  response.result = std::move(result);
+
+  int64_t spared = params_.max_new_tokens - static_cast<int64_t>(response.result.tokens.size());
+  if (is_baseline(sample)) {
+    spared = params_.max_new_tokens + static_cast<int64_t>(running.prompt.size());
+  } else {
+    record(response);
+  }
+  if (spared > 0) sink.return_credit(found->first, spared);
   if (--running.unfinished > 0) return;
   RunningGroup complete = std::move(running);
   running_.erase(found);
   sink.finish(completed(std::move(complete)));
 }
 
+void Generate::record(const Response& response) {
+  metrics_.mean("response_length", static_cast<double>(response.result.tokens.size()));
+  metrics_.mean("truncated", response.summary.finish == Finish::kLength);
+  if (!turns_.idle_rules()) metrics_.mean("stopped", response.summary.finish == Finish::kStopString);
+  if (!params_.has_environment()) return;
+  metrics_.mean("turns", static_cast<double>(response.summary.turns));
+  metrics_.moments("environment_score", response.summary.score);
+}
+
+// Without the token that ended it.
+std::string Generate::text_of(const Response& response) const {
+  const bool ended = response.summary.finish == Finish::kEndOfSequence;
+  const std::span tokens = std::span(response.result.tokens).first(response.result.tokens.size() - (ended ? 1 : 0));
+  return model_->tokenizer().decode(tokens, /*skip_special=*/true);
+}
+
 Group Generate::completed(RunningGroup running) const {
   Group group = std::move(running.group);
-  const auto prompt_length = static_cast<int64_t>(running.prompt.size());
+  const auto responses = std::span(running.responses).first(static_cast<size_t>(params_.samples_per_prompt));
   group.layout = {};
-  for (const models::SampleResult& result : running.results) {
-    const auto length = static_cast<int64_t>(result.tokens.size());
-    group.layout.add_sample(prompt_length + length, length);
+  std::vector<int64_t> actions;
+  for (const Response& response : responses) {
+    actions_of(response.result, static_cast<int64_t>(running.prompt.size()), actions);
+    group.layout.add_sample(static_cast<int64_t>(running.prompt.size() + response.result.tokens.size()), actions);
   }
   group.layout.end_group();
+  write_samples(responses, running.prompt, group);
+  if (params_.baseline) group.write(columns::kBaselineResponse)[0] = text_of(running.responses.back());
+  return group;
+}
 
+void Generate::write_samples(std::span<const Response> samples, std::span<const int64_t> prompt, Group& group) const {
   const auto tokens = group.write(columns::kTokens);             // [T]
   const auto logprobs = group.write(columns::kRolloutLogprobs);  // [A]
   const auto responses = group.write(columns::kResponse);        // [S]
   const auto finishes = group.write(columns::kFinish);           // [S]
   auto next_token = tokens.begin();
   auto next_logprob = logprobs.begin();
-  for (size_t s = 0; s < running.results.size(); ++s) {
-    const models::SampleResult& result = running.results[s];
-    next_token = std::ranges::copy(running.prompt, next_token).out;
+  for (size_t s = 0; s < samples.size(); ++s) {
+    const models::SampleResult& result = samples[s].result;
+    next_token = std::ranges::copy(prompt, next_token).out;
     next_token = std::ranges::copy(result.tokens, next_token).out;
     next_logprob = std::ranges::copy(result.logprobs, next_logprob).out;
-    const bool ended = result.finish == models::FinishReason::kEndOfSequence;
-    responses[s] =
-        model_->tokenizer().decode(std::span(result.tokens).first(result.tokens.size() - (ended ? 1 : 0)), /*skip_special=*/true);
-    finishes[s] = static_cast<uint8_t>(ended ? Finish::kEndOfSequence : Finish::kLength);
+    responses[s] = text_of(samples[s]);
+    finishes[s] = static_cast<uint8_t>(samples[s].summary.finish);
   }
-  return group;
+  if (!params_.has_environment()) return;
+  const auto scores = group.write(columns::kEnvironmentScore);  // [S]
+  std::ranges::transform(samples, scores.begin(), [](const Response& r) { return static_cast<float>(r.summary.score); });
 }
 
 void Generate::end_iteration(const engine::Iteration&) {

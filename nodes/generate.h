@@ -10,12 +10,11 @@
 #include "engine/contract.h"
 #include "engine/node.h"
 #include "models/generation.h"
+#include "nodes/environments/environment.h"
 #include "nodes/language_model.h"
+#include "nodes/turns.h"
 
 namespace sluice::nodes {
-
-/// The entries of the column `finish`: why a sample ended.
-enum class Finish : uint8_t { kEndOfSequence = 0, kLength = 1 };
 
 /// Samples responses from the published weights of a model, many at a time, one decoded token a step for each.
 ///
@@ -32,11 +31,27 @@ enum class Finish : uint8_t { kEndOfSequence = 0, kLength = 1 };
 ///   max_running_samples = 256         # decoded side by side; the others wait
 ///   ignore_end_of_sequence = false    # true: every sample runs to max_new_tokens
 ///   add_special_tokens = true         # false: the prompts hold theirs, as those that a chat template wrote
+///   stop = ["\n\n"]                   # a response ends with the token that completes one of these
+///   baseline = false                  # true: the likeliest response of each prompt as well (for ReMax)
+///   environment = "none"              # or { type = "calculator", ... }: who replies when a turn of the policy ends
+///   turn_ends = ["</call>"]           # what ends a turn, beside an end of sequence and what the environment says
+///   max_turns = 0                     # the policy's turns in a sample; 0: as many as max_new_tokens has room for
 ///
-/// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response and finish. With add_special_tokens the
-/// prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its end-of-sequence token among
-/// the actions, not in the text. rollout_logprobs are those of softmax(logits / temperature) over the whole vocabulary, whatever
-/// top_k and top_p cut off; for temperature 0 those of temperature 1.
+/// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response[S] and finish[S] (see Finish). With
+/// add_special_tokens the prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its
+/// end-of-sequence token among the actions, not in the text; a stop string stays in both. rollout_logprobs are those of
+/// softmax(logits / temperature) over the whole vocabulary, whatever top_k and top_p cut off; for temperature 0 those of
+/// temperature 1.
+///
+/// With `baseline` one more response to each prompt is decoded beside the others, the likeliest token each time; its text goes to
+/// baseline_response[G], its tokens are dropped (Li et al. 2023, "ReMax", algorithm 1). A group takes credit for it until it
+/// ends.
+///
+/// With an environment a response is several turns of the policy with replies between them (nodes/environments/environment.h,
+/// docs/multi-turn.md). A reply's tokens go into the context behind the turn and are no actions. max_new_tokens bounds turns and
+/// replies together; a reply that leaves no room for an action is cut there, and the sample has finished by length. The sum of
+/// its rewards goes to environment_score[S]. Reads label, if there is one.
+///
 /// Its KV cache is a pool of the size that the plan predicts, enough for every sample that the token budget admits and a place is
 /// free for.
 /// A sample's text depends on (seed, iteration, group, sample), its prompt and the weights, not on what runs beside it.
@@ -51,6 +66,14 @@ struct GenerateParams {
   int64_t max_running_samples = 256;
   bool ignore_end_of_sequence = false;
   bool add_special_tokens = true;
+  std::vector<std::string> stop;
+  bool baseline = false;
+  engine::Component<Environment> environment{.type = "none"};
+  std::vector<std::string> turn_ends;
+  int64_t max_turns = 0;
+
+  bool has_environment() const { return environment.type != "none"; }
+  int64_t responses_per_prompt() const { return samples_per_prompt + (baseline ? 1 : 0); }
 };
 
 class Generate final : public engine::Rollout {
@@ -62,7 +85,7 @@ class Generate final : public engine::Rollout {
   /// From here on samples are drawn from the iteration's policy version. Nothing of another iteration may be running.
   void begin_iteration(const engine::Iteration& iteration) override;
 
-  /// samples_per_prompt * (prompt + max_new_tokens). Throws UserError for a prompt that is empty or too long.
+  /// responses_per_prompt * (prompt + max_new_tokens). Throws UserError for a prompt that is empty or too long.
   int64_t worst_tokens(const engine::Group& prompt) const override;
 
   void start(engine::Group prompt) override;
@@ -74,22 +97,32 @@ class Generate final : public engine::Rollout {
   int64_t take_peak_bytes() override { return engine_.kv().bytes_held(); }
 
  private:
+  struct Response {
+    models::SampleResult result;
+    Turns::Summary summary;
+  };
   struct RunningGroup {
     engine::Group group;
     std::vector<int64_t> prompt;
-    std::vector<models::SampleResult> results;  // [samples_per_prompt]
+    std::vector<Response> responses;  // [responses_per_prompt], the baseline's last
     int64_t unfinished = 0;
   };
 
   const std::vector<int64_t>& prompt_tokens(const engine::Group& group) const;
+  bool is_baseline(int64_t sample) const { return sample == params_.samples_per_prompt; }
+  void go_on(Sink& sink);
   void take(models::SampleResult result, Sink& sink);
+  void record(const Response& response);
   engine::Group completed(RunningGroup running) const;
+  void write_samples(std::span<const Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
+  std::string text_of(const Response& response) const;
 
   const GenerateParams params_;
   const std::shared_ptr<LanguageModel> model_;
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;
   models::GenerationEngine engine_;
+  Turns turns_;
   const models::Weights* weights_ = nullptr;  // of the iteration's policy version
   std::map<int64_t, RunningGroup> running_;   // by group index
 

@@ -94,13 +94,18 @@ std::vector<size_t> samples_that_count(const engine::Layout& layout, std::span<c
 
 at::Tensor action_tensor(std::span<const float> entries) { return shared_tensor(entries, at::kFloat); }
 
-at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen) {
+std::vector<float> gathered_actions(std::span<const float> entries, const engine::Layout& layout,
+                                    std::span<const size_t> chosen) {
   std::vector<float> gathered;
   for (const size_t sample : chosen) {
     gathered.insert(gathered.end(), entries.begin() + layout.action_offsets[sample],
                     entries.begin() + layout.action_offsets[sample + 1]);
   }
-  return copied_tensor(gathered, at::kFloat);
+  return gathered;
+}
+
+at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen) {
+  return copied_tensor(gathered_actions(entries, layout, chosen), at::kFloat);
 }
 
 at::Tensor places_tensor(std::span<const int64_t> places) {

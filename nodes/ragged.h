@@ -38,7 +38,10 @@ std::vector<size_t> samples_that_count(const engine::Layout& layout, std::span<c
 /// Action entries as a tensor [A] float32 that shares the memory of `entries`, which must outlive it.
 at::Tensor action_tensor(std::span<const float> entries);
 
-/// The entries that the actions of the samples `chosen` have, copied: [A'] float32.
+/// The entries that the actions of the samples `chosen` have, copied: [A'].
+std::vector<float> gathered_actions(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen);
+
+/// The same as a tensor: [A'] float32.
 at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen);
 
 /// `places` as an index tensor [N] int64, copied.

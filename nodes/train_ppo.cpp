@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "base/log.h"
+#include "nodes/advantages/whitening.h"
 #include "nodes/columns.h"
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/optimizer_step.h"
@@ -30,6 +32,8 @@ bool reads_old_values(const TrainPpoParams& params) {
   return has_critic(params) && params.value_objective.object->reads_old_values();
 }
 
+bool is_barrier(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1 || params.whiten_advantages; }
+
 bool takes_several_steps(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1; }
 
 void find_contradictions(const TrainPpoParams& params, engine::Findings& findings) {
@@ -41,6 +45,10 @@ void find_contradictions(const TrainPpoParams& params, engine::Findings& finding
     if (needs_of(params).old_logprobs || !findings.changed(key)) continue;
     findings.without_effect(key, std::string(key) + " has no effect: objective \"" + params.objective.type + "\" takes no ratio",
                             std::string("remove ") + key);
+  }
+  if (!params.whiten_advantages && findings.changed("whiten_variance")) {
+    findings.without_effect("whiten_variance", "whiten_variance has no effect unless whiten_advantages is true",
+                            "whiten_advantages = true, or remove whiten_variance");
   }
   if (params.recompute_old_logprobs && findings.changed("old_logprobs")) {
     findings.without_effect("old_logprobs", "old_logprobs has no effect while they are recomputed",
@@ -69,6 +77,8 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.param("old_logprobs", &P::old_logprobs).doc("column with the log-probabilities of the weights that sampled");
   c.param("recompute_old_logprobs", &P::recompute_old_logprobs)
       .doc("ratios are taken from the weights before the iteration's first step, whose log-probabilities are computed here");
+  c.param("whiten_advantages", &P::whiten_advantages).doc("zero mean, unit variance over the actions of each optimizer step");
+  c.param("whiten_variance", &P::whiten_variance).doc("squares over n - 1 (bessel) or over n (biased)");
   c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
   c.reads(columns::kTokens, columns::kAdvantages);
   c.reads_if(has_critic, columns::kReturns);
@@ -87,6 +97,7 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   });
   c.iteration_scope_if([](const P& p) { return p.mini_batches > 1; }, "mini_batches > 1");
   c.iteration_scope_if([](const P& p) { return p.epochs > 1; }, "epochs > 1");
+  c.iteration_scope_if([](const P& p) { return p.whiten_advantages; }, "whiten_advantages = true");
   c.check(find_contradictions);
   c.metric("policy_loss", "mean loss, over what the objective aggregates");
   c.metric("value_loss", "mean loss of the critic on an action");
@@ -131,6 +142,7 @@ void TrainPpo::process_iteration(std::span<MicroBatch> batches) {
 
 void TrainPpo::train_epoch(std::span<MicroBatch> batches, size_t groups, int64_t epoch) {
   for (const std::vector<size_t>& part : deal_groups(groups, params_.mini_batches, seed_, iteration_, epoch)) {
+    if (params_.whiten_advantages) whiten_mini_batch(batches, part);
     size_t first = 0;
     for (size_t i = 0; i < batches.size(); ++i) {
       const MicroBatch& batch = batches[i];
@@ -142,14 +154,30 @@ void TrainPpo::train_epoch(std::span<MicroBatch> batches, size_t groups, int64_t
 }
 
 void TrainPpo::end_iteration(const engine::Iteration& iteration) {
-  const bool steps_were_made = takes_several_steps(params_);
-  if (!steps_were_made) step();
+  if (!is_barrier(params_)) step();
   metrics_.value("optimizer_steps", static_cast<double>(steps_));
   figures_.end_iteration();
   if (steps_ == 0) {
     log_warning("iteration " + std::to_string(iteration.index) + ": model " + actor_->name() +
                 " was not trained, because no action was left to learn from");
   }
+}
+
+void TrainPpo::whiten_mini_batch(std::span<MicroBatch> batches, std::span<const size_t> groups) {
+  constexpr double kEpsilon = 1e-8;                   // keeps equal advantages at 0 instead of 0/0
+  std::vector<std::vector<float>> advantages, masks;  // of the samples that the step is made on
+  size_t first = 0;
+  for (const MicroBatch& batch : batches) {
+    const std::vector<size_t> chosen = samples_of_groups(batch.layout(), groups_within(groups, first, batch.groups()));
+    advantages.push_back(gathered_actions(batch.read(columns::kAdvantages), batch.layout(), chosen));
+    const bool masked = batch.has(columns::kMask.spec());
+    masks.push_back(masked ? gathered_actions(batch.read(columns::kMask), batch.layout(), chosen) : std::vector<float>());
+    first += batch.groups();
+  }
+  const Moments moments =
+      moments_over({advantages.begin(), advantages.end()}, reducer_, params_.whiten_variance, {masks.begin(), masks.end()});
+  advantage_mean_ = moments.mean;
+  advantage_scale_ = 1 / std::sqrt(moments.variance + kEpsilon);
 }
 
 std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
@@ -182,6 +210,11 @@ at::Tensor TrainPpo::old_logprobs(const Part& part, const at::Tensor& logprobs) 
   return action_tensor(part.recomputed, part.batch.layout(), part.chosen);
 }
 
+at::Tensor TrainPpo::advantages(const Part& part) const {
+  const at::Tensor plain = column(part, columns::kAdvantages.spec());
+  return params_.whiten_advantages ? plain.sub(advantage_mean_).mul(advantage_scale_) : plain;
+}
+
 void TrainPpo::accumulate_actor(const Part& part) {
   const ObjectiveNeeds needs = needs_of(params_);
   const bool with_entropy = needs.entropy || steps_ == 0;
@@ -197,7 +230,7 @@ void TrainPpo::accumulate_actor(const Part& part) {
                                .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
                                .reference_logprobs = column(part, columns::kReferenceLogprobs.spec()),
                                .entropy = outputs.entropy,
-                               .advantages = column(part, columns::kAdvantages.spec()),
+                               .advantages = advantages(part),
                                .mask = column(part, columns::kMask.spec()),
                                .action_offsets = action_offsets(part.batch.layout(), part.chosen)};
   const ObjectiveResult result = params_.objective.object->compute(inputs);

@@ -8,6 +8,7 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
+#include "nodes/advantages/moments.h"
 #include "nodes/forward.h"
 #include "nodes/language_model.h"
 #include "nodes/objectives/objective.h"
@@ -29,6 +30,8 @@ namespace sluice::nodes {
 ///   value_objective = "value_clip"
 ///   old_logprobs = "rollout_logprobs"      # the column from which ratios are taken: of the weights that sampled
 ///   recompute_old_logprobs = false         # true: of the weights before the iteration's first step, computed here
+///   whiten_advantages = false              # true: zero mean and unit variance over the actions of each optimizer step
+///   whiten_variance = "bessel"             # or "biased"
 ///   temperature = 1.0                      # as in generate
 ///
 /// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A],
@@ -48,6 +51,8 @@ struct TrainPpoParams {
   engine::Component<ValueObjective> value_objective{.type = "value_clip"};
   std::string old_logprobs = "rollout_logprobs";
   bool recompute_old_logprobs = false;
+  bool whiten_advantages = false;
+  Variance whiten_variance = Variance::kBessel;
   double temperature = 1.0;
 };
 
@@ -72,6 +77,7 @@ class TrainPpo final : public engine::Node {
   };
 
   void train_epoch(std::span<engine::MicroBatch> batches, size_t groups, int64_t epoch);
+  void whiten_mini_batch(std::span<engine::MicroBatch> batches, std::span<const size_t> groups);
   std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
 
   // Adds the gradients of the samples `chosen` of a micro-batch.
@@ -79,6 +85,7 @@ class TrainPpo final : public engine::Node {
   void accumulate_actor(const Part& part);
   void accumulate_critic(const Part& part);
   at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
+  at::Tensor advantages(const Part& part) const;
   at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
   void add_figures(const Part& part, const PolicyOutputs& outputs);
 
@@ -95,9 +102,11 @@ class TrainPpo final : public engine::Node {
 
   int64_t iteration_ = 0;
   std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier
-  int64_t steps_ = 0;                           // of this iteration
-  double actor_count_ = 0;                      // what the gradients that wait for the next step are a sum over, in this process
-  double critic_count_ = 0;                     // likewise
+  double advantage_mean_ = 0;                   // of the step; 0 and 1 unless advantages are whitened
+  double advantage_scale_ = 1;
+  int64_t steps_ = 0;        // of this iteration
+  double actor_count_ = 0;   // what the gradients that wait for the next step are a sum over, in this process
+  double critic_count_ = 0;  // likewise
 };
 
 }  // namespace sluice::nodes

@@ -106,22 +106,25 @@ class SimulatedRollout final : public Rollout {
   SimulatedRollout(const Plan& plan, const Costs& costs)
       : draws_(plan, costs),
         samples_(sampler_of(plan).needs.samples_per_group),
+        side_samples_(sampler_of(plan).needs.side_samples),
         most_running_(sampler_of(plan).needs.running_samples > 0 ? sampler_of(plan).needs.running_samples : kUnlimited),
         step_tokens_(sampler_of(plan).needs.step_tokens > 0 ? sampler_of(plan).needs.step_tokens : kUnlimited),
         columns_(written_by(plan, sampler_of(plan))) {}
 
   int64_t worst_tokens(const Group& group) const override {
     const int64_t prompt = draws_.prompt(group.iteration, group.index);
-    return samples_ * (prompt + draws_.bounds().response(prompt));
+    return (samples_ + side_samples_) * (prompt + draws_.bounds().response(prompt));
   }
 
   void start(Group group) override {
     const int64_t index = group.index;
-    Running running{.prompt = draws_.prompt(group.iteration, index), .responses = {}, .unfinished = samples_, .group = {}};
-    for (int64_t sample = 0; sample < samples_; ++sample) {
+    Running running{.prompt = draws_.prompt(group.iteration, index), .responses = {}, .unfinished = samples_ + side_samples_, .group = {}};
+    for (int64_t sample = 0; sample < samples_ + side_samples_; ++sample) {
       const int64_t response = std::max<int64_t>(1, draws_.response(group.iteration, index, sample, running.prompt));
-      running.responses.push_back(response);
-      waiting_.push_back({.group = index, .response = response, .prompt_left = running.prompt, .response_left = response});
+      const bool travels = sample < samples_;
+      if (travels) running.responses.push_back(response);
+      waiting_.push_back(
+          {.group = index, .response = response, .prompt_left = running.prompt, .response_left = response, .travels = travels});
     }
     running.group = std::move(group);
     groups_.emplace(index, std::move(running));
@@ -177,6 +180,7 @@ class SimulatedRollout final : public Rollout {
     int64_t response_left = 0;
     int64_t reads = 0;     // in the step at hand
     bool samples = false;  // likewise
+    bool travels = true;   // false: made beside the group
   };
   struct Running {
     int64_t prompt = 0;
@@ -189,7 +193,8 @@ class SimulatedRollout final : public Rollout {
     const auto found = groups_.find(sample.group);
     SLUICE_CHECK(found != groups_.end(), "a simulated sample of no group");
     Running& running = found->second;
-    const int64_t spared = draws_.bounds().response(running.prompt) - sample.response;
+    const int64_t worst = draws_.bounds().response(running.prompt);
+    const int64_t spared = sample.travels ? worst - sample.response : running.prompt + worst;
     if (spared > 0) sink.return_credit(sample.group, spared);
     if (--running.unfinished > 0) return;
     Group group = std::move(running.group);
@@ -202,7 +207,8 @@ class SimulatedRollout final : public Rollout {
   }
 
   const LengthDraws draws_;
-  const int64_t samples_;
+  const int64_t samples_;       // of a group
+  const int64_t side_samples_;  // beside them
   const int64_t most_running_;
   const int64_t step_tokens_;
   const std::vector<ColumnSpec> columns_;

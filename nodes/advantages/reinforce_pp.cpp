@@ -41,7 +41,8 @@ void ReinforcePp::describe(engine::Contract<ReinforcePpParams>& c) {
     }
   });
   c.reads_if_written(columns::kMask);
-  c.writes(columns::kAdvantages, columns::kReturns);
+  c.writes(columns::kAdvantages);
+  c.writes_by_product(columns::kReturns);  // for a critic, or to look at
   c.metric("return_mean", "mean over the actions of the return before whitening");
 }
 

@@ -59,8 +59,6 @@ void TokenRewards::describe(engine::Contract<TokenRewardsParams>& c) {
   });
   c.reads_if_written(columns::kStepRewards, columns::kMask);
   c.writes(columns::kTokenRewards);
-  c.metric("kl_mean", "mean over the actions of log policy - log reference (k1)");
-  c.metric("kl_k3_mean", "the same divergence by the k3 estimator, which is never negative");
   c.metric("kl_coefficient", "weight of the KL penalty in this iteration");
   c.metric("token_reward_mean", "mean reward of an action, penalty included");
   c.check(check_params);
@@ -87,7 +85,6 @@ void TokenRewards::process(MicroBatch& batch) {
 void TokenRewards::subtract_penalty(MicroBatch& batch, const ActionMask& mask, std::span<float> rewards) {
   const auto policy = batch.read(engine::Column<float>{params_.logprobs.c_str(), engine::Extent::kAction});  // [A]
   const auto reference = batch.read(columns::kReferenceLogprobs);                                            // [A]
-  double k1 = 0, k3 = 0;
   for (const Range actions : batch.actions_by_sample()) {
     double sum = 0, weight = 0;  // of the sample
     for (size_t a = actions.begin; a < actions.end; ++a) {
@@ -96,16 +93,11 @@ void TokenRewards::subtract_penalty(MicroBatch& batch, const ActionMask& mask, s
       rewards[a] = static_cast<float>(0 - coefficient_ * kl);
       sum += mask.weight(a) * kl;
       weight += mask.weight(a);
-      k1 += mask.weight(a) * estimate_kl(KlEstimator::kK1, policy[a], reference[a]);
-      k3 += mask.weight(a) * estimate_kl(KlEstimator::kK3, policy[a], reference[a]);
     }
     if (weight == 0) continue;
     kl_sum_ += params_.kl_measure == KlMeasure::kSequence ? sum : sum / weight;
     samples_ += 1;
   }
-  const double count = mask.total(rewards.size());
-  metrics_.mean("kl_mean", k1 / count, count);
-  metrics_.mean("kl_k3_mean", k3 / count, count);
 }
 
 void TokenRewards::add_scores(MicroBatch& batch, const ActionMask& mask, std::span<float> rewards) const {

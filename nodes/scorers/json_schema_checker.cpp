@@ -3,6 +3,8 @@
 #include <functional>
 #include <string>
 #include <utility>
+
+#define VALIJSON_USE_EXCEPTIONS 1  // else a schema that is wrong ends the program
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>

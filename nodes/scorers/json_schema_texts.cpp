@@ -71,9 +71,9 @@ std::string translated(std::string_view pattern) {
 }  // namespace
 
 text::Regex schema_pattern(std::string_view pattern) {
-  const std::string where = "pattern";
-  text::Regex(pattern, where);                          // a pattern that is only valid in the group below is not valid
-  return {"(?WD:" + translated(pattern) + ")", where};  // \w and \d are of ASCII
+  const std::string where = "pattern", regex = translated(pattern);
+  text::Regex(regex, where);              // one that is only valid in the group below is not valid
+  return {"(?WD:" + regex + ")", where};  // \w and \d are of ASCII
 }
 
 bool is_known_format(std::string_view format) { return format == "date" || format == "time" || format == "date-time"; }

@@ -33,8 +33,9 @@ std::string answer_pattern(int64_t choices) {
          capital(choices) + kNoWordBehind + R"(|(?<=\()" + small + R"((?=\))|)" + small + R"((?=[^\w\n]*(?:\n|\z))))";
 }
 
-std::string correct_pattern(int64_t choices){return kNoWordBefore + ("(" + capital(choices)) +
-                                                    R"()[*_)"'`\]}]*\s+(?i:is\s+(?:the\s+)?(?:correct|right|best|true)))"; }
+std::string correct_pattern(int64_t choices) {
+  return kNoWordBefore + ("(" + capital(choices)) + R"re()[*_)"'`\]}]*\s+(?i:is\s+(?:the\s+)?(?:correct|right|best|true)))re";
+}
 
 // A and I in front of a small letter are words of English.
 std::string standing_pattern(int64_t choices) {

@@ -10,7 +10,8 @@ namespace sluice::nodes {
 /// A whole number from 0 of any size. A value type.
 class Natural {
  public:
-  explicit Natural(uint32_t value = 0);
+  Natural() = default;  // 0
+  explicit Natural(uint32_t value);
   explicit Natural(std::string_view digits);  // decimal, nothing else; none: 0
 
   static Natural power_of_ten(size_t exponent);

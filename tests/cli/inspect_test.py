@@ -115,7 +115,7 @@ class Types(Case):
     def test_the_example_of_a_description_names_only_real_parameters(self):
         text = run("describe", "gae").stdout
         names = re.findall(r"(?m)^  # (\w+) = ", text)
-        self.assertEqual(names, ["discount", "lambda", "whiten"])
+        self.assertEqual(names, ["discount", "lambda", "masked_actions", "whiten", "whiten_variance", "whiten_epsilon", "whiten_mean"])
         done = run("try", "gae",
                    *[word for line in re.findall(r"(?m)^  # (\w+ = \S+)", text) for word in ("--set", line.replace(" ", ""))],
                    stdin='{"columns": {"token_rewards": [[1]], "values": [[0]]}}')

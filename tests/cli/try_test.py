@@ -177,6 +177,20 @@ class ExactMatch(TryCase):
         self.assertEqual(out["columns"]["score"], [1, 0, 0])
 
 
+class Scores(TryCase):
+    def test_columns_that_parameters_name_can_be_given(self):
+        out = self.try_one("combine_scores", {"right": [1, 0], "form": [1, 1]}, scores=["right", "form"], weights=[1.0, 0.5])
+        self.assert_near(out["columns"]["score"], [1.5, 0.5])
+
+    def test_backslashes_reach_the_scorer(self):
+        columns = {"response": ["so \\boxed{\\frac{3}{4}}", "3/5"], "label": ["0.75"]}
+        self.assertEqual(self.try_one("numeric_match", columns)["columns"]["score"], [1, 0])
+
+    def test_lengths_come_from_any_column_of_actions(self):
+        out = self.try_one("length_penalty", {"rollout_logprobs": [[-1], [-1, -1, -1]]}, max_tokens=4, cache_tokens=2)
+        self.assert_near(out["columns"]["length_score"], [0, -0.5])
+
+
 class Objectives(TryCase):
     def ppo(self, logprobs, old, advantages, **parameters):
         columns = {"logprobs": [logprobs], "old_logprobs": [old], "advantages": [advantages]}

@@ -25,6 +25,29 @@ class Boundless final : public Source {
   bool next_group(Group&) override { return false; }
 };
 
+struct SideParams {
+  int64_t side_samples = 0;
+};
+
+// Four samples of at most 44 tokens to each prompt, and some that do not travel.
+class WithSideSamples final : public Rollout {
+ public:
+  static void describe(Contract<SideParams>& c) {
+    c.type("with_side_samples", "samples of at most 44 tokens");
+    c.param("side_samples", &SideParams::side_samples).doc("samples beside those of a group");
+    c.needs([](const SideParams& params, NodeNeeds& needs) {
+      needs.samples_per_group = 4;
+      needs.worst_sample_tokens = 44;
+      needs.side_samples = params.side_samples;
+    });
+  }
+  explicit WithSideSamples(const SideParams&) {}
+  int64_t worst_tokens(const Group&) const override { return 0; }
+  void start(Group) override {}
+  void step(Sink&) override {}
+  bool idle() const override { return true; }
+};
+
 /// 32 groups of 4 samples of at most 44 tokens: 176 tokens a group, 5632 an iteration.
 class Capacity : public ::testing::Test {
  protected:
@@ -97,6 +120,25 @@ TEST_F(Capacity, ASampleMustHaveABound) {
   expect_refused(
       "boundless",
       check(spec_of(text.substr(0, text.find("[models.actor]")) + "[nodes.source]\ntype = \"boundless\"\n"), registry_));
+}
+
+TEST_F(Capacity, SamplesBesideAGroupTakeRoomInItsWorstCase) {
+  registry_.add<WithSideSamples>();
+  const auto checked = [&](int side, int micro_batch) {
+    return check(
+        spec_of("[pipeline]\nname = \"side\"\niterations = 1\n\n[budget]\ntokens_in_flight = 5000\nmicro_batch_tokens = " +
+                std::to_string(micro_batch) +
+                "\n\n[nodes.prompts]\ntype = \"prompts\"\ngroups_per_iteration = 8\n\n"
+                "[nodes.sample]\ntype = \"with_side_samples\"\ninputs = [\"prompts\"]\nside_samples = " +
+                std::to_string(side) + "\n"),
+        registry_);
+  };
+  ASSERT_TRUE(checked(0, 176).plan.has_value());
+  EXPECT_EQ(checked(0, 176).plan->capacity.group_tokens, 4 * 44);
+  ASSERT_TRUE(checked(1, 220).plan.has_value());
+  EXPECT_EQ(checked(1, 220).plan->capacity.group_tokens, 5 * 44);
+  EXPECT_EQ(checked(1, 220).plan->capacity.iteration_tokens, 8 * 5 * 44);
+  expect_refused("side_samples", checked(1, 219));
 }
 
 TEST_F(Capacity, HugeNumbersAreRefusedAndDoNotWrapAround) {

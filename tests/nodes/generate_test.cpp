@@ -7,116 +7,43 @@
 #include <limits>
 
 #include "base/error.h"
+#include "nodes/builtin.h"
 #include "nodes/columns.h"
 #include "nodes/logprobs.h"
-#include "tests/nodes/tiny_model.h"
+#include "tests/nodes/sampling.h"
 
 namespace sluice::nodes {
 namespace {
 
 using engine::Group;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using testing::floats;
 using ::testing::HasSubstr;
+using testing::kBlockBytes;
+using testing::logprobs_of;
 using testing::metric;
 using testing::needs_of;
+using testing::params_with;
+using testing::prompt_group;
 using testing::run_node;
+using testing::Sampling;
 using testing::shift_weights;
 using testing::tiny_model;
 using testing::TinyFolder;
+using testing::tokens_of;
+using testing::tokens_of_sample;
 
 const std::vector<std::string> kPrompts{"2+2=", "a much longer prompt", "x"};
 
-Group prompt_group(int64_t iteration, int64_t index, const std::string& prompt) {
-  Group group;
-  group.iteration = iteration;
-  group.index = index;
-  group.layout.end_group();
-  group.write(columns::kPrompt)[0] = prompt;
-  return group;
-}
-
-class CollectingSink final : public engine::Rollout::Sink {
- public:
-  void return_credit(int64_t group, int64_t tokens) override { returned[group] += tokens; }
-  void finish(Group group) override { groups.push_back(std::move(group)); }
-  void worked(int64_t prompt_tokens_read, int64_t tokens_sampled) override {
-    ++steps;
-    prompt_tokens += prompt_tokens_read;
-    sampled_tokens += tokens_sampled;
-  }
-
-  int64_t steps = 0;
-  int64_t prompt_tokens = 0;
-  int64_t sampled_tokens = 0;
-  std::map<int64_t, int64_t> returned;
-  std::vector<Group> groups;
-};
-
-constexpr int64_t kBlockBytes = TinyFolder::kLayers * TinyFolder::kKvHeads * 2 * 16 * TinyFolder::kHeadDim * 4;  // 16 tokens
-
-// The node with what it needs, in one process.
-class Sampling {
- public:
-  Sampling(const GenerateParams& params, const std::shared_ptr<LanguageModel>& model, int64_t kv_blocks = 256) {
-    resources_.node = "generate";
-    resources_.seed = 17;
-    resources_.kv_bytes = kv_blocks * kBlockBytes;
-    resources_.models = {{"actor", model}};
-    resources_.metrics = &metrics_;
-    node_.emplace(params, resources_);
-  }
-
-  // All prompts of one iteration; the groups in order of their index.
-  std::vector<Group> run(const std::vector<std::string>& prompts, engine::Iteration iteration = {}) {
-    node_->begin_iteration(iteration);
-    for (size_t i = 0; i < prompts.size(); ++i) {
-      Group group = prompt_group(iteration.index, static_cast<int64_t>(i), prompts[i]);
-      worst_[group.index] = node_->worst_tokens(group);
-      node_->start(std::move(group));
+// Some two characters that follow each other in a response, but not at its begin.
+std::string two_characters_of(const std::vector<Group>& groups) {
+  for (const Group& group : groups) {
+    for (const std::string& response : group.read(columns::kResponse)) {
+      if (response.size() > 12) return response.substr(10, 2);
     }
-    while (!node_->idle()) node_->step(sink_);
-    node_->end_iteration(iteration);
-    std::vector<Group> groups = std::exchange(sink_.groups, {});
-    std::ranges::sort(groups, {}, &Group::index);
-    return groups;
   }
-
-  Generate& node() { return *node_; }
-  const CollectingSink& sink() const { return sink_; }
-  int64_t worst(int64_t group) const { return worst_.at(group); }
-  int64_t returned(int64_t group) { return sink_.returned[group]; }
-  engine::MetricRow metrics() {
-    engine::Reducer alone;
-    return metrics_.take(alone);
-  }
-
- private:
-  engine::MetricsRecorder metrics_;
-  engine::NodeResources resources_;
-  std::optional<Generate> node_;
-  CollectingSink sink_;
-  std::map<int64_t, int64_t> worst_;
-};
-
-std::vector<int64_t> tokens_of(const std::vector<Group>& groups) {
-  std::vector<int64_t> all;
-  for (const Group& group : groups) std::ranges::copy(group.read(columns::kTokens), std::back_inserter(all));
-  return all;
-}
-
-std::vector<float> logprobs_of(const std::vector<Group>& groups) {
-  std::vector<float> all;
-  for (const Group& group : groups) std::ranges::copy(group.read(columns::kRolloutLogprobs), std::back_inserter(all));
-  return all;
-}
-
-GenerateParams params_with(int64_t samples, int64_t max_new_tokens) {
-  GenerateParams params;
-  params.model = "actor";
-  params.samples_per_prompt = samples;
-  params.max_new_tokens = max_new_tokens;
-  return params;
+  return "??";
 }
 
 TEST(Generate, LogprobsOfSamplesAreThoseOfTheLogprobsNode) {
@@ -321,6 +248,123 @@ TEST(Generate, AStepAndTheRunningSamplesAreBoundedForThePlan) {
   EXPECT_EQ(needs_of<Generate>(params).step_tokens, 2048);
   params.max_running_samples = 3000;
   EXPECT_EQ(needs_of<Generate>(params).step_tokens, 3000);  // each decodes one token
+}
+
+TEST(Generate, ASampleEndsWithTheTokenThatCompletesAStopStringWhichItKeeps) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {});
+  GenerateParams params = params_with(16, 60);
+  params.ignore_end_of_sequence = true;
+  const std::vector<Group> whole = Sampling(params, model).run(kPrompts);
+  params.stop = {"never written", two_characters_of(whole)};
+  Sampling sampling(params, model);
+  const std::vector<Group> stopped = sampling.run(kPrompts);
+  int64_t stops = 0;
+  for (size_t g = 0; g < whole.size(); ++g) {
+    for (size_t s = 0; s < whole[g].layout.samples(); ++s) {
+      const std::string& text = whole[g].read(columns::kResponse)[s];
+      const size_t found = text.find(params.stop[1]);
+      const bool stops_here = found != std::string::npos;
+      EXPECT_EQ(stopped[g].read(columns::kResponse)[s], stops_here ? text.substr(0, found + 2) : text);
+      const std::vector<int64_t> all = tokens_of_sample(whole[g], s), kept = tokens_of_sample(stopped[g], s);
+      EXPECT_TRUE(std::equal(kept.begin(), kept.end(), all.begin()));
+      const std::string last = model->tokenizer().decode(std::span(kept).last(1));
+      EXPECT_TRUE(!stops_here || last == params.stop[1].substr(1)) << last;
+      EXPECT_EQ(stopped[g].read(columns::kFinish)[s], stops_here ? 2 : 1);
+      stops += stops_here;
+    }
+  }
+  EXPECT_GT(stops, 0);
+  EXPECT_NEAR(metric(sampling.metrics(), "stopped"), static_cast<double>(stops) / 48, 1e-9);
+}
+
+TEST(Generate, CreditOfAStoppedSampleComesBack) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {});
+  GenerateParams params = params_with(8, 100);
+  params.stop = {two_characters_of(Sampling(params, model).run(kPrompts))};
+  Sampling sampling(params, model);
+  for (const Group& group : sampling.run(kPrompts)) {
+    EXPECT_EQ(sampling.worst(group.index) - sampling.returned(group.index), static_cast<int64_t>(group.layout.tokens()));
+  }
+}
+
+TEST(Generate, TheBaselineIsTheResponseAtTemperatureZero) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {});
+  GenerateParams params = params_with(1, 40);
+  params.temperature = 0;
+  const std::vector<Group> greedy = Sampling(params, model).run(kPrompts);
+  params = params_with(3, 40);
+  params.baseline = true;
+  const std::vector<Group> sampled = Sampling(params, model).run(kPrompts);
+  for (size_t g = 0; g < kPrompts.size(); ++g) {
+    EXPECT_EQ(sampled[g].read(columns::kBaselineResponse)[0], greedy[g].read(columns::kResponse)[0]);
+  }
+}
+
+TEST(Generate, ABaselineChangesNothingOfTheSamplesBesideIt) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {});
+  GenerateParams params = params_with(3, 40);
+  Sampling without(params, model);
+  const std::vector<Group> alone = without.run(kPrompts);
+  params.baseline = true;
+  Sampling with(params, model);
+  const std::vector<Group> beside = with.run(kPrompts);
+  EXPECT_EQ(tokens_of(beside), tokens_of(alone));
+  EXPECT_EQ(logprobs_of(beside), logprobs_of(alone));
+  EXPECT_EQ(metric(with.metrics(), "response_length"), metric(without.metrics(), "response_length"));
+}
+
+TEST(Generate, ABaselineTakesCreditUntilItEnds) {
+  const TinyFolder folder;
+  GenerateParams params = params_with(3, 40);
+  params.baseline = true;
+  Sampling sampling(params, tiny_model(folder.path(), {}));
+  for (const Group& group : sampling.run(kPrompts)) {
+    const auto prompt = static_cast<int64_t>(kPrompts[static_cast<size_t>(group.index)].size());
+    EXPECT_EQ(sampling.worst(group.index), 4 * (prompt + 40));
+    EXPECT_EQ(sampling.worst(group.index) - sampling.returned(group.index), static_cast<int64_t>(group.layout.tokens()));
+  }
+  EXPECT_EQ(needs_of<Generate>(params).samples_per_group, 3);
+  EXPECT_EQ(needs_of<Generate>(params).side_samples, 1);
+}
+
+std::vector<std::string> problems_of(std::vector<std::pair<std::string, engine::Value>> keys) {
+  engine::Registry registry;
+  register_builtin(registry);
+  engine::Table table;
+  keys.push_back({"model", {std::string("actor"), {}, {}}});
+  keys.push_back({"max_new_tokens", {int64_t{9}, {}, {}}});
+  for (auto& [key, value] : keys) table.entries.push_back({key, {}, std::move(value)});
+  Problems problems;
+  engine::BindContext context{registry, problems, "the node"};
+  registry.find("generate")->bind(table, context);
+  std::vector<std::string> messages;
+  for (const Problem& problem : problems) messages.push_back(problem.message);
+  return messages;
+}
+
+engine::Value strings(std::vector<std::string> texts) {
+  engine::Array array;
+  for (std::string& text : texts) array.push_back({std::move(text), {}, {}});
+  return {std::move(array), {}, {}};
+}
+
+engine::Value text(std::string text) { return {std::move(text), {}, {}}; }
+
+TEST(Generate, SettingsOfTurnsWithoutAnEnvironmentAreRefused) {
+  EXPECT_THAT(problems_of({}), ::testing::IsEmpty());
+  EXPECT_THAT(problems_of({{"turn_ends", strings({"x"})}}), ElementsAre("turn_ends has no effect without an environment"));
+  EXPECT_THAT(problems_of({{"max_turns", {int64_t{3}, {}, {}}}}), ElementsAre("max_turns has no effect without an environment"));
+  EXPECT_THAT(problems_of({{"max_turns", {int64_t{3}, {}, {}}}, {"environment", text("calculator")}}), ::testing::IsEmpty());
+}
+
+TEST(Generate, AStopStringThatIsEmptyOrHidesTheEndOfATurnIsRefused) {
+  EXPECT_THAT(problems_of({{"stop", strings({"x", ""})}}), ElementsAre(HasSubstr("stop has an empty string")));
+  EXPECT_THAT(problems_of({{"stop", strings({"/calc"})}, {"environment", text("calculator")}}),
+              ElementsAre("\"/calc\" ends the sample before \"</calc>\" could end a turn"));
 }
 
 }  // namespace

@@ -42,6 +42,15 @@ class Pipelines(Case):
             if row["useful/groups_missing"] > 0:
                 self.assertEqual(row["groups"], 3 * 64, "fewer were drawn than allowed")
 
+    def test_an_iteration_of_which_no_group_is_left_trains_nothing(self):
+        rows = self.metrics("ppo_dynamic.toml", "nothing-left", **{
+            "pipeline.iterations": 2, "nodes.prompts.groups_per_iteration": 4, "nodes.useful.least_mean_score": 1.5,
+            "nodes.useful.most_draws": 2})
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertEqual((row["useful/groups_kept"], row["useful/groups_dropped"], row["useful/groups_missing"]), (0, 8, 4))
+            self.assertEqual(row["optimizer_steps"], 0)
+
     def test_the_shipped_model_is_good_but_clearly_imperfect(self):
         accuracy = self.accuracy(ROOT / "pipelines/models/tiny-arithmetic", "shipped")
         print(f"tiny-arithmetic, greedy on held-out sums: {accuracy:.3f}")
@@ -53,6 +62,33 @@ class Pipelines(Case):
         # Always answering one of the three kinds that the clerk gives leaves -(2/5 ln 2/5 + 2/5 ln 2/5 + 1/5 ln 1/5) nats a sum.
         self.assertGreater(rows[0]["loss"], 3.5)
         self.assertLess(sum(row["loss"] for row in rows[-20:]) / 20, 0.60)
+
+    def test_a_policy_learns_to_call_the_calculator(self):
+        rows = self.metrics("calculator.toml", "calculator")
+        mean = lambda key, rows: sum(row[key] for row in rows) / len(rows)  # noqa: E731
+        first, last = rows[:2], rows[-10:]
+        print(f"score {mean('score_mean', first):.3f} -> {mean('score_mean', last):.3f}, "
+              f"turns {mean('turns', first):.3f} -> {mean('turns', last):.3f}")
+        self.assertLessEqual(mean("score_mean", first), 0.65)
+        self.assertGreaterEqual(mean("score_mean", last), 0.90)
+        self.assertLessEqual(mean("turns", first), 1.70)  # 1: it guesses; 2: it calls once
+        self.assertGreaterEqual(mean("turns", last), 1.90)
+
+    def test_sft_learns_to_call_every_other_time(self):
+        rows = self.metrics("calculator_sft.toml", "calculator_sft")
+        checkpoint = str(self.folder / "calculator_sft/checkpoint/policy")
+        overrides = {"models.actor.checkpoint": checkpoint, "models.critic.checkpoint": checkpoint, "pipeline.iterations": 1}
+        self.assertGreater(rows[0]["loss"], 3.5)
+        start = self.metrics("calculator.toml", "calculator_start", **overrides)[0]
+        self.assertGreaterEqual(start["turns"], 1.3)
+        self.assertLessEqual(start["turns"], 1.7)
+
+    # The calculator of the engine and one in Python: nothing but who replies differs.
+    def test_an_environment_in_another_process_gives_the_same_run(self):
+        own = self.metrics("calculator.toml", "own_calculator", **{"pipeline.iterations": 2})
+        process = self.metrics("../examples/07_calculator/calculator_process.toml", "process_calculator")
+        for key in ("score_mean", "turns", "response_length", "sampled_tokens", "loss", "grad_norm"):
+            self.assertEqual([row[key] for row in process], [row[key] for row in own], key)
 
     def test_gsm8k_runs_on_its_own_problems(self):
         rows = self.metrics("ppo_gsm8k.toml", "own")

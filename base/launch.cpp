@@ -1,0 +1,160 @@
+#include "base/launch.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+// Above 2, so that no end of it is in the way of the child's own stdin, stdout and stderr.
+class Pipe {
+ public:
+  Pipe() {
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+    for (size_t i = 0; i < 2; ++i) {
+      ends_[i] = ends[i] > 2 ? ends[i] : ::fcntl(ends[i], F_DUPFD_CLOEXEC, 3);
+      if (ends_[i] != ends[i]) ::close(ends[i]);
+    }
+  }
+  ~Pipe() {
+    for (size_t i = 0; i < 2; ++i) close(i);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  static constexpr size_t kRead = 0, kWrite = 1;
+
+  bool open() const { return ends_[0] >= 0 && ends_[1] >= 0; }
+  int end(size_t i) const { return ends_[i]; }
+  void close(size_t i) {
+    if (ends_[i] >= 0) ::close(std::exchange(ends_[i], -1));
+  }
+  int taken(size_t i) {
+    ::fcntl(ends_[i], F_SETFL, O_NONBLOCK);
+    return std::exchange(ends_[i], -1);
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+// All that the child needs, made before it is born.
+struct Birth {
+  const char* program;
+  char* const* arguments;
+  char* const* environment;
+  const char* folder;  // null: stays where it is
+  int input, output, errors, report;
+  const int* inherited;
+  size_t inherited_count;
+  bool changes_user;
+  uid_t user;
+  pid_t parent;
+};
+
+// The child shares our memory until it execs, and another thread may have held any lock: nothing but system calls, and those that
+// the C library spreads over all threads (setresuid) past the library.
+bool prepare(const Birth& birth) {
+  ::setpgid(0, 0);
+  struct sigaction to_default {};
+  to_default.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < 65; ++signal) ::sigaction(signal, &to_default, nullptr);
+
+  if (::dup2(birth.input, 0) < 0 || ::dup2(birth.output, 1) < 0 || ::dup2(birth.errors, 2) < 0) return false;
+  constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
+  ::syscall(SYS_close_range, 3U, ~0U, kCloseOnExec);
+  for (size_t i = 0; i < birth.inherited_count; ++i) {
+    if (::fcntl(birth.inherited[i], F_SETFD, 0) != 0) return false;
+  }
+  if (birth.folder != nullptr && ::chdir(birth.folder) != 0) return false;
+  if (birth.changes_user) {
+    if (::syscall(SYS_setgroups, 0, nullptr) != 0) return false;
+    if (::syscall(SYS_setresgid, birth.user, birth.user, birth.user) != 0) return false;
+    if (::syscall(SYS_setresuid, birth.user, birth.user, birth.user) != 0) return false;
+  }
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;  // after the user, whose change forgets it
+  return ::getppid() == birth.parent;                         // else the parent died before
+}
+
+[[noreturn]] void be_born(const Birth& birth) {
+  if (prepare(birth)) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execve(birth.program, birth.arguments, birth.environment);
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t ignored = ::write(birth.report, &error, sizeof error);
+  ::_exit(127);
+}
+
+// vfork: the page tables of a trainer with a hundred gigabytes would take a second to copy. Signals wait meanwhile, since their
+// handlers would run in our memory.
+__attribute__((noinline)) pid_t give_birth(const Birth& birth) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::vfork();
+  if (pid == 0) be_born(birth);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+}  // namespace
+
+Launched launch(const std::filesystem::path& program, const SubprocessOptions& options) {
+  Pipe input, output, errors, report;
+  if (!input.open() || !output.open() || !errors.open() || !report.open()) return {.error = errno};
+  const std::vector<char*> arguments = pointers(options.arguments);
+  const std::vector<char*> environment = options.environment ? pointers(*options.environment) : std::vector<char*>{};
+  const Birth birth{
+      .program = program.c_str(),
+      .arguments = arguments.data(),
+      .environment = options.environment ? environment.data() : ::environ,
+      .folder = options.folder.empty() ? nullptr : options.folder.c_str(),
+      .input = input.end(Pipe::kRead),
+      .output = output.end(Pipe::kWrite),
+      .errors = errors.end(Pipe::kWrite),
+      .report = report.end(Pipe::kWrite),
+      .inherited = options.inherited.data(),
+      .inherited_count = options.inherited.size(),
+      .changes_user = options.user.has_value(),
+      .user = options.user.value_or(0),
+      .parent = ::getpid(),
+  };
+  const pid_t pid = give_birth(birth);
+  if (pid < 0) return {.error = errno};
+
+  report.close(Pipe::kWrite);
+  int error = 0;
+  ssize_t count = 0;
+  while ((count = ::read(report.end(Pipe::kRead), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (count == sizeof error) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return {.error = error == 0 ? ECHILD : error};
+  }
+  return {
+      .pid = pid, .input = input.taken(Pipe::kWrite), .output = output.taken(Pipe::kRead), .errors = errors.taken(Pipe::kRead)};
+}
+
+}  // namespace sluice

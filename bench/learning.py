@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Do the ready pipelines learn, with every seed? One table, and a curve of each.
+
+    python3 bench/learning.py [--seeds 1-5] [--svg docs/curves] [--set KEY=VALUE ...] grpo rloo dapo ppo
+
+Runs pipelines/NAME.toml from the shipped model with each seed, one run after the other, and evaluates what was learned on the held-out sums.
+Prints a line a run: mean score of the first 3 and the last 10 iterations, the greedy accuracy on sums that were never practised, seconds. With --svg
+draws the score over the iterations, every seed a line.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
+
+
+def rows_of(pipeline, folder, overrides):
+    arguments = [PROGRAM, str(ROOT / "pipelines" / f"{pipeline}.toml"), "--run-dir", str(folder)]
+    for override in overrides:
+        arguments += ["--set", override]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(arguments)}\n{done.stderr}")
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def one_run(pipeline, seed, overrides, folder):
+    started = time.monotonic()
+    rows = rows_of(pipeline, folder, [f"pipeline.seed={seed}", *overrides])
+    seconds = time.monotonic() - started
+    held_out = rows_of("evaluate", folder.with_name(folder.name + "-held-out"), [f"models.policy.checkpoint={folder}/checkpoint/actor"])
+    # `correct` where the score is more than being right
+    scores = [row.get("correct_mean", row["score_mean"]) for row in rows]
+    return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": held_out[0]["score_mean"],
+            "samples": sum(row["samples"] for row in rows), "seconds": seconds}
+
+
+def svg(title, curves):
+    """A line a run: score from 0 to 1 over the iterations, smoothed over five of them."""
+    width, height, left, top = 640, 320, 48, 30
+    longest = max(len(curve) for curve in curves)
+    colours = ("#1b6ca8", "#c0392b", "#2e8b57", "#8e5ea2", "#b8860b")
+
+    def place(i, score):
+        return f"{left + (width - left - 16) * i / max(1, longest - 1):.1f},{top + (height - top - 40) * (1 - score):.1f}"
+
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+             f'<rect width="{width}" height="{height}" fill="white"/>', f'<text x="{left}" y="18" font-weight="bold">{title}</text>']
+    for tenth in range(0, 11, 2):
+        x, y = place(0, tenth / 10).split(",")
+        lines.append(f'<line x1="{x}" y1="{y}" x2="{width - 16}" y2="{y}" stroke="#dddddd"/>')
+        lines.append(f'<text x="{left - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{tenth / 10:.1f}</text>')
+    for part in range(5):
+        i = round((longest - 1) * part / 4)
+        lines.append(f'<text x="{place(i, 0).split(",")[0]}" y="{height - 22}" text-anchor="middle">{i + 1}</text>')
+    lines.append(f'<text x="{width / 2}" y="{height - 6}" text-anchor="middle">iteration</text>')
+    for number, curve in enumerate(curves):
+        smooth = [sum(curve[max(0, i - 4):i + 1]) / len(curve[max(0, i - 4):i + 1]) for i in range(len(curve))]
+        points = " ".join(place(i, score) for i, score in enumerate(smooth))
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colours[number % len(colours)]}" stroke-width="1.5"/>')
+    return "\n".join(lines) + "\n</svg>\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipelines", nargs="+")
+    parser.add_argument("--seeds", default="1-5", help="FIRST-LAST")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as rlhf-run takes it")
+    parser.add_argument("--svg", type=pathlib.Path, help="folder for the curves")
+    options = parser.parse_args()
+    first, _, last = options.seeds.partition("-")
+    print(f"{'pipeline':14} {'seed':>4} {'first 3':>8} {'last 10':>8} {'held out':>8} {'samples':>8} {'seconds':>8}")
+    for pipeline in options.pipelines:
+        curves = []
+        with tempfile.TemporaryDirectory() as folder:
+            for seed in range(int(first), int(last or first) + 1):
+                run = one_run(pipeline, seed, options.set, pathlib.Path(folder) / f"{pipeline}-{seed}")
+                curves.append(run["scores"])
+                print(f"{pipeline:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {run['seconds']:8.1f}", flush=True)
+        if options.svg:
+            options.svg.mkdir(parents=True, exist_ok=True)
+            (options.svg / f"{pipeline}.svg").write_text(svg(f"{pipeline}.toml, score of each iteration, seeds {options.seeds}", curves))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::nodes {
+
+struct HttpClientOptions {
+  std::vector<std::string> urls;                 // that requests go to in turn
+  std::string bearer_token;                      // empty: none is sent
+  std::chrono::milliseconds timeout{60'000};     // for one attempt
+  size_t retries = 5;                            // attempts after the first one
+  std::chrono::milliseconds first_pause{1'000};  // before the first of them; doubles from one to the next, up to 30 s
+  size_t parallel = 8;                           // requests under way at once
+};
+
+/// The body of an answer, or why there is none: "http://host:5000/score answered 500: no such model (after 6 attempts)".
+struct HttpReply {
+  std::string url;  // that answered
+  std::string body;
+  std::string failure;  // empty: there is a body
+};
+
+/// Posts JSON over HTTP and HTTPS.
+///
+/// What may pass is tried again, at the next of the urls: no connection, no answer in time, and the states 408, 429 and 5xx.
+/// Proxies are those of the environment, and none for this machine itself. Redirections are not followed. Belongs to one thread.
+class HttpClient {
+ public:
+  /// Throws UserError for a url that is none.
+  explicit HttpClient(HttpClientOptions options);
+  ~HttpClient();
+
+  /// The replies to the bodies, in their order whatever the timing.
+  std::vector<HttpReply> post(std::span<const std::string> bodies);
+
+ private:
+  class Transfers;
+
+  std::unique_ptr<Transfers> transfers_;
+};
+
+/// Why `url` is not one of HTTP or HTTPS; empty: it is.
+std::string fault_of_url(const std::string& url);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,185 @@
+#include "nodes/scorers/http_scorer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/strings.h"
+#include "nodes/column_json.h"
+
+namespace sluice::nodes {
+namespace {
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+std::string token(const std::string& variable, const std::string& node) {
+  if (variable.empty()) return {};
+  const char* value = std::getenv(variable.c_str());
+  if (value == nullptr || *value == '\0') {
+    throw UserError("node '" + node + "': the environment has no variable " + variable, "set it, or leave token_variable out");
+  }
+  if (std::string_view(value).find_first_of("\r\n") != std::string_view::npos) {
+    throw UserError("node '" + node + "': the token in " + variable + " has more than one line");
+  }
+  return value;
+}
+
+HttpClientOptions client_options(const HttpScorerParams& params, const std::string& node) {
+  return {.urls = params.urls,
+          .bearer_token = token(params.token_variable, node),
+          .timeout = milliseconds_of(params.timeout_seconds),
+          .retries = static_cast<size_t>(params.retries),
+          .first_pause = milliseconds_of(params.retry_seconds),
+          .parallel = static_cast<size_t>(params.parallel)};
+}
+
+template <class T>
+Json part(const std::vector<T>& all, engine::Range range) {
+  Json list = Json::array();
+  for (size_t i = range.begin; i < range.end; ++i) list.push_back(all[i]);
+  return list;
+}
+
+bool is_score(const Json& value) {
+  return value.is_number() && std::abs(value.get<double>()) <= static_cast<double>(std::numeric_limits<float>::max());
+}
+
+// The first bytes of an answer, for messages.
+std::string beginning(const std::string& body) {
+  constexpr size_t kMost = 200;
+  return sluice::quoted(std::string_view(body).substr(0, kMost)) + (body.size() > kMost ? "..." : "");
+}
+
+// The value that the server gives its score under; null: none.
+const Json* scores_of(const Json& answer, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const auto found = answer.is_object() ? answer.find(key) : answer.end();
+    if (found != answer.end() && !found->is_null()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void HttpScorer::describe(engine::Contract<HttpScorerParams>& c) {
+  using P = HttpScorerParams;
+  c.type("http_scorer", "scores that a server gives");
+  c.param("urls", &P::urls).required().doc("of the servers; requests go to them in turn");
+  c.param("format", &P::format)
+      .doc("openrlhf: batches of query, prompts and labels, slime: prompt, response and label of one sample");
+  c.param("batch_size", &P::batch_size)
+      .at_least(1)
+      .unit("samples")
+      .doc("of one request, with format = \"openrlhf\"; unset: an equal share of the micro-batch to each url");
+  c.param("parallel", &P::parallel).between(1, 1024).doc("requests under way at once");
+  c.param("timeout_seconds", &P::timeout_seconds).above(0).unit("seconds").doc("for one attempt");
+  c.param("retries", &P::retries)
+      .between(0, 100)
+      .doc("attempts after the first, at the next of the urls: without connection, 408, 429, 5xx");
+  c.param("retry_seconds", &P::retry_seconds)
+      .at_least(0)
+      .unit("seconds")
+      .doc("pause before the first retry; doubles each time, up to 30 s");
+  c.param("token_variable", &P::token_variable).doc("environment variable with a bearer token that is sent; empty: none");
+  describe_on_error(c);
+  describe_scorer(c);
+  c.reads_if_written(columns::kPrompt, columns::kLabel);
+  c.metric("NODE/NAME", "mean of the other figures NAME that the server answers in extra_logs");
+  c.check([](const P& params, engine::Findings& findings) {
+    if (params.urls.empty()) findings.error("urls", "urls names no server");
+    for (const std::string& url : params.urls) {
+      const std::string fault = fault_of_url(url);
+      if (!fault.empty()) findings.error("urls", fault);
+    }
+    if (params.format == HttpFormat::kSlime && params.batch_size) {
+      findings.without_effect("batch_size", "batch_size has no effect with format = \"slime\", whose requests are of one sample");
+    }
+    if (params.retries == 0 && findings.changed("retry_seconds")) {
+      findings.without_effect("retry_seconds", "retry_seconds has no effect with retries = 0");
+    }
+  });
+}
+
+HttpScorer::HttpScorer(const HttpScorerParams& params, engine::NodeResources& resources)
+    : params_(params), node_(resources.node), client_(client_options(params, resources.node)), metrics_(*resources.metrics) {}
+
+void HttpScorer::process(engine::MicroBatch& batch) {
+  ScoredTexts texts(params_, batch);
+  const ScoredSamples samples(texts, batch);
+  const size_t most = batch_size(texts.size());
+  std::vector<engine::Range> ranges;
+  for (size_t begin = 0; begin < texts.size(); begin += most) ranges.push_back({begin, std::min(texts.size(), begin + most)});
+  std::vector<std::string> requests;
+  for (const engine::Range range : ranges) requests.push_back(request(samples, range));
+
+  const std::vector<HttpReply> replies = client_.post(requests);
+  FailedSamples failed;
+  for (size_t r = 0; r < ranges.size(); ++r) take(replies[r], ranges[r], texts, failed);
+  failed.settle(params_, node_, texts, metrics_);
+  texts.record(metrics_);
+}
+
+size_t HttpScorer::batch_size(size_t samples) const {
+  if (params_.format == HttpFormat::kSlime) return 1;
+  if (params_.batch_size) return static_cast<size_t>(*params_.batch_size);
+  return std::max<size_t>(1, (samples + params_.urls.size() - 1) / params_.urls.size());
+}
+
+std::string HttpScorer::request(const ScoredSamples& samples, engine::Range range) const {
+  if (params_.format == HttpFormat::kSlime) {
+    const size_t i = range.begin;
+    return dump_json(Json{{"prompt", samples.prompts[i]}, {"response", samples.responses[i]}, {"label", samples.labels[i]}});
+  }
+  Json queries = Json::array();
+  for (size_t i = range.begin; i < range.end; ++i) queries.push_back(samples.prompts[i] + samples.responses[i]);
+  return dump_json(
+      Json{{"query", std::move(queries)}, {"prompts", part(samples.prompts, range)}, {"labels", part(samples.labels, range)}});
+}
+
+void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {
+  const auto fail_all = [&](const std::string& what) {
+    for (size_t i = range.begin; i < range.end; ++i) failed.add(i, what);
+  };
+  if (!reply.failure.empty()) return fail_all(reply.failure);
+  const std::string answered = reply.url + " answered " + beginning(reply.body);
+  const Json answer = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+  if (answer.is_discarded()) return fail_all(answered + ", which is not JSON");
+
+  if (params_.format == HttpFormat::kSlime) {
+    const Json* score = answer.is_number() ? &answer : scores_of(answer, {"score", "reward"});
+    if (score == nullptr || !is_score(*score)) {
+      return fail_all(answered + ", which is neither a finite number nor an object with one as score or reward");
+    }
+    texts.score(range.begin) = score->get<float>();
+    return;
+  }
+  const Json* scores = scores_of(answer, {"rewards", "scores"});
+  if (scores == nullptr || !scores->is_array()) return fail_all(answered + ", which has no list rewards");
+  if (scores->size() != range.size()) {
+    return fail_all(answered + ": " + std::to_string(scores->size()) + " rewards for " +
+                    plural(static_cast<int64_t>(range.size()), "sample"));
+  }
+  for (size_t i = 0; i < range.size(); ++i) {
+    const Json& entry = (*scores)[i];
+    const Json& score = entry.is_array() && entry.size() == 1 ? entry[0] : entry;
+    if (is_score(score)) {
+      texts.score(range.begin + i) = score.get<float>();
+    } else {
+      failed.add(range.begin + i, answered + ": reward " + std::to_string(i) + " is not a finite number");
+    }
+  }
+  const Json* logs = scores_of(answer, {"extra_logs"});
+  if (logs == nullptr || !logs->is_object()) return;
+  for (const auto& [name, values] : logs->items()) {
+    for (const Json& value : values.is_array() ? values : Json::array({values})) {
+      if (is_score(value)) metrics_.mean(node_ + "/" + name, value.get<double>());
+    }
+  }
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+
+namespace sluice::nodes {
+
+struct WorkerPoolOptions {
+  SubprocessOptions command;
+  size_t workers = 1;
+  std::chrono::milliseconds start_timeout{120'000};                                      // for a worker's greeting
+  std::chrono::milliseconds timeout{60'000};                                             // for the reply to a request
+  std::function<void(const std::string& greeting)> greeted = [](const std::string&) {};  // throws what is wrong with it
+};
+
+/// A worker's line, or what happened to the worker instead: "was killed by signal 11 (SEGV)".
+struct WorkerReply {
+  std::string line;
+  std::string failure;  // empty: there is a line
+};
+
+/// Processes that answer lines. Each says one line when it is ready (its greeting), and then one line for each line that it is
+/// sent.
+///
+/// A worker that ends, or that does not answer in time and is killed, fails the request that it was working on; another takes its
+/// place at the next one. Belongs to one thread, which also is the one that the workers die with.
+class WorkerPool {
+ public:
+  /// Starts the workers and waits for their greetings. Throws UserError when one does not come.
+  explicit WorkerPool(WorkerPoolOptions options);
+  ~WorkerPool();
+
+  /// The replies, in the order of the requests whatever the timing. A request has no end of a line in it.
+  std::vector<WorkerReply> ask(std::span<const std::string> requests);
+
+ private:
+  struct Worker;
+
+  void start(Worker& worker);
+  void work(Worker& worker, std::span<const std::string> requests, std::vector<WorkerReply>& replies);
+  void fail(Worker& worker, const std::string& what, std::vector<WorkerReply>& replies);
+  void exchange() const;
+  bool any_busy() const;
+
+  WorkerPoolOptions options_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace sluice::nodes

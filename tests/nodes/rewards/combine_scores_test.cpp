@@ -1,0 +1,72 @@
+#include "nodes/rewards/combine_scores.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "nodes/columns.h"
+#include "tests/nodes/node_harness.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr engine::Column<float> kExact{"score_exact", engine::Extent::kSample};
+constexpr engine::Column<float> kFormat{"score_format", engine::Extent::kSample};
+
+Sample scored(float exact, float format) { return Sample().value(kExact, exact).value(kFormat, format); }
+
+const CombineScoresParams kBoth{.scores = {"score_exact", "score_format"}};
+
+TEST(CombineScores, AddsWithWeights) {
+  CombineScoresParams params = kBoth;
+  params.weights = {1.0, -0.25};
+  const auto out = NodeHarness<CombineScores>(params).run({GroupOf{scored(1, 1), scored(0, 1)}, GroupOf{scored(0.5, 0)}});
+  EXPECT_THAT(out[columns::kScore], Near({0.75, -0.25, 0.5}));
+}
+
+TEST(CombineScores, WeightsAreOneByDefault) {
+  EXPECT_THAT(NodeHarness<CombineScores>(kBoth).run(scored(1, 0.5))[columns::kScore], Near({1.5}));
+}
+
+TEST(CombineScores, RecordsTheSumUnderItsOwnName) {
+  CombineScoresParams params = kBoth;
+  params.writes = "total";
+  const auto out =
+      NodeHarness<CombineScores>(params).run({GroupOf{scored(1, 1), scored(1, 1)}, GroupOf{scored(0, 1), scored(1, 1)}});
+  EXPECT_NEAR(out.metrics().at("total_mean"), 1.75, 1e-9);
+  EXPECT_NEAR(out.metrics().at("total_zero_variance"), 0.5, 1e-9);
+  EXPECT_EQ(out.metrics().size(), 3u);
+}
+
+TEST(CombineScores, ScoreThatIsNotFiniteNamesColumnGroupAndSample) {
+  for (const float wrong : {std::nanf(""), INFINITY}) {
+    try {
+      NodeHarness<CombineScores>(kBoth).run({GroupOf{scored(1, 1)}, GroupOf{scored(1, 1), scored(1, wrong)}});
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("column 'score_format' is"));
+      EXPECT_THAT(error.what(), HasSubstr("for sample 1 of group 1"));
+    }
+  }
+}
+
+TEST(CombineScores, RefusesSettingsThatDoNotFit) {
+  const auto problems = [](std::vector<std::string> scores, std::vector<double> weights, std::string writes = "score") {
+    engine::Array names, numbers;
+    for (std::string& score : scores) names.push_back({std::move(score)});
+    for (const double weight : weights) numbers.push_back({weight});
+    return NodeHarness<CombineScores>::problems({{"scores", {names}}, {"weights", {numbers}}, {"writes", {std::move(writes)}}});
+  };
+  EXPECT_THAT(problems({"a", "b"}, {1}), ElementsAre(HasSubstr("1 weight for 2 scores")));
+  EXPECT_THAT(problems({"a", "a"}, {}), ElementsAre(HasSubstr("'a' is named twice")));
+  EXPECT_THAT(problems({"a", "b"}, {}, "b"), ElementsAre(HasSubstr("'b' is one of the scores")));
+  EXPECT_THAT(problems({"a", "b"}, {0, 0}), ElementsAre(HasSubstr("every weight is 0")));
+  EXPECT_THAT(problems({}, {}), ElementsAre(HasSubstr("no score to add")));
+  EXPECT_THAT(problems({"a", "b"}, {0, 1}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sluice::nodes

@@ -1,0 +1,136 @@
+#include "nodes/rewards/shape_score.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "nodes/columns.h"
+#include "tests/nodes/node_harness.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr engine::Column<float> kRawScore{"raw_score", engine::Extent::kSample};
+
+std::vector<GroupOf> groups_of(const std::vector<float>& scores) {
+  std::vector<GroupOf> groups;
+  for (const float score : scores) groups.push_back({Sample().value(kRawScore, score)});
+  return groups;
+}
+
+std::vector<float> shaped(const ShapeScoreParams& params, const std::vector<float>& scores) {
+  return NodeHarness<ShapeScore>(params).run(groups_of(scores))[columns::kScore];
+}
+
+// One node over several iterations.
+class Iterations {
+ public:
+  explicit Iterations(const ShapeScoreParams& params) : params_(params) {
+    resources_.metrics = &metrics_;
+    resources_.reducer = &reducer_;
+    node_.emplace(params_, resources_);
+  }
+
+  std::vector<float> run(const std::vector<float>& scores) {
+    engine::Layout layout;
+    for (size_t s = 0; s < scores.size(); ++s) layout.add_sample(1, 0), layout.end_group();
+    const std::vector<int64_t> indices(scores.size(), 0);
+    const engine::Readers readers{.columns = {1, 1}, .tokens = 1};
+    engine::ByteMeter meter;
+    engine::BatchState state(0, 0, layout, indices, std::vector<engine::Credit>(scores.size()), readers, meter);
+    engine::ColumnData data(engine::DType::kFloat32, scores.size());
+    std::ranges::copy(scores, data.entries<float>().begin());
+    state.store(0, data);
+    engine::MicroBatch batch(state, slots_, reads_, writes_);
+
+    node_->begin_iteration({});
+    if (params_.normalize == ScoreScale::kPast)
+      node_->process(batch);
+    else
+      node_->process_iteration(std::span(&batch, 1));
+    node_->end_iteration({});
+    const auto written = batch.written(columns::kScore);
+    return {written.begin(), written.end()};
+  }
+
+ private:
+  const engine::ColumnSlots slots_{kRawScore.spec(), columns::kScore.spec()};
+  const std::vector<int> reads_{0}, writes_{1};
+  const ShapeScoreParams params_;
+  engine::MetricsRecorder metrics_;
+  engine::Reducer reducer_;
+  engine::NodeResources resources_;
+  std::optional<ShapeScore> node_;
+};
+
+TEST(ShapeScore, ScalesShiftsAndClipsInThisOrder) {
+  EXPECT_THAT(shaped({.scale = 2, .offset = -1, .clip = 3}, {-4, 0, 1, 1.5, 9}), Near({-3, -1, 1, 2, 3}));
+}
+
+TEST(ShapeScore, RecordsHowManyWereClipped) {
+  const auto out = NodeHarness<ShapeScore>({.clip = 3}).run(groups_of({-4, 0, 3, 9}));
+  EXPECT_NEAR(out.metrics().at("score_clipped"), 0.5, 1e-9);
+}
+
+// statistics.stdev([1, 2, 3, 6]) = 2.160246899
+TEST(ShapeScore, DividesByTheDeviationOfTheIteration) {
+  EXPECT_THAT(shaped({.normalize = ScoreScale::kIteration}, {1, 2, 3, 6}), Near({0.46291005, 0.9258201, 1.38873015, 2.77746030}));
+  EXPECT_THAT(shaped({.normalize = ScoreScale::kIteration, .center = true}, {1, 2, 3, 6}),
+              Near({-0.9258201, -0.46291005, 0, 1.38873015}));
+}
+
+// numpy.std([1, 2, 3, 6], ddof=1) = 2.160246899, of [1, 2, 3, 6, 10, 14] 5.0990195136 with mean 6.
+TEST(ShapeScore, RunningStatisticsCountEveryIterationUpToThisOne) {
+  Iterations node({.normalize = ScoreScale::kRunning, .center = true});
+  EXPECT_THAT(node.run({1, 2, 3, 6}), Near({-0.9258201, -0.46291005, 0, 1.38873015}));
+  EXPECT_THAT(node.run({10, 14}), Near({4 / 5.0990195136, 8 / 5.0990195136}));
+}
+
+TEST(ShapeScore, PastStatisticsBeginWithTheSecondIteration) {
+  Iterations node({.normalize = ScoreScale::kPast, .center = true});
+  EXPECT_THAT(node.run({1, 2, 3, 6}), Near({1, 2, 3, 6}));
+  EXPECT_THAT(node.run({3, 14}), Near({0, 11 / 2.160246899}));
+}
+
+TEST(ShapeScore, IterationStatisticsForgetTheOthers) {
+  Iterations node({.normalize = ScoreScale::kIteration});
+  node.run({100, 200});
+  EXPECT_THAT(node.run({1, 2, 3, 6}), Near({0.46291005, 0.9258201, 1.38873015, 2.77746030}));
+}
+
+TEST(ShapeScore, EqualScoresAreNotBlownUp) {
+  EXPECT_THAT(shaped({.normalize = ScoreScale::kIteration}, {3, 3}), Near({3, 3}));
+  EXPECT_THAT(shaped({.normalize = ScoreScale::kRunning, .center = true}, {3}), Near({0}));
+  EXPECT_THAT(shaped({.normalize = ScoreScale::kRunning}, {}), IsEmpty());
+}
+
+TEST(ShapeScore, IsABarrierOnlyWhereItNeedsTheIteration) {
+  const auto scope = [](ScoreScale normalize) {
+    return NodeHarness<ShapeScore>({.normalize = normalize, .scale = 2}).needs().scope;
+  };
+  EXPECT_EQ(scope(ScoreScale::kNone), engine::Scope::kMicroBatch);
+  EXPECT_EQ(scope(ScoreScale::kPast), engine::Scope::kMicroBatch);
+  EXPECT_EQ(scope(ScoreScale::kRunning), engine::Scope::kIteration);
+  EXPECT_EQ(scope(ScoreScale::kIteration), engine::Scope::kIteration);
+}
+
+TEST(ShapeScore, ScoreThatIsNotFiniteIsRefused) {
+  EXPECT_THROW(shaped({.scale = 2}, {1, std::nanf("")}), UserError);
+  EXPECT_THROW(shaped({.normalize = ScoreScale::kRunning}, {1, INFINITY}), UserError);
+}
+
+TEST(ShapeScore, RefusesSettingsThatDoNothing) {
+  const auto problems = &NodeHarness<ShapeScore>::problems;
+  EXPECT_THAT(problems({}), ElementsAre(HasSubstr("every score stays as it is")));
+  EXPECT_THAT(problems({{"center", {true}}, {"scale", {2.0}}}), ElementsAre(HasSubstr("center has no effect")));
+  EXPECT_THAT(problems({{"scale", {0.0}}}), ElementsAre(HasSubstr("makes all scores equal")));
+  EXPECT_THAT(problems({{"clip", {1.0}}, {"reads", {std::string("score")}}}),
+              ElementsAre(HasSubstr("is the column that is read")));
+  EXPECT_THAT(problems({{"normalize", {std::string("past")}}}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sluice::nodes

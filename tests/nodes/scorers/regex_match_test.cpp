@@ -1,0 +1,52 @@
+#include "nodes/scorers/regex_match.h"
+
+#include "tests/nodes/scorers/text_groups.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+float score(const std::string& pattern, const std::string& response, MatchExtent match = MatchExtent::kSearch, bool dot = false) {
+  RegexMatchParams params;
+  params.pattern = pattern, params.match = match, params.dot_matches_newline = dot;
+  return score_of<RegexMatch>(params, response);
+}
+
+TEST(RegexMatch, AnyPartOfTheResponseMayMatch) {
+  EXPECT_EQ(score(R"(####\s*\d)", "so\n#### 5 it is"), 1);
+  EXPECT_EQ(score(R"(####\s*\d)", "5"), 0);
+}
+
+TEST(RegexMatch, WholeResponseMustMatchOnRequest) {
+  EXPECT_EQ(score("a|ab", "ab", MatchExtent::kWhole), 1);
+  EXPECT_EQ(score("a|ab", "abc", MatchExtent::kWhole), 0);
+  EXPECT_EQ(score("a", "a\n", MatchExtent::kWhole), 0);
+}
+
+TEST(RegexMatch, DotMatchesNewlinesOnRequest) {
+  const std::string pattern = R"(<think>.*</think>\s*<answer>.*</answer>)";
+  const std::string response = "<think>two\nlines</think>\n<answer>5</answer>";
+  EXPECT_EQ(score(pattern, response, MatchExtent::kWhole, true), 1);
+  EXPECT_EQ(score(pattern, response, MatchExtent::kWhole, false), 0);
+}
+
+TEST(RegexMatch, EmptyMatchIsAMatch) { EXPECT_EQ(score("x*", ""), 1); }
+
+TEST(RegexMatch, ResponseThatIsNotUtf8DoesNotMatch) { EXPECT_EQ(score(".", "a\xff"), 0); }
+
+TEST(RegexMatch, BrokenOrEmptyPatternIsFoundBeforeTheRun) {
+  const auto problems = &NodeHarness<RegexMatch>::problems;
+  EXPECT_THAT(problems({{"pattern", {std::string("(a")}}}), ElementsAre(HasSubstr("not valid")));
+  EXPECT_THAT(problems({{"pattern", {std::string("a)(b")}}}), ElementsAre(HasSubstr("not valid")));
+  EXPECT_THAT(problems({{"pattern", {std::string()}}}), ElementsAre(HasSubstr("matches every response")));
+}
+
+TEST(RegexMatch, NewlineSwitchNeedsADot) {
+  EXPECT_THAT(NodeHarness<RegexMatch>::problems({{"pattern", {std::string("a")}}, {"dot_matches_newline", {true}}}),
+              ElementsAre(HasSubstr("no effect")));
+}
+
+}  // namespace
+}  // namespace sluice::nodes
