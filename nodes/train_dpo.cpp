@@ -48,7 +48,7 @@ TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resource
 void TrainDpo::process(engine::MicroBatch& batch) {
   const engine::Layout& layout = batch.layout();
   const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
-  std::span<const float> mask;                      // [A], or empty
+  std::span<const float> mask;                                     // [A], or empty
   if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
   const PairedSamples paired(pairs_with_actions(layout, scores, mask));
   const auto pairs = static_cast<double>(paired.pairs());
