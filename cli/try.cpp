@@ -131,8 +131,10 @@ engine::PresetScope preset_scope(const Registry& registry, const std::string& na
   const bool has_values = std::ranges::any_of(preset->values, [&](const engine::PresetValue& value) {
     return value.of == of || value.of.starts_with(of + ".");
   });
-  if (!has_values)
-    throw UserError("preset " + sluice::quoted(name) + " has no value for " + of, "rlhf-run describe preset:" + name + " lists what it has");
+  if (!has_values) {
+    throw UserError("preset " + sluice::quoted(name) + " has no value for " + of,
+                    "rlhf-run describe preset:" + name + " lists what it has");
+  }
   return {.preset = preset, .of = of, .inside = {}, .uses = nullptr};
 }
 
