@@ -145,11 +145,13 @@ engine::PresetScope preset_scope(const Registry& registry, const std::string& na
   Problems problems;
   const engine::Preset* preset = engine::choose_preset(registry, name, {}, problems);
   throw_if_wrong(std::move(problems), {});
-  const bool has_values = std::ranges::any_of(
-      preset->values, [&](const engine::PresetValue& value) { return value.of == of || value.of.starts_with(of + "."); });
-  if (!has_values)
+  const bool has_values = std::ranges::any_of(preset->values, [&](const engine::PresetValue& value) {
+    return value.of == of || value.of.starts_with(of + ".");
+  });
+  if (!has_values) {
     throw UserError("preset " + sluice::quoted(name) + " has no value for " + of,
                     "rlhf-run describe preset:" + name + " lists what it has");
+  }
   return {.preset = preset, .of = of, .inside = {}, .uses = nullptr};
 }
 

@@ -164,8 +164,8 @@ class Assembly {
       plan_.effective.push_back(
           {table, "on", sluice::quoted(from.executor), spec.on.text.empty() ? "default" : origin_of(spec.on.where)});
     }
-    for (EffectiveKey& key : effective_keys(table, from.type->params, from.params.get(), spec.params,
-                                            preset_scope(draft_, from, &from.preset_uses)))
+    for (EffectiveKey& key :
+         effective_keys(table, from.type->params, from.params.get(), spec.params, preset_scope(draft_, from, &from.preset_uses)))
       plan_.effective.push_back(std::move(key));
   }
 

@@ -76,7 +76,8 @@ std::string origin_in(const Table& table, const std::string& key, const PresetSc
   const std::string written = entry != nullptr ? origin_of(entry->key_where) : "default";
   if (preset.preset == nullptr || preset.uses == nullptr) return written;
   const std::string name = "preset " + preset.preset->name;
-  const bool given = std::ranges::any_of(*preset.uses, [&](const PresetUse& use) { return use.given && use.inside.empty() && use.key == key; });
+  const bool given =
+      std::ranges::any_of(*preset.uses, [&](const PresetUse& use) { return use.given && use.inside.empty() && use.key == key; });
   const std::string within = preset_keys_within(key, preset);
   return (given ? name : written) + (within.empty() ? "" : "; " + name + ": " + within);
 }
