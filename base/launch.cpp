@@ -140,6 +140,12 @@ Launched launch(const std::filesystem::path& program, const SubprocessOptions& o
       .user = options.user.value_or(0),
       .parent = ::getpid(),
   };
+  // So that it may open /dev/stdin and its like, which asks whose pipe it is.
+  if (options.user) {
+    for (const int end : {birth.input, birth.output, birth.errors}) {
+      if (::fchown(end, *options.user, *options.user) != 0) return {.error = errno};
+    }
+  }
   const pid_t pid = give_birth(birth);
   if (pid < 0) return {.error = errno};
 

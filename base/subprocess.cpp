@@ -64,7 +64,9 @@ Subprocess::Subprocess(SubprocessOptions options) : options_(std::move(options))
                     "name one that is in PATH, or give its path");
   }
   Launched launched = launch(*program, options_);
-  if (launched.error != 0) throw UserError("cannot start " + sluice::quoted(program->string()) + ": " + std::strerror(launched.error));
+  if (launched.error != 0) {
+    throw UserError("cannot start " + sluice::quoted(program->string()) + ": " + std::strerror(launched.error));
+  }
   pid_ = launched.pid;
   input_ = launched.input;
   output_pipe_ = launched.output;

@@ -12,7 +12,7 @@ namespace sluice::nodes {
 namespace {
 
 constexpr const char* kForms =
-    R"(a label is JSON: {"tests": ["assert f(1) == 2"]} or {"inputs": ["3 4\n"], "outputs": ["7\n"]}, with "fn_name" for functions)";
+    R"(a label is {"tests": ["assert f(1) == 2"]} or {"inputs": ["3 4\n"], "outputs": ["7\n"]}, with fn_name for functions)";
 
 const Json* list_in(const Json& label, const char* key) {
   const auto found = label.find(key);

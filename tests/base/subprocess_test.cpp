@@ -221,11 +221,13 @@ TEST(Subprocess, SignalsThatThisProcessIgnoresAreNotIgnoredByIt) {
 
 TEST(Subprocess, RunsAsAnotherUserWithoutItsRights) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can";
-  SubprocessOptions options = shell("id -u; id -G");
+  SubprocessOptions options = shell("id -u; id -G; cat /dev/stdin > /dev/stdout");
   options.user = 65534;
   Subprocess process(options);
+  process.send("and its pipes are its own\n");
+  process.end_input();
   wait_for_end(process);
-  EXPECT_EQ(process.take_output(), "65534\n65534\n");
+  EXPECT_EQ(process.take_output(), "65534\n65534\nand its pipes are its own\n");
 }
 
 TEST(Subprocess, LeavesNoZombieAndNoDescriptorBehind) {

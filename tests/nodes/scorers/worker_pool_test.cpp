@@ -81,7 +81,7 @@ TEST(WorkerPool, ReplyWithoutEndIsStopped) {
   WorkerPoolOptions options = shell("echo ready; read line; while true; do printf xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done");
   options.command.most_output = 10'000;
   WorkerPool pool(options);
-  EXPECT_THAT(ask(pool, {"a"}), ElementsAre(HasSubstr("wrote a line of more than 10 kB")));
+  EXPECT_THAT(ask(pool, {"a"}), ElementsAre(HasSubstr("wrote a line of more than 10.0 kB")));
 }
 
 }  // namespace
