@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "nodes/advantages/step_rewards.h"
 #include "nodes/columns.h"
 #include "nodes/forward.h"
 #include "nodes/ragged.h"
@@ -31,7 +32,7 @@ std::vector<engine::Range> runs_of_actions(const engine::Layout& layout) {
 
 engine::ColumnSpec RewardModelParams::column() const {
   const bool by_step = level == RewardLevel::kStep;
-  return {writes.empty() ? (by_step ? "step_rewards" : columns::kScore.name) : writes, engine::DType::kFloat32,
+  return {writes.empty() ? (by_step ? columns::kStepRewards.name : columns::kScore.name) : writes, engine::DType::kFloat32,
           by_step ? engine::Extent::kAction : engine::Extent::kSample};
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes preferences between answers to the sums of make_arithmetic.py beside this script. Deterministic.
 
-  arithmetic_preferences.jsonl          {"prompt": "37+45=", "chosen": "82", "rejected": "92"}, one pair for each sum that is practised
+  arithmetic_preferences.jsonl          {"prompt": "37+45=", "chosen": "82", "rejected": "92"}, a pair for each sum that is practised
   arithmetic_preferences_heldout.jsonl  likewise, for the sums that appear nowhere else
 
 The chosen answer is right; the rejected one is a mistake of the careless clerk, 10 too high twice as often as 20 too high.
@@ -16,7 +16,8 @@ MISTAKES = (10, 10, 20)
 def pairs(name):
     for number, line in enumerate((FOLDER / name).read_text().splitlines()):
         row = json.loads(line)
-        yield {"prompt": row["prompt"], "chosen": row["label"], "rejected": str(int(row["label"]) + MISTAKES[number % len(MISTAKES)])}
+        wrong = int(row["label"]) + MISTAKES[number % len(MISTAKES)]
+        yield {"prompt": row["prompt"], "chosen": row["label"], "rejected": str(wrong)}
 
 
 def main():

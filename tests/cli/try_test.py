@@ -103,7 +103,8 @@ class Preferences(TryCase):
         self.assert_near(out["metrics"]["reward_margin"], 0.75)
 
     def test_a_masked_action_does_not_count(self):
-        columns = {"logprobs": [[-2, None], [-3]], "reference_logprobs": [[-2.5, 0], [-2]], "score": [1, 0], "mask": [[1, 0], [1]]}
+        columns = {"logprobs": [[-2, None], [-3]], "reference_logprobs": [[-2.5, 0], [-2]], "score": [1, 0],
+                   "mask": [[1, 0], [1]]}
         out = self.try_one("objective:dpo", columns, beta=0.5)
         self.assert_near(out["loss"], 0.3868710061)
         self.assert_near(out["gradient"]["logprobs"][0][1], 0)

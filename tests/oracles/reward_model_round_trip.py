@@ -58,7 +58,8 @@ def main(program):
         rows = [json.loads(line) for line in (folder / "scores/samples.jsonl").read_text().splitlines()]
         assert len(rows) == 100
 
-        model, loading = AutoModelForSequenceClassification.from_pretrained(checkpoint, dtype=torch.float32, output_loading_info=True)
+        model, loading = AutoModelForSequenceClassification.from_pretrained(checkpoint, dtype=torch.float32,
+                                                                            output_loading_info=True)
         assert not loading["missing_keys"] and not loading["unexpected_keys"], loading
         with torch.no_grad():
             expected = [model.eval()(torch.tensor([row["tokens"]])).logits.item() for row in rows]
