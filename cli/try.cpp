@@ -41,6 +41,12 @@ void throw_if_wrong(Problems problems, const std::string& prefix) {
   throw UserError(std::move(problems));
 }
 
+void throw_if_idle(const engine::PresetScope& scope) {
+  if (scope.preset == nullptr || !scope.uses->empty()) return;
+  throw UserError("preset " + sluice::quoted(scope.preset->name) + " has no value for " + scope.of,
+                  "rlhf-run describe preset:" + scope.preset->name + " lists what it has");
+}
+
 // The --set arguments as the table of a node, read by the pipeline language itself.
 engine::Table parameters(const std::string& what, const std::vector<std::string>& sets) {
   const std::string prefix = "nodes.it.";
@@ -87,6 +93,7 @@ Json try_node_type(const Registry& registry, const NodeType& type, const engine:
   engine::BindContext context{registry, problems, "type " + sluice::quoted(type.info.type), preset};
   const auto params = type.bind(table, context);
   throw_if_wrong(std::move(problems), "nodes.it.");
+  throw_if_idle(preset);
 
   const engine::NodeNeeds needs = type.needs(params.get());
   if (!needs.models.empty()) {
@@ -111,6 +118,7 @@ Json try_component(const Registry& registry, const ComponentType& type, const en
   std::string text;
   const auto object = type.make(table, context, text);
   throw_if_wrong(std::move(problems), "nodes.it.");
+  throw_if_idle(preset);
   if (type.kind == nodes::PreferenceObjective::kComponent) {
     const TriedPreference preference(std::static_pointer_cast<const nodes::PreferenceObjective>(object));
     return preference.run(ColumnsInput(read_all(in), known_columns(preference.reads())));
@@ -140,19 +148,13 @@ const ComponentType* find_objective(const Registry& registry, const std::string&
 }
 
 // Without a name: no preset. `of` is what presets call the type.
-engine::PresetScope preset_scope(const Registry& registry, const std::string& name, const std::string& of) {
+engine::PresetScope preset_scope(const Registry& registry, const std::string& name, const std::string& of,
+                                 std::vector<engine::PresetUse>& uses) {
   if (name.empty()) return {};
   Problems problems;
   const engine::Preset* preset = engine::choose_preset(registry, name, {}, problems);
   throw_if_wrong(std::move(problems), {});
-  const bool has_values = std::ranges::any_of(preset->values, [&](const engine::PresetValue& value) {
-    return value.of == of || value.of.starts_with(of + ".");
-  });
-  if (!has_values) {
-    throw UserError("preset " + sluice::quoted(name) + " has no value for " + of,
-                    "rlhf-run describe preset:" + name + " lists what it has");
-  }
-  return {.preset = preset, .of = of, .inside = {}, .uses = nullptr};
+  return {.preset = preset, .of = of, .inside = {}, .uses = &uses};
 }
 
 }  // namespace
@@ -168,7 +170,8 @@ int run_try(const Registry& registry, const std::string& what, const std::vector
     out << nodes::dump_json(try_kl_controller(registry, *controller, table, in)) << '\n';
     return kDone;
   }
-  const auto scope = preset_scope(registry, preset, node != nullptr ? what : objective->kind + ":" + objective->type);
+  std::vector<engine::PresetUse> uses;
+  const auto scope = preset_scope(registry, preset, node != nullptr ? what : objective->kind + ":" + objective->type, uses);
   const Json result =
       node != nullptr ? try_node_type(registry, *node, table, scope, in) : try_component(registry, *objective, table, scope, in);
   out << nodes::dump_json(result) << '\n';

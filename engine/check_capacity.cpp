@@ -185,10 +185,12 @@ class Stall {
                         std::to_string(groups) + " x " + worst_.group_text() + " = " + std::to_string(collected) + " tokens";
     if (needed() > collected)
       caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
+    std::vector<std::string> notes = drawn_notes(behind);
+    for (std::string& note : preset_notes(draft_, barrier)) notes.push_back(std::move(note));
     draft_.error("budget-stalls", where(), std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall",
                  std::move(caret),
                  "tokens_in_flight >= " + std::to_string(needed()) + without_barriers() + behind_filter(behind) + fewer_groups(),
-                 drawn_notes(behind));
+                 std::move(notes));
   }
 
   std::vector<std::string> drawn_notes(bool behind) const {

@@ -192,10 +192,12 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
     const bool known = std::any_of(reported.begin(), reported.end(), [&](int earlier) { return draft.before(earlier, index); });
     reported.push_back(index);
     if (known) continue;
+    std::vector<std::string> notes = arrival_notes(draft, node);
+    for (std::string& note : preset_notes(draft, node)) notes.push_back(std::move(note));
     draft.error("column-not-written", place_of(node),
                 "node '" + node.name() + "' reads column '" + column.name + "', which nothing before it writes",
                 "type " + sluice::quoted(node.type->info.type) + " reads " + names_of(node.needs->reads),
-                remedies.for_missing(node, index, column.name, writers), arrival_notes(draft, node));
+                remedies.for_missing(node, index, column.name, writers), std::move(notes));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "engine/problem_kinds.h"
 
 namespace sluice::engine::checking {
@@ -136,6 +137,15 @@ PresetScope preset_scope(const Draft& draft, const DraftNode& node, std::vector<
 
 PresetScope preset_scope(const Draft& draft, std::vector<PresetUse>* uses) {
   return {.preset = draft.preset, .of = "model", .inside = {}, .uses = uses};
+}
+
+std::vector<std::string> preset_notes(const Draft& draft, const DraftNode& node) {
+  std::vector<std::string> keys;
+  for (const PresetUse& use : node.preset_uses) {
+    if (use.given) keys.push_back(use.inside.empty() ? use.key : use.inside + "." + use.key);
+  }
+  if (keys.empty()) return {};
+  return {"'" + node.name() + "' has from preset " + sluice::quoted(draft.preset->name) + ": " + join(keys, ", ")};
 }
 
 bool params_usable(const NodeType& type, const void* params) {

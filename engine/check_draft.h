@@ -121,6 +121,9 @@ bool is_plain_name(const std::string& name);
 PresetScope preset_scope(const Draft& draft, const DraftNode& node, std::vector<PresetUse>* uses = nullptr);
 PresetScope preset_scope(const Draft& draft, std::vector<PresetUse>* uses);
 
+/// A note of what the node has from the preset, for problems whose cause the file does not show. Empty: it has nothing from it.
+std::vector<std::string> preset_notes(const Draft& draft, const DraftNode& node);
+
 /// Another value of the setting that makes a node a barrier, under which it is none: `whiten = "none"`. Empty: none is known.
 std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 

@@ -30,11 +30,33 @@ const ParamInfo* find_info(const std::vector<ParamInfo>& infos, std::string_view
   return found == infos.end() ? nullptr : &*found;
 }
 
+const PresetValue* look_up(const std::vector<PresetValue>& values, std::string_view of, std::string_view key) {
+  const auto found = std::ranges::find_if(values, [&](const PresetValue& value) { return value.of == of && value.key == key; });
+  return found == values.end() ? nullptr : &*found;
+}
+
+// "objective:*" for "objective:ppo_clip"; empty for what is no component.
+std::string every_one_of(std::string_view of) {
+  const size_t colon = of.find(':');
+  return colon == std::string_view::npos ? std::string() : std::string(of.substr(0, colon)) + ":*";
+}
+
+std::vector<ParamInfo> params_of_all(const Registry& registry, const std::string& kind) {
+  std::vector<ParamInfo> infos;
+  for (const auto& [name, component] : registry.components()) {
+    if (name.first != kind) continue;
+    for (ParamInfo& info : component.params.infos()) infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
 // The parameters of what a preset calls `of`; nothing where the registry has no such type.
 std::optional<std::vector<ParamInfo>> params_of(const Registry& registry, const std::string& of) {
   const std::string type = of.substr(0, of.find('.'));
   std::vector<ParamInfo> infos;
-  if (const size_t colon = type.find(':'); colon != std::string::npos) {
+  if (type.ends_with(":*")) {
+    infos = params_of_all(registry, type.substr(0, type.size() - 2));
+  } else if (const size_t colon = type.find(':'); colon != std::string::npos) {
     const ComponentType* component = registry.find_component(type.substr(0, colon), type.substr(colon + 1));
     if (component == nullptr) return std::nullopt;
     infos = component->params.infos();
@@ -109,14 +131,14 @@ Preset::Preset(std::string name_, std::string summary_) : name(std::move(name_))
 }
 
 Preset& Preset::set(std::string of, std::string key, decltype(Value::data) data, std::string source) {
-  SLUICE_CHECK(find(of, key) == nullptr, "preset " + name + " sets " + of + "." + key + " twice");
+  SLUICE_CHECK(look_up(values, of, key) == nullptr, "preset " + name + " sets " + of + "." + key + " twice");
   values.push_back({std::move(of), std::move(key), {std::move(data), where_, {}}, std::move(source)});
   return *this;
 }
 
 const PresetValue* Preset::find(std::string_view of, std::string_view key) const {
-  const auto found = std::ranges::find_if(values, [&](const PresetValue& v) { return v.of == of && v.key == key; });
-  return found == values.end() ? nullptr : &*found;
+  const PresetValue* own = look_up(values, of, key);
+  return own != nullptr ? own : look_up(values, every_one_of(of), key);
 }
 
 PresetScope PresetScope::within(const std::string& key, std::string its_name) const {

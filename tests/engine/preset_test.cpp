@@ -94,7 +94,7 @@ class Presets : public ::testing::Test {
 TEST_F(Presets, SetWhatTheFileDoesNotWrite) {
   const Plan plan = plan_of(with_preset());
   EXPECT_EQ(key_of(plan, "nodes.advantages", "discount"), "0.9  # preset other");
-  EXPECT_EQ(key_of(plan, "nodes.advantages", "lambda"), "0.95  # pipeline.toml:64");
+  EXPECT_EQ(key_of(plan, "nodes.advantages", "lambda"), "0.95  # pipeline.toml:63");
   EXPECT_EQ(plan.nodes[6].needs.scope, Scope::kIteration);  // whiten is set for the checks and the run, not only for show
 }
 
@@ -106,27 +106,40 @@ TEST_F(Presets, SetTheParametersOfAComponentThatIsNotWritten) {
 TEST_F(Presets, SetTheParametersOfAComponentThatIsWrittenByName) {
   const std::string text = edited(with_preset(), "critic = \"critic\"\n", "critic = \"critic\"\nobjective = \"ppo_clip\"\n");
   EXPECT_EQ(key_of(plan_of(text), "nodes.train", "objective"),
-            "{ type = \"ppo_clip\", clip = 0.3 }  # pipeline.toml:71; preset other: clip");
+            "{ type = \"ppo_clip\", clip = 0.3 }  # pipeline.toml:70; preset other: clip");
+}
+
+TEST_F(Presets, SetAParameterOfEveryComponentOfAKindAndThatOfOneComponentFirst) {
+  Preset broad("broad", "for every objective");
+  broad.set("objective:*", "clip", 0.4, "loss.py");
+  registry_.add_preset(broad);
+  EXPECT_EQ(key_of(plan_of(with_preset(ppo_text(), "broad")), "nodes.train", "objective"),
+            "{ type = \"ppo_clip\", clip = 0.4 }  # default; preset broad: clip");
+  broad.name = "narrow";
+  broad.set("objective:ppo_clip", "clip", 0.6, "loss.py");
+  registry_.add_preset(broad);
+  EXPECT_EQ(key_of(plan_of(with_preset(ppo_text(), "narrow")), "nodes.train", "objective"),
+            "{ type = \"ppo_clip\", clip = 0.6 }  # default; preset narrow: clip");
 }
 
 TEST_F(Presets, LeaveParametersOfAComponentThatAreWritten) {
   const std::string text =
       edited(with_preset(), "critic = \"critic\"\n", "critic = \"critic\"\nobjective = { type = \"ppo_clip\", clip = 0.1 }\n");
-  EXPECT_EQ(key_of(plan_of(text), "nodes.train", "objective"), "{ type = \"ppo_clip\", clip = 0.1 }  # pipeline.toml:71");
+  EXPECT_EQ(key_of(plan_of(text), "nodes.train", "objective"), "{ type = \"ppo_clip\", clip = 0.1 }  # pipeline.toml:70");
 }
 
 TEST_F(Presets, SetKeysOfTablesThatAreWritten) {
   const std::string text = edited(with_preset(), "optimizer = { learning_rate = 3e-4 }", "optimizer = {}");
   const Plan plan = plan_of(text);
   EXPECT_EQ(key_of(plan, "models.actor", "optimizer"),
-            "{ learning_rate = 0.5 }  # pipeline.toml:19; preset other: learning_rate");
-  EXPECT_EQ(key_of(plan, "models.critic", "optimizer"), "{ learning_rate = 0.001 }  # pipeline.toml:27");
+            "{ learning_rate = 0.5 }  # pipeline.toml:20; preset other: learning_rate");
+  EXPECT_EQ(key_of(plan, "models.critic", "optimizer"), "{ learning_rate = 0.001 }  # pipeline.toml:28");
   EXPECT_EQ(key_of(plan, "models.reference", "optimizer"), "  # default");  // a frozen model stays frozen
 }
 
 TEST_F(Presets, AreShownByThePlanAndTheEffectivePipeline) {
   const Plan plan = plan_of(with_preset());
-  EXPECT_THAT(plan_text(plan), HasSubstr("; preset other\n"));
+  EXPECT_THAT(plan_text(plan), HasSubstr("a sample; preset other; policy lag 0\n"));
   EXPECT_THAT(plan_json(plan), HasSubstr("\"preset\": \"other\""));
   const std::string text = config_text(plan);
   EXPECT_THAT(text, HasSubstr("preset = \"other\""));
@@ -172,12 +185,17 @@ TEST_F(Presets, AreRefusedWhereTheyHaveNothingToSay) {
   expect_refused("without_effect", with_preset(ppo_text(), "idle"));
 }
 
+TEST_F(Presets, AreNamedWhereWhatTheyGiveIsTheCause) {
+  expect_refused("named_as_cause", edited(with_preset(), "tokens_in_flight = 16384", "tokens_in_flight = 4096"));
+}
+
 TEST_F(Presets, OfAPluginAreCheckedAgainstTheTypes) {
   Preset wrong("wrong", "of another version");
   wrong.set("gae", "lamda", 0.5, "a typing error");
   wrong.set("gae", "lambda", 1.5, "out of range");
   wrong.set("gee", "lambda", 0.5, "no such type");
   wrong.set("objective:ppo_clip", "clip", "wide", "no number");
+  wrong.set("objective:*", "clips", 0.5, "no objective has it");
   wrong.set("model.optimiser", "learning_rate", 0.5, "no such table");
   wrong.set("model.optimizer", "learning_rate", -1.0, "out of range");
   registry_.add_preset(std::move(wrong));
