@@ -154,7 +154,7 @@ std::string figure_text(double value) {
 }
 
 bool depends_on_timing(const std::string& name) {
-  return name.ends_with("_seconds") || name.ends_with("_max") || name.starts_with("resident_");
+  return name.ends_with("_seconds") || name.ends_with("_per_second") || name.ends_with("_max") || name.starts_with("resident_");
 }
 
 template <size_t n>

@@ -1,6 +1,8 @@
 #include "engine/driver.h"
 
+#include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -120,6 +122,10 @@ void Driver::Impl::close_iteration(IterationReport& report) {
                     {"policy_version", state.gate.version_for(report.iteration)},
                     {"policy_lag", state.gate.lag_of(report.iteration)}};
   figures.insert(figures.end(), report.figures.begin(), report.figures.end());
+  const std::string actions = plan.rollout ? "sampled_tokens" : "action_tokens";
+  const auto counted = std::ranges::find(report.figures, actions, &MetricRow::value_type::first);
+  if (counted != report.figures.end() && seconds > 0)
+    figures.emplace_back(actions + "_per_second", counted->second / seconds);
   figures.insert(figures.end(), {{"rollout_seconds", busy.rollout},
                                  {"train_seconds", busy.train},
                                  {"overlap_seconds", busy.overlap},

@@ -171,6 +171,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.check(find_greedy_contradictions);
   c.check(find_turn_contradictions);
   c.metric("response_length", "mean tokens of a response, replies among them");
+  c.metric("response_length_max", "tokens of the longest response");
   c.metric("truncated", "share of the responses that max_new_tokens cut");
   c.metric("stopped", "share of the responses that a stop string ended, or the end of a last turn");
   c.metric("turns", "mean turns of the policy in a response, with an environment");
@@ -284,6 +285,7 @@ void Generate::take(models::SampleResult result, Sink& sink) {
 
 void Generate::record(const Response& response) {
   metrics_.mean("response_length", static_cast<double>(response.result.tokens.size()));
+  metrics_.maximum("response_length_max", static_cast<double>(response.result.tokens.size()));
   metrics_.mean("truncated", response.summary.finish == Finish::kLength);
   if (!turns_.idle_rules()) metrics_.mean("stopped", response.summary.finish == Finish::kStopString);
   if (!params_.has_environment()) return;

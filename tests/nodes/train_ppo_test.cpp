@@ -337,6 +337,118 @@ TEST(TrainPpo, AnObjectiveWithoutRatioReadsNoOldLogprobs) {
   EXPECT_EQ(pair.actor->optimizer()->steps(), 1);
 }
 
+// The gradient of a run on the samples whose mask is not 0 alone, by the mask; of a masked sample nothing is computed, so its
+// other columns may hold anything.
+TEST(TrainPpo, WhatTheMaskExcludesIsAsIfItWereNotThere) {
+  const TinyFolder folder;
+  const Pair masked = trainable(folder, 1e-3), without = trainable(folder, 1e-3);
+  std::vector<Group> groups = experience(masked);
+  std::vector<Group> left(groups.begin() + 1, groups.end());
+  std::vector<float> mask(actions_of(groups), 1.0f);
+  std::fill_n(mask.begin(), groups.front().layout.actions(), 0.0f);
+  fill(groups, columns::kMask, mask);
+  run_node<TrainPpo>(ppo(), masked.models(), groups);
+  run_node<TrainPpo>(ppo(), without.models(), left);
+  EXPECT_LT(distance(first_gradient(*masked.actor), first_gradient(*without.actor)), 1e-5 * norm(first_gradient(*without.actor)));
+  EXPECT_LT(distance(first_gradient(*masked.critic), first_gradient(*without.critic)),
+            1e-5 * norm(first_gradient(*without.critic)));
+}
+
+TEST(TrainPpo, WhenEverythingIsMaskedNoStepIsMade) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-3);
+  std::vector<Group> groups = experience(pair);
+  fill(groups, columns::kMask, std::vector<float>(actions_of(groups), 0.0f));
+  const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups);
+  EXPECT_EQ(pair.actor->optimizer()->steps(), 0);
+  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 0);
+}
+
+// The recorded log-probabilities of the weights that sampled are wrong on purpose: the ratios must not see them.
+TEST(TrainPpo, RecomputedOldLogprobsAreThoseOfTheWeightsBeforeTheFirstStep) {
+  for (const int64_t epochs : {1, 3}) {
+    const TinyFolder folder;
+    const Pair pair = trainable(folder, 1e-3);
+    std::vector<Group> groups = experience(pair);
+    for (Group& group : groups) {
+      for (Group::NamedColumn& column : group.columns) {
+        if (column.spec.name != columns::kRolloutLogprobs.name) continue;
+        for (float& logprob : column.data.entries<float>()) logprob -= 1;
+      }
+    }
+    TrainPpoParams params = ppo();
+    params.epochs = epochs;
+    params.recompute_old_logprobs = true;
+    const auto out = run_node<TrainPpo>(params, pair.models(), groups, {2, 2});
+    EXPECT_NEAR(metric(out.metrics, "logprob_difference_mean"), 1, 1e-4);
+    if (epochs == 1) {
+      EXPECT_NEAR(metric(out.metrics, "ratio_mean"), 1, 1e-6);
+      EXPECT_NEAR(metric(out.metrics, "ratio_max"), 1, 1e-6);
+    } else {
+      EXPECT_GT(metric(out.metrics, "ratio_max"), 1.0001);
+      EXPECT_LT(metric(out.metrics, "ratio_max"), 2);
+    }
+  }
+}
+
+TEST(TrainPpo, EffectiveSampleSizeIsThatOfTheRatios) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 0);
+  std::vector<Group> groups = experience(pair);
+  double sum = 0, squares = 0, count = 0;
+  for (Group& group : groups) {
+    for (Group::NamedColumn& column : group.columns) {
+      if (column.spec.name != columns::kRolloutLogprobs.name) continue;
+      for (float& logprob : column.data.entries<float>()) {
+        const double shift = count++ / 10;
+        logprob -= static_cast<float>(shift);
+        sum += std::exp(shift), squares += std::exp(2 * shift);
+      }
+    }
+  }
+  const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups, {1, 3});
+  EXPECT_NEAR(metric(out.metrics, "effective_sample_size"), sum * sum / (count * squares), 1e-4);
+}
+
+// log policy - log reference is 0.5 on every action.
+TEST(TrainPpo, DivergenceFromTheReferenceIsToldByThreeEstimators) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 0);
+  std::vector<Group> groups = experience(pair);
+  for (Group& group : groups) {
+    const auto rollout = group.read(columns::kRolloutLogprobs);
+    std::vector<float> reference(rollout.begin(), rollout.end());
+    std::ranges::transform(reference, group.write(columns::kReferenceLogprobs).begin(), [](float x) { return x - 0.5f; });
+  }
+  const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups, {2, 2});
+  EXPECT_NEAR(metric(out.metrics, "kl_mean"), 0.5, 1e-4);
+  EXPECT_NEAR(metric(out.metrics, "kl_k2_mean"), 0.125, 1e-4);
+  EXPECT_NEAR(metric(out.metrics, "kl_k3_mean"), std::exp(-0.5) - 1 + 0.5, 1e-4);
+}
+
+TEST(TrainPpo, EntropyIsAtMostThatOfAUniformVocabulary) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 0);
+  const auto out = run_node<TrainPpo>(ppo(), pair.models(), experience(pair));
+  EXPECT_GT(metric(out.metrics, "entropy_mean"), 0);
+  EXPECT_LE(metric(out.metrics, "entropy_mean"), std::log(static_cast<double>(pair.actor->config().vocab_size)) + 1e-6);
+}
+
+// On-policy the loss of an action is minus its advantage: whitened ones lose nothing on the whole, in each step.
+TEST(TrainPpo, WhitenedAdvantagesHaveNoMean) {
+  const TinyFolder folder;
+  for (const int64_t mini_batches : {1, 2}) {
+    const Pair pair = trainable(folder, 0);
+    TrainPpoParams params = ppo();
+    params.mini_batches = mini_batches;
+    const std::vector<Group> groups = experience(pair, 7.0f);
+    EXPECT_GT(std::abs(metric(run_node<TrainPpo>(params, pair.models(), groups).metrics, "policy_loss")), 0.1);
+    params.whiten_advantages = true;
+    EXPECT_EQ(needs_of<TrainPpo>(params).scope, engine::Scope::kIteration);
+    EXPECT_NEAR(metric(run_node<TrainPpo>(params, pair.models(), groups, {1, 3}).metrics, "policy_loss"), 0, 1e-5);
+  }
+}
+
 TEST(TrainPpo, ItIsABarrierOnlyWithMoreThanOneStepAnIteration) {
   TrainPpoParams params = ppo();
   EXPECT_EQ(needs_of<TrainPpo>(params).scope, engine::Scope::kMicroBatch);
