@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace sluice::nodes {
 
@@ -42,6 +43,18 @@ double step_optimizer(LanguageModel& model, double count) {
   const double norm = model.optimizer()->step(1.0 / count);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
   return norm;
+}
+
+void finish_iteration(LanguageModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics) {
+  if (count > 0)
+    metrics.value("grad_norm", step_optimizer(model, count));
+  else
+    warn_of_no_step(model, iteration);
+}
+
+void warn_of_no_step(const LanguageModel& model, const engine::Iteration& iteration) {
+  log_warning("iteration " + std::to_string(iteration.index) + ": model " + model.name() +
+              " was not trained, because nothing was left to learn from");
 }
 
 }  // namespace sluice::nodes

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/node.h"
 #include "nodes/language_model.h"
 
 namespace sluice::nodes {
@@ -19,5 +20,11 @@ void require_finite_gradients(LanguageModel& model);
 /// One optimizer step with the gradients, accumulated as sums, divided by `count` > 0. Clears them. Returns their norm before
 /// clipping. Throws UserError, with all weights as they were, when it is not finite.
 double step_optimizer(LanguageModel& model, double count);
+
+/// The end of an iteration of one step: the step with the norm as figure grad_norm, or without entries (count 0) a warning.
+void finish_iteration(LanguageModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics);
+
+/// An iteration in which nothing was left to learn from is no error, but rarely meant.
+void warn_of_no_step(const LanguageModel& model, const engine::Iteration& iteration);
 
 }  // namespace sluice::nodes

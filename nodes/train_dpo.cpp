@@ -73,10 +73,10 @@ at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
   return terms.losses.sub(inputs.chosen.policy.div(inputs.chosen.lengths).mul(params_.nll_coefficient));
 }
 
-void TrainDpo::end_iteration(const engine::Iteration&) {
+void TrainDpo::end_iteration(const engine::Iteration& iteration) {
   double pairs = pairs_;
   reducer_.sum({&pairs, 1});
-  if (pairs > 0) metrics_.value("grad_norm", step_optimizer(*model_, pairs));
+  finish_iteration(*model_, pairs, iteration, metrics_);
 }
 
 }  // namespace sluice::nodes

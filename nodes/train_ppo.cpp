@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/log.h"
 #include "nodes/advantages/whitening.h"
 #include "nodes/columns.h"
 #include "nodes/objectives/kept_actions.h"
@@ -157,10 +156,7 @@ void TrainPpo::end_iteration(const engine::Iteration& iteration) {
   if (!is_barrier(params_)) step();
   metrics_.value("optimizer_steps", static_cast<double>(steps_));
   figures_.end_iteration();
-  if (steps_ == 0) {
-    log_warning("iteration " + std::to_string(iteration.index) + ": model " + actor_->name() +
-                " was not trained, because no action was left to learn from");
-  }
+  if (steps_ == 0) warn_of_no_step(*actor_, iteration);
 }
 
 void TrainPpo::whiten_mini_batch(std::span<MicroBatch> batches, std::span<const size_t> groups) {

@@ -78,10 +78,10 @@ void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {
   mean("rejected_reward_mean", rejected);
 }
 
-void TrainReward::end_iteration(const engine::Iteration&) {
+void TrainReward::end_iteration(const engine::Iteration& iteration) {
   double pairs = pairs_;
   reducer_.sum({&pairs, 1});
-  if (pairs > 0) metrics_.value("grad_norm", step_optimizer(*model_, pairs));
+  finish_iteration(*model_, pairs, iteration, metrics_);
 }
 
 }  // namespace sluice::nodes

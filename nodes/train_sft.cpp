@@ -74,10 +74,10 @@ void TrainSft::process(engine::MicroBatch& batch) {
   count_ += learned.count;
 }
 
-void TrainSft::end_iteration(const engine::Iteration&) {
+void TrainSft::end_iteration(const engine::Iteration& iteration) {
   double count = count_;
   reducer_.sum({&count, 1});
-  if (count > 0) metrics_.value("grad_norm", step_optimizer(*model_, count));
+  finish_iteration(*model_, count, iteration, metrics_);
 }
 
 }  // namespace sluice::nodes
