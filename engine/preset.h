@@ -13,7 +13,7 @@ class Registry;
 
 /// A value for a key that a pipeline does not write.
 struct PresetValue {
-  std::string of;  // whose key: a node type "gae", "objective:ppo_clip" or every "objective:*", "model", a table "model.optimizer"
+  std::string of;  // whose key: node type "gae", "objective:ppo_clip" or every "objective:*", "model", table "model.optimizer"
   std::string key;
   Value value;
   std::string source;  // where the value comes from, for people
