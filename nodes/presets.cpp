@@ -149,7 +149,7 @@ Preset trl() {
           {"objective:*", "entropy_coefficient", 0.0, "trainer/grpo_config.py: entropy_coef is not there"},
           {"objective:*", "correction", "none", "trainer/grpo_config.py: without vLLM"},
           {"objective:*", "correction_level", "sequence", "trainer/grpo_config.py: vllm_importance_sampling_mode"},
-          {"objective:*", "correction_max", 3.0, "trainer/grpo_config.py: vllm_importance_sampling_cap"},
+          {"objective:*", "correction_max", 3.0, "trainer/grpo_config.py: vllm_importance_sampling_clip_max"},
           {"objective:*", "correction_min", 0.0, "trainer/grpo_config.py: vllm_importance_sampling_mode"},
           {"objective:ppo_clip", "aggregation", "token_mean", "trainer/grpo_config.py: loss_type"},
           {"objective:cispo", "aggregation", "token_mean", "trainer/grpo_config.py: loss_type"},

@@ -49,6 +49,13 @@ class Offline(Case):
         self.assertGreater(mean(rows[-20:], "accuracy"), 0.9)
         self.assertGreater(after, before + 0.3)
 
+    def test_sft_learns_what_the_assistant_says(self):
+        rows = self.metrics("sft_chat.toml", "chat")
+        self.assertGreater(mean(rows[:3], "loss"), 4)
+        self.assertLess(mean(rows[-10:], "loss"), 0.5)
+        answer = run("model", "sample", self.folder / "chat/checkpoint/policy", "--chat", "--temperature", "0", "--prompt", "after 17?")
+        self.assertEqual(answer.stdout.strip(), "18", answer.stderr)
+
     def test_other_preference_objectives_widen_the_margin_too(self):
         for objective in ('"ipo"', '"hinge"', '"simpo"', '{ type = "dpo", label_smoothing = 0.1 }'):
             with self.subTest(objective):
