@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Do the ready pipelines learn, with every seed? One table, and a curve of each.
 
-    python3 bench/learning.py [--seeds 1-5] [--svg docs/curves] [--set KEY=VALUE ...] grpo rloo dapo ppo
+    python3 bench/learning.py [--seeds 1-5] [--svg docs/curves] [--set KEY=VALUE ... [--name NAME]] grpo rloo dapo ppo
+    python3 bench/learning.py --figure loss sft
 
 Runs pipelines/NAME.toml from the shipped model with each seed, one run after the other, and evaluates what was learned on the held-out sums.
 Prints a line a run: mean score of the first 3 and the last 10 iterations, the greedy accuracy on sums that were never practised, seconds. With --svg
-draws the score over the iterations, every seed a line.
+draws the score over the iterations, every seed a line. With --figure another figure of metrics.jsonl stands for the score, and nothing is evaluated.
 """
 
 import argparse
@@ -31,10 +32,14 @@ def rows_of(pipeline, folder, overrides):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def one_run(pipeline, seed, overrides, folder):
+def one_run(pipeline, seed, overrides, folder, figure):
     started = time.monotonic()
     rows = rows_of(pipeline, folder, [f"pipeline.seed={seed}", *overrides])
     seconds = time.monotonic() - started
+    if figure:
+        scores = [row[figure] for row in rows if figure in row]
+        return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": float("nan"),
+                "samples": sum(row["samples"] for row in rows), "seconds": seconds}
     held_out = rows_of("evaluate", folder.with_name(folder.name + "-held-out"), [f"models.policy.checkpoint={folder}/checkpoint/actor"])
     # `correct` where the score is more than being right
     scores = [row.get("correct_mean", row["score_mean"]) for row in rows]
@@ -43,23 +48,25 @@ def one_run(pipeline, seed, overrides, folder):
 
 
 def svg(title, curves):
-    """A line a run: score from 0 to 1 over the iterations, smoothed over five of them."""
-    width, height, left, top = 640, 320, 48, 30
+    """A line a run over the iterations, smoothed over five of them."""
+    width, height, left, top = 640, 320, 56, 30
     longest = max(len(curve) for curve in curves)
+    low, high = min(0.0, *map(min, curves)), max(1.0, *map(max, curves))
     colours = ("#1b6ca8", "#c0392b", "#2e8b57", "#8e5ea2", "#b8860b")
 
-    def place(i, score):
-        return f"{left + (width - left - 16) * i / max(1, longest - 1):.1f},{top + (height - top - 40) * (1 - score):.1f}"
+    def place(i, value):
+        return f"{left + (width - left - 16) * i / max(1, longest - 1):.1f},{top + (height - top - 40) * (high - value) / (high - low):.1f}"
 
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
              f'<rect width="{width}" height="{height}" fill="white"/>', f'<text x="{left}" y="18" font-weight="bold">{title}</text>']
-    for tenth in range(0, 11, 2):
-        x, y = place(0, tenth / 10).split(",")
+    for fifth in range(6):
+        value = low + (high - low) * fifth / 5
+        x, y = place(0, value).split(",")
         lines.append(f'<line x1="{x}" y1="{y}" x2="{width - 16}" y2="{y}" stroke="#dddddd"/>')
-        lines.append(f'<text x="{left - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{tenth / 10:.1f}</text>')
+        lines.append(f'<text x="{left - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{value:.3g}</text>')
     for part in range(5):
         i = round((longest - 1) * part / 4)
-        lines.append(f'<text x="{place(i, 0).split(",")[0]}" y="{height - 22}" text-anchor="middle">{i + 1}</text>')
+        lines.append(f'<text x="{place(i, low).split(",")[0]}" y="{height - 22}" text-anchor="middle">{i + 1}</text>')
     lines.append(f'<text x="{width / 2}" y="{height - 6}" text-anchor="middle">iteration</text>')
     for number, curve in enumerate(curves):
         smooth = [sum(curve[max(0, i - 4):i + 1]) / len(curve[max(0, i - 4):i + 1]) for i in range(len(curve))]
@@ -73,7 +80,9 @@ def main():
     parser.add_argument("pipelines", nargs="+")
     parser.add_argument("--seeds", default="1-5", help="FIRST-LAST")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as rlhf-run takes it")
+    parser.add_argument("--figure", help="of metrics.jsonl, instead of the score")
     parser.add_argument("--svg", type=pathlib.Path, help="folder for the curves")
+    parser.add_argument("--name", help="of the runs in the table and of the curve's file; by default the pipeline's")
     options = parser.parse_args()
     first, _, last = options.seeds.partition("-")
     print(f"{'pipeline':14} {'seed':>4} {'first 3':>8} {'last 10':>8} {'held out':>8} {'samples':>8} {'seconds':>8}")
@@ -81,12 +90,13 @@ def main():
         curves = []
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(int(first), int(last or first) + 1):
-                run = one_run(pipeline, seed, options.set, pathlib.Path(folder) / f"{pipeline}-{seed}")
+                run = one_run(pipeline, seed, options.set, pathlib.Path(folder) / f"{pipeline}-{seed}", options.figure)
                 curves.append(run["scores"])
-                print(f"{pipeline:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {run['seconds']:8.1f}", flush=True)
+                print(f"{options.name or pipeline:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {run['seconds']:8.1f}", flush=True)
         if options.svg:
             options.svg.mkdir(parents=True, exist_ok=True)
-            (options.svg / f"{pipeline}.svg").write_text(svg(f"{pipeline}.toml, score of each iteration, seeds {options.seeds}", curves))
+            name = options.name or pipeline
+            (options.svg / f"{name}.svg").write_text(svg(f"{name}: {options.figure or 'share of right answers'} in each iteration, seeds {options.seeds}", curves))
 
 
 if __name__ == "__main__":

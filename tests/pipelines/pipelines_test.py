@@ -39,7 +39,7 @@ class Pipelines(Case):
                 self.assert_learns_to_add("ppo.toml", f"ppo-{seed}", **{"pipeline.seed": seed})
 
     def test_group_relative_pipelines_learn_to_add_without_a_critic(self):
-        for name in ("grpo", "rloo", "reinforce_pp"):
+        for name in ("grpo", "rloo", "reinforce_pp", "remax"):
             with self.subTest(name):
                 self.assert_learns_to_add(f"{name}.toml", name)
 
