@@ -74,13 +74,13 @@ class Remedies {
  public:
   explicit Remedies(const Draft& draft) : draft_(draft) {}
 
-  std::string for_missing(const DraftNode& node, int index, const std::string& column, const Writers& writers) {
-    const auto writer = writers.find(column);
+  std::string for_missing(const DraftNode& node, int index, const ColumnSpec& column, const Writers& writers) {
+    const auto writer = writers.find(column.name);
     if (writer != writers.end()) return for_elsewhere(node, index, writer->second.node);
     const std::string replacing = type_instead_of(node, index);
     std::string help = types_that_write(column);
     if (!replacing.empty())
-      help += (help.empty() ? "use type " : ", or use type ") + sluice::quoted(replacing) + ", which does without " + column;
+      help += (help.empty() ? "use type " : ", or use type ") + sluice::quoted(replacing) + ", which does without " + column.name;
     return help.empty() ? types_that_could_write(column) : help;
   }
 
@@ -95,7 +95,7 @@ class Remedies {
   }
 
   // All of them. Ordinary nodes first: they can be added to what is there.
-  std::string types_that_write(const std::string& column) {
+  std::string types_that_write(const ColumnSpec& column) {
     std::vector<std::string> ordinary, makers;
     for (const DefaultNode& type : all()) {
       if (!writes(type.needs, column)) continue;
@@ -105,25 +105,32 @@ class Remedies {
       else
         makers.push_back((type.type->kind == NodeKind::kSource ? "a source of type " : "a rollout of type ") + name);
     }
-    const std::string made = join(makers, " or ") + " writes it";
+    const std::string made = either(makers) + " writes it";
     if (ordinary.empty()) return makers.empty() ? std::string() : made;
-    return "add a node of type " + join(ordinary, " or ") + " and name it in inputs" +
+    return "add a node of type " + either(ordinary) + " and name it in inputs" +
            (makers.empty() ? "" : "; " + made + " too");
+  }
+
+  static std::string either(std::vector<std::string> names) {
+    constexpr size_t kListed = 4;
+    const bool more = names.size() > kListed;
+    if (more) names.resize(kListed);
+    return join(names, " or ") + (more ? ", ..." : "");
   }
 
   // Types that name one of their columns by a parameter, as `writes = "old_logprobs"`: each such type is bound with that name and
   // asked.
-  std::string types_that_could_write(const std::string& column) const {
+  std::string types_that_could_write(const ColumnSpec& column) const {
     std::vector<std::string> ways;
     for (const auto& [name, type] : draft_.registry.nodes()) {
       for (const Param& param : type.params.params()) {
         if (param.info.kind != ParamKind::kString) continue;
-        const auto named = with_default_params(type, draft_.registry, {{param.info.name, {}, Value{column, {}, {}}}});
+        const auto named = with_default_params(type, draft_.registry, {{param.info.name, {}, Value{column.name, {}, {}}}});
         if (named && writes(named->needs, column))
-          ways.push_back("type " + sluice::quoted(name) + " does with " + param.info.name + " = " + sluice::quoted(column));
+          ways.push_back("type " + sluice::quoted(name) + " does with " + param.info.name + " = " + sluice::quoted(column.name));
       }
     }
-    return "no node type that this program knows writes '" + column + "' by itself; " +
+    return "no node type that this program knows writes '" + column.name + "' by itself; " +
            (ways.empty() ? "a plugin can" : join(ways, ", "));
   }
 
@@ -136,9 +143,9 @@ class Remedies {
     const auto serves = [&](const DefaultNode& other) {
       return other.type != node.type && other.type->kind == node.type->kind && !node.needs->writes.empty() &&
              std::all_of(node.needs->writes.begin(), node.needs->writes.end(),
-                         [&](const ColumnSpec& c) { return !is_read_behind(index, c.name) || writes(other.needs, c.name); }) &&
+                         [&](const ColumnSpec& c) { return !is_read_behind(index, c.name) || writes(other.needs, c); }) &&
              std::any_of(node.needs->writes.begin(), node.needs->writes.end(),
-                         [&](const ColumnSpec& c) { return writes(other.needs, c.name); }) &&
+                         [&](const ColumnSpec& c) { return writes(other.needs, c); }) &&
              std::all_of(other.needs.reads.begin(), other.needs.reads.end(),
                          [&](const ColumnSpec& c) { return there.contains(c.name); });
     };
@@ -154,8 +161,8 @@ class Remedies {
     });
   }
 
-  static bool writes(const NodeNeeds& needs, const std::string& column) {
-    return std::any_of(needs.writes.begin(), needs.writes.end(), [&](const ColumnSpec& c) { return c.name == column; });
+  static bool writes(const NodeNeeds& needs, const ColumnSpec& column) {
+    return std::find(needs.writes.begin(), needs.writes.end(), column) != needs.writes.end();
   }
 
   const std::vector<DefaultNode>& all() {
@@ -197,7 +204,7 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
     draft.error("column-not-written", place_of(node),
                 "node '" + node.name() + "' reads column '" + column.name + "', which nothing before it writes",
                 "type " + sluice::quoted(node.type->info.type) + " reads " + names_of(node.needs->reads),
-                remedies.for_missing(node, index, column.name, writers), std::move(notes));
+                remedies.for_missing(node, index, column, writers), std::move(notes));
   }
 }
 

@@ -94,6 +94,14 @@ void doubt_reference(Draft& draft, const DraftNode& node) {
   }
 }
 
+// A component's name, without its parameters.
+std::string short_text(const Param& param, const void* params) {
+  const std::string text = param.text(params);
+  if (param.info.kind != ParamKind::kComponent) return text;
+  const size_t begin = text.find('"'), end = text.find('"', begin + 1);
+  return begin == std::string::npos || end == std::string::npos ? text : text.substr(begin, end - begin + 1);
+}
+
 void doubt_off_policy(Draft& draft) {
   const int64_t lag = draft.plan.schedule.policy_lag;
   if (lag == 0) return;
@@ -103,7 +111,7 @@ void doubt_off_policy(Draft& draft) {
     const std::string& key = trainer.needs->uncorrected_by;
     if (key.empty()) continue;
     const Param* param = trainer.type->params.find(key);
-    const std::string value = param == nullptr ? std::string() : " = " + param->text(trainer.params.get());
+    const std::string value = param == nullptr ? std::string() : " = " + short_text(*param, trainer.params.get());
     draft.warning("off-policy-uncorrected", place_of(trainer, key),
                   "'" + trainer.name() + "' does not correct for samples that are " + plural(lag, "version") + " old",
                   key + value + " is right only for samples of the current weights",
