@@ -368,7 +368,7 @@ TEST(TrainPpo, WhenEverythingIsMaskedNoStepIsMade) {
 TEST(TrainPpo, RecomputedOldLogprobsAreThoseOfTheWeightsBeforeTheFirstStep) {
   for (const int64_t epochs : {1, 3}) {
     const TinyFolder folder;
-    const Pair pair = trainable(folder, 1e-3);
+    const Pair pair = trainable(folder, 1e-5);  // so small that no ratio leaves 1 by much
     std::vector<Group> groups = experience(pair);
     for (Group& group : groups) {
       for (Group::NamedColumn& column : group.columns) {
@@ -385,8 +385,8 @@ TEST(TrainPpo, RecomputedOldLogprobsAreThoseOfTheWeightsBeforeTheFirstStep) {
       EXPECT_NEAR(metric(out.metrics, "ratio_mean"), 1, 1e-6);
       EXPECT_NEAR(metric(out.metrics, "ratio_max"), 1, 1e-6);
     } else {
-      EXPECT_GT(metric(out.metrics, "ratio_max"), 1.0001);
-      EXPECT_LT(metric(out.metrics, "ratio_max"), 2);
+      EXPECT_GT(metric(out.metrics, "ratio_max"), 1 + 1e-6);
+      EXPECT_LT(metric(out.metrics, "ratio_max"), 1.2);  // e, were it taken from the recorded ones
     }
   }
 }
