@@ -1,7 +1,7 @@
 """Advantages as their papers and the other systems define them, in plain Python: what `rlhf-run try` is compared with.
 
-Written from the formulas, one sample or one group at a time, without looking for speed. Sources are named at each function; of
-verl they are in core_algos.py, of OpenRLHF in experience_maker.py, of NeMo-RL in advantage_estimator.py, of SkyRL in ppo_utils.py.
+Written from the formulas, one sample or one group at a time, without looking for speed. Sources are named at each function: of
+verl in core_algos.py, of OpenRLHF in experience_maker.py, of NeMo-RL in advantage_estimator.py, of SkyRL in ppo_utils.py.
 """
 
 import itertools
