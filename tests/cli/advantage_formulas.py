@@ -1,7 +1,7 @@
 """Advantages as their papers and the other systems define them, in plain Python: what `rlhf-run try` is compared with.
 
-Written from the formulas, one sample or one group at a time, without looking for speed. Sources are named at each function; file
-names are those of verl (core_algos.py), TRL, OpenRLHF (experience_maker.py), NeMo-RL (advantage_estimator.py), SkyRL (ppo_utils.py).
+Written from the formulas, one sample or one group at a time, without looking for speed. Sources are named at each function: of
+verl in core_algos.py, of OpenRLHF in experience_maker.py, of NeMo-RL in advantage_estimator.py, of SkyRL in ppo_utils.py.
 """
 
 import itertools
@@ -16,7 +16,7 @@ def std(values, bessel=True):
 
 
 def grpo(rewards, epsilon=1e-6, bessel=True, inside=False, normalize=True, lone="zero", deviation=None):
-    """Shao et al. 2024, section 4.1.2; normalize = False: Liu et al. 2025 (Dr. GRPO). verl, SkyRL: bessel, outside, lone "score"."""
+    """Shao et al. 2024, section 4.1.2; normalize = False: Liu et al. 2025 (Dr. GRPO). verl and SkyRL: lone = "score"."""
     if len(rewards) == 1:
         return [rewards[0] if lone == "score" else 0.0]
     mean = statistics.fmean(rewards)
@@ -26,7 +26,7 @@ def grpo(rewards, epsilon=1e-6, bessel=True, inside=False, normalize=True, lone=
 
 
 def grpo_leave_one_out(rewards, epsilon=1e-6):
-    """NeMo-RL, GRPOAdvantageEstimator with use_leave_one_out_baseline: mean and std of the others, nothing divided where it is 0."""
+    """NeMo-RL, use_leave_one_out_baseline of its GRPO: mean and std of the others; nothing is divided where that is 0."""
     advantages = []
     for i, reward in enumerate(rewards):
         others = rewards[:i] + rewards[i + 1:]
@@ -91,7 +91,7 @@ def reward_to_go(rewards, discount=1.0, mask=None):
 
 
 def gae(rewards, values, discount, trust, mask=None, skip=False):
-    """Schulman et al. 2016, eq. 16, as the sum over all later errors. skip: NeMo-RL and verl, as if masked actions were not there."""
+    """Schulman et al. 2016, eq. 16, as the sum over all later errors. skip (NeMo-RL, verl): masked actions are not there."""
     kept = [t for t in range(len(rewards)) if not (skip and mask is not None and not mask[t])]
     errors = []
     for here, after in itertools.zip_longest(kept, kept[1:]):
@@ -117,8 +117,8 @@ def whiten(samples, masks=None, bessel=True, epsilon=1e-8, shift_mean=True):
 def kl(policy, reference, estimator, clamp_input=math.inf, clamp_output=math.inf):
     """Schulman 2020; the clamps of NeMo-RL's calculate_kl."""
     log_ratio = max(-clamp_input, min(clamp_input, reference - policy))  # log r of the note
-    estimate = {"k1": -log_ratio, "k2": log_ratio**2 / 2, "k3": math.exp(log_ratio) - 1 - log_ratio, "abs": abs(log_ratio)}[estimator]
-    return max(-clamp_output, min(clamp_output, estimate))
+    estimates = {"k1": -log_ratio, "k2": log_ratio**2 / 2, "k3": math.exp(log_ratio) - 1 - log_ratio, "abs": abs(log_ratio)}
+    return max(-clamp_output, min(clamp_output, estimates[estimator]))
 
 
 def adaptive_kl(coefficient, kl_mean, samples, target, horizon):
