@@ -19,8 +19,8 @@ struct Worst {
 
   int64_t group_tokens() const { return saturating_product(saturating_sum(samples, side), tokens); }
   std::string group_text() const {
-    const std::string made = side == 0 ? std::to_string(samples) : "(" + std::to_string(samples) + " + " + std::to_string(side) + ")";
-    return made + " x " + std::to_string(tokens);
+    const std::string own = std::to_string(samples);
+    return (side == 0 ? own : "(" + own + " + " + std::to_string(side) + ")") + " x " + std::to_string(tokens);
   }
 };
 

@@ -43,12 +43,25 @@ inline constexpr Column<float> kReturns{"returns", Extent::kAction};
 
 /// All of the above, for commands and nodes that take columns by name.
 inline std::vector<engine::ColumnSpec> standard() {
-  return {kPrompt.spec(),           kLabel.spec(),           kTokens.spec(),
-          kResponse.spec(),         kFinish.spec(),          kScore.spec(), kEnvironmentScore.spec(),
-          kBaselineResponse.spec(), kBaselineScore.spec(),   kMask.spec(),
-          kLogprobs.spec(),         kRolloutLogprobs.spec(), kReferenceLogprobs.spec(),
-          kOldLogprobs.spec(),      kValues.spec(),          kKl.spec(),
-          kTokenRewards.spec(),     kAdvantages.spec(),      kReturns.spec()};
+  return {kPrompt.spec(),
+          kLabel.spec(),
+          kTokens.spec(),
+          kResponse.spec(),
+          kFinish.spec(),
+          kScore.spec(),
+          kEnvironmentScore.spec(),
+          kBaselineResponse.spec(),
+          kBaselineScore.spec(),
+          kMask.spec(),
+          kLogprobs.spec(),
+          kRolloutLogprobs.spec(),
+          kReferenceLogprobs.spec(),
+          kOldLogprobs.spec(),
+          kValues.spec(),
+          kKl.spec(),
+          kTokenRewards.spec(),
+          kAdvantages.spec(),
+          kReturns.spec()};
 }
 
 }  // namespace sluice::nodes::columns

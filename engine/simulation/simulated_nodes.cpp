@@ -118,7 +118,8 @@ class SimulatedRollout final : public Rollout {
 
   void start(Group group) override {
     const int64_t index = group.index;
-    Running running{.prompt = draws_.prompt(group.iteration, index), .responses = {}, .unfinished = samples_ + side_samples_, .group = {}};
+    Running running{
+        .prompt = draws_.prompt(group.iteration, index), .responses = {}, .unfinished = samples_ + side_samples_, .group = {}};
     for (int64_t sample = 0; sample < samples_ + side_samples_; ++sample) {
       const int64_t response = std::max<int64_t>(1, draws_.response(group.iteration, index, sample, running.prompt));
       const bool travels = sample < samples_;

@@ -123,9 +123,9 @@ class Pipelines(Case):
 
     # The calculator of the engine and one in Python: nothing but who replies differs.
     def test_an_environment_in_another_process_gives_the_same_run(self):
-        own = self.metrics("calculator.toml", "own_calculator", **{"pipeline.iterations": 2})
-        process = self.metrics("../examples/07_calculator/calculator_process.toml", "process_calculator")
-        for key in ("score_mean", "turns", "response_length", "sampled_tokens", "loss", "grad_norm"):
+        own = self.metrics("calculator.toml", "calculator_own", **{"pipeline.iterations": 2})
+        process = self.metrics("../examples/07_calculator/calculator_process.toml", "calculator_process")
+        for key in ("score_mean", "turns", "response_length", "sampled_tokens", "policy_loss", "grad_norm"):
             self.assertEqual([row[key] for row in process], [row[key] for row in own], key)
 
     def test_gsm8k_runs_on_its_own_problems(self):
