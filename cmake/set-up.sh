@@ -92,9 +92,13 @@ set_up() {
   mkdir -p "$here/.deps"
   exec 9>"$here/.deps/lock"
   flock -n 9 || { say "waiting for another set-up of this checkout to end"; flock 9; }
-  if [[ ! -x $build/cli/rlhf-run ]]; then
+  # A newer checkout may need more packages than those that are there.
+  local wanted="${packages[*]} torch $torch_version" there=
+  [[ -f $here/.deps/installed ]] && there=$(<"$here/.deps/installed")
+  if [[ ! -x $build/cli/rlhf-run || $there != "$wanted" ]]; then
     install_packages "${packages[@]}"
     fetch_torch
+    printf '%s' "$wanted" >"$here/.deps/installed"
   fi
   build_targets "$@"
   exec 9>&-
