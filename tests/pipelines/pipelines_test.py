@@ -33,10 +33,8 @@ class Pipelines(Case):
         return rows
 
     # bench/learning.py runs more seeds.
-    def test_ppo_learns_to_add_with_another_seed_too(self):
-        for seed in (1, 4):
-            with self.subTest(seed=seed):
-                self.assert_learns_to_add("ppo.toml", f"ppo-{seed}", **{"pipeline.seed": seed})
+    def test_ppo_learns_to_add(self):
+        self.assert_learns_to_add("ppo.toml", "ppo", **{"pipeline.seed": 4})
 
     def test_group_relative_pipelines_learn_to_add_without_a_critic(self):
         for name in ("grpo", "rloo", "reinforce_pp", "remax"):
