@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "models/action_logprobs.h"
+#include "models/training/action_logprobs.h"
 #include "text/tokenizer.h"
 #include "models/transformer.h"
 

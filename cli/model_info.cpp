@@ -5,9 +5,9 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "models/config.h"
-#include "models/safetensors.h"
-#include "models/weight_names.h"
+#include "models/config/config.h"
+#include "models/folder/safetensors.h"
+#include "models/folder/weight_names.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

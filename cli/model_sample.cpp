@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "models/generation.h"
+#include "models/generation/generation.h"
 #include "models/transformer.h"
 #include "text/chat_template.h"
 #include "text/stream_decoder.h"

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "models/folder_check.h"
+#include "models/folder/folder_check.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

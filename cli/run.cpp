@@ -14,7 +14,7 @@
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
 #include "engine/run.h"
-#include "models/tensor_memory.h"
+#include "models/training/tensor_memory.h"
 #include "nodes/torch_threads.h"
 
 namespace sluice::cli {

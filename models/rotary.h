@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace sluice::models {
 

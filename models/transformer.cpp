@@ -5,12 +5,12 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
-#include "models/folder.h"
-#include "models/linear_layer.h"
-#include "models/mlp.h"
-#include "models/narrow_forward.h"
-#include "models/norm.h"
-#include "models/ragged_attention.h"
+#include "models/folder/folder.h"
+#include "models/training/linear_layer.h"
+#include "models/training/mlp.h"
+#include "models/training/narrow_forward.h"
+#include "models/training/norm.h"
+#include "models/training/ragged_attention.h"
 
 namespace sluice::models {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <span>
 
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/weights.h"
 
 namespace sluice::models {

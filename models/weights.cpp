@@ -4,7 +4,7 @@
 #include <ATen/ops/clone.h>
 
 #include "base/error.h"
-#include "models/weight_names.h"
+#include "models/folder/weight_names.h"
 
 namespace sluice::models {
 

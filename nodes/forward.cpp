@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "models/action_logprobs.h"
-#include "models/logits_chunk.h"
+#include "models/training/action_logprobs.h"
+#include "models/training/logits_chunk.h"
 
 namespace sluice::nodes {
 

@@ -9,7 +9,7 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
-#include "models/generation.h"
+#include "models/generation/generation.h"
 #include "nodes/environments/environment.h"
 #include "nodes/language_model.h"
 #include "nodes/turns.h"

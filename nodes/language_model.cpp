@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/folder.h"
+#include "models/folder/folder.h"
 
 namespace sluice::nodes {
 

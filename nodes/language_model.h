@@ -9,7 +9,7 @@
 
 #include "engine/model.h"
 #include "engine/node.h"
-#include "models/adamw.h"
+#include "models/training/adamw.h"
 #include "models/transformer.h"
 #include "nodes/published_weights.h"
 #include "text/chat_template.h"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/activation_bytes.h"
-#include "models/generation.h"
-#include "models/kv_cache.h"
-#include "models/weight_names.h"
+#include "models/training/activation_bytes.h"
+#include "models/generation/generation.h"
+#include "models/generation/kv_cache.h"
+#include "models/folder/weight_names.h"
 #include "nodes/language_model.h"
 
 namespace sluice::nodes {

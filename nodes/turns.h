@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/micro_batch.h"
-#include "models/generation.h"
+#include "models/generation/generation.h"
 #include "nodes/environments/environment_calls.h"
 #include "nodes/response_text.h"
 

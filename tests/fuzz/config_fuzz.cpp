@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "models/config.h"
+#include "models/config/config.h"
 #include "tests/fuzz/target.h"
 
 // A config.json. What it accepts must be usable sizes.

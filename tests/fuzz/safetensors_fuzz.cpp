@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "models/safetensors_header.h"
+#include "models/folder/safetensors_header.h"
 #include "tests/fuzz/target.h"
 
 namespace {

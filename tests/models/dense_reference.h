@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/rotary.h"
 #include "models/weights.h"
 

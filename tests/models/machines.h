@@ -2,15 +2,16 @@
 
 #include <vector>
 
-#include "models/machine.h"
+#include "models/kernels/machine.h"
 
 namespace sluice::models {
 
 /// The kinds of machine whose kernels this one can run.
 inline std::vector<Machine> machines() {
-  std::vector<Machine> all = {Machine::kBaseline};
-  if (this_machine() != Machine::kBaseline) all.push_back(Machine::kV3);
-  if (this_machine() == Machine::kV4) all.push_back(Machine::kV4);
+  std::vector<Machine> all;
+  for (const Machine machine : {Machine::kV4Bfloat16, Machine::kV4, Machine::kV3, Machine::kBaseline}) {
+    if (machine >= this_machine()) all.push_back(machine);
+  }
   return all;
 }
 

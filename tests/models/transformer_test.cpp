@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "models/action_logprobs.h"
+#include "models/training/action_logprobs.h"
 #include "tests/models/dense_reference.h"
 
 namespace sluice::models {

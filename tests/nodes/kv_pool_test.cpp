@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/kv_bound.h"
-#include "models/generation.h"
+#include "models/generation/generation.h"
 #include "tests/models/dense_reference.h"
 
 namespace sluice::nodes {

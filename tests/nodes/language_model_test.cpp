@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "models/tensor_memory.h"
+#include "models/training/tensor_memory.h"
 #include "nodes/forward.h"
 #include "nodes/language_model_type.h"
 #include "nodes/optimizer_step.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "models/activation_bytes.h"
-#include "models/tensor_memory.h"
+#include "models/training/activation_bytes.h"
+#include "models/training/tensor_memory.h"
 #include "nodes/columns.h"
 #include "nodes/language_model_type.h"
 #include "nodes/logprobs.h"

@@ -1,4 +1,4 @@
-// What models/folder.h does with a folder, for a script that looks at the result with Hugging Face's packages.
+// What models/folder/folder.h does with a folder, for a script that looks at the result with Hugging Face's packages.
 //
 // Reads lines of MODE, SOURCE, TARGET and token ids with tabs between them; answers each with "done" or what went wrong. MODE is
 //
@@ -21,7 +21,7 @@
 #include <string>
 
 #include "base/strings.h"
-#include "models/folder.h"
+#include "models/folder/folder.h"
 
 namespace sluice::models {
 namespace {

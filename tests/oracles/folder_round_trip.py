@@ -1,4 +1,4 @@
-"""Folders that models/folder.h has written, loaded by transformers: same keys, equal logits.
+"""Folders that models/folder/folder.h has written, loaded by transformers: same keys, equal logits.
 
     python3 folder_round_trip.py DRIVER GOLDEN_FOLDER
 

@@ -1,0 +1,119 @@
+#include "models/config/config_families.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr FamilyKeys kWithAttentionBias{.attention_bias = "attention_bias"};
+constexpr FamilyKeys kWithBothBiases{.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"};
+constexpr FamilyKeys kGemmaKeys{.activation = "hidden_activation", .attention_bias = "attention_bias"};
+constexpr FamilyKeys kGpt2Keys{.hidden_size = "n_embd",
+                               .intermediate_size = "n_inner",
+                               .layers = "n_layer",
+                               .heads = "n_head",
+                               .kv_heads = nullptr,
+                               .head_dim = nullptr,
+                               .max_positions = "n_positions",
+                               .norm_eps = "layer_norm_epsilon",
+                               .activation = "activation_function"};
+
+constexpr Family kFamilies[] = {
+    {.model_type = "llama",
+     .language_class = "LlamaForCausalLM",
+     .value_class = "LlamaForSequenceClassification",
+     .defaults = {.max_positions = 2048},
+     .keys = kWithBothBiases},
+    {.model_type = "mistral",
+     .language_class = "MistralForCausalLM",
+     .value_class = "MistralForSequenceClassification",
+     .defaults = {.max_positions = 131072, .kv_heads = 8},
+     .windows = WindowRule::kAllLayers,
+     .default_window = 4096},
+    {.model_type = "qwen2",
+     .language_class = "Qwen2ForCausalLM",
+     .value_class = "Qwen2ForSequenceClassification",
+     .defaults = {.max_positions = 32768, .kv_heads = 32},
+     .windows = WindowRule::kUpperLayers,
+     .default_window = 4096,
+     .qkv_bias = true},
+    {.model_type = "qwen3",
+     .language_class = "Qwen3ForCausalLM",
+     .value_class = "Qwen3ForSequenceClassification",
+     .defaults = {.max_positions = 32768, .kv_heads = 32, .head_dim = 128},
+     .keys = kWithAttentionBias,
+     .qk_norm = QkNorm::kHead,
+     .windows = WindowRule::kUpperLayers,
+     .default_window = 4096},
+    {.model_type = "phi3",
+     .language_class = "Phi3ForCausalLM",
+     .value_class = "Phi3ForSequenceClassification",
+     .defaults = {.max_positions = 4096, .norm_eps = 1e-5},
+     .windows = WindowRule::kAllLayers,
+     .partial_rotary = true},
+    {.model_type = "gpt2",
+     .language_class = "GPT2LMHeadModel",
+     .value_class = "GPT2ForSequenceClassification",
+     .defaults = {.max_positions = 1024, .norm_eps = 1e-5, .activation = "gelu_new", .tied_embeddings = true},
+     .keys = kGpt2Keys,
+     .norm = NormKind::kLayer,
+     .qkv_bias = true,
+     .output_and_mlp_bias = true,
+     .gated_mlp = false,
+     .learned_positions = true},
+    {.model_type = "gemma2",
+     .language_class = "Gemma2ForCausalLM",
+     .value_class = "Gemma2ForSequenceClassification",
+     .defaults =
+         {.max_positions = 8192, .activation = "gelu_pytorch_tanh", .tied_embeddings = true, .kv_heads = 4, .head_dim = 256},
+     .keys = kGemmaKeys,
+     .norm = NormKind::kRmsFromOne,
+     .norm_place = NormPlace::kBoth,
+     .windows = WindowRule::kEverySecond,
+     .default_window = 4096,
+     .scaled_embedding = true,
+     .softcaps = true},
+    {.model_type = "olmo2",
+     .language_class = "Olmo2ForCausalLM",
+     .value_class = "Olmo2ForSequenceClassification",
+     .defaults = {.max_positions = 2048, .norm_eps = 1e-5},
+     .keys = kWithAttentionBias,
+     .norm_place = NormPlace::kAfter,
+     .qk_norm = QkNorm::kProjection},
+};
+
+}  // namespace
+
+const Family& read_family(const ConfigObject& file) {
+  const std::string type = file.text("model_type", "");
+  std::vector<std::string> known;
+  for (const Family& family : kFamilies) {
+    if (type == family.model_type) return family;
+    known.push_back(family.model_type);
+  }
+  if (type.empty()) file.fail("model_type", "is missing", "one of: " + join(known, ", "));
+  file.fail("model_type", sluice::quoted(type) + " is not supported", "supported: " + join(known, ", "));
+}
+
+const Family& family_of(std::string_view model_type) {
+  const auto* family =
+      std::find_if(std::begin(kFamilies), std::end(kFamilies), [&](const Family& f) { return f.model_type == model_type; });
+  SLUICE_CHECK(family != std::end(kFamilies), "a family that is not in the table");
+  return *family;
+}
+
+std::string read_architecture(const ConfigObject& file, const Family& family) {
+  const std::vector<std::string> known{family.language_class, family.value_class};
+  if (file.find("architectures") == nullptr) return known.front();
+  const std::string name = file.texts("architectures", 1).front();
+  if (name != known[0] && name != known[1]) {
+    file.fail("architectures", sluice::quoted(name) + " is not supported with model_type " + sluice::quoted(family.model_type),
+              "supported: " + join(known, ", "));
+  }
+  return name;
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/config/config.h"
+#include "models/config/config_file.h"
+
+namespace sluice::models {
+
+/// Which keys of config.json carry what; nullptr: the family has no such key.
+struct FamilyKeys {
+  const char* hidden_size = "hidden_size";
+  const char* intermediate_size = "intermediate_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* kv_heads = "num_key_value_heads";
+  const char* head_dim = "head_dim";
+  const char* max_positions = "max_position_embeddings";
+  const char* norm_eps = "rms_norm_eps";
+  const char* activation = "hidden_act";
+  const char* attention_bias = nullptr;  // biases on all four projections of attention
+  const char* mlp_bias = nullptr;
+};
+
+/// What Hugging Face takes when config.json lacks the key.
+struct FamilyDefaults {
+  int64_t max_positions;
+  double norm_eps = 1e-6;
+  const char* activation = "silu";
+  bool tied_embeddings = false;
+  std::optional<int64_t> kv_heads = {};  // without a value: as many as query heads
+  std::optional<int64_t> head_dim = {};  // without a value: hidden size by heads
+};
+
+/// How the layers of a family that has windows are told apart.
+enum class WindowRule {
+  kNone,         // no windows
+  kAllLayers,    // sliding_window, when there is one, holds in every layer
+  kUpperLayers,  // switched on by use_sliding_window, in the layers from max_window_layers on, or as layer_types says
+  kEverySecond,  // in the layers 0, 2, 4, ..., or as layer_types says
+};
+
+/// A row of the table of families: all in which they differ but the names of the weights (weight_names.cpp).
+struct Family {
+  const char* model_type;
+  const char* language_class;  // names in "architectures"
+  const char* value_class;
+  FamilyDefaults defaults;
+  FamilyKeys keys = {};
+  NormKind norm = NormKind::kRms;
+  NormPlace norm_place = NormPlace::kBefore;
+  QkNorm qk_norm = QkNorm::kNone;
+  WindowRule windows = WindowRule::kNone;
+  std::optional<int64_t> default_window = {};  // where sliding_window is absent; a null is no window
+  bool qkv_bias = false;                       // whatever config.json says
+  bool output_and_mlp_bias = false;            // likewise
+  bool gated_mlp = true;
+  bool learned_positions = false;
+  bool partial_rotary = false;  // may turn only a part of each head
+  bool scaled_embedding = false;
+  bool softcaps = false;  // has soft caps and its own scale of the scores
+};
+
+/// The row for "model_type". Throws UserError naming it and the known ones.
+const Family& read_family(const ConfigObject& file);
+
+/// The row of a model_type that read_config has accepted.
+const Family& family_of(std::string_view model_type);
+
+/// Checks "architectures"; the language model of the family when there is none.
+std::string read_architecture(const ConfigObject& file, const Family& family);
+
+}  // namespace sluice::models

@@ -1,0 +1,62 @@
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "models/folder/folder.h"
+#include "models/folder/folder_check.h"
+#include "models/folder/fresh_weights.h"
+#include "models/folder/safetensors.h"
+#include "models/folder/weight_names.h"
+
+namespace sluice::models {
+namespace {
+
+at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
+                       at::ScalarType dtype) {
+  const at::Tensor result = at::empty(weight.shape, dtype);
+  const StoredWeight& stored = weight.stored;
+  const std::string name = name_in(tensors, stored, config);
+  tensors.read_into(name, stored.transposed ? 1 : 0, stored.first_output, stored.transposed ? result.t() : result);
+  return result;
+}
+
+void fill_fresh(const std::vector<ExpectedWeight>& expected, const ModelConfig& config, const LoadOptions& options) {
+  for (const ExpectedWeight& weight : expected) *weight.slot = fresh_weight(weight, config, options.seed).to(options.dtype);
+}
+
+void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
+               const LoadOptions& options) {
+  const bool value_head = options.head == Head::kValue;
+  throw_tensor_problems(tensor_problems(tensors, expected, config, value_head), tensors, config);
+  throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
+  for (const ExpectedWeight& weight : expected) {
+    const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
+    *weight.slot = fresh ? fresh_weight(weight, config, options.seed).to(options.dtype)
+                         : read_weight(tensors, weight, config, options.dtype);
+  }
+}
+
+}  // namespace
+
+Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& options) {
+  SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
+  const at::NoGradGuard no_gradient;
+  const ModelConfig config = read_config(folder);
+  const bool value_head = options.head == Head::kValue;
+  Weights weights;
+  const auto expected = expected_weights(config, value_head, weights);
+  if (options.random_init) {
+    fill_fresh(expected, config, options);
+  } else {
+    fill_from(TensorFolder(folder), expected, config, options);
+  }
+  if (config.tied_embeddings && !value_head) weights.head = weights.embedding;
+  if (options.trainable) {
+    for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(true);
+  }
+  return Transformer(config, std::move(weights));
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,76 @@
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "models/config/config_families.h"
+#include "models/folder/folder.h"
+#include "models/folder/safetensors_writer.h"
+#include "models/folder/weight_names.h"
+
+namespace sluice::models {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kCopiedFiles[] = {
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json", "vocab.json",
+    "merges.txt",     "tokenizer.model",       "added_tokens.json",       "chat_template.jinja",    "chat_template.json"};
+
+const char* dtype_text(at::ScalarType dtype) {
+  if (dtype == at::kBFloat16) return "bfloat16";
+  return dtype == at::kHalf ? "float16" : "float32";
+}
+
+// The source's config.json with what differs in the saved model.
+std::string saved_config(const Transformer& model, const fs::path& source_folder, at::ScalarType dtype) {
+  Json config = read_json(source_folder / "config.json");
+  const bool value_head = model.weights().value_head.defined();
+  const Family& family = family_of(model.config().model_type);
+  config["architectures"] = Json::array({value_head ? family.value_class : family.language_class});
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = dtype_text(dtype);
+  if (value_head) {
+    config["num_labels"] = 1;
+    config["id2label"] = {{"0", "LABEL_0"}};
+    config["label2id"] = {{"LABEL_0", 0}};
+  }
+  return config.dump(2) + "\n";
+}
+
+// Parts of one tensor of the file come together again.
+std::vector<OutputTensor> stored_tensors(const Weights& weights) {
+  std::vector<OutputTensor> tensors;
+  for (const StoredSlot& slot : stored_slots(weights)) {
+    const bool tied = slot.parts.front() == &weights.head && weights.head.is_same(weights.embedding);
+    if (!slot.parts.front()->defined() || tied) continue;
+    tensors.push_back({.name = slot.name, .parts = {}, .transposed = slot.transposed});
+    for (const at::Tensor* part : slot.parts) tensors.back().parts.push_back(*part);
+  }
+  return tensors;
+}
+
+void write_files(const Transformer& model, const fs::path& source_folder, const fs::path& folder, const SaveOptions& options) {
+  const at::ScalarType dtype = options.dtype.value_or(model.weights().embedding.scalar_type());
+  write_file_atomically(folder / "config.json", saved_config(model, source_folder, dtype));
+  for (const char* name : kCopiedFiles) {
+    if (fs::exists(source_folder / name)) write_file_atomically(folder / name, read_file(source_folder / name));
+  }
+  write_model_files(folder, stored_tensors(model.weights()), {.dtype = dtype, .max_file_bytes = options.max_shard_bytes});
+}
+
+}  // namespace
+
+void save_folder(const Transformer& model, const fs::path& source_folder, const fs::path& target, const SaveOptions& options) {
+  fs::path unfinished = target;
+  unfinished += ".tmp";
+  std::error_code error;
+  fs::remove_all(unfinished, error);
+  fs::create_directories(unfinished, error);
+  if (error) throw UserError("cannot create " + unfinished.string() + ": " + error.message());
+  try {
+    write_files(model, source_folder, unfinished, options);  // each file is on the disk before the folder takes its place
+    replace_path(unfinished, target);
+  } catch (...) {
+    fs::remove_all(unfinished, error);
+    throw;
+  }
+}
+
+}  // namespace sluice::models

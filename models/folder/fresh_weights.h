@@ -1,0 +1,11 @@
+#pragma once
+
+#include "models/folder/weight_names.h"
+
+namespace sluice::models {
+
+/// A weight as it is before any training, float32. Norms begin at one, biases and value heads at zero, matrices are normal with the
+/// spread of the configuration; a matrix depends on `seed` and its name only: another order or another layer count changes none.
+at::Tensor fresh_weight(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed);
+
+}  // namespace sluice::models

@@ -1,0 +1,157 @@
+#include "models/folder/safetensors_writer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+
+#include <cstdio>
+#include <functional>
+#include <span>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "models/folder/safetensors_header.h"
+
+namespace sluice::models {
+namespace fs = std::filesystem;
+namespace {
+
+const char* dtype_name(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return "F32";
+    case at::kBFloat16:
+      return "BF16";
+    case at::kHalf:
+      return "F16";
+    default:
+      throw InternalError("weights are written as float32, bfloat16 or float16");
+  }
+}
+
+std::vector<int64_t> shape_of(const OutputTensor& tensor) {
+  std::vector<int64_t> shape = tensor.parts.front().sizes().vec();
+  for (size_t i = 1; i < tensor.parts.size(); ++i) shape[0] += tensor.parts[i].size(0);
+  if (tensor.transposed) std::swap(shape.at(0), shape.at(1));
+  return shape;
+}
+
+size_t bytes_of(const OutputTensor& tensor, at::ScalarType dtype) {
+  size_t elements = 0;
+  for (const at::Tensor& part : tensor.parts) elements += static_cast<size_t>(part.numel());
+  return elements * c10::elementSize(dtype);
+}
+
+// Calls visit with the bytes of the tensor as the file holds them, piece by piece.
+void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std::function<void(std::string_view)>& visit) {
+  std::vector<at::Tensor> pieces = tensor.parts;
+  if (tensor.transposed) pieces = {at::cat(tensor.parts).t()};
+  for (const at::Tensor& piece : pieces) {
+    SLUICE_CHECK(piece.is_cpu(), tensor.name);
+    const at::Tensor data = piece.detach().to(dtype).contiguous();
+    visit({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
+  }
+}
+
+std::string checksum_of(const OutputTensor& tensor, at::ScalarType dtype) {
+  uint32_t checksum = 0;
+  for_each_piece(tensor, dtype, [&](std::string_view bytes) { checksum = crc32c(bytes, checksum); });
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", checksum);
+  return text;
+}
+
+std::string header_of(std::span<const OutputTensor> tensors, at::ScalarType dtype) {
+  Json header = {{"__metadata__", {{"format", "pt"}}}};
+  size_t offset = 0;
+  for (const OutputTensor& tensor : tensors) {
+    const size_t end = offset + bytes_of(tensor, dtype);
+    header["__metadata__"][kChecksumKey + tensor.name] = checksum_of(tensor, dtype);
+    header[tensor.name] = {
+        {"dtype", dtype_name(dtype)}, {"shape", shape_of(tensor)}, {"data_offsets", Json::array({offset, end})}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data is aligned when the file is mapped
+  return text;
+}
+
+void write_all(OutputFile& file, std::span<const OutputTensor> tensors, at::ScalarType dtype) {
+  const std::string header = header_of(tensors, dtype);
+  std::string length;
+  for (int i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  file.write(length);
+  file.write(header);
+  for (const OutputTensor& tensor : tensors) {
+    for_each_piece(tensor, dtype, [&](std::string_view bytes) { file.write(bytes); });
+  }
+  file.close();
+}
+
+void write_file(const fs::path& path, std::span<const OutputTensor> tensors, at::ScalarType dtype) {
+  const at::NoGradGuard no_gradient;
+  fs::path temporary = path;
+  temporary += ".tmp";
+  try {
+    OutputFile file(temporary);
+    write_all(file, tensors, dtype);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+  replace_path(temporary, path);
+}
+
+// Consecutive tensors that fit into one file together.
+std::vector<std::span<const OutputTensor>> split(std::span<const OutputTensor> tensors, const WriteOptions& options) {
+  std::vector<std::span<const OutputTensor>> files;
+  size_t begin = 0, bytes = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const size_t more = bytes_of(tensors[i], options.dtype);
+    if (i > begin && bytes + more > options.max_file_bytes) {
+      files.push_back(tensors.subspan(begin, i - begin));
+      begin = i, bytes = 0;
+    }
+    bytes += more;
+  }
+  files.push_back(tensors.subspan(begin));
+  return files;
+}
+
+std::string shard_name(size_t index, size_t count) {
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
+  return name;
+}
+
+}  // namespace
+
+void write_model_files(const fs::path& folder, const std::vector<OutputTensor>& tensors, const WriteOptions& options) {
+  const auto files = split(tensors, options);
+  if (files.size() == 1) return write_file(folder / "model.safetensors", tensors, options.dtype);
+  Json places = Json::object();
+  size_t total = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string name = shard_name(i, files.size());
+    write_file(folder / name, files[i], options.dtype);
+    for (const OutputTensor& tensor : files[i]) {
+      places[tensor.name] = name;
+      total += bytes_of(tensor, options.dtype);
+    }
+  }
+  const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", places}};
+  write_file_atomically(folder / "model.safetensors.index.json", index.dump(2) + "\n");
+}
+
+void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  std::vector<OutputTensor> whole;
+  for (const auto& [name, tensor] : tensors) {
+    SLUICE_CHECK(tensor.scalar_type() == at::kFloat && tensor.is_cpu(), name);
+    whole.push_back({.name = name, .parts = {tensor}});
+  }
+  write_file(path, whole, at::kFloat);
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "models/kernels/bfloat16.h"
+#include "models/kernels/machine.h"
+#include "models/precision.h"
+
+namespace sluice::models {
+
+/// The matrix of a linear layer, [outputs, inputs], laid out in the order in which multiply() reads it: panels of 32 outputs, each
+/// input by input (in bfloat16: pair of inputs by pair of inputs). A copy of the weight it was made of: who changes the weight
+/// packs again. Owns its memory, a tensor's.
+///
+/// Not thread-safe while it is written; multiply() may read it from several threads.
+class PackedMatrix {
+ public:
+  static constexpr int64_t kWidth = 32;  // outputs of a panel; missing ones in the last panel are zero
+
+  PackedMatrix() = default;
+
+  /// All zero.
+  PackedMatrix(Precision precision, int64_t outputs, int64_t inputs);
+
+  /// Outputs [first, first + count) become weight[count, inputs], rows `stride` apart. Any `first`: several weights that read the
+  /// same input can be one matrix. Split over ATen's threads.
+  void put(int64_t first, int64_t count, const float* weight, int64_t stride);
+  void put(int64_t first, int64_t count, const Bfloat16* weight, int64_t stride);
+
+  /// The whole matrix becomes the transpose of weight[inputs, outputs], rows `stride` apart: for gradients of inputs.
+  void put_transposed(const float* weight, int64_t stride);
+
+  Precision precision() const { return precision_; }
+  int64_t outputs() const { return outputs_; }
+  int64_t inputs() const { return inputs_; }
+  int64_t bytes() const { return data_.defined() ? static_cast<int64_t>(data_.nbytes()) : 0; }
+  bool empty() const { return !data_.defined(); }
+
+  /// Panel `index`: float [inputs, 32], or Bfloat16 [ceil(inputs / 2), 32, 2] with a zero behind an odd last input.
+  const void* panel(int64_t index) const { return static_cast<const char*>(data_.const_data_ptr()) + index * panel_bytes_; }
+
+ private:
+  Precision precision_ = Precision::kFloat32;
+  int64_t outputs_ = 0, inputs_ = 0;
+  int64_t panel_bytes_ = 0;
+  at::Tensor data_;
+};
+
+/// out[row, :] (+)= x[row, :] matrix^T + bias.
+struct ProductArguments {
+  const void* x = nullptr;  // [rows, inputs] of the matrix's precision, row stride x_stride
+  int64_t x_stride = 0;     // elements
+  int64_t rows = 0;
+  const float* bias = nullptr;       // [outputs], or null
+  float* out = nullptr;              // [rows, outputs], row stride out_stride; must not overlap x
+  Bfloat16* narrow_out = nullptr;    // the other place for the result, rounded once; then `out` is null and nothing accumulates
+  int64_t out_stride = 0;            // elements
+  bool accumulate = false;           // add to what is in `out`: the residual connection
+};
+
+/// Sums in float32. Every element is one chain of multiply-adds (in bfloat16, of sums of two products) in the order of the inputs
+/// that starts from the bias, whatever the other rows and the number of threads are: a row's result is bit-identical in every
+/// batch, which no library's matrix product promises. Allocates nothing. `machine` is for tests of what runs elsewhere; it must not
+/// be better than this_machine().
+void multiply(const PackedMatrix& matrix, const ProductArguments& arguments, Machine machine = this_machine());
+
+}  // namespace sluice::models

@@ -1,0 +1,30 @@
+// config.json as folders that people use have it: every key that is there is understood, and means what it should.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "models/config/config.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice::models {
+namespace {
+
+TEST(PublishedConfigs, AreUnderstood) {
+  const Json all = read_json(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/published_configs.json");
+  ASSERT_GE(all.size(), 14u);
+  const TemporaryFolder folder;
+  for (const auto& [name, entry] : all.items()) {
+    SCOPED_TRACE(name);
+    folder.write("config.json", entry["config"].dump());
+    const ModelConfig config = read_config(folder.path());
+    const Json& expect = entry["expect"];
+    EXPECT_EQ(config.head_dim, expect["head_dim"]);
+    EXPECT_EQ(config.kv_heads, expect["kv_heads"]);
+    EXPECT_EQ(config.steady_positions(), expect["steady_positions"]);
+    EXPECT_EQ(std::ranges::count_if(config.windows, [](int64_t window) { return window > 0; }), expect["windowed_layers"]);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::models

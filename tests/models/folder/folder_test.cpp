@@ -1,0 +1,276 @@
+#include "models/folder/folder.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "models/folder/safetensors.h"
+#include "models/folder/safetensors_writer.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice::models {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+fs::path golden(const std::string& name) { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models" / name; }
+
+// A copy of a golden model that a test may damage.
+struct ModelCopy {
+  TemporaryFolder folder;
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+
+  explicit ModelCopy(const std::string& name) {
+    fs::copy(golden(name) / "config.json", folder.path());
+    const TensorFolder stored(golden(name));
+    for (const std::string& tensor : stored.names())
+      tensors.emplace_back(tensor, stored.read(tensor, stored.entry(tensor).shape));
+  }
+
+  at::Tensor& operator[](const std::string& name) {
+    return std::find_if(tensors.begin(), tensors.end(), [&](const auto& tensor) { return tensor.first == name; })->second;
+  }
+
+  std::string load_error(const LoadOptions& options = {}) {
+    write_safetensors(folder.path() / "model.safetensors", tensors);
+    return message_of<UserError>([&] { Transformer::load(folder.path(), options); });
+  }
+};
+
+bool equal(const Weights& a, const Weights& b) {
+  const auto left = a.named(), right = b.named();
+  if (left.size() != right.size()) return false;
+  for (size_t i = 0; i < left.size(); ++i) {
+    if (left[i].first != right[i].first || !left[i].second.equal(right[i].second)) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> golden_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(golden(""))) {
+    if (entry.is_directory()) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class EveryModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryModel, HasTheTensorsThatTransformersTrains) {
+  const Transformer model = Transformer::load(golden(GetParam()), {});
+  const Json norms = read_json(golden(GetParam()) / "expected.json")["gradient_norms"];
+  std::set<std::string> names, expected;
+  for (const auto& [name, tensor] : model.weights().named()) names.insert(name);
+  for (const auto& [name, norm] : norms.items()) expected.insert(name);
+  EXPECT_EQ(names, expected);
+}
+
+TEST_P(EveryModel, IsSavedAsTheSameTensors) {
+  const TemporaryFolder folder;
+  save_folder(Transformer::load(golden(GetParam()), {}), golden(GetParam()), folder.path() / "saved");
+  const TensorFolder before(golden(GetParam())), after(folder.path() / "saved");
+  for (const std::string& name : after.names()) {
+    const std::string bare = name.starts_with("transformer.") ? name.substr(12) : name;
+    const std::string source = before.contains(name) ? name : bare;
+    ASSERT_TRUE(before.contains(source)) << name;
+    EXPECT_TRUE(after.read(name, after.entry(name).shape).equal(before.read(source, after.entry(name).shape))) << name;
+  }
+  EXPECT_TRUE(
+      equal(Transformer::load(folder.path() / "saved", {}).weights(), Transformer::load(golden(GetParam()), {}).weights()));
+}
+
+TEST_P(EveryModel, IsTheSameInShards) {
+  const TemporaryFolder folder;
+  const Transformer model = Transformer::load(golden(GetParam()), {});
+  save_folder(model, golden(GetParam()), folder.path() / "saved", {.max_shard_bytes = 20'000});
+  EXPECT_FALSE(fs::exists(folder.path() / "saved/model.safetensors"));
+  EXPECT_TRUE(fs::exists(folder.path() / "saved/model.safetensors.index.json"));
+  EXPECT_TRUE(equal(Transformer::load(folder.path() / "saved", {}).weights(), model.weights()));
+}
+
+TEST_P(EveryModel, TakesAValueHead) {
+  const TemporaryFolder folder;
+  const Transformer critic = Transformer::load(golden(GetParam()), {.head = Head::kValue});
+  critic.weights().value_head.fill_(0.5);
+  save_folder(critic, golden(GetParam()), folder.path() / "critic");
+  EXPECT_TRUE(equal(Transformer::load(folder.path() / "critic", {.head = Head::kValue}).weights(), critic.weights()));
+  EXPECT_FALSE(TensorFolder(folder.path() / "critic").contains("lm_head.weight"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Folder, EveryModel, testing::ValuesIn(golden_models()), [](const auto& info) { return info.param; });
+
+TEST(Folder, ShardsNameTheirSizeAndPlaces) {
+  const TemporaryFolder folder;
+  const Transformer model = Transformer::load(golden("qwen2"), {});
+  save_folder(model, golden("qwen2"), folder.path() / "saved", {.max_shard_bytes = 30'000});
+  const Json index = read_json(folder.path() / "saved/model.safetensors.index.json");
+  EXPECT_EQ(index["metadata"]["total_size"], 4 * model.weights().parameter_count());
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder.path() / "saved")) files += entry.path().extension() == ".safetensors";
+  char last[64];
+  std::snprintf(last, sizeof last, "model-%05zu-of-%05zu.safetensors", files, files);
+  EXPECT_TRUE(fs::exists(folder.path() / "saved" / last)) << last;
+  EXPECT_EQ(index["weight_map"]["model.norm.weight"], last);
+}
+
+TEST(Folder, HalfPrecisionIsReadAndWrittenWithoutLoss) {
+  const TemporaryFolder folder;
+  const Transformer model = Transformer::load(golden("qwen2"), {.dtype = at::kBFloat16});
+  EXPECT_EQ(model.weights().layers[0].gate.scalar_type(), at::kBFloat16);
+  save_folder(model, golden("qwen2"), folder.path() / "saved");
+  EXPECT_EQ(TensorFolder(folder.path() / "saved").entry("model.norm.weight").dtype, "BF16");
+  EXPECT_EQ(read_json(folder.path() / "saved/config.json")["dtype"], "bfloat16");
+  EXPECT_TRUE(equal(Transformer::load(folder.path() / "saved", {}).weights(), Transformer::load(golden("qwen2"), {}).weights()));
+}
+
+TEST(Folder, SavingRoundsToTheAskedType) {
+  const TemporaryFolder folder;
+  const Transformer model = Transformer::load(golden("llama_gqa"), {});
+  save_folder(model, golden("llama_gqa"), folder.path() / "saved", {.dtype = at::kHalf});
+  const at::Tensor gate = Transformer::load(folder.path() / "saved", {}).weights().layers[1].gate;
+  EXPECT_TRUE(gate.equal(model.weights().layers[1].gate.to(at::kHalf).to(at::kFloat)));
+}
+
+TEST(Folder, EveryTensorIsSavedWithItsChecksum) {
+  const TemporaryFolder folder;
+  save_folder(Transformer::load(golden("gpt2"), {}), golden("gpt2"), folder.path() / "saved");
+  const TensorFolder tensors(folder.path() / "saved");
+  for (const std::string& name : tensors.names()) {
+    uint32_t checksum = 0;
+    tensors.for_each_bytes(name, [&](std::string_view bytes) { checksum = crc32c(bytes, checksum); });
+    EXPECT_EQ(tensors.entry(name).checksum, checksum) << name;
+  }
+}
+
+TEST(Folder, AFailedSaveLeavesTheTargetAsItWas) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "target");
+  folder.write("target/kept", "yes");
+  const Transformer model = Transformer::load(golden("qwen2"), {});
+  EXPECT_THROW(save_folder(model, folder.path() / "no such source", folder.path() / "target"), UserError);
+  EXPECT_EQ(read_file(folder.path() / "target/kept"), "yes");
+  EXPECT_FALSE(fs::exists(folder.path() / "target.tmp"));
+}
+
+TEST(Folder, SavingKeepsTheTokenizerAndUnknownKeysOfTheConfig) {
+  const TemporaryFolder folder;
+  fs::copy(golden("qwen2"), folder.path() / "source");
+  folder.write("source/tokenizer.json", "{\"a\": 1}");
+  save_folder(Transformer::load(folder.path() / "source", {}), folder.path() / "source", folder.path() / "saved");
+  EXPECT_EQ(read_file(folder.path() / "saved/tokenizer.json"), "{\"a\": 1}");
+  const Json config = read_json(folder.path() / "saved/config.json");
+  EXPECT_EQ(config["max_window_layers"], 28);
+  EXPECT_EQ(config["dtype"], "float32");
+  EXPECT_FALSE(fs::exists(folder.path() / "saved.tmp"));
+}
+
+TEST(Folder, SavingOverTheSourceReplacesIt) {
+  const TemporaryFolder folder;
+  fs::copy(golden("llama_tied"), folder.path() / "model");
+  const Transformer model = Transformer::load(folder.path() / "model", {});
+  model.weights().final_norm.fill_(3.0);
+  save_folder(model, folder.path() / "model", folder.path() / "model");
+  EXPECT_TRUE(equal(Transformer::load(folder.path() / "model", {}).weights(), model.weights()));
+}
+
+TEST(Folder, RandomWeightsRepeatWithTheSeedAndHaveTheConfiguredSpread) {
+  const LoadOptions options{.random_init = true, .seed = 5};
+  const Transformer first = Transformer::load(golden("qwen2"), options), again = Transformer::load(golden("qwen2"), options);
+  const Transformer other = Transformer::load(golden("qwen2"), {.random_init = true, .seed = 6});
+  EXPECT_TRUE(equal(first.weights(), again.weights()));
+  EXPECT_FALSE(equal(first.weights(), other.weights()));
+  EXPECT_NEAR(first.weights().embedding.std().item<double>(), 0.2, 0.02);
+  EXPECT_NEAR(first.weights().embedding.mean().item<double>(), 0.0, 0.02);
+  EXPECT_TRUE(first.weights().final_norm.eq(1.0).all().item<bool>());
+  EXPECT_TRUE(first.weights().layers[0].key_bias.eq(0.0).all().item<bool>());
+  EXPECT_FALSE(first.weights().layers[0].gate.equal(first.weights().layers[1].gate));
+}
+
+TEST(Folder, TrainableWeightsNeedAGradient) {
+  const Transformer model = Transformer::load(golden("qwen2"), {.trainable = true});
+  for (const auto& [name, tensor] : model.weights().named()) EXPECT_TRUE(tensor.requires_grad() && tensor.is_leaf()) << name;
+}
+
+TEST(Folder, NewValueHeadIsZeroAndIsSavedAsASequenceClassifier) {
+  const TemporaryFolder folder;
+  const Transformer critic = Transformer::load(golden("llama_gqa"), {.head = Head::kValue});
+  EXPECT_FALSE(critic.weights().head.defined());
+  EXPECT_TRUE(critic.weights().value_head.eq(0.0).all().item<bool>());
+  critic.weights().value_head.fill_(0.5);
+  save_folder(critic, golden("llama_gqa"), folder.path() / "critic");
+  EXPECT_EQ(read_json(folder.path() / "critic/config.json")["architectures"][0], "LlamaForSequenceClassification");
+  const Transformer again = Transformer::load(folder.path() / "critic", {.head = Head::kValue});
+  EXPECT_TRUE(equal(again.weights(), critic.weights()));
+}
+
+TEST(Folder, MissingTensorIsNamed) {
+  ModelCopy model("llama_gqa");
+  std::erase_if(model.tensors, [](const auto& tensor) { return tensor.first == "model.layers.1.mlp.up_proj.weight"; });
+  EXPECT_THAT(model.load_error(), AllOf(HasSubstr("model.safetensors"),
+                                        HasSubstr("\"model.layers.1.mlp.up_proj.weight\" of shape [40, 32] is missing")));
+}
+
+TEST(Folder, AllWrongTensorsAreToldTogetherUpToTwenty) {
+  ModelCopy model("llama_gqa");
+  model["model.norm.weight"] = model["model.norm.weight"].narrow(0, 0, 7).clone();
+  std::erase_if(model.tensors, [](const auto& tensor) { return tensor.first == "lm_head.weight"; });
+  model.tensors.emplace_back("model.norm.bias", model["model.norm.weight"]);
+  EXPECT_THAT(model.load_error(), AllOf(HasSubstr("3 tensors"), HasSubstr("has shape [7]; config.json asks for [32]"),
+                                        HasSubstr("\"lm_head.weight\" of shape [48, 32] is missing"),
+                                        HasSubstr("\"model.norm.bias\" belongs to no weight")));
+  for (int i = 0; i < 30; ++i) model.tensors.emplace_back("extra." + std::to_string(i), model["model.norm.weight"]);
+  EXPECT_THAT(model.load_error(), AllOf(HasSubstr("33 tensors"), HasSubstr("extra.16"), HasSubstr("and 13 more")));
+  EXPECT_THAT(model.load_error(), testing::Not(HasSubstr("extra.17")));
+}
+
+TEST(Folder, TensorsWithoutThePrefixOfTheFamilyAreRead) {
+  ModelCopy model("qwen2");
+  for (auto& [name, tensor] : model.tensors) name = name.substr(std::string("model.").size());
+  write_safetensors(model.folder.path() / "model.safetensors", model.tensors);
+  EXPECT_TRUE(equal(Transformer::load(model.folder.path(), {}).weights(), Transformer::load(golden("qwen2"), {}).weights()));
+}
+
+TEST(Folder, BuffersThatCanBeComputedAreSkipped) {
+  ModelCopy model("llama_gqa");
+  model.tensors.emplace_back("model.layers.0.self_attn.rotary_emb.inv_freq", model["model.norm.weight"]);
+  write_safetensors(model.folder.path() / "model.safetensors", model.tensors);
+  EXPECT_NO_THROW(Transformer::load(model.folder.path(), {}));
+}
+
+TEST(Folder, FreshNormsOfGemmaCountFromOne) {
+  const Transformer model = Transformer::load(golden("gemma2"), {.random_init = true});
+  EXPECT_TRUE(model.weights().final_norm.eq(0.0).all().item<bool>());
+}
+
+TEST(Folder, LeftOverTensorIsNamed) {
+  ModelCopy model("llama_gqa");
+  model.tensors.emplace_back("model.layers.2.mlp.up_proj.weight", model.tensors[1].second);
+  EXPECT_THAT(model.load_error(), HasSubstr("\"model.layers.2.mlp.up_proj.weight\" belongs to no weight"));
+}
+
+TEST(Folder, ValueHeadIsLeftOverInALanguageModel) {
+  ModelCopy model("llama_tied");
+  model.tensors.emplace_back("score.weight", model.tensors[1].second);
+  EXPECT_THAT(model.load_error(), HasSubstr("head = \"value\""));
+}
+
+TEST(Folder, TiedModelMayHoldACopyOfItsEmbeddingButNotAnotherOne) {
+  ModelCopy model("llama_tied");
+  model.tensors.emplace_back("lm_head.weight", model.tensors[0].second.clone());
+  write_safetensors(model.folder.path() / "model.safetensors", model.tensors);
+  EXPECT_NO_THROW(Transformer::load(model.folder.path(), {}));
+  model.tensors.back().second.add_(1.0);
+  EXPECT_THAT(model.load_error(), HasSubstr("tie_word_embeddings"));
+}
+
+}  // namespace
+}  // namespace sluice::models

@@ -1,0 +1,39 @@
+#include "models/weights.h"
+
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "models/folder/weight_names.h"
+
+namespace sluice::models {
+namespace {
+
+// Every field of LayerWeights, in a model of no family.
+TEST(Weights, OfNoFamilyAreNamedByTheirFieldsAndClonedWhole) {
+  Weights weights;
+  weights.layers.resize(2);
+  EXPECT_EQ(sizeof(LayerWeights) / sizeof(at::Tensor) * 2 + 6, weight_slots(weights).size());
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : weight_slots(weights)) {
+    EXPECT_TRUE(names.insert(name).second) << name;
+    *tensor = at::full({2}, 1.0f);
+  }
+  const Weights copy = weights.clone();
+  for (const auto& [name, tensor] : weights.named()) tensor.zero_();
+  EXPECT_EQ(copy.named().size(), names.size());
+  for (const auto& [name, tensor] : copy.named()) EXPECT_TRUE(tensor.eq(1.0).all().item<bool>()) << name;
+}
+
+TEST(Weights, PartsOfOneTensorHaveNamesOfTheirOwn) {
+  Weights weights;
+  weights.model_type = "gpt2";
+  weights.layers.resize(1);
+  weights.layers[0].key = at::full({2}, 1.0f);
+  ASSERT_EQ(weights.named().size(), 1u);
+  EXPECT_EQ(weights.named()[0].first, "transformer.h.0.attn.c_attn.weight[key]");
+}
+
+}  // namespace
+}  // namespace sluice::models
