@@ -13,33 +13,40 @@
 namespace sluice::models {
 namespace {
 
-at::Tensor allocate(int64_t blocks, int64_t block_floats) {
+at::Tensor allocate(int64_t blocks, int64_t block_elements, Precision precision) {
   try {
-    return at::empty({blocks, block_floats}, at::kFloat);
+    return at::empty({blocks, block_elements}, precision == Precision::kFloat32 ? at::kFloat : at::kBFloat16);
   } catch (const std::exception&) {  // std::bad_alloc, or what LibTorch makes of it or of a size that no integer holds
-    const double bytes = static_cast<double>(blocks) * static_cast<double>(block_floats) * sizeof(float);
+    const double bytes = static_cast<double>(blocks) * static_cast<double>(block_elements) * bytes_of(precision);
     throw UserError("there is no memory for a KV cache of " + human_bytes(bytes),
                     "fewer tokens_in_flight, or a smaller max_new_tokens");
   }
 }
 
-}  // namespace
-
-int64_t kv_bytes(const ModelConfig& config, int64_t tokens) {
-  return tokens * config.layers * config.kv_heads * 2 * config.head_dim * static_cast<int64_t>(sizeof(float));
+// Of keys: pairs in bfloat16.
+int64_t key_dim_of(const ModelConfig& config, Precision precision) {
+  return precision == Precision::kBfloat16 ? config.head_dim + config.head_dim % 2 : config.head_dim;
 }
 
-KvCache::KvCache(const ModelConfig& config, int64_t block_size, int64_t blocks)
-    : block_size_(block_size),
+}  // namespace
+
+int64_t kv_bytes(const ModelConfig& config, int64_t tokens, Precision precision) {
+  return tokens * config.layers * config.kv_heads * (key_dim_of(config, precision) + config.head_dim) * bytes_of(precision);
+}
+
+KvCache::KvCache(const ModelConfig& config, int64_t block_size, int64_t blocks, Precision precision)
+    : precision_(precision),
+      block_size_(block_size),
       blocks_(blocks),
       kv_heads_(config.kv_heads),
       head_dim_(config.head_dim),
-      head_floats_(2 * block_size * config.head_dim),
-      block_floats_(config.layers * config.kv_heads * head_floats_) {
+      key_dim_(key_dim_of(config, precision)),
+      head_elements_(block_size * (key_dim_ + head_dim_)),
+      block_elements_(config.layers * config.kv_heads * head_elements_) {
   SLUICE_CHECK(block_size > 0 && block_size % 16 == 0, "the tokens of a KV block must be a multiple of 16");
   SLUICE_CHECK(blocks > 0 && blocks <= std::numeric_limits<int32_t>::max(), "the KV cache needs at least one block");
-  pool_ = allocate(blocks, block_floats_);
-  data_ = pool_.mutable_data_ptr<float>();
+  pool_ = allocate(blocks, block_elements_, precision);
+  data_ = pool_.mutable_data_ptr();
   free_.reserve(static_cast<size_t>(blocks));
   for (int64_t block = blocks; block-- > 0;) free_.push_back(static_cast<int32_t>(block));
 }
