@@ -36,6 +36,7 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOp
       options_(options),
       limits_(checked(limits)),
       cache_(config, limits.kv_block_size, limits.kv_blocks),
+      pool_(limits.kv_blocks),
       decoder_(config),
       sampler_(options.sampling),
       likeliest_({.temperature = 0}) {}
@@ -118,7 +119,7 @@ std::span<const float> GenerationEngine::forward(const Weights& weights) {
   batch_.clear();
   for (Sample& sample : running_) {
     if (sample.scheduled == 0) continue;
-    cache_.reserve(sample.blocks, sample.cached + sample.scheduled);
+    pool_.extend(sample.blocks, cache_.blocks_for(sample.cached + sample.scheduled));
     batch_.push_back(
         {.tokens = std::span(sample.tokens).subspan(static_cast<size_t>(sample.cached), static_cast<size_t>(sample.scheduled)),
          .cached = sample.cached,
@@ -172,7 +173,7 @@ std::vector<SampleResult> GenerationEngine::collect() {
 }
 
 SampleResult GenerationEngine::take(Sample& sample) {
-  cache_.release(sample.blocks);
+  pool_.release(sample.blocks);
   promised_blocks_ -= sample.promised_blocks;
   sample.promised_blocks = 0;
   sample.result.tokens.assign(sample.new_tokens().begin(), sample.new_tokens().end());
@@ -216,7 +217,7 @@ std::span<const int64_t> GenerationEngine::sampled(uint64_t id) const {
 }
 
 void GenerationEngine::clear() {
-  for (Sample& sample : running_) cache_.release(sample.blocks);
+  for (Sample& sample : running_) pool_.release(sample.blocks);
   running_.clear();
   waiting_.clear();
   promised_blocks_ = 0;

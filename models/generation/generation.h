@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "models/config/config.h"
+#include "models/generation/block_pool.h"
 #include "models/generation/decoder.h"
 #include "models/generation/kv_cache.h"
 #include "models/generation/sampler.h"
@@ -117,9 +118,10 @@ class GenerationEngine {
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
   const StepWork& last_step() const { return last_step_; }
   const KvCache& kv() const { return cache_; }
+  const BlockPool& kv_blocks() const { return pool_; }
 
   /// The most bytes of the KV cache that were in use at a time since the last call.
-  int64_t take_kv_peak_bytes() { return cache_.take_peak_bytes(); }
+  int64_t take_kv_peak_bytes() { return pool_.take_peak() * cache_.bytes_per_block(); }
 
  private:
   struct Sample {
@@ -156,6 +158,7 @@ class GenerationEngine {
   GenerationOptions options_;
   GenerationLimits limits_;
   KvCache cache_;
+  BlockPool pool_;
   Decoder decoder_;
   Sampler sampler_;
   Sampler likeliest_;  // of greedy samples

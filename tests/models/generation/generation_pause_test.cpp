@@ -45,7 +45,7 @@ std::vector<SampleResult> played(const std::vector<SampleRequest>& requests, con
       next = paused.erase(next);
     }
   }
-  EXPECT_EQ(engine.kv().blocks_in_use(), 0);
+  EXPECT_EQ(engine.kv_blocks().in_use(), 0);
   std::ranges::sort(results, {}, &SampleResult::id);
   return results;
 }
@@ -116,7 +116,7 @@ TEST(GenerationPause, APausedSampleHoldsItsPlaceAndCostsNothing) {
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].id, 2u);
   EXPECT_EQ(results[0].finish, FinishReason::kStopped);
-  EXPECT_EQ(engine.kv().blocks_in_use(), 0);
+  EXPECT_EQ(engine.kv_blocks().in_use(), 0);
 }
 
 TEST(GenerationPause, WhatIsGivenMustLeaveRoomAndBeOfTheVocabulary) {

@@ -29,7 +29,7 @@ std::vector<SampleResult> finish(GenerationEngine& engine, const Weights& weight
   std::vector<SampleResult> results;
   while (!engine.idle()) {
     for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
-    EXPECT_LE(engine.kv().blocks_in_use(), engine.kv().blocks());
+    EXPECT_LE(engine.kv_blocks().in_use(), engine.kv().blocks());
   }
   std::sort(results.begin(), results.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return results;
@@ -104,7 +104,7 @@ TEST(Generation, ASampleDoesNotDependOnWhatItRunsBeside) {
       EXPECT_EQ(results[i].logprobs, expected.logprobs);  // to the bit
       EXPECT_EQ(results[i].finish, expected.finish);
     }
-    EXPECT_EQ(together.kv().bytes_in_use(), 0);
+    EXPECT_EQ(together.kv_blocks().in_use(), 0);
   }
 }
 
@@ -182,10 +182,10 @@ TEST(Generation, ClearAbandonsEverythingAndFreesTheBlocks) {
   GenerationEngine engine(kConfig, {}, kLimits);
   for (uint64_t id = 0; id < 9; ++id) engine.submit(request(id, 20, 30));
   engine.step(weights);
-  EXPECT_GT(engine.kv().bytes_in_use(), 0);
+  EXPECT_GT(engine.kv_blocks().in_use(), 0);
   engine.clear();
   EXPECT_TRUE(engine.idle());
-  EXPECT_EQ(engine.kv().bytes_in_use(), 0);
+  EXPECT_EQ(engine.kv_blocks().in_use(), 0);
   EXPECT_TRUE(engine.step(weights).empty());
   engine.submit(request(1, 20, 3));
   EXPECT_EQ(finish(engine, weights)[0].tokens.size(), 3u);
