@@ -35,11 +35,10 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOp
     : config_(config),
       options_(options),
       limits_(checked(limits)),
-      cache_(config, limits.kv_block_size, limits.kv_blocks),
+      cache_(config, limits.kv_block_size, limits.kv_blocks, options.precision),
       pool_(limits.kv_blocks),
       decoder_(config),
-      sampler_(options.sampling),
-      likeliest_({.temperature = 0}) {}
+      sampler_(options.sampling) {}
 
 // The last sampled token is never fed back, so it needs no room.
 int64_t GenerationEngine::worst_blocks(const SampleRequest& request) const {
@@ -53,6 +52,7 @@ void GenerationEngine::submit(SampleRequest request) {
   if (request.max_new_tokens < 1) throw UserError(name + ": max_new_tokens must be at least 1");
   check_length(name, request);
   check_ids(name, request.prompt);
+  decoder_.reserve(prompt + request.max_new_tokens);
   if (worst_blocks(request) > limits_.kv_blocks)
     throw UserError(
         name + " may need " + text(worst_blocks(request)) + " KV blocks; the whole cache has " + text(limits_.kv_blocks),
@@ -78,7 +78,7 @@ void GenerationEngine::check_length(const std::string& name, const SampleRequest
   throw UserError(lengths + text(most) + " tokens that can be generated: " + reason, help);
 }
 
-std::vector<SampleResult> GenerationEngine::step(const Weights& weights) {
+std::vector<SampleResult> GenerationEngine::step(const PackedWeights& weights) {
   last_step_ = {};
   admit();
   schedule();
@@ -115,7 +115,7 @@ void GenerationEngine::schedule() {
   }
 }
 
-std::span<const float> GenerationEngine::forward(const Weights& weights) {
+std::span<const float> GenerationEngine::forward(const PackedWeights& weights) {
   batch_.clear();
   for (Sample& sample : running_) {
     if (sample.scheduled == 0) continue;
@@ -132,22 +132,26 @@ std::span<const float> GenerationEngine::forward(const Weights& weights) {
 
 void GenerationEngine::sample_next(std::span<const float> logits) {
   const size_t vocabulary = static_cast<size_t>(config_.vocab_size);
+  rows_.clear();
   for (Sample& sample : running_) {
     sample.cached += sample.scheduled;
     sample.sampled = sample.scheduled > 0 && sample.decoding();
     if (!sample.sampled) continue;
-    try {
-      Sampler& sampler = sample.request.greedy ? likeliest_ : sampler_;
-      const SampledToken token = sampler.sample(logits.first(vocabulary), sample.request.stream);
-      sample.tokens.push_back(token.id);
-      sample.result.logprobs.push_back(token.logprob);
-      ++last_step_.sampled_tokens;
-    } catch (const UserError& error) {
-      Problems problems = error.problems();
-      problems.front().message = "sample " + std::to_string(sample.request.id) + ": " + problems.front().message;
-      throw UserError(std::move(problems));
-    }
-    logits = logits.subspan(vocabulary);
+    rows_.push_back({.id = sample.request.id,
+                     .logits = logits.subspan(rows_.size() * vocabulary, vocabulary),
+                     .stream = &sample.request.stream,
+                     .greedy = sample.request.greedy,
+                     .context = sample.tokens,
+                     .sampled = sample.new_tokens()});
+  }
+  drawn_.resize(rows_.size());
+  sampler_.sample(rows_, drawn_);
+  auto next = drawn_.begin();
+  for (Sample& sample : running_) {
+    if (!sample.sampled) continue;
+    sample.tokens.push_back(next->id);
+    sample.result.logprobs.push_back(next++->logprob);
+    ++last_step_.sampled_tokens;
   }
 }
 

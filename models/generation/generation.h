@@ -13,13 +13,14 @@
 #include "models/generation/decoder.h"
 #include "models/generation/kv_cache.h"
 #include "models/generation/sampler.h"
-#include "models/weights.h"
+#include "models/generation/packed_weights.h"
 
 namespace sluice::models {
 
 struct GenerationOptions {
   SamplingOptions sampling;
   std::vector<int64_t> end_of_sequence;  // ids that end a sample; empty: every sample runs to its length
+  Precision precision = Precision::kFloat32;  // of the weights that steps get, and of the KV cache
 };
 
 struct GenerationLimits {
@@ -97,7 +98,7 @@ class GenerationEngine {
 
   /// One cooperative step; returns the samples that ended in it. Throws UserError naming the sample when its logits are not
   /// finite; clear() is then the only thing to do.
-  std::vector<SampleResult> step(const Weights& weights);
+  std::vector<SampleResult> step(const PackedWeights& weights);
 
   /// Lets a paused sample go on behind `tokens` more, which it did not sample: they are read as a prompt is. At least one of its
   /// max_new_tokens must be left behind them. Throws UserError for ids outside the vocabulary. A paused sample keeps its place
@@ -143,7 +144,7 @@ class GenerationEngine {
 
   void admit();
   void schedule();
-  std::span<const float> forward(const Weights& weights);
+  std::span<const float> forward(const PackedWeights& weights);
   void sample_next(std::span<const float> logits);
   bool ended(Sample& sample);
   std::vector<SampleResult> collect();
@@ -161,11 +162,12 @@ class GenerationEngine {
   BlockPool pool_;
   Decoder decoder_;
   Sampler sampler_;
-  Sampler likeliest_;  // of greedy samples
   TokenJudge judge_;
   std::deque<SampleRequest> waiting_;
   std::vector<Sample> running_;
   std::vector<DecodeSequence> batch_;  // scratch of forward()
+  std::vector<SamplingRow> rows_;      // scratch of sample_next(), as is the next
+  std::vector<SampledToken> drawn_;
   int64_t promised_blocks_ = 0;        // worst cases of all running samples
   StepWork last_step_;
 };
