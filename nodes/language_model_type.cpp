@@ -9,6 +9,7 @@
 #include "models/training/activation_bytes.h"
 #include "models/generation/generation.h"
 #include "models/generation/kv_cache.h"
+#include "models/generation/packed_weights.h"
 #include "models/folder/weight_names.h"
 #include "nodes/language_model.h"
 
@@ -62,9 +63,10 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
   const bool trainable = params.optimizer.has_value();
   return {.parameters = parameters,
           .weight_bytes = parameters * kFloat,
+          .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
           .gradient_bytes = trainable ? parameters * kFloat : 0,
           .optimizer_bytes = trainable ? parameters * 2 * kFloat : 0,
-          .kv_bytes_per_token = models::kv_bytes(config, 1),
+          .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
           .max_sampled_positions = config.steady_positions(),
@@ -143,7 +145,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                       .seed = usage.seed,
                       .trainable = trained});
   return std::make_shared<LanguageModel>(usage.name, of.checkpoint, std::move(transformer),
-                                         trained ? optimizer_options(of) : std::nullopt, usage.kept_versions);
+                                         trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype);
 }
 
 }  // namespace sluice::nodes

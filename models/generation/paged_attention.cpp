@@ -43,24 +43,18 @@ struct HeadTask {
 
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v4,avx512bf16")
+#define SLUICE_DOTS_BFLOAT16
 namespace v4_bfloat16 {
 constexpr int kLanes = 16;
-#include "models/kernels/kernels_vectors.inc"
-#include "models/kernels/narrow_vectors.inc"
-[[gnu::always_inline]] inline Floats add_products_of_pairs(Floats to, Ints a, Ints b) {
-  return (Floats)_mm512_dpbf16_ps((__m512)to, (__m512bh)a, (__m512bh)b);
-}
 #include "models/generation/paged_attention.inc"
 }  // namespace v4_bfloat16
+#undef SLUICE_DOTS_BFLOAT16
 #pragma GCC pop_options
 
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v4")
 namespace v4 {
 constexpr int kLanes = 16;
-#include "models/kernels/kernels_vectors.inc"
-#include "models/kernels/narrow_vectors.inc"
-#include "models/generation/paged_attention_pairs.inc"
 #include "models/generation/paged_attention.inc"
 }  // namespace v4
 #pragma GCC pop_options
@@ -69,18 +63,12 @@ constexpr int kLanes = 16;
 #pragma GCC target("arch=x86-64-v3")
 namespace v3 {
 constexpr int kLanes = 8;
-#include "models/kernels/kernels_vectors.inc"
-#include "models/kernels/narrow_vectors.inc"
-#include "models/generation/paged_attention_pairs.inc"
 #include "models/generation/paged_attention.inc"
 }  // namespace v3
 #pragma GCC pop_options
 
 namespace baseline {
 constexpr int kLanes = 4;
-#include "models/kernels/kernels_vectors.inc"
-#include "models/kernels/narrow_vectors.inc"
-#include "models/generation/paged_attention_pairs.inc"
 #include "models/generation/paged_attention.inc"
 }  // namespace baseline
 

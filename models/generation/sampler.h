@@ -21,7 +21,7 @@ struct SamplingOptions {
   /// al. 2019, "CTRL", section 4.1). Above 0; 1 changes nothing.
   double repetition_penalty = 1.0;
 
-  /// Taken off the logit of a token that was sampled before, once, and once for each time that it was.
+  /// Taken off the logit of a token that occurs behind the prompt: once, and once for each time that it does.
   double presence_penalty = 0.0;
   double frequency_penalty = 0.0;
 
