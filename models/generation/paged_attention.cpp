@@ -30,10 +30,18 @@ struct HeadTask {
   int64_t query_stride;
   Element* out;
   int64_t out_stride;
+  const PagedSequence& next;  // whose blocks are read after this task, and for which head
+  int64_t next_head;
 
   const Element* keys(int64_t block) const { return cache.head_block<Element>(sequence.blocks[block], layer, kv_head); }
   const Element* values(int64_t block) const { return keys(block) + block_size * key_dim; }
   const Element* query(int64_t row) const { return queries + row / group * query_stride + row % group * key_dim; }
+  // What is worth fetching while block `block` is worked on: the same block of the next task.
+  const Element* keys_to_come(int64_t block) const {
+    const auto last = static_cast<int64_t>(next.blocks.size()) - 1;
+    return cache.head_block<Element>(next.blocks[std::min(block, last)], layer, next_head);
+  }
+  const Element* values_to_come(int64_t block) const { return keys_to_come(block) + block_size * key_dim; }
   Element* output(int64_t row) const { return out + row / group * out_stride + row % group * head_dim; }
   int64_t visible(int64_t row) const { return sequence.cached + row / group + 1; }  // tokens at or before the row's own
   int64_t hidden(int64_t row) const {                                               // of those, the ones before its window
@@ -124,7 +132,7 @@ namespace {
 
 template <class Element>
 HeadTask<Element> task_of(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores, const PagedRows& rows,
-                          const PagedSequence& sequence, int64_t first_token, int64_t kv_head) {
+                          const PagedSequence& sequence, const PagedSequence& next_sequence, int64_t first_token, int64_t kv_head) {
   const int64_t group = heads / cache.kv_heads(), head = kv_head * group;
   return {.cache = cache,
           .sequence = sequence,
@@ -140,7 +148,9 @@ HeadTask<Element> task_of(const KvCache& cache, int64_t layer, int64_t heads, co
           .queries = static_cast<const Element*>(rows.queries) + first_token * rows.query_stride + head * cache.key_dim(),
           .query_stride = rows.query_stride,
           .out = static_cast<Element*>(rows.out) + (first_token * heads + head) * cache.head_dim(),
-          .out_stride = heads * cache.head_dim()};
+          .out_stride = heads * cache.head_dim(),
+          .next = kv_head + 1 < cache.kv_heads() ? sequence : next_sequence,
+          .next_head = (kv_head + 1) % cache.kv_heads()};
 }
 
 }  // namespace
@@ -166,7 +176,9 @@ void PagedAttention::run(const KvCache& cache, int64_t layer, int64_t heads, con
       for (int64_t head = 0; head < kv_heads; ++head) {
         const int64_t place = costs_[part] * kv_heads + (costs_[part + 1] - costs_[part]) * head;
         if (place < begin || place >= end) continue;
-        auto task = task_of<Element>(cache, layer, heads, scores, rows, sequences_[at.sequence], first_tokens_[at.sequence], head);
+        const auto& next = parts_[std::min<size_t>(part + 1, parts_.size() - 1)];
+        auto task = task_of<Element>(cache, layer, heads, scores, rows, sequences_[at.sequence], sequences_[next.sequence],
+                                     first_tokens_[at.sequence], head);
         task.first_row = at.first_row;
         task.rows = at.rows;
         attend(task, scratch + run * kMostTileRows * stride, stride);
