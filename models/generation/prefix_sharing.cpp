@@ -20,6 +20,7 @@ void Scheduler::catch_up(Sample& sample) {
   const Sample* leader = running_of_age(sample.leader);
   if (leader != nullptr && leader->cached < std::min(sample.common, leader->prompt())) return;
   sample.leader = 0;
+  sample.forks = false;
   const int64_t had = sample.cached;
   match(sample);
   work_.reused_tokens += sample.cached - had;
@@ -61,6 +62,7 @@ void Scheduler::find_leader(Sample& sample) {
     if (common <= most) continue;
     sample.leader = other->age;
     sample.common = most = common;
+    sample.forks = common == other->size() && common == sample.size();
   }
 }
 
@@ -100,6 +102,7 @@ void Scheduler::fork(const Sample& leader, Sample& follower) {
   follower.indexed = static_cast<int64_t>(follower.blocks.size());
   follower.borrows = follower.cached % limits_.kv_block_size != 0;
   follower.leader = 0;
+  follower.forks = false;
   follower.row = leader.row;
 }
 

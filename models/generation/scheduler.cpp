@@ -54,11 +54,11 @@ void Scheduler::admit() {
 }
 
 // The blocks that it may still take until it has to ask again: until its end, or until what it has to read is read. Those that it
-// will get from its leader are not among them; the one with the prompt's last token may have to be copied.
+// will get from its leader are not among them, but for one that is copied because its last token has to be read again.
 int64_t Scheduler::missing_blocks(const Sample& sample) const {
   const bool worst = limits_.admission == KvAdmission::kWorstCase;
   const auto held = static_cast<int64_t>(sample.blocks.size());
-  const int64_t shared = std::min(sample.common, sample.prompt() - 1) / limits_.kv_block_size;
+  const int64_t shared = (sample.forks ? sample.common : std::min(sample.common, sample.size() - 1)) / limits_.kv_block_size;
   const int64_t expected = sample.leader == 0 ? 0 : std::max<int64_t>(0, shared - held);
   return (worst ? worst_blocks(sample.request) : blocks_for(sample.size())) - held - expected + (sample.borrows ? 1 : 0);
 }
@@ -143,9 +143,9 @@ void Scheduler::advance() {
     if (sample->scheduled > 0) index_prompt(*sample);
   }
   for (const Owned& sample : running_) {
-    if (sample->leader == 0 || sample->common < sample->prompt() || sample->size() > sample->prompt()) continue;
+    if (sample->leader == 0 || !sample->forks) continue;
     const Sample* leader = running_of_age(sample->leader);
-    if (leader != nullptr && leader->row >= 0 && leader->size() == sample->size()) fork(*leader, *sample);
+    if (leader != nullptr && leader->row >= 0) fork(*leader, *sample);
   }
 }
 
@@ -210,7 +210,7 @@ void Scheduler::reset(Sample& sample) {
   sample.cached = sample.scheduled = sample.indexed = sample.common = 0;
   sample.to_read = sample.size();
   sample.row = -1;
-  sample.borrows = false;
+  sample.borrows = sample.forks = false;
   sample.leader = 0;
   sample.piece = PrefixIndex::kRoot;
 }

@@ -52,6 +52,7 @@ struct Sample {
   bool borrows = false;                 // the last block is another's: it is copied before this sample writes
   uint64_t leader = 0;                  // age of an older sample that reads the same prefix: this one waits for it; 0: none
   int64_t common = 0;                   // tokens of that prefix
+  bool forks = false;                   // that prefix is the prompt of both, and the logits of its last token are wanted by both
   uint64_t piece = PrefixIndex::kRoot;  // of its prompt in the index, the last
   int64_t indexed = 0;                  // blocks of its prompt that the index knows
 
