@@ -73,9 +73,11 @@ class GenerationEngine {
   /// Ends a paused sample.
   SampleResult end(uint64_t id);
 
-  /// Takes the place and the KV blocks of a running sample, which waits then, in order of age, and is read again when there is
-  /// room for it; a paused one, when it goes on. Throws InternalError when it does not run.
+  /// Takes its place and its KV blocks from a sample, if it has them; it keeps its text and does not run before restart(), which
+  /// has it wait again, in order of age: it is read as a prompt is, and goes on as if nothing had happened. Throws InternalError
+  /// when there is no such sample, or nothing to restart.
   void preempt(uint64_t id) { scheduler_.preempt(id); }
+  void restart(uint64_t id) { scheduler_.restart(id); }
 
   /// What the sample `id` has behind its prompt so far; empty when there is no sample of that id. Valid until the next call.
   std::span<const int64_t> sampled(uint64_t id) const;

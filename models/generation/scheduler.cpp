@@ -76,7 +76,7 @@ bool Scheduler::has_room(const Sample& sample) const {
 bool Scheduler::displace_paused(const Sample& older) {
   const auto youngest = std::find_if(running_.rbegin(), running_.rend(), [](const Owned& sample) { return sample->paused; });
   if (youngest == running_.rend() || (*youngest)->age < older.age) return false;
-  preempt(std::prev(youngest.base()));
+  give_up(std::prev(youngest.base()));
   return true;
 }
 
@@ -101,8 +101,8 @@ void Scheduler::take_blocks() {
     if (sample.scheduled == 0) continue;
     const int64_t count = blocks_for(sample.cached + sample.scheduled);
     const auto missing = [&] { return count - static_cast<int64_t>(sample.blocks.size()) + (sample.borrows ? 1 : 0); };
-    while (i + 1 < running_.size() && missing() > pool_.free()) preempt_youngest();
-    if (missing() > pool_.free()) return preempt_youngest();  // itself
+    while (i + 1 < running_.size() && missing() > pool_.free()) give_up_youngest();
+    if (missing() > pool_.free()) return give_up_youngest();  // itself
     if (sample.borrows) own_last_block(sample);
     const size_t held = sample.blocks.size();
     pool_.extend(sample.blocks, count);
@@ -163,11 +163,7 @@ void Scheduler::resume(Sample& sample, std::span<const int64_t> tokens) {
     sample.result.tokens.insert(sample.result.tokens.end(), tokens.begin(), tokens.end());
     sample.to_read = sample.size();
   }
-  const auto parked = std::ranges::find(parked_, sample.age, [](const Owned& other) { return other->age; });
-  if (parked == parked_.end()) return;
-  const auto place = std::ranges::upper_bound(waiting_, sample.age, {}, [](const Owned& other) { return other->age; });
-  waiting_.insert(place, std::move(*parked));
-  parked_.erase(parked);
+  if (!sample.held) unpark(sample);
 }
 
 void Scheduler::finish(Sample& sample) {
@@ -182,26 +178,56 @@ void Scheduler::drop_done() {
   std::erase_if(parked_, done);
 }
 
-void Scheduler::preempt(uint64_t id) {
-  const auto found = std::ranges::find(running_, id, [](const Owned& sample) { return sample->request.id; });
-  SLUICE_CHECK(found != running_.end(), "sample " + std::to_string(id) + " does not run");
-  preempt(found);
+Sample& Scheduler::known(uint64_t id) const {
+  Sample* const sample = find(id);
+  SLUICE_CHECK(sample != nullptr, "there is no sample " + std::to_string(id));
+  return *sample;
 }
 
-void Scheduler::preempt_youngest() { preempt(std::prev(running_.end())); }
+void Scheduler::preempt(uint64_t id) {
+  Sample& sample = known(id);
+  SLUICE_CHECK(!sample.held, "sample " + std::to_string(id) + " was preempted twice");
+  sample.held = true;
+  const auto is_it = [&](const Owned& other) { return other.get() == &sample; };
+  if (const auto found = std::ranges::find_if(running_, is_it); found != running_.end()) return give_up(found);
+  const auto found = std::ranges::find_if(waiting_, is_it);
+  if (found == waiting_.end()) return;
+  parked_.push_back(std::move(*found));
+  waiting_.erase(found);
+}
 
-void Scheduler::preempt(std::vector<Owned>::iterator running) {
+void Scheduler::restart(uint64_t id) {
+  Sample& sample = known(id);
+  SLUICE_CHECK(sample.held, "sample " + std::to_string(id) + " was not preempted");
+  sample.held = false;
+  if (!sample.paused) unpark(sample);
+}
+
+void Scheduler::give_up_youngest() { give_up(std::prev(running_.end())); }
+
+void Scheduler::give_up(std::vector<Owned>::iterator running) {
   Owned sample = std::move(*running);
   running_.erase(running);
   if (!sample->blocks.empty()) ++preempted_;
   reset(*sample);
   inherit();
-  if (sample->paused) {
+  if (sample->paused || sample->held) {
     parked_.push_back(std::move(sample));
-    return;
+  } else {
+    wait(std::move(sample));
   }
+}
+
+void Scheduler::wait(Owned sample) {
   const auto place = std::ranges::upper_bound(waiting_, sample->age, {}, [](const Owned& other) { return other->age; });
   waiting_.insert(place, std::move(sample));
+}
+
+void Scheduler::unpark(const Sample& sample) {
+  const auto parked = std::ranges::find(parked_, sample.age, [](const Owned& other) { return other->age; });
+  if (parked == parked_.end()) return;
+  wait(std::move(*parked));
+  parked_.erase(parked);
 }
 
 // As before it started, but for what it has sampled and was given.

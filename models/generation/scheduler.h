@@ -43,6 +43,7 @@ struct Sample {
   SampleResult result;    // its tokens grow
   uint64_t age = 0;       // counts submissions, from 1: the smaller, the older
   bool paused = false;    // by the judge
+  bool held = false;      // by preempt(), until restart()
   bool done = false;      // to be dropped
   int64_t row = -1;       // of the step's logits, from which its next token is sampled; -1: none
   int64_t cached = 0;     // tokens with keys and values in its blocks
@@ -76,12 +77,13 @@ struct Sample {
 /// Preemption, when a sample needs a block and none is free: the youngest that runs gives back its blocks and waits, in order of
 /// age, until it is read again: its prompt and all behind it. The sample that asks may be the youngest itself.
 ///
-/// The oldest sample can always finish. It runs: nobody starts before it, and where it waits, behind a pause, for a place or
-/// blocks, paused younger ones give them up, and the others end, pause or are preempted. While it runs it is never preempted,
-/// because a younger one is as long as another runs; and when it runs alone, all blocks but its own are free, and its worst case
-/// fits the cache (fits() is asked before submit()). It waits for no leader, who would be older. Its prompt gets what is left of
-/// a step, which is at least one token, since max_step_tokens >= max_running_samples. So each step brings it one token nearer to
-/// its end, and the same holds for the next oldest then. With kWorstCase nobody is preempted but by preempt().
+/// The oldest sample, of those that are not paused or held, can always finish. It runs: nobody starts before it, and where it
+/// waits, behind a pause, for a place or blocks, paused younger ones give them up, and the others end, pause or are preempted.
+/// While it runs it is never preempted, because a younger one is as long as another runs; and when it runs alone, all blocks but
+/// its own are free, and its worst case fits the cache (fits() is asked before submit()). It waits for no leader, who would be
+/// older. Its prompt gets what is left of a step, which is at least one token, since max_step_tokens >= max_running_samples. So
+/// each step brings it one token nearer to its end, and the same holds for the next oldest then. With kWorstCase nobody is
+/// preempted but by preempt().
 ///
 /// plan() and advance() allocate nothing while no sample starts or is preempted. Not thread-safe.
 class Scheduler {
@@ -120,8 +122,10 @@ class Scheduler {
   void finish(Sample& sample);
   void drop_done();
 
-  /// A running sample gives back its blocks and its place. Throws InternalError when it does not run.
+  /// The sample gives back its blocks and its place, if it has them, and does not run before restart(). Throws InternalError when
+  /// there is no sample of that id, or when it has been preempted so already (restart(): when it has not).
   void preempt(uint64_t id);
+  void restart(uint64_t id);
 
   /// Forgets all samples, and prefixes.
   void clear();
@@ -149,8 +153,11 @@ class Scheduler {
   void take_blocks();
   void number_rows();
   void own_last_block(Sample& sample);
-  void preempt_youngest();
-  void preempt(std::vector<Owned>::iterator running);
+  void give_up_youngest();
+  void give_up(std::vector<Owned>::iterator running);
+  void wait(Owned sample);
+  void unpark(const Sample& sample);
+  Sample& known(uint64_t id) const;
   void reset(Sample& sample);
   void inherit();
 
@@ -169,7 +176,7 @@ class Scheduler {
   PrefixIndex index_;
   std::vector<Owned> running_;  // by age
   std::deque<Owned> waiting_;   // by age, those that were preempted among them
-  std::vector<Owned> parked_;   // preempted while paused
+  std::vector<Owned> parked_;   // preempted, and paused or held
   std::vector<BlockCopy> copies_;
   uint64_t last_age_ = 0;
   int64_t preempted_ = 0;  // since the last plan() ended

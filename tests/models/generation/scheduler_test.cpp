@@ -229,11 +229,28 @@ TEST(Scheduler, APreemptedSampleKeepsItsPlaceInTheOrder) {
   for (uint64_t id = 0; id < 4; ++id) played.scheduler.submit(request(id, prompt_of(static_cast<int64_t>(id), 8), 10));
   played.step();
   played.scheduler.preempt(0);
+  played.scheduler.restart(0);
   played.step();
   EXPECT_EQ(played.scheduler.work().preemptions, 1);
   EXPECT_EQ(played.scheduler.running()[0]->request.id, 0u);
-  EXPECT_THROW(played.scheduler.preempt(3), InternalError);
   EXPECT_EQ(played.finish(), (std::vector<uint64_t>{0, 1, 2, 3}));
+}
+
+TEST(Scheduler, APreemptedSampleDoesNotRunBeforeItIsRestarted) {
+  Played played(limits(20));
+  for (uint64_t id = 0; id < 3; ++id) played.scheduler.submit(request(id, prompt_of(static_cast<int64_t>(id), 8), 3));
+  played.scheduler.preempt(2);  // before it ran
+  played.step();
+  played.scheduler.preempt(0);
+  EXPECT_EQ(played.step(), std::vector<uint64_t>{});
+  EXPECT_EQ(played.step(), std::vector<uint64_t>{1});
+  EXPECT_TRUE(played.scheduler.running().empty());
+  EXPECT_EQ(played.scheduler.waiting(), 2);
+  EXPECT_THROW(played.scheduler.preempt(0), InternalError);
+  played.scheduler.restart(2);
+  played.scheduler.restart(0);
+  EXPECT_THROW(played.scheduler.restart(0), InternalError);
+  EXPECT_EQ(played.finish(), (std::vector<uint64_t>{0, 2}));
 }
 
 TEST(Scheduler, WhoWaitedForASampleThatIsPreemptedReadsThePromptItself) {
@@ -243,6 +260,7 @@ TEST(Scheduler, WhoWaitedForASampleThatIsPreemptedReadsThePromptItself) {
   played.step();
   played.step();  // 20 of 40 tokens
   played.scheduler.preempt(0);
+  played.scheduler.restart(0);
   played.finish();
   EXPECT_EQ(played.prompt_tokens, 2 * 24);  // all behind the first block, by both: nobody waits for a younger one
 }
@@ -254,6 +272,7 @@ TEST(Scheduler, APausedSampleGivesWayToAnOlderOne) {
   played.scheduler.submit(request(2, prompt_of(2, 8), 5));
   played.step();
   played.scheduler.preempt(1);
+  played.scheduler.restart(1);
   played.step();  // sample 2 pauses in the only place
   EXPECT_EQ(played.scheduler.running()[0]->request.id, 2u);
   played.scheduler.resume(*played.scheduler.find(1), std::vector<int64_t>{9});
@@ -294,6 +313,7 @@ TEST(Scheduler, RandomMixesKeepTheirBlocksApartAndFinish) {
         played.scheduler.submit(request(static_cast<uint64_t>(id * 10 + s), shared, 1 + below(60)));
     }
     std::map<uint64_t, int64_t> paused;
+    std::vector<uint64_t> held;
     played.after_token = [&](Sample& sample) {
       const auto room = sample.request.max_new_tokens - static_cast<int64_t>(sample.result.tokens.size());
       if (room <= 4 || below(12) != 0) return;
@@ -319,7 +339,12 @@ TEST(Scheduler, RandomMixesKeepTheirBlocksApartAndFinish) {
       if (preemptions < 20 && below(10) == 0 && !played.scheduler.running().empty()) {
         ++preemptions;
         const auto running = played.scheduler.running();
-        played.scheduler.preempt(running[static_cast<size_t>(below(static_cast<int64_t>(running.size())))]->request.id);
+        held.push_back(running[static_cast<size_t>(below(static_cast<int64_t>(running.size())))]->request.id);
+        played.scheduler.preempt(held.back());
+      }
+      if (!held.empty() && below(4) == 0) {
+        played.scheduler.restart(held.back());
+        held.pop_back();
       }
     }
     ASSERT_TRUE(played.scheduler.idle()) << "mix " << mix << " did not end";
