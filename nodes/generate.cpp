@@ -212,6 +212,7 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
 void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
   weights_ = &model_->sampling_weights(iteration.policy_version);
+  engine_.forget_prefixes();
 }
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
@@ -257,7 +258,7 @@ void Generate::step(Sink& sink) {
   SLUICE_CHECK(weights_ != nullptr, "a step before the first iteration began");
   const at::NoGradGuard no_gradient;
   go_on(sink);
-  std::vector<models::SampleResult> finished = engine_.step(*weights_);
+  const std::span<models::SampleResult> finished = engine_.step(*weights_);
   const models::StepWork& work = engine_.last_step();
   sink.worked(work.prompt_tokens, work.sampled_tokens);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
@@ -290,7 +291,7 @@ void Generate::take(models::SampleResult result, Sink& sink) {
 
   int64_t spared = params_.max_new_tokens - static_cast<int64_t>(response.result.tokens.size());
   if (is_baseline(sample)) {
-    spared = params_.max_new_tokens + static_cast<int64_t>(running.prompt.size());
+    spared = params_.max_new_tokens + running.prompt.size();
   } else {
     record(response);
   }
@@ -324,11 +325,11 @@ Group Generate::completed(RunningGroup running) const {
   group.layout = {};
   std::vector<int64_t> actions;
   for (const Response& response : responses) {
-    actions_of(response.result, static_cast<int64_t>(running.prompt.size()), actions);
-    group.layout.add_sample(static_cast<int64_t>(running.prompt.size() + response.result.tokens.size()), actions);
+    actions_of(response.result, running.prompt.size(), actions);
+    group.layout.add_sample(running.prompt.size() + static_cast<int64_t>(response.result.tokens.size()), actions);
   }
   group.layout.end_group();
-  write_samples(responses, running.prompt, group);
+  write_samples(responses, running.prompt.ids(), group);
   if (params_.baseline) group.write(columns::kBaselineResponse)[0] = text_of(running.responses.back());
   return group;
 }

@@ -111,7 +111,7 @@ class Generate final : public engine::Rollout {
   };
   struct RunningGroup {
     engine::Group group;
-    std::vector<int64_t> prompt;
+    models::PromptTokens prompt;
     std::vector<Response> responses;  // [responses_per_prompt], the baseline's last
     int64_t unfinished = 0;
   };

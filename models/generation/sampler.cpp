@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <utility>
@@ -91,20 +92,23 @@ std::span<const float> Sampler::penalized(const SamplingRow& row, Scratch& scrat
   float* const logits = scratch.penalized.at_least(size_of(row.logits));
   std::copy(row.logits.begin(), row.logits.end(), logits);
   scratch.counts.resize(row.logits.size());
-  const auto once_each = [&](std::span<const int64_t> ids, const auto& change) {
-    for (const int64_t id : ids) ++scratch.counts[static_cast<size_t>(id)];
-    for (const int64_t id : ids) {
-      const int32_t count = std::exchange(scratch.counts[static_cast<size_t>(id)], 0);
-      if (count > 0) logits[id] = change(logits[id], static_cast<float>(count));
-    }
+  // Calls change(logit, count) for each id that occurs in the texts, once.
+  const auto for_each_id = [&](std::initializer_list<std::span<const int64_t>> texts, const auto& change) {
+    for (const auto& text : texts)
+      for (const int64_t id : text) ++scratch.counts[static_cast<size_t>(id)];
+    for (const auto& text : texts)
+      for (const int64_t id : text)
+        if (const int32_t count = std::exchange(scratch.counts[static_cast<size_t>(id)], 0); count > 0)
+          logits[id] = change(logits[id], static_cast<float>(count));
   };
   const auto repetition = static_cast<float>(options_.repetition_penalty);
   const auto presence = static_cast<float>(options_.presence_penalty);
   const auto frequency = static_cast<float>(options_.frequency_penalty);
   if (repetition != 1)
-    once_each(row.context, [=](float logit, float) { return logit > 0 ? logit / repetition : logit * repetition; });
+    for_each_id({row.prompt, row.response},
+                [=](float logit, float) { return logit > 0 ? logit / repetition : logit * repetition; });
   if (presence != 0 || frequency != 0)
-    once_each(row.sampled, [=](float logit, float count) { return logit - frequency * count - presence; });
+    for_each_id({row.response}, [=](float logit, float count) { return logit - frequency * count - presence; });
   return {logits, row.logits.size()};
 }
 

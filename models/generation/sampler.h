@@ -40,12 +40,11 @@ struct SampledToken {
 
 /// One row of logits to draw from, and what the penalties count: token ids in the vocabulary.
 struct SamplingRow {
-  uint64_t id = 0;                   // of the sample, for messages
-  std::span<const float> logits;     // [V]
-  RandomStream* stream = nullptr;    // of this row alone; may be null when the draw is greedy
-  bool greedy = false;               // the likeliest token, whatever the options say
-  std::span<const int64_t> context;  // the prompt and all behind it; may be empty where nothing penalizes()
-  std::span<const int64_t> sampled;  // those behind the prompt
+  uint64_t id = 0;                 // of the sample, for messages
+  std::span<const float> logits;   // [V]
+  RandomStream* stream = nullptr;  // of this row alone; may be null when the draw is greedy
+  bool greedy = false;             // the likeliest token, whatever the options say
+  std::span<const int64_t> prompt, response;  // what it follows; both may be empty where nothing penalizes()
 };
 
 /// Draws token ids from rows of logits. Equal logits are ordered by id, lowest first; sums are taken in double. A draw depends on
@@ -61,7 +60,7 @@ class Sampler {
   /// holds a NaN or an infinity: the model has diverged.
   void sample(std::span<const SamplingRow> rows, std::span<SampledToken> tokens);
 
-  /// One row, without a context.
+  /// One row that follows nothing.
   SampledToken sample(std::span<const float> logits, RandomStream& stream);
 
  private:
