@@ -14,8 +14,7 @@ import pathlib
 
 import report
 import shapes
-from iteration import SHORT
-from workers import Setting, Worker, cores
+from workers import PRECISIONS, Setting, Worker, cores
 
 BYTES = {"float32": 4, "bfloat16": 2}
 ROOFLINE_GOAL, PEER_GOAL = 0.7, 3.0
@@ -55,7 +54,7 @@ def cells(setting):
 
 
 def run(setting, size, dtype, folder):
-    wanted = [(cell, case) for cell in cells(setting) if setting.wants(case := f"{size} {SHORT[dtype]}, batch {cell[0]}, context {cell[1]}")]
+    wanted = [(cell, case) for cell in cells(setting) if setting.wants(case := f"{size} {PRECISIONS[dtype]}, batch {cell[0]}, context {cell[1]}")]
     if not wanted:
         return
     peer = setting.peer("generate.py", "--model", folder, "--dtype", dtype, "--threads", cores()) if setting.has_peers() else None
@@ -73,5 +72,5 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         size = "tiny" if setting.smoke else "29m"
         model = shapes.write_model(pathlib.Path(folder) / "model", size)
-        for dtype in SHORT:
+        for dtype in PRECISIONS:
             run(setting, size, dtype, model)

@@ -13,9 +13,7 @@ import tempfile
 import report
 import runs
 import shapes
-from workers import cores
-
-SHORT = {"float32": "fp32", "bfloat16": "bf16"}
+from workers import PRECISIONS, cores
 
 
 @dataclasses.dataclass
@@ -76,7 +74,7 @@ def measure(bench, shape, setting, dtypes, folder):
 
 def show(bench, shape, setting, rates, dtypes, narrow_goal):
     for dtype in dtypes:
-        case = f"{shape.name()} {SHORT[dtype]}"
+        case = f"{shape.name()} {PRECISIONS[dtype]}"
         ours, limit = rates["ours", dtype], rates["limit", dtype]
         report.show(bench.name, f"{case}, share of the limit", "sampled tokens/s", ours, limit, at_least=bench.share_goal)
         if ("peer", dtype) in rates:
@@ -84,7 +82,7 @@ def show(bench, shape, setting, rates, dtypes, narrow_goal):
         else:
             reason = setting.without_peers() if shape.asks_peer else "TRL is not asked: an iteration takes too long"
             report.missing(bench.name, f"{case}, TRL", reason)
-    if narrow_goal and all(("peer", dtype) in rates for dtype in SHORT):
+    if narrow_goal and all(("peer", dtype) in rates for dtype in ("float32", "bfloat16")):
         better = [max(pair) for pair in zip(rates["peer", "float32"], rates["peer", "bfloat16"], strict=True)]
         report.show(bench.name, f"{shape.name()} bf16, the better of TRL's two", "sampled tokens/s", rates["ours", "bfloat16"], better, at_least=narrow_goal)
 
@@ -92,7 +90,7 @@ def show(bench, shape, setting, rates, dtypes, narrow_goal):
 def run(bench, shapes_of, setting, narrow_goals):
     """narrow_goals: size -> how many times the better of the peer's two precisions ours in bfloat16 should be."""
     for shape in shapes_of:
-        dtypes = [dtype for dtype in SHORT if setting.wants(f"{shape.name()} {SHORT[dtype]}")]
+        dtypes = [dtype for dtype in PRECISIONS if setting.wants(f"{shape.name()} {PRECISIONS[dtype]}")]
         with tempfile.TemporaryDirectory() as folder:
             if dtypes:
                 rates = measure(bench, shape, setting, dtypes, pathlib.Path(folder))

@@ -23,22 +23,26 @@
 namespace sluice::bench {
 namespace {
 
+using models::Precision;
+
 struct Sizes {
   int64_t tokens, hidden, vocabulary;
   int repetitions;
 };
 
 struct Problem {
-  explicit Problem(const Sizes& sizes, bool gradient)
+  Problem(const Sizes& sizes, Precision precision, bool gradient)
       : hidden(at::randn({sizes.tokens, sizes.hidden})),
         head(at::randn({sizes.vocabulary, sizes.hidden}).mul(0.02)),
-        targets(at::randint(sizes.vocabulary, {sizes.tokens}, at::kLong)) {
+        targets(at::randint(sizes.vocabulary, {sizes.tokens}, at::kLong)),
+        precision(precision) {
     if (!gradient) return;
     hidden.requires_grad_();
     head.requires_grad_();
   }
 
   at::Tensor hidden, head, targets;
+  Precision precision;
 };
 
 at::Tensor chunked(const Problem& problem) {
@@ -46,7 +50,11 @@ at::Tensor chunked(const Problem& problem) {
 }
 
 at::Tensor materialised(const Problem& problem) {
-  const at::Tensor logprobs = at::log_softmax(problem.hidden.matmul(problem.head.t()), -1);
+  const auto operand = [&](const at::Tensor& floats) {
+    return problem.precision == Precision::kFloat32 ? floats : floats.to(at::kBFloat16);
+  };
+  const at::Tensor logits = operand(problem.hidden).matmul(operand(problem.head).t());
+  const at::Tensor logprobs = at::log_softmax(logits.to(at::kFloat), -1);
   return logprobs.gather(-1, problem.targets.unsqueeze(-1)).squeeze(-1);
 }
 
@@ -69,19 +77,13 @@ Cost cost_of(at::Tensor (*logprobs)(const Problem&), const Problem& problem, mod
   return {seconds, static_cast<double>(extra) * 1e-6};
 }
 
-void compare(const Sizes& sizes, bool gradient, models::TensorMemory& memory) {
+void compare(const Sizes& sizes, Precision precision, bool gradient, models::TensorMemory& memory) {
   const at::AutoGradMode mode(gradient);
-  const Problem problem(sizes, gradient);
-  Case time{.bench = "logprobs",
-            .name = gradient ? "fp32, forward and backward, time" : "fp32, forward, time",
-            .unit = "tokens/s",
-            .ours = {},
-            .reference = {}};
-  Case space{.bench = "logprobs",
-             .name = gradient ? "fp32, forward and backward, memory" : "fp32, forward, memory",
-             .unit = "MB",
-             .ours = {},
-             .reference = {}};
+  const Problem problem(sizes, precision, gradient);
+  const std::string name =
+      std::string(precision == Precision::kFloat32 ? "fp32" : "bf16") + (gradient ? ", forward and backward" : ", forward");
+  Case time{.bench = "logprobs", .name = name + ", time", .unit = "tokens/s", .ours = {}, .reference = {}};
+  Case space{.bench = "logprobs", .name = name + ", memory", .unit = "MB", .ours = {}, .reference = {}};
   cost_of(chunked, problem, memory);  // warm
   for (int i = 0; i < sizes.repetitions; ++i) {
     const Cost ours = cost_of(chunked, problem, memory), theirs = cost_of(materialised, problem, memory);
@@ -100,7 +102,8 @@ void run(const Sizes& sizes) {
   nodes::use_threads(static_cast<int>(std::thread::hardware_concurrency()));
   models::TensorMemory memory;
   memory.watch_this_thread();
-  for (const bool gradient : {false, true}) compare(sizes, gradient, memory);
+  for (const Precision precision : {Precision::kFloat32})
+    for (const bool gradient : {false, true}) compare(sizes, precision, gradient, memory);
 }
 
 }  // namespace

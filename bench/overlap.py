@@ -13,8 +13,7 @@ import tempfile
 
 import report
 import runs
-from iteration import SHORT
-from workers import Setting, cores
+from workers import PRECISIONS, Setting, cores
 
 GOAL = 0.97
 EXECUTORS = ("cpu", "cpu:1")
@@ -32,7 +31,7 @@ def main():
     setting = Setting(__doc__, rounds=3)
     size, prompts, samples, new, iterations = ("tiny", 2, 2, 8, 2) if setting.smoke else ("4m", 8, 8, 64, 4 if setting.quick else 8)
     iteration_tokens = prompts * samples * (runs.shapes.PROMPT_TOKENS + new)
-    for dtype in (dtype for dtype in SHORT if setting.wants(f"{size} {SHORT[dtype]}")):
+    for dtype in (dtype for dtype in PRECISIONS if setting.wants(f"{size} {PRECISIONS[dtype]}")):
         gains, limits = [], []
         for _ in range(setting.rounds):
             with tempfile.TemporaryDirectory() as folder:
@@ -41,7 +40,7 @@ def main():
                 seconds, parts = times(setting, alternating, iterations)
                 gains.append(seconds / times(setting, beside, iterations)[0])
                 limits.append(seconds / max(parts))
-        report.show("overlap", f"{size} {SHORT[dtype]}, lag 1 against lag 0", "times faster", gains, limits, at_least=GOAL)
+        report.show("overlap", f"{size} {PRECISIONS[dtype]}, lag 1 against lag 0", "times faster", gains, limits, at_least=GOAL)
 
 
 if __name__ == "__main__":

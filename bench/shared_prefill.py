@@ -11,8 +11,7 @@ import tempfile
 
 import report
 import shapes
-from iteration import SHORT
-from workers import Setting, Worker, cores
+from workers import PRECISIONS, Setting, Worker, cores
 
 GOAL = 12
 
@@ -22,13 +21,13 @@ def main():
     size, samples, prompt = ("tiny", 2, 16) if setting.smoke else ("29m", 16, 512)
     with tempfile.TemporaryDirectory() as folder:
         model = shapes.write_model(pathlib.Path(folder) / "model", size)
-        for dtype in (dtype for dtype in SHORT if setting.wants(SHORT[dtype])):
+        for dtype in (dtype for dtype in PRECISIONS if setting.wants(PRECISIONS[dtype])):
             with Worker([setting.program("bench/programs/generation"), model, dtype, cores()]) as ours:
                 ours.ask(ask="prefill", samples=samples, prompt=prompt, shared=True)
                 seconds = [[ours.ask(ask="prefill", samples=samples, prompt=prompt, shared=shared)["seconds"] for shared in (True, False)]
                            for _ in range(setting.rounds)]
             together, apart = ([1 / pair[side] for pair in seconds] for side in (0, 1))
-            report.show("shared_prefill", f"{SHORT[dtype]}, {samples} samples of a prompt of {prompt}", "groups/s", together, apart, at_least=GOAL)
+            report.show("shared_prefill", f"{PRECISIONS[dtype]}, {samples} samples of a prompt of {prompt}", "groups/s", together, apart, at_least=GOAL)
 
 
 if __name__ == "__main__":

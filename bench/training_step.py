@@ -13,8 +13,7 @@ import tempfile
 
 import report
 import shapes
-from iteration import SHORT
-from workers import Setting, Worker, cores
+from workers import PRECISIONS, Setting, Worker, cores
 
 UTILISATION_GOAL = 0.85
 
@@ -37,7 +36,7 @@ def measure(setting, size, dtype, model, tokens, length):
 
 
 def show(setting, size, dtype, rates, length):
-    case, flop = f"{size} {SHORT[dtype]}", shapes.training_flop(size, length)
+    case, flop = f"{size} {PRECISIONS[dtype]}", shapes.training_flop(size, length)
     gflops = {who: [rate * flop / 1e9 for rate in rates[who]] for who in ("ours", "peer")}
     peak = [rate / 1e9 for rate in rates["peak"]]
     report.show("training_step", f"{case}, share of the GEMM peak", "GFLOP/s", gflops["ours"], peak, at_least=UTILISATION_GOAL)
@@ -52,7 +51,7 @@ def main():
     sizes = ["tiny"] if setting.smoke else ["29m"] if setting.quick else ["29m", "124m"]
     tokens, length = (64, 16) if setting.smoke else (4096, 256)
     for size in sizes:
-        for dtype in (dtype for dtype in SHORT if setting.wants(f"{size} {SHORT[dtype]}")):
+        for dtype in (dtype for dtype in PRECISIONS if setting.wants(f"{size} {PRECISIONS[dtype]}")):
             with tempfile.TemporaryDirectory() as folder:
                 model = shapes.write_model(pathlib.Path(folder) / "model", size)
                 show(setting, size, dtype, measure(setting, size, dtype, model, tokens, length), length)
