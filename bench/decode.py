@@ -57,14 +57,13 @@ def run(setting, size, dtype, folder):
     wanted = [(cell, case) for cell in cells(setting) if setting.wants(case := f"{size} {PRECISIONS[dtype]}, batch {cell[0]}, context {cell[1]}")]
     if not wanted:
         return
-    peer = setting.peer("generate.py", "--model", folder, "--dtype", dtype, "--threads", cores()) if setting.has_peers() else None
-    with setting.peak() as peak, Worker([setting.program("bench/programs/generation"), folder, dtype, cores()]) as ours:
+    program = setting.program("bench/programs/generation")
+    with setting.peak() as peak, Worker([program, folder, dtype, cores()]) as ours, \
+            setting.peer_if_there("generate.py", "--model", folder, "--dtype", dtype, "--threads", cores()) as peer:
         for side in filter(None, (ours, peer)):
             side.ask(ask="decode", batch=2, context=16, steps=2)
         for cell, case in wanted:
             show(setting, case, measure(setting, peak, ours, peer, size, dtype, *cell))
-    if peer:
-        peer.close()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ do; the peer is one process that makes an iteration when it is asked, the first 
 divided by the FLOP of a sampled token: 2N for each pass that decodes or reads, 6N for each that trains, nothing for attention and prompts."""
 
 import collections
+import contextlib
 import dataclasses
 import pathlib
 import statistics
@@ -54,11 +55,11 @@ def measure(bench, shape, setting, dtypes, folder):
     """Rates in tokens a second by (who, dtype), a list over the rounds."""
     program = setting.program("cli/rlhf-run")
     pipelines = {dtype: runs.Pipeline(folder / dtype, shape.size, bench.nodes, dtype, shape.prompts, shape.samples, shape.new) for dtype in dtypes}
-    peers = {}
-    if shape.asks_peer and setting.has_peers():
-        peers = {dtype: setting.peer(bench.peer, *peer_arguments(bench, shape, dtype, folder / dtype / "model")) for dtype in dtypes}
+    asked = dtypes if shape.asks_peer and setting.has_peers() else []
     rates = collections.defaultdict(list)
-    with setting.peak() as peak:
+    with setting.peak() as peak, contextlib.ExitStack() as stack:
+        peers = {dtype: stack.enter_context(setting.peer(bench.peer, *peer_arguments(bench, shape, dtype, folder / dtype / "model")))
+                 for dtype in asked}
         for peer in peers.values():
             peer.ask(warm_up=True)
         for _ in range(setting.rounds):
@@ -67,8 +68,6 @@ def measure(bench, shape, setting, dtypes, folder):
                 rates["ours", dtype].append(our_rate(pipelines[dtype], program, shape.iterations))
                 if dtype in peers:
                     rates["peer", dtype].append(shape.prompts * shape.samples * shape.new / peers[dtype].ask()["seconds"])
-    for peer in peers.values():
-        peer.close()
     return rates
 
 
@@ -84,7 +83,8 @@ def show(bench, shape, setting, rates, dtypes, narrow_goal):
             report.missing(bench.name, f"{case}, TRL", reason)
     if narrow_goal and all(("peer", dtype) in rates for dtype in ("float32", "bfloat16")):
         better = [max(pair) for pair in zip(rates["peer", "float32"], rates["peer", "bfloat16"], strict=True)]
-        report.show(bench.name, f"{shape.name()} bf16, the better of TRL's two", "sampled tokens/s", rates["ours", "bfloat16"], better, at_least=narrow_goal)
+        case = f"{shape.name()} bf16, the better of TRL's two"
+        report.show(bench.name, case, "sampled tokens/s", rates["ours", "bfloat16"], better, at_least=narrow_goal)
 
 
 def run(bench, shapes_of, setting, narrow_goals):

@@ -27,7 +27,8 @@ def main():
                 seconds = [[ours.ask(ask="prefill", samples=samples, prompt=prompt, shared=shared)["seconds"] for shared in (True, False)]
                            for _ in range(setting.rounds)]
             together, apart = ([1 / pair[side] for pair in seconds] for side in (0, 1))
-            report.show("shared_prefill", f"{PRECISIONS[dtype]}, {samples} samples of a prompt of {prompt}", "groups/s", together, apart, at_least=GOAL)
+            case = f"{PRECISIONS[dtype]}, {samples} samples of a prompt of {prompt}"
+            report.show("shared_prefill", case, "groups/s", together, apart, at_least=GOAL)
 
 
 if __name__ == "__main__":

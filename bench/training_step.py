@@ -20,9 +20,9 @@ UTILISATION_GOAL = 0.85
 
 def measure(setting, size, dtype, model, tokens, length):
     rates = collections.defaultdict(list)
-    peer = setting.peer("train.py", "--model", model, "--dtype", dtype, "--threads", cores()) if setting.has_peers() else None
-    question = dict(tokens=tokens, length=length)
-    with setting.peak() as peak, Worker([setting.program("bench/programs/training"), model, dtype, cores()]) as ours:
+    question, program = dict(tokens=tokens, length=length), setting.program("bench/programs/training")
+    with setting.peak() as peak, Worker([program, model, dtype, cores()]) as ours, \
+            setting.peer_if_there("train.py", "--model", model, "--dtype", dtype, "--threads", cores()) as peer:
         for side in filter(None, (ours, peer)):
             side.ask(**question)
         for _ in range(setting.rounds):
@@ -30,8 +30,6 @@ def measure(setting, size, dtype, model, tokens, length):
             rates["ours"].append(tokens / ours.ask(**question)["seconds"])
             if peer:
                 rates["peer"].append(tokens / peer.ask(**question)["seconds"])
-    if peer:
-        peer.close()
     return rates
 
 

@@ -3,6 +3,7 @@
 Programs of ours (build/release/bench/programs) and peers (bench/peers) talk alike. The first answer of a worker is its warm-up."""
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -36,7 +37,8 @@ class Worker:
             self.process.wait()
             self.log.seek(0)
             words = "".join(self.log.readlines()[-LAST_LINES:])
-            sys.exit(f"error: {' '.join(self.command)}\n       ended with {self.process.returncode} instead of an answer to {json.dumps(question)}\n{words}")
+            what = f"ended with {self.process.returncode} instead of an answer to {json.dumps(question)}"
+            sys.exit(f"error: {' '.join(self.command)}\n       {what}\n{words}")
         return json.loads(answer)
 
     def __enter__(self):
@@ -87,7 +89,11 @@ class Setting:
         environment = {"OMP_NUM_THREADS": str(cores()), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
         if script == "ppo.py":
             environment["PYTHONPATH"] = str(self.peers / "ppo")
-        return Worker([str(self.peers / "bin" / "python"), ROOT / "bench" / "peers" / script, *arguments], environment)
+        return Worker([self.peers / "bin" / "python", ROOT / "bench" / "peers" / script, *arguments], environment)
+
+    def peer_if_there(self, script, *arguments):
+        """The same for a `with`; None where there are no peers."""
+        return self.peer(script, *arguments) if self.has_peers() else contextlib.nullcontext()
 
     def peak(self):
         return Peak(self)

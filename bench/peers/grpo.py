@@ -2,8 +2,8 @@
 
 usage: grpo.py --model FOLDER [--dtype float32|bfloat16] [--prompts 8] [--samples 8] [--new 64] [--threads 2]
 
-No sample ends early. bfloat16: weights and optimizer in bfloat16 beside autocast, which is TRL's fastest. Batches of more than 64 samples are trained in
-parts, as memory has it; they are generated as one."""
+No sample ends early. bfloat16: weights and optimizer in bfloat16 beside autocast, which is TRL's fastest. Batches of more than 64 samples are
+trained in parts, as memory has it; they are generated as one."""
 
 import tempfile
 
