@@ -34,8 +34,10 @@ class Shape:
     prompts: int
     samples: int
     new: int
-    asks_peer: bool = True  # False: one iteration of the peer would take longer than a person waits
-    iterations: int = 1     # of a run of ours that count
+    iterations: int = 1      # of a run of ours that count
+    most_rounds: int = 1000  # where a round takes many minutes
+    asks_peer: bool = True   # False: one iteration of the peer takes longer than a person waits
+    on_request: bool = False  # only with --only
 
     def name(self):
         return f"{self.size} {self.prompts}x{self.samples}x{self.new}"
@@ -62,7 +64,7 @@ def measure(bench, shape, setting, dtypes, folder):
                  for dtype in asked}
         for peer in peers.values():
             peer.ask(warm_up=True)
-        for _ in range(setting.rounds):
+        for _ in range(min(setting.rounds, shape.most_rounds)):
             for dtype in dtypes:
                 rates["limit", dtype].append(peak.flops(dtype) / (bench.passes * shapes.parameters(shape.size)))
                 rates["ours", dtype].append(our_rate(pipelines[dtype], program, shape.iterations))
@@ -91,16 +93,21 @@ def run(bench, shapes_of, setting, narrow_goals):
     """narrow_goals: size -> how many times the better of the peer's two precisions ours in bfloat16 should be."""
     for shape in shapes_of:
         dtypes = [dtype for dtype in PRECISIONS if setting.wants(f"{shape.name()} {PRECISIONS[dtype]}")]
+        if not dtypes:
+            continue
+        if shape.on_request and not setting.only:
+            report.missing(bench.name, shape.name(), f"takes long: bench/{bench.name}.py --only '{shape.name()}'")
+            continue
         with tempfile.TemporaryDirectory() as folder:
-            if dtypes:
-                rates = measure(bench, shape, setting, dtypes, pathlib.Path(folder))
-                show(bench, shape, setting, rates, dtypes, narrow_goals.get(shape.size))
+            rates = measure(bench, shape, setting, dtypes, pathlib.Path(folder))
+            show(bench, shape, setting, rates, dtypes, narrow_goals.get(shape.size))
 
 
 def shapes_for(setting):
-    """8 x 8 x 64 and 16 x 16 x 256 of each size. The peer is left out where its iteration would take many minutes."""
+    """8 x 8 x 64 and 16 x 16 x 256 of each size, what takes long less often, not beside the peer or only on request."""
     if setting.smoke:
         return [Shape("tiny", 2, 2, 8)]
     short = [Shape("4m", 8, 8, 64, iterations=3), Shape("29m", 8, 8, 64), Shape("124m", 8, 8, 64)]
-    long = [Shape("4m", 16, 16, 256), Shape("29m", 16, 16, 256, asks_peer=False), Shape("124m", 16, 16, 256, asks_peer=False)]
+    long = [Shape("4m", 16, 16, 256, most_rounds=2), Shape("29m", 16, 16, 256, most_rounds=1, asks_peer=False),
+            Shape("124m", 16, 16, 256, most_rounds=1, asks_peer=False, on_request=True)]
     return short[:2] if setting.quick else short + long
