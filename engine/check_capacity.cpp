@@ -92,6 +92,17 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
                   (samples > 0 ? ", or at most " + plural(samples, "sample") + " a group" : ", or shorter samples"));
 }
 
+// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case.
+void check_admission(Draft& draft, const Worst& worst) {
+  if (draft.plan.budget.admission != Admission::kOnDemand) return;
+  if (draft.rollout && worst.maker->needs->on_demand_tokens > 0) return;
+  draft.error("setting-without-effect", place_of(draft.spec.budget, "admission", draft.spec.where),
+              std::string("admission = \"on_demand\" has no effect: ") +
+                  (draft.rollout ? "type " + sluice::quoted(worst.maker->type->info.type) + " takes its worst case at once"
+                                 : "the groups of '" + worst.maker->name() + "' are complete when they are admitted"),
+              {}, "remove it");
+}
+
 bool is_barrier(const DraftNode& node) { return node.bound && node.needs->scope == Scope::kIteration; }
 
 // Iterations of which tokens can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open; and, where
@@ -272,6 +283,7 @@ void check_capacity(Draft& draft) {
   check_positions(draft, *worst);
   if (!draft.settings_bound) return;
   check_micro_batch(draft, *worst);
+  check_admission(draft, *worst);
   const CapacityShape shape = shape_of(draft, *worst);
   draft.proof = prove(shape);
   fill_capacity(draft, *worst, shape);

@@ -22,6 +22,7 @@ struct PipelineSettings {
 struct BudgetSettings {
   int64_t tokens_in_flight = 0;
   int64_t micro_batch_tokens = 0;
+  Admission admission = Admission::kWorstCase;
 };
 
 struct ScheduleSettings {

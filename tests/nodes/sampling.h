@@ -26,6 +26,7 @@ inline engine::Group prompt_group(int64_t iteration, int64_t index, const std::s
 class CollectingSink final : public engine::Rollout::Sink {
  public:
   void return_credit(int64_t group, int64_t tokens) override { returned[group] += tokens; }
+  bool take_credit(int64_t, int64_t) override { return true; }
   void finish(engine::Group group) override { groups.push_back(std::move(group)); }
   void worked(int64_t prompt_tokens_read, int64_t tokens_sampled) override {
     ++steps;
