@@ -129,6 +129,11 @@ void Intake::end_step() {
   seen_iteration_ = iteration_.index;
   seen_in_iteration_ = in_iteration_;
   seen_waiting_tokens_ = waiting_ ? waiting_tokens_ : 0;
+  if (parts_.rollout) {
+    const Rollout::PoolBytes pool = parts_.rollout->pool_bytes();
+    seen_pool_held_ = pool.held;
+    seen_pool_peak_ = std::max(seen_pool_peak_.load(), pool.in_use);
+  }
   seen_undecided_ = in_iteration_ && round_complete() && undecided();
 }
 
@@ -323,7 +328,7 @@ void Intake::end_iteration() {
   state_.log.node_ended(iteration_.index, static_cast<size_t>(state_.plan.source), parts_.source_metrics->take(state_.reducer));
   if (parts_.rollout) {
     parts_.rollout->end_iteration(iteration_);
-    parts_.rollout_metrics->maximum("kv_bytes_max", static_cast<double>(parts_.rollout->take_peak_bytes()));
+    parts_.rollout_metrics->maximum("kv_bytes_max", static_cast<double>(parts_.rollout->pool_bytes().held));
     state_.log.node_ended(iteration_.index, static_cast<size_t>(*state_.plan.rollout), parts_.rollout_metrics->take(state_.reducer));
   }
   emit_({.sequence = sequence_++, .iteration = iteration_, .batch = nullptr});

@@ -108,8 +108,12 @@ class Rollout : public NodeBase {
   /// Another step would do nothing before credit is free that the last one was refused.
   virtual bool blocked() const { return false; }
 
-  /// The most bytes that it held for running samples (its KV pool) since the last call.
-  virtual int64_t take_peak_bytes() { return 0; }
+  /// Bytes that it has for running samples (its KV pool): allocated, and of these in use now.
+  struct PoolBytes {
+    int64_t held = 0;
+    int64_t in_use = 0;
+  };
+  virtual PoolBytes pool_bytes() const { return {}; }
 };
 
 }  // namespace sluice::engine

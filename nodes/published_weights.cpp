@@ -23,10 +23,12 @@ void PublishedWeights::publish(int64_t version) {
   }
   if (copy != nullptr) {
     // Outside the lock: nobody may look at this slot now, and samplers go on with the others.
-    if (copy->weights.embedding.defined())
+    if (copy->weights.embedding.defined()) {
       copy->weights.copy_from(live_);
-    else
+    } else {
       copy->weights = live_.clone();
+      for (const auto& [name, tensor] : copy->weights.named()) copied_bytes_ += static_cast<int64_t>(tensor.nbytes());
+    }
   }
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -27,6 +28,9 @@ class PublishedWeights {
   /// published.
   const models::Weights& at(int64_t version) const;
 
+  /// Of the copies that were made so far; from any thread.
+  int64_t copied_bytes() const { return copied_bytes_.load(std::memory_order_relaxed); }
+
  private:
   struct Copy {
     int64_t version = -1;  // -1: none, or being written
@@ -38,6 +42,7 @@ class PublishedWeights {
   const models::Weights& live_;
   mutable std::mutex mutex_;  // guards newest_ and the versions of copies_
   int64_t newest_ = -1;
+  std::atomic<int64_t> copied_bytes_ = 0;
   std::vector<Copy> copies_;  // a ring; empty when live and published are one
 };
 
