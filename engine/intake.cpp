@@ -132,7 +132,7 @@ void Intake::end_step() {
   if (parts_.rollout) {
     const Rollout::PoolBytes pool = parts_.rollout->pool_bytes();
     seen_pool_held_ = pool.held;
-    seen_pool_peak_ = std::max(seen_pool_peak_.load(), pool.in_use);
+    seen_pool_used_ = pool.used;
   }
   seen_undecided_ = in_iteration_ && round_complete() && undecided();
 }

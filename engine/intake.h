@@ -39,8 +39,8 @@ class Intake final : public Stepper {
   /// The iteration that groups are drawn for; -1: none yet.
   int64_t iteration() const { return seen_iteration_.load(); }
 
-  /// Of the rollout's pool: held, and the most in use at the end of a step.
-  Rollout::PoolBytes peak_pool_bytes() const { return {seen_pool_held_.load(), seen_pool_peak_.load()}; }
+  /// Of the rollout, after its last step.
+  Rollout::PoolBytes pool_bytes() const { return {seen_pool_held_.load(), seen_pool_used_.load()}; }
 
   /// What keeps the next group.
   enum class Wait { kNothing, kCredit, kVerdicts, kVersion, kReports };
@@ -111,7 +111,7 @@ class Intake final : public Stepper {
   int64_t sequence_ = 0;
 
   std::atomic<int64_t> seen_iteration_{-1}, seen_waiting_tokens_{0};  // for waits_for()
-  std::atomic<int64_t> seen_pool_held_{0}, seen_pool_peak_{0};
+  std::atomic<int64_t> seen_pool_held_{0}, seen_pool_used_{0};
   std::atomic<bool> seen_in_iteration_{false}, seen_undecided_{false};
 };
 

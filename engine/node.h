@@ -108,10 +108,10 @@ class Rollout : public NodeBase {
   /// Another step would do nothing before credit is free that the last one was refused.
   virtual bool blocked() const { return false; }
 
-  /// Bytes that it has for running samples (its KV pool): allocated, and of these in use now.
+  /// Bytes that it has for running samples (its KV pool): allocated, and of these the most in use at a time so far.
   struct PoolBytes {
     int64_t held = 0;
-    int64_t in_use = 0;
+    int64_t used = 0;
   };
   virtual PoolBytes pool_bytes() const { return {}; }
 };

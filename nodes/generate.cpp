@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -135,7 +136,9 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.model("model", &P::model, engine::ModelUse::kSamples, "language_model").required().doc("whose published weights are sampled");
   c.param("samples_per_prompt", &P::samples_per_prompt).between(1, 65536).doc("responses for each prompt: a group");
   c.param("max_new_tokens", &P::max_new_tokens).required().between(1, 1 << 24).unit("tokens").doc("a response is cut there");
-  c.param("max_prompt_tokens", &P::max_prompt_tokens).between(1, 1 << 24).unit("tokens").doc("a longer prompt is an error");
+  c.param("max_prompt_tokens", &P::max_prompt_tokens).between(1, 1 << 24).unit("tokens").doc("the longest prompt");
+  c.param("prompt_too_long", &P::prompt_too_long)
+      .doc("a longer prompt is an error, or its group is dropped before it takes credit, and counted");
   c.param("temperature", &P::temperature).at_least(0).doc("divides the logits; 0 takes the likeliest token");
   c.param("top_k", &P::top_k).at_least(0).doc("keeps the k likeliest tokens; 0 keeps all");
   c.param("top_p", &P::top_p).between(0, 1).above(0).doc("keeps the likeliest tokens with this share; 1 keeps all");
@@ -177,6 +180,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.metric("turns", "mean turns of the policy in a response, with an environment");
   c.metric("environment_score_mean", "mean over the responses of the environment's rewards");
   c.metric("environment_score_std", "standard deviation of the same");
+  c.metric("dropped_prompts", "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
   c.metric("kv_used_bytes_max", "most bytes of the KV pool that running samples used at a time");
 }
 
@@ -200,15 +204,22 @@ const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
   const auto [place, missing] = tokenized_.try_emplace({group.iteration, group.index});
   if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], params_.add_special_tokens);
   const std::vector<int64_t>& tokens = place->second;
-  const auto count = static_cast<int64_t>(tokens.size());
-  if (count == 0)
+  if (tokens.empty())
     throw UserError("the prompt of group " + std::to_string(group.index) + " is empty", "remove it from the prompts");
-  if (count > params_.max_prompt_tokens) {
-    throw UserError("the prompt of group " + std::to_string(group.index) + " has " + plural(count, "token") +
-                        ", max_prompt_tokens is " + std::to_string(params_.max_prompt_tokens),
-                    "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out");
-  }
   return tokens;
+}
+
+bool Generate::wants(const Group& prompt) {
+  const auto count = static_cast<int64_t>(prompt_tokens(prompt).size());
+  if (count <= params_.max_prompt_tokens) return true;
+  if (params_.prompt_too_long == TooLong::kRefuse) {
+    throw UserError("the prompt of group " + std::to_string(prompt.index) + " has " + plural(count, "token") +
+                        ", max_prompt_tokens is " + std::to_string(params_.max_prompt_tokens),
+                    "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out with prompt_too_long = \"drop\"");
+  }
+  tokenized_.erase({prompt.iteration, prompt.index});
+  ++dropped_;
+  return false;
 }
 
 int64_t Generate::worst_tokens(const Group& prompt) const {
@@ -240,6 +251,9 @@ void Generate::step(Sink& sink) {
   const at::NoGradGuard no_gradient;
   go_on(sink);
   std::vector<models::SampleResult> finished = engine_.step(*weights_);
+  const int64_t kv_bytes = engine_.take_kv_peak_bytes();
+  iteration_kv_bytes_ = std::max(iteration_kv_bytes_, kv_bytes);
+  most_kv_bytes_ = std::max(most_kv_bytes_, kv_bytes);
   const models::StepWork& work = engine_.last_step();
   sink.worked(work.prompt_tokens, work.sampled_tokens);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
@@ -336,7 +350,8 @@ void Generate::write_samples(std::span<const Response> samples, std::span<const 
 }
 
 void Generate::end_iteration(const engine::Iteration&) {
-  metrics_.maximum("kv_used_bytes_max", static_cast<double>(engine_.take_kv_peak_bytes()));
+  metrics_.maximum("kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
+  if (params_.prompt_too_long == TooLong::kDrop) metrics_.value("dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
 }
 
 }  // namespace sluice::nodes

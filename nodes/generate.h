@@ -12,6 +12,7 @@
 #include "models/generation/generation.h"
 #include "nodes/environments/environment.h"
 #include "nodes/language_model.h"
+#include "nodes/row_source.h"
 #include "nodes/turns.h"
 
 namespace sluice::nodes {
@@ -24,7 +25,8 @@ namespace sluice::nodes {
 ///   model = "actor"
 ///   samples_per_prompt = 4
 ///   max_new_tokens = 256
-///   max_prompt_tokens = 512           # a longer prompt is an error
+///   max_prompt_tokens = 512
+///   prompt_too_long = "refuse"        # or "drop": the group is left out of its iteration, and counted
 ///   temperature = 1.0                 # 0: the likeliest token
 ///   top_k = 0                         # 0: all
 ///   top_p = 1.0
@@ -60,6 +62,7 @@ struct GenerateParams {
   int64_t samples_per_prompt = 1;
   int64_t max_new_tokens = 0;
   int64_t max_prompt_tokens = 512;
+  TooLong prompt_too_long = TooLong::kRefuse;
   double temperature = 1.0;
   int64_t top_k = 0;
   double top_p = 1.0;
@@ -85,7 +88,10 @@ class Generate final : public engine::Rollout {
   /// From here on samples are drawn from the iteration's policy version. Nothing of another iteration may be running.
   void begin_iteration(const engine::Iteration& iteration) override;
 
-  /// responses_per_prompt * (prompt + max_new_tokens). Throws UserError for a prompt that is empty or too long.
+  /// False for a prompt that is to be dropped. Throws UserError for one that is empty, or too long.
+  bool wants(const engine::Group& prompt) override;
+
+  /// responses_per_prompt * (prompt + max_new_tokens).
   int64_t worst_tokens(const engine::Group& prompt) const override;
 
   void start(engine::Group prompt) override;
@@ -94,7 +100,7 @@ class Generate final : public engine::Rollout {
   void end_iteration(const engine::Iteration& iteration) override;
 
   /// The KV pool, which is allocated as a whole when the node is made.
-  int64_t take_peak_bytes() override { return engine_.kv().bytes_held(); }
+  PoolBytes pool_bytes() const override { return {engine_.kv().bytes_held(), most_kv_bytes_}; }
 
  private:
   struct Response {
@@ -123,6 +129,9 @@ class Generate final : public engine::Rollout {
   engine::MetricsRecorder& metrics_;
   models::GenerationEngine engine_;
   Turns turns_;
+  int64_t dropped_ = 0;             // groups, in this iteration
+  int64_t iteration_kv_bytes_ = 0;  // most of the pool that was used
+  int64_t most_kv_bytes_ = 0;       // likewise, of all iterations
   const models::Weights* weights_ = nullptr;  // of the iteration's policy version
   std::map<int64_t, RunningGroup> running_;   // by group index
 

@@ -61,6 +61,7 @@ class Sampling {
     node_->begin_iteration(iteration);
     for (size_t i = 0; i < prompts.size(); ++i) {
       engine::Group group = prompt_group(iteration.index, static_cast<int64_t>(i), prompts[i]);
+      if (!node_->wants(group)) continue;
       worst_[group.index] = node_->worst_tokens(group);
       node_->start(std::move(group));
     }
