@@ -52,13 +52,19 @@ TurnRules rules_of(const GenerateParams& params, const LanguageModel& model) {
 // Falcon.
 constexpr int64_t kTextBytesOfToken = 8;
 
+// Tokens for which a sample takes credit at once, on demand: a block of the KV cache.
+constexpr int64_t kCreditRoom = models::GenerationLimits{}.kv_block_size;
+
 int64_t step_tokens(const GenerateParams& params) {
   return std::max(models::GenerationLimits{}.max_step_tokens, params.max_running_samples);
 }
 
 // The pool has the blocks that the plan promised.
-models::GenerationLimits limits_of(const GenerateParams& params, const models::ModelConfig& config, int64_t pool_bytes) {
+models::GenerationLimits limits_of(const GenerateParams& params, const models::ModelConfig& config,
+                                   const engine::NodeResources& resources) {
+  const int64_t pool_bytes = resources.kv_bytes;
   models::GenerationLimits limits;
+  if (resources.admission == engine::Admission::kOnDemand) limits.admission = models::KvAdmission::kOnDemand;
   limits.max_running_samples = params.max_running_samples;
   limits.max_step_tokens = step_tokens(params);
   const int64_t block_bytes = models::kv_bytes(config, limits.kv_block_size);
@@ -162,6 +168,8 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     needs.samples_per_group = params.samples_per_prompt;
     needs.side_samples = params.responses_per_prompt() - params.samples_per_prompt;
     needs.least_sample_tokens = 1 + params.max_new_tokens;
+    needs.on_demand_tokens = 1 + std::min(kCreditRoom, params.max_new_tokens);
+    needs.shared_prompt_tokens = params.max_prompt_tokens;
     needs.worst_sample_tokens = params.max_prompt_tokens + params.max_new_tokens;
     needs.step_tokens = step_tokens(params);
     needs.running_samples = params.max_running_samples;
@@ -181,6 +189,8 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.metric("environment_score_mean", "mean over the responses of the environment's rewards");
   c.metric("environment_score_std", "standard deviation of the same");
   c.metric("dropped_prompts", "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
+  c.metric("preempted_samples", "samples that lost their credit to older ones, where it is taken on demand; depends on timing");
+  c.metric("recomputed_tokens", "tokens of these that are to be read again; depends on timing");
   c.metric("kv_used_bytes_max", "most bytes of the KV pool that running samples used at a time");
 }
 
@@ -189,15 +199,37 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       model_(language_model(resources, params.model)),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      engine_(model_->config(), options_of(params, *model_), limits_of(params, model_->config(), resources.kv_bytes)),
-      turns_(rules_of(params, *model_), model_->tokenizer()) {
-  if (turns_.idle_rules()) return;
-  engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return turns_.judge(id, tokens); });
+      engine_(model_->config(), options_of(params, *model_), limits_of(params, model_->config(), resources)),
+      turns_(rules_of(params, *model_), model_->tokenizer()),
+      on_demand_(resources.admission == engine::Admission::kOnDemand),
+      credit_(kCreditRoom) {
+  if (turns_.idle_rules() && !on_demand_) return;
+  engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return judge(id, tokens); });
+}
+
+engine::SampleCredit::Key Generate::key_of(uint64_t id) const {
+  const int64_t responses = params_.responses_per_prompt();
+  return {static_cast<int64_t>(id) / responses, static_cast<int64_t>(id) % responses};
+}
+
+uint64_t Generate::id_of(const engine::SampleCredit::Key& key) const {
+  return static_cast<uint64_t>(key.group * params_.responses_per_prompt() + key.sample);
+}
+
+// The next token needs credit too, unless there is no room for it.
+models::Next Generate::judge(uint64_t id, std::span<const int64_t> tokens) {
+  if (on_demand_) {
+    const engine::SampleCredit::Key key = key_of(id);
+    const int64_t prompt = running_.at(key.group).prompt.size();
+    credit_.set_need(key, std::min(most_tokens(prompt), prompt + static_cast<int64_t>(tokens.size()) + 1));
+  }
+  return turns_.idle_rules() ? models::Next::kGoesOn : turns_.judge(id, tokens);
 }
 
 void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
   weights_ = &model_->sampling_weights(iteration.policy_version);
+  engine_.forget_prefixes();
 }
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
@@ -223,7 +255,12 @@ bool Generate::wants(const Group& prompt) {
 }
 
 int64_t Generate::worst_tokens(const Group& prompt) const {
-  return params_.responses_per_prompt() * (static_cast<int64_t>(prompt_tokens(prompt).size()) + params_.max_new_tokens);
+  return params_.responses_per_prompt() * most_tokens(static_cast<int64_t>(prompt_tokens(prompt).size()));
+}
+
+int64_t Generate::least_tokens(const Group& prompt) const {
+  const auto tokens = static_cast<int64_t>(prompt_tokens(prompt).size());
+  return params_.responses_per_prompt() * credit_.least(tokens, most_tokens(tokens));
 }
 
 void Generate::start(Group prompt) {
@@ -237,6 +274,7 @@ void Generate::start(Group prompt) {
   for (int64_t sample = 0; sample < responses; ++sample) {
     const auto id = static_cast<uint64_t>(index * responses + sample);
     turns_.begin(id, running.group, sample);
+    if (on_demand_) credit_.start({index, sample}, running.prompt.size(), most_tokens(running.prompt.size()));
     engine_.submit({.id = id,
                     .prompt = running.prompt,
                     .max_new_tokens = params_.max_new_tokens,
@@ -250,13 +288,14 @@ void Generate::step(Sink& sink) {
   SLUICE_CHECK(weights_ != nullptr, "a step before the first iteration began");
   const at::NoGradGuard no_gradient;
   go_on(sink);
-  std::vector<models::SampleResult> finished = engine_.step(*weights_);
+  const std::span<models::SampleResult> finished = engine_.step(*weights_);
   const int64_t kv_bytes = engine_.take_kv_peak_bytes();
   iteration_kv_bytes_ = std::max(iteration_kv_bytes_, kv_bytes);
   most_kv_bytes_ = std::max(most_kv_bytes_, kv_bytes);
   const models::StepWork& work = engine_.last_step();
   sink.worked(work.prompt_tokens, work.sampled_tokens);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
+  if (on_demand_) settle_credit(sink);
   if (work.prompt_tokens + work.sampled_tokens == 0) turns_.wait();  // every running sample waits for a reply
 }
 
@@ -264,7 +303,7 @@ void Generate::step(Sink& sink) {
 void Generate::go_on(Sink& sink) {
   for (Turns::Decision& decision : turns_.decide()) {
     if (!decision.ends) {
-      engine_.resume(decision.id, decision.given);
+      resume(decision);
       continue;
     }
     models::SampleResult result = engine_.end(decision.id);
@@ -275,26 +314,64 @@ void Generate::go_on(Sink& sink) {
   }
 }
 
+// On demand a reply is read when there is credit for it and the token behind it.
+void Generate::resume(const Turns::Decision& decision) {
+  if (on_demand_) {
+    const engine::SampleCredit::Key key = key_of(decision.id);
+    const auto tokens = static_cast<int64_t>(engine_.sampled(decision.id).size() + decision.given.size());
+    credit_.set_need(key, running_.at(key.group).prompt.size() + tokens + 1);
+    if (!credit_.holds(key)) {
+      replies_[decision.id] = decision;
+      return;
+    }
+  }
+  engine_.resume(decision.id, decision.given);
+}
+
+// Who may go on, and who has to give way.
+void Generate::settle_credit(Sink& sink) {
+  const engine::SampleCredit::Changes changes = credit_.settle(sink);
+  for (const engine::SampleCredit::Key& key : changes.preempted) {
+    const uint64_t id = id_of(key);
+    const bool had_begun = engine_.kv_tokens(id) > 0;
+    const int64_t text = running_.at(key.group).prompt.size() + static_cast<int64_t>(engine_.sampled(id).size());
+    metrics_.sum("preempted_samples", 1);
+    metrics_.sum("recomputed_tokens", had_begun ? static_cast<double>(text) : 0);
+    engine_.preempt(id);
+  }
+  for (const engine::SampleCredit::Key& key : changes.restarted) engine_.restart(id_of(key));
+  std::erase_if(replies_, [&](const auto& reply) {
+    const bool fed = credit_.holds(key_of(reply.first));
+    if (fed) engine_.resume(reply.first, reply.second.given);
+    return fed;
+  });
+  while (!running_.empty() && credit_.may_finish(running_.begin()->first)) hand_on(running_.begin(), sink);
+}
+
 void Generate::take(models::SampleResult result, Sink& sink) {
-  const auto id = static_cast<int64_t>(result.id), sample = id % params_.responses_per_prompt();
-  const auto found = running_.find(id / params_.responses_per_prompt());
+  const engine::SampleCredit::Key key = key_of(result.id);
+  const auto found = running_.find(key.group);
   SLUICE_CHECK(found != running_.end(), "a sample of no running group ended");
   RunningGroup& running = found->second;
-  Response& response = running.responses[static_cast<size_t>(sample)];
+  Response& response = running.responses[static_cast<size_t>(key.sample)];
   response.summary = turns_.end(result);
   response.result = std::move(result);
 
-  int64_t spared = params_.max_new_tokens - static_cast<int64_t>(response.result.tokens.size());
-  if (is_baseline(sample)) {
-    spared = params_.max_new_tokens + static_cast<int64_t>(running.prompt.size());
-  } else {
-    record(response);
-  }
-  if (spared > 0) sink.return_credit(found->first, spared);
-  if (--running.unfinished > 0) return;
-  RunningGroup complete = std::move(running);
-  running_.erase(found);
-  sink.finish(completed(std::move(complete)));
+  const bool travels = !is_baseline(key.sample);
+  const int64_t prompt = running.prompt.size();
+  const int64_t kept = travels ? prompt + static_cast<int64_t>(response.result.tokens.size()) : 0;
+  if (travels) record(response);
+  --running.unfinished;
+  if (on_demand_) return credit_.end(key, kept, sink);
+  if (kept < most_tokens(prompt)) sink.return_credit(key.group, most_tokens(prompt) - kept);
+  if (running.unfinished == 0) hand_on(found, sink);
+}
+
+void Generate::hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink) {
+  RunningGroup running = std::move(complete->second);
+  credit_.forget(complete->first);
+  running_.erase(complete);
+  sink.finish(completed(std::move(running)));
 }
 
 void Generate::record(const Response& response) {
@@ -320,11 +397,11 @@ Group Generate::completed(RunningGroup running) const {
   group.layout = {};
   std::vector<int64_t> actions;
   for (const Response& response : responses) {
-    actions_of(response.result, static_cast<int64_t>(running.prompt.size()), actions);
-    group.layout.add_sample(static_cast<int64_t>(running.prompt.size() + response.result.tokens.size()), actions);
+    actions_of(response.result, running.prompt.size(), actions);
+    group.layout.add_sample(running.prompt.size() + static_cast<int64_t>(response.result.tokens.size()), actions);
   }
   group.layout.end_group();
-  write_samples(responses, running.prompt, group);
+  write_samples(responses, running.prompt.ids(), group);
   if (params_.baseline) group.write(columns::kBaselineResponse)[0] = text_of(running.responses.back());
   return group;
 }

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <string>
@@ -40,29 +40,10 @@ KvCache::KvCache(const ModelConfig& config, int64_t block_size, int64_t blocks)
   SLUICE_CHECK(blocks > 0 && blocks <= std::numeric_limits<int32_t>::max(), "the KV cache needs at least one block");
   pool_ = allocate(blocks, block_floats_);
   data_ = pool_.mutable_data_ptr<float>();
-  free_.reserve(static_cast<size_t>(blocks));
-  for (int64_t block = blocks; block-- > 0;) free_.push_back(static_cast<int32_t>(block));
 }
 
-void KvCache::reserve(std::vector<int32_t>& table, int64_t tokens) {
-  const int64_t missing = blocks_for(tokens) - static_cast<int64_t>(table.size());
-  if (missing <= 0) return;
-  SLUICE_CHECK(missing <= static_cast<int64_t>(free_.size()),
-               "the KV cache of " + std::to_string(blocks_) + " blocks is exhausted: more was admitted than it holds");
-  table.insert(table.end(), free_.rbegin(), free_.rbegin() + missing);
-  free_.resize(free_.size() - static_cast<size_t>(missing));
-  peak_blocks_ = std::max(peak_blocks_, blocks_in_use());
-}
-
-void KvCache::release(std::vector<int32_t>& table) {
-  free_.insert(free_.end(), table.rbegin(), table.rend());
-  table.clear();
-}
-
-int64_t KvCache::take_peak_bytes() {
-  const int64_t peak = peak_blocks_ * bytes_per_block();
-  peak_blocks_ = blocks_in_use();
-  return peak;
+void KvCache::copy_block(int32_t from, int32_t to) {
+  std::memcpy(data_ + to * block_floats_, data_ + from * block_floats_, static_cast<size_t>(bytes_per_block()));
 }
 
 }  // namespace sluice::models
