@@ -81,7 +81,7 @@ void check_positions(Draft& draft, const Worst& worst) {
 }
 
 void check_micro_batch(Draft& draft, const Worst& worst) {
-  const int64_t size = draft.plan.budget.micro_batch_tokens;
+  const int64_t size = draft.plan.budget.micro_batch_tokens.value;
   if (size >= worst.group_tokens()) return;
   const int64_t samples = size / worst.tokens - worst.side;
   draft.error("group-exceeds-micro-batch", place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
@@ -125,7 +125,7 @@ CapacityShape shape_of(const Draft& draft, const Worst& worst) {
   CapacityShape shape{.worst_group = worst.group_tokens(),
                       .least_group = saturating_product(worst.samples, worst.least),
                       .groups = worst.groups,
-                      .micro_batch = draft.plan.budget.micro_batch_tokens,
+                      .micro_batch = draft.plan.budget.micro_batch_tokens.value,
                       .open_iterations = open_iterations(draft)};
   std::vector<int> position(draft.nodes.size());
   for (const int index : draft.order) {
@@ -282,6 +282,8 @@ void check_capacity(Draft& draft) {
   if (!worst) return report_unbounded(draft);
   check_positions(draft, *worst);
   if (!draft.settings_bound) return;
+  IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
+  if (micro_batch.automatic) micro_batch.value = std::max(draft.chosen_micro_batch, worst->group_tokens());
   check_micro_batch(draft, *worst);
   check_admission(draft, *worst);
   const CapacityShape shape = shape_of(draft, *worst);

@@ -60,7 +60,7 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       on_demand_(parts_.rollout != nullptr && state.plan.budget.admission == Admission::kOnDemand),
       quota_(source_plan_.needs.groups_per_iteration),
       filter_(state.plan.refill ? &state.plan.nodes[static_cast<size_t>(*state.plan.refill)].needs : nullptr),
-      packer_(state.plan.budget.micro_batch_tokens, state.plan.capacity.group_tokens) {}
+      packer_(state.plan.budget.micro_batch_tokens.value, state.plan.capacity.group_tokens) {}
 
 // At most lag + 2 iterations are open, so that what is slow behind the trainer cannot pile up without bound.
 bool Intake::may_begin() const {
