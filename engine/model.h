@@ -31,10 +31,21 @@ struct ModelFacts {
   std::string head;             // "language_model" or "value"
 };
 
-/// A model of a run. The engine only needs to save it; nodes know the concrete class.
+/// What a model holds.
+struct ModelBytes {
+  int64_t weights = 0;    // live and published ones
+  int64_t packed = 0;     // copies of weights that are not tensors
+  int64_t gradients = 0;  // the most that were there at a time
+  int64_t optimizer = 0;
+};
+
+/// A model of a run. The engine only needs to save it and to know its size; nodes know the concrete class.
 class Model {
  public:
   virtual ~Model() = default;
+
+  /// Called from any thread.
+  virtual ModelBytes bytes() const { return {}; }
 
   /// Writes the live weights as a complete folder. Called on the executor thread of the node that updates the model.
   virtual void save(const std::filesystem::path& folder) const = 0;

@@ -120,6 +120,11 @@ std::string memory_line(const PlanMemory& memory) {
   return text + "\n";
 }
 
+std::string micro_batch_line(const Plan& plan) {
+  if (!plan.budget.micro_batch_tokens.automatic) return {};
+  return "  micro-batch  " + std::to_string(plan.budget.micro_batch_tokens.value) + " tokens, chosen by the memory that is left\n";
+}
+
 // The first barrier at or before a node; null: none.
 const PlanNode* barrier_before(const Plan& plan, int index) {
   std::vector<int> open{index};
@@ -189,7 +194,7 @@ std::string stall_line(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) + overlap_line(plan) +
+  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) + micro_batch_line(plan) + overlap_line(plan) +
          stall_line(plan);
 }
 

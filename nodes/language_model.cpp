@@ -1,11 +1,22 @@
 #include "nodes/language_model.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "models/folder/folder.h"
 
 namespace sluice::nodes {
+namespace {
+
+int64_t bytes_of(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+}  // namespace
 
 LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
                              std::optional<models::AdamWOptions> optimizer, int64_t kept_versions, models::Precision precision)
@@ -15,6 +26,22 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
       transformer_(std::move(transformer)),
       published_(transformer_.weights(), kept_versions, precision) {
   if (optimizer) optimizer_.emplace(transformer_.weights().named(), *optimizer);
+  weight_bytes_ = bytes_of(transformer_.weights().named());
+  if (optimizer_) optimizer_bytes_ = bytes_of(optimizer_->state());
+}
+
+engine::ModelBytes LanguageModel::bytes() const {
+  return {.weights = weight_bytes_ + published_.packed_bytes(),
+          .packed = 0,
+          .gradients = gradient_bytes_.load(std::memory_order_relaxed),
+          .optimizer = optimizer_bytes_};
+}
+
+void LanguageModel::count_gradients() {
+  int64_t bytes = 0;
+  for (const auto& [name, weight] : transformer_.weights().named())
+    bytes += weight.grad().defined() ? static_cast<int64_t>(weight.grad().nbytes()) : 0;
+  gradient_bytes_ = std::max(gradient_bytes_.load(), bytes);
 }
 
 void LanguageModel::save(const std::filesystem::path& folder) const { models::save_folder(transformer_, folder_, folder); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -35,6 +36,8 @@ class LanguageModel final : public engine::Model {
   /// Writes a Hugging Face folder with the live weights and the tokenizer. A crash leaves the old folder or the new one.
   void save(const std::filesystem::path& folder) const override;
 
+  engine::ModelBytes bytes() const override;
+
   const std::string& name() const { return name_; }
   const models::ModelConfig& config() const { return transformer_.config(); }
   const models::Transformer& transformer() const { return transformer_; }
@@ -49,6 +52,9 @@ class LanguageModel final : public engine::Model {
   /// Null when frozen.
   models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
 
+  /// Gradients are at their most before a step clears them. On the trainer's thread.
+  void count_gradients();
+
   void publish(int64_t version) { published_.publish(version); }
   const models::PackedWeights& sampling_weights(int64_t version) const { return published_.at(version); }
   models::Precision precision() const { return precision_; }
@@ -59,6 +65,9 @@ class LanguageModel final : public engine::Model {
   const models::Precision precision_;
   models::Transformer transformer_;
   std::optional<models::AdamW> optimizer_;
+  int64_t weight_bytes_ = 0;     // of the live ones
+  int64_t optimizer_bytes_ = 0;
+  std::atomic<int64_t> gradient_bytes_ = 0;
   PublishedWeights published_;
   mutable std::once_flag tokenizer_once_;
   mutable std::unique_ptr<const text::Tokenizer> tokenizer_;

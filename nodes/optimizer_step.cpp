@@ -40,6 +40,7 @@ void require_finite_gradients(LanguageModel& model) {
 
 double step_optimizer(LanguageModel& model, double count) {
   SLUICE_CHECK(model.optimizer() != nullptr && count > 0, "a step of a frozen model, or without entries: " + model.name());
+  model.count_gradients();
   const double norm = model.optimizer()->step(1.0 / count);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
   return norm;

@@ -21,8 +21,12 @@ void PublishedWeights::publish(int64_t version) {
       copy->version = -1;
     }
   }
-  // Outside the lock: nobody may look at this slot now, and samplers go on with the others.
-  if (copy != nullptr) copy->weights.pack(live_);
+  if (copy != nullptr) {
+    // Outside the lock: nobody may look at this slot now, and samplers go on with the others.
+    const bool first = copy->weights.empty();
+    copy->weights.pack(live_);
+    if (first) packed_bytes_ += copy->weights.bytes();
+  }
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -29,6 +30,9 @@ class PublishedWeights {
   /// published.
   const models::PackedWeights& at(int64_t version) const;
 
+  /// Of all versions that were packed so far; from any thread.
+  int64_t packed_bytes() const { return packed_bytes_.load(std::memory_order_relaxed); }
+
  private:
   struct Copy {
     int64_t version = -1;  // -1: none, or being written
@@ -40,6 +44,7 @@ class PublishedWeights {
   const models::Weights& live_;
   mutable std::mutex mutex_;  // guards newest_ and the versions of copies_
   int64_t newest_ = -1;
+  std::atomic<int64_t> packed_bytes_ = 0;
   std::vector<Copy> copies_;  // a ring
 };
 

@@ -100,6 +100,22 @@ void PackedWeights::pack(const Weights& weights) {
   head_.put(0, head_.outputs(), floats(weights.head), head_.inputs());
 }
 
+int64_t PackedWeights::bytes() const {
+  const auto of_all = [](std::initializer_list<at::Tensor> tensors) {
+    int64_t bytes = 0;
+    for (const at::Tensor& tensor : tensors) bytes += tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+    return bytes;
+  };
+  int64_t bytes = of_all({embedding_, positions_, final_norm_, final_norm_bias_}) + head_.bytes();
+  for (const PackedLayer& layer : layers_) {
+    bytes += of_all({layer.attention_norm, layer.attention_norm_bias, layer.attention_output_norm, layer.mlp_norm,
+                     layer.mlp_norm_bias, layer.mlp_output_norm, layer.query_norm, layer.key_norm});
+    for (const PackedLinear* linear : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down})
+      bytes += linear->matrix.bytes() + of_all({linear->bias});
+  }
+  return bytes;
+}
+
 // Norms, biases and embeddings as they are; the products packed.
 int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision) {
   Weights shapes_only;

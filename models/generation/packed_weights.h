@@ -48,6 +48,9 @@ class PackedWeights {
 
   bool empty() const { return head_.empty(); }
 
+  /// What it holds.
+  int64_t bytes() const;
+
   /// What a model of this shape takes.
   static int64_t bytes_for(const ModelConfig& config, Precision precision);
 
