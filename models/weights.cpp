@@ -24,6 +24,12 @@ std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
   return result;
 }
 
+std::vector<std::pair<std::string, at::Tensor>> Weights::trainable() const {
+  auto result = named();
+  std::erase_if(result, [](const auto& weight) { return !weight.second.requires_grad(); });
+  return result;
+}
+
 Weights Weights::clone() const {
   const at::NoGradGuard no_gradient;
   Weights copy = *this;

@@ -50,13 +50,16 @@ struct Weights {
   at::Tensor positions;  // [max_positions,H]: learned positions
   std::vector<LayerWeights> layers;
   at::Tensor final_norm, final_norm_bias;  // [H]
-  at::Tensor head;        // [V,H]; the same tensor as `embedding` when tied; undefined for a model with a value head
+  at::Tensor head;        // [V,H]; the same tensor as `embedding` when tied; undefined for a model without a language model head
   at::Tensor value_head;  // [1,H]; defined only for a model with a value head
 
   /// Every distinct tensor with its Hugging Face name, in a fixed order. A part of a tensor of the file has the part behind the
   /// name: "model.layers.0.self_attn.qkv_proj.weight[query]". The factors of an adapter come last, under the name of their
   /// matrix: "model.layers.0.self_attn.q_proj.lora_A.weight".
   std::vector<std::pair<std::string, at::Tensor>> named() const;
+
+  /// Those of named() that need a gradient.
+  std::vector<std::pair<std::string, at::Tensor>> trainable() const;
 
   /// A detached deep copy (tied tensors stay tied) that needs no gradient.
   Weights clone() const;

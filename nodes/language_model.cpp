@@ -13,10 +13,12 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
       folder_(std::move(folder)),
       transformer_(std::move(transformer)),
       published_(transformer_.weights(), kept_versions) {
-  if (optimizer) optimizer_.emplace(transformer_.weights().named(), *optimizer);
+  if (optimizer) optimizer_.emplace(transformer_.weights().trainable(), *optimizer);
 }
 
-void LanguageModel::save(const std::filesystem::path& folder) const { models::save_folder(transformer_, folder_, folder); }
+void LanguageModel::save(const std::filesystem::path& folder) const {
+  models::save_folder(transformer_, folder_, folder, {.dtype = {}, .adapter = saved_adapter_});
+}
 
 const text::Tokenizer& LanguageModel::tokenizer() const {
   std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<text::Tokenizer>(text::Tokenizer::load(folder_)); });

@@ -9,6 +9,7 @@
 
 #include "engine/model.h"
 #include "engine/node.h"
+#include "models/folder/folder.h"
 #include "models/training/adamw.h"
 #include "models/transformer.h"
 #include "nodes/published_weights.h"
@@ -31,10 +32,14 @@ class LanguageModel final : public engine::Model {
   LanguageModel(const LanguageModel&) = delete;  // the published weights refer to the live ones
   LanguageModel& operator=(const LanguageModel&) = delete;
 
-  /// Writes a Hugging Face folder with the live weights and the tokenizer. A crash leaves the old folder or the new one.
+  /// Writes a Hugging Face folder with the live weights and the tokenizer, adapters merged in; the adapters in PEFT's format
+  /// beside it or instead, as set_saved_adapter() said. A crash leaves the old folder or the new one.
   void save(const std::filesystem::path& folder) const override;
 
+  void set_saved_adapter(models::SavedAdapter saved) { saved_adapter_ = saved; }
+
   const std::string& name() const { return name_; }
+  const std::filesystem::path& folder() const { return folder_; }  // of the tokenizer
   const models::ModelConfig& config() const { return transformer_.config(); }
   const models::Transformer& transformer() const { return transformer_; }
   models::Transformer& transformer() { return transformer_; }
@@ -54,6 +59,7 @@ class LanguageModel final : public engine::Model {
  private:
   const std::string name_;
   const std::filesystem::path folder_;
+  models::SavedAdapter saved_adapter_ = models::SavedAdapter::kBoth;
   models::Transformer transformer_;
   std::optional<models::AdamW> optimizer_;
   PublishedWeights published_;

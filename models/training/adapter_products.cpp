@@ -11,7 +11,7 @@ at::Tensor wide(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
 
 void add_adapter_output(const at::Tensor& out, const at::Tensor& x, const Adapter& adapter) {
   const at::Tensor inner = layer_output(wide(x), adapter.a.detach()).mul_(adapter.scale);  // [T,r]
-  out.add_(layer_output(inner, adapter.b.detach()));
+  add_input_gradient(out, inner, adapter.b.detach().t().contiguous());                     // the product with b^T, in place
 }
 
 void add_adapter_gradients(const AdapterGradients& to, const at::Tensor& grad, const at::Tensor& x, const Adapter& adapter) {
