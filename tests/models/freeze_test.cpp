@@ -37,7 +37,9 @@ TEST(Freeze, APatternThatMatchesNothingIsRefusedWithOneThatDoes) {
 }
 
 TEST(Freeze, FreezingEverythingIsRefused) {
-  EXPECT_THAT(message_of<UserError>([] { check_freeze(kNames, {"model.[en]*", "model.layers.*"}); }),
+  EXPECT_THAT(message_of<UserError>([] {
+                check_freeze(kNames, {"model.[en]*", "model.layers.*"});
+              }),
               HasSubstr("nothing is left to train"));
 }
 

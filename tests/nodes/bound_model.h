@@ -69,7 +69,6 @@ struct Bound {
     engine::BindContext context{registry, problems, "[models.actor]"};
     params = LanguageModelType().bind(spec, context, facts);
   }
-
 };
 
 }  // namespace sluice::nodes::testing

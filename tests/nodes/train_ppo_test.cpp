@@ -313,7 +313,8 @@ TEST(TrainPpo, AGradientThatIsNotFiniteMakesNoStep) {
 class OneModel : public ::testing::Test {
  protected:
   static std::shared_ptr<LanguageModel> model(const TinyFolder& folder) {
-    return tiny_model(folder.path(), {.both_heads = true, .optimizer = models::AdamWOptions{.learning_rate = 0, .beta1 = kBeta1}});
+    return tiny_model(folder.path(),
+                      {.both_heads = true, .optimizer = models::AdamWOptions{.learning_rate = 0, .beta1 = kBeta1}});
   }
 
   // The gradient of one step with some weight of the value loss; nothing: without a critic.
@@ -330,7 +331,8 @@ class OneModel : public ::testing::Test {
 
 TEST_F(OneModel, IsTrainedOnTheSumOfBothLosses) {
   const TinyFolder folder;
-  const auto policy = gradient(folder, {}), none = gradient(folder, 0.0), half = gradient(folder, 0.5), twice = gradient(folder, 2);
+  const auto policy = gradient(folder, {}), none = gradient(folder, 0.0), half = gradient(folder, 0.5),
+             twice = gradient(folder, 2);
   EXPECT_LT(distance(policy, none), 1e-5 * norm(policy));
   std::vector<float> line;
   for (size_t i = 0; i < none.size(); ++i) line.push_back(none[i] + 4 * (half[i] - none[i]));

@@ -21,8 +21,8 @@ using testing::all_weights;
 using testing::Bound;
 using testing::entry;
 using testing::floats;
-using testing::head_entry;
 using ::testing::HasSubstr;
+using testing::head_entry;
 using testing::mixed_groups;
 using testing::model_spec;
 using testing::optimizer_entry;
@@ -62,9 +62,8 @@ TEST(FrozenParameters, NeedNeitherGradientsNorMoments) {
 
 TEST(FrozenParameters, StayAsTheyAreBitForBit) {
   const TinyFolder folder;
-  const auto model = tiny_model(
-      folder.path(), {.optimizer = models::AdamWOptions{.learning_rate = 0.1, .weight_decay = 0.1},
-                      .trained = {.freeze = {"model.embed_tokens.*", "model.layers.1.*"}, .lora = {}}});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{.learning_rate = 0.1, .weight_decay = 0.1},
+                                                .trained = {.freeze = {"model.embed_tokens.*", "model.layers.1.*"}, .lora = {}}});
   const models::Weights before = model->transformer().weights().clone();
   const std::vector<int64_t> tokens{5, 6, 7, 8};
   engine::Layout layout;
@@ -133,8 +132,8 @@ TEST(Lora, ATargetThatTheModelDoesNotHaveIsRefused) {
 
 TEST(Lora, AnAdapterAloneWouldLoseAValueHead) {
   const TinyFolder folder;
-  const auto spec = model_spec(folder.path(), {optimizer_entry(1e-3), head_entry("policy+value"),
-                                               lora_entry({entry("save", std::string("adapter"))})});
+  const auto spec = model_spec(
+      folder.path(), {optimizer_entry(1e-3), head_entry("policy+value"), lora_entry({entry("save", std::string("adapter"))})});
   EXPECT_THAT(only_problem(spec), HasSubstr("would lose the value head"));
 }
 
@@ -185,8 +184,8 @@ TEST_F(LoraBase, IsSavedMergedAndAsAnAdapter) {
   ASSERT_EQ(merged.size(), live.size());
   for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(merged[i], live[i], 1e-5);
 
-  const Bound bound(model_spec(folder_.path(), {optimizer_entry(1e-3),
-                                                lora_entry({entry("adapter", (folder_.path() / "saved/adapter").string())})}));
+  const Bound bound(model_spec(
+      folder_.path(), {optimizer_entry(1e-3), lora_entry({entry("adapter", (folder_.path() / "saved/adapter").string())})}));
   ASSERT_TRUE(bound.params) << render(bound.problems);
   const auto again = std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(bound.params, {.updated = true}));
   EXPECT_EQ(all_weights(*again), all_weights(*actor_));

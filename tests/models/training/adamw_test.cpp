@@ -100,8 +100,7 @@ struct Threaded {
       : matrix(values.clone().set_requires_grad(true)), vector(values[0].clone().set_requires_grad(true)) {
     const int before = at::get_num_threads();
     at::set_num_threads(threads);
-    AdamW optimizer({{"matrix", matrix}, {"vector", vector}},
-                    {.learning_rate = 0.1, .weight_decay = 0.1, .clip_grad_norm = 1.0});
+    AdamW optimizer({{"matrix", matrix}, {"vector", vector}}, {.learning_rate = 0.1, .weight_decay = 0.1, .clip_grad_norm = 1.0});
     for (int step = 0; step < 2; ++step) {
       matrix.mutable_grad().copy_(gradient);
       vector.mutable_grad().copy_(gradient[1]);

@@ -52,9 +52,7 @@ TEST(FlatParameters, AReplacedGradientIsABug) {
   EXPECT_THROW(model.flat.check_gradients(), InternalError);
 }
 
-TEST(FlatParameters, AFrozenWeightIsABug) {
-  EXPECT_THROW(FlatParameters({{"frozen", at::randn({3})}}), InternalError);
-}
+TEST(FlatParameters, AFrozenWeightIsABug) { EXPECT_THROW(FlatParameters({{"frozen", at::randn({3})}}), InternalError); }
 
 }  // namespace
 }  // namespace sluice::models
