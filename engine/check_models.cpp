@@ -63,6 +63,7 @@ void take_facts_of_base(Draft& draft, DraftModel& model) {
   }
   model.facts = other.facts;
   model.facts.base_of = base_of;
+  model.facts.head = "language_model";  // a value head is trained as a whole: it has no base
   model.facts.has_base = model.facts.trainable = false;
   model.facts.weight_bytes = model.facts.gradient_bytes = model.facts.optimizer_bytes = 0;
 }

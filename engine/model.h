@@ -29,7 +29,7 @@ struct ModelFacts {
   bool trainable = false;
   std::string head;  // "language_model", "value" or "policy+value", which is both
 
-  bool has_base = false;  // training leaves the weights as they are and learns a change of them
+  bool has_base = false;  // a language model whose training leaves the weights as they are and learns a change of them
   std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
                           // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
 

@@ -83,24 +83,27 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .activation_bytes = activations_of(config, params),
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
-          .has_base = trainable && params.lora.has_value()};
+          .has_base = trainable && params.lora && models::has_language_head(head_of(params))};
+}
+
+SourceSpan place_of(const engine::ModelSpec& spec, const char* key) {
+  const engine::Entry* entry = spec.params.find(key);
+  return entry != nullptr ? entry->value.where : spec.params.where;
 }
 
 // A problem that has no place in a file of a model folder is told at the key.
 void report(const UserError& error, const char* kind, const engine::ModelSpec& spec, const char* key, Problems& problems) {
-  const engine::Entry* entry = spec.params.find(key);
   for (Problem problem : error.problems()) {
     problem.kind = kind;
-    if (!problem.where.known()) problem.where = entry != nullptr ? entry->value.where : spec.params.where;
+    if (!problem.where.known()) problem.where = place_of(spec, key);
     problems.push_back(std::move(problem));
   }
 }
 
 // A key with another value than its default, which another key makes mean nothing.
 void refuse(const engine::ModelSpec& spec, const char* key, const std::string& why, const std::string& help, Problems& problems) {
-  const engine::Entry* entry = spec.params.find(key);
   problems.push_back({.kind = "setting-without-effect",
-                      .where = entry != nullptr ? entry->value.where : spec.params.where,
+                      .where = place_of(spec, key),
                       .message = std::string(key) + " of model '" + spec.name.text + "' has no effect: " + why,
                       .caret = {},
                       .notes = {},
@@ -144,7 +147,7 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
   }
   if (params.lora && params.lora->save == models::SavedAdapter::kAdapter && params.head == ModelHead::kPolicyAndValue) {
     problems.push_back({.kind = "setting-unusable",
-                        .where = spec.params.find("lora")->value.where,
+                        .where = place_of(spec, "lora"),
                         .message = "save = \"adapter\" would lose the value head of model '" + spec.name.text + "'",
                         .caret = {},
                         .notes = {"PEFT's format has no language model with a value head"},
