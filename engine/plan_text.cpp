@@ -31,7 +31,8 @@ std::string effects(const PlanNode& node) {
   for (const ModelUse use : {ModelUse::kUpdates, ModelUse::kPublishes}) {
     std::vector<std::string> models;
     for (const ModelNeed& need : node.needs.models) {
-      if (need.use == use) models.push_back(need.model);
+      const bool told = std::find(models.begin(), models.end(), need.model) != models.end();  // an actor that is the critic too
+      if (need.use == use && !told) models.push_back(need.model);
     }
     if (!models.empty()) parts.push_back(std::string(name_of(use)) + " " + join(models, ", "));
   }

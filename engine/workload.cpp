@@ -7,13 +7,23 @@
 namespace sluice::engine {
 namespace {
 
+void load_model(const PlanModel& model, const ModelType* type, Workload& workload, Problems& problems) {
+  ModelUsage usage = model.usage;
+  if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
+  try {
+    workload.models[model.name] = type->load(model.params, usage);
+  } catch (const UserError& error) {
+    problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+  }
+}
+
 void load_models(const Plan& plan, const ModelType* type, Workload& workload, Problems& problems) {
   for (const PlanModel& model : plan.models) {
-    try {
-      workload.models[model.name] = type->load(model.params, model.usage);
-    } catch (const UserError& error) {
-      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
-    }
+    if (model.facts.base_of.empty()) load_model(model, type, workload, problems);
+  }
+  if (has_errors(problems)) return;
+  for (const PlanModel& model : plan.models) {
+    if (!model.facts.base_of.empty()) load_model(model, type, workload, problems);
   }
 }
 

@@ -25,26 +25,20 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
       precision_(precision),
       transformer_(std::move(transformer)),
       published_(transformer_.weights(), kept_versions, precision) {
-  if (optimizer) optimizer_.emplace(transformer_.weights().named(), *optimizer);
+  if (optimizer) optimizer_.emplace(transformer_.weights().trainable(), *optimizer);
   weight_bytes_ = bytes_of(transformer_.weights().named());
-  if (optimizer_) optimizer_bytes_ = bytes_of(optimizer_->state());
+  if (!optimizer_) return;
+  optimizer_bytes_ = bytes_of(optimizer_->state());
+  for (const auto& [name, weight] : transformer_.weights().trainable()) gradient_bytes_ += static_cast<int64_t>(weight.nbytes());
 }
 
 engine::ModelBytes LanguageModel::bytes() const {
-  return {.weights = weight_bytes_ + published_.packed_bytes(),
-          .packed = 0,
-          .gradients = gradient_bytes_.load(std::memory_order_relaxed),
-          .optimizer = optimizer_bytes_};
+  return {.weights = weight_bytes_ + published_.packed_bytes(), .gradients = gradient_bytes_, .optimizer = optimizer_bytes_};
 }
 
-void LanguageModel::count_gradients() {
-  int64_t bytes = 0;
-  for (const auto& [name, weight] : transformer_.weights().named())
-    bytes += weight.grad().defined() ? static_cast<int64_t>(weight.grad().nbytes()) : 0;
-  gradient_bytes_ = std::max(gradient_bytes_.load(), bytes);
+void LanguageModel::save(const std::filesystem::path& folder) const {
+  models::save_folder(transformer_, folder_, folder, {.dtype = {}, .adapter = saved_adapter_});
 }
-
-void LanguageModel::save(const std::filesystem::path& folder) const { models::save_folder(transformer_, folder_, folder); }
 
 const text::Tokenizer& LanguageModel::tokenizer() const {
   std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<text::Tokenizer>(text::Tokenizer::load(folder_)); });

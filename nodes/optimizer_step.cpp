@@ -1,7 +1,6 @@
 #include "nodes/optimizer_step.h"
 
 #include <cmath>
-#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -32,15 +31,13 @@ double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what) 
 }
 
 void require_finite_gradients(LanguageModel& model) {
-  std::vector<at::Tensor> weights;
-  for (const auto& [name, tensor] : model.transformer().weights().named()) weights.push_back(tensor);
-  const double norm = models::gradient_norm(weights, 1.0);
+  SLUICE_CHECK(model.optimizer() != nullptr, "gradients of a frozen model: " + model.name());
+  const double norm = model.optimizer()->gradient_norm(1.0);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
 }
 
 double step_optimizer(LanguageModel& model, double count) {
   SLUICE_CHECK(model.optimizer() != nullptr && count > 0, "a step of a frozen model, or without entries: " + model.name());
-  model.count_gradients();
   const double norm = model.optimizer()->step(1.0 / count);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
   return norm;

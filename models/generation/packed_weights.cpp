@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/folder/weight_names.h"
+#include "models/lora.h"
 
 namespace sluice::models {
 namespace {
@@ -30,6 +31,7 @@ void copy(const at::Tensor& from, at::Tensor& to) {
 
 struct Part {
   const at::Tensor &weight, &bias;
+  const Adapter& adapter;
 };
 
 // Puts weights that read the same rows behind each other; a part that a family does not have is undefined.
@@ -49,7 +51,8 @@ void stack(std::initializer_list<Part> parts, Precision precision, PackedLinear&
   for (const Part& part : parts) {
     if (!part.weight.defined()) continue;
     const int64_t count = part.weight.size(0);
-    to.matrix.put(next, count, floats(part.weight), inputs);
+    const at::Tensor merged = merged_matrix(part.weight, part.adapter);
+    to.matrix.put(next, count, floats(merged), inputs);
     if (biased) to.bias.narrow(0, next, count).copy_(part.bias);
     next += count;
   }
@@ -64,10 +67,14 @@ void pack_layer(const LayerWeights& from, Precision precision, PackedLayer& to) 
   copy(from.mlp_output_norm, to.mlp_output_norm);
   copy(from.query_norm, to.query_norm);
   copy(from.key_norm, to.key_norm);
-  stack({{from.query, from.query_bias}, {from.key, from.key_bias}, {from.value, from.value_bias}}, precision, to.qkv);
-  stack({{from.attention_output, from.attention_output_bias}}, precision, to.attention_output);
-  stack({{from.gate, from.gate_bias}, {from.up, from.up_bias}}, precision, to.gate_up);
-  stack({{from.down, from.down_bias}}, precision, to.down);
+  const LayerAdapters& adapters = from.adapters;
+  stack({{from.query, from.query_bias, adapters.query},
+         {from.key, from.key_bias, adapters.key},
+         {from.value, from.value_bias, adapters.value}},
+        precision, to.qkv);
+  stack({{from.attention_output, from.attention_output_bias, adapters.attention_output}}, precision, to.attention_output);
+  stack({{from.gate, from.gate_bias, adapters.gate}, {from.up, from.up_bias, adapters.up}}, precision, to.gate_up);
+  stack({{from.down, from.down_bias, adapters.down}}, precision, to.down);
 }
 
 int64_t matrix_bytes(Precision precision, int64_t outputs, int64_t inputs) {
@@ -120,7 +127,7 @@ int64_t PackedWeights::bytes() const {
 int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision) {
   Weights shapes_only;
   int64_t floats = 0;
-  for (const ExpectedWeight& weight : expected_weights(config, /*value_head=*/false, shapes_only)) {
+  for (const ExpectedWeight& weight : expected_weights(config, Head::kLanguageModel, shapes_only)) {
     const bool table = weight.slot == &shapes_only.embedding || weight.slot == &shapes_only.positions;
     if (weight.shape.size() > 1 && !table) continue;
     int64_t count = 1;
