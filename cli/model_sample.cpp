@@ -112,11 +112,12 @@ class SampleRun {
         model_(model),
         prompt_(std::move(prompt)),
         new_tokens_(new_tokens(arguments, model.config(), prompt_.size())),
+        weights_(model.weights()),
         engine_(model.config(), options, limits()) {}
 
   void print_with(Printer& printer) {
     for (submit(); !engine_.idle(); submit()) {
-      for (models::SampleResult& result : engine_.step(model_.weights())) waiting_.emplace(result.id, std::move(result));
+      for (models::SampleResult& result : engine_.step(weights_)) waiting_.emplace(result.id, std::move(result));
       for (auto next = waiting_.find(at_hand_); next != waiting_.end(); next = waiting_.find(at_hand_)) {
         printer.ended(next->second);
         waiting_.erase(next);
@@ -147,6 +148,7 @@ class SampleRun {
   const models::Transformer& model_;
   models::PromptTokens prompt_;
   int64_t new_tokens_;
+  const models::PackedWeights weights_;
   models::GenerationEngine engine_;
   uint64_t submitted_ = 0;
   uint64_t at_hand_ = 0;                              // the sample that is printed

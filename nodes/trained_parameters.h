@@ -16,12 +16,6 @@
 
 namespace sluice::nodes {
 
-constexpr std::array<std::pair<models::SavedAdapter, const char*>, 3> enum_names(models::SavedAdapter) {
-  return {{{models::SavedAdapter::kMerged, "merged"},
-           {models::SavedAdapter::kAdapter, "adapter"},
-           {models::SavedAdapter::kBoth, "both"}}};
-}
-
 /// Low-rank adapters of a model's matrices, which are trained instead of the model (Hu et al. 2021, LoRA).
 ///
 ///   lora = { rank = 16, alpha = 32, targets = ["q_proj", "v_proj"], save = "both" }

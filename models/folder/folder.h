@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "models/transformer.h"
 
@@ -15,6 +17,10 @@ Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& 
 /// What is written of a model with adapters: itself with them merged in, the adapters as PEFT has them (adapter_folder.h), or the
 /// first with the second in its subfolder "adapter". A model without adapters is written as it is.
 enum class SavedAdapter { kMerged, kAdapter, kBoth };
+
+constexpr std::array<std::pair<SavedAdapter, const char*>, 3> enum_names(SavedAdapter) {
+  return {{{SavedAdapter::kMerged, "merged"}, {SavedAdapter::kAdapter, "adapter"}, {SavedAdapter::kBoth, "both"}}};
+}
 
 struct SaveOptions {
   size_t max_shard_bytes = 5'000'000'000;  // of tensors in one file; more than one file get an index
