@@ -28,6 +28,7 @@ struct ModelFacts {
 
   bool trainable = false;
   std::string head;             // "language_model" or "value"
+  std::string device = "cpu";   // where its weights are and what reads them computes: "cpu", or "cuda:N"
 };
 
 /// A model of a run. The engine only needs to save it; nodes know the concrete class.

@@ -14,27 +14,35 @@ namespace sluice::nodes {
 
 namespace {
 
-// Final hidden states of the tokens that predict the actions, [A,H].
-at::Tensor predicting_states(const models::Transformer& model, const RaggedSamples& samples) {
-  return model.hidden_states(samples.tokens, samples.sample_offsets).index_select(0, samples.predicting);
+at::Tensor on_device_of(const models::Transformer& model, const at::Tensor& places) {
+  return places.to(model.weights().embedding.device());
 }
+
+at::Tensor on_host(const at::Tensor& entries) { return entries.to(at::kCPU); }
 
 }  // namespace
 
+at::Tensor states_at(const models::Transformer& model, const RaggedSamples& samples, const at::Tensor& places) {
+  const at::Tensor states = model.hidden_states(on_device_of(model, samples.tokens), samples.sample_offsets);  // [T,H]
+  return states.index_select(0, on_device_of(model, places));
+}
+
 at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
-  return models::action_logprobs(predicting_states(model, samples), model.weights().head, samples.targets, temperature,
-                                 models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
+  return on_host(models::action_logprobs(states_at(model, samples, samples.predicting), model.weights().head,
+                                         on_device_of(model, samples.targets), temperature,
+                                         models::logits_chunk(model.config().vocab_size), model.config().logit_softcap));
 }
 
 PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
   const models::ActionLogprobs outputs =
-      models::action_logprobs_and_entropy(predicting_states(model, samples), model.weights().head, samples.targets, temperature,
+      models::action_logprobs_and_entropy(states_at(model, samples, samples.predicting), model.weights().head,
+                                          on_device_of(model, samples.targets), temperature,
                                           models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
-  return {outputs.logprobs, outputs.entropy};
+  return {on_host(outputs.logprobs), on_host(outputs.entropy)};
 }
 
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {
-  return at::matmul(predicting_states(model, samples), model.weights().value_head.squeeze(0).to(at::kFloat));
+  return on_host(at::matmul(states_at(model, samples, samples.predicting), model.weights().value_head.squeeze(0).to(at::kFloat)));
 }
 
 void require_finite(std::span<const float> entries, const std::string& what) {

@@ -10,7 +10,9 @@
 #include "models/generation/generation.h"
 #include "models/generation/kv_cache.h"
 #include "models/folder/weight_names.h"
+#include "models/device.h"
 #include "nodes/language_model.h"
+#include "nodes/model_device.h"
 
 namespace sluice::nodes {
 
@@ -71,7 +73,8 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .sampling_limit = models::limit_of_rotary_scaling(config),
           .activation_bytes = activations_of(config, params.head == ModelHead::kValue),
           .trainable = trainable,
-          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second};
+          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
+          .device = params.device};
 }
 
 // What is wrong with a folder is told at the key that names it; a problem that has a place in a file of the folder keeps it.
@@ -112,6 +115,7 @@ LanguageModelType::LanguageModelType() {
   params_.param("checkpoint", &P::checkpoint).required().doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json");
   params_.param("head", &P::head).doc("\"value\" gives every token one number: a critic");
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
+  params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
 }
 
@@ -121,6 +125,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   auto params = std::make_shared<LanguageModelParams>();
   params_.erased().bind(params.get(), spec.params, context);
   if (context.problems.size() > before) return nullptr;
+  if (!check_device(params->device, spec, context.problems)) return nullptr;
   try {
     facts = facts_of(models::read_config(params->checkpoint), *params);
   } catch (const UserError& error) {
@@ -139,7 +144,8 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
       of.checkpoint, {.head = of.head == ModelHead::kValue ? models::Head::kValue : models::Head::kLanguageModel,
                       .random_init = of.init == ModelInit::kRandom,
                       .seed = usage.seed,
-                      .trainable = trained});
+                      .trainable = trained,
+                      .device = models::device_named(of.device).value()});
   return std::make_shared<LanguageModel>(usage.name, of.checkpoint, std::move(transformer),
                                          trained ? optimizer_options(of) : std::nullopt, usage.kept_versions);
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "engine/model.h"
@@ -43,11 +44,13 @@ constexpr std::array<std::pair<ModelHead, const char*>, 2> enum_names(ModelHead)
 ///   checkpoint = "models/tiny-arithmetic"      # a Hugging Face folder
 ///   head = "language_model"                    # or "value": a critic
 ///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
+///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
 struct LanguageModelParams {
   std::filesystem::path checkpoint;
   ModelHead head = ModelHead::kLanguageModel;
   ModelInit init = ModelInit::kCheckpoint;
+  std::string device = "cpu";
   std::optional<OptimizerParams> optimizer;
 };
 

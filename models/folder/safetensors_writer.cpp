@@ -48,8 +48,7 @@ void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std:
   std::vector<at::Tensor> pieces = tensor.parts;
   if (tensor.transposed) pieces = {at::cat(tensor.parts).t()};
   for (const at::Tensor& piece : pieces) {
-    SLUICE_CHECK(piece.is_cpu(), tensor.name);
-    const at::Tensor data = piece.detach().to(dtype).contiguous();
+    const at::Tensor data = piece.detach().to(at::kCPU, dtype).contiguous();
     visit({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
   }
 }
@@ -148,7 +147,7 @@ void write_model_files(const fs::path& folder, const std::vector<OutputTensor>& 
 void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
   std::vector<OutputTensor> whole;
   for (const auto& [name, tensor] : tensors) {
-    SLUICE_CHECK(tensor.scalar_type() == at::kFloat && tensor.is_cpu(), name);
+    SLUICE_CHECK(tensor.scalar_type() == at::kFloat, name);
     whole.push_back({.name = name, .parts = {tensor}});
   }
   write_file(path, whole, at::kFloat);

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -32,6 +33,10 @@ double sum_of_squares(const float* values, int64_t count) {
 }
 
 double sum_of_squares(const at::Tensor& gradient) {
+  if (!gradient.is_cpu()) {
+    const auto norm = at::linalg_vector_norm(gradient, 2, std::nullopt, false, at::kDouble).item().toDouble();
+    return norm * norm;
+  }
   const at::Tensor dense = gradient.contiguous();
   const float* values = dense.const_data_ptr<float>();
   const int64_t count = dense.numel();
@@ -81,7 +86,7 @@ double AdamW::step(double scale) {
     return norm;
   }
   const double clip = options_.clip_grad_norm > 0 ? std::min(1.0, options_.clip_grad_norm / (norm + 1e-6)) : 1.0;
-  const at::Tensor count = at::full({}, static_cast<double>(++steps_), at::kFloat);
+  const at::Tensor count = at::full({}, static_cast<double>(++steps_), all.front().options().requires_grad(false));
   for (const bool decayed : {true, false}) {
     std::vector<at::Tensor> values, gradients, first, second;
     for (size_t i = 0; i < all.size(); ++i) {
