@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
 #include "engine/run.h"
+#include "models/device.h"
 #include "models/training/tensor_memory.h"
 #include "nodes/torch_threads.h"
 
@@ -26,10 +28,24 @@ void print_failure(const engine::RunSummary& summary) {
   } catch (const UserError& error) {
     std::fprintf(stderr, "%s", error.what());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n", error.what());
+    std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n",
+                 error.what());
   }
   const std::string last = summary.last_checkpoint.empty() ? "none was saved yet" : summary.last_checkpoint.string();
   std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", last.c_str());
+}
+
+// Checking a pipeline only warns of a device that this machine lacks; running it does not go on without.
+void require_devices(const LoadedPipeline& loaded) {
+  Problems missing;
+  for (const Problem& problem : loaded.warnings) {
+    if (problem.kind != "device-unavailable") continue;
+    missing.push_back(problem);
+    missing.back().severity = Severity::kError;
+  }
+  if (!missing.empty()) throw UserError(missing);
+  const auto is_on_gpu = [](const engine::PlanModel& model) { return model.facts.device != "cpu"; };
+  if (std::ranges::any_of(loaded.plan.models, is_on_gpu)) models::use_cuda();
 }
 
 // What models and data refuse is found before anything runs, and leaves no run folder behind.
@@ -46,7 +62,8 @@ std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptio
 void warn_of_cores(const engine::Plan& plan) {
   const auto machine = static_cast<int64_t>(std::thread::hardware_concurrency());
   if (plan.runtime.cores <= machine) return;
-  std::fprintf(stderr, "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
+  std::fprintf(stderr,
+               "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
                static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
@@ -59,10 +76,13 @@ void warn_of_cores(const engine::Plan& plan) {
 
 int exit_code_of(const engine::RunSummary& summary) {
   switch (summary.end) {
-    case engine::RunEnd::kDone: return kDone;
-    case engine::RunEnd::kInterrupted: return kInterrupted;
+    case engine::RunEnd::kDone:
+      return kDone;
+    case engine::RunEnd::kInterrupted:
+      return kInterrupted;
     case engine::RunEnd::kFailed:
-    case engine::RunEnd::kStalled: return kFailed;
+    case engine::RunEnd::kStalled:
+      return kFailed;
   }
   return kFailed;
 }
@@ -71,6 +91,7 @@ int exit_code_of(const engine::RunSummary& summary) {
 
 int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path& run_folder) {
   const LoadedPipeline loaded = load_pipeline(arguments);
+  require_devices(loaded);
   print_warnings(loaded.warnings);
   warn_of_cores(loaded.plan);
   const std::filesystem::path folder = make_run_folder(run_folder, loaded.plan);

@@ -35,7 +35,8 @@ void place_on_device(Draft& draft, DraftNode& node) {
               "'" + node.name() + "' cannot run on " + on.text + ": " +
                   (has_models ? "none of its models is there" : "only nodes with a model compute on a device"),
               {},
-              has_models ? "device = " + sluice::quoted(on.text) + " in [models." + node.needs->models.front().model + "], or leave on out"
+              has_models ? "device = " + sluice::quoted(on.text) + " in [models." + node.needs->models.front().model +
+                               "], or leave on out"
                          : "on = \"cpu\", or leave it out");
 }
 

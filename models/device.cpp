@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -51,6 +52,7 @@ std::optional<at::Device> device_named(std::string_view name) {
   if (number.empty() || number.size() > 3 || !digits) return std::nullopt;
   int index = 0;
   for (const char digit : number) index = index * 10 + (digit - '0');
+  if (index > std::numeric_limits<at::DeviceIndex>::max()) return std::nullopt;
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 

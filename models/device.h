@@ -8,7 +8,7 @@
 
 namespace sluice::models {
 
-/// The device called `name`: "cpu" or "cuda:N" with a number N below 1000. Nothing for any other text.
+/// The device called `name`: "cpu" or "cuda:N" with a number N below 128. Nothing for any other text.
 std::optional<at::Device> device_named(std::string_view name);
 
 /// Why `device` cannot be computed on, and what to do about it.

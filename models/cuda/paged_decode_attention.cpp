@@ -41,10 +41,12 @@ at::Tensor paged_decode_attention(const at::Tensor& query, const at::Tensor& key
 
 void require_paged_decode_attention(int64_t head_dim, at::Device device) {
   const OwnKernels* const kernels = own_kernels();
-  if (kernels == nullptr) throw UserError("our CUDA kernels are not loaded", "build on a machine with nvcc, and call use_cuda() first");
+  if (kernels == nullptr)
+    throw UserError("our CUDA kernels are not loaded", "build on a machine with nvcc, and call use_cuda() first");
   if (!device.is_cuda()) throw UserError("our CUDA kernels do not run on " + device.str(), "a device \"cuda:N\"");
   if (head_dim > kernels->most_head_dim)
-    throw UserError("our CUDA kernels take heads of " + std::to_string(kernels->most_head_dim) + " at most, not " + std::to_string(head_dim));
+    throw UserError("our CUDA kernels take heads of " + std::to_string(kernels->most_head_dim) + " at most, not " +
+                    std::to_string(head_dim));
 }
 
 }  // namespace sluice::models

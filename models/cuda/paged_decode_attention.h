@@ -8,8 +8,8 @@
 
 namespace sluice::models {
 
-/// library::paged_attention() of one new token a sequence by our own kernel (paged_decode_attention.cu), which reads the blocks where
-/// they lie. On a GPU, whose default stream it uses. The plain reference is library::paged_attention().
+/// library::paged_attention() of one new token a sequence by our own kernel (paged_decode_attention.cu), which reads the blocks
+/// where they lie. On a GPU, whose default stream it uses. The plain reference is library::paged_attention().
 ///
 /// query        [S,Nq,D] float32 or bfloat16, as keys and values
 /// keys, values [blocks,block_size,Nk,D]

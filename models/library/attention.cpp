@@ -75,8 +75,7 @@ at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, cons
     return at::scaled_dot_product_attention(queries, key, value, theirs, 0.0, false, scores.scale).reshape(query.sizes());
   const at::Tensor plain = at::matmul(queries, key.transpose(2, 3)).to(at::kFloat).mul(scores.scale);  // [B,Nk,G*n,L]
   const at::Tensor capped = plain.div(scores.softcap).tanh().mul(scores.softcap);
-  const at::Tensor shares =
-      at::softmax(capped.masked_fill(theirs.logical_not(), -std::numeric_limits<float>::infinity()), -1);
+  const at::Tensor shares = at::softmax(capped.masked_fill(theirs.logical_not(), -std::numeric_limits<float>::infinity()), -1);
   return at::matmul(shares.to(value.scalar_type()), value).reshape(query.sizes());
 }
 

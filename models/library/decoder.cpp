@@ -66,7 +66,8 @@ Decoder::Step Decoder::prepared(std::span<const DecodeSequence> sequences) {
     const int64_t size = options_.block_size;
     SLUICE_CHECK(!sequence.tokens.empty() && end_of(sequence) <= config_.steady_positions(),
                  "a sequence without new tokens or past the model's positions");
-    SLUICE_CHECK(end_of(sequence) <= static_cast<int64_t>(sequence.blocks.size()) * size, "a sequence without room in its blocks");
+    SLUICE_CHECK(end_of(sequence) <= static_cast<int64_t>(sequence.blocks.size()) * size,
+                 "a sequence without room in its blocks");
     first_row.push_back(static_cast<int64_t>(tokens.size()));
     tokens.insert(tokens.end(), sequence.tokens.begin(), sequence.tokens.end());
     for (int64_t p = sequence.cached; p < end_of(sequence); ++p) {

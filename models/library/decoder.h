@@ -29,8 +29,8 @@ struct DecoderOptions {
   DecodeAttention attention = DecodeAttention::kLibrary;
 };
 
-/// The forward pass of generation on any device: what models/generation/decoder.h is on the CPU, with the KV cache that belongs to
-/// it. Blocks are numbers that the caller gives out. No gradient. Allocates in every step. Not thread-safe.
+/// The forward pass of generation on any device: what models/generation/decoder.h is on the CPU, with the KV cache that belongs
+/// to it. Blocks are numbers that the caller gives out. No gradient. Allocates in every step. Not thread-safe.
 ///
 /// A row depends, in its last bits, on what else is in the step: the library picks its algorithms by size.
 class Decoder {
@@ -38,8 +38,8 @@ class Decoder {
   /// Throws UserError when the device has no memory for the cache, or own kernels are asked for that are not loaded.
   Decoder(const ModelConfig& config, const DecoderOptions& options);
 
-  /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each sequence
-  /// with wants_logits, [S,V] in order, in the host's memory; valid until the next step. Waits for the device.
+  /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
+  /// sequence with wants_logits, [S,V] in order, in the host's memory; valid until the next step. Waits for the device.
   ///
   /// weights: operand_copy(), on the device. The same from a sequence's first step to its last.
   std::span<const float> step(const Weights& weights, std::span<const DecodeSequence> sequences);
@@ -66,7 +66,8 @@ class Decoder {
   };
 
   Step prepared(std::span<const DecodeSequence> sequences);
-  Batch batch_of(std::span<const DecodeSequence> sequences, std::span<const size_t> chosen, std::span<const int64_t> first_row) const;
+  Batch batch_of(std::span<const DecodeSequence> sequences, std::span<const size_t> chosen,
+                 std::span<const int64_t> first_row) const;
   at::Tensor turns_of(std::span<const int64_t> positions);
   at::Tensor on_device(const std::vector<int64_t>& numbers) const;
   at::Tensor attended(const Step& step, const at::Tensor& query, int64_t layer) const;
