@@ -28,8 +28,7 @@ void print_failure(const engine::RunSummary& summary) {
   } catch (const UserError& error) {
     std::fprintf(stderr, "%s", error.what());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n",
-                 error.what());
+    std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n", error.what());
   }
   const std::string last = summary.last_checkpoint.empty() ? "none was saved yet" : summary.last_checkpoint.string();
   std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", last.c_str());
@@ -62,8 +61,7 @@ std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptio
 void warn_of_cores(const engine::Plan& plan) {
   const auto machine = static_cast<int64_t>(std::thread::hardware_concurrency());
   if (plan.runtime.cores <= machine) return;
-  std::fprintf(stderr,
-               "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
+  std::fprintf(stderr, "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
                static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
@@ -76,13 +74,10 @@ void warn_of_cores(const engine::Plan& plan) {
 
 int exit_code_of(const engine::RunSummary& summary) {
   switch (summary.end) {
-    case engine::RunEnd::kDone:
-      return kDone;
-    case engine::RunEnd::kInterrupted:
-      return kInterrupted;
+    case engine::RunEnd::kDone: return kDone;
+    case engine::RunEnd::kInterrupted: return kInterrupted;
     case engine::RunEnd::kFailed:
-    case engine::RunEnd::kStalled:
-      return kFailed;
+    case engine::RunEnd::kStalled: return kFailed;
   }
   return kFailed;
 }
