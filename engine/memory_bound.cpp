@@ -34,8 +34,8 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
   const int64_t tokens = in_flight(plan, tokens_in_flight);
   PlanMemory memory;
   for (const PlanModel& model : plan.models) {
-    const int64_t copies = model.usage.kept_versions > 1 ? model.usage.kept_versions + 1 : 1;
-    memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_product(model.facts.weight_bytes, copies));
+    const int64_t published = saturating_product(model.facts.published_bytes, model.usage.kept_versions);
+    memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(model.facts.weight_bytes, published));
     memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
     memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
     if (model.usage.kept_versions == 0 || !plan.rollout) continue;

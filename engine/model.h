@@ -14,6 +14,7 @@ namespace sluice::engine {
 struct ModelFacts {
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
+  int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t kv_bytes_per_token = 0;
@@ -46,7 +47,7 @@ struct ModelUsage {
   uint64_t seed = 0;
   bool updated = false;         // some node trains it
   int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
-                                // 1: live and published may share memory
+                                // 1: nothing is sampled between an update of the weights and their publication
 };
 
 /// How `[models.NAME]` tables are understood. One implementation a program; the engine's tests have a toy one.

@@ -23,7 +23,14 @@ std::vector<int64_t> end_of_sequence_ids(const LanguageModel& model) {
 
 models::GenerationOptions options_of(const GenerateParams& params, const LanguageModel& model) {
   models::GenerationOptions options;
-  options.sampling = {.temperature = params.temperature, .top_k = params.top_k, .top_p = params.top_p};
+  options.sampling = {.temperature = params.temperature,
+                      .top_k = params.top_k,
+                      .top_p = params.top_p,
+                      .min_p = params.min_p,
+                      .repetition_penalty = params.repetition_penalty,
+                      .presence_penalty = params.presence_penalty,
+                      .frequency_penalty = params.frequency_penalty};
+  options.precision = model.precision();
   if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model);
   return options;
 }
@@ -56,11 +63,11 @@ int64_t step_tokens(const GenerateParams& params) {
 }
 
 // The pool has the blocks that the plan promised.
-models::GenerationLimits limits_of(const GenerateParams& params, const models::ModelConfig& config, int64_t pool_bytes) {
+models::GenerationLimits limits_of(const GenerateParams& params, const LanguageModel& model, int64_t pool_bytes) {
   models::GenerationLimits limits;
   limits.max_running_samples = params.max_running_samples;
   limits.max_step_tokens = step_tokens(params);
-  const int64_t block_bytes = models::kv_bytes(config, limits.kv_block_size);
+  const int64_t block_bytes = models::kv_bytes(model.config(), limits.kv_block_size, model.precision());
   limits.kv_blocks = pool_bytes / block_bytes;
   const int64_t worst_sample = params.max_prompt_tokens + params.max_new_tokens;
   SLUICE_CHECK(limits.kv_blocks * limits.kv_block_size >= worst_sample, "a KV pool of " + std::to_string(pool_bytes) +
@@ -92,6 +99,7 @@ void find_greedy_contradictions(const GenerateParams& params, engine::Findings& 
   };
   if (params.top_k != 0) no_effect("top_k");
   if (params.top_p != 1) no_effect("top_p");
+  if (params.min_p != 0) no_effect("min_p");
   if (params.samples_per_prompt > 1) {
     findings.warning("samples_per_prompt", "at temperature 0 all samples of a prompt are alike",
                      "samples_per_prompt = 1, or a temperature");
@@ -139,6 +147,16 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("temperature", &P::temperature).at_least(0).doc("divides the logits; 0 takes the likeliest token");
   c.param("top_k", &P::top_k).at_least(0).doc("keeps the k likeliest tokens; 0 keeps all");
   c.param("top_p", &P::top_p).between(0, 1).above(0).doc("keeps the likeliest tokens with this share; 1 keeps all");
+  c.param("min_p", &P::min_p).between(0, 1).doc("keeps tokens at least so many times as likely as the likeliest; 0 keeps all");
+  c.param("repetition_penalty", &P::repetition_penalty)
+      .above(0)
+      .doc("divides positive logits of tokens that the prompt or the response has, and multiplies negative ones");
+  c.param("presence_penalty", &P::presence_penalty)
+      .between(-2, 2)
+      .doc("taken off the logits of tokens that the response has");
+  c.param("frequency_penalty", &P::frequency_penalty)
+      .between(-2, 2)
+      .doc("taken off the logits of tokens of the response, for each time that they occur in it");
   c.param("max_running_samples", &P::max_running_samples).between(1, 65536).doc("decoded side by side; the others wait");
   c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
   c.param("add_special_tokens", &P::add_special_tokens)
@@ -185,7 +203,7 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       model_(language_model(resources, params.model)),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      engine_(model_->config(), options_of(params, *model_), limits_of(params, model_->config(), resources.kv_bytes)),
+      engine_(model_->config(), options_of(params, *model_), limits_of(params, *model_, resources.kv_bytes)),
       turns_(rules_of(params, *model_), model_->tokenizer()) {
   if (turns_.idle_rules()) return;
   engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return turns_.judge(id, tokens); });
@@ -194,6 +212,7 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
 void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
   weights_ = &model_->sampling_weights(iteration.policy_version);
+  engine_.forget_prefixes();
 }
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
@@ -239,7 +258,7 @@ void Generate::step(Sink& sink) {
   SLUICE_CHECK(weights_ != nullptr, "a step before the first iteration began");
   const at::NoGradGuard no_gradient;
   go_on(sink);
-  std::vector<models::SampleResult> finished = engine_.step(*weights_);
+  const std::span<models::SampleResult> finished = engine_.step(*weights_);
   const models::StepWork& work = engine_.last_step();
   sink.worked(work.prompt_tokens, work.sampled_tokens);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
@@ -272,7 +291,7 @@ void Generate::take(models::SampleResult result, Sink& sink) {
 
   int64_t spared = params_.max_new_tokens - static_cast<int64_t>(response.result.tokens.size());
   if (is_baseline(sample)) {
-    spared = params_.max_new_tokens + static_cast<int64_t>(running.prompt.size());
+    spared = params_.max_new_tokens + running.prompt.size();
   } else {
     record(response);
   }
@@ -306,11 +325,11 @@ Group Generate::completed(RunningGroup running) const {
   group.layout = {};
   std::vector<int64_t> actions;
   for (const Response& response : responses) {
-    actions_of(response.result, static_cast<int64_t>(running.prompt.size()), actions);
-    group.layout.add_sample(static_cast<int64_t>(running.prompt.size() + response.result.tokens.size()), actions);
+    actions_of(response.result, running.prompt.size(), actions);
+    group.layout.add_sample(running.prompt.size() + static_cast<int64_t>(response.result.tokens.size()), actions);
   }
   group.layout.end_group();
-  write_samples(responses, running.prompt, group);
+  write_samples(responses, running.prompt.ids(), group);
   if (params_.baseline) group.write(columns::kBaselineResponse)[0] = text_of(running.responses.back());
   return group;
 }

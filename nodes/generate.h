@@ -28,6 +28,10 @@ namespace sluice::nodes {
 ///   temperature = 1.0                 # 0: the likeliest token
 ///   top_k = 0                         # 0: all
 ///   top_p = 1.0
+///   min_p = 0.0                       # keeps tokens at least so many times as likely as the likeliest; 0: all
+///   repetition_penalty = 1.0          # on tokens of the prompt and the response; 1: none
+///   presence_penalty = 0.0            # on sampled tokens, once each
+///   frequency_penalty = 0.0           # on sampled tokens, each time
 ///   max_running_samples = 256         # decoded side by side; the others wait
 ///   ignore_end_of_sequence = false    # true: every sample runs to max_new_tokens
 ///   add_special_tokens = true         # false: the prompts hold theirs, as those that a chat template wrote
@@ -40,8 +44,8 @@ namespace sluice::nodes {
 /// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response[S] and finish[S] (see Finish). With
 /// add_special_tokens the prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its
 /// end-of-sequence token among the actions, not in the text; a stop string stays in both. rollout_logprobs are those of
-/// softmax(logits / temperature) over the whole vocabulary, whatever top_k and top_p cut off; for temperature 0 those of
-/// temperature 1.
+/// softmax(logits / temperature) over the whole vocabulary, whatever penalties change and top_k, top_p and min_p cut off; for
+/// temperature 0 those of temperature 1. The likeliest response of `baseline` knows no penalties.
 ///
 /// With `baseline` one more response to each prompt is decoded beside the others, the likeliest token each time; its text goes to
 /// baseline_response[G], its tokens are dropped (Li et al. 2023, "ReMax", algorithm 1). A group takes credit for it until it
@@ -63,6 +67,10 @@ struct GenerateParams {
   double temperature = 1.0;
   int64_t top_k = 0;
   double top_p = 1.0;
+  double min_p = 0.0;
+  double repetition_penalty = 1.0;
+  double presence_penalty = 0.0;
+  double frequency_penalty = 0.0;
   int64_t max_running_samples = 256;
   bool ignore_end_of_sequence = false;
   bool add_special_tokens = true;
@@ -103,7 +111,7 @@ class Generate final : public engine::Rollout {
   };
   struct RunningGroup {
     engine::Group group;
-    std::vector<int64_t> prompt;
+    models::PromptTokens prompt;
     std::vector<Response> responses;  // [responses_per_prompt], the baseline's last
     int64_t unfinished = 0;
   };
@@ -123,7 +131,7 @@ class Generate final : public engine::Rollout {
   engine::MetricsRecorder& metrics_;
   models::GenerationEngine engine_;
   Turns turns_;
-  const models::Weights* weights_ = nullptr;  // of the iteration's policy version
+  const models::PackedWeights* weights_ = nullptr;  // of the iteration's policy version
   std::map<int64_t, RunningGroup> running_;   // by group index
 
   // Prompts are needed when they are admitted and when they start: tokenised once, kept in between. By (iteration, group).

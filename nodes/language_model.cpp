@@ -8,11 +8,12 @@
 namespace sluice::nodes {
 
 LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
-                             std::optional<models::AdamWOptions> optimizer, int64_t kept_versions)
+                             std::optional<models::AdamWOptions> optimizer, int64_t kept_versions, models::Precision precision)
     : name_(std::move(name)),
       folder_(std::move(folder)),
+      precision_(precision),
       transformer_(std::move(transformer)),
-      published_(transformer_.weights(), kept_versions) {
+      published_(transformer_.weights(), kept_versions, precision) {
   if (optimizer) optimizer_.emplace(transformer_.weights().named(), *optimizer);
 }
 

@@ -24,9 +24,10 @@ namespace sluice::nodes {
 /// tokenizer may be used from any thread.
 class LanguageModel final : public engine::Model {
  public:
-  /// `folder`: where the tokenizer is. Publishes version 0. Without an optimizer the model is frozen.
+  /// `folder`: where the tokenizer is. Publishes version 0, for sampling in `precision`. Without an optimizer the model is frozen.
   LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
-                std::optional<models::AdamWOptions> optimizer, int64_t kept_versions);
+                std::optional<models::AdamWOptions> optimizer, int64_t kept_versions,
+                models::Precision precision = models::Precision::kFloat32);
 
   LanguageModel(const LanguageModel&) = delete;  // the published weights refer to the live ones
   LanguageModel& operator=(const LanguageModel&) = delete;
@@ -49,11 +50,13 @@ class LanguageModel final : public engine::Model {
   models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
 
   void publish(int64_t version) { published_.publish(version); }
-  const models::Weights& sampling_weights(int64_t version) const { return published_.at(version); }
+  const models::PackedWeights& sampling_weights(int64_t version) const { return published_.at(version); }
+  models::Precision precision() const { return precision_; }
 
  private:
   const std::string name_;
   const std::filesystem::path folder_;
+  const models::Precision precision_;
   models::Transformer transformer_;
   std::optional<models::AdamW> optimizer_;
   PublishedWeights published_;

@@ -9,6 +9,7 @@
 #include "models/training/activation_bytes.h"
 #include "models/generation/generation.h"
 #include "models/generation/kv_cache.h"
+#include "models/generation/packed_weights.h"
 #include "models/folder/weight_names.h"
 #include "models/device.h"
 #include "nodes/language_model.h"
@@ -64,9 +65,10 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
   const bool trainable = params.optimizer.has_value();
   return {.parameters = parameters,
           .weight_bytes = parameters * kFloat,
+          .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
           .gradient_bytes = trainable ? parameters * kFloat : 0,
           .optimizer_bytes = trainable ? parameters * 2 * kFloat : 0,
-          .kv_bytes_per_token = models::kv_bytes(config, 1),
+          .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
           .max_sampled_positions = config.steady_positions(),
@@ -115,6 +117,8 @@ LanguageModelType::LanguageModelType() {
   params_.param("checkpoint", &P::checkpoint).required().doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json");
   params_.param("head", &P::head).doc("\"value\" gives every token one number: a critic");
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
+  params_.param("dtype", &P::dtype)
+      .doc("operands of products and the KV cache; sums, norms, softmax and the weights that are trained stay float32");
   params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
 }
@@ -147,7 +151,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                       .trainable = trained,
                       .device = models::device_named(of.device).value()});
   return std::make_shared<LanguageModel>(usage.name, of.checkpoint, std::move(transformer),
-                                         trained ? optimizer_options(of) : std::nullopt, usage.kept_versions);
+                                         trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype);
 }
 
 }  // namespace sluice::nodes
