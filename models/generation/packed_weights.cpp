@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/folder/weight_names.h"
+#include "models/library/layer_maths.h"
 
 namespace sluice::models {
 namespace {
@@ -90,6 +91,7 @@ int64_t matrices_bytes(const ModelConfig& c, Precision precision) {
 void PackedWeights::pack(const Weights& weights) {
   const at::NoGradGuard no_gradient;
   SLUICE_CHECK(weights.head.defined(), "a model without a language model head cannot be sampled from");
+  if (!weights.embedding.is_cpu()) return pack_on_device(weights);
   layers_.resize(weights.layers.size());
   copy(weights.embedding, embedding_);
   copy(weights.positions, positions_);
@@ -98,6 +100,13 @@ void PackedWeights::pack(const Weights& weights) {
   copy(weights.final_norm_bias, final_norm_bias_);
   if (head_.empty()) head_ = PackedMatrix(precision_, weights.head.size(0), weights.head.size(1));
   head_.put(0, head_.outputs(), floats(weights.head), head_.inputs());
+}
+
+void PackedWeights::pack_on_device(const Weights& weights) {
+  if (on_device_.embedding.defined())
+    on_device_.copy_from(weights);  // rounds
+  else
+    on_device_ = library::operand_copy(weights, precision_).clone();
 }
 
 // Norms, biases and embeddings as they are; the products packed.

@@ -138,7 +138,7 @@ TEST_P(LibraryDecoderOnDevice, GivesWhatTheDecoderOfTheCpuGives) {
                        .blocks = of.blocks});
       of.cached += counts[s];
     }
-    const auto theirs = of_cpu.step(weights_, cache, batch);
+    const auto theirs = of_cpu.step(PackedWeights(weights_), cache, batch);
     ASSERT_EQ(static_cast<size_t>(ours.numel()), theirs.size());
     for (size_t i = 0; i < theirs.size(); ++i) ASSERT_NEAR(ours.flatten()[i].item<float>(), theirs[i], 1e-4);
   }
