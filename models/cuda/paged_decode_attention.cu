@@ -97,9 +97,7 @@ const char* paged_decode_attention(const PagedDecodeArguments& in) {
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 
-constexpr OwnKernels kKernels{.version = kOwnKernelsVersion,
-                              .most_head_dim = kMostHeadDim,
-                              .paged_decode_attention = &paged_decode_attention};
+constexpr OwnKernels kKernels{kOwnKernelsVersion, kMostHeadDim, &paged_decode_attention};
 
 }  // namespace
 }  // namespace sluice::models

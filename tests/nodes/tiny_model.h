@@ -37,6 +37,7 @@ struct TinyOptions {
   bool value_head = false;
   std::optional<models::AdamWOptions> optimizer;  // none: frozen
   int64_t kept_versions = 1;
+  at::Device device = at::kCPU;
 };
 
 /// A model with random weights; a value head is random too.
