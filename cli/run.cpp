@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
 #include "engine/run.h"
+#include "models/device.h"
 #include "models/training/tensor_memory.h"
 #include "nodes/torch_threads.h"
 
@@ -30,6 +32,19 @@ void print_failure(const engine::RunSummary& summary) {
   }
   const std::string last = summary.last_checkpoint.empty() ? "none was saved yet" : summary.last_checkpoint.string();
   std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", last.c_str());
+}
+
+// Checking a pipeline only warns of a device that this machine lacks; running it does not go on without.
+void require_devices(const LoadedPipeline& loaded) {
+  Problems missing;
+  for (const Problem& problem : loaded.warnings) {
+    if (problem.kind != "device-unavailable") continue;
+    missing.push_back(problem);
+    missing.back().severity = Severity::kError;
+  }
+  if (!missing.empty()) throw UserError(missing);
+  const auto is_on_gpu = [](const engine::PlanModel& model) { return model.facts.device != "cpu"; };
+  if (std::ranges::any_of(loaded.plan.models, is_on_gpu)) models::use_cuda();
 }
 
 // What models and data refuse is found before anything runs, and leaves no run folder behind.
@@ -71,6 +86,7 @@ int exit_code_of(const engine::RunSummary& summary) {
 
 int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path& run_folder) {
   const LoadedPipeline loaded = load_pipeline(arguments);
+  require_devices(loaded);
   print_warnings(loaded.warnings);
   warn_of_cores(loaded.plan);
   const std::filesystem::path folder = make_run_folder(run_folder, loaded.plan);

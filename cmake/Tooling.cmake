@@ -10,7 +10,7 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -fno-semantic-interposition)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers;-fno-math-errno;-fno-semantic-interposition>")
 # -O2 without debug info: a torch file with -g takes twice as long to write as to compile.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 

@@ -2,8 +2,8 @@
 # Every step is skipped when it is already done, and can be interrupted and called again.
 # Sourced with $here set to the root of the checkout. Everything but the Debian packages stays inside the checkout.
 
-torch_wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 torch_version=2.11.0
+torch_wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)  # enough for the CPU, without what they depend on
 packages=(g++ cmake ninja-build ccache mold pkg-config python3 libtbb-dev libtomlplusplus-dev libcli11-dev libspdlog-dev
           nlohmann-json3-dev libvalijson-dev libonig-dev libutf8proc-dev zlib1g-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
 build=$here/build/release
@@ -36,23 +36,35 @@ install_packages() {
 
 version_of_torch_in() { sed -n "s/^__version__ = '\([0-9.]*\).*/\1/p" "$1/version.py" 2>/dev/null; }
 
-torch_is_there() {
+# The one that cmake/FindTorch.cmake finds; empty: none.
+torch_folder() {
   local folder
   for folder in "${Torch_ROOT:-}" "$(python3 -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')" 2>/dev/null)" \
                 "$here/.deps/python/torch"; do
-    [[ -n $folder && $(version_of_torch_in "$folder") == "$torch_version" ]] && return 0
+    [[ -n $folder && $(version_of_torch_in "$folder") == "$torch_version" ]] && { printf '%s' "$folder"; return; }
   done
-  return 1
+}
+
+# With --cuda, or where there is a GPU, LibTorch comes with all that its CUDA part needs.
+wants_cuda=false
+[[ -e /dev/nvidiactl ]] && wants_cuda=true
+
+# cuDNN stands for all that the CUDA part needs: the small set of wheels has none.
+torch_suffices() {
+  [[ -n $1 ]] && { ! $wants_cuda || compgen -G "$1/../nvidia/cudnn/lib/libcudnn.so.*" >/dev/null; }
 }
 
 fetch_torch() {
-  torch_is_there && return
+  local there; there=$(torch_folder)
+  torch_suffices "$there" && return
+  [[ -z $there || $there == "$here/.deps/python/torch" ]] || give_up "LibTorch in $there lacks what its CUDA part needs" "python3 -m pip install torch==$torch_version (beside it)"
   python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip
-  local part=$here/.deps/python.part
-  local command="python3 -m pip install --no-deps --target .deps/python ${torch_wheels[*]}"
-  say "fetching LibTorch $torch_version into .deps/ (0.5 GB to load, 1.3 GB on the disk)"
+  local part=$here/.deps/python.part wheels=(--no-deps "${torch_wheels[@]}") size="0.5 GB to load, 1.3 GB on the disk"
+  if $wants_cuda; then wheels=("torch==$torch_version") size="1.8 GB to load, 4.6 GB on the disk, for the GPU"; fi
+  local command="python3 -m pip install --target .deps/python ${wheels[*]}"
+  say "fetching LibTorch $torch_version into .deps/ ($size)"
   rm -rf "$part"
-  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --target "$part" "${torch_wheels[@]}" \
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target "$part" "${wheels[@]}" \
     >"$here/.deps/pip.log" 2>&1 || give_up "LibTorch could not be fetched (no network, or a full disk? .deps/pip.log tells)" "$command"
   rm -rf "$here/.deps/python"
   mv "$part" "$here/.deps/python"
@@ -93,7 +105,7 @@ set_up() {
   exec 9>"$here/.deps/lock"
   flock -n 9 || { say "waiting for another set-up of this checkout to end"; flock 9; }
   # A newer checkout may need more packages than those that are there.
-  local wanted="${packages[*]} torch $torch_version" there=
+  local wanted="${packages[*]} torch $torch_version cuda $wants_cuda" there=
   [[ -f $here/.deps/installed ]] && there=$(<"$here/.deps/installed")
   if [[ ! -x $build/cli/rlhf-run || $there != "$wanted" ]]; then
     install_packages "${packages[@]}"

@@ -19,6 +19,7 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
   checking::check_graph(draft);
   checking::settle_choices(draft);
   checking::check_filters(draft);
+  checking::bind_models(draft);  // a node runs where its models are
   checking::check_executors(draft);
   checking::check_models(draft);
   checking::check_columns(draft);

@@ -134,6 +134,7 @@ void check_graph(Draft& draft);      // loops, order, source, rollout
 void settle_choices(Draft& draft);   // check_choices.cpp: which columns are read by nodes that leave it open
 void check_columns(Draft& draft);    // who reads and writes what
 void check_filters(Draft& draft);    // who drops groups, and whose micro-batches meet
+void bind_models(Draft& draft);      // check_models.cpp: parameters and what follows from them
 void check_models(Draft& draft);     // who uses which model, and how
 void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors
 void check_executors(Draft& draft);  // where nodes run

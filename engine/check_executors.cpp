@@ -11,14 +11,44 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 3 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Reports a wrong name; "cpu:0" is the same place as "cpu".
+bool is_device(std::string_view name) { return name.starts_with("cuda:") && is_number(name.substr(5)); }
+
+// The devices of the node's models, in the order of its parameters.
+std::vector<std::string> devices_of(const Draft& draft, const DraftNode& node) {
+  std::vector<std::string> devices;
+  if (!node.needs) return devices;
+  for (const ModelNeed& need : node.needs->models) {
+    const int model = draft.find_model(need.model);
+    if (model >= 0) devices.push_back(draft.models[static_cast<size_t>(model)].facts.device);
+  }
+  return devices;
+}
+
+// Only what a model computes runs on its device: a node without one there would be on the CPU, whatever it is called.
+void place_on_device(Draft& draft, DraftNode& node) {
+  const Name& on = node.spec->on;
+  const std::vector<std::string> devices = devices_of(draft, node);
+  node.executor = on.text;
+  if (std::find(devices.begin(), devices.end(), on.text) != devices.end()) return;
+  const bool has_models = node.needs && !node.needs->models.empty();
+  draft.error("executor-unavailable", on.where,
+              "'" + node.name() + "' cannot run on " + on.text + ": " +
+                  (has_models ? "none of its models is there" : "only nodes with a model compute on a device"),
+              {},
+              has_models ? "device = " + sluice::quoted(on.text) + " in [models." + node.needs->models.front().model +
+                               "], or leave on out"
+                         : "on = \"cpu\", or leave it out");
+}
+
+// Reports a wrong name; "cpu:0" is the same place as "cpu". Left out: the device of its first model that is on one.
 void place(Draft& draft, DraftNode& node) {
   const Name& on = node.spec->on;
-  if (on.text.empty()) return;
-  if (on.text.starts_with("cuda:") && is_number(on.text.substr(5))) {
-    draft.error("executor-unavailable", on.where,
-                "'" + node.name() + "' cannot run on " + on.text + ": this build has no CUDA nodes", {},
-                "on = \"cpu\", or leave it out");
+  if (on.text.empty()) {
+    for (const std::string& device : devices_of(draft, node)) {
+      if (node.executor == "cpu") node.executor = device;
+    }
+  } else if (is_device(on.text)) {
+    place_on_device(draft, node);
   } else if (on.text != "cpu" && !(on.text.starts_with("cpu:") && is_number(on.text.substr(4)))) {
     draft.error("executor-unknown", on.where, "on must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N",
                 "such as \"cpu:1\"");

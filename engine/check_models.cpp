@@ -13,30 +13,6 @@ SourceSpan header_of(const DraftModel& model) {
 
 std::string readable(const std::string& head) { return head == "language_model" ? "language model" : head; }
 
-void bind_models(Draft& draft) {
-  const ModelType* type = draft.registry.model_type();
-  for (const ModelSpec& spec : draft.spec.models) {
-    DraftModel& model = draft.models.emplace_back();
-    model.spec = &spec;
-    // Of a name in a file the reader of the file has said so, at its very place.
-    if (!is_plain_name(spec.name.text) && !spec.name.where.known()) {
-      draft.error("bad-name", spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a model",
-                  "letters, digits, _ and -");
-    }
-    if (type == nullptr) {
-      draft.error("unknown-model", header_of(model), "model '" + spec.name.text + "': this program knows no models");
-      continue;
-    }
-    BindContext context{draft.registry, draft.problems, "[models." + spec.name.text + "]",
-                        preset_scope(draft, &model.preset_uses)};
-    try {
-      model.params = type->bind(spec, context, model.facts);
-    } catch (const UserError& error) {
-      draft.add("model-folder-unusable", error);
-    }
-  }
-}
-
 std::vector<std::string> model_names(const Draft& draft) {
   std::vector<std::string> names;
   for (const DraftModel& model : draft.models) names.push_back(model.spec->name.text);
@@ -225,8 +201,31 @@ void check_lag(Draft& draft) {
 
 }  // namespace
 
+void bind_models(Draft& draft) {
+  const ModelType* type = draft.registry.model_type();
+  for (const ModelSpec& spec : draft.spec.models) {
+    DraftModel& model = draft.models.emplace_back();
+    model.spec = &spec;
+    // Of a name in a file the reader of the file has said so, at its very place.
+    if (!is_plain_name(spec.name.text) && !spec.name.where.known()) {
+      draft.error("bad-name", spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a model",
+                  "letters, digits, _ and -");
+    }
+    if (type == nullptr) {
+      draft.error("unknown-model", header_of(model), "model '" + spec.name.text + "': this program knows no models");
+      continue;
+    }
+    BindContext context{draft.registry, draft.problems, "[models." + spec.name.text + "]",
+                        preset_scope(draft, &model.preset_uses)};
+    try {
+      model.params = type->bind(spec, context, model.facts);
+    } catch (const UserError& error) {
+      draft.add("model-folder-unusable", error);
+    }
+  }
+}
+
 void check_models(Draft& draft) {
-  bind_models(draft);
   for (DraftModel& model : draft.models) {
     if (!model.facts.base_of.empty()) take_facts_of_base(draft, model);
   }

@@ -35,6 +35,8 @@ struct ModelFacts {
                           // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
 
   bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
+
+  std::string device = "cpu";  // where its weights are and what reads them computes: "cpu", or "cuda:N"
 };
 
 /// What a model holds.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/folder/folder.h"
+#include "models/library/hidden_states.h"
 #include "models/training/linear_layer.h"
 #include "models/training/mlp.h"
 #include "models/training/narrow_forward.h"
@@ -100,6 +101,7 @@ at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const 
   SLUICE_CHECK(!sample_offsets.empty() && sample_offsets.back() == tokens.size(0), "the last sample must end at the last token");
   SLUICE_CHECK(weights_.embedding.scalar_type() == at::kFloat || !weights_.embedding.requires_grad(),
                "weights in a narrower dtype than float32 do not train");
+  if (!weights_.embedding.is_cpu()) return library::hidden_states(config_, weights_, tokens, sample_offsets);
   if (at::isReducedFloatingType(weights_.embedding.scalar_type())) {
     return narrow_hidden_states(config_, weights_, tokens, sample_offsets).to(at::kFloat);
   }

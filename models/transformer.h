@@ -18,6 +18,7 @@ struct LoadOptions {
   uint64_t seed = 0;                  // of the random initialisation; a value head that the folder does not have is zero
   bool trainable = false;             // every weight gets requires_grad
   at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
+  at::Device device = at::kCPU;       // where the weights are
 };
 
 /// A decoder-only transformer with the maths that its ModelConfig says. Owns its weights. Ragged in, ragged out: samples lie back

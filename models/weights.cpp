@@ -45,6 +45,16 @@ Weights Weights::clone() const {
   return copy;
 }
 
+Weights Weights::to(at::Device device) const {
+  const at::NoGradGuard no_gradient;
+  Weights moved = *this;
+  for (const auto& [name, tensor] : weight_slots(moved)) {
+    if (tensor->defined()) *tensor = tensor->detach().to(device);
+  }
+  if (head.defined() && head.is_same(embedding)) moved.head = moved.embedding;
+  return moved;
+}
+
 void Weights::copy_from(const Weights& source) {
   const at::NoGradGuard no_gradient;
   const auto from = source.named(), to = named();

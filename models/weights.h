@@ -64,6 +64,9 @@ struct Weights {
   /// A detached deep copy (tied tensors stay tied) that needs no gradient.
   Weights clone() const;
 
+  /// Detached and on `device` (tied tensors stay tied); tensors that are there already are shared.
+  Weights to(at::Device device) const;
+
   /// Copies the values of `source` into the storage of this one. Same shapes required.
   void copy_from(const Weights& source);
 

@@ -14,43 +14,49 @@ namespace sluice::nodes {
 
 namespace {
 
-// Final hidden states of the tokens that predict the actions, [A,H].
-at::Tensor predicting_states(const models::Transformer& model, const RaggedSamples& samples) {
-  return model.hidden_states(samples.tokens, samples.sample_offsets).index_select(0, samples.predicting);
+at::Tensor on_device_of(const models::Transformer& model, const at::Tensor& places) {
+  return places.to(model.weights().embedding.device());
 }
+
+at::Tensor on_host(const at::Tensor& entries) { return entries.to(at::kCPU); }
 
 // Of the actions that `states` [A,H] predict.
 at::Tensor logprobs_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
                        double temperature) {
-  return models::action_logprobs(states, model.weights().head, samples.targets, temperature,
-                                 models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
+  return on_host(models::action_logprobs(states, model.weights().head, on_device_of(model, samples.targets), temperature,
+                                         models::logits_chunk(model.config().vocab_size), model.config().logit_softcap));
 }
 
 PolicyOutputs logprobs_and_entropy_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
                                       double temperature) {
   const models::ActionLogprobs outputs =
-      models::action_logprobs_and_entropy(states, model.weights().head, samples.targets, temperature,
+      models::action_logprobs_and_entropy(states, model.weights().head, on_device_of(model, samples.targets), temperature,
                                           models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
-  return {outputs.logprobs, outputs.entropy};
+  return {on_host(outputs.logprobs), on_host(outputs.entropy)};
 }
 
 at::Tensor values_of(const models::Transformer& model, const at::Tensor& states) {
-  return at::matmul(states, model.weights().value_head.squeeze(0).to(at::kFloat));
+  return on_host(at::matmul(states, model.weights().value_head.squeeze(0).to(at::kFloat)));
 }
 
 }  // namespace
 
+at::Tensor states_at(const models::Transformer& model, const RaggedSamples& samples, const at::Tensor& places) {
+  const at::Tensor states = model.hidden_states(on_device_of(model, samples.tokens), samples.sample_offsets);  // [T,H]
+  return states.index_select(0, on_device_of(model, places));
+}
+
 at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
-  return logprobs_of(model, predicting_states(model, samples), samples, temperature);
+  return logprobs_of(model, states_at(model, samples, samples.predicting), samples, temperature);
 }
 
 PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
-  return logprobs_and_entropy_of(model, predicting_states(model, samples), samples, temperature);
+  return logprobs_and_entropy_of(model, states_at(model, samples, samples.predicting), samples, temperature);
 }
 
 PolicyAndValues policy_and_values(const models::Transformer& model, const RaggedSamples& samples, double temperature,
                                   bool with_entropy) {
-  const at::Tensor states = predicting_states(model, samples);
+  const at::Tensor states = states_at(model, samples, samples.predicting);
   PolicyAndValues outputs{.policy = {}, .values = values_of(model, states)};
   if (with_entropy)
     outputs.policy = logprobs_and_entropy_of(model, states, samples, temperature);
@@ -60,7 +66,7 @@ PolicyAndValues policy_and_values(const models::Transformer& model, const Ragged
 }
 
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {
-  return values_of(model, predicting_states(model, samples));
+  return values_of(model, states_at(model, samples, samples.predicting));
 }
 
 void require_finite(std::span<const float> entries, const std::string& what) {

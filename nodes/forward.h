@@ -10,10 +10,16 @@
 
 namespace sluice::nodes {
 
+// The results are on the CPU, wherever the model is: so what is made of them, objectives and figures, is computed there. They are
+// small, a number or two an action; a gradient goes back to the model's device by itself.
+
 /// Natural log-probability of each action of `samples` under a language model, softmax(logits / temperature).
 ///
 /// returns [A] float32, differentiable in the weights that need a gradient. At least one action; temperature > 0.
 at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature);
+
+/// Final hidden states of the tokens at `places`[N], on the model's device: [N,H].
+at::Tensor states_at(const models::Transformer& model, const RaggedSamples& samples, const at::Tensor& places);
 
 struct PolicyOutputs {
   at::Tensor logprobs;  // [A]

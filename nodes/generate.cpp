@@ -32,6 +32,7 @@ models::GenerationOptions options_of(const GenerateParams& params, const Languag
                       .presence_penalty = params.presence_penalty,
                       .frequency_penalty = params.frequency_penalty};
   options.precision = model.precision();
+  options.device = model.device();
   if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model);
   return options;
 }

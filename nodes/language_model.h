@@ -58,6 +58,7 @@ class LanguageModel final : public engine::Model {
   void publish(int64_t version) { published_.publish(version); }
   const models::PackedWeights& sampling_weights(int64_t version) const { return published_.at(version); }
   models::Precision precision() const { return precision_; }
+  at::Device device() const { return transformer_.weights().embedding.device(); }
 
  private:
   const std::string name_;

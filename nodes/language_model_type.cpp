@@ -11,7 +11,9 @@
 #include "models/generation/kv_cache.h"
 #include "models/generation/packed_weights.h"
 #include "models/training/activation_bytes.h"
+#include "models/device.h"
 #include "nodes/language_model.h"
+#include "nodes/model_device.h"
 
 namespace sluice::nodes {
 
@@ -85,7 +87,8 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .activation_bytes = activations_of(config, params),
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
-          .has_base = trainable && params.lora && models::has_language_head(head_of(params))};
+          .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
+          .device = params.device};
 }
 
 SourceSpan place_of(const engine::ModelSpec& spec, const char* key) {
@@ -144,6 +147,9 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
   const std::string untrained = "without an optimizer nothing of it is trained";
   if (freezes && !params.optimizer) refuse(spec, "freeze", untrained, "add optimizer, or remove freeze", problems);
   if (adapts && !params.optimizer) refuse(spec, "lora", untrained, "add optimizer, or remove lora", problems);
+  if (adapts && params.device != "cpu") {
+    refuse(spec, "lora", "adapters are trained on the CPU only, so far", "device = \"cpu\", or remove lora", problems);
+  }
   if (freezes && adapts && params.optimizer) {
     refuse(spec, "freeze", "beside lora no weight is trained", "remove freeze; targets in lora say what is adapted", problems);
   }
@@ -199,6 +205,7 @@ LanguageModelType::LanguageModelType() {
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
   params_.param("dtype", &P::dtype)
       .doc("operands of products and the KV cache; sums, norms, softmax and the weights that are trained stay float32");
+  params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
   params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
   params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
@@ -215,6 +222,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     facts.base_of = *params->base_of;
     return params;
   }
+  if (!check_device(params->device, spec, context.problems)) return nullptr;
   std::optional<models::ModelConfig> config;
   try {
     config = models::read_config(*params->checkpoint);
@@ -239,7 +247,8 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const bool trained = usage.updated && of.optimizer.has_value();
   models::Transformer transformer = models::Transformer::load(
       *of.checkpoint,
-      {.head = head_of(of), .random_init = of.init == ModelInit::kRandom, .seed = usage.seed, .trainable = trained});
+      {.head = head_of(of), .random_init = of.init == ModelInit::kRandom, .seed = usage.seed, .trainable = trained,
+       .device = models::device_named(of.device).value()});
   if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
   auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
                                                trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype);

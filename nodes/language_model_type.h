@@ -50,6 +50,7 @@ constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead)
 ///   head = "language_model"                    # or "value": a critic, or "policy+value": both on one trunk
 ///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
 ///   dtype = "float32"                          # or "bfloat16": what it computes in (models/precision.h); its weights stay float32
+///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
 ///   freeze = ["model.embed_tokens.*"]          # weights that are not trained
 ///   lora = { rank = 16, alpha = 32 }           # adapters are trained instead of the weights
@@ -64,6 +65,7 @@ struct LanguageModelParams {
   ModelHead head = ModelHead::kLanguageModel;
   ModelInit init = ModelInit::kCheckpoint;
   models::Precision dtype = models::Precision::kFloat32;
+  std::string device = "cpu";
   std::optional<OptimizerParams> optimizer;
   std::vector<std::string> freeze;
   std::optional<LoraParams> lora;

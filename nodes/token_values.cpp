@@ -1,17 +1,17 @@
 #include "nodes/token_values.h"
 
-#include <ATen/ops/index_select.h>
 #include <ATen/ops/matmul.h>
 
 #include <vector>
 
 #include "base/error.h"
+#include "nodes/forward.h"
 
 namespace sluice::nodes {
 
 at::Tensor token_values(const models::Transformer& model, const RaggedSamples& samples, const at::Tensor& places) {
-  const at::Tensor states = model.hidden_states(samples.tokens, samples.sample_offsets).index_select(0, places);  // [N,H]
-  return at::matmul(states, model.weights().value_head.squeeze(0).to(at::kFloat));
+  const at::Tensor states = states_at(model, samples, places);  // [N,H]
+  return at::matmul(states, model.weights().value_head.squeeze(0).to(at::kFloat)).to(at::kCPU);
 }
 
 at::Tensor last_tokens(std::span<const int64_t> sample_offsets) {

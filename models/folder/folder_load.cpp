@@ -51,6 +51,7 @@ Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& 
     fill_from(TensorFolder(folder), expected, config, options);
   }
   if (config.tied_embeddings && has_language_head(options.head)) weights.head = weights.embedding;
+  if (!options.device.is_cpu()) weights = weights.to(options.device);
   if (options.trainable) {
     for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(true);
   }

@@ -50,8 +50,7 @@ void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std:
     return merged_matrix(tensor.parts[i], tensor.adapters.empty() ? Adapter() : tensor.adapters[i]);
   };
   const auto visit_piece = [&](const at::Tensor& piece) {
-    SLUICE_CHECK(piece.is_cpu(), tensor.name);
-    const at::Tensor data = piece.to(dtype).contiguous();
+    const at::Tensor data = piece.to(at::kCPU, dtype).contiguous();
     visit({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
   };
   if (!tensor.transposed) {
@@ -157,7 +156,7 @@ void write_model_files(const fs::path& folder, const std::vector<OutputTensor>& 
 void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
   std::vector<OutputTensor> whole;
   for (const auto& [name, tensor] : tensors) {
-    SLUICE_CHECK(tensor.scalar_type() == at::kFloat && tensor.is_cpu(), name);
+    SLUICE_CHECK(tensor.scalar_type() == at::kFloat, name);
     whole.push_back({.name = name, .parts = {tensor}, .adapters = {}});
   }
   write_file(path, whole, at::kFloat);

@@ -11,7 +11,7 @@
 
 namespace sluice::models {
 
-/// A tensor to write: parts [outputs, ...] that lie one after the other along the outputs. On the CPU.
+/// A tensor to write: parts [outputs, ...] that lie one after the other along the outputs. On any device.
 struct OutputTensor {
   std::string name;
   std::vector<at::Tensor> parts;

@@ -35,8 +35,10 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOp
     : config_(config),
       options_(options),
       scheduler_(checked(limits)),
-      cache_(config, limits.kv_block_size, limits.kv_blocks, options.precision),
-      decoder_(config),
+      decoder_(StepDecoder::make(config, {.device = options.device,
+                                          .precision = options.precision,
+                                          .block_size = limits.kv_block_size,
+                                          .blocks = limits.kv_blocks})),
       sampler_(options.sampling) {
   batch_.reserve(static_cast<size_t>(limits.max_running_samples));
   rows_.reserve(static_cast<size_t>(limits.max_running_samples));
@@ -52,9 +54,9 @@ void GenerationEngine::submit(SampleRequest request) {
   check_ids(name, request.prompt.ids());
   if (!scheduler_.fits(request))
     throw UserError(
-        name + " may need " + text(scheduler_.worst_blocks(request)) + " KV blocks; the whole cache has " + text(cache_.blocks()),
+        name + " may need " + text(scheduler_.worst_blocks(request)) + " KV blocks; the whole cache has " + text(kv().blocks()),
         "raise kv_blocks or lower max_new_tokens");
-  decoder_.reserve(request.prompt.size() + request.max_new_tokens);
+  decoder_->reserve(request.prompt.size() + request.max_new_tokens);
   scheduler_.submit(std::move(request));
 }
 
@@ -78,7 +80,7 @@ void GenerationEngine::check_length(const std::string& name, const SampleRequest
 
 std::span<SampleResult> GenerationEngine::step(const PackedWeights& weights) {
   scheduler_.plan();
-  for (const auto& [from, to] : scheduler_.copies()) cache_.copy_block(from, to);
+  for (const auto& [from, to] : scheduler_.copies()) decoder_->copy_block(from, to);
   const std::span<const float> logits = forward(weights);
   scheduler_.advance();
   sample_next(logits);
@@ -96,7 +98,7 @@ std::span<const float> GenerationEngine::forward(const PackedWeights& weights) {
                       .wants_logits = sample->row >= 0});
   }
   if (batch_.empty()) return {};  // all that run are paused
-  return decoder_.step(weights, cache_, batch_);
+  return decoder_->step(weights, batch_);
 }
 
 void GenerationEngine::sample_next(std::span<const float> logits) {
@@ -177,7 +179,7 @@ std::span<const int64_t> GenerationEngine::sampled(uint64_t id) const {
 
 int64_t GenerationEngine::kv_tokens(uint64_t id) const {
   const Sample* const sample = scheduler_.find(id);
-  return sample == nullptr ? 0 : static_cast<int64_t>(sample->blocks.size()) * cache_.block_size();
+  return sample == nullptr ? 0 : static_cast<int64_t>(sample->blocks.size()) * kv().block_size();
 }
 
 }  // namespace sluice::models

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "models/generation/sample.h"
 #include "models/generation/sampler.h"
 #include "models/generation/scheduler.h"
+#include "models/generation/step_decoder.h"
 #include "models/precision.h"
 
 namespace sluice::models {
@@ -22,6 +24,7 @@ struct GenerationOptions {
   SamplingOptions sampling;
   std::vector<int64_t> end_of_sequence;       // ids that end a sample; empty: every sample runs to its length
   Precision precision = Precision::kFloat32;  // of the weights that steps get, and of the KV cache
+  at::Device device = at::kCPU;               // where both are
 };
 
 /// How a sample goes on behind the token that it sampled last.
@@ -91,15 +94,15 @@ class GenerationEngine {
   int64_t running() const { return static_cast<int64_t>(scheduler_.running().size()); }
   int64_t waiting() const { return scheduler_.waiting(); }  // the preempted ones included
   const StepWork& last_step() const { return scheduler_.work(); }
-  const KvCache& kv() const { return cache_; }
+  const StepDecoder& kv() const { return *decoder_; }
   const BlockPool& kv_blocks() const { return scheduler_.pool(); }
 
   /// Tokens that the blocks in use have room for: those of one sample, shared ones included, and of all, each block counted once.
   int64_t kv_tokens(uint64_t id) const;
-  int64_t kv_tokens() const { return kv_blocks().in_use() * cache_.block_size(); }
+  int64_t kv_tokens() const { return kv_blocks().in_use() * kv().block_size(); }
 
   /// The most bytes of the KV cache that were in use at a time since the last call.
-  int64_t take_kv_peak_bytes() { return scheduler_.take_peak() * cache_.bytes_per_block(); }
+  int64_t take_kv_peak_bytes() { return scheduler_.take_peak() * kv().bytes_per_block(); }
 
  private:
   std::span<const float> forward(const PackedWeights& weights);
@@ -114,8 +117,7 @@ class GenerationEngine {
   ModelConfig config_;
   GenerationOptions options_;
   Scheduler scheduler_;
-  KvCache cache_;
-  Decoder decoder_;
+  std::unique_ptr<StepDecoder> decoder_;
   Sampler sampler_;
   TokenJudge judge_;
   std::vector<DecodeSequence> batch_;  // scratch of forward()

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/folder/weight_names.h"
+#include "models/library/layer_maths.h"
 #include "models/lora.h"
 
 namespace sluice::models {
@@ -97,6 +98,7 @@ int64_t matrices_bytes(const ModelConfig& c, Precision precision) {
 void PackedWeights::pack(const Weights& weights) {
   const at::NoGradGuard no_gradient;
   SLUICE_CHECK(weights.head.defined(), "a model without a language model head cannot be sampled from");
+  if (!weights.embedding.is_cpu()) return pack_on_device(weights);
   layers_.resize(weights.layers.size());
   copy(weights.embedding, embedding_);
   copy(weights.positions, positions_);
@@ -105,6 +107,13 @@ void PackedWeights::pack(const Weights& weights) {
   copy(weights.final_norm_bias, final_norm_bias_);
   if (head_.empty()) head_ = PackedMatrix(precision_, weights.head.size(0), weights.head.size(1));
   head_.put(0, head_.outputs(), floats(weights.head), head_.inputs());
+}
+
+void PackedWeights::pack_on_device(const Weights& weights) {
+  if (on_device_.embedding.defined())
+    on_device_.copy_from(weights);  // rounds
+  else
+    on_device_ = library::operand_copy(weights, precision_).clone();
 }
 
 int64_t PackedWeights::bytes() const {
@@ -119,6 +128,9 @@ int64_t PackedWeights::bytes() const {
                      layer.mlp_norm_bias, layer.mlp_output_norm, layer.query_norm, layer.key_norm});
     for (const PackedLinear* linear : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down})
       bytes += linear->matrix.bytes() + of_all({linear->bias});
+  }
+  if (on_device_.embedding.defined()) {
+    for (const auto& [name, tensor] : on_device_.named()) bytes += static_cast<int64_t>(tensor.nbytes());
   }
   return bytes;
 }

@@ -32,6 +32,8 @@ struct PackedLayer {
 /// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices in
 /// `precision`; norms, biases and embeddings float32, as in training, so that both begin from the same hidden states.
 ///
+/// Of a model that is not on the CPU it has one thing only: on_device().
+///
 /// Owns its memory. Movable. Not thread-safe while pack() runs, which may use ATen's threads.
 class PackedWeights {
  public:
@@ -42,11 +44,13 @@ class PackedWeights {
     pack(weights);
   }
 
-  /// Copies the values of `weights`, which have a language model head and are contiguous, float32 and on the CPU (InternalError
-  /// otherwise). The first call allocates; those after it are of weights of the same shape and use the same memory.
+  /// Copies the values of `weights`, which have a language model head and are contiguous and float32 (InternalError otherwise). The first call allocates; those after it are of weights of the same shape and use the same memory.
   void pack(const Weights& weights);
 
-  bool empty() const { return head_.empty(); }
+  bool empty() const { return head_.empty() && !on_device_.embedding.defined(); }
+
+  /// As library::operand_copy() has them, on the device of what was packed; without tensors if that is the CPU.
+  const Weights& on_device() const { return on_device_; }
 
   /// What it holds.
   int64_t bytes() const;
@@ -63,11 +67,14 @@ class PackedWeights {
   const PackedMatrix& head() const { return head_; }            // [V,H]
 
  private:
+  void pack_on_device(const Weights& weights);
+
   Precision precision_;
   at::Tensor embedding_, positions_;
   std::vector<PackedLayer> layers_;
   at::Tensor final_norm_, final_norm_bias_;
   PackedMatrix head_;
+  Weights on_device_;
 };
 
 }  // namespace sluice::models

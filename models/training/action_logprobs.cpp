@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "models/library/action_logprobs.h"
 #include "models/training/matrix_products.h"
 #include "models/training/narrow_forward.h"
 
@@ -112,11 +113,17 @@ variable_list compute(const at::Tensor& hidden, const at::Tensor& head, const at
 
 at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double temperature,
                            int64_t chunk, double softcap) {
+  if (!hidden.is_cpu()) return library::action_logprobs(hidden, head, targets, {.temperature = temperature, .softcap = softcap}).logprobs;
   return compute(hidden, head, targets, temperature, chunk, softcap, false)[0];
 }
 
 ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
                                            double temperature, int64_t chunk, double softcap) {
+  if (!hidden.is_cpu()) {
+    const auto of_device =
+        library::action_logprobs(hidden, head, targets, {.temperature = temperature, .softcap = softcap, .entropy = true});
+    return {of_device.logprobs, of_device.entropy};
+  }
   const variable_list outputs = compute(hidden, head, targets, temperature, chunk, softcap, true);
   return {outputs[0], outputs[1]};
 }

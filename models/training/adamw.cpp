@@ -1,7 +1,10 @@
 #include "models/training/adamw.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -29,11 +32,15 @@ std::string shape_text(const at::Tensor& tensor) {
 AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options)
     : flat_(weights),
       options_(options),
-      first_moments_(at::zeros({flat_.size()}, at::kFloat)),
-      second_moments_(at::zeros({flat_.size()}, at::kFloat)) {}
+      first_moments_(at::zeros_like(flat_.weight_buffer())),
+      second_moments_(at::zeros_like(flat_.weight_buffer())) {}
 
 double AdamW::gradient_norm(double scale) const {
   flat_.check_gradients();
+  if (!flat_.on_host()) {
+    const at::Tensor norm = at::linalg_vector_norm(flat_.gradient_buffer(), 2, std::nullopt, false, at::kDouble);
+    return norm.item().toDouble() * std::abs(scale);
+  }
   const float* values = flat_.gradients();
   const int64_t count = flat_.size();
   std::vector<double> blocks(static_cast<size_t>((count + kBlock - 1) / kBlock));
@@ -53,6 +60,10 @@ double AdamW::step(double scale) {
   }
   ++steps_;
   const double clip = options_.clip_grad_norm > 0 ? std::min(1.0, options_.clip_grad_norm / (norm + 1e-6)) : 1.0;
+  if (!flat_.on_host()) {
+    step_on_device(scale * clip);
+    return norm;
+  }
   const auto count = static_cast<double>(steps_);
   const AdamWFactors plain{.gradient_scale = static_cast<float>(scale * clip),
                            .new_first = static_cast<float>(1 - options_.beta1),
@@ -74,6 +85,23 @@ void AdamW::step_range(int64_t first, int64_t count, const AdamWFactors& factors
   parallel_ranges(count, kBlock, [&](int64_t begin, int64_t end) {
     adamw_step({weights + begin, gradients + begin, means + begin, squares + begin, end - begin}, factors);
   });
+}
+
+// The library's step, over the same two ranges.
+void AdamW::step_on_device(double gradient_scale) {
+  const at::NoGradGuard no_gradient;
+  const at::Tensor count = at::full({}, static_cast<double>(steps_), first_moments_.options());
+  flat_.gradient_buffer().mul_(gradient_scale);
+  const auto step = [&](int64_t first, int64_t size, double weight_decay) {
+    if (size == 0) return;
+    const auto range = [&](const at::Tensor& buffer) { return buffer.narrow(0, first, size); };
+    at::_fused_adamw_({range(flat_.weight_buffer())}, {range(flat_.gradient_buffer())}, {range(first_moments_)},
+                      {range(second_moments_)}, {}, {count}, options_.learning_rate, options_.beta1, options_.beta2, weight_decay,
+                      options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  };
+  step(0, flat_.matrix_floats(), options_.weight_decay);
+  step(flat_.matrix_floats(), flat_.size() - flat_.matrix_floats(), 0.0);
+  clear_gradients();
 }
 
 AdamW::NamedTensors AdamW::state() const {

@@ -51,6 +51,7 @@ class AdamW {
 
  private:
   void step_range(int64_t first, int64_t count, const AdamWFactors& factors);
+  void step_on_device(double gradient_scale);
 
   FlatParameters flat_;
   AdamWOptions options_;

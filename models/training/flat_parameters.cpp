@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "base/error.h"
 
@@ -19,7 +20,7 @@ bool is_matrix(const at::Tensor& weight) { return weight.dim() > 1; }
 FlatParameters::FlatParameters(const NamedTensors& weights) {
   const at::NoGradGuard no_gradient;
   for (const auto& [name, weight] : weights) {
-    SLUICE_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.is_cpu() && weight.requires_grad() &&
+    SLUICE_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.requires_grad() &&
                      weight.is_leaf(),
                  name);
     slots_.push_back({name, weight, 0});
@@ -34,8 +35,10 @@ FlatParameters::FlatParameters(const NamedTensors& weights) {
     if (matrices) matrix_floats_ = next;
   }
   // Both come from the system as zero pages that take no memory yet; each weight gives its old memory back as it moves.
-  weights_ = at::zeros({next}, at::kFloat);
-  gradients_ = at::zeros({next}, at::kFloat);
+  SLUICE_CHECK(!slots_.empty(), "nothing is trained");
+  const at::Device device = slots_.front().weight.device();
+  weights_ = at::zeros({next}, at::TensorOptions(at::kFloat).device(device));
+  gradients_ = at::zeros_like(weights_);
   const auto views_of_weights = views(weights_), views_of_gradients = views(gradients_);
   for (size_t i = 0; i < slots_.size(); ++i) {
     at::Tensor& weight = slots_[i].weight;
@@ -52,7 +55,7 @@ int64_t FlatParameters::floats(const std::vector<int64_t>& sizes) {
 }
 
 void FlatParameters::check_gradients() const {
-  const auto* first = gradients_.const_data_ptr<float>();
+  const auto* first = static_cast<const float*>(gradients_.const_data_ptr());
   for (const Slot& slot : slots_) {
     const at::Tensor& gradient = slot.weight.grad();
     SLUICE_CHECK(gradient.defined() && gradient.const_data_ptr() == first + slot.first,

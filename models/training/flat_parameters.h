@@ -17,7 +17,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 /// cache line, and what is between them stays zero.
 class FlatParameters {
  public:
-  /// `weights`: float32, contiguous, on the CPU, leaves that need a gradient. Whoever holds a handle of one sees the move.
+  /// `weights`: at least one, float32, contiguous, on one device, leaves that need a gradient. Whoever holds a handle of one sees the move.
   explicit FlatParameters(const NamedTensors& weights);
 
   /// The length of a buffer for tensors of these sizes.
@@ -25,6 +25,10 @@ class FlatParameters {
 
   int64_t size() const { return weights_.numel(); }
   int64_t matrix_floats() const { return matrix_floats_; }  // that come first
+
+  bool on_host() const { return weights_.is_cpu(); }
+  const at::Tensor& weight_buffer() const { return weights_; }      // [size()]
+  const at::Tensor& gradient_buffer() const { return gradients_; }  // [size()]
 
   float* weights() { return weights_.mutable_data_ptr<float>(); }
   float* gradients() { return gradients_.mutable_data_ptr<float>(); }

@@ -59,8 +59,11 @@ Json tokenizer_json() {
 
 void randomize(at::Tensor& tensor, uint64_t seed) {
   RandomStream random(seed, 0);
-  float* values = tensor.data_ptr<float>();
-  for (int64_t i = 0; i < tensor.numel(); ++i) values[i] = static_cast<float>(0.3 * random.normal());
+  const at::NoGradGuard no_gradient;
+  const at::Tensor host = tensor.detach().to(at::kCPU);
+  float* values = host.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < host.numel(); ++i) values[i] = static_cast<float>(0.3 * random.normal());
+  tensor.copy_(host);
 }
 
 }  // namespace
@@ -83,7 +86,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                             : options.value_head ? models::Head::kValue
                                                  : models::Head::kLanguageModel;
   auto transformer = models::Transformer::load(
-      folder, {.head = head, .random_init = true, .seed = options.seed, .trainable = options.optimizer.has_value()});
+      folder, {.head = head, .random_init = true, .seed = options.seed, .trainable = options.optimizer.has_value(), .device = options.device});
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   return std::make_shared<LanguageModel>(options.value_head ? "critic" : "actor", folder, std::move(transformer),
@@ -93,8 +96,8 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
 std::vector<float> all_weights(const LanguageModel& model) {
   std::vector<float> all;
   for (const auto& [name, tensor] : model.transformer().weights().named()) {
-    const float* values = tensor.const_data_ptr<float>();
-    all.insert(all.end(), values, values + tensor.numel());
+    const at::Tensor host = tensor.detach().to(at::kCPU);
+    all.insert(all.end(), host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel());
   }
   return all;
 }

@@ -39,6 +39,7 @@ struct TinyOptions {
   std::optional<models::AdamWOptions> optimizer;  // none: frozen
   int64_t kept_versions = 1;
   TrainedParameters trained;  // with an optimizer
+  at::Device device = at::kCPU;
 };
 
 /// A model with random weights; a value head is random too.

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "engine/spec.h"
+
+namespace sluice::nodes {
+
+/// Reports a `device` of `[models.NAME]` that is none, and warns of one that this machine or this build lacks: a pipeline may be
+/// checked where it cannot run. False where it is none. Loads nothing.
+bool check_device(const std::string& device, const engine::ModelSpec& spec, Problems& problems);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "models/device.h"
+
+/// Tests that run on every device: those of one that the machine lacks are skipped.
+namespace sluice::models::devices {
+
+inline constexpr const char* kNames[] = {"cpu", "cuda:0"};
+
+/// Nothing: this machine, or its LibTorch, lacks it.
+inline std::optional<at::Device> find(const char* name) {
+  const at::Device device = device_named(name).value();
+  if (missing_device(device) || (device.is_cuda() && !at::hasCUDA())) return std::nullopt;
+  return device;
+}
+
+/// "cuda_0": names of tests have no colon.
+inline std::string plain(std::string name) {
+  for (char& c : name) c = c == ':' ? '_' : c;
+  return name;
+}
+
+struct PlainName {
+  template <class Info>
+  std::string operator()(const Info& info) const {
+    return plain(info.param);
+  }
+};
+
+class OnDevice : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!device_) GTEST_SKIP() << "this machine has no " << GetParam();
+  }
+  at::Device device() const { return *device_; }
+
+ private:
+  std::optional<at::Device> device_ = find(GetParam());
+};
+
+/// Loads the CUDA part of LibTorch before the program's first tensor, where there is a GPU.
+class CudaPart : public testing::Environment {
+ public:
+  void SetUp() override {
+    if (missing_device(at::Device(at::kCUDA, 0))) return;
+    try {
+      use_cuda();
+    } catch (const UserError&) {
+      // Without it find() finds no GPU.
+    }
+  }
+};
+
+inline testing::Environment* const kCudaPart = testing::AddGlobalTestEnvironment(new CudaPart);
+
+}  // namespace sluice::models::devices

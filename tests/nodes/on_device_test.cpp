@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nodes/logprobs.h"
+#include "nodes/train_sft.h"
+#include "nodes/values.h"
+#include "tests/models/devices.h"
+#include "tests/nodes/sampling.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::all_weights;
+using ::testing::FloatNear;
+using testing::floats;
+using testing::mixed_groups;
+using ::testing::Pointwise;
+using testing::run_node;
+using testing::tiny_model;
+using testing::TinyFolder;
+using testing::TinyOptions;
+
+// What nodes give with a model on a device is, to rounding, what they give with the same model on the CPU.
+class NodesOnDevice : public models::devices::OnDevice {
+ protected:
+  std::shared_ptr<LanguageModel> model(TinyOptions options, at::Device device) const {
+    options.device = device;
+    return tiny_model(folder_.path(), options);
+  }
+
+  TinyFolder folder_;
+};
+
+TEST_P(NodesOnDevice, LogProbabilitiesAgree) {
+  const auto run = [&](at::Device device) {
+    return floats(run_node<Logprobs>(LogprobsParams{.model = "m"}, {{"m", model({}, device)}}, mixed_groups()),
+                  "reference_logprobs");
+  };
+  EXPECT_THAT(run(device()), Pointwise(FloatNear(1e-4f), run(at::kCPU)));
+}
+
+TEST_P(NodesOnDevice, ValuesAgree) {
+  const auto run = [&](at::Device device) {
+    const auto critic = model({.value_head = true}, device);
+    return floats(run_node<Values>(ValuesParams{.model = "m"}, {{"m", critic}}, mixed_groups()), "values");
+  };
+  EXPECT_THAT(run(device()), Pointwise(FloatNear(1e-4f), run(at::kCPU)));
+}
+
+TEST_P(NodesOnDevice, WeightsAreTrainedAlikeAndSavedFromThere) {
+  const auto run = [&](at::Device device) {
+    const auto trained = model({.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .clip_grad_norm = 1}}, device);
+    run_node<TrainSft>(TrainSftParams{.model = "m"}, {{"m", trained}}, mixed_groups(), {2, 2});
+    trained->save(folder_.path() / "saved");
+    const LanguageModel saved("m", folder_.path(), models::Transformer::load(folder_.path() / "saved", {}), std::nullopt, 0);
+    EXPECT_EQ(all_weights(saved), all_weights(*trained));
+    return all_weights(*trained);
+  };
+  EXPECT_THAT(run(device()), Pointwise(FloatNear(2e-4f), run(at::kCPU)));
+}
+
+TEST_P(NodesOnDevice, TheLikeliestResponsesAgree) {
+  const auto run = [&](at::Device device) {
+    const GenerateParams params{.model = "actor", .samples_per_prompt = 1, .max_new_tokens = 12, .temperature = 0};
+    std::vector<std::string> responses;
+    for (const engine::Group& group : testing::Sampling(params, model({}, device)).run({"12+3=", "abc", "?"}))
+      responses.push_back(group.read(columns::kResponse)[0]);
+    return responses;
+  };
+  EXPECT_EQ(run(device()), run(at::kCPU));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, NodesOnDevice, ::testing::Values("cuda:0"), models::devices::PlainName());
+
+}  // namespace
+}  // namespace sluice::nodes
