@@ -1,0 +1,128 @@
+#include "models/training/mlp_half.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "models/kernels/parallel.h"
+#include "models/kernels/training_kernels.h"
+#include "models/training/gradient.h"
+#include "models/training/matrix_products.h"
+#include "models/training/operand.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // elements: some 10 us of work
+
+// The projections of some tokens before the activation, both rows side by side.
+struct Inner {
+  at::Tensor gate, up;  // no `up` in a plain network
+
+  Inner rows(int64_t first, int64_t count) const {
+    return {gate.narrow(0, first, count), up.defined() ? up.narrow(0, first, count) : up};
+  }
+};
+
+Inner empty_inner(const LayerPass& pass, int64_t tokens) {
+  const auto empty = [&] { return empty_operand(pass.precision, {tokens, pass.config.intermediate_size}); };
+  return {empty(), pass.config.gated_mlp ? empty() : at::Tensor()};
+}
+
+template <class Number>
+Number* at_or_null(Number* from, int64_t place) {
+  return from ? from + place : nullptr;
+}
+
+void activate(Activation activation, const Inner& inner, const at::Tensor& out) {
+  with_number(precision_of(out), [&](auto number) {
+    using Number = decltype(number);
+    const auto *gate = numbers<Number>(inner.gate), *up = numbers<Number>(inner.up);
+    auto* to = numbers<Number>(out);
+    parallel_ranges(out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      activation_forward(activation, gate + begin, at_or_null(up, begin), end - begin, to + begin);
+    });
+  });
+}
+
+// `inner` becomes its gradients, `grad`, of what the activation gave, becomes what it gave.
+void differentiate(Activation activation, const Inner& inner, const at::Tensor& grad) {
+  with_number(precision_of(grad), [&](auto number) {
+    using Number = decltype(number);
+    auto *gate = numbers<Number>(inner.gate), *up = numbers<Number>(inner.up), *of_output = numbers<Number>(grad);
+    parallel_ranges(grad.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      activation_backward(activation, gate + begin, at_or_null(up, begin), end - begin, of_output + begin);
+    });
+  });
+}
+
+// The projection that goes into the activation: of a plain network, its only one.
+const at::Tensor& entry(const LayerWeights& layer) { return layer.gate.defined() ? layer.gate : layer.up; }
+const at::Tensor& entry_bias(const LayerWeights& layer) { return layer.gate.defined() ? layer.gate_bias : layer.up_bias; }
+
+template <class Work>
+void for_each_chunk(int64_t tokens, const Work& work) {
+  for (int64_t first = 0; first < tokens; first += kMlpTokens) work(first, std::min(kMlpTokens, tokens - first));
+}
+
+// What the network makes of `in`; written to or added to `out`.
+void feed_forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in, const Inner* kept, const at::Tensor& out,
+                  bool add) {
+  const int64_t tokens = in.size(0), of_chunk = std::min(kMlpTokens, tokens);
+  const PackedMatrix gate = packed(entry(layer), pass.precision), down = packed(layer.down, pass.precision);
+  const PackedMatrix up = layer.gate.defined() ? packed(layer.up, pass.precision) : PackedMatrix();
+  const Inner own = kept ? Inner{} : empty_inner(pass, of_chunk);
+  const at::Tensor activated = kept ? empty_operand(pass.precision, {of_chunk, pass.config.intermediate_size}) : own.gate;
+  for_each_chunk(tokens, [&](int64_t first, int64_t count) {
+    const Inner inner = kept ? kept->rows(first, count) : own.rows(0, count);
+    const at::Tensor from = in.narrow(0, first, count), result = activated.narrow(0, 0, count);
+    multiply(from, gate, entry_bias(layer), inner.gate);
+    if (!up.empty()) multiply(from, up, layer.up_bias, inner.up);
+    activate(pass.config.activation, inner, result);
+    multiply(result, down, layer.down_bias, out.narrow(0, first, count), add);
+  });
+}
+
+}  // namespace
+
+at::Tensor mlp_forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& x, KeptMlp* kept) {
+  KeptRead read = read_residual(pass, x, pass.norm(layer.mlp_norm, layer.mlp_norm_bias));
+  const at::Tensor out = pass.adds_normed() ? at::empty_like(x) : x.detach().clone(at::MemoryFormat::Contiguous);
+  std::optional<Inner> inner;
+  if (kept) inner = empty_inner(pass, x.size(0));
+  feed_forward(pass, layer, read.in, inner ? &*inner : nullptr, out, !pass.adds_normed());
+  KeptNorm added_norm;
+  const at::Tensor result = pass.adds_normed() ? add_normed(x, out, pass.norm(layer.mlp_output_norm), added_norm) : out;
+  if (kept) *kept = {std::move(read), inner->gate, inner->up, std::move(added_norm)};
+  return result;
+}
+
+void mlp_backward(const LayerPass& pass, const LayerWeights& layer, const KeptMlp& kept, const at::Tensor& grad) {
+  const int64_t tokens = grad.size(0);
+  const at::Tensor added = added_gradient(pass, pass.norm(layer.mlp_output_norm), kept.added_norm, grad);
+  const PackedMatrix down = packed_transposed(layer.down, pass.precision), gate = packed_transposed(entry(layer), pass.precision);
+  const PackedMatrix up = kept.up.defined() ? packed_transposed(layer.up, pass.precision) : PackedMatrix();
+  const at::Tensor activated = empty_operand(pass.precision, {std::min(kMlpTokens, tokens), pass.config.intermediate_size});
+  const ReadGradient read = read_gradient(pass, grad);
+  for_each_chunk(tokens, [&](int64_t first, int64_t count) {
+    const Inner inner = Inner{kept.gate, kept.up}.rows(first, count);
+    const at::Tensor result = activated.narrow(0, 0, count), from = added.narrow(0, first, count);
+    multiply(from, down, {}, result);
+    differentiate(pass.config.activation, inner, result);
+    add_weight_gradient(gradient_of(layer.down), from, result);
+    const at::Tensor to = read.out.narrow(0, first, count);
+    multiply(inner.gate, gate, {}, to, read.add);
+    if (!up.empty()) multiply(inner.up, up, {}, to, true);
+  });
+  add_bias_gradient(gradient_of(layer.down_bias), added);
+  add_weight_gradient(gradient_of(entry(layer)), kept.gate, kept.read.in);
+  add_bias_gradient(gradient_of(entry_bias(layer)), kept.gate);
+  if (kept.up.defined()) {
+    add_weight_gradient(gradient_of(layer.up), kept.up, kept.read.in);
+    add_bias_gradient(gradient_of(layer.up_bias), kept.up);
+  }
+  finish_read_gradient(pass, pass.norm(layer.mlp_norm, layer.mlp_norm_bias), kept.read, read, grad);
+}
+
+}  // namespace sluice::models
