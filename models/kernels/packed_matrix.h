@@ -10,9 +10,9 @@
 
 namespace sluice::models {
 
-/// The matrix of a linear layer, [outputs, inputs], laid out in the order in which multiply() reads it: panels of 32 outputs, each
-/// input by input (in bfloat16: pair of inputs by pair of inputs). A copy of the weight it was made of: who changes the weight
-/// packs again. Owns its memory, a tensor's.
+/// The matrix of a linear layer, [outputs, inputs], laid out in the order in which multiply() reads it: panels of 32 outputs,
+/// each input by input (in bfloat16: pair of inputs by pair of inputs). A copy of the weight it was made of: who changes the
+/// weight packs again. Owns its memory, a tensor's.
 ///
 /// Not thread-safe while it is written; multiply() may read it from several threads.
 class PackedMatrix {
@@ -53,17 +53,17 @@ struct ProductArguments {
   const void* x = nullptr;  // [rows, inputs] of the matrix's precision, row stride x_stride
   int64_t x_stride = 0;     // elements
   int64_t rows = 0;
-  const float* bias = nullptr;       // [outputs], or null
-  float* out = nullptr;              // [rows, outputs], row stride out_stride; must not overlap x
-  Bfloat16* narrow_out = nullptr;    // the other place for the result, rounded once; then `out` is null and nothing accumulates
-  int64_t out_stride = 0;            // elements
-  bool accumulate = false;           // add to what is in `out`: the residual connection
+  const float* bias = nullptr;     // [outputs], or null
+  float* out = nullptr;            // [rows, outputs], row stride out_stride; must not overlap x
+  Bfloat16* narrow_out = nullptr;  // the other place for the result, rounded once; then `out` is null and nothing accumulates
+  int64_t out_stride = 0;          // elements
+  bool accumulate = false;         // add to what is in `out`: the residual connection
 };
 
 /// Sums in float32. Every element is one chain of multiply-adds (in bfloat16, of sums of two products) in the order of the inputs
 /// that starts from the bias, whatever the other rows and the number of threads are: a row's result is bit-identical in every
-/// batch, which no library's matrix product promises. Allocates nothing. `machine` is for tests of what runs elsewhere; it must not
-/// be better than this_machine().
+/// batch, which no library's matrix product promises. Allocates nothing. `machine` is for tests of what runs elsewhere; it must
+/// not be better than this_machine().
 void multiply(const PackedMatrix& matrix, const ProductArguments& arguments, Machine machine = this_machine());
 
 }  // namespace sluice::models
