@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "models/training/action_logprobs.h"
-#include "models/training/logits_chunk.h"
 
 namespace sluice::nodes {
 
@@ -19,17 +18,20 @@ at::Tensor predicting_states(const models::Transformer& model, const RaggedSampl
   return model.hidden_states(samples.tokens, samples.sample_offsets).index_select(0, samples.predicting);
 }
 
+models::LogprobOptions options_of(const models::Transformer& model, double temperature) {
+  return {.temperature = temperature, .softcap = model.config().logit_softcap, .precision = model.compute().precision};
+}
+
 }  // namespace
 
 at::Tensor policy_logprobs(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
-  return models::action_logprobs(predicting_states(model, samples), model.weights().head, samples.targets, temperature,
-                                 models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
+  return models::action_logprobs(predicting_states(model, samples), model.weights().head, samples.targets,
+                                 options_of(model, temperature));
 }
 
 PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature) {
-  const models::ActionLogprobs outputs =
-      models::action_logprobs_and_entropy(predicting_states(model, samples), model.weights().head, samples.targets, temperature,
-                                          models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
+  const models::ActionLogprobs outputs = models::action_logprobs_and_entropy(
+      predicting_states(model, samples), model.weights().head, samples.targets, options_of(model, temperature));
   return {outputs.logprobs, outputs.entropy};
 }
 

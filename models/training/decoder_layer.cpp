@@ -1,5 +1,7 @@
 #include "models/training/decoder_layer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@ struct KeptLayer {
 };
 
 at::Tensor forward(const LayerPass& pass, const LayerWeights& layer, int64_t index, const at::Tensor& x, KeptLayer* kept) {
+  const at::NoGradGuard no_gradient;  // what is computed here has a step of its own
   at::Tensor middle;
   {
     KeptAttention attention;
