@@ -112,6 +112,8 @@ LanguageModelType::LanguageModelType() {
   params_.param("checkpoint", &P::checkpoint).required().doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json");
   params_.param("head", &P::head).doc("\"value\" gives every token one number: a critic");
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
+  params_.param("dtype", &P::dtype)
+      .doc("operands of products and the KV cache; sums, norms, softmax and the weights that are trained stay float32");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
 }
 

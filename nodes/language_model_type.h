@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/model.h"
+#include "models/precision.h"
 #include "models/transformer.h"
 
 namespace sluice::nodes {
@@ -43,11 +44,13 @@ constexpr std::array<std::pair<ModelHead, const char*>, 2> enum_names(ModelHead)
 ///   checkpoint = "models/tiny-arithmetic"      # a Hugging Face folder
 ///   head = "language_model"                    # or "value": a critic
 ///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
+///   dtype = "float32"                          # or "bfloat16": what it computes in (models/precision.h); its weights stay float32
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
 struct LanguageModelParams {
   std::filesystem::path checkpoint;
   ModelHead head = ModelHead::kLanguageModel;
   ModelInit init = ModelInit::kCheckpoint;
+  models::Precision dtype = models::Precision::kFloat32;
   std::optional<OptimizerParams> optimizer;
 };
 
