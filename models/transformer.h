@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "models/config/config.h"
+#include "models/head.h"
 #include "models/precision.h"
 #include "models/weights.h"
 
 namespace sluice::models {
-
-enum class Head { kLanguageModel, kValue };
 
 /// What the backward keeps of a layer: what it needs, or the layer's input alone, and the rest is computed again.
 enum class ActivationCheckpointing { kNone, kLayer };

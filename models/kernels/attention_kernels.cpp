@@ -20,7 +20,7 @@ constexpr int64_t padded(int64_t count, int64_t step) { return (count + step - 1
 // Sizes of a task on a machine with so many lanes, for numbers of which so many make a word.
 struct AttentionShape {
   int64_t lanes, numbers;
-  int64_t length;  // in whole squares
+  int64_t length;   // in whole squares
   int64_t columns;  // of a head, in whole squares of words
   int64_t words;    // of a head's row
   int64_t blocks;   // of a head's row, one column a lane
@@ -33,7 +33,7 @@ struct AttentionShape {
         words((head_dim + numbers - 1) / numbers),
         blocks((head_dim + lanes - 1) / lanes) {}
 
-  int64_t along(int64_t rows) const { return rows * columns / numbers; }        // words of panels, see the kernels
+  int64_t along(int64_t rows) const { return rows * columns / numbers; }  // words of panels, see the kernels
   int64_t across(int64_t rows) const { return blocks * lanes * rows / numbers; }
 };
 

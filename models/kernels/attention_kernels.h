@@ -42,10 +42,10 @@ struct AttentionGradient {
 /// Scratch memory, in 4 bytes, that a task over a sample of at most `length` tokens needs.
 int64_t attention_scratch_words(Precision precision, int64_t length, int64_t head_dim);
 
-/// softmax(cap(scale Q K^T)) V with each query seeing itself and what is before it, `window` tokens at most: the time is linear in
-/// the length then. Scores, softmax and sums are float32; the shares that multiply V are of the task's precision. Writes only the
-/// columns of the task's own heads, so tasks may run side by side; the result does not depend on which thread ran it. `machine`
-/// picks the instruction set: this_machine(), or a lesser one to test what runs elsewhere.
+/// softmax(cap(scale Q K^T)) V with each query seeing itself and what is before it, `window` tokens at most: the time is linear
+/// in the length then. Scores, softmax and sums are float32; the shares that multiply V are of the task's precision. Writes only
+/// the columns of the task's own heads, so tasks may run side by side; the result does not depend on which thread ran it.
+/// `machine` picks the instruction set: this_machine(), or a lesser one to test what runs elsewhere.
 void attention_forward(const AttentionTask& task, const AttentionOutput& result, int32_t* scratch,
                        Machine machine = this_machine());
 

@@ -7,8 +7,8 @@
 
 namespace sluice::models {
 
-// The softmax of a row of logits that come in parts, so that a row never exists as a whole. Single-threaded. `machine` is for tests of
-// what runs elsewhere; it must not be better than this_machine().
+// The softmax of a row of logits that come in parts, so that a row never exists as a whole. Single-threaded. `machine` is for
+// tests of what runs elsewhere; it must not be better than this_machine().
 
 /// What logits are made into before the softmax: cap(logit) / temperature, cap(z) = c tanh(z / c).
 struct LogitScale {

@@ -81,7 +81,8 @@ void add_column_sums(const Number* x, int64_t stride, int64_t rows, int64_t size
 
 template void norm_forward(const NormRows<>&, const NormStatistics&, float*, Machine);
 template void norm_forward(const NormRows<>&, const NormStatistics&, Bfloat16*, Machine);
-template void norm_backward(const NormRows<>&, const NormStatistics&, const float*, float*, bool, const NormWeightGradient&, Machine);
+template void norm_backward(const NormRows<>&, const NormStatistics&, const float*, float*, bool, const NormWeightGradient&,
+                            Machine);
 template void norm_backward(const NormRows<>&, const NormStatistics&, const float*, Bfloat16*, bool, const NormWeightGradient&,
                             Machine);
 template void norm_backward(const NormRows<Bfloat16>&, const NormStatistics&, const Bfloat16*, Bfloat16*, bool,

@@ -9,10 +9,10 @@
 
 namespace sluice::models {
 
-// Row-wise kernels of the training path, forward and backward, on plain pointers. Numbers that products take are `Number`: float, or
-// Bfloat16, which every kernel widens, computes with in float32 and rounds once. Single-threaded; a row's result does not depend on
-// the other rows. Callers split the rows. The forward gives the bits of generation's (kernels_elementwise.h). `machine` is for tests
-// of what runs elsewhere; it must not be better than this_machine().
+// Row-wise kernels of the training path, forward and backward, on plain pointers. Numbers that products take are `Number`: float,
+// or Bfloat16, which every kernel widens, computes with in float32 and rounds once. Single-threaded; a row's result does not
+// depend on the other rows. Callers split the rows. The forward gives the bits of generation's (kernels_elementwise.h). `machine`
+// is for tests of what runs elsewhere; it must not be better than this_machine().
 
 /// x [rows, size], rows back to back; `In` is float but where what a norm was given is kept rounded.
 template <class In = float>
@@ -38,9 +38,9 @@ struct NormWeightGradient {
   float* bias = nullptr;
 };
 
-/// With n = (x - mean) inverse and g = grad weight: grad_x = inverse (g - mean(g) - n mean(g n)), mean(g) only for kLayer, added to
-/// what is in grad_x if `add`; adds the sums over the rows of grad n to the weight's gradient and of grad to the bias's. `grad_x`
-/// may be `grad`. For (In, Grad, Out) = (float, float, Number) and (Number, Number, Number).
+/// With n = (x - mean) inverse and g = grad weight: grad_x = inverse (g - mean(g) - n mean(g n)), mean(g) only for kLayer, added
+/// to what is in grad_x if `add`; adds the sums over the rows of grad n to the weight's gradient and of grad to the bias's.
+/// `grad_x` may be `grad`. For (In, Grad, Out) = (float, float, Number) and (Number, Number, Number).
 template <class In, class Grad, class Out>
 void norm_backward(const NormRows<In>& in, const NormStatistics& statistics, const Grad* grad, Out* grad_x, bool add,
                    const NormWeightGradient& grad_weights, Machine machine = this_machine());

@@ -34,8 +34,8 @@ struct LogitBlock {
 
 // What an entropy and its gradient are made of, too.
 struct Distributions {
-  at::Tensor hidden;                // [A,H], an operand
-  at::Tensor head, targets;         // [V,H], [A]
+  at::Tensor hidden;         // [A,H], an operand
+  at::Tensor head, targets;  // [V,H], [A]
   LogprobOptions options;
   at::Tensor log_sum_exp, entropy;  // [A]
 
@@ -77,17 +77,19 @@ at::Tensor compute(Distributions& of) {
   float* entropies = of.entropy.mutable_data_ptr<float>();
   const auto* targets = of.targets.const_data_ptr<int64_t>();
   const LogitScale scale = of.scale();
-  for_each_block(of, [](int64_t, int64_t) {}, [&](const LogitBlock& block) {
-    const float* logits = block.logits.const_data_ptr<float>();
-    parallel_ranges(block.actions, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const float* part = logits + row * block.tokens;
-        const int64_t action = block.action + row, place = place_of(block, targets[action]);
-        if (place >= 0) logprobs[action] = scaled_logit(part[place], scale);
-        add_logits(part, block.tokens, scale, sums[static_cast<size_t>(action)]);
-      }
-    });
-  });
+  for_each_block(
+      of, [](int64_t, int64_t) {},
+      [&](const LogitBlock& block) {
+        const float* logits = block.logits.const_data_ptr<float>();
+        parallel_ranges(block.actions, kGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const float* part = logits + row * block.tokens;
+            const int64_t action = block.action + row, place = place_of(block, targets[action]);
+            if (place >= 0) logprobs[action] = scaled_logit(part[place], scale);
+            add_logits(part, block.tokens, scale, sums[static_cast<size_t>(action)]);
+          }
+        });
+      });
   for (int64_t i = 0; i < actions; ++i) {
     const RowSums& row = sums[static_cast<size_t>(i)];
     log_sums[i] = row.top + std::log(row.sum);

@@ -19,21 +19,20 @@ struct ActionLogprobs {
   at::Tensor entropy;   // [A]  of the distribution each target was drawn from, in nats; differentiable
 };
 
-/// Log-probability of each action under softmax(cap(hidden head^T) / temperature), without the logits of all actions, or of the whole
-/// vocabulary, at once. cap(z) = softcap tanh(z / softcap), or z where softcap is 0: the temperature is what samples, the cap is part
-/// of the model.
+/// Log-probability of each action under softmax(cap(hidden head^T) / temperature), without the logits of all actions, or of the
+/// whole vocabulary, at once. cap(z) = softcap tanh(z / softcap), or z where softcap is 0: the temperature is what samples, the
+/// cap is part of the model.
 ///
 /// hidden  [A,H]  final hidden states at the positions that predict the actions, float32
 /// head    [V,H]  output embedding; a leaf where it needs a gradient
 /// targets [A]    int64, sampled ids, 0 <= id < V
 /// returns        float32
 ///
-/// Differentiable in hidden and head; the backward computes the logits again. Beside `hidden` rounded to the precision, kept for the
-/// backward, memory is for the logits of 512 actions and 1024 tokens and for the rows of `head` of 1024 tokens, packed. CPU. With a
-/// head in bfloat16 or float16 and the precision kFloat32, each logit is one of the head's dtype (narrow_forward.h), and nothing has a
-/// gradient. Throws InternalError on a shape mismatch, a temperature that is not positive or a negative softcap (callers validate
-/// user data).
-/// Source: Wijmans et al. 2024, "Cut Your Losses", section 4.
+/// Differentiable in hidden and head; the backward computes the logits again. Beside `hidden` rounded to the precision, kept for
+/// the backward, memory is for the logits of 512 actions and 1024 tokens and for the rows of `head` of 1024 tokens, packed. CPU.
+/// With a head in bfloat16 or float16 and the precision kFloat32, each logit is one of the head's dtype (narrow_forward.h), and
+/// nothing has a gradient. Throws InternalError on a shape mismatch, a temperature that is not positive or a negative softcap
+/// (callers validate user data). Source: Wijmans et al. 2024, "Cut Your Losses", section 4.
 at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
                            const LogprobOptions& options = {});
 

@@ -87,7 +87,8 @@ class Peak {
   int64_t added_keeps() const { return if_there(after, T * (H * kFloat + statistics)); }
 
   int64_t heads_keep() const {
-    return T * ((2 * Q + 2 * K) * number + heads * kFloat + if_there(heads_normed, (Q + K) * number + rows_of_heads * statistics));
+    return T *
+           ((2 * Q + 2 * K) * number + heads * kFloat + if_there(heads_normed, (Q + K) * number + rows_of_heads * statistics));
   }
   int64_t attention_keeps() const { return read_keeps(true) + heads_keep() + added_keeps(); }
   int64_t mlp_keeps() const { return read_keeps(false) + T * I * (gated ? 2 : 1) * number + added_keeps(); }
@@ -95,8 +96,9 @@ class Peak {
 
   // Beside the residual stream: all projections in float32 with queries under way, or what is kept with the sum.
   int64_t attention_forward() const {
-    const int64_t projections = T * (Q + 2 * K) * kFloat + std::max(packed(Q + 2 * K, H), T * (Q + 2 * K) * number +
-                                if_there(heads_normed, T * (Q + K + std::max(Q, K)) * kFloat));
+    const int64_t projections =
+        T * (Q + 2 * K) * kFloat +
+        std::max(packed(Q + 2 * K, H), T * (Q + 2 * K) * number + if_there(heads_normed, T * (Q + K + std::max(Q, K)) * kFloat));
     const int64_t sum = heads_keep() + T * H * kFloat + packed(H, Q) + added_keeps();
     return read_keeps(true) + std::max(projections, sum);
   }
@@ -130,7 +132,8 @@ class Peak {
 
   int64_t mlp_backward() const {
     const int64_t norms = norm_sums(H);
-    return added_gradient() + read_gradient() + std::max(packed(I, H) + packed(H, I) * (gated ? 2 : 1) + chunk() * I * number, norms);
+    return added_gradient() + read_gradient() +
+           std::max(packed(I, H) + packed(H, I) * (gated ? 2 : 1) + chunk() * I * number, norms);
   }
 
   // What the layer's network kept is free again.

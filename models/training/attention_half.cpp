@@ -2,21 +2,35 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
-#include "models/training/gradient.h"
+#include "models/training/adapter_products.h"
 #include "models/training/matrix_products.h"
 #include "models/training/operand.h"
+#include "models/training/projection.h"
 
 namespace sluice::models {
 namespace {
 
+Projection query_of(const LayerWeights& layer) { return {layer.query, layer.query_bias, layer.adapters.query}; }
+Projection key_of(const LayerWeights& layer) { return {layer.key, layer.key_bias, layer.adapters.key}; }
+Projection value_of(const LayerWeights& layer) { return {layer.value, layer.value_bias, layer.adapters.value}; }
+Projection output_of(const LayerWeights& layer) {
+  return {layer.attention_output, layer.attention_output_bias, layer.adapters.attention_output};
+}
+
 // Queries, keys and values of every token side by side, float32: [T, (Nq + 2 Nk) D]
-at::Tensor project(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in) {
+at::Tensor project_heads(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in) {
   const PackedMatrix matrix = packed({layer.query, layer.key, layer.value}, pass.precision);
   at::Tensor bias;
   if (layer.query_bias.defined()) bias = at::cat({layer.query_bias, layer.key_bias, layer.value_bias});
   const at::Tensor out = at::empty({in.size(0), matrix.outputs()});
   multiply(in, matrix, bias, out);
+  int64_t first = 0;
+  for (const Projection& of : {query_of(layer), key_of(layer), value_of(layer)}) {
+    if (of.adapter.defined()) add_adapter_output(out.narrow(1, first, of.weight.size(0)), in, of.adapter);
+    first += of.weight.size(0);
+  }
   return out;
 }
 
@@ -46,7 +60,7 @@ at::Tensor attention_forward(const LayerPass& pass, const LayerWeights& layer, i
                              KeptAttention& kept) {
   kept.read = read_residual(pass, x, pass.norm(layer.attention_norm, layer.attention_norm_bias));
   {
-    const at::Tensor all = project(pass, layer, kept.read.in);
+    const at::Tensor all = project_heads(pass, layer, kept.read.in);
     const int64_t queries = layer.query.size(0), keys = layer.key.size(0);
     kept.operands = {.query = scored(pass, all.narrow(1, 0, queries), layer.query_norm, kept.query_norm),
                      .key = scored(pass, all.narrow(1, queries, keys), layer.key_norm, kept.key_norm),
@@ -54,32 +68,30 @@ at::Tensor attention_forward(const LayerPass& pass, const LayerWeights& layer, i
                      .window = window};
   }
   kept.attended = ragged_attention(kept.operands, pass.layout);
-  const at::Tensor &weight = layer.attention_output, &bias = layer.attention_output_bias;
-  if (!pass.adds_normed()) return layer_output(kept.attended.output, weight, bias, x);
-  return add_normed(x, layer_output(kept.attended.output, weight, bias), pass.norm(layer.attention_output_norm), kept.added_norm);
+  const at::Tensor out = pass.adds_normed() ? at::empty_like(x) : x.clone(at::MemoryFormat::Contiguous);
+  project(output_of(layer), packed({layer.attention_output}, pass.precision), kept.attended.output, out, !pass.adds_normed());
+  return pass.adds_normed() ? add_normed(x, out, pass.norm(layer.attention_output_norm), kept.added_norm) : out;
 }
 
 void attention_backward(const LayerPass& pass, const LayerWeights& layer, const KeptAttention& kept, const at::Tensor& grad) {
   const AttentionOperands& of = kept.operands;
   {
     const at::Tensor added = added_gradient(pass, pass.norm(layer.attention_output_norm), kept.added_norm, grad);
-    add_bias_gradient(gradient_of(layer.attention_output_bias), added);
-    add_weight_gradient(gradient_of(layer.attention_output), added, kept.attended.output);
+    add_gradients(output_of(layer), added, kept.attended.output);
     const at::Tensor attended = empty_operand(pass.precision, of.query.sizes());
-    multiply(added, packed_transposed(layer.attention_output, pass.precision), {}, attended);
+    project_back(output_of(layer), packed_transposed(layer.attention_output, pass.precision), added, attended, false);
     ragged_attention_backward(of, kept.attended, attended, pass.layout);
   }
   unscored(pass, of.query, layer.query_norm, kept.query_norm);
   unscored(pass, of.key, layer.key_norm, kept.key_norm);
   const ReadGradient read = read_gradient(pass, grad);
-  const auto through = [&](const at::Tensor& of_output, const at::Tensor& weight, const at::Tensor& bias, bool add) {
-    add_bias_gradient(gradient_of(bias), of_output);
-    add_weight_gradient(gradient_of(weight), of_output, kept.read.in);
-    multiply(of_output, packed_transposed(weight, pass.precision), {}, read.out, add);
+  const auto through = [&](const Projection& projection, const at::Tensor& of_output, bool add) {
+    add_gradients(projection, of_output, kept.read.in);
+    project_back(projection, packed_transposed(projection.weight, pass.precision), of_output, read.out, add);
   };
-  through(of.query, layer.query, layer.query_bias, read.add);
-  through(of.key, layer.key, layer.key_bias, true);
-  through(of.value, layer.value, layer.value_bias, true);
+  through(query_of(layer), of.query, read.add);
+  through(key_of(layer), of.key, true);
+  through(value_of(layer), of.value, true);
   finish_read_gradient(pass, pass.norm(layer.attention_norm, layer.attention_norm_bias), kept.read, read, grad);
 }
 

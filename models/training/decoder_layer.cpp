@@ -37,11 +37,34 @@ void backward(const LayerPass& pass, const LayerWeights& layer, KeptLayer&& kept
 }
 
 std::vector<at::Tensor> weights_of(const LayerWeights& l) {
-  return {l.attention_norm, l.attention_norm_bias, l.query,    l.key,           l.value,
-          l.query_bias,     l.key_bias,            l.value_bias, l.query_norm,  l.key_norm,
-          l.attention_output, l.attention_output_bias, l.attention_output_norm, l.mlp_norm, l.mlp_norm_bias,
-          l.gate,           l.up,                  l.down,     l.gate_bias,     l.up_bias,
-          l.down_bias,      l.mlp_output_norm};
+  std::vector<at::Tensor> all{l.attention_norm,
+                              l.attention_norm_bias,
+                              l.query,
+                              l.key,
+                              l.value,
+                              l.query_bias,
+                              l.key_bias,
+                              l.value_bias,
+                              l.query_norm,
+                              l.key_norm,
+                              l.attention_output,
+                              l.attention_output_bias,
+                              l.mlp_norm,
+                              l.mlp_norm_bias,
+                              l.gate,
+                              l.up,
+                              l.down,
+                              l.gate_bias,
+                              l.up_bias,
+                              l.down_bias,
+                              l.mlp_output_norm,
+                              l.attention_output_norm};
+  const LayerAdapters& adapters = l.adapters;
+  for (const Adapter* adapter : {&adapters.query, &adapters.key, &adapters.value, &adapters.attention_output, &adapters.gate,
+                                 &adapters.up, &adapters.down}) {
+    all.insert(all.end(), {adapter->a, adapter->b});
+  }
+  return all;
 }
 
 }  // namespace

@@ -13,9 +13,7 @@
 namespace sluice::models {
 namespace {
 
-at::Tensor rows_of(const at::Tensor& table, const at::Tensor& ids) {
-  return at::embedding(table.detach(), ids).to(at::kFloat);
-}
+at::Tensor rows_of(const at::Tensor& table, const at::Tensor& ids) { return at::embedding(table.detach(), ids).to(at::kFloat); }
 
 // table[ids[t]] += scale grad[t], in the order of t: each thread adds columns of its own.
 void add_to_rows(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& grad, float scale) {

@@ -12,12 +12,12 @@ bool records_gradient(const std::vector<at::Tensor>& inputs);
 
 inline bool wants_gradient(const at::Tensor& weight) { return weight.defined() && weight.requires_grad(); }
 
-/// Where the gradient of a weight is summed up: its .grad, made of zeros where there is none. Undefined where none is wanted. Weights
-/// are leaves: their gradients never travel through autograd, so that no copy of them is made.
+/// Where the gradient of a weight is summed up: its .grad, made of zeros where there is none. Undefined where none is wanted.
+/// Weights are leaves: their gradients never travel through autograd, so that no copy of them is made.
 at::Tensor gradient_of(const at::Tensor& weight);
 
-/// From the gradients of the outputs (undefined where there is none) to that of x. Runs once, without recording. The gradients are
-/// moved in: who is their only owner may overwrite them.
+/// From the gradients of the outputs (undefined where there is none) to that of x. Runs once, without recording. The gradients
+/// are moved in: who is their only owner may overwrite them.
 using BackwardStep = std::function<at::Tensor(std::vector<at::Tensor>&& gradients)>;
 
 /// Makes `outputs` the results of a differentiable function of x, which may be undefined, and of weights, whose gradients `step`

@@ -12,8 +12,8 @@ namespace sluice::models {
 // The three products of a linear layer with weight [N,K], on the CPU. Operands (operand.h) are of one precision, sums float32. A
 // row's result depends neither on the number of threads nor on the batch; nothing is kept of a weight between calls.
 
-/// Several weights that read the same input become one matrix, their outputs in order. Weights may be float32 or, rounded already,
-/// bfloat16.
+/// Several weights that read the same input become one matrix, their outputs in order. Weights may be float32 or, rounded
+/// already, bfloat16.
 PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision);
 
 /// weight^T: for gradients of inputs.
@@ -29,8 +29,8 @@ at::Tensor layer_output(const at::Tensor& x, const at::Tensor& weight, const at:
 /// out[T,K] += grad[T,N] weight, the gradient with respect to x. float32.
 void add_input_gradient(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& weight);
 
-/// out[N,K] += grad[T,N]^T x[T,K], the gradient with respect to the weight. `out` is float32; an undefined one is not wanted. Rows of
-/// operands in bfloat16 may be apart.
+/// out[N,K] += grad[T,N]^T x[T,K], the gradient with respect to the weight. `out` is float32; an undefined one is not wanted.
+/// Rows of operands in bfloat16 may be apart.
 void add_weight_gradient(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& x);
 
 /// out[N] += the sum of the rows of grad[T,N], the gradient with respect to the bias; an undefined `out` is not wanted.

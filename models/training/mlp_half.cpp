@@ -7,9 +7,9 @@
 
 #include "models/kernels/parallel.h"
 #include "models/kernels/training_kernels.h"
-#include "models/training/gradient.h"
 #include "models/training/matrix_products.h"
 #include "models/training/operand.h"
+#include "models/training/projection.h"
 
 namespace sluice::models {
 namespace {
@@ -58,8 +58,11 @@ void differentiate(Activation activation, const Inner& inner, const at::Tensor& 
 }
 
 // The projection that goes into the activation: of a plain network, its only one.
-const at::Tensor& entry(const LayerWeights& layer) { return layer.gate.defined() ? layer.gate : layer.up; }
-const at::Tensor& entry_bias(const LayerWeights& layer) { return layer.gate.defined() ? layer.gate_bias : layer.up_bias; }
+Projection entry_of(const LayerWeights& l) {
+  return l.gate.defined() ? Projection{l.gate, l.gate_bias, l.adapters.gate} : Projection{l.up, l.up_bias, l.adapters.up};
+}
+Projection up_of(const LayerWeights& layer) { return {layer.up, layer.up_bias, layer.adapters.up}; }
+Projection down_of(const LayerWeights& layer) { return {layer.down, layer.down_bias, layer.adapters.down}; }
 
 template <class Work>
 void for_each_chunk(int64_t tokens, const Work& work) {
@@ -67,20 +70,20 @@ void for_each_chunk(int64_t tokens, const Work& work) {
 }
 
 // What the network makes of `in`; written to or added to `out`.
-void feed_forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in, const Inner* kept, const at::Tensor& out,
-                  bool add) {
+void feed_forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in, const Inner* kept,
+                  const at::Tensor& out, bool add) {
   const int64_t tokens = in.size(0), of_chunk = std::min(kMlpTokens, tokens);
-  const PackedMatrix gate = packed(entry(layer), pass.precision), down = packed(layer.down, pass.precision);
-  const PackedMatrix up = layer.gate.defined() ? packed(layer.up, pass.precision) : PackedMatrix();
+  const PackedMatrix gate = packed({entry_of(layer).weight}, pass.precision), down = packed({layer.down}, pass.precision);
+  const PackedMatrix up = layer.gate.defined() ? packed({layer.up}, pass.precision) : PackedMatrix();
   const Inner own = kept ? Inner{} : empty_inner(pass, of_chunk);
   const at::Tensor activated = kept ? empty_operand(pass.precision, {of_chunk, pass.config.intermediate_size}) : own.gate;
   for_each_chunk(tokens, [&](int64_t first, int64_t count) {
     const Inner inner = kept ? kept->rows(first, count) : own.rows(0, count);
     const at::Tensor from = in.narrow(0, first, count), result = activated.narrow(0, 0, count);
-    multiply(from, gate, entry_bias(layer), inner.gate);
-    if (!up.empty()) multiply(from, up, layer.up_bias, inner.up);
+    project(entry_of(layer), gate, from, inner.gate);
+    if (!up.empty()) project(up_of(layer), up, from, inner.up);
     activate(pass.config.activation, inner, result);
-    multiply(result, down, layer.down_bias, out.narrow(0, first, count), add);
+    project(down_of(layer), down, result, out.narrow(0, first, count), add);
   });
 }
 
@@ -101,27 +104,24 @@ at::Tensor mlp_forward(const LayerPass& pass, const LayerWeights& layer, const a
 void mlp_backward(const LayerPass& pass, const LayerWeights& layer, const KeptMlp& kept, const at::Tensor& grad) {
   const int64_t tokens = grad.size(0);
   const at::Tensor added = added_gradient(pass, pass.norm(layer.mlp_output_norm), kept.added_norm, grad);
-  const PackedMatrix down = packed_transposed(layer.down, pass.precision), gate = packed_transposed(entry(layer), pass.precision);
+  const PackedMatrix down = packed_transposed(layer.down, pass.precision),
+                     gate = packed_transposed(entry_of(layer).weight, pass.precision);
   const PackedMatrix up = kept.up.defined() ? packed_transposed(layer.up, pass.precision) : PackedMatrix();
   const at::Tensor activated = empty_operand(pass.precision, {std::min(kMlpTokens, tokens), pass.config.intermediate_size});
   const ReadGradient read = read_gradient(pass, grad);
   for_each_chunk(tokens, [&](int64_t first, int64_t count) {
     const Inner inner = Inner{kept.gate, kept.up}.rows(first, count);
     const at::Tensor result = activated.narrow(0, 0, count), from = added.narrow(0, first, count);
-    multiply(from, down, {}, result);
+    project_back(down_of(layer), down, from, result, false);
     differentiate(pass.config.activation, inner, result);
-    add_weight_gradient(gradient_of(layer.down), from, result);
-    const at::Tensor to = read.out.narrow(0, first, count);
-    multiply(inner.gate, gate, {}, to, read.add);
-    if (!up.empty()) multiply(inner.up, up, {}, to, true);
+    add_gradients(down_of(layer), from, result);
+    const at::Tensor in = kept.read.in.narrow(0, first, count), to = read.out.narrow(0, first, count);
+    add_gradients(entry_of(layer), inner.gate, in);
+    project_back(entry_of(layer), gate, inner.gate, to, read.add);
+    if (up.empty()) return;
+    add_gradients(up_of(layer), inner.up, in);
+    project_back(up_of(layer), up, inner.up, to, true);
   });
-  add_bias_gradient(gradient_of(layer.down_bias), added);
-  add_weight_gradient(gradient_of(entry(layer)), kept.gate, kept.read.in);
-  add_bias_gradient(gradient_of(entry_bias(layer)), kept.gate);
-  if (kept.up.defined()) {
-    add_weight_gradient(gradient_of(layer.up), kept.up, kept.read.in);
-    add_bias_gradient(gradient_of(layer.up_bias), kept.up);
-  }
   finish_read_gradient(pass, pass.norm(layer.mlp_norm, layer.mlp_norm_bias), kept.read, read, grad);
 }
 

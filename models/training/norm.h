@@ -27,9 +27,9 @@ struct KeptNorm {
 /// out[T,H] = each row of x normalised, in one pass over memory. x is float32; `out` float32 or an operand, rounded once.
 void norm_forward(const Norm& norm, const at::Tensor& x, const at::Tensor& out, KeptNorm& kept);
 
-/// The gradient of norm_forward() with respect to x, from that of its result: grad_x (+)= ...; the weight's and the bias's are added
-/// to gradient_of(). kept.x and grad are float32 and grad_x float32 or an operand, or all three are operands. `grad_x` may be `grad`;
-/// only a float32 one is added to.
+/// The gradient of norm_forward() with respect to x, from that of its result: grad_x (+)= ...; the weight's and the bias's are
+/// added to gradient_of(). kept.x and grad are float32 and grad_x float32 or an operand, or all three are operands. `grad_x` may
+/// be `grad`; only a float32 one is added to.
 void norm_backward(const Norm& norm, const KeptNorm& kept, const at::Tensor& grad, const at::Tensor& grad_x, bool add);
 
 /// Each row of x[T,H] normalised, float32: differentiable in x, weight and bias; the same for any number of threads.

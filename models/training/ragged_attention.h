@@ -12,8 +12,8 @@
 
 namespace sluice::models {
 
-/// Which tokens belong together and where they stand: shared by all layers of one forward pass and kept for its backward. Immutable;
-/// neither copied nor moved.
+/// Which tokens belong together and where they stand: shared by all layers of one forward pass and kept for its backward.
+/// Immutable; neither copied nor moved.
 struct RaggedLayout {
   /// sample_offsets [S+1], not decreasing, from 0.
   RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets);
@@ -28,10 +28,10 @@ struct RaggedLayout {
   std::vector<int64_t> offsets;
   int64_t heads, kv_heads, head_dim;
   double score_scale, softcap;
-  int64_t longest;                     // tokens of the longest sample
-  int64_t turning;                     // the first dimensions of each head that turn
-  std::vector<int64_t> positions;      // [T] of each token in its sample
-  std::vector<const float*> angles;    // [T] RotaryTable::row() of each token
+  int64_t longest;                   // tokens of the longest sample
+  int64_t turning;                   // the first dimensions of each head that turn
+  std::vector<int64_t> positions;    // [T] of each token in its sample
+  std::vector<const float*> angles;  // [T] RotaryTable::row() of each token
 
  private:
   std::vector<RotaryTable> tables_;
@@ -54,8 +54,8 @@ struct Attended {
 at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision);
 
 /// Causal attention inside each sample, scores scaled and capped as the layout's config says. Runs over (sample, key/value head)
-/// pairs in parallel: the time is that of the samples, however they are packed, and the result the same for any number of threads.
-/// Throws InternalError on a shape mismatch.
+/// pairs in parallel: the time is that of the samples, however they are packed, and the result the same for any number of
+/// threads. Throws InternalError on a shape mismatch.
 Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout);
 
 /// From the gradient of the output, an operand, to those of queries and keys before they were rotated and of values, which take

@@ -6,8 +6,8 @@
 
 namespace sluice::models {
 
-// The two ends of a half of a decoder layer at the residual stream, x[T,H] in float32: what it reads and what it adds, each normed
-// or not (NormPlace).
+// The two ends of a half of a decoder layer at the residual stream, x[T,H] in float32: what it reads and what it adds, each
+// normed or not (NormPlace).
 
 struct KeptRead {
   KeptNorm norm;  // of x; nothing where it is read as it is

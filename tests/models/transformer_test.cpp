@@ -76,12 +76,12 @@ std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& l
 // Every switch against a dense model out of ATen's operators.
 class TransformerSwitches : public testing::TestWithParam<reference::NamedConfig> {
  protected:
-  static Transformer random_model(const ModelConfig& config) { return trainable({config, reference::random_weights(config, 0.2)}); }
+  static Transformer random_model(const ModelConfig& config) {
+    return trainable({config, reference::random_weights(config, 0.2)});
+  }
 
   // The same weights, each with its own gradient, computed otherwise.
-  Transformer computed(const Compute& compute) const {
-    return trainable({model_.config(), model_.weights().clone(), compute});
-  }
+  Transformer computed(const Compute& compute) const { return trainable({model_.config(), model_.weights().clone(), compute}); }
 
   static Transformer trainable(Transformer model) {
     for (const auto& [name, weight] : reference::tensors_of(model.weights())) weight->set_requires_grad(true);

@@ -98,14 +98,13 @@ TEST_P(ActionLogprobsOptions, EachAloneHasItsGradient) {
   EXPECT_LT(share(in.hidden.grad(), exact.hidden.grad()), tolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ActionLogprobsOptions,
-                         testing::Values(Case{"Plain", {}}, Case{"Temperature", {.temperature = 0.7}},
-                                         Case{"Capped", {.softcap = 1.5}},
-                                         Case{"CappedWithATemperature", {.temperature = 0.7, .softcap = 1.5}},
-                                         Case{"Bfloat16", {.precision = Precision::kBfloat16}},
-                                         Case{"CappedInBfloat16",
-                                              {.temperature = 1.3, .softcap = 2.0, .precision = Precision::kBfloat16}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, ActionLogprobsOptions,
+    testing::Values(Case{"Plain", {}}, Case{"Temperature", {.temperature = 0.7}}, Case{"Capped", {.softcap = 1.5}},
+                    Case{"CappedWithATemperature", {.temperature = 0.7, .softcap = 1.5}},
+                    Case{"Bfloat16", {.precision = Precision::kBfloat16}},
+                    Case{"CappedInBfloat16", {.temperature = 1.3, .softcap = 2.0, .precision = Precision::kBfloat16}}),
+    [](const auto& info) { return info.param.name; });
 
 // An action's result does not depend on those beside it, nor on the threads.
 TEST(ActionLogprobs, AnyBatchAndAnyNumberOfThreadsGiveTheSameBits) {
@@ -229,8 +228,8 @@ TEST(SoftmaxKernels, SumsAndGradientsOfPartsMatchTheFormula) {
       const at::Tensor gradient = at::empty({53});
       for (const auto& [first, count] : {std::pair{0, 37}, {37, 16}}) {
         logit_gradient(logits.const_data_ptr<float>() + first, count, scale,
-                       {log_sum, expected_entropy, 0.3f, 0.7f, first == 37 ? 3 : -1},
-                       gradient.mutable_data_ptr<float>() + first, machine);
+                       {log_sum, expected_entropy, 0.3f, 0.7f, first == 37 ? 3 : -1}, gradient.mutable_data_ptr<float>() + first,
+                       machine);
       }
       EXPECT_LT(largest_difference(gradient, exact.grad()), 1e-6);
     }

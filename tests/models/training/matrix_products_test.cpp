@@ -44,7 +44,8 @@ TEST_P(MatrixProducts, OfALayerMatchTheFormula) {
 }
 
 TEST_P(MatrixProducts, OfABackwardAreAddedUp) {
-  const at::Tensor of_input = at::randn(x_.sizes()), of_weight = at::randn(weight_.sizes()), of_bias = at::randn({shape_.outputs});
+  const at::Tensor of_input = at::randn(x_.sizes()), of_weight = at::randn(weight_.sizes()),
+                   of_bias = at::randn({shape_.outputs});
   const at::Tensor expected_input = exact(of_input) + at::matmul(exact(grad_), exact(weight_));
   const at::Tensor expected_weight = exact(of_weight) + at::matmul(exact(grad_).t(), exact(x_));
   const at::Tensor expected_bias = exact(of_bias) + exact(grad_).sum(0);
@@ -59,7 +60,8 @@ TEST_P(MatrixProducts, OfABackwardAreAddedUp) {
 TEST_P(MatrixProducts, AreTheSameForAnyNumberOfThreads) {
   const auto products = [&](int threads) {
     at::set_num_threads(threads);
-    const at::Tensor of_input = at::zeros(x_.sizes()), of_weight = at::zeros(weight_.sizes()), of_bias = at::zeros({shape_.outputs});
+    const at::Tensor of_input = at::zeros(x_.sizes()), of_weight = at::zeros(weight_.sizes()),
+                     of_bias = at::zeros({shape_.outputs});
     add_input_gradient(of_input, grad_, weight_);
     add_weight_gradient(of_weight, grad_, x_);
     add_bias_gradient(of_bias, grad_);

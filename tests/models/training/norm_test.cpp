@@ -64,7 +64,8 @@ TEST_P(Norms, KernelsOfEveryMachineMatchTheFormula) {
     const NormStatistics statistics{kept[0].mutable_data_ptr<float>(), kept[1].mutable_data_ptr<float>()};
     models::norm_forward(rows, statistics, out.mutable_data_ptr<float>(), machine);
     models::norm_backward(rows, statistics, data(grad), grad_x.mutable_data_ptr<float>(), false,
-                          {sums[0].mutable_data_ptr<float>(), bias_.defined() ? sums[1].mutable_data_ptr<float>() : nullptr}, machine);
+                          {sums[0].mutable_data_ptr<float>(), bias_.defined() ? sums[1].mutable_data_ptr<float>() : nullptr},
+                          machine);
     EXPECT_LT(largest_difference(out, expected), 1e-5);
     EXPECT_LT(largest_difference(grad_x, exact_x_.grad()), 2e-5);
     EXPECT_LT(largest_difference(sums[0], exact_weight_.grad()), 1e-4);

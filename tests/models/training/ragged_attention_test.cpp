@@ -305,7 +305,8 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
   const RaggedLayout layout(config, std::vector<int64_t>{0, length});
   for (const Machine machine : machines()) {
     std::vector<int32_t> scratch(static_cast<size_t>(attention_scratch_words(precision, length, config.head_dim)));
-    const at::Tensor query = turned(inputs.query.detach(), layout, precision), key = turned(inputs.key.detach(), layout, precision);
+    const at::Tensor query = turned(inputs.query.detach(), layout, precision),
+                     key = turned(inputs.key.detach(), layout, precision);
     const at::Tensor value = to_operand(inputs.value.detach(), precision).clone(), grad = to_operand(weights, precision);
     const at::Tensor output = empty_operand(precision, expected.sizes()), sums = at::randn({length, config.heads});
     const AttentionTask task{.precision = precision,
@@ -336,7 +337,8 @@ INSTANTIATE_TEST_SUITE_P(All, AttentionMachines,
                          testing::Combine(testing::Values(Precision::kFloat32, Precision::kBfloat16), testing::Bool()),
                          [](const auto& info) {
                            const bool rounds = std::get<0>(info.param) == Precision::kBfloat16;
-                           return std::string(rounds ? "Bfloat16" : "Float32") + (std::get<1>(info.param) ? "CappedInAWindow" : "");
+                           return std::string(rounds ? "Bfloat16" : "Float32") +
+                                  (std::get<1>(info.param) ? "CappedInAWindow" : "");
                          });
 
 }  // namespace

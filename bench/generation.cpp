@@ -1,0 +1,103 @@
+// generation FOLDER float32|bfloat16 THREADS: how long the generation engine takes, with random weights of the model in FOLDER.
+//
+//   {"ask": "decode", "batch": 16, "context": 128, "steps": 32}
+//       {"seconds"} of `steps` steps of `batch` samples with prompts of `context` tokens, all different and read before
+//   {"ask": "prefill", "samples": 16, "prompt": 512, "shared": true}
+//       {"seconds"} until each sample has its first token; with "shared" all have one prompt, else all have different ones
+//
+// No prompt is used twice, so nothing of an earlier question helps.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "bench/questions.h"
+#include "models/generation/generation.h"
+#include "models/transformer.h"
+
+namespace sluice::bench {
+namespace {
+
+using models::GenerationEngine, models::SampleRequest, models::Transformer;
+
+constexpr int64_t kStepTokens = 2048, kBlock = 16;
+
+class Bench {
+ public:
+  Bench(const std::string& folder, models::Precision precision)
+      : transformer_(Transformer::load(folder, {.random_init = true})), precision_(precision) {
+    if (precision != models::Precision::kFloat32) throw UserError("the engine decodes in float32 only", "float32");
+  }
+
+  Json answer(const Json& question) {
+    if (question.at("ask") == "prefill")
+      return {{"seconds", prefill(question.at("samples"), question.at("prompt"), question.at("shared"))}};
+    return {{"seconds", decode(question.at("batch"), question.at("context"), question.at("steps"))}};
+  }
+
+ private:
+  GenerationEngine engine(int64_t samples, int64_t longest) const {
+    return {transformer_.config(),
+            {},
+            {.max_running_samples = samples,
+             .max_step_tokens = std::max(kStepTokens, samples),
+             .kv_block_size = kBlock,
+             .kv_blocks = samples * (longest / kBlock + 1)}};
+  }
+
+  void step(GenerationEngine& engine) const { engine.step(transformer_.weights()); }
+
+  std::vector<int64_t> new_prompt(int64_t length) {
+    std::vector<int64_t> prompt(static_cast<size_t>(length));
+    for (int64_t& id : prompt) id = static_cast<int64_t>(prompts_.below(static_cast<uint64_t>(transformer_.config().vocab_size)));
+    return prompt;
+  }
+
+  void submit(GenerationEngine& engine, int64_t index, std::vector<int64_t> prompt, int64_t new_tokens) const {
+    const auto id = static_cast<uint64_t>(index);
+    engine.submit({.id = id, .prompt = std::move(prompt), .max_new_tokens = new_tokens, .stream = RandomStream(1, id)});
+  }
+
+  double decode(int64_t batch, int64_t context, int64_t steps) {
+    const int64_t reading = batch * context / kStepTokens + 2;  // steps; who is read first decodes meanwhile
+    const int64_t new_tokens = reading + steps + 1;
+    GenerationEngine engine = this->engine(batch, context + new_tokens);
+    for (int64_t i = 0; i < batch; ++i) submit(engine, i, new_prompt(context), new_tokens);
+    do step(engine);
+    while (engine.last_step().prompt_tokens > 0 || engine.waiting() > 0);
+    const double seconds = seconds_of([&] {
+      for (int64_t i = 0; i < steps; ++i) step(engine);
+    });
+    if (engine.last_step().sampled_tokens != batch) throw InternalError("a sample ended too early");
+    return seconds;
+  }
+
+  double prefill(int64_t samples, int64_t length, bool shared) {
+    GenerationEngine engine = this->engine(samples, length + 1);
+    const std::vector<int64_t> prompt = new_prompt(length);
+    for (int64_t i = 0; i < samples; ++i) submit(engine, i, shared ? prompt : new_prompt(length), 1);
+    return seconds_of([&] {
+      while (!engine.idle()) step(engine);
+    });
+  }
+
+  const Transformer transformer_;
+  const models::Precision precision_;
+  RandomStream prompts_{2, 0};
+};
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  using namespace sluice::bench;
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS\n", argv[0]);
+    return 64;
+  }
+  return answer_questions([&]() -> Answer {
+    use_threads_named(argv[3]);
+    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]));
+    return [bench](const sluice::Json& question) { return bench->answer(question); };
+  });
+}

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "base/json.h"
+#include "models/precision.h"
+
+namespace sluice::bench {
+
+using Answer = std::function<Json(const Json& question)>;
+
+/// Answers each line of JSON on the standard input by one on the standard output, until it ends: bench/workers.py asks several
+/// programs in turn. `prepare` makes what answers. Returns the exit status; an error is printed and ends the program with 1.
+int answer_questions(const std::function<Answer()>& prepare);
+
+/// "float32" or "bfloat16". Throws UserError for anything else.
+models::Precision precision_named(const std::string& name);
+
+/// The calling thread gets so many threads for LibTorch's kernels and ours; throws UserError where `text` is no number from 1.
+void use_threads_named(const std::string& text);
+
+template <class Work>
+double seconds_of(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,60 @@
+// training FOLDER float32|bfloat16 THREADS: how long a training step takes, with random weights of the model in FOLDER.
+//
+//   {"tokens": 4096, "length": 256}
+//       {"seconds"} of one step on tokens / length packed samples: hidden states, log-probability of every next token, backward,
+//       AdamW
+
+#include <ATen/ops/randint.h>
+
+#include "bench/questions.h"
+#include "models/training/action_logprobs.h"
+#include "models/training/adamw.h"
+#include "models/transformer.h"
+
+namespace sluice::bench {
+namespace {
+
+using models::Transformer;
+
+class Bench {
+ public:
+  Bench(const std::string& folder, models::Precision precision)
+      : transformer_(Transformer::load(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
+        optimizer_(transformer_.weights().named(), {.learning_rate = 1e-5}) {}
+
+  Json answer(const Json& question) {
+    const int64_t tokens = question.at("tokens"), length = question.at("length");
+    const at::Tensor ids = at::randint(2, transformer_.config().vocab_size, {tokens}, at::kLong);
+    const at::Tensor next = ids.roll(-1);
+    std::vector<int64_t> offsets;
+    for (int64_t offset = 0; offset <= tokens; offset += length) offsets.push_back(offset);
+    return {{"seconds", seconds_of([&] { step(ids, next, offsets); })}};
+  }
+
+ private:
+  void step(const at::Tensor& ids, const at::Tensor& next, const std::vector<int64_t>& offsets) {
+    const at::Tensor hidden = transformer_.hidden_states(ids, offsets);
+    const models::LogprobOptions options{.precision = transformer_.compute().precision};
+    models::action_logprobs(hidden, transformer_.weights().head, next, options).sum().neg().backward();
+    optimizer_.step(1.0 / static_cast<double>(ids.numel()));
+  }
+
+  Transformer transformer_;
+  models::AdamW optimizer_;
+};
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  using namespace sluice::bench;
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS\n", argv[0]);
+    return 64;
+  }
+  return answer_questions([&]() -> Answer {
+    use_threads_named(argv[3]);
+    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]));
+    return [bench](const sluice::Json& question) { return bench->answer(question); };
+  });
+}
