@@ -95,7 +95,7 @@ int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraPa
   int64_t of_layer = 0;
   for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), lora)) of_layer += size;
   const int64_t of_attention = tokens * (config.hidden_size + config.heads * config.head_dim);
-  const int64_t of_network = 2 * std::min(tokens, models::kMlpTokens) * (config.hidden_size + config.intermediate_size);
+  const int64_t of_network = 2 * std::min(tokens, models::kBackwardTokens) * (config.hidden_size + config.intermediate_size);
   const int64_t widened = precision == models::Precision::kFloat32 ? 0 : std::max(of_attention, of_network);
   return (widened + 2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;
 }

@@ -57,9 +57,9 @@ void norm_backward(const NormRows<In>& in, const NormStatistics& statistics, con
 }
 
 template <class Number>
-void activation_forward(Activation activation, const Number* gate, const std::type_identity_t<Number>* up, int64_t count,
-                        Number* out, Machine machine) {
-  dispatch(machine, [&](auto kernels) { kernels.activation_forward(activation, gate, up, count, out); });
+void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, const Activated<Number>& to,
+                        Machine machine) {
+  dispatch(machine, [&](auto kernels) { kernels.activation_forward(activation, gate, up, count, to); });
 }
 
 template <class Number>
@@ -87,8 +87,8 @@ template void norm_backward(const NormRows<>&, const NormStatistics&, const floa
                             Machine);
 template void norm_backward(const NormRows<Bfloat16>&, const NormStatistics&, const Bfloat16*, Bfloat16*, bool,
                             const NormWeightGradient&, Machine);
-template void activation_forward(Activation, const float*, const float*, int64_t, float*, Machine);
-template void activation_forward(Activation, const Bfloat16*, const Bfloat16*, int64_t, Bfloat16*, Machine);
+template void activation_forward(Activation, const float*, const float*, int64_t, const Activated<float>&, Machine);
+template void activation_forward(Activation, const float*, const float*, int64_t, const Activated<Bfloat16>&, Machine);
 template void activation_backward(Activation, float*, float*, int64_t, float*, Machine);
 template void activation_backward(Activation, Bfloat16*, Bfloat16*, int64_t, Bfloat16*, Machine);
 template void turn_heads(const float*, int64_t, int64_t, const float*, int64_t, float*, Machine);

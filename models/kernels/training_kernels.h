@@ -45,13 +45,21 @@ template <class In, class Grad, class Out>
 void norm_backward(const NormRows<In>& in, const NormStatistics& statistics, const Grad* grad, Out* grad_x, bool add,
                    const NormWeightGradient& grad_weights, Machine machine = this_machine());
 
-/// out = activation(gate) up, element by element; activation(gate) where `up` is null. `out` may be `gate`.
+/// What activation_forward() writes, element by element; `kept` are the arguments rounded, for the backward: null where they are
+/// not wanted.
 template <class Number>
-void activation_forward(Activation activation, const Number* gate, const std::type_identity_t<Number>* up, int64_t count,
-                        Number* out, Machine machine = this_machine());
+struct Activated {
+  Number* out = nullptr;
+  Number *kept_gate = nullptr, *kept_up = nullptr;
+};
 
-/// With grad, the gradient of what activation_forward() gives: gate becomes grad up activation'(gate), up becomes grad
-/// activation(gate), grad becomes what activation_forward() gives. `up` may be null.
+/// out = activation(gate) up; activation(gate) where `up` is null. `out` may be `gate`.
+template <class Number>
+void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, const Activated<Number>& to,
+                        Machine machine = this_machine());
+
+/// With grad, the gradient of what activation_forward() gives, and the arguments as they were kept: gate becomes grad up
+/// activation'(gate), up becomes grad activation(gate), grad becomes activation(gate) up. `up` may be null.
 template <class Number>
 void activation_backward(Activation activation, Number* gate, std::type_identity_t<Number>* up, int64_t count, Number* grad,
                          Machine machine = this_machine());

@@ -44,7 +44,7 @@ class Peak {
 
   int64_t without_gradient() const {
     const int64_t attention = T * H * kFloat + attention_forward();
-    const int64_t mlp = T * H * kFloat + read_keeps(true) + mlp_forward(chunk() * I * (gated ? 2 : 1) * number) + added_keeps();
+    const int64_t mlp = T * H * kFloat + read_keeps(true) + mlp_forward() + added_keeps();
     const int64_t states = 2 * T * H * kFloat + T * statistics;  // all, those that predict actions
     return inputs() + std::max({attention, mlp, states, T * H * kFloat + T * kFloat + head_forward()});
   }
@@ -53,7 +53,7 @@ class Peak {
     const int64_t below = layers * (T * H * kFloat + if_there(!recompute, layer_keeps()));
     const int64_t at_work = if_there(recompute, layer_keeps());  // of the layer whose turn it is
     const int64_t final_norm = T * (H * kFloat + statistics);
-    const int64_t forward = if_there(recompute, layer_keeps()) + mlp_forward(chunk() * I * number);
+    const int64_t forward = if_there(recompute, layer_keeps()) + mlp_forward();
     const int64_t states = T * H * (kFloat + if_there(rounds, number));
     const int64_t stream = T * H * kFloat;  // the gradient of the residual stream
     return inputs() + if_there(positions, 2 * T * kFloat) +
@@ -69,8 +69,6 @@ class Peak {
 
   // What an objective keeps of each action.
   int64_t objective() const { return 16 * T * kFloat; }
-
-  int64_t chunk() const { return std::min(T, kMlpTokens); }
 
   // A packed matrix.
   int64_t packed(int64_t outputs, int64_t inputs) const {
@@ -103,8 +101,8 @@ class Peak {
     return read_keeps(true) + std::max(projections, sum);
   }
 
-  // `inner`: of the activations beside those kept.
-  int64_t mlp_forward(int64_t inner) const {
+  int64_t mlp_forward() const {
+    const int64_t inner = std::min(T, kForwardTokens) * I * (number + (gated ? 2 : 1) * kFloat);
     return inner + packed(I, H) * (gated ? 2 : 1) + packed(H, I) + T * H * kFloat + if_there(after, T * H * kFloat);
   }
 
@@ -133,7 +131,7 @@ class Peak {
   int64_t mlp_backward() const {
     const int64_t norms = norm_sums(H);
     return added_gradient() + read_gradient() +
-           std::max(packed(I, H) + packed(H, I) * (gated ? 2 : 1) + chunk() * I * number, norms);
+           std::max(packed(I, H) + packed(H, I) * (gated ? 2 : 1) + std::min(T, kBackwardTokens) * I * number, norms);
   }
 
   // What the layer's network kept is free again.

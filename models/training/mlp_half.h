@@ -8,8 +8,9 @@
 
 namespace sluice::models {
 
-/// Tokens whose inner activations exist at a time beside what is kept.
-constexpr int64_t kMlpTokens = 1024;
+/// Tokens whose inner activations exist at a time beside what is kept: in the forward in float32. More in the backward, where
+/// each time goes over the gradients of all weights.
+constexpr int64_t kForwardTokens = 256, kBackwardTokens = 1024;
 
 /// What the backward of the feed-forward half of a layer needs.
 struct KeptMlp {
@@ -20,7 +21,8 @@ struct KeptMlp {
 };
 
 /// x[T,H], float32, plus what the feed-forward network makes of it: (act(x gate^T) * (x up^T)) down^T, or without a gate
-/// act(x up^T) down^T. Fills `kept`; without it the inner activations of all tokens never exist at a time.
+/// act(x up^T) down^T. The activation is of what was not rounded yet, as in generation. Fills `kept`; without it the inner
+/// activations of all tokens never exist at a time.
 /// Source: Shazeer 2020, "GLU variants improve transformer".
 at::Tensor mlp_forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& x, KeptMlp* kept);
 

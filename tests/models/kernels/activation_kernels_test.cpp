@@ -1,5 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
@@ -38,12 +39,26 @@ TEST(ActivationKernels, ValueAndSlopeMatchLibTorchOnEveryMachine) {
     expected.sum().backward();
     for (const Machine machine : machines()) {
       const at::Tensor out = at::empty({count}), slope = exact.detach().to(at::kFloat), value = at::ones({count});
-      activation_forward(activation, x.data(), nullptr, count, out.mutable_data_ptr<float>(), machine);
+      activation_forward<float>(activation, x.data(), nullptr, count, {out.mutable_data_ptr<float>()}, machine);
       activation_backward(activation, slope.mutable_data_ptr<float>(), nullptr, count, value.mutable_data_ptr<float>(), machine);
       EXPECT_LT(largest_difference(out, expected.detach()), 2e-6);
       EXPECT_LT(largest_difference(slope, exact.grad()), 1e-6);
       EXPECT_TRUE(value.equal(out));
     }
+  }
+}
+
+// What is kept is what was given, rounded; the result is of what was given.
+TEST(ActivationKernels, RoundedResultsAreOfUnroundedArguments) {
+  const at::Tensor gate = at::randn({101}) * 4.0, up = at::randn({101});
+  const at::Tensor expected = activated(gate.to(at::kDouble), Activation::kSilu) * up.to(at::kDouble);
+  for (const Machine machine : machines()) {
+    const at::Tensor out = at::empty({101}, at::kBFloat16), kept_gate = at::empty_like(out), kept_up = at::empty_like(out);
+    activation_forward<Bfloat16>(Activation::kSilu, gate.const_data_ptr<float>(), up.const_data_ptr<float>(), 101,
+                                 {narrow_data(out), narrow_data(kept_gate), narrow_data(kept_up)}, machine);
+    EXPECT_LT(((out.to(at::kDouble) - expected).abs() / (expected.abs() + 1e-6)).max().item<double>(), 1.01 / 256);
+    EXPECT_TRUE(kept_gate.equal(gate.to(at::kBFloat16)));
+    EXPECT_TRUE(kept_up.equal(up.to(at::kBFloat16)));
   }
 }
 
