@@ -16,7 +16,6 @@
 #include "bench/questions.h"
 #include "bench/report.h"
 #include "models/training/action_logprobs.h"
-#include "models/training/logits_chunk.h"
 #include "models/training/tensor_memory.h"
 #include "nodes/torch_threads.h"
 
@@ -46,7 +45,7 @@ struct Problem {
 };
 
 at::Tensor chunked(const Problem& problem) {
-  return models::action_logprobs(problem.hidden, problem.head, problem.targets, 1.0, models::logits_chunk(problem.head.size(0)));
+  return models::action_logprobs(problem.hidden, problem.head, problem.targets, {.precision = problem.precision});
 }
 
 at::Tensor materialised(const Problem& problem) {

@@ -6,11 +6,9 @@
 
 #include <ATen/ops/randint.h>
 
-#include "base/error.h"
 #include "bench/questions.h"
 #include "models/training/action_logprobs.h"
 #include "models/training/adamw.h"
-#include "models/training/logits_chunk.h"
 #include "models/transformer.h"
 
 namespace sluice::bench {
@@ -21,10 +19,8 @@ using models::Transformer;
 class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision)
-      : transformer_(Transformer::load(folder, {.random_init = true, .trainable = true})),
-        optimizer_(transformer_.weights().named(), {.learning_rate = 1e-5}) {
-    if (precision != models::Precision::kFloat32) throw UserError("training computes in float32 only", "float32");
-  }
+      : transformer_(Transformer::load(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
+        optimizer_(transformer_.weights().named(), {.learning_rate = 1e-5}) {}
 
   Json answer(const Json& question) {
     const int64_t tokens = question.at("tokens"), length = question.at("length");
@@ -38,8 +34,8 @@ class Bench {
  private:
   void step(const at::Tensor& ids, const at::Tensor& next, const std::vector<int64_t>& offsets) {
     const at::Tensor hidden = transformer_.hidden_states(ids, offsets);
-    const int64_t chunk = models::logits_chunk(transformer_.config().vocab_size);
-    models::action_logprobs(hidden, transformer_.weights().head, next, 1.0, chunk).sum().neg().backward();
+    const models::LogprobOptions options{.precision = transformer_.compute().precision};
+    models::action_logprobs(hidden, transformer_.weights().head, next, options).sum().neg().backward();
     optimizer_.step(1.0 / static_cast<double>(ids.numel()));
   }
 

@@ -74,7 +74,7 @@ int model_logprobs(const std::filesystem::path& folder, const std::string& dtype
     const at::Tensor tokens = at::tensor(ids);
     const std::vector<int64_t> offsets{0, count};
     const at::Tensor hidden = model.hidden_states(tokens, offsets).slice(0, 0, count - 1);
-    const at::Tensor logprobs = models::action_logprobs(hidden, model.weights().head, tokens.slice(0, 1), 1.0, 1024, model.config().logit_softcap);
+    const at::Tensor logprobs = models::action_logprobs(hidden, model.weights().head, tokens.slice(0, 1), {.softcap = model.config().logit_softcap});
     return std::vector<float>(logprobs.data_ptr<float>(), logprobs.data_ptr<float>() + logprobs.numel());
   });
 }

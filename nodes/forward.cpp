@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "models/training/action_logprobs.h"
-#include "models/training/logits_chunk.h"
 
 namespace sluice::nodes {
 
@@ -20,18 +19,21 @@ at::Tensor on_device_of(const models::Transformer& model, const at::Tensor& plac
 
 at::Tensor on_host(const at::Tensor& entries) { return entries.to(at::kCPU); }
 
+models::LogprobOptions options_of(const models::Transformer& model, double temperature) {
+  return {.temperature = temperature, .softcap = model.config().logit_softcap, .precision = model.compute().precision};
+}
+
 // Of the actions that `states` [A,H] predict.
 at::Tensor logprobs_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
                        double temperature) {
-  return on_host(models::action_logprobs(states, model.weights().head, on_device_of(model, samples.targets), temperature,
-                                         models::logits_chunk(model.config().vocab_size), model.config().logit_softcap));
+  return on_host(models::action_logprobs(states, model.weights().head, on_device_of(model, samples.targets),
+                                         options_of(model, temperature)));
 }
 
 PolicyOutputs logprobs_and_entropy_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
                                       double temperature) {
-  const models::ActionLogprobs outputs =
-      models::action_logprobs_and_entropy(states, model.weights().head, on_device_of(model, samples.targets), temperature,
-                                          models::logits_chunk(model.config().vocab_size), model.config().logit_softcap);
+  const models::ActionLogprobs outputs = models::action_logprobs_and_entropy(
+      states, model.weights().head, on_device_of(model, samples.targets), options_of(model, temperature));
   return {on_host(outputs.logprobs), on_host(outputs.entropy)};
 }
 

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/device.h"
 #include "models/folder/weight_names.h"
 #include "models/generation/generation.h"
 #include "models/generation/kv_cache.h"
 #include "models/generation/packed_weights.h"
 #include "models/training/activation_bytes.h"
-#include "models/device.h"
 #include "nodes/language_model.h"
 #include "nodes/model_device.h"
 
@@ -47,6 +47,10 @@ models::Head head_of(const LanguageModelParams& params) {
   throw InternalError("unknown head");
 }
 
+bool recomputes(const LanguageModelParams& params) {
+  return params.activation_checkpointing != models::ActivationCheckpointing::kNone;
+}
+
 // A second head beside the first: values, what is kept for them, and the gradients of hidden states and weight.
 int64_t value_head_bytes(const models::ModelConfig& config, int64_t tokens) {
   constexpr int64_t kFloat = 4;
@@ -58,14 +62,17 @@ std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::Mode
                                                               const LanguageModelParams& params) {
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   const models::Head head = head_of(params);
-  return [config, head, lora = params.trained().lora, cores](bool training, int64_t tokens, int64_t longest_sample) {
-    const int64_t of_adapters = training && lora ? adapter_activation_bytes(config, *lora, tokens) : 0;
+  return [config, head, lora = params.trained().lora, precision = params.dtype, recompute = recomputes(params), cores](
+             bool training, int64_t tokens, int64_t longest_sample) {
+    const int64_t of_adapters = training && lora ? adapter_activation_bytes(config, *lora, precision, tokens) : 0;
     const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
     return models::activation_bytes(config, {.training = training,
                                              .value_head = !models::has_language_head(head),
                                              .tokens = tokens,
                                              .longest_sample = longest_sample,
-                                             .threads = cores})
+                                             .threads = cores,
+                                             .precision = precision,
+                                             .recompute = recompute})
                .total() +
            of_adapters + of_second_head;
   };
@@ -121,6 +128,7 @@ void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelPar
                                                   {"head", params.head != defaults.head},
                                                   {"init", params.init != defaults.init},
                                                   {"dtype", params.dtype != defaults.dtype},
+                                                  {"activation_checkpointing", recomputes(params)},
                                                   {"optimizer", params.optimizer.has_value()},
                                                   {"freeze", !params.freeze.empty()},
                                                   {"lora", params.lora.has_value()}};
@@ -150,6 +158,8 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
   if (adapts && params.device != "cpu") {
     refuse(spec, "lora", "adapters are trained on the CPU only, so far", "device = \"cpu\", or remove lora", problems);
   }
+  if (recomputes(params) && !params.optimizer)
+    refuse(spec, "activation_checkpointing", untrained, "add optimizer, or remove activation_checkpointing", problems);
   if (freezes && adapts && params.optimizer) {
     refuse(spec, "freeze", "beside lora no weight is trained", "remove freeze; targets in lora say what is adapted", problems);
   }
@@ -189,7 +199,8 @@ std::optional<models::AdamWOptions> optimizer_options(const LanguageModelParams&
 std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
   const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
   SLUICE_CHECK(trained != nullptr, "the base of model " + usage.name + " was not loaded before it");
-  models::Transformer base(trained->config(), models::without_adapters(trained->transformer().weights()));
+  models::Transformer base(trained->config(), models::without_adapters(trained->transformer().weights()),
+                           {.precision = trained->transformer().compute().precision});
   return std::make_shared<LanguageModel>(usage.name, trained->folder(), std::move(base), std::nullopt, usage.kept_versions);
 }
 
@@ -206,6 +217,10 @@ LanguageModelType::LanguageModelType() {
   params_.param("dtype", &P::dtype)
       .doc("operands of products and the KV cache; sums, norms, softmax and the weights that are trained stay float32");
   params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
+  params_.param("activation_checkpointing", &P::activation_checkpointing)
+      .doc(
+          "\"layer\" keeps each layer's input alone for the backward and computes the rest again: a third more work, far less "
+          "memory");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
   params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
   params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
@@ -245,10 +260,13 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const auto& of = *static_cast<const LanguageModelParams*>(params.get());
   if (of.base_of) return base_of(usage);
   const bool trained = usage.updated && of.optimizer.has_value();
-  models::Transformer transformer = models::Transformer::load(
-      *of.checkpoint,
-      {.head = head_of(of), .random_init = of.init == ModelInit::kRandom, .seed = usage.seed, .trainable = trained,
-       .device = models::device_named(of.device).value()});
+  models::Transformer transformer =
+      models::Transformer::load(*of.checkpoint, {.head = head_of(of),
+                                                 .random_init = of.init == ModelInit::kRandom,
+                                                 .seed = usage.seed,
+                                                 .trainable = trained,
+                                                 .device = models::device_named(of.device).value(),
+                                                 .compute = {of.dtype, of.activation_checkpointing}});
   if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
   auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
                                                trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype);

@@ -52,6 +52,7 @@ constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead)
 ///   dtype = "float32"                          # or "bfloat16": what it computes in (models/precision.h); its weights stay float32
 ///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
+///   activation_checkpointing = "none"          # or "layer": the backward computes each layer again from its input
 ///   freeze = ["model.embed_tokens.*"]          # weights that are not trained
 ///   lora = { rank = 16, alpha = 32 }           # adapters are trained instead of the weights
 ///
@@ -66,6 +67,7 @@ struct LanguageModelParams {
   ModelInit init = ModelInit::kCheckpoint;
   models::Precision dtype = models::Precision::kFloat32;
   std::string device = "cpu";
+  models::ActivationCheckpointing activation_checkpointing = models::ActivationCheckpointing::kNone;
   std::optional<OptimizerParams> optimizer;
   std::vector<std::string> freeze;
   std::optional<LoraParams> lora;

@@ -7,6 +7,7 @@
 #include "models/folder/weight_names.h"
 #include "models/freeze.h"
 #include "models/training/flat_parameters.h"
+#include "models/training/mlp_half.h"
 
 namespace sluice::nodes {
 namespace {
@@ -85,13 +86,18 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
   return bytes;
 }
 
-// Twice the inner products of the tokens, and the gradients of one layer's factors with what is transposed for them.
-int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, int64_t tokens) {
+// Twice the inner products of the tokens, and the gradients of one layer's factors with what is transposed for them; in bfloat16,
+// what is widened for them: both sides of attention's projections or of some tokens of the network's.
+int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
+                                 int64_t tokens) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, models::Head::kLanguageModel, shapes_only);
   int64_t of_layer = 0;
   for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), lora)) of_layer += size;
-  return (2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;
+  const int64_t of_attention = tokens * (config.hidden_size + config.heads * config.head_dim);
+  const int64_t of_network = 2 * std::min(tokens, models::kBackwardTokens) * (config.hidden_size + config.intermediate_size);
+  const int64_t widened = precision == models::Precision::kFloat32 ? 0 : std::max(of_attention, of_network);
+  return (widened + 2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;
 }
 
 void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed) {

@@ -13,6 +13,7 @@
 #include "models/folder/folder.h"
 #include "models/head.h"
 #include "models/lora.h"
+#include "models/precision.h"
 
 namespace sluice::nodes {
 
@@ -48,7 +49,8 @@ struct ParameterBytes {
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
 
 /// What adapters add to the activations of a pass that trains over so many tokens.
-int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, int64_t tokens);
+int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
+                                 int64_t tokens);
 
 /// Makes of the weights of a model, all of which need a gradient, what is trained of it.
 void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed);

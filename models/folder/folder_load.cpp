@@ -55,7 +55,7 @@ Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& 
   if (options.trainable) {
     for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(true);
   }
-  return Transformer(config, std::move(weights));
+  return Transformer(config, std::move(weights), options.compute);
 }
 
 }  // namespace sluice::models

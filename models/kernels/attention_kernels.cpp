@@ -1,54 +1,84 @@
 #include "models/kernels/attention_kernels.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "models/kernels/bfloat16.h"
+
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kRows = 8;  // queries of a block
-constexpr int64_t kWidest = 16;
+constexpr int64_t kWidest = 16;  // lanes
 
 constexpr int64_t padded(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
-// Where the pieces of the scratch memory begin. Lp: length padded, Dp: head size padded.
+// Sizes of a task on a machine with so many lanes, for numbers of which so many make a word.
+struct AttentionShape {
+  int64_t lanes, numbers;
+  int64_t length;   // in whole squares
+  int64_t columns;  // of a head, in whole squares of words
+  int64_t words;    // of a head's row
+  int64_t blocks;   // of a head's row, one column a lane
+
+  AttentionShape(int64_t length_of_sample, int64_t head_dim, int64_t lanes_of_machine, int64_t numbers_of_word)
+      : lanes(lanes_of_machine),
+        numbers(numbers_of_word),
+        length(padded(length_of_sample, lanes)),
+        columns(padded(head_dim, lanes * numbers)),
+        words((head_dim + numbers - 1) / numbers),
+        blocks((head_dim + lanes - 1) / lanes) {}
+
+  int64_t along(int64_t rows) const { return rows * columns / numbers; }  // words of panels, see the kernels
+  int64_t across(int64_t rows) const { return blocks * lanes * rows / numbers; }
+};
+
+// Where the pieces of the scratch memory begin: panels of all keys and values, and what a block of queries needs.
 struct Scratch {
-  int64_t length_padded, dim_padded, width;
-  float *key_rows, *key_panels;  // [Lp,Dp], [Lp/lanes,Dp,lanes]: a panel is one key a lane, side by side
-  float *value_rows, *value_panels;
-  float *grad_key, *grad_value;       // [Lp,Dp]
-  float *query, *grad_output, *sums;  // [kRows,Dp]
-  float *scores, *grad_scores;        // [kRows,width]
+  int32_t *keys_along, *keys_across, *values_along, *values_across;
+  float *grad_keys, *grad_values;  // [length, blocks * lanes]
+  int32_t *query_along, *query_across, *grad_along, *grad_across;
+  int32_t* rows;    // [lanes, columns] numbers
+  float* scores;    // [length, lanes]
+  int32_t* shares;  // [length / numbers, lanes]
+  float* out;       // [lanes, blocks * lanes]
+  int32_t* end;
 
-  Scratch(float* memory, int64_t length, int64_t head_dim, int64_t lanes)
-      : length_padded(padded(length, lanes)),
-        dim_padded(padded(head_dim, lanes)),
-        width(length_padded + lanes) {  // a few more, so that rows of a power of two do not share cache sets
-    const auto take = [&](int64_t floats) { return memory += floats, memory - floats; };
-    const int64_t all = length_padded * dim_padded, block = kRows * dim_padded;
-    key_rows = take(all), key_panels = take(all), value_rows = take(all), value_panels = take(all);
-    grad_key = take(all), grad_value = take(all);
-    query = take(block), grad_output = take(block), sums = take(block);
-    scores = take(kRows * width), grad_scores = take(kRows * width);
+  Scratch(int32_t* memory, const AttentionShape& s) {
+    const auto take = [&](int64_t words) { return memory += padded(words, kWidest), memory - padded(words, kWidest); };
+    const auto floats = [&](int64_t count) { return reinterpret_cast<float*>(take(count)); };
+    const int64_t row = s.blocks * s.lanes;
+    keys_along = take(s.along(s.length)), keys_across = take(s.across(s.length));
+    values_along = take(s.along(s.length)), values_across = take(s.across(s.length));
+    grad_keys = floats(s.length * row), grad_values = floats(s.length * row);
+    query_along = take(s.along(s.lanes)), query_across = take(s.across(s.lanes));
+    grad_along = take(s.along(s.lanes)), grad_across = take(s.across(s.lanes));
+    rows = take(s.lanes * s.columns / s.numbers);
+    scores = floats(s.length * s.lanes), shares = take(s.length * s.lanes / s.numbers);
+    out = floats(s.lanes * row);
+    end = memory;
   }
 };
 
-// A block of queries of one head: rows [first, first + rows) of the sample, and the keys that any of them sees.
-struct Block {
-  int64_t first, rows;
-  int64_t begin;  // of the keys, in whole registers
-  int64_t keys;   // from `begin` to the last that the last query sees
-  int64_t end;    // `keys` in whole registers
+// What is aligned to a cache line is read in half the time.
+int32_t* aligned(int32_t* memory) {
+  constexpr uintptr_t kLine = 64;
+  return reinterpret_cast<int32_t*>((reinterpret_cast<uintptr_t>(memory) + kLine - 1) / kLine * kLine);
+}
 
-  // Keys that query `row` sees, counted from `begin`.
-  int64_t visible_begin(int64_t row, int64_t window) const {
-    return window == 0 ? 0 : std::max<int64_t>(0, first + row + 1 - window - begin);
-  }
-  int64_t visible_end(int64_t row) const { return first + row + 1 - begin; }
-};
+#pragma GCC push_options
+#pragma GCC target("arch=x86-64-v4,avx512bf16")
+#define SLUICE_DOTS_BFLOAT16
+namespace v4_bfloat16 {
+constexpr int kLanes = 16;
+#include "models/kernels/attention_kernels.inc"
+}  // namespace v4_bfloat16
+#undef SLUICE_DOTS_BFLOAT16
+#pragma GCC pop_options
 
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v4")
@@ -73,14 +103,16 @@ constexpr int kLanes = 4;
 
 }  // namespace
 
-int64_t attention_scratch_floats(int64_t length, int64_t head_dim) {
-  const int64_t length_padded = padded(length, kWidest), dim_padded = padded(head_dim, kWidest);
-  return 6 * length_padded * dim_padded + 3 * kRows * dim_padded + 2 * kRows * (length_padded + kWidest);
+int64_t attention_scratch_words(Precision precision, int64_t length, int64_t head_dim) {
+  const AttentionShape widest(length, head_dim, kWidest, precision == Precision::kFloat32 ? 1 : 2);
+  return Scratch(nullptr, widest).end - static_cast<int32_t*>(nullptr) + kWidest;
 }
 
-void attention_forward(const AttentionTask& task, const AttentionOutput& result, float* scratch, Machine machine) {
+void attention_forward(const AttentionTask& task, const AttentionOutput& result, int32_t* scratch, Machine machine) {
+  scratch = aligned(scratch);
   switch (machine) {
     case Machine::kV4Bfloat16:
+      return v4_bfloat16::forward(task, result, scratch);
     case Machine::kV4:
       return v4::forward(task, result, scratch);
     case Machine::kV3:
@@ -90,9 +122,11 @@ void attention_forward(const AttentionTask& task, const AttentionOutput& result,
   }
 }
 
-void attention_backward(const AttentionTask& task, const AttentionGradient& gradient, float* scratch, Machine machine) {
+void attention_backward(const AttentionTask& task, const AttentionGradient& gradient, int32_t* scratch, Machine machine) {
+  scratch = aligned(scratch);
   switch (machine) {
     case Machine::kV4Bfloat16:
+      return v4_bfloat16::backward(task, gradient, scratch);
     case Machine::kV4:
       return v4::backward(task, gradient, scratch);
     case Machine::kV3:

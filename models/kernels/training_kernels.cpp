@@ -1,5 +1,7 @@
 #include "models/kernels/training_kernels.h"
 
+#include <immintrin.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -27,44 +29,71 @@ constexpr int kLanes = 4;
 #include "models/kernels/training_kernels.inc"
 }  // namespace baseline
 
-struct Kernels {
-  decltype(&baseline::norm_forward) norm_forward;
-  decltype(&baseline::norm_backward) norm_backward;
-  decltype(&baseline::activation_forward) activation_forward;
-  decltype(&baseline::activation_backward) activation_backward;
-};
-
-Kernels kernels_for(Machine machine) {
+// Calls `run` with the kernels for the machine.
+template <class Run>
+void dispatch(Machine machine, const Run& run) {
   switch (machine) {
     case Machine::kV4Bfloat16:
     case Machine::kV4:
-      return {v4::norm_forward, v4::norm_backward, v4::activation_forward, v4::activation_backward};
+      return run(v4::Kernels{});
     case Machine::kV3:
-      return {v3::norm_forward, v3::norm_backward, v3::activation_forward, v3::activation_backward};
+      return run(v3::Kernels{});
     case Machine::kBaseline:
-      break;
+      return run(baseline::Kernels{});
   }
-  return {baseline::norm_forward, baseline::norm_backward, baseline::activation_forward, baseline::activation_backward};
 }
 
 }  // namespace
 
-void norm_forward(const NormRows& in, const NormStatistics& statistics, float* out, Machine machine) {
-  kernels_for(machine).norm_forward(in, statistics, out);
+template <class Number>
+void norm_forward(const NormRows<>& in, const NormStatistics& statistics, Number* out, Machine machine) {
+  dispatch(machine, [&](auto kernels) { kernels.norm_forward(in, statistics, out); });
 }
 
-void norm_backward(const NormRows& in, const NormStatistics& statistics, const float* grad, float* grad_x,
+template <class In, class Grad, class Out>
+void norm_backward(const NormRows<In>& in, const NormStatistics& statistics, const Grad* grad, Out* grad_x, bool add,
                    const NormWeightGradient& grad_weights, Machine machine) {
-  kernels_for(machine).norm_backward(in, statistics, grad, grad_x, grad_weights);
+  dispatch(machine, [&](auto kernels) { kernels.norm_backward(in, statistics, grad, grad_x, add, grad_weights); });
 }
 
-void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, float* out, Machine machine) {
-  kernels_for(machine).activation_forward(activation, gate, up, count, out);
+template <class Number>
+void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, const Activated<Number>& to,
+                        Machine machine) {
+  dispatch(machine, [&](auto kernels) { kernels.activation_forward(activation, gate, up, count, to); });
 }
 
-void activation_backward(Activation activation, const float* gate, const float* up, const float* grad, int64_t count,
-                         float* grad_gate, float* grad_up, Machine machine) {
-  kernels_for(machine).activation_backward(activation, gate, up, grad, count, grad_gate, grad_up);
+template <class Number>
+void activation_backward(Activation activation, Number* gate, std::type_identity_t<Number>* up, int64_t count, Number* grad,
+                         Machine machine) {
+  dispatch(machine, [&](auto kernels) { kernels.activation_backward(activation, gate, up, count, grad); });
 }
+
+template <class Number>
+void turn_heads(const float* token, int64_t heads, int64_t head_dim, const float* angles, int64_t dims, Number* out,
+                Machine machine) {
+  dispatch(machine, [&](auto kernels) { kernels.turn_heads(token, heads, head_dim, angles, dims, out); });
+}
+
+template <class Number>
+void add_column_sums(const Number* x, int64_t stride, int64_t rows, int64_t size, float* out, Machine machine) {
+  dispatch(machine, [&](auto kernels) { kernels.add_column_sums(x, stride, rows, size, out); });
+}
+
+template void norm_forward(const NormRows<>&, const NormStatistics&, float*, Machine);
+template void norm_forward(const NormRows<>&, const NormStatistics&, Bfloat16*, Machine);
+template void norm_backward(const NormRows<>&, const NormStatistics&, const float*, float*, bool, const NormWeightGradient&,
+                            Machine);
+template void norm_backward(const NormRows<>&, const NormStatistics&, const float*, Bfloat16*, bool, const NormWeightGradient&,
+                            Machine);
+template void norm_backward(const NormRows<Bfloat16>&, const NormStatistics&, const Bfloat16*, Bfloat16*, bool,
+                            const NormWeightGradient&, Machine);
+template void activation_forward(Activation, const float*, const float*, int64_t, const Activated<float>&, Machine);
+template void activation_forward(Activation, const float*, const float*, int64_t, const Activated<Bfloat16>&, Machine);
+template void activation_backward(Activation, float*, float*, int64_t, float*, Machine);
+template void activation_backward(Activation, Bfloat16*, Bfloat16*, int64_t, Bfloat16*, Machine);
+template void turn_heads(const float*, int64_t, int64_t, const float*, int64_t, float*, Machine);
+template void turn_heads(const float*, int64_t, int64_t, const float*, int64_t, Bfloat16*, Machine);
+template void add_column_sums(const float*, int64_t, int64_t, int64_t, float*, Machine);
+template void add_column_sums(const Bfloat16*, int64_t, int64_t, int64_t, float*, Machine);
 
 }  // namespace sluice::models

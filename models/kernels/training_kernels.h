@@ -1,20 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "models/kernels/bfloat16.h"
 #include "models/kernels/machine.h"
 #include "models/kernels/row_norm.h"
 
 namespace sluice::models {
 
-// Row-wise kernels of the training path, forward and backward, on plain float32 pointers. Single-threaded; a row's result does
-// not depend on the other rows. Callers split the rows. The forward gives the bits of generation's (kernels_elementwise.h).
-// `machine` is for tests of what runs elsewhere; it must not be better than this_machine().
+// Row-wise kernels of the training path, forward and backward, on plain pointers. Numbers that products take are `Number`: float,
+// or Bfloat16, which every kernel widens, computes with in float32 and rounds once. Single-threaded; a row's result does not
+// depend on the other rows. Callers split the rows. The forward gives the bits of generation's (kernels_elementwise.h). `machine`
+// is for tests of what runs elsewhere; it must not be better than this_machine().
 
-/// x [rows, size], rows back to back.
+/// x [rows, size], rows back to back; `In` is float but where what a norm was given is kept rounded.
+template <class In = float>
 struct NormRows {
   RowNorm norm;
-  const float* x = nullptr;
+  const In* x = nullptr;
   int64_t rows = 0, size = 0;
 };
 
@@ -25,7 +29,8 @@ struct NormStatistics {
 };
 
 /// out = the norm of each row of x; writes its statistics.
-void norm_forward(const NormRows& in, const NormStatistics& statistics, float* out, Machine machine = this_machine());
+template <class Number>
+void norm_forward(const NormRows<>& in, const NormStatistics& statistics, Number* out, Machine machine = this_machine());
 
 /// Added to, not overwritten: callers sum over blocks of rows. [size] each; `bias` is null where the norm has none.
 struct NormWeightGradient {
@@ -33,17 +38,39 @@ struct NormWeightGradient {
   float* bias = nullptr;
 };
 
-/// With n = (x - mean) inverse and g = grad weight: grad_x = inverse (g - mean(g) - n mean(g n)), mean(g) only for kLayer; adds
-/// the sums over the rows of grad n to the weight's gradient and of grad to the bias's.
-void norm_backward(const NormRows& in, const NormStatistics& statistics, const float* grad, float* grad_x,
+/// With n = (x - mean) inverse and g = grad weight: grad_x = inverse (g - mean(g) - n mean(g n)), mean(g) only for kLayer, added
+/// to what is in grad_x if `add`; adds the sums over the rows of grad n to the weight's gradient and of grad to the bias's.
+/// `grad_x` may be `grad`. For (In, Grad, Out) = (float, float, Number) and (Number, Number, Number).
+template <class In, class Grad, class Out>
+void norm_backward(const NormRows<In>& in, const NormStatistics& statistics, const Grad* grad, Out* grad_x, bool add,
                    const NormWeightGradient& grad_weights, Machine machine = this_machine());
 
-/// out = activation(gate) up, element by element; activation(gate) where `up` is null.
-void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, float* out,
+/// What activation_forward() writes, element by element; `kept` are the arguments rounded, for the backward: null where they are
+/// not wanted.
+template <class Number>
+struct Activated {
+  Number* out = nullptr;
+  Number *kept_gate = nullptr, *kept_up = nullptr;
+};
+
+/// out = activation(gate) up; activation(gate) where `up` is null. `out` may be `gate`.
+template <class Number>
+void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, const Activated<Number>& to,
                         Machine machine = this_machine());
 
-/// grad_gate = grad up activation'(gate), grad_up = grad activation(gate); without `up` neither `up` nor grad_up.
-void activation_backward(Activation activation, const float* gate, const float* up, const float* grad, int64_t count,
-                         float* grad_gate, float* grad_up, Machine machine = this_machine());
+/// With grad, the gradient of what activation_forward() gives, and the arguments as they were kept: gate becomes grad up
+/// activation'(gate), up becomes grad activation(gate), grad becomes activation(gate) up. `up` may be null.
+template <class Number>
+void activation_backward(Activation activation, Number* gate, std::type_identity_t<Number>* up, int64_t count, Number* grad,
+                         Machine machine = this_machine());
+
+/// The first `dims` of each of `heads` heads of a token, rotated; the rest as it is. angles [dims]: dims/2 cosines, then sines.
+template <class Number>
+void turn_heads(const float* token, int64_t heads, int64_t head_dim, const float* angles, int64_t dims, Number* out,
+                Machine machine = this_machine());
+
+/// out[size] += the sum of the rows of x[rows, size], rows `stride` apart.
+template <class Number>
+void add_column_sums(const Number* x, int64_t stride, int64_t rows, int64_t size, float* out, Machine machine = this_machine());
 
 }  // namespace sluice::models

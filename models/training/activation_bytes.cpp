@@ -3,19 +3,22 @@
 #include <algorithm>
 
 #include "models/kernels/attention_kernels.h"
-#include "models/training/logits_chunk.h"
-#include "models/training/matrix_products.h"
+#include "models/kernels/outer_product.h"
+#include "models/kernels/packed_matrix.h"
+#include "models/kernels/softmax_kernels.h"
 #include "models/kernels/weight_gradient.h"
+#include "models/training/action_logprobs.h"
+#include "models/training/mlp_half.h"
 
 namespace sluice::models {
 namespace {
 
 constexpr int64_t kFloat = 4;
 
-int64_t if_there(bool there, int64_t floats) { return there ? floats : 0; }
+int64_t if_there(bool there, int64_t bytes) { return there ? bytes : 0; }
 
-/// Floats of tensors at each point where the sum can be largest. T tokens; H, I, V of the config; Q and K: all query and all
-/// key heads; A = T actions. A weight's gradient is freed once it is added to .grad, so it counts while its layer is at work.
+/// Bytes of tensors at each point where the sum can be largest. T tokens; H, I, V of the config; Q and K: all query and all key
+/// heads; A = T actions. A number of an operand has `number` bytes.
 class Peak {
  public:
   Peak(const ModelConfig& config, const ModelPass& pass)
@@ -25,134 +28,150 @@ class Peak {
         V(config.vocab_size),
         Q(config.heads * config.head_dim),
         K(config.kv_heads * config.head_dim),
-        heads(config.heads),
+        number(bytes_of(pass.precision)),
+        rounds(pass.precision != Precision::kFloat32),
+        recompute(pass.recompute),
         layers(config.layers),
-        of_row(config.norm == NormKind::kLayer ? 2 : 1),
+        heads(config.heads),
+        statistics(kFloat * (config.norm == NormKind::kLayer ? 2 : 1)),
         before(config.norm_place != NormPlace::kAfter),
         after(config.norm_place != NormPlace::kBefore),
-        inner(config.gated_mlp ? 2 : 1),
-        heads_normed(config.qk_norm == QkNorm::kNone ? 0 : Q + K),
-        rows_of_heads(config.qk_norm == QkNorm::kNone   ? 0
-                      : config.qk_norm == QkNorm::kHead ? config.heads + config.kv_heads
-                                                        : 2),
-        positions(config.learned_positions ? config.max_positions : 0),
-        scaled(config.embedding_scale != 1.0),
-        tied(config.tied_embeddings && !pass.value_head),
-        biases(if_there(config.qkv_bias, Q + 2 * K) + if_there(config.attention_output_bias, H) +
-               if_there(config.mlp_bias, 2 * I + H)),
-        value_head(pass.value_head),
-        chunk(std::min(T, logits_chunk(V))) {}
+        gated(config.gated_mlp),
+        heads_normed(config.qk_norm != QkNorm::kNone),
+        rows_of_heads(config.qk_norm == QkNorm::kHead ? config.heads + config.kv_heads : 2),
+        positions(config.learned_positions),
+        value_head(pass.value_head) {}
 
   int64_t without_gradient() const {
-    // x, normed, q, k, v, attended, then log-sums or what is added, normed or not
-    const int64_t attention =
-        T * (H + read_norm() + heads_normed + rows_of_heads + 2 * Q + 2 * K + std::max(heads, H + added_norm()));
-    const int64_t mlp = T * (2 * H + read_norm() + added_norm() + (inner + 1) * I);  // x, normed, out; gate, up, their product
-    const int64_t states = 2 * T * H + T;                                            // all, those that predict actions
-    return inputs() + std::max({attention, mlp, states, T * H + T + head_forward()});
+    const int64_t attention = T * H * kFloat + attention_forward();
+    const int64_t mlp = T * H * kFloat + read_keeps(true) + mlp_forward() + added_keeps();
+    const int64_t states = 2 * T * H * kFloat + T * statistics;  // all, those that predict actions
+    return inputs() + std::max({attention, mlp, states, T * H * kFloat + T * kFloat + head_forward()});
   }
 
   int64_t training() const {
-    const int64_t below = layers * (attention_keeps() + mlp_keeps());
-    const int64_t final_norm = T * (H + of_row);
-    // The embedding's gradient as the head's, which waits for the embedding to be reached.
-    const int64_t waiting = if_there(tied, V * H);
-    const int64_t embedding = std::max(V, positions) * H + T * H + if_there(scaled, T * H);
-    return inputs() + if_there(positions > 0, 2 * T) + biases +
-           std::max({below + T * (2 * H + I) + if_there(after, T * H),  // forward: the last layer's network
-                     below + final_norm + T * 2 * H, below + final_norm + T * H + objective() + head(),
-                     below + final_norm + 2 * T * H + norm_sums(H) + waiting, below + waiting + mlp_backward(),
-                     below + waiting + attention_backward(), waiting + embedding});
+    const int64_t below = layers * (T * H * kFloat + if_there(!recompute, layer_keeps()));
+    const int64_t at_work = if_there(recompute, layer_keeps());  // of the layer whose turn it is
+    const int64_t final_norm = T * (H * kFloat + statistics);
+    const int64_t forward = if_there(recompute, layer_keeps()) + mlp_forward();
+    const int64_t states = T * H * (kFloat + if_there(rounds, number));
+    const int64_t stream = T * H * kFloat;  // the gradient of the residual stream
+    return inputs() + if_there(positions, 2 * T * kFloat) +
+           std::max({below + if_there(!recompute, forward), below + final_norm + 2 * stream,
+                     below + final_norm + states + objective() + std::max(head_forward(), head_backward()),
+                     below + final_norm + 2 * stream + norm_sums(H), below + if_there(recompute, stream + forward),
+                     below + at_work + stream + mlp_backward(), below + at_work + stream + attention_backward()});
   }
 
  private:
   // Gathered out of columns: tokens, predicting, targets, int64; what the pass gives, and up to five columns that a loss reads.
-  int64_t inputs() const { return T * (2 * 3 + 1 + 5); }
+  int64_t inputs() const { return T * (3 * 8 + 6 * kFloat); }
 
   // What an objective keeps of each action.
-  int64_t objective() const { return 16 * T; }
+  int64_t objective() const { return 16 * T * kFloat; }
 
-  // Of a token, in each half of a layer: what the norm makes of the residual stream, and what a norm behind the half is given.
-  int64_t read_norm() const { return if_there(before, H + of_row); }
-  int64_t added_norm() const { return if_there(after, H + of_row); }
-
-  // x, normed, queries and keys before their norm, q, attended, k, v, sums, what is added
-  int64_t attention_keeps() const {
-    return T * (H + read_norm() + heads_normed + rows_of_heads * of_row + 2 * Q + 2 * K + heads + added_norm());
+  // A packed matrix.
+  int64_t packed(int64_t outputs, int64_t inputs) const {
+    constexpr int64_t kWidth = PackedMatrix::kWidth;
+    const int64_t pairs = rounds ? (inputs + 1) / 2 * 2 : inputs;
+    return (outputs + kWidth - 1) / kWidth * kWidth * pairs * number;
   }
 
-  // x behind attention, normed again, gate, up, what is added
-  int64_t mlp_keeps() const { return T * (H + read_norm() + inner * I + added_norm()); }
+  // What a half of a layer reads, and of the norm in front of it; the residual stream itself, where it is not kept anyway.
+  int64_t read_keeps(bool stream_kept) const {
+    return T * (if_there(before || rounds, H * number) + if_there(before, statistics) +
+                if_there(!stream_kept && (before || !rounds), H * kFloat));
+  }
+  int64_t added_keeps() const { return if_there(after, T * (H * kFloat + statistics)); }
+
+  int64_t heads_keep() const {
+    return T *
+           ((2 * Q + 2 * K) * number + heads * kFloat + if_there(heads_normed, (Q + K) * number + rows_of_heads * statistics));
+  }
+  int64_t attention_keeps() const { return read_keeps(true) + heads_keep() + added_keeps(); }
+  int64_t mlp_keeps() const { return read_keeps(false) + T * I * (gated ? 2 : 1) * number + added_keeps(); }
+  int64_t layer_keeps() const { return attention_keeps() + mlp_keeps(); }
+
+  // Beside the residual stream: all projections in float32 with queries under way, or what is kept with the sum.
+  int64_t attention_forward() const {
+    const int64_t projections =
+        T * (Q + 2 * K) * kFloat +
+        std::max(packed(Q + 2 * K, H), T * (Q + 2 * K) * number + if_there(heads_normed, T * (Q + K + std::max(Q, K)) * kFloat));
+    const int64_t sum = heads_keep() + T * H * kFloat + packed(H, Q) + added_keeps();
+    return read_keeps(true) + std::max(projections, sum);
+  }
+
+  int64_t mlp_forward() const {
+    const int64_t inner = std::min(T, kForwardTokens) * I * (number + (gated ? 2 : 1) * kFloat);
+    return inner + packed(I, H) * (gated ? 2 : 1) + packed(H, I) + T * H * kFloat + if_there(after, T * H * kFloat);
+  }
 
   // Sums of a norm's weight gradient over blocks of rows, for rows of all `size` columns of a token.
-  int64_t norm_sums(int64_t size) const { return of_row * (T / 128 + 1) * size; }
+  int64_t norm_sums(int64_t size) const { return statistics * (T / 128 + 1) * size; }
 
-  // LibTorch copies a transposed matrix through a tile.
-  static int64_t transposed(int64_t rows, int64_t columns) {
-    constexpr int64_t kTile = 60 * 60;
-    return std::min(rows, kTransposedRows) * columns + kTile;
+  int64_t logits() const { return std::min(T, kLogitActions) * std::min(V, kLogitTokens); }
+  int64_t logit_rows() const { return std::min(V, kLogitTokens); }
+
+  int64_t head_forward() const {
+    if (value_head) return T * kFloat;
+    return if_there(rounds, T * H * number) + logits() * kFloat + packed(logit_rows(), H) + 3 * T * kFloat;
   }
-
-  // logits and log-probabilities of a chunk
-  int64_t head_forward() const { return value_head ? T : 2 * chunk * V; }
 
   // Gradient of the hidden states, and of the head's weight.
-  int64_t head() const {
-    if (value_head) return T * H + H;
-    const int64_t backward = T * H + V * H + chunk * V + std::max(chunk * V, transposed(V, H));
-    return std::max(backward, head_forward());
+  int64_t head_backward() const {
+    if (value_head) return T * H * kFloat + H * kFloat;
+    return T * H * kFloat + logits() * (kFloat + if_there(rounds, number)) + packed(logit_rows(), H) + packed(H, logit_rows()) +
+           4 * T * kFloat;
   }
 
-  // The gradient of what is read waits for that of the residual stream.
-  int64_t residual_gradient() const { return if_there(after, T * H); }
+  // What was added, as an operand; what was read, in float32.
+  int64_t added_gradient() const { return if_there(rounds || after, T * H * number); }
+  int64_t read_gradient() const { return if_there(before, T * H * kFloat); }
 
   int64_t mlp_backward() const {
-    const int64_t down = T * (H + I) + H * I + transposed(H, I);
-    const int64_t activation = T * (H + (inner + 1) * I) + H * I;
-    const int64_t gates = T * (2 * H + inner * I) + H * I + std::max(transposed(I, H), inner * H * I);
-    const int64_t norms = 3 * T * H + norm_sums(H) - T * inner * I;
-    return residual_gradient() + std::max({down, activation, gates, norms});
+    const int64_t norms = norm_sums(H);
+    return added_gradient() + read_gradient() +
+           std::max(packed(I, H) + packed(H, I) * (gated ? 2 : 1) + std::min(T, kBackwardTokens) * I * number, norms);
   }
 
   // What the layer's network kept is free again.
   int64_t attention_backward() const {
-    const int64_t output = T * (H + Q) + std::max(transposed(H, Q), H * Q);
-    const int64_t attention = T * (H + 2 * Q + 2 * K);
-    const int64_t of_heads = T * (2 * Q + 2 * K + heads);
-    const int64_t projections =
-        T * (4 * H + Q + 2 * K) - of_heads - T * heads_normed + std::max(H * Q, transposed(Q, H)) + norm_sums(H);
-    const int64_t norms_of_heads = if_there(heads_normed > 0, T * (H + 2 * Q + 2 * K) - of_heads + norm_sums(heads_normed));
-    return residual_gradient() + std::max({output, attention, projections, norms_of_heads}) - mlp_keeps();
+    const int64_t output = added_gradient() + T * Q * number + packed(Q, H);
+    const int64_t of_heads = if_there(heads_normed, norm_sums(Q));
+    const int64_t projections = read_gradient() + std::max(packed(H, std::max(Q, K)), norm_sums(H));
+    return std::max({output, of_heads, projections}) - mlp_keeps();
   }
 
-  const int64_t T, H, I, V, Q, K, heads, layers;
-  const int64_t of_row;  // what a norm keeps of a row
-  const bool before, after;
-  const int64_t inner;          // projections of the MLP that go into its activation
-  const int64_t heads_normed;   // columns of queries and keys that a norm keeps
-  const int64_t rows_of_heads;  // rows of it in a token
-  const int64_t positions;      // learned ones
-  const bool scaled, tied;
-  const int64_t biases;  // of a layer
-  const bool value_head;
-  const int64_t chunk;
+  const int64_t T, H, I, V, Q, K;
+  const int64_t number;
+  const bool rounds, recompute;
+  const int64_t layers, heads;
+  const int64_t statistics;  // of a row that is normed, bytes
+  const bool before, after, gated, heads_normed;
+  const int64_t rows_of_heads;  // that are normed, of a token
+  const bool positions, value_head;
 };
 
 // The tables of angles: one for all samples, but for those whose angles depend on their length.
-int64_t rotary_floats(const ModelConfig& config, const ModelPass& pass) {
+int64_t rotary_bytes(const ModelConfig& config, const ModelPass& pass) {
   if (config.learned_positions) return 0;
   const bool own = config.rope.scaling == RopeScaling::kDynamic || config.rope.scaling == RopeScaling::kLongrope;
-  return (own ? pass.tokens : pass.longest_sample) * config.rotary_dims();
+  return (own ? pass.tokens : pass.longest_sample) * config.rotary_dims() * kFloat;
+}
+
+int64_t weight_gradient_bytes(Precision precision) {
+  return precision == Precision::kFloat32 ? weight_gradient_scratch_floats() * kFloat : outer_product_scratch_bytes();
 }
 
 }  // namespace
 
 ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass) {
   const Peak peak(config, pass);
-  const int64_t attention = attention_scratch_floats(pass.longest_sample, config.head_dim);
-  const int64_t on_thread = std::max(attention, pass.training ? weight_gradient_scratch_floats() : 0);
-  return {.tensors = kFloat * (pass.training ? peak.training() : peak.without_gradient()),
-          .scratch = kFloat * (pass.threads * on_thread + rotary_floats(config, pass))};
+  const int64_t attention = attention_scratch_words(pass.precision, pass.longest_sample, config.head_dim) * kFloat;
+  const int64_t on_thread = std::max(attention, pass.training ? weight_gradient_bytes(pass.precision) : 0);
+  const int64_t rows = pass.value_head ? 0 : pass.tokens * static_cast<int64_t>(sizeof(RowSums));
+  return {.tensors = pass.training ? peak.training() : peak.without_gradient(),
+          .scratch = pass.threads * on_thread + rotary_bytes(config, pass) + rows};
 }
 
 }  // namespace sluice::models

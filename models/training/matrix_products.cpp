@@ -1,71 +1,91 @@
 #include "models/training/matrix_products.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
-
-#include <algorithm>
 
 #include "base/error.h"
-#include "models/kernels/kernels_linear.h"
+#include "models/kernels/outer_product.h"
+#include "models/kernels/parallel.h"
+#include "models/kernels/training_kernels.h"
 #include "models/kernels/weight_gradient.h"
+#include "models/training/operand.h"
 
 namespace sluice::models {
 namespace {
 
-bool runs_here(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
+bool rows_side_by_side(const at::Tensor& x) { return x.dim() == 2 && (x.size(1) <= 1 || x.stride(1) == 1); }
 
-at::Tensor library_output(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& onto) {
-  const at::Tensor product = at::mm(x, weight.t());
-  if (bias.defined()) product.add_(bias);
-  return onto.defined() ? product.add_(onto) : product;
-}
+const Bfloat16* narrow_data(const at::Tensor& x) { return static_cast<const Bfloat16*>(x.const_data_ptr()); }
 
 }  // namespace
 
+PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision) {
+  int64_t outputs = 0;
+  for (const at::Tensor& weight : weights) outputs += weight.size(0);
+  PackedMatrix matrix(precision, outputs, weights.front().size(1));
+  int64_t first = 0;
+  for (const at::Tensor& weight : weights) {
+    SLUICE_CHECK(rows_side_by_side(weight), "a weight is rows side by side");
+    if (weight.scalar_type() == at::kBFloat16) {
+      matrix.put(first, weight.size(0), narrow_data(weight), weight.stride(0));
+    } else {
+      matrix.put(first, weight.size(0), weight.const_data_ptr<float>(), weight.stride(0));
+    }
+    first += weight.size(0);
+  }
+  return matrix;
+}
+
+PackedMatrix packed_transposed(const at::Tensor& weight, Precision precision) {
+  PackedMatrix matrix(precision, weight.size(1), weight.size(0));
+  const at::Tensor wide = weight.to(at::kFloat);
+  matrix.put_transposed(wide.const_data_ptr<float>(), wide.stride(0));
+  return matrix;
+}
+
+void multiply(const at::Tensor& x, const PackedMatrix& matrix, const at::Tensor& bias, const at::Tensor& out, bool add) {
+  SLUICE_CHECK(rows_side_by_side(x) && rows_side_by_side(out) && x.size(0) == out.size(0), "x and out must have the same rows");
+  SLUICE_CHECK(x.size(1) == matrix.inputs() && out.size(1) == matrix.outputs(), "x [T,K], matrix [N,K] and out [T,N] must agree");
+  SLUICE_CHECK(precision_of(x) == matrix.precision(), "operands of a product are of one precision");
+  const at::Tensor shift = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
+  ProductArguments arguments{.x = x.const_data_ptr(),
+                             .x_stride = x.stride(0),
+                             .rows = x.size(0),
+                             .bias = shift.defined() ? shift.const_data_ptr<float>() : nullptr,
+                             .out_stride = out.stride(0),
+                             .accumulate = add};
+  if (out.scalar_type() == at::kFloat) {
+    arguments.out = out.mutable_data_ptr<float>();
+  } else {
+    arguments.narrow_out = numbers<Bfloat16>(out);
+  }
+  models::multiply(matrix, arguments);
+}
+
 at::Tensor layer_output(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& onto) {
-  if (!runs_here(x)) return library_output(x, weight, bias, onto);
-  const at::Tensor in = x.contiguous(), matrix = weight.contiguous(), shift = bias.defined() ? bias.contiguous() : bias;
-  const at::Tensor out =
-      onto.defined() ? onto.clone(at::MemoryFormat::Contiguous) : at::empty({x.size(0), weight.size(0)}, x.options());
-  linear({.x = in.const_data_ptr<float>(),
-          .x_stride = in.size(1),
-          .weight = matrix.const_data_ptr<float>(),
-          .bias = shift.defined() ? shift.const_data_ptr<float>() : nullptr,
-          .out = out.mutable_data_ptr<float>(),
-          .out_stride = out.size(1),
-          .rows = in.size(0),
-          .inputs = in.size(1),
-          .outputs = weight.size(0),
-          .accumulate = onto.defined()});
+  const at::Tensor out = onto.defined() ? onto.clone(at::MemoryFormat::Contiguous) : at::empty({x.size(0), weight.size(0)});
+  multiply(x.contiguous(), packed(weight.contiguous(), precision_of(x)), bias, out, onto.defined());
   return out;
 }
 
 void add_input_gradient(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& weight) {
-  if (!runs_here(grad)) {
-    out.addmm_(grad, weight);
-    return;
-  }
-  SLUICE_CHECK(out.is_contiguous(), "the gradient must be contiguous");
-  const at::Tensor in = grad.contiguous();
-  for (int64_t first = 0; first < weight.size(0); first += kTransposedRows) {
-    const int64_t count = std::min(kTransposedRows, weight.size(0) - first);
-    const at::Tensor transposed = weight.narrow(0, first, count).t().contiguous();  // [K,count]
-    linear({.x = in.const_data_ptr<float>() + first,
-            .x_stride = in.size(1),
-            .weight = transposed.const_data_ptr<float>(),
-            .out = out.mutable_data_ptr<float>(),
-            .out_stride = out.size(1),
-            .rows = in.size(0),
-            .inputs = count,
-            .outputs = out.size(1),
-            .accumulate = true});
-  }
+  multiply(grad, packed_transposed(weight, precision_of(grad)), {}, out, true);
 }
 
 void add_weight_gradient(const at::Tensor& out, const at::Tensor& grad, const at::Tensor& x) {
-  if (!runs_here(grad)) {
-    out.addmm_(grad.t(), x);
-    return;
+  if (!out.defined()) return;
+  SLUICE_CHECK(grad.size(0) == x.size(0) && out.size(0) == grad.size(1) && out.size(1) == x.size(1),
+               "grad [T,N], x [T,K] and out [N,K] must agree");
+  SLUICE_CHECK(rows_side_by_side(out) && rows_side_by_side(grad) && rows_side_by_side(x), "rows must be side by side");
+  if (precision_of(x) == Precision::kBfloat16) {
+    return add_outer_product({.grad = narrow_data(grad),
+                              .x = narrow_data(x),
+                              .out = out.mutable_data_ptr<float>(),
+                              .grad_stride = grad.stride(0),
+                              .x_stride = x.stride(0),
+                              .out_stride = out.stride(0),
+                              .rows = x.size(0),
+                              .outputs = grad.size(1),
+                              .inputs = x.size(1)});
   }
   SLUICE_CHECK(out.is_contiguous(), "the gradient must be contiguous");
   const at::Tensor from = grad.contiguous(), in = x.contiguous();
@@ -75,6 +95,20 @@ void add_weight_gradient(const at::Tensor& out, const at::Tensor& grad, const at
                                               .rows = in.size(0),
                                               .outputs = from.size(1),
                                               .inputs = in.size(1)});
+}
+
+void add_bias_gradient(const at::Tensor& out, const at::Tensor& grad) {
+  if (!out.defined()) return;
+  constexpr int64_t kColumns = 256;  // a thread sums whole columns: in order, whatever their number
+  const int64_t columns = grad.size(1);
+  with_number(precision_of(grad), [&](auto number) {
+    using Number = decltype(number);
+    parallel_ranges((columns + kColumns - 1) / kColumns, 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * kColumns, last = std::min(end * kColumns, columns);
+      add_column_sums(static_cast<const Number*>(grad.const_data_ptr()) + first, grad.stride(0), grad.size(0), last - first,
+                      out.mutable_data_ptr<float>() + first);
+    });
+  });
 }
 
 }  // namespace sluice::models

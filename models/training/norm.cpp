@@ -3,122 +3,107 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "models/kernels/parallel.h"
 #include "models/kernels/training_kernels.h"
+#include "models/training/gradient.h"
+#include "models/training/operand.h"
 
 namespace sluice::models {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 // Gradients of weights are summed within blocks of rows, then over the blocks in order: threads cannot change the rounding. A
 // block of short rows, the heads of queries, has more of them.
 int64_t block_rows(int64_t size) { return std::max<int64_t>(128, (1 << 15) / size); }
 
-at::Tensor sum_of_rows(const at::Tensor& blocks) {
-  const at::Tensor total = at::zeros({blocks.size(1)}, blocks.options());
+void add_rows(const at::Tensor& blocks, const at::Tensor& total) {
+  if (!total.defined()) return;
   float* out = total.mutable_data_ptr<float>();
   const float* in = blocks.const_data_ptr<float>();
   for (int64_t block = 0; block < blocks.size(0); ++block) {
     for (int64_t i = 0; i < blocks.size(1); ++i) out[i] += in[block * blocks.size(1) + i];
   }
-  return total;
 }
 
-const float* data_or_null(const at::Tensor& x) { return x.numel() > 0 ? x.const_data_ptr<float>() : nullptr; }
+// Weights of norms are float32 wherever they are computed with.
+at::Tensor wide(const at::Tensor& weight) { return weight.defined() ? weight.detach().to(at::kFloat).contiguous() : weight; }
 
-// The arguments of the kernels for rows [begin, end).
-struct Rows {
-  NormRows in;
-  NormStatistics statistics;
-};
+RowNorm row_norm(const Norm& norm, const at::Tensor& weight, const at::Tensor& bias) {
+  return {norm.kind, weight.const_data_ptr<float>(), bias.defined() ? bias.const_data_ptr<float>() : nullptr, norm.eps};
+}
 
-struct NormArguments {
-  NormKind kind;
-  double eps;
-  at::Tensor x, weight, bias;  // [T,H], [H], [H] or empty
-  at::Tensor means, inverses;  // [T], means [0] where nothing is subtracted
+NormStatistics statistics_of(const KeptNorm& kept, int64_t row) {
+  return {kept.means.defined() ? kept.means.mutable_data_ptr<float>() + row : nullptr,
+          kept.inverses.mutable_data_ptr<float>() + row};
+}
 
-  Rows rows(int64_t begin, int64_t end) const {
-    const int64_t size = x.size(1);
-    const RowNorm norm{kind, weight.const_data_ptr<float>(), data_or_null(bias), eps};
-    float* mean = means.numel() > 0 ? means.mutable_data_ptr<float>() + begin : nullptr;
-    return {{norm, x.const_data_ptr<float>() + begin * size, end - begin, size},
-            {mean, inverses.mutable_data_ptr<float>() + begin}};
-  }
-};
-
-// `bias` is an empty tensor where there is none: the library does not take an undefined one.
-class Norm : public torch::autograd::Function<Norm> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x_view, const at::Tensor& weight, const at::Tensor& bias,
-                            int64_t kind_number, double eps) {
-    const auto kind = static_cast<NormKind>(kind_number);
-    const at::Tensor x = x_view.contiguous();
-    const int64_t count = x.size(0), size = x.size(1);
-    const NormArguments arguments{kind,
-                                  eps,
-                                  x,
-                                  weight,
-                                  bias,
-                                  at::empty({kind == NormKind::kLayer ? count : 0}, x.options()),
-                                  at::empty({count}, x.options())};
-    const at::Tensor out = at::empty_like(x);
-    float* result = out.mutable_data_ptr<float>();
-    parallel_ranges(count, block_rows(size), [&](int64_t begin, int64_t end) {
-      const Rows rows = arguments.rows(begin, end);
-      norm_forward(rows.in, rows.statistics, result + begin * size);
-    });
-    context->save_for_backward({x, weight, bias, arguments.means, arguments.inverses});
-    context->saved_data["kind"] = kind_number;
-    context->saved_data["eps"] = eps;
-    return out;
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const NormArguments arguments{static_cast<NormKind>(context->saved_data["kind"].toInt()),
-                                  context->saved_data["eps"].toDouble(),
-                                  saved[0],
-                                  saved[1],
-                                  saved[2],
-                                  saved[3],
-                                  saved[4]};
-    const at::Tensor grad = gradients[0].contiguous(), grad_x = at::empty_like(saved[0]);
-    const int64_t count = grad.size(0), size = grad.size(1), block = block_rows(size), blocks = (count + block - 1) / block;
-    const bool has_bias = saved[2].numel() > 0;
-    const at::Tensor weights = at::zeros({blocks, size}, grad.options());
-    const at::Tensor biases = at::zeros({blocks, has_bias ? size : 0}, grad.options());
-    const float* from = grad.const_data_ptr<float>();
-    float *to = grad_x.mutable_data_ptr<float>(), *weight_sums = weights.mutable_data_ptr<float>();
-    float* bias_sums = has_bias ? biases.mutable_data_ptr<float>() : nullptr;
-    parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i * block;
-        const Rows rows = arguments.rows(first, std::min(first + block, count));
-        norm_backward(rows.in, rows.statistics, from + first * size, to + first * size,
-                      {weight_sums + i * size, has_bias ? bias_sums + i * size : nullptr});
-      }
-    });
-    return {grad_x, sum_of_rows(weights), has_bias ? sum_of_rows(biases) : at::Tensor(), at::Tensor(), at::Tensor()};
-  }
-};
+template <class In, class Grad, class Out>
+void differentiate(const Norm& norm, const KeptNorm& kept, const at::Tensor& grad, const at::Tensor& grad_x, bool add) {
+  const int64_t count = grad.size(0), size = grad.size(1), block = block_rows(size), blocks = (count + block - 1) / block;
+  const at::Tensor weight = wide(norm.weight), bias = wide(norm.bias);
+  const at::Tensor weights = at::zeros({blocks, size}), biases = at::zeros({blocks, bias.defined() ? size : 0});
+  float* weight_sums = weights.mutable_data_ptr<float>();
+  float* bias_sums = bias.defined() ? biases.mutable_data_ptr<float>() : nullptr;
+  const In* x = static_cast<const In*>(kept.x.const_data_ptr());
+  const Grad* from = static_cast<const Grad*>(grad.const_data_ptr());
+  Out* to = numbers<Out>(grad_x);
+  parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * block, rows = std::min(block, count - first), at = first * size;
+      models::norm_backward<In, Grad, Out>({row_norm(norm, weight, bias), x + at, rows, size}, statistics_of(kept, first),
+                                           from + at, to + at, add,
+                                           {weight_sums + i * size, bias_sums ? bias_sums + i * size : nullptr});
+    }
+  });
+  add_rows(weights, gradient_of(norm.weight));
+  if (bias.defined()) add_rows(biases, gradient_of(norm.bias));
+}
 
 }  // namespace
 
-at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, NormKind kind, double eps) {
-  SLUICE_CHECK(x.dim() == 2 && weight.dim() == 1 && x.size(1) == weight.size(0), "norm takes x [T,H] and weight [H]");
-  SLUICE_CHECK(!bias.defined() || (kind == NormKind::kLayer && bias.sizes() == weight.sizes()),
+void norm_forward(const Norm& norm, const at::Tensor& x, const at::Tensor& out, KeptNorm& kept) {
+  SLUICE_CHECK(x.scalar_type() == at::kFloat && x.is_contiguous() && out.is_contiguous(), "a norm takes rows side by side");
+  const int64_t count = x.size(0), size = x.size(1);
+  const at::Tensor weight = wide(norm.weight), bias = wide(norm.bias);
+  kept = {.x = x.detach(),
+          .means = norm.kind == NormKind::kLayer ? at::empty({count}) : at::Tensor(),
+          .inverses = at::empty({count})};
+  const float* from = x.const_data_ptr<float>();
+  with_number(precision_of(out), [&](auto number) {
+    auto* to = numbers<decltype(number)>(out);
+    parallel_ranges(count, block_rows(size), [&](int64_t begin, int64_t end) {
+      models::norm_forward({row_norm(norm, weight, bias), from + begin * size, end - begin, size}, statistics_of(kept, begin),
+                           to + begin * size);
+    });
+  });
+}
+
+void norm_backward(const Norm& norm, const KeptNorm& kept, const at::Tensor& grad, const at::Tensor& grad_x, bool add) {
+  SLUICE_CHECK(kept.x.is_contiguous() && grad.is_contiguous() && grad_x.is_contiguous(), "a norm takes rows side by side");
+  if (kept.x.scalar_type() == at::kBFloat16) return differentiate<Bfloat16, Bfloat16, Bfloat16>(norm, kept, grad, grad_x, add);
+  if (grad_x.scalar_type() == at::kBFloat16) return differentiate<float, float, Bfloat16>(norm, kept, grad, grad_x, add);
+  differentiate<float, float, float>(norm, kept, grad, grad_x, add);
+}
+
+at::Tensor normalised(const Norm& norm, const at::Tensor& x_view) {
+  const at::Tensor& weight = norm.weight;
+  SLUICE_CHECK(x_view.dim() == 2 && weight.dim() == 1 && x_view.size(1) == weight.size(0), "norm takes x [T,H] and weight [H]");
+  SLUICE_CHECK(!norm.bias.defined() || (norm.kind == NormKind::kLayer && norm.bias.sizes() == weight.sizes()),
                "only a layer norm has a bias, [H]");
-  SLUICE_CHECK(x.is_cpu() && x.scalar_type() == at::kFloat && weight.is_contiguous(), "norm takes float32 on the CPU");
-  const at::Tensor shift = bias.defined() ? bias : at::empty({0}, x.options());
-  return Norm::apply(x, weight, shift, static_cast<int64_t>(kind), eps);
+  const at::Tensor x = x_view.detach().contiguous(), out = at::empty_like(x);
+  KeptNorm kept;
+  norm_forward(norm, x, out, kept);
+  if (!records_gradient({x_view, norm.weight, norm.bias})) return out;
+  attach_backward({out}, x_view, {norm.weight, norm.bias}, [norm, kept](std::vector<at::Tensor>&& gradients) {
+    const at::Tensor grad = owned(std::move(gradients[0]));
+    norm_backward(norm, kept, grad, grad, false);
+    return grad;
+  });
+  return out;
 }
 
 }  // namespace sluice::models

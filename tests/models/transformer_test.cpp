@@ -1,5 +1,6 @@
 #include "models/transformer.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -36,7 +37,8 @@ at::Tensor next_token_logprobs(const Transformer& model, const Batch& batch) {
     }
   }
   const at::Tensor hidden = model.hidden_states(batch.tokens, batch.offsets).index_select(0, at::tensor(before));
-  return action_logprobs(hidden, model.weights().head, at::tensor(targets), 1.0, 5, model.config().logit_softcap);
+  return action_logprobs(hidden, model.weights().head, at::tensor(targets),
+                         {.softcap = model.config().logit_softcap, .precision = model.compute().precision});
 }
 
 // The same out of the logits of the dense model.
@@ -75,7 +77,13 @@ std::vector<std::pair<std::string, at::Tensor>> gradients_of(const at::Tensor& l
 class TransformerSwitches : public testing::TestWithParam<reference::NamedConfig> {
  protected:
   static Transformer random_model(const ModelConfig& config) {
-    Transformer model(config, reference::random_weights(config, 0.2));
+    return trainable({config, reference::random_weights(config, 0.2)});
+  }
+
+  // The same weights, each with its own gradient, computed otherwise.
+  Transformer computed(const Compute& compute) const { return trainable({model_.config(), model_.weights().clone(), compute}); }
+
+  static Transformer trainable(Transformer model) {
     for (const auto& [name, weight] : reference::tensors_of(model.weights())) weight->set_requires_grad(true);
     return model;
   }
@@ -103,6 +111,75 @@ TEST_P(TransformerSwitches, LogProbabilitiesAndGradientsMatchTheDenseModel) {
   }
 }
 
+// Rounded to eight bits at every product, in two layers.
+TEST_P(TransformerSwitches, Bfloat16IsNearFloat32) {
+  Transformer narrow = computed({.precision = Precision::kBfloat16});
+  const at::Tensor wide = next_token_logprobs(model_, batch_), rounded = next_token_logprobs(narrow, batch_);
+  const at::Tensor difference = (wide - rounded).detach().abs();
+  EXPECT_LT(difference.mean().item<float>(), 2e-2);
+  EXPECT_LT(difference.max().item<float>(), 1.5e-1);
+  const auto expected = gradients_of(wide, batch_, model_), gradients = gradients_of(rounded, batch_, narrow);
+  double largest = 0;
+  for (const auto& [name, gradient] : expected) largest = std::max(largest, gradient.norm().item<double>());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto& [name, gradient] = expected[i];
+    const double tolerance = 5e-2 * gradient.norm().item<double>() + 5e-3 * largest;
+    EXPECT_LT((gradients[i].second - gradient).norm().item<double>(), tolerance) << name;
+  }
+}
+
+TEST_P(TransformerSwitches, CheckpointsChangeNoBit) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    Transformer plain = computed({precision}), checkpointed = computed({precision, ActivationCheckpointing::kLayer});
+    const at::Tensor ours = next_token_logprobs(plain, batch_), theirs = next_token_logprobs(checkpointed, batch_);
+    EXPECT_TRUE(ours.equal(theirs));
+    const auto expected = gradients_of(ours, batch_, plain), gradients = gradients_of(theirs, batch_, checkpointed);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(gradients[i].second.equal(expected[i].second)) << expected[i].first;
+  }
+}
+
+TEST_P(TransformerSwitches, AnyNumberOfThreadsGivesTheSameBits) {
+  Transformer model = computed({.precision = Precision::kBfloat16});
+  const auto run = [&](int threads) {
+    at::set_num_threads(threads);
+    const at::Tensor logprobs = next_token_logprobs(model, batch_);
+    return std::pair(logprobs.detach(), gradients_of(logprobs, batch_, model));
+  };
+  const int before = at::get_num_threads();
+  const auto one = run(1), three = run(3);
+  at::set_num_threads(before);
+  EXPECT_TRUE(one.first.equal(three.first));
+  for (size_t i = 0; i < one.second.size(); ++i)
+    EXPECT_TRUE(one.second[i].second.equal(three.second[i].second)) << one.second[i].first;
+}
+
+// Neither in what it gives nor in what is given without a gradient does a sample depend on those it is packed with.
+TEST_P(TransformerSwitches, PackingChangesNoBitOfASample) {
+  const at::NoGradGuard no_gradient;
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    const Transformer model = computed({precision});
+    const at::Tensor together = model.hidden_states(batch_.tokens, batch_.offsets);
+    for (size_t s = 0; s + 1 < batch_.offsets.size(); ++s) {
+      const int64_t first = batch_.offsets[s], length = batch_.offsets[s + 1] - first;
+      const at::Tensor alone = model.hidden_states(batch_.tokens.narrow(0, first, length), std::vector<int64_t>{0, length});
+      EXPECT_TRUE(alone.equal(together.narrow(0, first, length))) << "sample " << s;
+    }
+  }
+}
+
+// Frozen by pattern: what needs no gradient gets none, and changes no other.
+TEST_P(TransformerSwitches, FrozenWeightsLeaveTheGradientsOfOthers) {
+  Transformer partly = computed({});
+  const auto all = reference::tensors_of(partly.weights());
+  for (size_t i = 0; i < all.size(); i += 2) all[i].tensor->set_requires_grad(false);
+  const auto expected = gradients_of(next_token_logprobs(model_, batch_), batch_, model_);
+  const auto gradients = gradients_of(next_token_logprobs(partly, batch_), batch_, partly);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(gradients[i].second.defined(), i % 2 == 1) << expected[i].first;
+    if (i % 2 == 1) EXPECT_TRUE(gradients[i].second.equal(expected[i].second)) << expected[i].first;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Configs, TransformerSwitches, testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
 
@@ -112,6 +189,30 @@ TEST(Transformer, NarrowWeightsDoNotTrain) {
   weights.embedding = weights.embedding.to(at::kBFloat16).set_requires_grad(true);
   const Transformer model(config, weights);
   EXPECT_THROW(model.hidden_states(at::tensor(std::vector<int64_t>{1, 2}), std::vector<int64_t>{0, 2}), InternalError);
+}
+
+// What micro-batches add up to, in the same storage.
+TEST(Transformer, GradientsAreAddedInPlace) {
+  const ModelConfig config = reference::small_config();
+  Transformer model(config, reference::random_weights(config));
+  const at::Tensor& weight = model.weights().layers[0].gate.set_requires_grad(true);
+  const Batch batch{at::randint(config.vocab_size, {20}, at::kLong), {0, 9, 20}};
+  const auto backward = [&] { next_token_logprobs(model, batch).sum().backward(); };
+  backward();
+  const at::Tensor once = weight.grad().clone();
+  const void* storage = weight.grad().const_data_ptr();
+  backward();
+  EXPECT_EQ(weight.grad().const_data_ptr(), storage);
+  EXPECT_LT((weight.grad() - once * 2.0).abs().max().item<float>(), 1e-4);
+}
+
+TEST(Transformer, IsDifferentiatedOnce) {
+  const ModelConfig config = reference::small_config();
+  Transformer model(config, reference::random_weights(config));
+  model.weights().layers[0].gate.set_requires_grad(true);
+  const at::Tensor sum = model.hidden_states(at::tensor(std::vector<int64_t>{1, 2}), std::vector<int64_t>{0, 2}).sum();
+  sum.backward({}, /*keep_graph=*/true);
+  EXPECT_THROW(sum.backward(), InternalError);
 }
 
 TEST(Transformer, SampleLongerThanTheTableOfPositionsIsABug) {
@@ -173,18 +274,6 @@ TEST_P(TransformerOracle, LogProbabilitiesInBfloat16MatchHuggingFace) {
   const at::NoGradGuard no_gradient;
   const at::Tensor logprobs = next_token_logprobs(load({.dtype = at::kBFloat16}), batch_);
   EXPECT_LT((logprobs - numbers("logprobs_bfloat16")).abs().max().item<float>(), 2e-2);
-}
-
-TEST_P(TransformerOracle, SampleDoesNotDependOnItsNeighbours) {
-  const at::NoGradGuard no_gradient;
-  const Transformer model = load({});
-  const at::Tensor together = model.hidden_states(batch_.tokens, batch_.offsets);
-  std::vector<at::Tensor> alone;
-  for (size_t s = 0; s + 1 < batch_.offsets.size(); ++s) {
-    const int64_t length = batch_.offsets[s + 1] - batch_.offsets[s];
-    alone.push_back(model.hidden_states(batch_.tokens.narrow(0, batch_.offsets[s], length), std::vector<int64_t>{0, length}));
-  }
-  EXPECT_LT((together - at::cat(alone)).abs().max().item<float>(), 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, testing::ValuesIn(golden_models()),

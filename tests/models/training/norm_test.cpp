@@ -39,7 +39,7 @@ class Norms : public testing::TestWithParam<std::tuple<NormKind, int64_t>> {
 };
 
 TEST_P(Norms, ValueAndGradientsMatchTheFormula) {
-  const at::Tensor out = norm(x_, weight_, bias_, kind_, 1e-2);
+  const at::Tensor out = normalised({kind_, 1e-2, weight_, bias_}, x_);
   const at::Tensor expected = formula(exact_x_, exact_weight_, exact_bias_, kind_);
   EXPECT_LT(largest_difference(out, expected), 1e-5);
 
@@ -60,11 +60,12 @@ TEST_P(Norms, KernelsOfEveryMachineMatchTheFormula) {
     const at::Tensor out = at::empty(x_.sizes()), grad_x = at::empty(x_.sizes()), sums = at::zeros({2, width_});
     const at::Tensor kept = at::empty({2, x_.size(0)});
     const auto data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
-    const NormRows rows{{kind_, data(weight_), data(bias_), 1e-2}, data(x_), x_.size(0), width_};
+    const NormRows<> rows{{kind_, data(weight_), data(bias_), 1e-2}, data(x_), x_.size(0), width_};
     const NormStatistics statistics{kept[0].mutable_data_ptr<float>(), kept[1].mutable_data_ptr<float>()};
-    norm_forward(rows, statistics, out.mutable_data_ptr<float>(), machine);
-    norm_backward(rows, statistics, data(grad), grad_x.mutable_data_ptr<float>(),
-                  {sums[0].mutable_data_ptr<float>(), bias_.defined() ? sums[1].mutable_data_ptr<float>() : nullptr}, machine);
+    models::norm_forward(rows, statistics, out.mutable_data_ptr<float>(), machine);
+    models::norm_backward(rows, statistics, data(grad), grad_x.mutable_data_ptr<float>(), false,
+                          {sums[0].mutable_data_ptr<float>(), bias_.defined() ? sums[1].mutable_data_ptr<float>() : nullptr},
+                          machine);
     EXPECT_LT(largest_difference(out, expected), 1e-5);
     EXPECT_LT(largest_difference(grad_x, exact_x_.grad()), 2e-5);
     EXPECT_LT(largest_difference(sums[0], exact_weight_.grad()), 1e-4);
@@ -83,7 +84,7 @@ TEST(Norm, AnyNumberOfThreadsGivesTheSameBits) {
   const auto gradients = [&](int threads) {
     at::set_num_threads(threads);
     for (const at::Tensor& y : {weight, bias}) y.mutable_grad().reset();
-    norm(x, weight, bias, NormKind::kLayer, 1e-6).backward(grad);
+    normalised({NormKind::kLayer, 1e-6, weight, bias}, x).backward(grad);
     return std::pair(weight.grad().clone(), bias.grad().clone());
   };
   const int before = at::get_num_threads();
@@ -94,7 +95,7 @@ TEST(Norm, AnyNumberOfThreadsGivesTheSameBits) {
 }
 
 TEST(Norm, OnlyALayerNormHasABias) {
-  EXPECT_THROW(norm(at::randn({2, 4}), at::randn({4}), at::randn({4}), NormKind::kRms, 1e-6), InternalError);
+  EXPECT_THROW(normalised({NormKind::kRms, 1e-6, at::randn({4}), at::randn({4})}, at::randn({2, 4})), InternalError);
 }
 
 }  // namespace

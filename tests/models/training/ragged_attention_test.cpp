@@ -14,8 +14,12 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "models/kernels/attention_kernels.h"
+#include "models/training/gradient.h"
+#include "models/training/operand.h"
+#include "tests/models/machines.h"
 
 namespace sluice::models {
 namespace {
@@ -74,8 +78,23 @@ at::Tensor reference(const Inputs& in, const ModelConfig& config, const Offsets&
   return at::cat(outputs);
 }
 
-at::Tensor attend(const Inputs& in, const ModelConfig& config, const Offsets& offsets, int64_t window = 0) {
-  return ragged_attention(in.query, in.key, in.value, c10::make_intrusive<RaggedLayout>(config, offsets), window);
+// From queries and keys before they are rotated; differentiable where they need a gradient.
+at::Tensor attend(const Inputs& in, const ModelConfig& config, const Offsets& offsets, int64_t window = 0,
+                  Precision precision = Precision::kFloat32) {
+  const auto layout = std::make_shared<const RaggedLayout>(config, offsets);
+  const AttentionOperands operands{turned(in.query.detach(), *layout, precision), turned(in.key.detach(), *layout, precision),
+                                   to_operand(in.value.detach(), precision).clone(), window};
+  const Attended attended = ragged_attention(operands, *layout);
+  const at::Tensor out = attended.output.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  if (!records_gradient({in.query, in.key, in.value})) return out;
+  attach_backward({out}, {}, {in.query, in.key, in.value}, [=](std::vector<at::Tensor>&& gradients) {
+    ragged_attention_backward(operands, attended, to_operand(gradients[0], precision).contiguous(), *layout);
+    gradient_of(in.query).add_(operands.query);
+    gradient_of(in.key).add_(operands.key);
+    gradient_of(in.value).add_(operands.value);
+    return at::Tensor();
+  });
+  return out;
 }
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -117,6 +136,23 @@ TEST_P(RaggedAttentionCases, ValueAndGradientsMatchTheDefinition) {
   EXPECT_LT(largest_difference(inputs.query.grad(), exact.query.grad()), 5e-5);
   EXPECT_LT(largest_difference(inputs.key.grad(), exact.key.grad()), 5e-5);
   EXPECT_LT(largest_difference(inputs.value.grad(), exact.value.grad()), 5e-5);
+}
+
+// Operands, shares and gradients are rounded to eight bits.
+TEST_P(RaggedAttentionCases, ValueAndGradientsInBfloat16AreNearTheDefinition) {
+  const Offsets& offsets = GetParam().offsets;
+  const int64_t window = GetParam().window;
+  const Inputs inputs(config(), offsets.back()), exact = inputs.in_double();
+  const at::Tensor output = attend(inputs, config(), offsets, window, Precision::kBfloat16);
+  const at::Tensor expected = reference(exact, config(), offsets, window), weights = at::randn(output.sizes());
+  output.backward(weights);
+  expected.backward(weights.to(at::kDouble));
+  const auto share = [](const at::Tensor& x, const at::Tensor& of) { return ((x - of).norm() / of.norm()).item<double>(); };
+  EXPECT_LT(share(output, expected), 1e-2);
+  EXPECT_LT(share(inputs.value.grad(), exact.value.grad()), 1e-2);
+  if (offsets.back() == 1) return;  // the other gradients are zero
+  EXPECT_LT(share(inputs.query.grad(), exact.query.grad()), 2e-2);
+  EXPECT_LT(share(inputs.key.grad(), exact.key.grad()), 2e-2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RaggedAttentionCases,
@@ -249,11 +285,11 @@ TEST(RaggedAttention, AnyNumberOfThreadsGivesTheSameBits) {
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i].equal(three[i])) << i;
 }
 
-class AttentionMachines : public testing::TestWithParam<std::tuple<Machine, bool>> {};
+// The kernels alone, on every kind of machine; the gradients take the place of what they are of.
+class AttentionMachines : public testing::TestWithParam<std::tuple<Precision, bool>> {};
 
 TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
-  const auto [machine, capped] = GetParam();
-  if (machine < this_machine()) GTEST_SKIP() << "this machine has no such registers";
+  const auto [precision, capped] = GetParam();
   ModelConfig config{.heads = 2, .kv_heads = 1, .head_dim = 20};
   config.attention_softcap = capped ? 1.2 : 0.0;
   config.rope.dims = capped ? 6 : 0;
@@ -261,44 +297,48 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
   const Inputs inputs(config, length), exact = inputs.in_double();
   const at::Tensor expected = reference(exact, config, {0, length}, window), weights = at::randn(expected.sizes());
   expected.backward(weights.to(at::kDouble));
+  const bool rounds = precision == Precision::kBfloat16;
+  const auto near = [&](const at::Tensor& x, const at::Tensor& of) {
+    return largest_difference(x, of) < (rounds ? 2e-2 * of.abs().max().item<double>() : 5e-5);
+  };
 
-  const RotaryTable rotary(config, length);
-  std::vector<float> scratch(attention_scratch_floats(length, config.head_dim));
-  const at::Tensor output = at::randn(expected.sizes()), sums = at::randn({length, config.heads});
-  const at::Tensor grad_query = at::randn(inputs.query.sizes()), grad_key = at::randn(inputs.key.sizes());
-  const at::Tensor grad_value = at::randn(inputs.value.sizes());
-  const AttentionTask task{.heads = 2,
-                           .kv_heads = 1,
-                           .head_dim = config.head_dim,
-                           .length = length,
-                           .kv_head = 0,
-                           .scale = static_cast<float>(config.score_scale()),
-                           .softcap = static_cast<float>(config.attention_softcap),
-                           .window = window,
-                           .rotary = &rotary,
-                           .query = inputs.query.const_data_ptr<float>(),
-                           .key = inputs.key.const_data_ptr<float>(),
-                           .value = inputs.value.const_data_ptr<float>()};
-  attention_forward(task, {output.mutable_data_ptr<float>(), sums.mutable_data_ptr<float>()}, scratch.data(), machine);
-  attention_backward(
-      task,
-      {output.const_data_ptr<float>(), sums.const_data_ptr<float>(), weights.const_data_ptr<float>(),
-       grad_query.mutable_data_ptr<float>(), grad_key.mutable_data_ptr<float>(), grad_value.mutable_data_ptr<float>()},
-      scratch.data(), machine);
-  EXPECT_LT(largest_difference(output, expected), 1e-5);
-  EXPECT_LT(largest_difference(grad_query, exact.query.grad()), 5e-5);
-  EXPECT_LT(largest_difference(grad_key, exact.key.grad()), 5e-5);
-  EXPECT_LT(largest_difference(grad_value, exact.value.grad()), 5e-5);
+  const RaggedLayout layout(config, std::vector<int64_t>{0, length});
+  for (const Machine machine : machines()) {
+    std::vector<int32_t> scratch(static_cast<size_t>(attention_scratch_words(precision, length, config.head_dim)));
+    const at::Tensor query = turned(inputs.query.detach(), layout, precision),
+                     key = turned(inputs.key.detach(), layout, precision);
+    const at::Tensor value = to_operand(inputs.value.detach(), precision).clone(), grad = to_operand(weights, precision);
+    const at::Tensor output = empty_operand(precision, expected.sizes()), sums = at::randn({length, config.heads});
+    const AttentionTask task{.precision = precision,
+                             .heads = 2,
+                             .kv_heads = 1,
+                             .head_dim = config.head_dim,
+                             .length = length,
+                             .kv_head = 0,
+                             .scale = static_cast<float>(config.score_scale()),
+                             .softcap = static_cast<float>(config.attention_softcap),
+                             .window = window,
+                             .query = query.const_data_ptr(),
+                             .key = key.const_data_ptr(),
+                             .value = value.const_data_ptr()};
+    attention_forward(task, {output.mutable_data_ptr(), sums.mutable_data_ptr<float>()}, scratch.data(), machine);
+    attention_backward(task,
+                       {output.const_data_ptr(), sums.const_data_ptr<float>(), grad.const_data_ptr(), &layout.rotary(0),
+                        query.mutable_data_ptr(), key.mutable_data_ptr(), value.mutable_data_ptr()},
+                       scratch.data(), machine);
+    EXPECT_TRUE(near(output, expected));
+    EXPECT_TRUE(near(query, exact.query.grad()));
+    EXPECT_TRUE(near(key, exact.key.grad()));
+    EXPECT_TRUE(near(value, exact.value.grad()));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionMachines,
-                         testing::Combine(testing::Values(Machine::kV4, Machine::kV3, Machine::kBaseline), testing::Bool()),
+                         testing::Combine(testing::Values(Precision::kFloat32, Precision::kBfloat16), testing::Bool()),
                          [](const auto& info) {
-                           const Machine machine = std::get<0>(info.param);
-                           const std::string name = machine == Machine::kV4   ? "Avx512"
-                                                    : machine == Machine::kV3 ? "Avx2"
-                                                                              : "Baseline";
-                           return name + (std::get<1>(info.param) ? "CappedInAWindow" : "");
+                           const bool rounds = std::get<0>(info.param) == Precision::kBfloat16;
+                           return std::string(rounds ? "Bfloat16" : "Float32") +
+                                  (std::get<1>(info.param) ? "CappedInAWindow" : "");
                          });
 
 }  // namespace

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/kernels/bfloat16.h"
+#include "models/kernels/machine.h"
+
+namespace sluice::models {
+
+// The softmax of a row of logits that come in parts, so that a row never exists as a whole. Single-threaded. `machine` is for
+// tests of what runs elsewhere; it must not be better than this_machine().
+
+/// What logits are made into before the softmax: cap(logit) / temperature, cap(z) = c tanh(z / c).
+struct LogitScale {
+  float temperature = 1;
+  float softcap = 0;  // c; 0: none
+};
+
+/// What is known of a row after some of its parts: the largest scaled logit z, and the sums over them of e^(z - top) and of
+/// e^(z - top) z.
+struct RowSums {
+  float top, sum, weighted;
+};
+
+/// Adds a part of a row (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", algorithm 3).
+void add_logits(const float* logits, int64_t count, const LogitScale& scale, RowSums& sums, Machine machine = this_machine());
+
+float scaled_logit(float logit, const LogitScale& scale, Machine machine = this_machine());
+
+/// Of a row: its log-sum-exp and entropy, and the gradients of the log-probability of its target and of its entropy.
+struct RowGradient {
+  float log_sum_exp = 0, entropy = 0;
+  float grad_logprob = 0, grad_entropy = 0;
+  int64_t target = -1;  // place in this part, or -1: in another one
+};
+
+/// out = the gradient with respect to the logits of a part; may be `logits`. `Number`: float or Bfloat16.
+template <class Number>
+void logit_gradient(const float* logits, int64_t count, const LogitScale& scale, const RowGradient& row, Number* out,
+                    Machine machine = this_machine());
+
+}  // namespace sluice::models
