@@ -22,8 +22,22 @@ function(sluice_tests name)
   target_include_directories(sluice_${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(sluice_${name}_test PRIVATE ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_definitions(sluice_${name}_test PRIVATE SLUICE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(sluice_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 300)
+  if(TARGET sluice_models AND name MATCHES "^(models|nodes)$")
+    sluice_discover_suites(sluice_${name}_test ${name}:)
+  else()
+    gtest_discover_tests(sluice_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
+
+# A test for each suite of a program instead of one for each of its tests; see DiscoverSuites.cmake.
+function(sluice_discover_suites target prefix)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
+  add_custom_command(TARGET ${target} POST_BUILD BYPRODUCTS ${list} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${target}> -D PREFIX=${prefix} -D FOLDER=${PROJECT_SOURCE_DIR} -D OUTPUT=${list}
+            -P ${PROJECT_SOURCE_DIR}/cmake/DiscoverSuites.cmake)
+  file(WRITE ${list}.include "if(EXISTS \"${list}\")\n  include(\"${list}\")\nelse()\n  add_test(${target}_NOT_BUILT ${target}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list}.include)
 endfunction()
 
 # A text file as a constant of a module: sluice_embed(nodes kPythonWorker nodes/scorers/python_worker.py) defines the
