@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "engine/out_of_memory.h"
 #include "engine/version.h"
 
 namespace sluice::cli {
@@ -206,9 +207,16 @@ int main(int argc, char** argv) {
   }
   try {
     return chosen();
+  } catch (const engine::OutOfMemory& error) {
+    std::fprintf(stderr, "%s", error.what());
+    return kFailed;
   } catch (const UserError& error) {
     return report(error);
   } catch (const std::exception& error) {
+    if (engine::is_out_of_memory(error)) {
+      std::fprintf(stderr, "error: out of memory: %s\n", error.what());
+      return kFailed;
+    }
     std::fprintf(stderr, "internal error: %s\n  This is a bug in sluice; please report it with the command and the pipeline.\n", error.what());
     return kFailed;
   }

@@ -41,10 +41,10 @@ Json rope_of(const models::ModelConfig& config) {
   return rope;
 }
 
-int64_t parameters_of(const models::ModelConfig& config, bool value_head) {
+int64_t parameters_of(const models::ModelConfig& config, models::Head head) {
   models::Weights shapes_only;
   int64_t total = 0;
-  for (const auto& weight : models::expected_weights(config, value_head, shapes_only)) {
+  for (const auto& weight : models::expected_weights(config, head, shapes_only)) {
     int64_t count = 1;
     for (const int64_t size : weight.shape) count *= size;
     total += count;
@@ -76,10 +76,11 @@ Json stored_of(const fs::path& folder) {
 Json info_of(const fs::path& folder) {
   const models::ModelConfig config = models::read_config(folder);
   const bool value_head = config.architecture.ends_with("ForSequenceClassification");
+  const models::Head head = value_head ? models::Head::kValue : models::Head::kLanguageModel;
   return {{"family", config.model_type},
           {"architecture", config.architecture},
           {"head", value_head ? "value" : "language_model"},
-          {"parameters", parameters_of(config, value_head)},
+          {"parameters", parameters_of(config, head)},
           {"layers", config.layers},
           {"hidden_size", config.hidden_size},
           {"intermediate_size", config.intermediate_size},

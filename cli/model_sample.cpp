@@ -111,7 +111,7 @@ class SampleRun {
       : arguments_(arguments),
         model_(model),
         prompt_(std::move(prompt)),
-        new_tokens_(new_tokens(arguments, model.config(), static_cast<int64_t>(prompt_.size()))),
+        new_tokens_(new_tokens(arguments, model.config(), prompt_.size())),
         engine_(model.config(), options, limits()) {}
 
   void print_with(Printer& printer) {
@@ -130,7 +130,7 @@ class SampleRun {
   models::GenerationLimits limits() const {
     models::GenerationLimits limits;
     limits.max_running_samples = std::min<int64_t>(arguments_.samples, kSideBySide);
-    const int64_t longest = std::min(new_tokens_, model_.config().steady_positions()) + static_cast<int64_t>(prompt_.size());
+    const int64_t longest = std::min(new_tokens_, model_.config().steady_positions()) + prompt_.size();
     limits.kv_blocks = limits.max_running_samples * (longest / limits.kv_block_size + 1);
     return limits;
   }
@@ -145,7 +145,7 @@ class SampleRun {
 
   const SampleArguments& arguments_;
   const models::Transformer& model_;
-  std::vector<int64_t> prompt_;
+  models::PromptTokens prompt_;
   int64_t new_tokens_;
   models::GenerationEngine engine_;
   uint64_t submitted_ = 0;

@@ -50,9 +50,10 @@ void verify_values(const models::TensorFolder& tensors, const std::string& name,
 
 void verify_names(const models::TensorFolder& tensors, const models::ModelConfig& config, Verified& result) {
   const bool value_head = config.architecture.ends_with("ForSequenceClassification");
+  const models::Head head = value_head ? models::Head::kValue : models::Head::kLanguageModel;
   models::Weights shapes_only;
-  const auto expected = models::expected_weights(config, value_head, shapes_only);
-  Problems problems = models::tensor_problems(tensors, expected, config, value_head);
+  const auto expected = models::expected_weights(config, head, shapes_only);
+  Problems problems = models::tensor_problems(tensors, expected, config, head);
   if (problems.empty()) problems = models::tied_problems(tensors, expected, config);
   for (const Problem& problem : problems) result.problems.push_back(problem.message);
 }

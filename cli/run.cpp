@@ -85,7 +85,7 @@ int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path
     nodes::use_threads(threads);
     tensors.watch_this_thread();
   };
-  options.more_figures = [&] { return engine::MetricRow{{"tensor_bytes_max", static_cast<double>(tensors.take_peak())}}; };
+  options.tensors = {.live_bytes = [&] { return tensors.live(); }, .take_peak_bytes = [&] { return tensors.take_peak(); }};
   if (auto hooks = nvtx_hooks()) options.observers.push_back(&ranges.emplace(loaded.plan, std::move(*hooks)));
   options.on_iteration = [&](const engine::IterationReport& report) {
     history.add(report);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -43,8 +44,6 @@ void RunHistory::add(const engine::IterationReport& report) {
   totals_.train_seconds += figure("train_seconds");
   totals_.overlap_seconds += figure("overlap_seconds");
   totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, figure("tokens_in_flight_max"));
-  totals_.kv_bytes_max = std::max(totals_.kv_bytes_max, figure("kv_bytes_max"));
-  totals_.column_bytes_max = std::max(totals_.column_bytes_max, figure("column_bytes_max"));
 
   if (target_.empty()) target_ = std::isnan(report.figure("score_mean")) ? "loss" : "score_mean";
   const double value = report.figure(target_);
@@ -109,9 +108,10 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   text += "whole run " + human_count(t.tokens / std::max(t.seconds, 1e-9)) + " tok/s\n";
   text += "  busy        generation " + percent(t.rollout_seconds, t.seconds) + ", training " + percent(t.train_seconds, t.seconds) +
           ", both at once " + percent(t.overlap_seconds, t.seconds) + " of the time\n";
-  text += "  memory      peak " + human_bytes(static_cast<double>(run.peak_bytes)) + " resident; KV " + human_bytes(t.kv_bytes_max) +
-          ", columns " + human_bytes(t.column_bytes_max) + "; at most " + human_count(t.tokens_in_flight_max) + " of " +
+  text += "  budget      at most " + human_count(t.tokens_in_flight_max) + " of " +
           human_count(static_cast<double>(plan_.budget.tokens_in_flight)) + " tokens in flight\n";
+  const char* label = "  memory      ";
+  for (const std::string& line : engine::memory_lines(run.memory)) text += std::exchange(label, "              ") + line + "\n";
   text += "  run folder  " + folder;
   if (!run.last_checkpoint.empty()) text += " (checkpoint/ holds the trained models)";
   return text;

@@ -34,7 +34,7 @@ class RunHistory {
   struct Totals {
     double samples = 0, sampled_tokens = 0, tokens = 0;
     double seconds = 0, rollout_seconds = 0, train_seconds = 0, overlap_seconds = 0;
-    double tokens_in_flight_max = 0, kv_bytes_max = 0, column_bytes_max = 0;
+    double tokens_in_flight_max = 0;
   };
 
   std::string score_text() const;

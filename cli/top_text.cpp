@@ -113,6 +113,16 @@ std::string memory(const RunStatus& s) {
          "resident " + bytes_text(s.resident_bytes);
 }
 
+// What the plan said and the most that there was.
+std::string memory_classes(const RunStatus& s, size_t width) {
+  if (s.memory.classes.empty()) return {};
+  std::vector<Row> rows{{"memory", ">planned", ">peak"}};
+  for (const engine::MemoryClass& of : s.memory.classes)
+    rows.push_back({of.name, of.planned_bytes > 0 ? bytes_text(of.planned_bytes) : "-", bytes_text(of.peak_bytes)});
+  rows.push_back({"resident", bytes_text(s.memory.planned_bytes), bytes_text(s.memory.peak_bytes)});
+  return table(std::move(rows), width);
+}
+
 std::string executors(const RunStatus& s, size_t width) {
   std::vector<Row> rows{{"executor", ">threads", ">busy", "works on", ">for", ">queued"}};
   for (const RunStatus::Executor& e : s.executors) {
@@ -215,7 +225,7 @@ std::string top_text(const TopView& view, size_t width) {
   const RunStatus& status = view.status;
   const size_t bar_width = width >= kWide ? kWideBar : kNarrowBar;
   return line(progress(view, bar_width), width) + "\n" + line(budget(status, bar_width), width) + line(memory(status), width) +
-         executors(status, width) + nodes(status, width) + edges(status, width) + last_figures(view.figures, width);
+         memory_classes(status, width) + executors(status, width) + nodes(status, width) + edges(status, width) + last_figures(view.figures, width);
 }
 
 }  // namespace sluice::cli

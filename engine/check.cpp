@@ -1,10 +1,17 @@
+#include <algorithm>
+#include <utility>
+
 #include "engine/check_draft.h"
 #include "engine/settings.h"
 
 namespace sluice::engine {
 
-CheckResult check(const PipelineSpec& spec, const Registry& registry) {
+namespace {
+
+// With micro_batch_tokens = "auto" as `micro_batch`, or a group if that is more.
+CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64_t micro_batch) {
   checking::Draft draft(spec, registry);
+  draft.chosen_micro_batch = micro_batch;
   bind_settings(spec, registry, draft.problems, draft.plan);
   draft.settings_bound = !has_errors(draft.problems);
   checking::resolve_preset(draft);
@@ -29,6 +36,48 @@ CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   checking::check_memory(draft);
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   return {std::move(draft.plan), std::move(draft.problems)};
+}
+
+bool leaves_memory(const CheckResult& result) {
+  constexpr double kMost = 0.85;  // below the share that check_memory warns of
+  if (!result.plan) return false;
+  const PlanMemory& memory = result.plan->memory;
+  return memory.machine_bytes == 0 ||
+         static_cast<double>(memory.total_bytes()) <= kMost * static_cast<double>(memory.machine_bytes);
+}
+
+// The largest micro-batch, in steps of kStep tokens, that leaves memory and lets one be trained while another is sampled.
+CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& registry, CheckResult smallest) {
+  constexpr int64_t kStep = 256;
+  const int64_t budget = smallest.plan->budget.tokens_in_flight;
+  int64_t enough = 0, too_many = std::min(budget / 2, smallest.plan->capacity.iteration_tokens) / kStep + 1;
+  while (enough + 1 < too_many) {
+    const int64_t middle = enough + (too_many - enough) / 2;
+    CheckResult candidate = check_with(spec, registry, middle * kStep);
+    const bool fits = leaves_memory(candidate);
+    (fits ? enough : too_many) = middle;
+    if (fits) smallest = std::move(candidate);
+  }
+  return smallest;
+}
+
+// What was chosen is shown where the key is.
+void show_choice(Plan& plan) {
+  for (EffectiveKey& key : plan.effective) {
+    if (key.table != "budget" || key.key != "micro_batch_tokens") continue;
+    key.text = std::to_string(plan.budget.micro_batch_tokens.value);
+    key.origin = "auto, " + key.origin;
+  }
+}
+
+}  // namespace
+
+CheckResult check(const PipelineSpec& spec, const Registry& registry) {
+  CheckResult result = check_with(spec, registry, 0);
+  if (!result.plan || !result.plan->budget.micro_batch_tokens.automatic) return result;
+  result = with_largest_micro_batch(spec, registry, std::move(result));
+  show_choice(*result.plan);
+  return result;
 }
 
 }  // namespace sluice::engine

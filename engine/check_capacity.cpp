@@ -81,7 +81,7 @@ void check_positions(Draft& draft, const Worst& worst) {
 }
 
 void check_micro_batch(Draft& draft, const Worst& worst) {
-  const int64_t size = draft.plan.budget.micro_batch_tokens;
+  const int64_t size = draft.plan.budget.micro_batch_tokens.value;
   if (size >= worst.group_tokens()) return;
   const int64_t samples = size / worst.tokens - worst.side;
   draft.error("group-exceeds-micro-batch", place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
@@ -90,6 +90,17 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
                   std::to_string(worst.group_tokens()) + " tokens",
               "micro_batch_tokens >= " + std::to_string(worst.group_tokens()) +
                   (samples > 0 ? ", or at most " + plural(samples, "sample") + " a group" : ", or shorter samples"));
+}
+
+// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case.
+void check_admission(Draft& draft, const Worst& worst) {
+  if (draft.plan.budget.admission != Admission::kOnDemand) return;
+  if (draft.rollout && worst.maker->needs->on_demand_tokens > 0) return;
+  draft.error("setting-without-effect", place_of(draft.spec.budget, "admission", draft.spec.where),
+              std::string("admission = \"on_demand\" has no effect: ") +
+                  (draft.rollout ? "type " + sluice::quoted(worst.maker->type->info.type) + " takes its worst case at once"
+                                 : "the groups of '" + worst.maker->name() + "' are complete when they are admitted"),
+              {}, "remove it");
 }
 
 bool is_barrier(const DraftNode& node) { return node.bound && node.needs->scope == Scope::kIteration; }
@@ -114,7 +125,7 @@ CapacityShape shape_of(const Draft& draft, const Worst& worst) {
   CapacityShape shape{.worst_group = worst.group_tokens(),
                       .least_group = saturating_product(worst.samples, worst.least),
                       .groups = worst.groups,
-                      .micro_batch = draft.plan.budget.micro_batch_tokens,
+                      .micro_batch = draft.plan.budget.micro_batch_tokens.value,
                       .open_iterations = open_iterations(draft)};
   std::vector<int> position(draft.nodes.size());
   for (const int index : draft.order) {
@@ -271,7 +282,10 @@ void check_capacity(Draft& draft) {
   if (!worst) return report_unbounded(draft);
   check_positions(draft, *worst);
   if (!draft.settings_bound) return;
+  IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
+  if (micro_batch.automatic) micro_batch.value = std::max(draft.chosen_micro_batch, worst->group_tokens());
   check_micro_batch(draft, *worst);
+  check_admission(draft, *worst);
   const CapacityShape shape = shape_of(draft, *worst);
   draft.proof = prove(shape);
   fill_capacity(draft, *worst, shape);

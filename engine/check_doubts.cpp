@@ -55,9 +55,9 @@ void doubt_cores(Draft& draft) {
 
 void doubt_micro_batch(Draft& draft) {
   const BudgetSettings& budget = draft.plan.budget;
-  if (budget.micro_batch_tokens <= budget.tokens_in_flight) return;
+  if (budget.micro_batch_tokens.value <= budget.tokens_in_flight) return;
   draft.warning("micro-batch-exceeds-budget", place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
-                "no micro-batch can hold " + std::to_string(budget.micro_batch_tokens) +
+                "no micro-batch can hold " + std::to_string(budget.micro_batch_tokens.value) +
                     " tokens: " + keyed("tokens_in_flight", budget.tokens_in_flight),
                 {}, "micro_batch_tokens <= " + std::to_string(budget.tokens_in_flight));
 }

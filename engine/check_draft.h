@@ -67,6 +67,7 @@ struct Draft {
   Problems problems;
   Plan plan;  // its settings are bound first
   bool settings_bound = false;
+  int64_t chosen_micro_batch = 0;  // where it is left to the plan: a candidate; 0: as small as it can be
   const Preset* preset = nullptr;  // null: none
   std::vector<DraftNode> nodes;
   std::vector<DraftModel> models;

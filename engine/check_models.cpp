@@ -37,10 +37,39 @@ void bind_models(Draft& draft) {
   }
 }
 
+std::vector<std::string> model_names(const Draft& draft) {
+  std::vector<std::string> names;
+  for (const DraftModel& model : draft.models) names.push_back(model.spec->name.text);
+  return names;
+}
+
+// What is known of a model that is another one's base is known of that one; it takes no memory of its own.
+void take_facts_of_base(Draft& draft, DraftModel& model) {
+  const std::string name = model.spec->name.text, base_of = model.facts.base_of;
+  const SourceSpan where = place_of(model.spec->params, "base_of", model.spec->name.where);
+  const int found = draft.find_model(base_of);
+  if (found < 0) {
+    const std::string near = did_you_mean(base_of, model_names(draft));
+    return draft.error("unknown-model", where,
+                       "'" + name + "' is the base of '" + base_of + "', which the pipeline does not have",
+                       near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?");
+  }
+  const DraftModel& other = draft.models[static_cast<size_t>(found)];
+  if (other.params == nullptr) return;
+  if (!other.facts.has_base) {
+    return draft.error("model-without-base", where,
+                       "'" + name + "' is the base of '" + base_of + "', of whose weights none stays as it was", {},
+                       "lora = { ... } in [models." + base_of + "], or checkpoint in [models." + name + "]");
+  }
+  model.facts = other.facts;
+  model.facts.base_of = base_of;
+  model.facts.head = "language_model";  // a value head is trained as a whole: it has no base
+  model.facts.has_base = model.facts.trainable = false;
+  model.facts.weight_bytes = model.facts.gradient_bytes = model.facts.optimizer_bytes = 0;
+}
+
 void report_unknown_model(Draft& draft, const DraftNode& node, const ModelNeed& need) {
-  std::vector<std::string> known;
-  for (const DraftModel& model : draft.models) known.push_back(model.spec->name.text);
-  const std::string near = did_you_mean(need.model, known);
+  const std::string near = did_you_mean(need.model, model_names(draft));
   draft.error("unknown-model", place_of(node, need.param),
               "'" + node.name() + "' uses model '" + need.model + "', which the pipeline does not have",
               near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
@@ -48,7 +77,7 @@ void report_unknown_model(Draft& draft, const DraftNode& node, const ModelNeed& 
 }
 
 void check_head(Draft& draft, const DraftNode& node, const ModelNeed& need, const DraftModel& model) {
-  if (model.params == nullptr || need.head.empty() || need.head == model.facts.head) return;
+  if (model.params == nullptr || need.head.empty() || model.facts.has_head(need.head)) return;
   draft.error("model-head-mismatch", place_of(node, need.param),
               "'" + node.name() + "' needs a model with a " + readable(need.head) + " head; '" + need.model + "' has a " +
                   readable(model.facts.head) + " head",
@@ -198,6 +227,9 @@ void check_lag(Draft& draft) {
 
 void check_models(Draft& draft) {
   bind_models(draft);
+  for (DraftModel& model : draft.models) {
+    if (!model.facts.base_of.empty()) take_facts_of_base(draft, model);
+  }
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     if (!draft.nodes[i].needs) continue;
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);

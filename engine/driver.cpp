@@ -240,6 +240,8 @@ RunStatus Driver::status() const {
                    .column_bytes_peak = std::max(impl.most_column_bytes.load(), impl.state.columns.live())};
   if (impl.intake == nullptr) return status;
   status.sampling_iteration = impl.intake->iteration();
+  status.pool_bytes = impl.intake->pool_bytes().held;
+  status.pool_bytes_used = impl.intake->pool_bytes().used;
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     const Activity::Current current = impl.state.activity.current(static_cast<int>(i));
     const double since = current.node < 0 ? 0 : static_cast<double>(now - current.since_ns) * 1e-9;

@@ -1,6 +1,7 @@
 #include "engine/failure.h"
 
 #include "base/strings.h"
+#include "engine/out_of_memory.h"
 
 namespace sluice::engine {
 namespace {
@@ -32,13 +33,12 @@ std::exception_ptr with_place(const WorkPlace& place) {
     return std::make_exception_ptr(UserError(std::move(problem)));
   } catch (const InternalError& error) {
     return std::make_exception_ptr(InternalError(where + ": " + error.what()));
-  } catch (const std::bad_alloc&) {
-    return std::make_exception_ptr(
-        UserError(Problem{.where = {}, .message = where, .caret = {}, .notes = {"out of memory"}, .help = "lower [budget] tokens_in_flight or micro_batch_tokens"}));
   } catch (const std::exception& error) {
-    const std::string what = error.what();
-    return std::make_exception_ptr(
-        UserError(Problem{.where = {}, .message = where, .caret = {}, .notes = {what.substr(0, what.find('\n'))}, .help = {}}));
+    const std::string what = error.what(), first_line = what.substr(0, what.find('\n'));
+    Problem problem{.where = {}, .message = where, .caret = {}, .notes = {first_line}, .help = {}};
+    if (!is_out_of_memory(error)) return std::make_exception_ptr(UserError(std::move(problem)));
+    problem.notes = {"out of memory: " + first_line};
+    return std::make_exception_ptr(OutOfMemory(std::move(problem)));
   } catch (...) {
     return std::make_exception_ptr(InternalError(where + ": something that is not a std::exception was thrown"));
   }

@@ -24,6 +24,18 @@ class Intake::RolloutSink final : public Rollout::Sink {
     held->second.give_back(tokens);
   }
 
+  bool take_credit(int64_t group_index, int64_t tokens) override {
+    const auto held = intake_.credit_.find(group_index);
+    const int64_t most = intake_.state_.plan.capacity.group_tokens;
+    if (held == intake_.credit_.end() || tokens < 0 || tokens > most - held->second.tokens()) {
+      throw_contract_breach("it takes " + std::to_string(tokens) + " tokens of credit for group " + std::to_string(group_index) +
+                            ", which it was not given or which has the most already");
+    }
+    if (held->second.try_grow(tokens)) return true;
+    intake_.refused_tokens_ = tokens;
+    return false;
+  }
+
   void finish(Group group) override { finished.push_back(std::move(group)); }
 
   void worked(int64_t prompt_tokens, int64_t sampled_tokens) override {
@@ -45,9 +57,10 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       finished_(std::move(finished)),
       readers_(state.streams.readers(Streams::kIntake)),
       executor_(executor_index(state.plan, source_plan_.executor)),
+      on_demand_(parts_.rollout != nullptr && state.plan.budget.admission == Admission::kOnDemand),
       quota_(source_plan_.needs.groups_per_iteration),
       filter_(state.plan.refill ? &state.plan.nodes[static_cast<size_t>(*state.plan.refill)].needs : nullptr),
-      packer_(state.plan.budget.micro_batch_tokens, state.plan.capacity.group_tokens) {}
+      packer_(state.plan.budget.micro_batch_tokens.value, state.plan.capacity.group_tokens) {}
 
 // At most lag + 2 iterations are open, so that what is slow behind the trainer cannot pile up without bound.
 bool Intake::may_begin() const {
@@ -60,7 +73,15 @@ bool Intake::may_fetch() const {
   return in_iteration_ && !data_ended_ && !waiting_ && !state_.interrupted && fetched_ < round_end_;
 }
 
-bool Intake::fits() const { return waiting_ && !state_.interrupted && state_.budget.has_free(waiting_tokens_); }
+// What has started goes first: a younger group would only be preempted for it.
+bool Intake::fits() const {
+  return waiting_ && !state_.interrupted && refused_tokens_ == 0 && state_.budget.has_free(waiting_tokens_);
+}
+
+bool Intake::may_step() const {
+  if (!parts_.rollout || parts_.rollout->idle()) return false;
+  return !parts_.rollout->blocked() || state_.budget.has_free(refused_tokens_);
+}
 
 bool Intake::round_complete() const {
   const bool all_fetched = data_ended_ || fetched_ == round_end_;
@@ -88,8 +109,7 @@ bool Intake::drained() const {
 bool Intake::ready() {
   if (finished_run_) return false;
   if (state_.stopping() || drained()) return true;
-  const bool stepping = parts_.rollout && !parts_.rollout->idle();
-  return stepping || may_begin() || may_fetch() || fits() || (round_complete() && !round_flushed_) || wants_round() || iteration_complete();
+  return may_step() || may_begin() || may_fetch() || fits() || (round_complete() && !round_flushed_) || wants_round() || iteration_complete();
 }
 
 void Intake::begin_step() {
@@ -109,6 +129,11 @@ void Intake::end_step() {
   seen_iteration_ = iteration_.index;
   seen_in_iteration_ = in_iteration_;
   seen_waiting_tokens_ = waiting_ ? waiting_tokens_ : 0;
+  if (parts_.rollout) {
+    const Rollout::PoolBytes pool = parts_.rollout->pool_bytes();
+    seen_pool_held_ = pool.held;
+    seen_pool_used_ = pool.used;
+  }
   seen_undecided_ = in_iteration_ && round_complete() && undecided();
 }
 
@@ -157,6 +182,7 @@ void Intake::bring_out() {
   for (Group& group : std::exchange(complete_, {})) finish_group(std::move(group));
   if (parts_.rollout && !parts_.rollout->idle()) {
     RolloutSink sink(*this);
+    refused_tokens_ = 0;
     parts_.rollout->step(sink);
     for (Group& group : sink.finished) finish_group(std::move(group));
   }
@@ -171,7 +197,7 @@ void Intake::begin_iteration() {
   ++iteration_.index;
   iteration_.policy_version = state_.gate.version_for(iteration_.index);
   in_iteration_ = true;
-  fetched_ = done_ = round_end_ = 0;
+  fetched_ = done_ = round_end_ = last_finished_ = 0;
   state_.tally.reset();
   begin_round(quota_);
   turn_to(state_.plan.source);
@@ -200,13 +226,25 @@ void Intake::fetch_group() {
   if (data_ended_) return;
   ++fetched_;
   ++slice_.groups;
-  waiting_tokens_ = worst_tokens(group);
-  const int64_t bound = state_.plan.capacity.group_tokens;
-  if (waiting_tokens_ < 0 || waiting_tokens_ > bound) {
-    throw_contract_breach("group " + std::to_string(group.index) + " may take " + std::to_string(waiting_tokens_) +
+  if (parts_.rollout && !parts_.rollout->wants(group)) return drop_group(group.index);
+  const int64_t worst = worst_tokens(group), bound = state_.plan.capacity.group_tokens;
+  if (worst < 0 || worst > bound) {
+    throw_contract_breach("group " + std::to_string(group.index) + " may take " + std::to_string(worst) +
                           " tokens; the plan was proven for at most " + std::to_string(bound));
   }
+  waiting_tokens_ = on_demand_ ? parts_.rollout->least_tokens(group) : worst;
+  if (waiting_tokens_ < 0 || waiting_tokens_ > worst) {
+    throw_contract_breach("group " + std::to_string(group.index) + " is to be admitted with " + std::to_string(waiting_tokens_) +
+                          " tokens, and may take " + std::to_string(worst));
+  }
   waiting_ = std::move(group);
+}
+
+// It was drawn, so a filter that has groups replaced counts it as one that it dropped.
+void Intake::drop_group(int64_t index) {
+  ++done_;
+  if (filter_ != nullptr) state_.tally.judged(1, 0);
+  emit_batches(packer_.skip(index));
 }
 
 int64_t Intake::worst_tokens(const Group& group) const {
@@ -234,6 +272,11 @@ void Intake::finish_group(Group group) {
     throw_contract_breach("group " + std::to_string(group.index) + " has " + std::to_string(tokens) + " tokens, its credit was " +
                           std::to_string(held->second.tokens()));
   }
+  if (on_demand_ && group.index < last_finished_) {
+    throw_contract_breach("it finishes group " + std::to_string(last_finished_) + " before group " + std::to_string(group.index) +
+                          ", though credit is taken on demand");
+  }
+  last_finished_ = group.index;
   held->second.give_back(held->second.tokens() - tokens);
   ++done_;
   emit_batches(packer_.add(std::move(group)));
@@ -285,7 +328,7 @@ void Intake::end_iteration() {
   state_.log.node_ended(iteration_.index, static_cast<size_t>(state_.plan.source), parts_.source_metrics->take(state_.reducer));
   if (parts_.rollout) {
     parts_.rollout->end_iteration(iteration_);
-    parts_.rollout_metrics->maximum("kv_bytes_max", static_cast<double>(parts_.rollout->take_peak_bytes()));
+    parts_.rollout_metrics->maximum("kv_bytes_max", static_cast<double>(parts_.rollout->pool_bytes().held));
     state_.log.node_ended(iteration_.index, static_cast<size_t>(*state_.plan.rollout), parts_.rollout_metrics->take(state_.reducer));
   }
   emit_({.sequence = sequence_++, .iteration = iteration_, .batch = nullptr});

@@ -14,6 +14,7 @@ namespace sluice::engine {
 struct ModelFacts {
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
+  int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t kv_bytes_per_token = 0;
@@ -22,18 +23,34 @@ struct ModelFacts {
   int64_t max_sampled_positions = 0;  // the longest that can be sampled from it; 0: max_positions
   std::string sampling_limit;         // why that is less than max_positions
 
-  /// The most bytes that one pass takes beside weights, gradients and columns: over `tokens` tokens none of whose samples is longer
-  /// than `longest_sample`; a pass that trains keeps what its backward needs. Absent: not known, counted as 0.
+  /// The most bytes that one pass takes beside weights, gradients and columns: over `tokens` tokens none of whose samples is
+  /// longer than `longest_sample`; a pass that trains keeps what its backward needs. Absent: not known, counted as 0.
   std::function<int64_t(bool training, int64_t tokens, int64_t longest_sample)> activation_bytes;
 
   bool trainable = false;
-  std::string head;             // "language_model" or "value"
+  std::string head;  // "language_model", "value" or "policy+value", which is both
+
+  bool has_base = false;  // a language model whose training leaves the weights as they are and learns a change of them
+  std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
+                          // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
+
+  bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
 };
 
-/// A model of a run. The engine only needs to save it; nodes know the concrete class.
+/// What a model holds.
+struct ModelBytes {
+  int64_t weights = 0;    // live and published ones
+  int64_t gradients = 0;  // the most that were there at a time
+  int64_t optimizer = 0;
+};
+
+/// A model of a run. The engine only needs to save it and to know its size; nodes know the concrete class.
 class Model {
  public:
   virtual ~Model() = default;
+
+  /// Called from any thread.
+  virtual ModelBytes bytes() const { return {}; }
 
   /// Writes the live weights as a complete folder. Called on the executor thread of the node that updates the model.
   virtual void save(const std::filesystem::path& folder) const = 0;
@@ -45,7 +62,8 @@ struct ModelUsage {
   uint64_t seed = 0;
   bool updated = false;         // some node trains it
   int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
-                                // 1: live and published may share memory
+                                // 1: nothing is sampled between an update of the weights and their publication
+  std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
 };
 
 /// How `[models.NAME]` tables are understood. One implementation a program; the engine's tests have a toy one.

@@ -25,6 +25,7 @@ struct NodeResources {
   uint64_t seed = 0;                                     // [pipeline] seed
   int threads = 1;                                       // cores of its executor
   int64_t tokens_in_flight = 0;                          // [budget]
+  Admission admission = Admission::kWorstCase;           // likewise
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   std::filesystem::path run_folder;                      // empty outside a run
   std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares
@@ -69,20 +70,33 @@ class Rollout : public NodeBase {
    public:
     virtual ~Sink() = default;
 
-    /// `tokens` of the worst case of that group will never be used.
+    /// `tokens` of that group's credit are not needed: they will never be used or, on demand, not before they are taken again.
     virtual void return_credit(int64_t group_index, int64_t tokens) = 0;
 
-    /// A group is complete: with samples, tokens and all columns that the contract writes. In any order.
+    /// On demand: takes `tokens` more credit for that group. False: the budget does not have them; no group is admitted then until
+    /// a step is refused nothing.
+    virtual bool take_credit(int64_t group_index, int64_t tokens) = 0;
+
+    /// A group is complete: with samples, tokens and all columns that the contract writes. In any order; on demand in the order of
+    /// their index, because what is finished holds its credit.
     virtual void finish(Group group) = 0;
 
     /// What the step did, told once a step: prompt tokens that it read and samples that it gave a token. For metrics and cost models.
     virtual void worked(int64_t prompt_tokens, int64_t sampled_tokens) = 0;
   };
 
+  /// Asked once for each group, in order, before anything else. False: no samples are made for it; it is dropped before it takes credit,
+  /// and its iteration has a group less unless a filter has it replaced.
+  virtual bool wants(const Group&) { return true; }
+
   /// The most tokens that this group can become. At most the contract's bound for a group.
   virtual int64_t worst_tokens(const Group& prompt) const = 0;
 
-  /// Takes a group whose worst case was admitted.
+  /// On demand: the tokens that this group is admitted with, at most the worst. A rollout whose contract says on_demand_tokens takes
+  /// the rest through Sink::take_credit() before it samples; see SampleCredit.
+  virtual int64_t least_tokens(const Group& prompt) const { return worst_tokens(prompt); }
+
+  /// Takes a group whose worst case, or on demand least, was admitted.
   virtual void start(Group prompt) = 0;
 
   /// One cooperative step, such as one decoded token for every running sample.
@@ -91,8 +105,15 @@ class Rollout : public NodeBase {
   /// Nothing was started that is not finished.
   virtual bool idle() const = 0;
 
-  /// The most bytes that it held for running samples (its KV pool) since the last call.
-  virtual int64_t take_peak_bytes() { return 0; }
+  /// Another step would do nothing before credit is free that the last one was refused.
+  virtual bool blocked() const { return false; }
+
+  /// Bytes that it has for running samples (its KV pool): allocated, and of these the most in use at a time so far.
+  struct PoolBytes {
+    int64_t held = 0;
+    int64_t used = 0;
+  };
+  virtual PoolBytes pool_bytes() const { return {}; }
 };
 
 }  // namespace sluice::engine

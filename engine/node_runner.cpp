@@ -36,10 +36,12 @@ NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implemen
     if (need.use == ModelUse::kPublishes) publishes_ = true;
     if (need.use == ModelUse::kReads && state.trained.contains(need.model)) prerequisites_.push_back(&state.trained.at(need.model));
     if (need.use != ModelUse::kUpdates) continue;
-    updated_models_.push_back(need.model);
+    if (std::ranges::find(updated_models_, need.model) == updated_models_.end()) updated_models_.push_back(need.model);
     if (is_published(state.plan, need.model)) prerequisites_.push_back(&state.gate.published());
   }
   std::ranges::sort(prerequisites_, std::less<>());  // one order for all nodes: a milestone's actions ask the next one under its lock
+  const auto repeated = std::ranges::unique(prerequisites_);  // several keys may name one model
+  prerequisites_.erase(repeated.begin(), repeated.end());
 }
 
 void NodeRunner::run(Packet& packet, const PassOn& pass_on) {

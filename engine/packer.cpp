@@ -10,10 +10,22 @@ namespace sluice::engine {
 std::vector<Packer::Batch> Packer::add(Group group) {
   if (group.layout.groups() != 1) throw_contract_breach("a finished group has a layout of " + std::to_string(group.layout.groups()) + " groups, not of one");
   early_.emplace(group.index, std::move(group));
+  return take_in_order();
+}
+
+std::vector<Packer::Batch> Packer::skip(int64_t index) {
+  skipped_.insert(index);
+  return take_in_order();
+}
+
+std::vector<Packer::Batch> Packer::take_in_order() {
   std::vector<Batch> ready;
-  while (!early_.empty() && early_.begin()->first == next_group_) {
-    Group next = std::move(early_.extract(early_.begin()).mapped());
+  while (true) {
+    const bool skips = skipped_.erase(next_group_) > 0;
+    if (!skips && (early_.empty() || early_.begin()->first != next_group_)) break;
     ++next_group_;
+    if (skips) continue;
+    Group next = std::move(early_.extract(early_.begin()).mapped());
     open_tokens_ += static_cast<int64_t>(next.layout.tokens());
     open_.push_back(std::move(next));
     if (open_tokens_ + worst_group_tokens_ > micro_batch_tokens_) ready.push_back(pack());
@@ -22,7 +34,7 @@ std::vector<Packer::Batch> Packer::add(Group group) {
 }
 
 std::vector<Packer::Batch> Packer::flush() {
-  SLUICE_CHECK(early_.empty(), "a round of groups ends with a group missing");
+  SLUICE_CHECK(early_.empty() && skipped_.empty(), "a round of groups ends with a group missing");
   std::vector<Batch> rest;
   if (!open_.empty()) rest.push_back(pack());
   return rest;

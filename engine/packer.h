@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "engine/micro_batch.h"
@@ -27,6 +28,9 @@ class Packer {
   /// The micro-batches that are complete now. All groups of one iteration have the same columns.
   std::vector<Batch> add(Group group);
 
+  /// There is no group of this index. The micro-batches that are complete now.
+  std::vector<Batch> skip(int64_t index);
+
   /// No group will come for now: what is left, if anything. Every group added must have been packed or be part of it.
   std::vector<Batch> flush();
 
@@ -34,11 +38,13 @@ class Packer {
   std::vector<Batch> finish_iteration();
 
  private:
+  std::vector<Batch> take_in_order();
   Batch pack();
 
   const int64_t micro_batch_tokens_;
   const int64_t worst_group_tokens_;
   std::map<int64_t, Group> early_;  // arrived before a group with a lower index
+  std::set<int64_t> skipped_;       // likewise
   std::vector<Group> open_;         // the micro-batch that is being filled
   int64_t open_tokens_ = 0;
   int64_t next_group_ = 0;

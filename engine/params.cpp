@@ -155,7 +155,7 @@ std::string expectation(const ParamInfo& info) {
     case ParamKind::kBoolean:
       return "true or false";
     case ParamKind::kInteger:
-      return "an integer" + range_text(info);
+      return "an integer" + range_text(info) + (info.or_auto ? ", or \"auto\"" : "");
     case ParamKind::kReal:
       return "a number" + range_text(info);
     case ParamKind::kString:
@@ -248,6 +248,12 @@ bool read_integer(const Value& value, int64_t& out, BindContext& context, const 
     return report_expected(context, "out-of-range", value, info, info.doc), false;
   out = *number;
   return true;
+}
+
+bool read_integer_or_auto(const Value& value, IntegerOrAuto& out, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  out.automatic = text != nullptr && *text == "auto";
+  return out.automatic || read_integer(value, out.value, context, info);
 }
 
 bool read_real(const Value& value, double& out, BindContext& context, const ParamInfo& info) {
@@ -363,6 +369,7 @@ const Table* read_table(const Value& value, BindContext& context, const ParamInf
 }
 
 std::string to_text(bool value) { return value ? "true" : "false"; }
+std::string to_text(const IntegerOrAuto& value) { return value.automatic ? "\"auto\"" : std::to_string(value.value); }
 std::string to_text(int64_t value) { return std::to_string(value); }
 std::string to_text(double value) { return real_text(value); }
 std::string to_text(const std::string& value) { return sluice::quoted(value); }

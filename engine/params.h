@@ -32,6 +32,7 @@ struct ParamInfo {
   std::optional<double> maximum;
   bool minimum_excluded = false;
   std::string unit;
+  bool or_auto = false;     // kInteger: also "auto"
   bool must_exist = false;  // kPath, kPaths: something is there; a pattern of kPaths (*, ?, [) is left to the node
   std::string doc;
   std::vector<std::string> choices;  // kChoice
@@ -87,6 +88,12 @@ class ParamTable {
   std::vector<Param> params_;
 };
 
+/// An integer that may be left to the plan: `"auto"`.
+struct IntegerOrAuto {
+  int64_t value = 0;  // of "auto": what the plan chose, 0 before
+  bool automatic = false;
+};
+
 /// Enumerations name their values through `enum_names(E)`, found by argument-dependent lookup, which returns an array of
 /// {E value, const char* name} pairs.
 template <class E>
@@ -98,6 +105,7 @@ namespace detail {
 
 bool read_boolean(const Value&, bool&, BindContext&, const ParamInfo&);
 bool read_integer(const Value&, int64_t&, BindContext&, const ParamInfo&);
+bool read_integer_or_auto(const Value&, IntegerOrAuto&, BindContext&, const ParamInfo&);
 bool read_real(const Value&, double&, BindContext&, const ParamInfo&);
 bool read_string(const Value&, std::string&, BindContext&, const ParamInfo&);
 bool read_path(const Value&, std::filesystem::path&, BindContext&, const ParamInfo&);
@@ -111,6 +119,7 @@ const Table* read_table(const Value&, BindContext&, const ParamInfo&);
 
 std::string to_text(bool value);
 std::string to_text(int64_t value);
+std::string to_text(const IntegerOrAuto& value);
 std::string to_text(double value);
 std::string to_text(const std::string& value);
 std::string to_text(const std::filesystem::path& value);
@@ -136,7 +145,7 @@ constexpr ParamKind kind_of() {
     return ParamKind::kComponent;
   else if constexpr (std::is_same_v<T, bool>)
     return ParamKind::kBoolean;
-  else if constexpr (std::is_same_v<T, int64_t>)
+  else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, IntegerOrAuto>)
     return ParamKind::kInteger;
   else if constexpr (std::is_same_v<T, double>)
     return ParamKind::kReal;
@@ -171,6 +180,8 @@ void read(const Value& value, T& out, BindContext& context, const ParamInfo& inf
     read_boolean(value, out, context, info);
   } else if constexpr (std::is_same_v<T, int64_t>) {
     read_integer(value, out, context, info);
+  } else if constexpr (std::is_same_v<T, IntegerOrAuto>) {
+    read_integer_or_auto(value, out, context, info);
   } else if constexpr (std::is_same_v<T, double>) {
     read_real(value, out, context, info);
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -273,6 +284,8 @@ class ParamSet {
     } else if constexpr (detail::IsComponent<T>::value) {
       using Base = std::remove_reference_t<decltype(*T{}.object)>;
       info.component = std::remove_const_t<Base>::kComponent;
+    } else if constexpr (std::is_same_v<T, IntegerOrAuto>) {
+      info.or_auto = true;
     } else if constexpr (NamedEnum<T>) {
       for (const auto& entry : enum_names(T{})) info.choices.emplace_back(entry.second);
     }

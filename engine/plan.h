@@ -21,7 +21,8 @@ struct PipelineSettings {
 
 struct BudgetSettings {
   int64_t tokens_in_flight = 0;
-  int64_t micro_batch_tokens = 0;
+  IntegerOrAuto micro_batch_tokens;
+  Admission admission = Admission::kWorstCase;
 };
 
 struct ScheduleSettings {

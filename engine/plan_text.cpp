@@ -31,7 +31,8 @@ std::string effects(const PlanNode& node) {
   for (const ModelUse use : {ModelUse::kUpdates, ModelUse::kPublishes}) {
     std::vector<std::string> models;
     for (const ModelNeed& need : node.needs.models) {
-      if (need.use == use) models.push_back(need.model);
+      const bool told = std::find(models.begin(), models.end(), need.model) != models.end();  // an actor that is the critic too
+      if (need.use == use && !told) models.push_back(need.model);
     }
     if (!models.empty()) parts.push_back(std::string(name_of(use)) + " " + join(models, ", "));
   }
@@ -120,6 +121,11 @@ std::string memory_line(const PlanMemory& memory) {
   return text + "\n";
 }
 
+std::string micro_batch_line(const Plan& plan) {
+  if (!plan.budget.micro_batch_tokens.automatic) return {};
+  return "  micro-batch  " + std::to_string(plan.budget.micro_batch_tokens.value) + " tokens, chosen by the memory that is left\n";
+}
+
 // The first barrier at or before a node; null: none.
 const PlanNode* barrier_before(const Plan& plan, int index) {
   std::vector<int> open{index};
@@ -189,7 +195,7 @@ std::string stall_line(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) + overlap_line(plan) +
+  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) + micro_batch_line(plan) + overlap_line(plan) +
          stall_line(plan);
 }
 

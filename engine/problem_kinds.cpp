@@ -93,6 +93,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
      "name it in `inputs` of the trainer, or read a frozen copy"},
     {"reference-is-trained", kWarning, "what should be a fixed reference is a model that is trained", "read a frozen copy"},
     {"critic-not-trained", kWarning, "a critic is read, but nothing trains it", "name it as `critic` of the trainer"},
+    {"model-without-base", kError, "`base_of` names a model that is trained as a whole, or has no weights of its own",
+     "`lora` in that model, or `checkpoint` instead of `base_of`"},
     {"model-unused", kWarning, "no node uses a model", "remove it"},
     {"optimizer-unused", kWarning, "a model has an optimizer, but no node trains it", "remove `optimizer`"},
     {"optimizer-without-effect", kWarning, "a learning rate of 0: training changes no weight", "set `learning_rate`"},

@@ -1,11 +1,9 @@
 #include "engine/run.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -16,6 +14,7 @@
 #include "engine/driver.h"
 #include "engine/event_file.h"
 #include "engine/monitor.h"
+#include "engine/out_of_memory.h"
 #include "engine/thread_executor.h"
 #include "engine/trace.h"
 
@@ -24,19 +23,6 @@ namespace {
 
 // How long the nodes that do not hang may take to end their work when one does.
 constexpr auto kGraceAfterStall = std::chrono::seconds(3);
-
-int64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  statm >> size >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE);
-}
-
-int64_t peak_resident_bytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;
-}
 
 std::map<std::string, std::shared_ptr<Model>> trained_models(const Plan& plan, const Workload& workload) {
   std::map<std::string, std::shared_ptr<Model>> trained;
@@ -56,6 +42,23 @@ std::string line_of(const IterationReport& report) {
     else line[name] = value;
   }
   return line.dump() + "\n";
+}
+
+// An allocation that failed is told with where the memory went and what to lower.
+Problem explained(Problem problem, const Plan& plan, const MemoryReport& report) {
+  for (std::string& line : memory_lines(report)) problem.notes.push_back(std::move(line));
+  problem.help = memory_advice(plan, report);
+  return problem;
+}
+
+std::exception_ptr explained(const std::exception_ptr& error, const Plan& plan, const MemoryReport& report) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const OutOfMemory& failed) {
+    return std::make_exception_ptr(OutOfMemory(explained(failed.problems().front(), plan, report)));
+  } catch (...) {
+    return error;
+  }
 }
 
 const char* state_text(RunEnd end) {
@@ -79,14 +82,19 @@ struct Run::Impl {
   void start();
   void end();
   void report_iteration(const IterationReport& report);
+  Workload loaded();
   void write_costs() const;
+  void write_memory() const;
+  void sample_memory(const RunStatus& status);
+  MemoryReport memory() const { return memory_report(plan.memory, meter.peaks()); }
   void stall(Problem problem);
-  RunStatus status(const std::string& state) const;
+  RunStatus status(const std::string& state);
 
   const Plan& plan;
   const RunOptions options;
   const SteadyClock clock;
   Reducer reducer;
+  MemoryMeter meter;
   std::optional<Checkpointer> checkpointer;
   std::unique_ptr<TraceWriter> trace;       // null: no run folder
   std::unique_ptr<CostRecorder> recorder;   // likewise
@@ -98,8 +106,9 @@ struct Run::Impl {
   std::atomic<bool> stalled{false};
 };
 
-Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(std::move(options_)) {
-  Workload workload = make_workload(plan, options.folder, reducer);
+Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(std::move(options_)), meter(options.tensors) {
+  Workload workload = loaded();
+  meter.watch(workload.models);
   checkpointer.emplace(options.folder, plan.checkpoint.every_iterations, trained_models(plan, workload));
   if (!options.folder.empty()) {
     metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
@@ -108,6 +117,22 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(s
     trace = std::make_unique<TraceWriter>(options.folder / "trace.json", plan, [this] { driver->state().failure.capture(); });
   }
   driver.emplace(plan, driver_parts(std::move(workload)));
+}
+
+Workload Run::Impl::loaded() {
+  try {
+    return make_workload(plan, options.folder, reducer);
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    meter.sample(0, 0, 0);
+    const std::string what = error.what();
+    const Problem failed{.where = {},
+                         .message = "there is not enough memory to load the models and make the nodes",
+                         .caret = {},
+                         .notes = {what.substr(0, what.find('\n'))},
+                         .help = {}};
+    throw OutOfMemory(explained(failed, plan, memory()));
+  }
 }
 
 Run::Impl::~Impl() {
@@ -135,10 +160,9 @@ std::vector<WorkObserver*> Run::Impl::observers() {
 void Run::Impl::report_iteration(const IterationReport& report) {
   if (recorder != nullptr) recorder->reported(report);
   IterationReport whole = report;
+  sample_memory(driver->status());
   whole.figures.emplace_back("resident_bytes", resident_bytes());
-  if (options.more_figures) {
-    for (auto& figure : options.more_figures()) whole.figures.push_back(std::move(figure));
-  }
+  if (options.tensors.take_peak_bytes) whole.figures.emplace_back("tensor_bytes_max", meter.take_tensor_peak());
   if (metrics_file) metrics_file->write(line_of(whole));
   if (event_file) event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
   if (options.on_iteration) options.on_iteration(whole);
@@ -170,6 +194,14 @@ void Run::Impl::write_costs() const {
   if (!costs.lengths.empty()) write_file_atomically(options.folder / "costs.json", costs_json(costs));  // else nothing was measured
 }
 
+void Run::Impl::write_memory() const {
+  if (!options.folder.empty()) write_file_atomically(options.folder / "memory.json", memory_json(memory()));
+}
+
+void Run::Impl::sample_memory(const RunStatus& status) {
+  meter.sample(status.column_bytes_peak, status.pool_bytes, status.pool_bytes_used);
+}
+
 // On the monitor's thread. What does not hang is dropped and ends; what does is left behind.
 void Run::Impl::stall(Problem problem) {
   stalled = true;
@@ -181,8 +213,10 @@ void Run::Impl::stall(Problem problem) {
   if (!driver->pending().wait_for(kGraceAfterStall)) driver->pending().abandon();
 }
 
-RunStatus Run::Impl::status(const std::string& state) const {
+RunStatus Run::Impl::status(const std::string& state) {
   RunStatus status = driver->status();
+  sample_memory(status);
+  status.memory = memory();
   status.pipeline = plan.pipeline.name;
   status.state = state;
   status.pid = ::getpid();
@@ -204,6 +238,7 @@ RunSummary Run::execute() {
   RunStatus last = impl.status("");
   if (!hangs) impl.end();
   try {
+    impl.write_memory();
     if (impl.trace) impl.trace->close();
     impl.driver->state().failure.rethrow();
     impl.checkpointer->save_all();
@@ -215,7 +250,7 @@ RunSummary Run::execute() {
     impl.monitor->finish(std::move(last));
   } catch (...) {
     summary.end = impl.stalled ? RunEnd::kStalled : RunEnd::kFailed;
-    summary.error = std::current_exception();
+    summary.error = explained(std::current_exception(), impl.plan, impl.memory());
     last.state = state_text(summary.end);
     try {
       impl.monitor->finish(std::move(last));
@@ -225,7 +260,7 @@ RunSummary Run::execute() {
   }
   summary.iterations = impl.driver->state().log.reported();
   summary.seconds = static_cast<double>(impl.clock.now_ns() - start_ns) * 1e-9;
-  summary.peak_bytes = peak_resident_bytes();
+  summary.memory = impl.memory();
   summary.last_checkpoint = impl.checkpointer->last();
   return summary;
 }

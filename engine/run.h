@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/iteration_log.h"
+#include "engine/memory_meter.h"
 #include "engine/plan.h"
 #include "engine/status.h"
 #include "engine/work_observer.h"
@@ -16,7 +17,7 @@
 namespace sluice::engine {
 
 struct RunOptions {
-  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, checkpoint/ and what nodes write. Empty: nothing is written.
+  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoint/ and what nodes write. Empty: nothing is written.
   std::filesystem::path folder;
 
   /// Runs first on each executor's thread, with the number of cores that it may use.
@@ -25,9 +26,8 @@ struct RunOptions {
   /// Called once an iteration, in order, on some executor's thread.
   std::function<void(const IterationReport&)> on_iteration;
 
-  /// Asked once an iteration, on some executor's thread, for figures that the engine does not know. Names of what depends on timing end
-  /// in _max or _seconds.
-  std::function<MetricRow()> more_figures;
+  /// Bytes of tensors, for the memory report; empty: not counted.
+  TensorCounter tensors;
 
   /// See every piece of work; they outlive the run.
   std::vector<WorkObserver*> observers;
@@ -38,10 +38,10 @@ enum class RunEnd { kDone, kInterrupted, kFailed, kStalled };
 
 struct RunSummary {
   RunEnd end = RunEnd::kDone;
-  std::exception_ptr error;     // kFailed, kStalled: a UserError or InternalError that names the place
+  std::exception_ptr error;     // kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
   int64_t iterations = 0;       // complete ones
   double seconds = 0;
-  int64_t peak_bytes = 0;       // resident, of the process
+  MemoryReport memory;
   std::filesystem::path last_checkpoint;  // empty: none
 };
 
@@ -49,7 +49,8 @@ struct RunSummary {
 /// interrupt() and status() may be called from any thread while execute() runs; everything else from one thread.
 class Run {
  public:
-  /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse.
+  /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory when they
+  /// do not fit.
   Run(const Plan& plan, RunOptions options);
   ~Run();
 

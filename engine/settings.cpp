@@ -105,7 +105,10 @@ ParamSet<BudgetSettings> budget_params() {
       .required()
       .at_least(1)
       .unit("tokens")
-      .doc("the most tokens that are packed into one micro-batch");
+      .doc("the most tokens that are packed into one micro-batch; \"auto\": what memory has room for, up to half of tokens_in_flight");
+  set.param("admission", &BudgetSettings::admission)
+      .doc("when credit is taken: \"worst_case\" for all that a group can become before it starts; \"on_demand\" for its prompts, then "
+           "for what is sampled, where the youngest samples are preempted when the budget is exhausted");
   return set;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/memory_report.h"
+
 namespace sluice::engine {
 
 /// A look at a run from outside: what `RUN/status.json` holds, what `top` shows and what the watchdog reports. A plain value.
@@ -46,7 +48,10 @@ struct RunStatus {
   int64_t budget = 0;           // [budget] tokens_in_flight
   int64_t column_bytes = 0;
   int64_t column_bytes_peak = 0;
+  int64_t pool_bytes = 0;       // of the rollout's KV pool
+  int64_t pool_bytes_used = 0;  // the most of these
   int64_t resident_bytes = 0;
+  MemoryReport memory;          // planned and measured so far
   std::vector<Executor> executors;
   std::vector<Node> nodes;      // in the order of the plan
   std::vector<Edge> edges;

@@ -63,6 +63,13 @@ void Credit::give_back(int64_t tokens) {
   held_->budget.release(tokens);
 }
 
+bool Credit::try_grow(int64_t tokens) {
+  SLUICE_CHECK(held_ != nullptr, "a credit that was never taken grows");
+  if (!held_->budget.try_acquire(tokens)) return false;
+  held_->tokens += tokens;
+  return true;
+}
+
 int64_t Credit::tokens() const { return held_ == nullptr ? 0 : held_->tokens; }
 
 }  // namespace sluice::engine

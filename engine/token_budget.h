@@ -1,11 +1,23 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace sluice::engine {
+
+/// When the tokens of a group take credit.
+enum class Admission : uint8_t {
+  kWorstCase,  // all that it can become, before it starts
+  kOnDemand,   // its prompts first, then what its samples grow by
+};
+
+constexpr std::array<std::pair<Admission, const char*>, 2> enum_names(Admission) {
+  return {{{Admission::kWorstCase, "worst_case"}, {Admission::kOnDemand, "on_demand"}}};
+}
 
 /// The tokens that may be in flight. Thread-safe. Never blocks: whoever is refused is told through `on_release` when to try again.
 class TokenBudget {
@@ -46,6 +58,9 @@ class Credit {
 
   /// Returns a part at once. Only while there is one handle.
   void give_back(int64_t tokens);
+
+  /// Takes more of the budget if it is free. Likewise.
+  bool try_grow(int64_t tokens);
 
   int64_t tokens() const;
 

@@ -7,19 +7,30 @@
 namespace sluice::engine {
 namespace {
 
+void load_model(const PlanModel& model, const ModelType* type, Workload& workload, Problems& problems) {
+  ModelUsage usage = model.usage;
+  if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
+  try {
+    workload.models[model.name] = type->load(model.params, usage);
+  } catch (const UserError& error) {
+    problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+  }
+}
+
 void load_models(const Plan& plan, const ModelType* type, Workload& workload, Problems& problems) {
   for (const PlanModel& model : plan.models) {
-    try {
-      workload.models[model.name] = type->load(model.params, model.usage);
-    } catch (const UserError& error) {
-      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
-    }
+    if (model.facts.base_of.empty()) load_model(model, type, workload, problems);
+  }
+  if (has_errors(problems)) return;
+  for (const PlanModel& model : plan.models) {
+    if (!model.facts.base_of.empty()) load_model(model, type, workload, problems);
   }
 }
 
 NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const std::filesystem::path& run_folder) {
   NodeResources resources{.node = node.name, .seed = static_cast<uint64_t>(plan.pipeline.seed)};
   resources.tokens_in_flight = plan.budget.tokens_in_flight;
+  resources.admission = plan.budget.admission;
   resources.kv_bytes = plan.memory.kv_bytes;
   resources.run_folder = run_folder;
   resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;

@@ -46,20 +46,24 @@ class Layers {
   // x[T,H] plus what attention makes of it
   at::Tensor add_attention(const at::Tensor& x, const LayerWeights& layer, int64_t index) const {
     const at::Tensor in = read(x, layer.attention_norm, layer.attention_norm_bias);  // [T,H]
-    const at::Tensor query = linear_layer(in, layer.query, layer.query_bias);        // [T,Nq*D]
-    const at::Tensor key = linear_layer(in, layer.key, layer.key_bias);              // [T,Nk*D]
-    const at::Tensor value = linear_layer(in, layer.value, layer.value_bias);        // [T,Nk*D]
+    const LayerAdapters& adapters = layer.adapters;
+    const at::Tensor query = linear_layer(in, layer.query, layer.query_bias, adapters.query);  // [T,Nq*D]
+    const at::Tensor key = linear_layer(in, layer.key, layer.key_bias, adapters.key);          // [T,Nk*D]
+    const at::Tensor value = linear_layer(in, layer.value, layer.value_bias, adapters.value);  // [T,Nk*D]
     const at::Tensor attended =
         ragged_attention(normalised_heads(config_, query, layer.query_norm), normalised_heads(config_, key, layer.key_norm),
                          value, layout_, config_.window_of(index));  // [T,Nq*D]
     const at::Tensor &weight = layer.attention_output, &bias = layer.attention_output_bias;
-    if (!norms_output()) return linear_layer_onto(x, attended, weight, bias);
-    return normalised(config_, linear_layer(attended, weight, bias), layer.attention_output_norm).add_(x);
+    if (!norms_output()) return linear_layer_onto(x, attended, weight, bias, adapters.attention_output);
+    const at::Tensor out = linear_layer(attended, weight, bias, adapters.attention_output);
+    return normalised(config_, out, layer.attention_output_norm).add_(x);
   }
 
   // x[T,H] plus what the MLP makes of it
   at::Tensor add_mlp(const at::Tensor& x, const LayerWeights& layer) const {
-    const MlpWeights weights{layer.gate, layer.up, layer.down, layer.gate_bias, layer.up_bias, layer.down_bias};
+    const LayerAdapters& adapters = layer.adapters;
+    const MlpWeights weights{layer.gate,      layer.up,      layer.down,  layer.gate_bias, layer.up_bias,
+                             layer.down_bias, adapters.gate, adapters.up, adapters.down};
     const at::Tensor in = read(x, layer.mlp_norm, layer.mlp_norm_bias);  // [T,H]
     if (!norms_output()) return mlp(x, in, weights, config_.activation);
     return normalised(config_, mlp({}, in, weights, config_.activation), layer.mlp_output_norm).add_(x);

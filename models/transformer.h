@@ -7,11 +7,10 @@
 #include <span>
 
 #include "models/config/config.h"
+#include "models/head.h"
 #include "models/weights.h"
 
 namespace sluice::models {
-
-enum class Head { kLanguageModel, kValue };
 
 struct LoadOptions {
   Head head = Head::kLanguageModel;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "models/folder/weight_names.h"
+#include "models/lora.h"
 
 namespace sluice::models {
 
@@ -14,6 +15,18 @@ std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
     const bool repeated = tensor == &head && head.is_same(embedding);
     if (tensor->defined() && !repeated) result.emplace_back(name, *tensor);
   }
+  Weights handles = *this;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(handles)) {
+    if (!matrix.adapter->defined()) continue;
+    result.emplace_back(matrix.name + ".lora_A.weight", matrix.adapter->a);
+    result.emplace_back(matrix.name + ".lora_B.weight", matrix.adapter->b);
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, at::Tensor>> Weights::trainable() const {
+  auto result = named();
+  std::erase_if(result, [](const auto& weight) { return !weight.second.requires_grad(); });
   return result;
 }
 
@@ -24,6 +37,11 @@ Weights Weights::clone() const {
     if (tensor->defined()) *tensor = tensor->detach().clone();
   }
   if (head.defined() && head.is_same(embedding)) copy.head = copy.embedding;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(copy)) {
+    if (!matrix.adapter->defined()) continue;
+    matrix.adapter->a = matrix.adapter->a.detach().clone();
+    matrix.adapter->b = matrix.adapter->b.detach().clone();
+  }
   return copy;
 }
 

@@ -8,6 +8,22 @@
 
 namespace sluice::models {
 
+/// A low-rank change of a matrix W [N,K]: training computes x (W + scale b a)^T with W frozen (Hu et al. 2021, "LoRA",
+/// section 4.1). Both factors are undefined where there is none.
+struct Adapter {
+  at::Tensor a;      // [r,K]
+  at::Tensor b;      // [N,r]
+  double scale = 0;  // alpha / r
+
+  bool defined() const { return a.defined(); }
+};
+
+/// The adapters of one decoder layer, each of the matrix of the same name.
+struct LayerAdapters {
+  Adapter query, key, value, attention_output;
+  Adapter gate, up, down;
+};
+
 /// Weights of one decoder layer. H hidden, D head size, Nq query heads, Nk key/value heads, I intermediate.
 /// What the family does not have is an undefined tensor. A file may hold several of these as one tensor, or transposed
 /// (weight_names.h); here they are always apart and [outputs, inputs].
@@ -23,6 +39,7 @@ struct LayerWeights {
   at::Tensor gate, up, down;                       // [I,H], [I,H], [H,I]
   at::Tensor gate_bias, up_bias, down_bias;        // [I], [I], [H]
   at::Tensor mlp_output_norm;                      // [H]: of what the MLP adds
+  LayerAdapters adapters;                          // lora.h makes them
 };
 
 /// All weights of a model: handles, so a copy of the struct shares storage; clone() does not.
@@ -33,12 +50,16 @@ struct Weights {
   at::Tensor positions;  // [max_positions,H]: learned positions
   std::vector<LayerWeights> layers;
   at::Tensor final_norm, final_norm_bias;  // [H]
-  at::Tensor head;        // [V,H]; the same tensor as `embedding` when tied; undefined for a model with a value head
+  at::Tensor head;        // [V,H]; the same tensor as `embedding` when tied; undefined for a model without a language model head
   at::Tensor value_head;  // [1,H]; defined only for a model with a value head
 
   /// Every distinct tensor with its Hugging Face name, in a fixed order. A part of a tensor of the file has the part behind the
-  /// name: "model.layers.0.self_attn.qkv_proj.weight[query]".
+  /// name: "model.layers.0.self_attn.qkv_proj.weight[query]". The factors of an adapter come last, under the name of their
+  /// matrix: "model.layers.0.self_attn.q_proj.lora_A.weight".
   std::vector<std::pair<std::string, at::Tensor>> named() const;
+
+  /// Those of named() that need a gradient.
+  std::vector<std::pair<std::string, at::Tensor>> trainable() const;
 
   /// A detached deep copy (tied tensors stay tied) that needs no gradient.
   Weights clone() const;

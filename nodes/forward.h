@@ -23,6 +23,15 @@ struct PolicyOutputs {
 /// The same with the entropies, differentiable like them.
 PolicyOutputs policy_logprobs_and_entropy(const models::Transformer& model, const RaggedSamples& samples, double temperature);
 
+/// The same and the values of the states before the actions, by a model with both heads, in one pass.
+struct PolicyAndValues {
+  PolicyOutputs policy;  // without entropies unless they are asked for
+  at::Tensor values;     // [A]
+};
+
+PolicyAndValues policy_and_values(const models::Transformer& model, const RaggedSamples& samples, double temperature,
+                                  bool with_entropy);
+
 /// Value of the state before each action: what a value head makes of the token before it. The same rules.
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples);
 

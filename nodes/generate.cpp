@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -23,7 +24,14 @@ std::vector<int64_t> end_of_sequence_ids(const LanguageModel& model) {
 
 models::GenerationOptions options_of(const GenerateParams& params, const LanguageModel& model) {
   models::GenerationOptions options;
-  options.sampling = {.temperature = params.temperature, .top_k = params.top_k, .top_p = params.top_p};
+  options.sampling = {.temperature = params.temperature,
+                      .top_k = params.top_k,
+                      .top_p = params.top_p,
+                      .min_p = params.min_p,
+                      .repetition_penalty = params.repetition_penalty,
+                      .presence_penalty = params.presence_penalty,
+                      .frequency_penalty = params.frequency_penalty};
+  options.precision = model.precision();
   if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model);
   return options;
 }
@@ -51,16 +59,22 @@ TurnRules rules_of(const GenerateParams& params, const LanguageModel& model) {
 // Falcon.
 constexpr int64_t kTextBytesOfToken = 8;
 
+// Tokens for which a sample takes credit at once, on demand: a block of the KV cache.
+constexpr int64_t kCreditRoom = models::GenerationLimits{}.kv_block_size;
+
 int64_t step_tokens(const GenerateParams& params) {
   return std::max(models::GenerationLimits{}.max_step_tokens, params.max_running_samples);
 }
 
 // The pool has the blocks that the plan promised.
-models::GenerationLimits limits_of(const GenerateParams& params, const models::ModelConfig& config, int64_t pool_bytes) {
+models::GenerationLimits limits_of(const GenerateParams& params, const LanguageModel& model,
+                                    const engine::NodeResources& resources) {
+  const int64_t pool_bytes = resources.kv_bytes;
   models::GenerationLimits limits;
+  if (resources.admission == engine::Admission::kOnDemand) limits.admission = models::KvAdmission::kOnDemand;
   limits.max_running_samples = params.max_running_samples;
   limits.max_step_tokens = step_tokens(params);
-  const int64_t block_bytes = models::kv_bytes(config, limits.kv_block_size);
+  const int64_t block_bytes = models::kv_bytes(model.config(), limits.kv_block_size, model.precision());
   limits.kv_blocks = pool_bytes / block_bytes;
   const int64_t worst_sample = params.max_prompt_tokens + params.max_new_tokens;
   SLUICE_CHECK(limits.kv_blocks * limits.kv_block_size >= worst_sample, "a KV pool of " + std::to_string(pool_bytes) +
@@ -92,6 +106,7 @@ void find_greedy_contradictions(const GenerateParams& params, engine::Findings& 
   };
   if (params.top_k != 0) no_effect("top_k");
   if (params.top_p != 1) no_effect("top_p");
+  if (params.min_p != 0) no_effect("min_p");
   if (params.samples_per_prompt > 1) {
     findings.warning("samples_per_prompt", "at temperature 0 all samples of a prompt are alike",
                      "samples_per_prompt = 1, or a temperature");
@@ -135,10 +150,22 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.model("model", &P::model, engine::ModelUse::kSamples, "language_model").required().doc("whose published weights are sampled");
   c.param("samples_per_prompt", &P::samples_per_prompt).between(1, 65536).doc("responses for each prompt: a group");
   c.param("max_new_tokens", &P::max_new_tokens).required().between(1, 1 << 24).unit("tokens").doc("a response is cut there");
-  c.param("max_prompt_tokens", &P::max_prompt_tokens).between(1, 1 << 24).unit("tokens").doc("a longer prompt is an error");
+  c.param("max_prompt_tokens", &P::max_prompt_tokens).between(1, 1 << 24).unit("tokens").doc("the longest prompt");
+  c.param("prompt_too_long", &P::prompt_too_long)
+      .doc("a longer prompt is an error, or its group is dropped before it takes credit, and counted");
   c.param("temperature", &P::temperature).at_least(0).doc("divides the logits; 0 takes the likeliest token");
   c.param("top_k", &P::top_k).at_least(0).doc("keeps the k likeliest tokens; 0 keeps all");
   c.param("top_p", &P::top_p).between(0, 1).above(0).doc("keeps the likeliest tokens with this share; 1 keeps all");
+  c.param("min_p", &P::min_p).between(0, 1).doc("keeps tokens at least so many times as likely as the likeliest; 0 keeps all");
+  c.param("repetition_penalty", &P::repetition_penalty)
+      .above(0)
+      .doc("divides positive logits of tokens that the prompt or the response has, and multiplies negative ones");
+  c.param("presence_penalty", &P::presence_penalty)
+      .between(-2, 2)
+      .doc("taken off the logits of tokens that the response has");
+  c.param("frequency_penalty", &P::frequency_penalty)
+      .between(-2, 2)
+      .doc("taken off the logits of tokens of the response, for each time that they occur in it");
   c.param("max_running_samples", &P::max_running_samples).between(1, 65536).doc("decoded side by side; the others wait");
   c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
   c.param("add_special_tokens", &P::add_special_tokens)
@@ -159,6 +186,8 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     needs.samples_per_group = params.samples_per_prompt;
     needs.side_samples = params.responses_per_prompt() - params.samples_per_prompt;
     needs.least_sample_tokens = 1 + params.max_new_tokens;
+    needs.on_demand_tokens = 1 + std::min(kCreditRoom, params.max_new_tokens);
+    needs.shared_prompt_tokens = params.max_prompt_tokens;
     needs.worst_sample_tokens = params.max_prompt_tokens + params.max_new_tokens;
     needs.step_tokens = step_tokens(params);
     needs.running_samples = params.max_running_samples;
@@ -177,6 +206,9 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.metric("turns", "mean turns of the policy in a response, with an environment");
   c.metric("environment_score_mean", "mean over the responses of the environment's rewards");
   c.metric("environment_score_std", "standard deviation of the same");
+  c.metric("dropped_prompts", "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
+  c.metric("preempted_samples", "samples that lost their credit to older ones, where it is taken on demand; depends on timing");
+  c.metric("recomputed_tokens", "tokens of these that are to be read again; depends on timing");
   c.metric("kv_used_bytes_max", "most bytes of the KV pool that running samples used at a time");
 }
 
@@ -185,34 +217,68 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       model_(language_model(resources, params.model)),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      engine_(model_->config(), options_of(params, *model_), limits_of(params, model_->config(), resources.kv_bytes)),
-      turns_(rules_of(params, *model_), model_->tokenizer()) {
-  if (turns_.idle_rules()) return;
-  engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return turns_.judge(id, tokens); });
+      engine_(model_->config(), options_of(params, *model_), limits_of(params, *model_, resources)),
+      turns_(rules_of(params, *model_), model_->tokenizer()),
+      on_demand_(resources.admission == engine::Admission::kOnDemand),
+      credit_(kCreditRoom) {
+  if (turns_.idle_rules() && !on_demand_) return;
+  engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return judge(id, tokens); });
+}
+
+engine::SampleCredit::Key Generate::key_of(uint64_t id) const {
+  const int64_t responses = params_.responses_per_prompt();
+  return {static_cast<int64_t>(id) / responses, static_cast<int64_t>(id) % responses};
+}
+
+uint64_t Generate::id_of(const engine::SampleCredit::Key& key) const {
+  return static_cast<uint64_t>(key.group * params_.responses_per_prompt() + key.sample);
+}
+
+// The next token needs credit too, unless there is no room for it.
+models::Next Generate::judge(uint64_t id, std::span<const int64_t> tokens) {
+  if (on_demand_) {
+    const engine::SampleCredit::Key key = key_of(id);
+    const int64_t prompt = running_.at(key.group).prompt.size();
+    credit_.set_need(key, std::min(most_tokens(prompt), prompt + static_cast<int64_t>(tokens.size()) + 1));
+  }
+  return turns_.idle_rules() ? models::Next::kGoesOn : turns_.judge(id, tokens);
 }
 
 void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
   weights_ = &model_->sampling_weights(iteration.policy_version);
+  engine_.forget_prefixes();
 }
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
   const auto [place, missing] = tokenized_.try_emplace({group.iteration, group.index});
   if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], params_.add_special_tokens);
   const std::vector<int64_t>& tokens = place->second;
-  const auto count = static_cast<int64_t>(tokens.size());
-  if (count == 0)
+  if (tokens.empty())
     throw UserError("the prompt of group " + std::to_string(group.index) + " is empty", "remove it from the prompts");
-  if (count > params_.max_prompt_tokens) {
-    throw UserError("the prompt of group " + std::to_string(group.index) + " has " + plural(count, "token") +
-                        ", max_prompt_tokens is " + std::to_string(params_.max_prompt_tokens),
-                    "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out");
-  }
   return tokens;
 }
 
+bool Generate::wants(const Group& prompt) {
+  const auto count = static_cast<int64_t>(prompt_tokens(prompt).size());
+  if (count <= params_.max_prompt_tokens) return true;
+  if (params_.prompt_too_long == TooLong::kRefuse) {
+    throw UserError("the prompt of group " + std::to_string(prompt.index) + " has " + plural(count, "token") +
+                        ", max_prompt_tokens is " + std::to_string(params_.max_prompt_tokens),
+                    "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out with prompt_too_long = \"drop\"");
+  }
+  tokenized_.erase({prompt.iteration, prompt.index});
+  ++dropped_;
+  return false;
+}
+
 int64_t Generate::worst_tokens(const Group& prompt) const {
-  return params_.responses_per_prompt() * (static_cast<int64_t>(prompt_tokens(prompt).size()) + params_.max_new_tokens);
+  return params_.responses_per_prompt() * most_tokens(static_cast<int64_t>(prompt_tokens(prompt).size()));
+}
+
+int64_t Generate::least_tokens(const Group& prompt) const {
+  const auto tokens = static_cast<int64_t>(prompt_tokens(prompt).size());
+  return params_.responses_per_prompt() * credit_.least(tokens, most_tokens(tokens));
 }
 
 void Generate::start(Group prompt) {
@@ -226,6 +292,7 @@ void Generate::start(Group prompt) {
   for (int64_t sample = 0; sample < responses; ++sample) {
     const auto id = static_cast<uint64_t>(index * responses + sample);
     turns_.begin(id, running.group, sample);
+    if (on_demand_) credit_.start({index, sample}, running.prompt.size(), most_tokens(running.prompt.size()));
     engine_.submit({.id = id,
                     .prompt = running.prompt,
                     .max_new_tokens = params_.max_new_tokens,
@@ -239,10 +306,14 @@ void Generate::step(Sink& sink) {
   SLUICE_CHECK(weights_ != nullptr, "a step before the first iteration began");
   const at::NoGradGuard no_gradient;
   go_on(sink);
-  std::vector<models::SampleResult> finished = engine_.step(*weights_);
+  const std::span<models::SampleResult> finished = engine_.step(*weights_);
+  const int64_t kv_bytes = engine_.take_kv_peak_bytes();
+  iteration_kv_bytes_ = std::max(iteration_kv_bytes_, kv_bytes);
+  most_kv_bytes_ = std::max(most_kv_bytes_, kv_bytes);
   const models::StepWork& work = engine_.last_step();
   sink.worked(work.prompt_tokens, work.sampled_tokens);
   for (models::SampleResult& result : finished) take(std::move(result), sink);
+  if (on_demand_) settle_credit(sink);
   if (work.prompt_tokens + work.sampled_tokens == 0) turns_.wait();  // every running sample waits for a reply
 }
 
@@ -250,7 +321,7 @@ void Generate::step(Sink& sink) {
 void Generate::go_on(Sink& sink) {
   for (Turns::Decision& decision : turns_.decide()) {
     if (!decision.ends) {
-      engine_.resume(decision.id, decision.given);
+      resume(decision);
       continue;
     }
     models::SampleResult result = engine_.end(decision.id);
@@ -261,26 +332,64 @@ void Generate::go_on(Sink& sink) {
   }
 }
 
+// On demand a reply is read when there is credit for it and the token behind it.
+void Generate::resume(const Turns::Decision& decision) {
+  if (on_demand_) {
+    const engine::SampleCredit::Key key = key_of(decision.id);
+    const auto tokens = static_cast<int64_t>(engine_.sampled(decision.id).size() + decision.given.size());
+    credit_.set_need(key, running_.at(key.group).prompt.size() + tokens + 1);
+    if (!credit_.holds(key)) {
+      replies_[decision.id] = decision;
+      return;
+    }
+  }
+  engine_.resume(decision.id, decision.given);
+}
+
+// Who may go on, and who has to give way.
+void Generate::settle_credit(Sink& sink) {
+  const engine::SampleCredit::Changes changes = credit_.settle(sink);
+  for (const engine::SampleCredit::Key& key : changes.preempted) {
+    const uint64_t id = id_of(key);
+    const bool had_begun = engine_.kv_tokens(id) > 0;
+    const int64_t text = running_.at(key.group).prompt.size() + static_cast<int64_t>(engine_.sampled(id).size());
+    metrics_.sum("preempted_samples", 1);
+    metrics_.sum("recomputed_tokens", had_begun ? static_cast<double>(text) : 0);
+    engine_.preempt(id);
+  }
+  for (const engine::SampleCredit::Key& key : changes.restarted) engine_.restart(id_of(key));
+  std::erase_if(replies_, [&](const auto& reply) {
+    const bool fed = credit_.holds(key_of(reply.first));
+    if (fed) engine_.resume(reply.first, reply.second.given);
+    return fed;
+  });
+  while (!running_.empty() && credit_.may_finish(running_.begin()->first)) hand_on(running_.begin(), sink);
+}
+
 void Generate::take(models::SampleResult result, Sink& sink) {
-  const auto id = static_cast<int64_t>(result.id), sample = id % params_.responses_per_prompt();
-  const auto found = running_.find(id / params_.responses_per_prompt());
+  const engine::SampleCredit::Key key = key_of(result.id);
+  const auto found = running_.find(key.group);
   SLUICE_CHECK(found != running_.end(), "a sample of no running group ended");
   RunningGroup& running = found->second;
-  Response& response = running.responses[static_cast<size_t>(sample)];
+  Response& response = running.responses[static_cast<size_t>(key.sample)];
   response.summary = turns_.end(result);
   response.result = std::move(result);
 
-  int64_t spared = params_.max_new_tokens - static_cast<int64_t>(response.result.tokens.size());
-  if (is_baseline(sample)) {
-    spared = params_.max_new_tokens + static_cast<int64_t>(running.prompt.size());
-  } else {
-    record(response);
-  }
-  if (spared > 0) sink.return_credit(found->first, spared);
-  if (--running.unfinished > 0) return;
-  RunningGroup complete = std::move(running);
-  running_.erase(found);
-  sink.finish(completed(std::move(complete)));
+  const bool travels = !is_baseline(key.sample);
+  const int64_t prompt = running.prompt.size();
+  const int64_t kept = travels ? prompt + static_cast<int64_t>(response.result.tokens.size()) : 0;
+  if (travels) record(response);
+  --running.unfinished;
+  if (on_demand_) return credit_.end(key, kept, sink);
+  if (kept < most_tokens(prompt)) sink.return_credit(key.group, most_tokens(prompt) - kept);
+  if (running.unfinished == 0) hand_on(found, sink);
+}
+
+void Generate::hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink) {
+  RunningGroup running = std::move(complete->second);
+  credit_.forget(complete->first);
+  running_.erase(complete);
+  sink.finish(completed(std::move(running)));
 }
 
 void Generate::record(const Response& response) {
@@ -306,11 +415,11 @@ Group Generate::completed(RunningGroup running) const {
   group.layout = {};
   std::vector<int64_t> actions;
   for (const Response& response : responses) {
-    actions_of(response.result, static_cast<int64_t>(running.prompt.size()), actions);
-    group.layout.add_sample(static_cast<int64_t>(running.prompt.size() + response.result.tokens.size()), actions);
+    actions_of(response.result, running.prompt.size(), actions);
+    group.layout.add_sample(running.prompt.size() + static_cast<int64_t>(response.result.tokens.size()), actions);
   }
   group.layout.end_group();
-  write_samples(responses, running.prompt, group);
+  write_samples(responses, running.prompt.ids(), group);
   if (params_.baseline) group.write(columns::kBaselineResponse)[0] = text_of(running.responses.back());
   return group;
 }
@@ -336,7 +445,8 @@ void Generate::write_samples(std::span<const Response> samples, std::span<const 
 }
 
 void Generate::end_iteration(const engine::Iteration&) {
-  metrics_.maximum("kv_used_bytes_max", static_cast<double>(engine_.take_kv_peak_bytes()));
+  metrics_.maximum("kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
+  if (params_.prompt_too_long == TooLong::kDrop) metrics_.value("dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
 }
 
 }  // namespace sluice::nodes

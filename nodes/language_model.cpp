@@ -1,22 +1,44 @@
 #include "nodes/language_model.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "models/folder/folder.h"
 
 namespace sluice::nodes {
+namespace {
 
-LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
-                             std::optional<models::AdamWOptions> optimizer, int64_t kept_versions)
-    : name_(std::move(name)),
-      folder_(std::move(folder)),
-      transformer_(std::move(transformer)),
-      published_(transformer_.weights(), kept_versions) {
-  if (optimizer) optimizer_.emplace(transformer_.weights().named(), *optimizer);
+int64_t bytes_of(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
 }
 
-void LanguageModel::save(const std::filesystem::path& folder) const { models::save_folder(transformer_, folder_, folder); }
+}  // namespace
+
+LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
+                             std::optional<models::AdamWOptions> optimizer, int64_t kept_versions, models::Precision precision)
+    : name_(std::move(name)),
+      folder_(std::move(folder)),
+      precision_(precision),
+      transformer_(std::move(transformer)),
+      published_(transformer_.weights(), kept_versions, precision) {
+  if (optimizer) optimizer_.emplace(transformer_.weights().trainable(), *optimizer);
+  weight_bytes_ = bytes_of(transformer_.weights().named());
+  if (!optimizer_) return;
+  optimizer_bytes_ = bytes_of(optimizer_->state());
+  for (const auto& [name, weight] : transformer_.weights().trainable()) gradient_bytes_ += static_cast<int64_t>(weight.nbytes());
+}
+
+engine::ModelBytes LanguageModel::bytes() const {
+  return {.weights = weight_bytes_ + published_.packed_bytes(), .gradients = gradient_bytes_, .optimizer = optimizer_bytes_};
+}
+
+void LanguageModel::save(const std::filesystem::path& folder) const {
+  models::save_folder(transformer_, folder_, folder, {.dtype = {}, .adapter = saved_adapter_});
+}
 
 const text::Tokenizer& LanguageModel::tokenizer() const {
   std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<text::Tokenizer>(text::Tokenizer::load(folder_)); });

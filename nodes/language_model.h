@@ -9,6 +9,7 @@
 
 #include "engine/model.h"
 #include "engine/node.h"
+#include "models/folder/folder.h"
 #include "models/training/adamw.h"
 #include "models/transformer.h"
 #include "nodes/published_weights.h"
@@ -24,17 +25,23 @@ namespace sluice::nodes {
 /// tokenizer may be used from any thread.
 class LanguageModel final : public engine::Model {
  public:
-  /// `folder`: where the tokenizer is. Publishes version 0. Without an optimizer the model is frozen.
+  /// `folder`: where the tokenizer is. Publishes version 0, for sampling in `precision`. Without an optimizer the model is frozen.
   LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
-                std::optional<models::AdamWOptions> optimizer, int64_t kept_versions);
+                std::optional<models::AdamWOptions> optimizer, int64_t kept_versions,
+                models::Precision precision = models::Precision::kFloat32);
 
   LanguageModel(const LanguageModel&) = delete;  // the published weights refer to the live ones
   LanguageModel& operator=(const LanguageModel&) = delete;
 
-  /// Writes a Hugging Face folder with the live weights and the tokenizer. A crash leaves the old folder or the new one.
+  /// Writes a Hugging Face folder with the live weights and the tokenizer, adapters merged in; the adapters in PEFT's format
+  /// beside it or instead, as set_saved_adapter() said. A crash leaves the old folder or the new one.
   void save(const std::filesystem::path& folder) const override;
 
+  engine::ModelBytes bytes() const override;
+  void set_saved_adapter(models::SavedAdapter saved) { saved_adapter_ = saved; }
+
   const std::string& name() const { return name_; }
+  const std::filesystem::path& folder() const { return folder_; }  // of the tokenizer
   const models::ModelConfig& config() const { return transformer_.config(); }
   const models::Transformer& transformer() const { return transformer_; }
   models::Transformer& transformer() { return transformer_; }
@@ -49,13 +56,19 @@ class LanguageModel final : public engine::Model {
   models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
 
   void publish(int64_t version) { published_.publish(version); }
-  const models::Weights& sampling_weights(int64_t version) const { return published_.at(version); }
+  const models::PackedWeights& sampling_weights(int64_t version) const { return published_.at(version); }
+  models::Precision precision() const { return precision_; }
 
  private:
   const std::string name_;
   const std::filesystem::path folder_;
+  const models::Precision precision_;
+  models::SavedAdapter saved_adapter_ = models::SavedAdapter::kBoth;
   models::Transformer transformer_;
   std::optional<models::AdamW> optimizer_;
+  int64_t weight_bytes_ = 0;     // of the live ones
+  int64_t optimizer_bytes_ = 0;
+  int64_t gradient_bytes_ = 0;
   PublishedWeights published_;
   mutable std::once_flag tokenizer_once_;
   mutable std::unique_ptr<const text::Tokenizer> tokenizer_;

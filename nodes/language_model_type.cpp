@@ -6,10 +6,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/training/activation_bytes.h"
+#include "models/folder/weight_names.h"
 #include "models/generation/generation.h"
 #include "models/generation/kv_cache.h"
-#include "models/folder/weight_names.h"
+#include "models/generation/packed_weights.h"
+#include "models/training/activation_bytes.h"
 #include "nodes/language_model.h"
 
 namespace sluice::nodes {
@@ -32,54 +33,127 @@ engine::ParamSet<OptimizerParams> optimizer_params() {
   return set;
 }
 
-int64_t parameter_count(const models::ModelConfig& config, bool value_head) {
-  models::Weights shapes_only;
-  int64_t total = 0;
-  for (const models::ExpectedWeight& weight : models::expected_weights(config, value_head, shapes_only)) {
-    int64_t count = 1;
-    for (const int64_t size : weight.shape) count *= size;
-    total += count;
+models::Head head_of(const LanguageModelParams& params) {
+  switch (params.head) {
+    case ModelHead::kLanguageModel:
+      return models::Head::kLanguageModel;
+    case ModelHead::kValue:
+      return models::Head::kValue;
+    case ModelHead::kPolicyAndValue:
+      return models::Head::kPolicyAndValue;
   }
-  return total;
+  throw InternalError("unknown head");
+}
+
+// A second head beside the first: values, what is kept for them, and the gradients of hidden states and weight.
+int64_t value_head_bytes(const models::ModelConfig& config, int64_t tokens) {
+  constexpr int64_t kFloat = 4;
+  return (tokens * (config.hidden_size + 8) + config.hidden_size) * kFloat;
 }
 
 // An executor has at most all cores; how many, the pipeline decides.
-std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::ModelConfig& config, bool value_head) {
+std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::ModelConfig& config,
+                                                              const LanguageModelParams& params) {
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
-  return [config, value_head, cores](bool training, int64_t tokens, int64_t longest_sample) {
+  const models::Head head = head_of(params);
+  return [config, head, lora = params.trained().lora, cores](bool training, int64_t tokens, int64_t longest_sample) {
+    const int64_t of_adapters = training && lora ? adapter_activation_bytes(config, *lora, tokens) : 0;
+    const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
     return models::activation_bytes(config, {.training = training,
-                                             .value_head = value_head,
+                                             .value_head = !models::has_language_head(head),
                                              .tokens = tokens,
                                              .longest_sample = longest_sample,
                                              .threads = cores})
-        .total();
+               .total() +
+           of_adapters + of_second_head;
   };
 }
 
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
-  constexpr int64_t kFloat = 4;
-  const int64_t parameters = parameter_count(config, params.head == ModelHead::kValue);
   const bool trainable = params.optimizer.has_value();
-  return {.parameters = parameters,
-          .weight_bytes = parameters * kFloat,
-          .gradient_bytes = trainable ? parameters * kFloat : 0,
-          .optimizer_bytes = trainable ? parameters * 2 * kFloat : 0,
-          .kv_bytes_per_token = models::kv_bytes(config, 1),
+  const ParameterBytes bytes = parameter_bytes(config, head_of(params), params.trained());
+  return {.parameters = bytes.parameters,
+          .weight_bytes = bytes.frozen + bytes.trained,
+          .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
+          .gradient_bytes = trainable ? bytes.trained : 0,
+          .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
+          .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
           .max_sampled_positions = config.steady_positions(),
           .sampling_limit = models::limit_of_rotary_scaling(config),
-          .activation_bytes = activations_of(config, params.head == ModelHead::kValue),
+          .activation_bytes = activations_of(config, params),
           .trainable = trainable,
-          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second};
+          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
+          .has_base = trainable && params.lora && models::has_language_head(head_of(params))};
 }
 
-// What is wrong with a folder is told at the key that names it; a problem that has a place in a file of the folder keeps it.
-void report(const UserError& error, const SourceSpan& checkpoint, Problems& problems) {
+SourceSpan place_of(const engine::ModelSpec& spec, const char* key) {
+  const engine::Entry* entry = spec.params.find(key);
+  return entry != nullptr ? entry->value.where : spec.params.where;
+}
+
+// A problem that has no place in a file of a model folder is told at the key.
+void report(const UserError& error, const char* kind, const engine::ModelSpec& spec, const char* key, Problems& problems) {
   for (Problem problem : error.problems()) {
-    problem.kind = "model-folder-unusable";
-    if (!problem.where.known()) problem.where = checkpoint;
+    problem.kind = kind;
+    if (!problem.where.known()) problem.where = place_of(spec, key);
     problems.push_back(std::move(problem));
+  }
+}
+
+// A key with another value than its default, which another key makes mean nothing.
+void refuse(const engine::ModelSpec& spec, const char* key, const std::string& why, const std::string& help, Problems& problems) {
+  problems.push_back({.kind = "setting-without-effect",
+                      .where = place_of(spec, key),
+                      .message = std::string(key) + " of model '" + spec.name.text + "' has no effect: " + why,
+                      .caret = {},
+                      .notes = {},
+                      .help = help});
+}
+
+void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  const LanguageModelParams defaults;
+  const std::pair<const char*, bool> written[] = {{"checkpoint", params.checkpoint.has_value()},
+                                                  {"head", params.head != defaults.head},
+                                                  {"init", params.init != defaults.init},
+                                                  {"dtype", params.dtype != defaults.dtype},
+                                                  {"optimizer", params.optimizer.has_value()},
+                                                  {"freeze", !params.freeze.empty()},
+                                                  {"lora", params.lora.has_value()}};
+  for (const auto& entry : written) {
+    if (!entry.second) continue;
+    refuse(spec, entry.first, "it is the base of '" + *params.base_of + "'",
+           std::string("remove ") + entry.first + ", or base_of", problems);
+  }
+}
+
+void report_no_weights(const engine::ModelSpec& spec, Problems& problems) {
+  problems.push_back({.kind = "missing-key",
+                      .where = spec.params.where,
+                      .message = "[models." + spec.name.text + "] needs checkpoint",
+                      .caret = {},
+                      .notes = {},
+                      .help = "add checkpoint = \"...\": a Hugging Face folder: config.json, *.safetensors, tokenizer.json"});
+}
+
+void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  if (params.base_of) return refuse_beside_base_of(spec, params, problems);
+  if (!params.checkpoint) return report_no_weights(spec, problems);
+  const bool freezes = !params.freeze.empty(), adapts = params.lora.has_value();
+  const std::string untrained = "without an optimizer nothing of it is trained";
+  if (freezes && !params.optimizer) refuse(spec, "freeze", untrained, "add optimizer, or remove freeze", problems);
+  if (adapts && !params.optimizer) refuse(spec, "lora", untrained, "add optimizer, or remove lora", problems);
+  if (freezes && adapts && params.optimizer) {
+    refuse(spec, "freeze", "beside lora no weight is trained", "remove freeze; targets in lora say what is adapted", problems);
+  }
+  if (params.lora && params.lora->save == models::SavedAdapter::kAdapter && params.head == ModelHead::kPolicyAndValue) {
+    problems.push_back({.kind = "setting-unusable",
+                        .where = place_of(spec, "lora"),
+                        .message = "save = \"adapter\" would lose the value head of model '" + spec.name.text + "'",
+                        .caret = {},
+                        .notes = {"PEFT's format has no language model with a value head"},
+                        .help = "save = \"both\" or \"merged\""});
   }
 }
 
@@ -105,14 +179,29 @@ std::optional<models::AdamWOptions> optimizer_options(const LanguageModelParams&
                               .clip_grad_norm = from.clip_grad_norm};
 }
 
+// Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
+std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
+  const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
+  SLUICE_CHECK(trained != nullptr, "the base of model " + usage.name + " was not loaded before it");
+  models::Transformer base(trained->config(), models::without_adapters(trained->transformer().weights()));
+  return std::make_shared<LanguageModel>(usage.name, trained->folder(), std::move(base), std::nullopt, usage.kept_versions);
+}
+
 }  // namespace
 
 LanguageModelType::LanguageModelType() {
   using P = LanguageModelParams;
-  params_.param("checkpoint", &P::checkpoint).required().doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json");
-  params_.param("head", &P::head).doc("\"value\" gives every token one number: a critic");
+  params_.param("checkpoint", &P::checkpoint).doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json");
+  params_.param("base_of", &P::base_of)
+      .doc("instead of a checkpoint: a model with lora, whose weights without what was learned this one is");
+  params_.param("head", &P::head)
+      .doc("\"value\" gives every token one number: a critic; \"policy+value\" does so beside the language model's head");
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
+  params_.param("dtype", &P::dtype)
+      .doc("operands of products and the KV cache; sums, norms, softmax and the weights that are trained stay float32");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
+  params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
+  params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
 }
 
 std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spec, engine::BindContext& context,
@@ -120,11 +209,23 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   const size_t before = context.problems.size();
   auto params = std::make_shared<LanguageModelParams>();
   params_.erased().bind(params.get(), spec.params, context);
+  if (context.problems.size() == before) find_contradictions(spec, *params, context.problems);
   if (context.problems.size() > before) return nullptr;
+  if (params->base_of) {
+    facts.base_of = *params->base_of;
+    return params;
+  }
+  std::optional<models::ModelConfig> config;
   try {
-    facts = facts_of(models::read_config(params->checkpoint), *params);
+    config = models::read_config(*params->checkpoint);
   } catch (const UserError& error) {
-    report(error, spec.params.find("checkpoint")->value.where, context.problems);
+    report(error, "model-folder-unusable", spec, "checkpoint", context.problems);
+    return nullptr;
+  }
+  try {
+    facts = facts_of(*config, *params);
+  } catch (const UserError& error) {
+    report(error, "setting-unusable", spec, params->lora ? "lora" : "freeze", context.problems);
     return nullptr;
   }
   if (params->optimizer && params->optimizer->learning_rate == 0) warn_of_no_step(spec, context.problems);
@@ -134,14 +235,16 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
 std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<const void>& params,
                                                        const engine::ModelUsage& usage) const {
   const auto& of = *static_cast<const LanguageModelParams*>(params.get());
+  if (of.base_of) return base_of(usage);
   const bool trained = usage.updated && of.optimizer.has_value();
   models::Transformer transformer = models::Transformer::load(
-      of.checkpoint, {.head = of.head == ModelHead::kValue ? models::Head::kValue : models::Head::kLanguageModel,
-                      .random_init = of.init == ModelInit::kRandom,
-                      .seed = usage.seed,
-                      .trainable = trained});
-  return std::make_shared<LanguageModel>(usage.name, of.checkpoint, std::move(transformer),
-                                         trained ? optimizer_options(of) : std::nullopt, usage.kept_versions);
+      *of.checkpoint,
+      {.head = head_of(of), .random_init = of.init == ModelInit::kRandom, .seed = usage.seed, .trainable = trained});
+  if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
+  auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
+                                               trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype);
+  if (of.lora) model->set_saved_adapter(of.lora->save);
+  return model;
 }
 
 }  // namespace sluice::nodes

@@ -4,10 +4,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/model.h"
+#include "models/precision.h"
 #include "models/transformer.h"
+#include "nodes/trained_parameters.h"
 
 namespace sluice::nodes {
 
@@ -32,23 +36,39 @@ struct OptimizerParams {
   double clip_grad_norm = 1.0;
 };
 
-enum class ModelHead { kLanguageModel, kValue };
-constexpr std::array<std::pair<ModelHead, const char*>, 2> enum_names(ModelHead) {
-  return {{{ModelHead::kLanguageModel, "language_model"}, {ModelHead::kValue, "value"}}};
+enum class ModelHead { kLanguageModel, kValue, kPolicyAndValue };
+constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead) {
+  return {{{ModelHead::kLanguageModel, "language_model"},
+           {ModelHead::kValue, "value"},
+           {ModelHead::kPolicyAndValue, "policy+value"}}};
 }
 
 /// A model of a pipeline.
 ///
 ///   [models.actor]
 ///   checkpoint = "models/tiny-arithmetic"      # a Hugging Face folder
-///   head = "language_model"                    # or "value": a critic
+///   head = "language_model"                    # or "value": a critic, or "policy+value": both on one trunk
 ///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
+///   dtype = "float32"                          # or "bfloat16": what it computes in (models/precision.h); its weights stay float32
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
+///   freeze = ["model.embed_tokens.*"]          # weights that are not trained
+///   lora = { rank = 16, alpha = 32 }           # adapters are trained instead of the weights
+///
+/// or, of a model with adapters what it was before it was trained, without weights of its own:
+///
+///   [models.reference]
+///   base_of = "actor"
 struct LanguageModelParams {
-  std::filesystem::path checkpoint;
+  std::optional<std::filesystem::path> checkpoint;  // one of the two
+  std::optional<std::string> base_of;
   ModelHead head = ModelHead::kLanguageModel;
   ModelInit init = ModelInit::kCheckpoint;
+  models::Precision dtype = models::Precision::kFloat32;
   std::optional<OptimizerParams> optimizer;
+  std::vector<std::string> freeze;
+  std::optional<LoraParams> lora;
+
+  TrainedParameters trained() const { return optimizer ? TrainedParameters{freeze, lora} : TrainedParameters(); }
 };
 
 /// `[models.NAME]` tables: LanguageModel is what they load. Immutable.

@@ -1,7 +1,6 @@
 #include "nodes/optimizer_step.h"
 
 #include <cmath>
-#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -32,9 +31,8 @@ double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what) 
 }
 
 void require_finite_gradients(LanguageModel& model) {
-  std::vector<at::Tensor> weights;
-  for (const auto& [name, tensor] : model.transformer().weights().named()) weights.push_back(tensor);
-  const double norm = models::gradient_norm(weights, 1.0);
+  SLUICE_CHECK(model.optimizer() != nullptr, "gradients of a frozen model: " + model.name());
+  const double norm = model.optimizer()->gradient_norm(1.0);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
 }
 

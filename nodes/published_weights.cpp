@@ -6,8 +6,8 @@
 
 namespace sluice::nodes {
 
-PublishedWeights::PublishedWeights(const models::Weights& live, int64_t kept_versions) : live_(live) {
-  if (kept_versions > 1) copies_.resize(static_cast<size_t>(kept_versions));
+PublishedWeights::PublishedWeights(const models::Weights& live, int64_t kept_versions, models::Precision precision) : live_(live) {
+  for (int64_t i = 0; i < kept_versions; ++i) copies_.push_back({.version = -1, .weights = models::PackedWeights(precision)});
   publish(0);
 }
 
@@ -23,23 +23,18 @@ void PublishedWeights::publish(int64_t version) {
   }
   if (copy != nullptr) {
     // Outside the lock: nobody may look at this slot now, and samplers go on with the others.
-    if (copy->weights.embedding.defined())
-      copy->weights.copy_from(live_);
-    else
-      copy->weights = live_.clone();
+    const bool first = copy->weights.empty();
+    copy->weights.pack(live_);
+    if (first) packed_bytes_ += copy->weights.bytes();
   }
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;
 }
 
-const models::Weights& PublishedWeights::at(int64_t version) const {
+const models::PackedWeights& PublishedWeights::at(int64_t version) const {
   std::lock_guard lock(mutex_);
-  if (copies_.empty()) {
-    SLUICE_CHECK(version == newest_,
-                 "version " + std::to_string(version) + " is asked for, published is " + std::to_string(newest_));
-    return live_;
-  }
+  SLUICE_CHECK(!copies_.empty(), "a model that nobody was to sample from is sampled");
   const Copy& copy = copies_[static_cast<size_t>(version) % copies_.size()];
   SLUICE_CHECK(copy.version == version, "version " + std::to_string(version) + " is not among the published ones");
   return copy.weights;

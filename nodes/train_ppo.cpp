@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
 #include "nodes/advantages/whitening.h"
 #include "nodes/columns.h"
 #include "nodes/objectives/kept_actions.h"
@@ -25,6 +26,7 @@ namespace {
 engine::ColumnSpec action_column(const std::string& name) { return {name, DType::kFloat32, Extent::kAction}; }
 
 bool has_critic(const TrainPpoParams& params) { return !params.critic.empty(); }
+bool is_one_model(const TrainPpoParams& params) { return params.critic == params.actor; }
 ObjectiveNeeds needs_of(const TrainPpoParams& params) { return params.objective.object->needs(); }
 bool reads_old_column(const TrainPpoParams& params) { return needs_of(params).old_logprobs && !params.recompute_old_logprobs; }
 bool reads_old_values(const TrainPpoParams& params) {
@@ -39,6 +41,14 @@ void find_contradictions(const TrainPpoParams& params, engine::Findings& finding
   if (!has_critic(params) && findings.changed("value_objective")) {
     findings.without_effect("value_objective", "value_objective has no effect without a critic",
                             "name a critic, or remove value_objective");
+  }
+  if (!is_one_model(params) && findings.changed("value_coefficient")) {
+    findings.without_effect("value_coefficient", "value_coefficient has no effect unless actor and critic are one model",
+                            "the learning_rate of the critic, or one model with head = \"policy+value\"");
+  }
+  if (is_one_model(params) && !params.objective.object->counts_actions()) {
+    findings.error("objective", "the losses of one model are added: both must be means over actions",
+                   "aggregation = \"token_mean\" of the objective, or a critic of its own");
   }
   for (const char* key : {"old_logprobs", "recompute_old_logprobs"}) {
     if (needs_of(params).old_logprobs || !findings.changed(key)) continue;
@@ -73,6 +83,9 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.param("mini_batches", &P::mini_batches).between(1, 1000000).doc("optimizer steps of a pass, on groups dealt out at random");
   c.param("objective", &P::objective).doc("loss of the policy");
   c.param("value_objective", &P::value_objective).doc("loss of the critic");
+  c.param("value_coefficient", &P::value_coefficient)
+      .at_least(0)
+      .doc("weight of the value objective beside the policy's, where actor and critic are one model");
   c.param("old_logprobs", &P::old_logprobs).doc("column with the log-probabilities of the weights that sampled");
   c.param("recompute_old_logprobs", &P::recompute_old_logprobs)
       .doc("ratios are taken from the weights before the iteration's first step, whose log-probabilities are computed here");
@@ -101,7 +114,7 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.metric("policy_loss", "mean loss, over what the objective aggregates");
   c.metric("value_loss", "mean loss of the critic on an action");
   c.metric("grad_norm", "norm of the actor's gradients before clipping, mean over the steps");
-  c.metric("critic_grad_norm", "the same of the critic");
+  c.metric("critic_grad_norm", "the same of the critic, if it is another model");
   c.metric("optimizer_steps", "steps of the iteration");
   PolicyFigures::describe(c);
 }
@@ -190,6 +203,7 @@ void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chose
   Part part{.batch = batch, .chosen = samples_that_count(batch.layout(), mask, chosen), .samples = {}, .recomputed = recomputed};
   part.samples = some_samples(batch.read(columns::kTokens), batch.layout(), part.chosen);
   if (part.samples.actions == 0) return;
+  if (is_one_model(params_)) return accumulate_both(part);
   accumulate_actor(part);
   if (critic_) accumulate_critic(part);
 }
@@ -211,34 +225,46 @@ at::Tensor TrainPpo::advantages(const Part& part) const {
   return params_.whiten_advantages ? plain.sub(advantage_mean_).mul(advantage_scale_) : plain;
 }
 
+void TrainPpo::accumulate_both(const Part& part) {
+  const PolicyAndValues outputs = policy_and_values(actor_->transformer(), part.samples, params_.temperature, wants_entropy());
+  const ObjectiveResult policy = policy_loss(part, outputs.policy), value = value_loss(part, outputs.values);
+  SLUICE_CHECK(policy.count == value.count, "losses over different counts cannot be added");
+  accumulate_gradient(policy.loss_sum.add(value.loss_sum, params_.value_coefficient), "policy and value loss");
+  record_loss("policy_loss", policy.loss_sum.item().toDouble(), policy, actor_count_);
+  record_loss("value_loss", value.loss_sum.item().toDouble(), value, critic_count_);
+}
+
 void TrainPpo::accumulate_actor(const Part& part) {
-  const ObjectiveNeeds needs = needs_of(params_);
-  const bool with_entropy = needs.entropy || steps_ == 0;
   PolicyOutputs outputs;
-  if (with_entropy)
+  if (wants_entropy())
     outputs = policy_logprobs_and_entropy(actor_->transformer(), part.samples, params_.temperature);
   else
     outputs.logprobs = policy_logprobs(actor_->transformer(), part.samples, params_.temperature);
-  if (steps_ == 0) add_figures(part, outputs);
-
-  const ObjectiveInputs inputs{.logprobs = outputs.logprobs,
-                               .old_logprobs = old_logprobs(part, outputs.logprobs),
-                               .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
-                               .reference_logprobs = column(part, columns::kReferenceLogprobs.spec()),
-                               .entropy = outputs.entropy,
-                               .advantages = advantages(part),
-                               .mask = column(part, columns::kMask.spec()),
-                               .action_offsets = action_offsets(part.batch.layout(), part.chosen)};
-  const ObjectiveResult result = params_.objective.object->compute(inputs);
-  const double loss_sum = accumulate_gradient(result.loss_sum, "policy loss");
-  if (result.count == 0) return;
-  metrics_.mean("policy_loss", loss_sum / result.count, result.count);
-  record(result.metrics, metrics_);
-  actor_count_ += result.count;
+  const ObjectiveResult result = policy_loss(part, outputs);
+  record_loss("policy_loss", accumulate_gradient(result.loss_sum, "policy loss"), result, actor_count_);
 }
 
 void TrainPpo::accumulate_critic(const Part& part) {
-  ValueObjectiveInputs inputs{.values = critic_values(critic_->transformer(), part.samples),
+  const ObjectiveResult result = value_loss(part, critic_values(critic_->transformer(), part.samples));
+  record_loss("value_loss", accumulate_gradient(result.loss_sum, "value loss"), result, critic_count_);
+}
+
+bool TrainPpo::wants_entropy() const { return needs_of(params_).entropy || steps_ == 0; }
+
+ObjectiveResult TrainPpo::policy_loss(const Part& part, const PolicyOutputs& outputs) {
+  if (steps_ == 0) add_figures(part, outputs);
+  return params_.objective.object->compute({.logprobs = outputs.logprobs,
+                                            .old_logprobs = old_logprobs(part, outputs.logprobs),
+                                            .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
+                                            .reference_logprobs = column(part, columns::kReferenceLogprobs.spec()),
+                                            .entropy = outputs.entropy,
+                                            .advantages = advantages(part),
+                                            .mask = column(part, columns::kMask.spec()),
+                                            .action_offsets = action_offsets(part.batch.layout(), part.chosen)});
+}
+
+ObjectiveResult TrainPpo::value_loss(const Part& part, const at::Tensor& values) {
+  ValueObjectiveInputs inputs{.values = values,
                               .old_values = {},
                               .returns = column(part, columns::kReturns.spec()),
                               .mask = column(part, columns::kMask.spec())};
@@ -247,12 +273,14 @@ void TrainPpo::accumulate_critic(const Part& part) {
     const KeptActions kept(inputs.mask, {0, inputs.values.numel()}, inputs.returns.options());
     figures_.add_values(kept.of(inputs.values.detach()), kept.of(inputs.returns));
   }
-  const ObjectiveResult result = params_.value_objective.object->compute(inputs);
-  const double loss_sum = accumulate_gradient(result.loss_sum, "value loss");
+  return params_.value_objective.object->compute(inputs);
+}
+
+void TrainPpo::record_loss(const char* name, double loss_sum, const ObjectiveResult& result, double& count) {
   if (result.count == 0) return;
-  metrics_.mean("value_loss", loss_sum / result.count, result.count);
+  metrics_.mean(name, loss_sum / result.count, result.count);
   record(result.metrics, metrics_);
-  critic_count_ += result.count;
+  count += result.count;
 }
 
 void TrainPpo::add_figures(const Part& part, const PolicyOutputs& outputs) {
@@ -271,12 +299,13 @@ void TrainPpo::step() {
   reducer_.sum(counts);
   actor_count_ = critic_count_ = 0;
   if (counts[0] == 0) return;
-  if (critic_) {  // both models make the step or none does
+  const bool two_models = critic_ != nullptr && !is_one_model(params_);
+  if (two_models) {  // both make the step or none does
     require_finite_gradients(*actor_);
     require_finite_gradients(*critic_);
   }
   metrics_.mean("grad_norm", step_optimizer(*actor_, counts[0]));
-  if (critic_) metrics_.mean("critic_grad_norm", step_optimizer(*critic_, counts[1]));
+  if (two_models) metrics_.mean("critic_grad_norm", step_optimizer(*critic_, counts[1]));
   ++steps_;
 }
 

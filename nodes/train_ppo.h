@@ -28,11 +28,15 @@ namespace sluice::nodes {
 ///   mini_batches = 1                       # optimizer steps of a pass; groups are dealt out to them at random
 ///   objective = "ppo_clip"                 # or a table with its parameters
 ///   value_objective = "value_clip"
+///   value_coefficient = 1.0                # where actor and critic are one model: weight of the value objective in the sum
 ///   old_logprobs = "rollout_logprobs"      # the column from which ratios are taken: of the weights that sampled
 ///   recompute_old_logprobs = false         # true: of the weights before the iteration's first step, computed here
 ///   whiten_advantages = false              # true: zero mean and unit variance over the actions of each optimizer step
 ///   whiten_variance = "bessel"             # or "biased"
 ///   temperature = 1.0                      # as in generate
+///
+/// Actor and critic may be one model with head = "policy+value": then one pass gives both, and one step is made on the sum of the
+/// two losses, which both are means over actions.
 ///
 /// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A],
 /// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
@@ -49,6 +53,7 @@ struct TrainPpoParams {
   int64_t mini_batches = 1;
   engine::Component<Objective> objective{.type = "ppo_clip"};
   engine::Component<ValueObjective> value_objective{.type = "value_clip"};
+  double value_coefficient = 1;
   std::string old_logprobs = "rollout_logprobs";
   bool recompute_old_logprobs = false;
   bool whiten_advantages = false;
@@ -82,8 +87,13 @@ class TrainPpo final : public engine::Node {
 
   // Adds the gradients of the samples `chosen` of a micro-batch.
   void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed);
+  void accumulate_both(const Part& part);  // of one model
   void accumulate_actor(const Part& part);
   void accumulate_critic(const Part& part);
+  bool wants_entropy() const;
+  ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);
+  ObjectiveResult value_loss(const Part& part, const at::Tensor& values);
+  void record_loss(const char* name, double loss_sum, const ObjectiveResult& result, double& count);
   at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
   at::Tensor advantages(const Part& part) const;
   at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
@@ -94,7 +104,7 @@ class TrainPpo final : public engine::Node {
 
   const TrainPpoParams params_;
   const std::shared_ptr<LanguageModel> actor_;
-  const std::shared_ptr<LanguageModel> critic_;  // null: none
+  const std::shared_ptr<LanguageModel> critic_;  // null: none; may be the actor
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;
   engine::Reducer& reducer_;

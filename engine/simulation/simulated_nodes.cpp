@@ -1,18 +1,19 @@
 #include "engine/simulation/simulated_nodes.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "engine/sample_credit.h"
 
 namespace sluice::engine {
 namespace {
 
 constexpr uint32_t kOfGroup = std::numeric_limits<uint32_t>::max();  // instead of the index of a sample
 constexpr uint64_t kLengths = 0x6c656e67746873;                      // sets these streams apart from those of the real run
+constexpr int64_t kRoom = 16;                                // tokens of credit that a sample asks for at once
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 const PlanNode& sampler_of(const Plan& plan) { return plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))]; }
@@ -109,11 +110,17 @@ class SimulatedRollout final : public Rollout {
         side_samples_(sampler_of(plan).needs.side_samples),
         most_running_(sampler_of(plan).needs.running_samples > 0 ? sampler_of(plan).needs.running_samples : kUnlimited),
         step_tokens_(sampler_of(plan).needs.step_tokens > 0 ? sampler_of(plan).needs.step_tokens : kUnlimited),
+        on_demand_(plan.budget.admission == Admission::kOnDemand),
         columns_(written_by(plan, sampler_of(plan))) {}
 
   int64_t worst_tokens(const Group& group) const override {
     const int64_t prompt = draws_.prompt(group.iteration, group.index);
     return (samples_ + side_samples_) * (prompt + draws_.bounds().response(prompt));
+  }
+
+  int64_t least_tokens(const Group& group) const override {
+    const int64_t prompt = draws_.prompt(group.iteration, group.index);
+    return (samples_ + side_samples_) * credit_.least(prompt, prompt + draws_.bounds().response(prompt));
   }
 
   void start(Group group) override {
@@ -124,8 +131,10 @@ class SimulatedRollout final : public Rollout {
       const int64_t response = std::max<int64_t>(1, draws_.response(group.iteration, index, sample, running.prompt));
       const bool travels = sample < samples_;
       if (travels) running.responses.push_back(response);
-      waiting_.push_back(
-          {.group = index, .response = response, .prompt_left = running.prompt, .response_left = response, .travels = travels});
+      const Key key{index, sample};
+      waiting_[key] = {
+          .key = key, .response = response, .prompt_left = running.prompt, .response_left = response, .travels = travels};
+      if (on_demand_) credit_.start(key, running.prompt, running.prompt + draws_.bounds().response(running.prompt));
     }
     running.group = std::move(group);
     groups_.emplace(index, std::move(running));
@@ -134,8 +143,8 @@ class SimulatedRollout final : public Rollout {
   /// Decides what the step does; step() then does it.
   StepWork next_step() {
     while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < most_running_) {
-      running_.push_back(waiting_.front());
-      waiting_.pop_front();
+      running_.push_back(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
     }
     StepWork work;
     int64_t left = step_tokens_;
@@ -169,13 +178,18 @@ class SimulatedRollout final : public Rollout {
     }
     std::erase_if(running_, [](const Sample& sample) { return sample.response_left == 0; });
     sink.worked(prompt_tokens, sampled_tokens);
+    if (on_demand_) settle(sink);
+    while (!groups_.empty() && on_demand_ && credit_.may_finish(groups_.begin()->first)) finish(groups_.begin(), sink);
   }
 
   bool idle() const override { return groups_.empty(); }
+  bool blocked() const override { return on_demand_ && credit_.blocked(); }
 
  private:
+  using Key = SampleCredit::Key;
+
   struct Sample {
-    int64_t group = 0;
+    Key key;
     int64_t response = 0;
     int64_t prompt_left = 0;
     int64_t response_left = 0;
@@ -189,20 +203,48 @@ class SimulatedRollout final : public Rollout {
     int64_t unfinished = 0;
     Group group;
   };
+  using Groups = std::map<int64_t, Running>;  // by index
 
   void end_sample(const Sample& sample, Sink& sink) {
-    const auto found = groups_.find(sample.group);
+    const auto found = groups_.find(sample.key.group);
     SLUICE_CHECK(found != groups_.end(), "a simulated sample of no group");
     Running& running = found->second;
+    --running.unfinished;
+    if (on_demand_) return credit_.end(sample.key, sample.travels ? running.prompt + sample.response : 0, sink);
     const int64_t worst = draws_.bounds().response(running.prompt);
     const int64_t spared = sample.travels ? worst - sample.response : running.prompt + worst;
-    if (spared > 0) sink.return_credit(sample.group, spared);
-    if (--running.unfinished > 0) return;
+    if (spared > 0) sink.return_credit(sample.key.group, spared);
+    if (running.unfinished == 0) finish(found, sink);
+  }
+
+  // What was preempted reads all of its text again.
+  void settle(Sink& sink) {
+    for (const Sample& sample : running_) {
+      const int64_t text = groups_.at(sample.key.group).prompt + sample.response - sample.response_left;
+      credit_.set_need(sample.key, text + 1);
+    }
+    const SampleCredit::Changes changes = credit_.settle(sink);
+    for (const Key& key : changes.preempted) {
+      const auto running = std::ranges::find(running_, key, &Sample::key);
+      preempted_[key] = running != running_.end() ? *running : waiting_.at(key);
+      if (running != running_.end()) running_.erase(running);
+      waiting_.erase(key);
+    }
+    for (const Key& key : changes.restarted) {
+      Sample sample = preempted_.extract(key).mapped();
+      sample.prompt_left = groups_.at(key.group).prompt + sample.response - sample.response_left;
+      waiting_[key] = sample;
+    }
+  }
+
+  void finish(Groups::iterator found, Sink& sink) {
+    Running& running = found->second;
     Group group = std::move(running.group);
     group.layout = {};
     for (const int64_t response : running.responses) group.layout.add_sample(running.prompt + response, response);
     group.layout.end_group();
     for (const ColumnSpec& column : columns_) write_zeros(group, column);
+    credit_.forget(found->first);
     groups_.erase(found);
     sink.finish(std::move(group));
   }
@@ -212,10 +254,13 @@ class SimulatedRollout final : public Rollout {
   const int64_t side_samples_;  // beside them
   const int64_t most_running_;
   const int64_t step_tokens_;
+  const bool on_demand_;
   const std::vector<ColumnSpec> columns_;
-  std::deque<Sample> waiting_;
+  SampleCredit credit_{kRoom};
+  std::map<Key, Sample> waiting_;  // the oldest first
   std::vector<Sample> running_;
-  std::map<int64_t, Running> groups_;  // by index
+  std::map<Key, Sample> preempted_;
+  Groups groups_;
   bool decided_ = false;
 };
 

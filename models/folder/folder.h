@@ -12,9 +12,14 @@ namespace sluice::models {
 /// over; all of them at once. See LoadOptions for random weights.
 Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& options);
 
+/// What is written of a model with adapters: itself with them merged in, the adapters as PEFT has them (adapter_folder.h), or the
+/// first with the second in its subfolder "adapter". A model without adapters is written as it is.
+enum class SavedAdapter { kMerged, kAdapter, kBoth };
+
 struct SaveOptions {
   size_t max_shard_bytes = 5'000'000'000;  // of tensors in one file; more than one file get an index
   std::optional<at::ScalarType> dtype;     // float32, bfloat16 or float16; nothing: that of the weights
+  SavedAdapter adapter = SavedAdapter::kMerged;
 };
 
 /// Writes `model` as a Hugging Face folder that transformers can load: config.json of `source_folder` adapted to what is saved,

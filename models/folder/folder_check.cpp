@@ -26,7 +26,7 @@ std::string name_in(const TensorFolder& tensors, const StoredWeight& stored, con
 }
 
 Problems tensor_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
-                         bool value_head) {
+                         Head head) {
   Problems problems;
   std::set<std::string> known;
   for (const ExpectedWeight& weight : expected) {
@@ -38,7 +38,7 @@ Problems tensor_problems(const TensorFolder& tensors, const std::vector<Expected
     if (!problem.empty()) problems.push_back(problem_of(tensors.file_of(name) + ": " + problem));
   }
   for (const std::string& name : tensors.names()) {
-    if (known.contains(name) || is_ignorable_weight(name, config, value_head)) continue;
+    if (known.contains(name) || is_ignorable_weight(name, config, head)) continue;
     problems.push_back(problem_of(
         tensors.file_of(name) + ": tensor " + sluice::quoted(name) + " belongs to no weight of a " + model_text(config),
         name == "score.weight" ? "it is a value head: load the model with head = \"value\"" : ""));

@@ -15,7 +15,7 @@ std::string name_in(const TensorFolder& tensors, const StoredWeight& stored, con
 /// Tensors that are missing, of another shape or dtype than a model of `config` has, or left over; one problem each, in the order
 /// of the model, then of the files. A value head may be missing.
 Problems tensor_problems(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
-                         bool value_head);
+                         Head head);
 
 /// A folder of tied embeddings may hold the output embedding all the same; what is wrong when it is not the input embedding.
 /// Needs tensors without problems.

@@ -28,8 +28,7 @@ void fill_fresh(const std::vector<ExpectedWeight>& expected, const ModelConfig& 
 
 void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
                const LoadOptions& options) {
-  const bool value_head = options.head == Head::kValue;
-  throw_tensor_problems(tensor_problems(tensors, expected, config, value_head), tensors, config);
+  throw_tensor_problems(tensor_problems(tensors, expected, config, options.head), tensors, config);
   throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
   for (const ExpectedWeight& weight : expected) {
     const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
@@ -44,15 +43,14 @@ Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& 
   SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
   const at::NoGradGuard no_gradient;
   const ModelConfig config = read_config(folder);
-  const bool value_head = options.head == Head::kValue;
   Weights weights;
-  const auto expected = expected_weights(config, value_head, weights);
+  const auto expected = expected_weights(config, options.head, weights);
   if (options.random_init) {
     fill_fresh(expected, config, options);
   } else {
     fill_from(TensorFolder(folder), expected, config, options);
   }
-  if (config.tied_embeddings && !value_head) weights.head = weights.embedding;
+  if (config.tied_embeddings && has_language_head(options.head)) weights.head = weights.embedding;
   if (options.trainable) {
     for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(true);
   }

@@ -1,10 +1,14 @@
+#include <map>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "models/config/config_families.h"
+#include "models/folder/adapter_folder.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors_writer.h"
 #include "models/folder/weight_names.h"
+#include "models/lora.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;
@@ -22,9 +26,9 @@ const char* dtype_text(at::ScalarType dtype) {
 // The source's config.json with what differs in the saved model.
 std::string saved_config(const Transformer& model, const fs::path& source_folder, at::ScalarType dtype) {
   Json config = read_json(source_folder / "config.json");
-  const bool value_head = model.weights().value_head.defined();
+  const bool value_head = model.weights().value_head.defined(), critic = value_head && !model.weights().head.defined();
   const Family& family = family_of(model.config().model_type);
-  config["architectures"] = Json::array({value_head ? family.value_class : family.language_class});
+  config["architectures"] = Json::array({critic ? family.value_class : family.language_class});
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = dtype_text(dtype);
   if (value_head) {
     config["num_labels"] = 1;
@@ -35,23 +39,31 @@ std::string saved_config(const Transformer& model, const fs::path& source_folder
 }
 
 // Parts of one tensor of the file come together again.
-std::vector<OutputTensor> stored_tensors(const Weights& weights) {
+std::vector<OutputTensor> stored_tensors(Weights weights) {
+  std::map<const at::Tensor*, Adapter> adapters;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(weights)) adapters[matrix.weight] = *matrix.adapter;
   std::vector<OutputTensor> tensors;
   for (const StoredSlot& slot : stored_slots(weights)) {
     const bool tied = slot.parts.front() == &weights.head && weights.head.is_same(weights.embedding);
     if (!slot.parts.front()->defined() || tied) continue;
-    tensors.push_back({.name = slot.name, .parts = {}, .transposed = slot.transposed});
-    for (const at::Tensor* part : slot.parts) tensors.back().parts.push_back(*part);
+    tensors.push_back({.name = slot.name, .parts = {}, .adapters = {}, .transposed = slot.transposed});
+    for (const at::Tensor* part : slot.parts) {
+      tensors.back().parts.push_back(*part);
+      tensors.back().adapters.push_back(adapters[part]);
+    }
   }
   return tensors;
 }
 
 void write_files(const Transformer& model, const fs::path& source_folder, const fs::path& folder, const SaveOptions& options) {
-  const at::ScalarType dtype = options.dtype.value_or(model.weights().embedding.scalar_type());
-  write_file_atomically(folder / "config.json", saved_config(model, source_folder, dtype));
   for (const char* name : kCopiedFiles) {
     if (fs::exists(source_folder / name)) write_file_atomically(folder / name, read_file(source_folder / name));
   }
+  const SavedAdapter adapter = has_adapters(model.weights()) ? options.adapter : SavedAdapter::kMerged;
+  if (adapter == SavedAdapter::kBoth) write_adapter(model, source_folder, folder / "adapter");
+  if (adapter == SavedAdapter::kAdapter) return write_adapter(model, source_folder, folder);
+  const at::ScalarType dtype = options.dtype.value_or(model.weights().embedding.scalar_type());
+  write_file_atomically(folder / "config.json", saved_config(model, source_folder, dtype));
   write_model_files(folder, stored_tensors(model.weights()), {.dtype = dtype, .max_file_bytes = options.max_shard_bytes});
 }
 

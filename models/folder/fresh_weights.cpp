@@ -12,22 +12,22 @@ namespace {
 
 using Kind = ExpectedWeight::Kind;
 
-// FNV-1a: the same name gives the same number everywhere.
-uint64_t number_of(const std::string& name) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return hash;
-}
-
 at::Tensor random_matrix(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed) {
   const at::Tensor result = at::empty(weight.shape, at::kFloat);
-  RandomStream random(seed, number_of(weight.name));
+  RandomStream random(seed, stream_of_name(weight.name));
   float* data = result.mutable_data_ptr<float>();
   for (int64_t i = 0; i < result.numel(); ++i) data[i] = static_cast<float>(config.initializer_range * random.normal());
   return result;
 }
 
 }  // namespace
+
+// FNV-1a
+uint64_t stream_of_name(const std::string& name) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return hash;
+}
 
 at::Tensor fresh_weight(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed) {
   switch (weight.kind) {

@@ -44,6 +44,12 @@ std::string shape_text(at::IntArrayRef shape) {
 
 bool TensorFolder::is_in(const fs::path& folder) { return fs::exists(folder / kSingle) || fs::exists(folder / kIndex); }
 
+TensorFolder TensorFolder::of_file(const fs::path& file) {
+  TensorFolder tensors;
+  tensors.add_file(file);
+  return tensors;
+}
+
 TensorFolder::TensorFolder(const fs::path& folder) {
   const fs::path single = folder / kSingle, index = folder / kIndex;
   if (fs::exists(single)) {

@@ -28,6 +28,9 @@ class TensorFolder {
   /// Throws UserError when neither is there, a shard is missing or damaged, or the index and the shards disagree.
   explicit TensorFolder(const std::filesystem::path& folder);
 
+  /// The tensors of one file, whatever its name. Throws UserError when it is missing or damaged.
+  static TensorFolder of_file(const std::filesystem::path& file);
+
   /// Whether the folder holds one of the two.
   static bool is_in(const std::filesystem::path& folder);
 
@@ -66,6 +69,8 @@ class TensorFolder {
     size_t file;
     TensorEntry entry;
   };
+
+  TensorFolder() = default;
 
   void add_file(const std::filesystem::path& path);
   void add_shards(const std::filesystem::path& folder, const std::filesystem::path& index);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "models/folder/safetensors_header.h"
+#include "models/lora.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;
@@ -45,13 +46,21 @@ size_t bytes_of(const OutputTensor& tensor, at::ScalarType dtype) {
 
 // Calls visit with the bytes of the tensor as the file holds them, piece by piece.
 void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std::function<void(std::string_view)>& visit) {
-  std::vector<at::Tensor> pieces = tensor.parts;
-  if (tensor.transposed) pieces = {at::cat(tensor.parts).t()};
-  for (const at::Tensor& piece : pieces) {
+  const auto part = [&](size_t i) {
+    return merged_matrix(tensor.parts[i], tensor.adapters.empty() ? Adapter() : tensor.adapters[i]);
+  };
+  const auto visit_piece = [&](const at::Tensor& piece) {
     SLUICE_CHECK(piece.is_cpu(), tensor.name);
-    const at::Tensor data = piece.detach().to(dtype).contiguous();
+    const at::Tensor data = piece.to(dtype).contiguous();
     visit({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
+  };
+  if (!tensor.transposed) {
+    for (size_t i = 0; i < tensor.parts.size(); ++i) visit_piece(part(i));
+    return;
   }
+  std::vector<at::Tensor> parts;
+  for (size_t i = 0; i < tensor.parts.size(); ++i) parts.push_back(part(i));
+  visit_piece(at::cat(parts).t());
 }
 
 std::string checksum_of(const OutputTensor& tensor, at::ScalarType dtype) {
@@ -149,7 +158,7 @@ void write_safetensors(const fs::path& path, const std::vector<std::pair<std::st
   std::vector<OutputTensor> whole;
   for (const auto& [name, tensor] : tensors) {
     SLUICE_CHECK(tensor.scalar_type() == at::kFloat && tensor.is_cpu(), name);
-    whole.push_back({.name = name, .parts = {tensor}});
+    whole.push_back({.name = name, .parts = {tensor}, .adapters = {}});
   }
   write_file(path, whole, at::kFloat);
 }

@@ -7,13 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "models/weights.h"
+
 namespace sluice::models {
 
 /// A tensor to write: parts [outputs, ...] that lie one after the other along the outputs. On the CPU.
 struct OutputTensor {
   std::string name;
   std::vector<at::Tensor> parts;
-  bool transposed = false;  // written as [inputs, outputs]
+  std::vector<Adapter> adapters = {};  // of the parts, which are written merged with them; empty: none has one
+  bool transposed = false;             // written as [inputs, outputs]
 };
 
 struct WriteOptions {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "models/config/config_families.h"
 #include "models/folder/weight_tables.h"
 
 namespace sluice::models {
@@ -66,7 +67,7 @@ int64_t size_of(Dim dim, const ModelConfig& config) {
   throw InternalError("unknown dimension");
 }
 
-bool is_present(When when, const ModelConfig& config, bool value_head) {
+bool is_present(When when, const ModelConfig& config, Head head) {
   switch (when) {
     case When::kAlways:
       return true;
@@ -77,9 +78,9 @@ bool is_present(When when, const ModelConfig& config, bool value_head) {
     case When::kMlpBias:
       return config.mlp_bias;
     case When::kUntiedHead:
-      return !value_head && !config.tied_embeddings;
+      return has_language_head(head) && !config.tied_embeddings;
     case When::kValueHead:
-      return value_head;
+      return has_value_head(head);
   }
   throw InternalError("unknown condition");
 }
@@ -125,12 +126,12 @@ std::vector<StoredSlot> stored_slots(const Weights& weights) {
   return slots;
 }
 
-std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, bool value_head, Weights& weights) {
+std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, Head head, Weights& weights) {
   weights.model_type = config.model_type;
   weights.layers.resize(static_cast<size_t>(config.layers));
   std::vector<ExpectedWeight> expected;
   visit_weights(weights, [&](const std::string& stored, at::Tensor& tensor, const WeightRow& row) {
-    if (!is_present(row.when, config, value_head)) return;
+    if (!is_present(row.when, config, head)) return;
     expected.push_back({.name = part_name(stored, row),
                         .slot = &tensor,
                         .shape = shape_of(row, config),
@@ -146,8 +147,9 @@ std::string without_prefix(const std::string& name, const ModelConfig& config) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
-bool is_ignorable_weight(const std::string& name, const ModelConfig& config, bool value_head) {
-  if (name == "lm_head.weight") return config.tied_embeddings || value_head;
+bool is_ignorable_weight(const std::string& name, const ModelConfig& config, Head head) {
+  if (name == "lm_head.weight") return config.tied_embeddings || !has_language_head(head);
+  if (name == "score.weight") return config.architecture == family_of(config.model_type).language_class;
   const auto buffers = weight_table(config.model_type).buffers;
   return std::any_of(buffers.begin(), buffers.end(), [&](std::string_view suffix) { return name.ends_with(suffix); });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/config/config.h"
+#include "models/head.h"
 #include "models/weights.h"
 
 namespace sluice::models {
@@ -47,14 +48,14 @@ struct ExpectedWeight {
 
 /// What a model with `config` needs, pointing into `weights`, whose layers are resized to match and which gets the names of the
 /// family. A tied head is not listed.
-std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, bool value_head, Weights& weights);
+std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, Head head, Weights& weights);
 
 /// The name of a tensor of this family whose file leaves the family's prefix away: "h.0.ln_1.weight" for
 /// "transformer.h.0.ln_1.weight". The name itself where it has no prefix.
 std::string without_prefix(const std::string& name, const ModelConfig& config);
 
-/// Tensors that a folder may hold although nothing reads them: buffers that can be computed, and an output embedding
-/// that is tied or unused.
-bool is_ignorable_weight(const std::string& name, const ModelConfig& config, bool value_head);
+/// Tensors that a folder may hold although nothing reads them: buffers that can be computed, an output embedding that is tied or
+/// unused, and the value head of a policy that has both (a critic's folder says that it is one).
+bool is_ignorable_weight(const std::string& name, const ModelConfig& config, Head head);
 
 }  // namespace sluice::models

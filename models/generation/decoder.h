@@ -1,16 +1,18 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "models/config/config.h"
+#include "models/generation/grown_buffer.h"
 #include "models/generation/kernels_elementwise.h"
 #include "models/generation/kv_cache.h"
+#include "models/generation/packed_weights.h"
 #include "models/generation/paged_attention.h"
 #include "models/rotary.h"
-#include "models/weights.h"
 
 namespace sluice::models {
 
@@ -23,8 +25,13 @@ struct DecodeSequence {
 };
 
 /// The forward pass of generation: new tokens in, logits of what follows them out, over a paged KV cache; no gradient. All that a
-/// ModelConfig can say of the maths, for samples of at most config.steady_positions() tokens. Float32 on
-/// the CPU, on the caller's thread and ATen's threads. Owns only scratch memory, which grows to the largest step. Not
+/// ModelConfig can say of the maths, for samples of at most config.steady_positions() tokens. On the CPU, on the caller's thread
+/// and ATen's threads.
+///
+/// Computes in the precision of the weights, which is that of the cache. In bfloat16 the rows that products read and what the
+/// cache holds are rounded once, queries too; the residual stream, norms, scores, softmax and all sums are float32.
+///
+/// Owns only scratch memory: a step that is not larger than an earlier one, or than what reserve() was told, allocates nothing. Not
 /// thread-safe.
 ///
 /// Nothing of the weights is kept between steps. A sequence must see the same weights from its first step to its last: keys and
@@ -33,37 +40,56 @@ class Decoder {
  public:
   explicit Decoder(const ModelConfig& config);
 
+  /// Makes room for samples of so many positions; at most config.steady_positions() are taken.
+  void reserve(int64_t positions) { reach(std::min(positions, config_.steady_positions())); }
+
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
   /// sequence with wants_logits, [S,V] in order; valid until the next step. A row is bit-identical whatever else is in the step,
   /// however its prompt was cut into steps, and for any number of threads.
-  std::span<const float> step(const Weights& weights, KvCache& cache, std::span<const DecodeSequence> sequences);
+  std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences);
 
  private:
-  struct Projection {
-    const at::Tensor& weight;  // [outputs, inputs]
-    const at::Tensor& bias;    // [outputs], or undefined
-  };
-
-  void embed(const Weights& weights, std::span<const DecodeSequence> sequences);
-  void attention(const LayerWeights& layer, int64_t index, KvCache& cache);
-  void mlp(const LayerWeights& layer);
-  std::span<const float> logits(const Weights& weights, std::span<const DecodeSequence> sequences);
+  void begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences);
   void reach(int64_t positions);
+  void embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
+  void project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache);
+  void attend(const PackedLayer& layer, int64_t index, const KvCache& cache);
+  void mlp(const PackedLayer& layer);
+  void keep_last_tokens(std::span<const DecodeSequence> sequences);
+  std::span<const float> logits(const PackedWeights& weights);
+
+  bool narrow() const { return precision_ == Precision::kBfloat16; }
+  OperandRows operand(GrownBuffer<float>& wide, GrownBuffer<Bfloat16>& narrow, int64_t size);
+  const void* read(const at::Tensor& norm_weight, const at::Tensor& norm_bias);
+  void add(const PackedLinear& linear, const void* x, const at::Tensor& norm_weight);
+  void project(const PackedLinear& linear, const void* x, float* out, bool accumulate = false) const;
   RowNorm norm(const at::Tensor& weight, const at::Tensor& bias) const;
-  const float* read(const at::Tensor& norm_weight, const at::Tensor& norm_bias);
-  void add(const Projection& projection, const float* x, const at::Tensor& norm_weight);
-  void project(const Projection& projection, const float* x, float* out, int64_t out_stride, bool accumulate = false) const;
+  int64_t queries_size() const { return config_.heads * config_.head_dim; }
+  int64_t heads_size() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim; }
+  int64_t query_stride(const KvCache& cache) const { return narrow() ? config_.heads * cache.key_dim() : heads_size(); }
 
   ModelConfig config_;
-  std::optional<RotaryTable> rotary_;     // of the positions that steps have reached; none with learned positions
-  int64_t tokens_ = 0;                    // T of the step at hand
-  std::vector<PagedSequence> sequences_;  // of the step at hand
-  std::vector<float> hidden_;             // [T, H] the residual stream
-  std::vector<float> normed_;             // [T, H] of it, or of what is added to it
-  std::vector<float> qkv_;                // [T, (Nq + 2 Nk) D]
-  std::vector<float> attended_;           // [T, Nq D]
-  std::vector<float> gate_up_;            // [T, 2 I]
-  std::vector<float> logits_;             // [S, V]
+  std::optional<RotaryTable> rotary_;  // of the positions that steps have reached; none with learned positions
+
+  // Of the step at hand.
+  Precision precision_ = Precision::kFloat32;
+  int64_t tokens_ = 0;                    // T; at the end of the last layer only those whose logits are wanted
+  std::vector<PagedSequence> sequences_;
+  std::vector<TokenPlace> places_;        // [T]
+  PagedAttention attention_;
+
+  // Rows that products read are float or Bfloat16; one of each pair is in use.
+  GrownBuffer<float> hidden_;             // [T, H] the residual stream
+  GrownBuffer<float> normed_;             // [T, H] of it, or of what is added to it
+  GrownBuffer<Bfloat16> narrow_normed_;
+  GrownBuffer<float> qkv_;                // [T, (Nq + 2 Nk) D]
+  GrownBuffer<Bfloat16> narrow_queries_;  // [T, Nq K]
+  GrownBuffer<float> attended_;           // [T, Nq D]
+  GrownBuffer<Bfloat16> narrow_attended_;
+  GrownBuffer<float> gate_up_;            // [T, 2 I]
+  GrownBuffer<float> inner_;              // [T, I]
+  GrownBuffer<Bfloat16> narrow_inner_;
+  GrownBuffer<float> logits_;             // [S, V]
 };
 
 }  // namespace sluice::models

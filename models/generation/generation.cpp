@@ -34,29 +34,28 @@ std::string limit_of_rotary_scaling(const ModelConfig& config) {
 GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits)
     : config_(config),
       options_(options),
-      limits_(checked(limits)),
-      cache_(config, limits.kv_block_size, limits.kv_blocks),
+      scheduler_(checked(limits)),
+      cache_(config, limits.kv_block_size, limits.kv_blocks, options.precision),
       decoder_(config),
-      sampler_(options.sampling),
-      likeliest_({.temperature = 0}) {}
-
-// The last sampled token is never fed back, so it needs no room.
-int64_t GenerationEngine::worst_blocks(const SampleRequest& request) const {
-  return cache_.blocks_for(static_cast<int64_t>(request.prompt.size()) + request.max_new_tokens - 1);
+      sampler_(options.sampling) {
+  batch_.reserve(static_cast<size_t>(limits.max_running_samples));
+  rows_.reserve(static_cast<size_t>(limits.max_running_samples));
+  drawn_.reserve(static_cast<size_t>(limits.max_running_samples));
+  results_.reserve(static_cast<size_t>(limits.max_running_samples));
 }
 
 void GenerationEngine::submit(SampleRequest request) {
   const std::string name = "sample " + std::to_string(request.id);
-  const int64_t prompt = static_cast<int64_t>(request.prompt.size());
-  if (prompt == 0) throw UserError(name + " has an empty prompt", "a prompt needs at least one token");
+  if (request.prompt.size() == 0) throw UserError(name + " has an empty prompt", "a prompt needs at least one token");
   if (request.max_new_tokens < 1) throw UserError(name + ": max_new_tokens must be at least 1");
   check_length(name, request);
-  check_ids(name, request.prompt);
-  if (worst_blocks(request) > limits_.kv_blocks)
+  check_ids(name, request.prompt.ids());
+  if (!scheduler_.fits(request))
     throw UserError(
-        name + " may need " + text(worst_blocks(request)) + " KV blocks; the whole cache has " + text(limits_.kv_blocks),
+        name + " may need " + text(scheduler_.worst_blocks(request)) + " KV blocks; the whole cache has " + text(cache_.blocks()),
         "raise kv_blocks or lower max_new_tokens");
-  waiting_.push_back(std::move(request));
+  decoder_.reserve(request.prompt.size() + request.max_new_tokens);
+  scheduler_.submit(std::move(request));
 }
 
 void GenerationEngine::check_ids(const std::string& name, std::span<const int64_t> ids) const {
@@ -67,7 +66,7 @@ void GenerationEngine::check_ids(const std::string& name, std::span<const int64_
 }
 
 void GenerationEngine::check_length(const std::string& name, const SampleRequest& request) const {
-  const int64_t prompt = static_cast<int64_t>(request.prompt.size()), most = config_.steady_positions();
+  const int64_t prompt = request.prompt.size(), most = config_.steady_positions();
   if (request.max_new_tokens <= most - prompt) return;
   const std::string lengths =
       name + ": a prompt of " + text(prompt) + " and " + text(request.max_new_tokens) + " new tokens are more than the ";
@@ -77,149 +76,108 @@ void GenerationEngine::check_length(const std::string& name, const SampleRequest
   throw UserError(lengths + text(most) + " tokens that can be generated: " + reason, help);
 }
 
-std::vector<SampleResult> GenerationEngine::step(const Weights& weights) {
-  last_step_ = {};
-  admit();
-  schedule();
-  sample_next(forward(weights));
-  return collect();
+std::span<SampleResult> GenerationEngine::step(const PackedWeights& weights) {
+  scheduler_.plan();
+  for (const auto& [from, to] : scheduler_.copies()) cache_.copy_block(from, to);
+  const std::span<const float> logits = forward(weights);
+  scheduler_.advance();
+  sample_next(logits);
+  collect();
+  return results_;
 }
 
-void GenerationEngine::admit() {
-  while (!waiting_.empty() && running() < limits_.max_running_samples) {
-    const int64_t blocks = worst_blocks(waiting_.front());
-    if (promised_blocks_ + blocks > limits_.kv_blocks) return;  // in order: nobody overtakes a long sample
-    promised_blocks_ += blocks;
-    Sample sample{.request = std::move(waiting_.front()), .promised_blocks = blocks};
-    waiting_.pop_front();
-    sample.result.id = sample.request.id;
-    sample.tokens = sample.request.prompt;
-    sample.given = static_cast<int64_t>(sample.tokens.size());
-    running_.push_back(std::move(sample));
-  }
-}
-
-// One token for every decoding sample, what is left of the step for prompts and what was given, oldest first.
-void GenerationEngine::schedule() {
-  int64_t left = limits_.max_step_tokens;
-  for (Sample& sample : running_) {
-    sample.scheduled = sample.decoding() && !sample.paused ? 1 : 0;
-    left -= sample.scheduled;
-  }
-  for (Sample& sample : running_) {
-    if (sample.decoding()) continue;
-    sample.scheduled = std::min(sample.given_left(), left);
-    left -= sample.scheduled;
-    last_step_.prompt_tokens += sample.scheduled;
-  }
-}
-
-std::span<const float> GenerationEngine::forward(const Weights& weights) {
+std::span<const float> GenerationEngine::forward(const PackedWeights& weights) {
   batch_.clear();
-  for (Sample& sample : running_) {
-    if (sample.scheduled == 0) continue;
-    cache_.reserve(sample.blocks, sample.cached + sample.scheduled);
-    batch_.push_back(
-        {.tokens = std::span(sample.tokens).subspan(static_cast<size_t>(sample.cached), static_cast<size_t>(sample.scheduled)),
-         .cached = sample.cached,
-         .blocks = sample.blocks,
-         .wants_logits = sample.given_left() <= sample.scheduled});
+  for (const auto& sample : scheduler_.running()) {
+    if (sample->scheduled == 0) continue;
+    batch_.push_back({.tokens = Scheduler::next_tokens(*sample),
+                      .cached = sample->cached,
+                      .blocks = sample->blocks,
+                      .wants_logits = sample->row >= 0});
   }
   if (batch_.empty()) return {};  // all that run are paused
   return decoder_.step(weights, cache_, batch_);
 }
 
 void GenerationEngine::sample_next(std::span<const float> logits) {
-  const size_t vocabulary = static_cast<size_t>(config_.vocab_size);
-  for (Sample& sample : running_) {
-    sample.cached += sample.scheduled;
-    sample.sampled = sample.scheduled > 0 && sample.decoding();
-    if (!sample.sampled) continue;
-    try {
-      Sampler& sampler = sample.request.greedy ? likeliest_ : sampler_;
-      const SampledToken token = sampler.sample(logits.first(vocabulary), sample.request.stream);
-      sample.tokens.push_back(token.id);
-      sample.result.logprobs.push_back(token.logprob);
-      ++last_step_.sampled_tokens;
-    } catch (const UserError& error) {
-      Problems problems = error.problems();
-      problems.front().message = "sample " + std::to_string(sample.request.id) + ": " + problems.front().message;
-      throw UserError(std::move(problems));
-    }
-    logits = logits.subspan(vocabulary);
+  const auto vocabulary = static_cast<size_t>(config_.vocab_size);
+  rows_.clear();
+  for (const auto& sample : scheduler_.running()) {
+    if (sample->row < 0) continue;
+    rows_.push_back({.id = sample->request.id,
+                     .logits = logits.subspan(static_cast<size_t>(sample->row) * vocabulary, vocabulary),
+                     .stream = &sample->request.stream,
+                     .greedy = sample->request.greedy,
+                     .prompt = sample->request.prompt.ids(),
+                     .response = sample->result.tokens});
+  }
+  drawn_.resize(rows_.size());
+  sampler_.sample(rows_, drawn_);
+  auto next = drawn_.begin();
+  for (const auto& sample : scheduler_.running()) {
+    if (sample->row < 0) continue;
+    sample->result.tokens.push_back(next->id);
+    sample->result.logprobs.push_back(next++->logprob);
+    ++scheduler_.work().sampled_tokens;
   }
 }
 
 bool GenerationEngine::ended(Sample& sample) {
-  if (!sample.sampled) return false;
-  const Next next = judge_ ? judge_(sample.request.id, sample.new_tokens()) : Next::kGoesOn;
+  if (sample.row < 0) return false;
+  const std::vector<int64_t>& tokens = sample.result.tokens;
+  const Next next = judge_ ? judge_(sample.request.id, tokens) : Next::kGoesOn;
   const auto& ends = options_.end_of_sequence;
-  const bool end = std::find(ends.begin(), ends.end(), sample.tokens.back()) != ends.end();
+  const bool end = std::find(ends.begin(), ends.end(), tokens.back()) != ends.end();
   const bool stopped = next == Next::kEnds;
   sample.result.finish = stopped ? FinishReason::kStopped : end ? FinishReason::kEndOfSequence : FinishReason::kLength;
   sample.paused = next == Next::kPauses;
   if (sample.paused) return false;
-  return stopped || end || static_cast<int64_t>(sample.new_tokens().size()) == sample.request.max_new_tokens;
+  return stopped || end || static_cast<int64_t>(tokens.size()) == sample.request.max_new_tokens;
 }
 
-std::vector<SampleResult> GenerationEngine::collect() {
-  std::vector<SampleResult> results;
-  for (Sample& sample : running_) {
-    if (ended(sample)) results.push_back(take(sample));
+void GenerationEngine::collect() {
+  results_.clear();
+  for (const auto& sample : scheduler_.running()) {
+    if (ended(*sample)) results_.push_back(take(*sample));
   }
-  forget_taken();
-  return results;
+  if (!results_.empty()) scheduler_.drop_done();
 }
 
 SampleResult GenerationEngine::take(Sample& sample) {
-  cache_.release(sample.blocks);
-  promised_blocks_ -= sample.promised_blocks;
-  sample.promised_blocks = 0;
-  sample.result.tokens.assign(sample.new_tokens().begin(), sample.new_tokens().end());
+  scheduler_.finish(sample);
   return std::move(sample.result);
 }
 
-void GenerationEngine::forget_taken() {
-  std::erase_if(running_, [](const Sample& sample) { return sample.promised_blocks == 0; });
-}
-
-GenerationEngine::Sample& GenerationEngine::paused_sample(uint64_t id) {
-  const auto found =
-      std::find_if(running_.begin(), running_.end(), [&](const Sample& sample) { return sample.request.id == id; });
-  SLUICE_CHECK(found != running_.end() && found->paused, "sample " + std::to_string(id) + " is not paused");
-  return *found;
+Sample& GenerationEngine::paused_sample(uint64_t id) {
+  Sample* const sample = scheduler_.find(id);
+  SLUICE_CHECK(sample != nullptr && sample->paused, "sample " + std::to_string(id) + " is not paused");
+  return *sample;
 }
 
 void GenerationEngine::resume(uint64_t id, std::span<const int64_t> tokens) {
   Sample& sample = paused_sample(id);
   check_ids("sample " + std::to_string(id), tokens);
-  const int64_t begin = static_cast<int64_t>(sample.new_tokens().size()), end = begin + static_cast<int64_t>(tokens.size());
+  const int64_t begin = static_cast<int64_t>(sample.result.tokens.size()), end = begin + static_cast<int64_t>(tokens.size());
   SLUICE_CHECK(end < sample.request.max_new_tokens,
                "sample " + std::to_string(id) + " is given more tokens than it has room for");
-  sample.paused = false;
-  if (tokens.empty()) return;
-  sample.tokens.insert(sample.tokens.end(), tokens.begin(), tokens.end());
-  sample.given = static_cast<int64_t>(sample.tokens.size());
-  sample.result.given.push_back({begin, end});
+  if (!tokens.empty()) sample.result.given.push_back({begin, end});
+  scheduler_.resume(sample, tokens);
 }
 
 SampleResult GenerationEngine::end(uint64_t id) {
   SampleResult result = take(paused_sample(id));
-  forget_taken();
+  scheduler_.drop_done();
   return result;
 }
 
 std::span<const int64_t> GenerationEngine::sampled(uint64_t id) const {
-  const auto found =
-      std::find_if(running_.begin(), running_.end(), [&](const Sample& sample) { return sample.request.id == id; });
-  return found == running_.end() ? std::span<const int64_t>() : found->new_tokens();
+  const Sample* const sample = scheduler_.find(id);
+  return sample == nullptr ? std::span<const int64_t>() : std::span<const int64_t>(sample->result.tokens);
 }
 
-void GenerationEngine::clear() {
-  for (Sample& sample : running_) cache_.release(sample.blocks);
-  running_.clear();
-  waiting_.clear();
-  promised_blocks_ = 0;
+int64_t GenerationEngine::kv_tokens(uint64_t id) const {
+  const Sample* const sample = scheduler_.find(id);
+  return sample == nullptr ? 0 : static_cast<int64_t>(sample->blocks.size()) * cache_.block_size();
 }
 
 }  // namespace sluice::models

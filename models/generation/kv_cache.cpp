@@ -1,8 +1,9 @@
 #include "models/generation/kv_cache.h"
 
 #include <ATen/ops/empty.h>
+#include <sys/mman.h>
 
-#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <string>
@@ -13,56 +14,55 @@
 namespace sluice::models {
 namespace {
 
-at::Tensor allocate(int64_t blocks, int64_t block_floats) {
+at::Tensor allocate(int64_t blocks, int64_t block_elements, Precision precision) {
   try {
-    return at::empty({blocks, block_floats}, at::kFloat);
+    return at::empty({blocks, block_elements}, precision == Precision::kFloat32 ? at::kFloat : at::kBFloat16);
   } catch (const std::exception&) {  // std::bad_alloc, or what LibTorch makes of it or of a size that no integer holds
-    const double bytes = static_cast<double>(blocks) * static_cast<double>(block_floats) * sizeof(float);
+    const double bytes = static_cast<double>(blocks) * static_cast<double>(block_elements) * bytes_of(precision);
     throw UserError("there is no memory for a KV cache of " + human_bytes(bytes),
                     "fewer tokens_in_flight, or a smaller max_new_tokens");
   }
 }
 
-}  // namespace
-
-int64_t kv_bytes(const ModelConfig& config, int64_t tokens) {
-  return tokens * config.layers * config.kv_heads * 2 * config.head_dim * static_cast<int64_t>(sizeof(float));
+// A step reads pieces of a few kilobytes from all over the pool: with small pages the processor would look most of them up. A
+// wish that the system may ignore; it costs nothing where nothing is touched.
+void wish_for_large_pages(void* data, size_t bytes) {
+  constexpr uintptr_t kPage = 1 << 21;
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
-KvCache::KvCache(const ModelConfig& config, int64_t block_size, int64_t blocks)
-    : block_size_(block_size),
+// Of keys: pairs in bfloat16.
+int64_t key_dim_of(const ModelConfig& config, Precision precision) {
+  return precision == Precision::kBfloat16 ? config.head_dim + config.head_dim % 2 : config.head_dim;
+}
+
+}  // namespace
+
+int64_t kv_bytes(const ModelConfig& config, int64_t tokens, Precision precision) {
+  return tokens * config.layers * config.kv_heads * (key_dim_of(config, precision) + config.head_dim) * bytes_of(precision);
+}
+
+KvCache::KvCache(const ModelConfig& config, int64_t block_size, int64_t blocks, Precision precision)
+    : precision_(precision),
+      block_size_(block_size),
       blocks_(blocks),
       kv_heads_(config.kv_heads),
       head_dim_(config.head_dim),
-      head_floats_(2 * block_size * config.head_dim),
-      block_floats_(config.layers * config.kv_heads * head_floats_) {
+      key_dim_(key_dim_of(config, precision)),
+      head_elements_(block_size * (key_dim_ + head_dim_)),
+      block_elements_(config.layers * config.kv_heads * head_elements_) {
   SLUICE_CHECK(block_size > 0 && block_size % 16 == 0, "the tokens of a KV block must be a multiple of 16");
   SLUICE_CHECK(blocks > 0 && blocks <= std::numeric_limits<int32_t>::max(), "the KV cache needs at least one block");
-  pool_ = allocate(blocks, block_floats_);
-  data_ = pool_.mutable_data_ptr<float>();
-  free_.reserve(static_cast<size_t>(blocks));
-  for (int64_t block = blocks; block-- > 0;) free_.push_back(static_cast<int32_t>(block));
+  pool_ = allocate(blocks, block_elements_, precision);
+  data_ = pool_.mutable_data_ptr();
+  wish_for_large_pages(data_, pool_.nbytes());
 }
 
-void KvCache::reserve(std::vector<int32_t>& table, int64_t tokens) {
-  const int64_t missing = blocks_for(tokens) - static_cast<int64_t>(table.size());
-  if (missing <= 0) return;
-  SLUICE_CHECK(missing <= static_cast<int64_t>(free_.size()),
-               "the KV cache of " + std::to_string(blocks_) + " blocks is exhausted: more was admitted than it holds");
-  table.insert(table.end(), free_.rbegin(), free_.rbegin() + missing);
-  free_.resize(free_.size() - static_cast<size_t>(missing));
-  peak_blocks_ = std::max(peak_blocks_, blocks_in_use());
-}
-
-void KvCache::release(std::vector<int32_t>& table) {
-  free_.insert(free_.end(), table.rbegin(), table.rend());
-  table.clear();
-}
-
-int64_t KvCache::take_peak_bytes() {
-  const int64_t peak = peak_blocks_ * bytes_per_block();
-  peak_blocks_ = blocks_in_use();
-  return peak;
+void KvCache::copy_block(int32_t from, int32_t to) {
+  char* const blocks = static_cast<char*>(data_);
+  std::memcpy(blocks + to * bytes_per_block(), blocks + from * bytes_per_block(), static_cast<size_t>(bytes_per_block()));
 }
 
 }  // namespace sluice::models

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "models/generation/grown_buffer.h"
 #include "models/generation/kv_cache.h"
 #include "models/kernels/machine.h"
 
@@ -24,16 +25,45 @@ struct PagedScores {
   int64_t window = 0;  // the last tokens that a token sees, itself included; 0: all
 };
 
+/// Rows in the cache's precision, float or Bfloat16.
+struct PagedRows {
+  const void* queries = nullptr;  // [T, heads K]  T: all new tokens, in the order of the sequences; K: the cache's key_dim(); rotated
+  int64_t query_stride = 0;       // elements from row to row
+  void* out = nullptr;            // [T, heads D], contiguous
+};
+
 /// Causal grouped-query attention of the new tokens of each sequence over what that sequence has in its blocks, the new tokens'
 /// own keys and values included (they must have been written). Blocks that lie wholly before a token's window are not read.
+/// Scores, softmax and sums are float32; with a bfloat16 cache the result is rounded once.
 ///
-/// queries [T, heads*D]  T: all new tokens, in the order of the sequences; rotated; row stride query_stride
-/// out     [T, heads*D]  contiguous
+/// The result of a token depends on nothing but its query and its sequence's keys and values: it is bit-identical whatever else is
+/// in the step and however its prompt was cut into chunks. A score is one chain of multiply-adds over the head's elements (in
+/// bfloat16 of sums of two products); an output is the sum of two chains over the tokens, of even and of odd positions.
 ///
-/// Parallel over (sequence, kv head). The result of a token depends on nothing but its query and its sequence's keys and values:
-/// it is bit-identical whatever else is in the step and however its prompt was cut into chunks.
-void paged_attention(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores,
-                     std::span<const PagedSequence> sequences, const float* queries, int64_t query_stride, float* out,
-                     Machine machine = this_machine());
+/// Owns the division of the work and scratch memory, which grow to the largest step; allocates nothing after that. Not
+/// thread-safe.
+class PagedAttention {
+ public:
+  /// The sequences of the calls to come. Their blocks must stay valid.
+  void begin(std::span<const PagedSequence> sequences);
+
+  /// For one layer of `cache`. Split over ATen's threads by the tokens that are looked at. `machine` is for tests of what runs
+  /// elsewhere; it must not be better than this_machine().
+  void run(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores, const PagedRows& rows,
+           Machine machine = this_machine());
+
+ private:
+  struct Part {  // rows of one sequence for every kv head
+    int64_t sequence, first_row, rows;
+  };
+
+  void divide(const KvCache& cache, int64_t heads, int64_t window);
+
+  std::span<const PagedSequence> sequences_;
+  std::vector<int64_t> first_tokens_;  // of each sequence, in the rows
+  std::vector<Part> parts_;
+  std::vector<int64_t> costs_;  // of all parts before each, and of all
+  GrownBuffer<float> scores_;
+};
 
 }  // namespace sluice::models

@@ -1,31 +1,37 @@
 #include "models/generation/sampler.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
-#include "models/generation/kernels_elementwise.h"
+#include "models/generation/likeliest_tokens.h"
+#include "models/generation/sampling_kernels.h"
+#include "models/kernels/parallel.h"
 
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kRun = 256;  // weights with one partial total: the walk to a draw skips whole runs
+constexpr int64_t kNotFinite = -1;              // as the id that was drawn
+constexpr int64_t kThreadLogits = 1 << 14;      // that a thread is worth waking for
+constexpr const char* kHelp = "the model has diverged: look at its loss, lower the learning rate";
 
 void require(bool holds, const char* what, double value) {
   if (!holds) throw UserError(std::string(what) + ", not " + std::to_string(value));
 }
 
-// The largest logit's lowest id, or -1 when a logit is not finite.
-int64_t likeliest(std::span<const float> logits) {
-  int64_t best = 0;
-  float bad = 0;  // x * 0 is NaN for an infinity or a NaN
-  for (size_t i = 0; i < logits.size(); ++i) {
-    bad += logits[i] * 0.0f;
-    if (logits[i] > logits[best]) best = static_cast<int64_t>(i);
-  }
-  return bad == 0.0f ? best : -1;
+int64_t runs_of(std::span<const float> logits) {
+  return (static_cast<int64_t>(logits.size()) + kSamplingRun - 1) / kSamplingRun;
 }
+
+int64_t size_of(std::span<const float> logits) { return static_cast<int64_t>(logits.size()); }
+
+RowTop top_of(std::span<const float> logits) { return models::top_of(logits.data(), size_of(logits)); }
 
 }  // namespace
 
@@ -33,81 +39,133 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options) {
   require(options.temperature >= 0 && std::isfinite(options.temperature), "temperature must be at least 0", options.temperature);
   require(options.top_k >= 0, "top_k must be at least 0", static_cast<double>(options.top_k));
   require(options.top_p > 0 && options.top_p <= 1, "top_p must be above 0 and at most 1", options.top_p);
+  require(options.min_p >= 0 && options.min_p <= 1, "min_p must be at least 0 and at most 1", options.min_p);
+  require(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty), "repetition_penalty must be above 0",
+          options.repetition_penalty);
+  require(std::isfinite(options.presence_penalty), "presence_penalty must be a number", options.presence_penalty);
+  require(std::isfinite(options.frequency_penalty), "frequency_penalty must be a number", options.frequency_penalty);
 }
 
 SampledToken Sampler::sample(std::span<const float> logits, RandomStream& stream) {
-  const int64_t best = likeliest(logits);
-  if (best < 0) throw UserError("logits are not finite", "the model has diverged: look at its loss, lower the learning rate");
-
-  const bool greedy = options_.temperature == 0;
-  const double temperature = greedy ? 1.0 : options_.temperature;
-  const int64_t size = static_cast<int64_t>(logits.size());
-  weights_.resize(logits.size());
-  exponentials(logits.data(), size, logits[best], static_cast<float>(1.0 / temperature), weights_.data());
-  partial_totals_.clear();
-  for (int64_t first = 0; first < size; first += kRun) {
-    double run = 0;
-    for (int64_t i = first; i < std::min(first + kRun, size); ++i) run += weights_[i];
-    partial_totals_.push_back(run);
-  }
-  double total = 0;
-  for (const double run : partial_totals_) total += run;
-
-  const bool whole = options_.top_k == 0 && options_.top_p == 1.0;
-  const int64_t id = greedy ? best : whole ? draw(total, stream) : draw_truncated(logits, total, stream);
-  return {id, static_cast<float>((double{logits[id]} - logits[best]) / temperature - std::log(total))};
+  if (scratch_.empty()) scratch_.resize(1);
+  const SampledToken token = draw({.logits = logits, .stream = &stream}, scratch_.front());
+  if (token.id == kNotFinite) throw UserError("logits are not finite", kHelp);
+  return token;
 }
 
-int64_t Sampler::draw(double total, RandomStream& stream) const {
-  double left = stream.uniform() * total;
-  size_t run = 0;
-  while (run + 1 < partial_totals_.size() && left >= partial_totals_[run]) left -= partial_totals_[run++];
-  const int64_t first = static_cast<int64_t>(run) * kRun;
-  const int64_t end = std::min<int64_t>(first + kRun, static_cast<int64_t>(weights_.size()));
-  int64_t last_possible = first;  // rounding may leave a little over after the last weight
-  for (int64_t i = first; i < end; ++i) {
-    if (weights_[i] == 0) continue;
-    last_possible = i;
-    if (left < weights_[i]) return i;
-    left -= weights_[i];
-  }
-  return last_possible;
+void Sampler::sample(std::span<const SamplingRow> rows, std::span<SampledToken> tokens) {
+  SLUICE_CHECK(tokens.size() >= rows.size(), "no room for the sampled tokens");
+  if (rows.empty()) return;
+  const auto count = static_cast<int64_t>(rows.size()), size = static_cast<int64_t>(rows.front().logits.size());
+  const int64_t grain = kThreadLogits / size + 1;
+  const int64_t runs = std::clamp<int64_t>(count / grain, 1, at::get_num_threads());
+  if (static_cast<int64_t>(scratch_.size()) < runs) scratch_.resize(static_cast<size_t>(runs));
+  parallel_ranges(runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run)
+      for (int64_t i = count * run / runs; i < count * (run + 1) / runs; ++i)
+        tokens[static_cast<size_t>(i)] = draw(rows[static_cast<size_t>(i)], scratch_[static_cast<size_t>(run)]);
+  });
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (tokens[i].id == kNotFinite)
+      throw UserError("sample " + std::to_string(rows[i].id) + ": logits are not finite", kHelp);
 }
 
-int64_t Sampler::draw_truncated(std::span<const float> logits, double total, RandomStream& stream) {
-  const auto less_likely = [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] < logits[b] : a > b; };
-  heap_.resize(logits.size());
-  for (size_t i = 0; i < heap_.size(); ++i) heap_[i] = static_cast<int32_t>(i);
-  std::make_heap(heap_.begin(), heap_.end(), less_likely);
+SampledToken Sampler::draw(const SamplingRow& row, Scratch& scratch) const {
+  const RowTop top = top_of(row.logits);
+  if (!top.finite) return {.id = kNotFinite};
+  const bool greedy = row.greedy || options_.temperature == 0;
+  const Softened as_modelled = soften(row.logits, top.logit, scratch);
+  Softened to_draw_from = as_modelled;
+  if (options_.penalizes() && !row.greedy) {
+    const std::span<const float> logits = penalized(row, scratch);
+    const RowTop of_penalized = top_of(logits);
+    if (!of_penalized.finite) return {.id = kNotFinite};
+    to_draw_from = soften(logits, of_penalized.logit, scratch);
+  }
+  const int64_t id = draw_id(to_draw_from, greedy, row.stream, scratch);
+  const double below_top = double{row.logits[static_cast<size_t>(id)]} - as_modelled.top;
+  return {.id = id, .logprob = static_cast<float>(below_top / temperature() - std::log(as_modelled.total))};
+}
 
-  // Takes tokens off the heap, likeliest first, until `count` are kept or they weigh `mass`.
-  kept_.clear();
-  double kept = 0;
-  const auto keep = [&](size_t count, double mass) {
-    while (kept_.size() < count && (kept_.empty() || kept < mass)) {
-      std::pop_heap(heap_.begin(), heap_.end() - static_cast<int64_t>(kept_.size()), less_likely);
-      kept_.push_back(heap_[heap_.size() - 1 - kept_.size()]);
-      kept += weights_[kept_.back()];
-    }
+// What the penalties make of the logits of a row.
+std::span<const float> Sampler::penalized(const SamplingRow& row, Scratch& scratch) const {
+  float* const logits = scratch.penalized.at_least(size_of(row.logits));
+  std::copy(row.logits.begin(), row.logits.end(), logits);
+  scratch.counts.resize(row.logits.size());
+  // Calls change(logit, count) for each id that occurs in the texts, once.
+  const auto for_each_id = [&](std::initializer_list<std::span<const int64_t>> texts, const auto& change) {
+    for (const auto& text : texts)
+      for (const int64_t id : text) ++scratch.counts[static_cast<size_t>(id)];
+    for (const auto& text : texts)
+      for (const int64_t id : text)
+        if (const int32_t count = std::exchange(scratch.counts[static_cast<size_t>(id)], 0); count > 0)
+          logits[id] = change(logits[id], static_cast<float>(count));
   };
-  if (options_.top_k == 0) {
-    keep(heap_.size(), options_.top_p * total);
-  } else {
-    keep(std::min<size_t>(options_.top_k, heap_.size()), INFINITY);
-    const double target = options_.top_p * kept;  // top_p is a share of what top_k left
-    double nucleus = weights_[kept_[0]];
-    size_t count = 1;
-    while (count < kept_.size() && nucleus < target) nucleus += weights_[kept_[count++]];
-    kept_.resize(count);
-    kept = nucleus;
-  }
+  const auto repetition = static_cast<float>(options_.repetition_penalty);
+  const auto presence = static_cast<float>(options_.presence_penalty);
+  const auto frequency = static_cast<float>(options_.frequency_penalty);
+  if (repetition != 1)
+    for_each_id({row.prompt, row.response},
+                [=](float logit, float) { return logit > 0 ? logit / repetition : logit * repetition; });
+  if (presence != 0 || frequency != 0)
+    for_each_id({row.response}, [=](float logit, float count) { return logit - frequency * count - presence; });
+  return {logits, row.logits.size()};
+}
 
-  double left = stream.uniform() * kept;
-  for (const int32_t id : kept_) {
-    if (left < weights_[id]) return id;
-    left -= weights_[id];
+// Weights are kept where likeliest tokens are looked for; a draw from all makes those that it needs once more.
+Sampler::Softened Sampler::soften(std::span<const float> logits, float top, Scratch& scratch) const {
+  const int64_t runs = runs_of(logits);
+  double* const totals = scratch.totals.at_least(runs);
+  float* const weights = options_.truncates() ? scratch.weights.at_least(size_of(logits)) : nullptr;
+  soften_row(logits.data(), size_of(logits), top, scale(), weights, totals);
+  Softened row{.logits = logits, .top = top};
+  for (int64_t run = 0; run < runs; ++run) row.total += totals[run];
+  return row;
+}
+
+int64_t Sampler::draw_id(const Softened& row, bool greedy, RandomStream* stream, Scratch& scratch) const {
+  if (greedy) {
+    const float below = std::nextafter(row.top, -std::numeric_limits<float>::infinity());
+    int32_t* const ids = scratch.ids.at_least(size_of(row.logits));
+    ids_between(row.logits.data(), size_of(row.logits), below, row.top, ids);
+    return ids[0];
   }
-  return kept_[0];  // only rounding comes here
+  const double uniform = stream->uniform();
+  return options_.truncates() ? draw_from_likeliest(row, scratch, uniform) : draw_from_all(row, scratch, uniform);
+}
+
+int64_t Sampler::draw_from_all(const Softened& row, Scratch& scratch, double uniform) const {
+  const double* const totals = scratch.totals.data();
+  double left = uniform * row.total;
+  int64_t run = 0;
+  while (run + 1 < runs_of(row.logits) && left >= totals[run]) left -= totals[run++];
+  const int64_t first = run * kSamplingRun, count = std::min(kSamplingRun, size_of(row.logits) - first);
+  float weights[kSamplingRun];
+  double total = 0;
+  soften_row(row.logits.data() + first, count, row.top, scale(), weights, &total);
+  int64_t last_possible = 0;  // rounding may leave a little over after the last weight
+  for (int64_t i = 0; i < count; ++i) {
+    if (weights[i] == 0) continue;
+    last_possible = i;
+    if (left < weights[i]) break;
+    left -= weights[i];
+  }
+  return first + last_possible;
+}
+
+int64_t Sampler::draw_from_likeliest(const Softened& row, Scratch& scratch, double uniform) const {
+  constexpr double kAnyMass = std::numeric_limits<double>::infinity();
+  const int64_t size = size_of(row.logits);
+  const LikeliestTokens tokens(row.logits, {scratch.weights.data(), row.logits.size()}, row.top, scale(),
+                               {scratch.ids.at_least(size), row.logits.size()});
+  LikeliestTokens::Prefix kept{.count = size, .mass = row.total};
+  if (options_.top_k > 0 && options_.top_k < size) kept = tokens.reach(kAnyMass, options_.top_k);
+  if (options_.top_p < 1) kept = tokens.reach(options_.top_p * kept.mass, kept.count);
+  if (options_.min_p > 0) {
+    const LikeliestTokens::Prefix likely = tokens.not_below(row.top + static_cast<float>(temperature() * std::log(options_.min_p)));
+    if (likely.count < kept.count) kept = likely;
+  }
+  return tokens.reach(uniform * kept.mass, kept.count).last;
 }
 
 }  // namespace sluice::models

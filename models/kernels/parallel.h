@@ -1,15 +1,19 @@
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <cstdint>
-#include <functional>
 
 namespace sluice::models {
 
 /// Calls `work(begin, end)` on disjoint ranges that cover [0, count), on the threads that LibTorch's own kernels use from here
-/// (at::set_num_threads), and returns when all are done. Ranges of fewer than `grain` are not split. An exception is passed on.
+/// (at::set_num_threads), and returns when all are done. Ranges of fewer than `grain` are not split. Inside a parallel region the
+/// whole range is one. An exception is passed on. Allocates nothing but on a thread's first call behind a change of the number of
+/// threads.
 ///
 /// at::parallel_for would be serial: its template only starts threads in code compiled with -fopenmp, which ours never is,
-/// because the wheel brings its own OpenMP library. A TensorIterator runs inside the library.
-void parallel_ranges(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& work);
+/// because the wheel brings its own OpenMP library. A TensorIterator runs inside the library. A team of threads of our own would
+/// fight with the library's for the cores: its threads spin for a while behind each region.
+void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t begin, int64_t end)> work);
 
 }  // namespace sluice::models

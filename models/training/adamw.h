@@ -3,10 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+
+#include "models/kernels/adamw_kernel.h"
+#include "models/training/flat_parameters.h"
 
 namespace sluice::models {
 
@@ -19,25 +18,25 @@ struct AdamWOptions {
   double clip_grad_norm = 0.0;  // the largest norm of all gradients together; 0: not clipped
 };
 
-/// The Euclidean norm of all gradients together, times `scale`. Undefined gradients count as zero. Summed in double precision in
-/// a fixed order: the same for any number of threads.
-double gradient_norm(std::span<const at::Tensor> weights, double scale);
-
-/// Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2). Updates the weights it was given in place.
-/// Not thread-safe.
+/// Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2). Updates the weights it was given in place. The
+/// same bits for any number of threads. Not thread-safe.
 class AdamW {
  public:
-  using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+  using NamedTensors = models::NamedTensors;
 
-  /// `weights` as Weights::named() gives them; handles, so the model sees every step.
-  AdamW(NamedTensors weights, const AdamWOptions& options);
+  /// `weights`: those that need a gradient, as Weights::trainable() gives them; handles, so the model sees every step. From now
+  /// on they lie in one buffer, and so do their gradients, which are always defined: see FlatParameters.
+  AdamW(const NamedTensors& weights, const AdamWOptions& options);
 
-  /// One step with gradient `.grad * scale`, which clears `.grad`. Gradients are accumulated as sums, so the scale is one over
-  /// the count. Returns the norm of the scaled gradients before clipping; if it is not finite nothing is changed but the
-  /// gradients, and the caller must not go on as if the step had been made. A weight without a gradient is left alone.
+  /// One step with gradient `.grad * scale`, which leaves `.grad` zero. Gradients are accumulated as sums, so the scale is one
+  /// over the count. Returns the norm of the scaled gradients before clipping; if it is not finite nothing is changed but the
+  /// gradients, and the caller must not go on as if the step had been made.
   double step(double scale);
 
-  void clear_gradients();
+  /// The Euclidean norm of all gradients together, times `scale`. Summed in double precision in a fixed order.
+  double gradient_norm(double scale) const;
+
+  void clear_gradients() { flat_.clear_gradients(); }
 
   int64_t steps() const { return steps_; }
   double learning_rate() const { return options_.learning_rate; }
@@ -51,10 +50,12 @@ class AdamW {
   void load_state(const NamedTensors& state, int64_t steps);
 
  private:
-  NamedTensors weights_;
+  void step_range(int64_t first, int64_t count, const AdamWFactors& factors);
+
+  FlatParameters flat_;
   AdamWOptions options_;
-  std::vector<at::Tensor> first_moments_;
-  std::vector<at::Tensor> second_moments_;
+  at::Tensor first_moments_;   // as long as the buffers
+  at::Tensor second_moments_;  // likewise
   int64_t steps_ = 0;
 };
 

@@ -5,10 +5,13 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <vector>
+
 #include "base/error.h"
-#include "models/training/matrix_products.h"
 #include "models/kernels/parallel.h"
 #include "models/kernels/training_kernels.h"
+#include "models/training/adapter_products.h"
+#include "models/training/matrix_products.h"
 
 namespace sluice::models {
 namespace {
@@ -53,21 +56,57 @@ Inner activation_gradient(const Inner& inner, const at::Tensor& grad, Activation
 
 at::Tensor present(const at::Tensor& x) { return x.numel() > 0 ? x : at::Tensor(); }
 
+// x (weight + change)^T + bias
+at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Adapter& adapter,
+                     const at::Tensor& onto = {}) {
+  const at::Tensor out = layer_output(x, weight, present(bias), onto);
+  if (adapter.a.numel() > 0) add_adapter_output(out, x, adapter);
+  return out;
+}
+
 // Arguments that a network does not have are empty tensors: the library does not take undefined ones.
 class Mlp : public torch::autograd::Function<Mlp> {
-  enum Argument { kResidual, kX, kGate, kUp, kDown, kGateBias, kUpBias, kDownBias, kActivation, kArguments };
+  enum Argument {
+    kResidual,
+    kX,
+    kGate,
+    kUp,
+    kDown,
+    kGateBias,
+    kUpBias,
+    kDownBias,
+    kGateA,
+    kGateB,
+    kUpA,
+    kUpB,
+    kDownA,
+    kDownB,
+    kActivation,
+    kScales,
+    kArguments
+  };
+
+  // Of one projection in the backward.
+  struct Projection {
+    Argument weight, bias, a, b;
+    Adapter adapter;
+  };
 
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& residual, const at::Tensor& x, const at::Tensor& gate,
                             const at::Tensor& up, const at::Tensor& down, const at::Tensor& gate_bias, const at::Tensor& up_bias,
-                            const at::Tensor& down_bias, int64_t activation) {
+                            const at::Tensor& down_bias, const at::Tensor& gate_a, const at::Tensor& gate_b,
+                            const at::Tensor& up_a, const at::Tensor& up_b, const at::Tensor& down_a, const at::Tensor& down_b,
+                            int64_t activation, std::vector<double> scales) {
     const bool gates = gate.numel() > 0;
     Inner inner;
-    if (gates) inner.gated = layer_output(x, gate, present(gate_bias));
-    (gates ? inner.raised : inner.gated) = layer_output(x, up, present(up_bias));
-    context->save_for_backward({x, gate, up, down, inner.gated, inner.raised});
+    if (gates) inner.gated = projected(x, gate, gate_bias, {gate_a, gate_b, scales[0]});
+    (gates ? inner.raised : inner.gated) = projected(x, up, up_bias, {up_a, up_b, scales[1]});
+    context->save_for_backward({x, gate, up, down, inner.gated, inner.raised, gate_a, gate_b, up_a, up_b, down_a, down_b});
     context->saved_data["activation"] = activation;
-    return layer_output(activate(inner, static_cast<Activation>(activation)), down, present(down_bias), present(residual));
+    context->saved_data["scales"] = scales;
+    return projected(activate(inner, static_cast<Activation>(activation)), down, down_bias, {down_a, down_b, scales[2]},
+                     present(residual));
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -75,27 +114,39 @@ class Mlp : public torch::autograd::Function<Mlp> {
     const at::Tensor &x = saved[0], &gate = saved[1], &up = saved[2], &down = saved[3];
     const Inner inner{saved[4], saved[5]};
     const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
+    const std::vector<double> scales = context->saved_data["scales"].toDoubleVector();
+    const Projection of_gate{kGate, kGateBias, kGateA, kGateB, {saved[6], saved[7], scales[0]}};
+    const Projection of_up{kUp, kUpBias, kUpA, kUpB, {saved[8], saved[9], scales[1]}};
+    const Projection of_down{kDown, kDownBias, kDownA, kDownB, {saved[10], saved[11], scales[2]}};
     const at::Tensor grad = gradients[0].contiguous();  // [T,H]
     const auto wants = [&](Argument argument) { return context->needs_input_grad(argument); };
     variable_list result(kArguments);
     if (wants(kResidual)) result[kResidual] = grad;
-    if (wants(kDown)) add_weight_gradient(result[kDown] = at::zeros_like(down), grad, activate(inner, activation));
-    if (wants(kDownBias)) result[kDownBias] = grad.sum(0);
 
     at::Tensor grad_inner = at::zeros_like(inner.gated);  // [T,I]
-    add_input_gradient(grad_inner, grad, down);
+    const bool needs_activation = wants(kDown) || wants(kDownA) || wants(kDownB);
+    differentiate(context, of_down, grad, needs_activation ? activate(inner, activation) : at::Tensor(), down, grad_inner,
+                  result);
     const Inner grads = activation_gradient(inner, grad_inner, activation);
     grad_inner.reset();
-    const at::Tensor &grad_gate = grads.gated, &grad_up = grads.raised.defined() ? grads.raised : grads.gated;
-    const bool gates = gate.numel() > 0;
-    result[kX] = at::zeros_like(x);
-    if (gates) add_input_gradient(result[kX], grad_gate, gate);
-    add_input_gradient(result[kX], grad_up, up);
-    if (wants(kGate) && gates) add_weight_gradient(result[kGate] = at::zeros_like(gate), grad_gate, x);
-    if (wants(kUp)) add_weight_gradient(result[kUp] = at::zeros_like(up), grad_up, x);
-    if (wants(kGateBias)) result[kGateBias] = grad_gate.sum(0);
-    if (wants(kUpBias)) result[kUpBias] = grad_up.sum(0);
+    const at::Tensor& grad_up = grads.raised.defined() ? grads.raised : grads.gated;
+    if (wants(kX)) result[kX] = at::zeros_like(x);
+    if (gate.numel() > 0) differentiate(context, of_gate, grads.gated, x, gate, result[kX], result);
+    differentiate(context, of_up, grad_up, x, up, result[kX], result);
     return result;
+  }
+
+ private:
+  // The gradients of one projection of `x` that are asked for, given that of its output. Adds to grad_x, if it is defined.
+  static void differentiate(AutogradContext* context, const Projection& of, const at::Tensor& grad, const at::Tensor& x,
+                            const at::Tensor& weight, const at::Tensor& grad_x, variable_list& result) {
+    if (grad_x.defined()) add_input_gradient(grad_x, grad, weight);
+    if (context->needs_input_grad(of.weight)) add_weight_gradient(result[of.weight] = at::zeros_like(weight), grad, x);
+    if (context->needs_input_grad(of.bias)) result[of.bias] = grad.sum(0);
+    if (of.adapter.a.numel() == 0) return;
+    if (context->needs_input_grad(of.a)) result[of.a] = at::zeros_like(of.adapter.a);
+    if (context->needs_input_grad(of.b)) result[of.b] = at::zeros_like(of.adapter.b);
+    add_adapter_gradients({grad_x, result[of.a], result[of.b]}, grad, x, of.adapter);
   }
 };
 
@@ -119,7 +170,10 @@ at::Tensor mlp(const at::Tensor& residual, const at::Tensor& x, const MlpWeights
   const at::Tensor none = at::empty({0}, x.options());
   const auto or_none = [&](const at::Tensor& tensor) { return tensor.defined() ? tensor : none; };
   return Mlp::apply(or_none(residual), x, or_none(w.gate), w.up, w.down, or_none(w.gate_bias), or_none(w.up_bias),
-                    or_none(w.down_bias), static_cast<int64_t>(activation));
+                    or_none(w.down_bias), or_none(w.gate_adapter.a), or_none(w.gate_adapter.b), or_none(w.up_adapter.a),
+                    or_none(w.up_adapter.b), or_none(w.down_adapter.a), or_none(w.down_adapter.b),
+                    static_cast<int64_t>(activation),
+                    std::vector<double>{w.gate_adapter.scale, w.up_adapter.scale, w.down_adapter.scale});
 }
 
 }  // namespace sluice::models

@@ -65,6 +65,10 @@ class Objective {
   /// are those of the weights that sampled.
   virtual bool corrects_off_policy() const { return needs().old_logprobs; }
 
+  /// True if the count is always that of the actions (the sum of the mask), as it is in a value objective: then the two can be
+  /// added.
+  virtual bool counts_actions() const { return false; }
+
   virtual ObjectiveResult compute(const ObjectiveInputs& inputs) const = 0;
 };
 

@@ -92,6 +92,7 @@ class PolicyObjective : public Objective {
  public:
   ObjectiveNeeds needs() const final;
   bool corrects_off_policy() const override { return takes_ratio() || loss_.correction != Correction::kNone; }
+  bool counts_actions() const final { return loss_.aggregation == Aggregation::kTokenMean; }
   ObjectiveResult compute(const ObjectiveInputs& inputs) const final;
 
  protected:

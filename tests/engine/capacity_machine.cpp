@@ -24,6 +24,7 @@ struct Packet {
 struct Admitted {
   int tokens = 0;  // its credit, or its size once finished
   bool finished = false;
+  int text = 0;    // on demand: of a group that was preempted and holds no credit
 };
 
 struct State {
@@ -55,16 +56,30 @@ class Rules {
   std::vector<Move> moves(const State& state) const {
     std::vector<Move> moves;
     for (size_t s = 0; s < machine_.steps.size(); ++s) add_processing(state, static_cast<int>(s), moves);
+    add_growth(state, moves);
     add_finishes(state, moves);
     const int room = budget_ - in_flight(state);
-    for (int tokens = machine_.worst; state.to_draw > 0 && tokens >= machine_.least; --tokens) {
+    const bool short_of_credit = !state.admitted.empty() && state.admitted.back().text > 0;
+    for (int tokens = machine_.worst; state.to_draw > 0 && !short_of_credit && tokens >= machine_.least; --tokens) {
       if (tokens <= room) moves.push_back({.kind = Move::Kind::kAdmit, .tokens = tokens});
     }
     if (may_begin(state)) moves.push_back({.kind = Move::Kind::kBegin});
     return moves;
   }
 
-  // A group that would be admitted with other sizes may ask for the worst one: then that waits.
+  // Nothing is sure to happen: groups are only sure to end when they have grown to the worst size, and one that would be admitted
+  // with other sizes may ask for the worst one.
+  bool stalls(const State& state, const std::vector<Move>& moves) const {
+    const auto is_sure = [&](const Move& move) {
+      const bool ends_early = move.kind == Move::Kind::kFinish && machine_.on_demand &&
+                              state.admitted[static_cast<size_t>(move.which)].tokens < machine_.worst;
+      return move.kind != Move::Kind::kAdmit && !ends_early;
+    };
+    if (std::any_of(moves.begin(), moves.end(), is_sure)) return false;
+    if (machine_.on_demand && !state.admitted.empty()) return true;  // the oldest cannot grow
+    return moves.empty() ? !over(state) : waits_for_room(state);
+  }
+
   bool waits_for_room(const State& state) const { return state.to_draw > 0 && budget_ - in_flight(state) < machine_.worst; }
   bool over(const State& state) const { return state.begun == machine_.iterations && !state.drawing && state.packets.empty(); }
 
@@ -79,6 +94,14 @@ class Rules {
         state.admitted.push_back({move.tokens, !machine_.rollout});
         pack(state);
         break;
+      case Move::Kind::kGrow:
+        grow(state, static_cast<size_t>(move.which));
+        break;
+      case Move::Kind::kRestart: {
+        Admitted& group = state.admitted[static_cast<size_t>(move.which)];
+        group = {.tokens = group.text};
+        break;
+      }
       case Move::Kind::kFinish:
         state.admitted[static_cast<size_t>(move.which)] = {move.tokens, true};
         pack(state);
@@ -165,9 +188,33 @@ class Rules {
     state.to_draw = round(machine_.groups, most_drawn());
   }
 
+  // The oldest without credit may restart; one with credit may grow if there is room once all younger ones have given way.
+  void add_growth(const State& state, std::vector<Move>& moves) const {
+    if (!machine_.on_demand) return;
+    int room = budget_ - in_flight(state);
+    for (size_t g = state.admitted.size(); g-- > 0;) {
+      const Admitted& group = state.admitted[g];
+      const bool is_next = group.text > 0 && (g == 0 || state.admitted[g - 1].text == 0);
+      if (is_next && group.text <= room) moves.push_back({.kind = Move::Kind::kRestart, .which = static_cast<int>(g)});
+      if (group.text == 0 && group.tokens < machine_.worst && room > 0)
+        moves.push_back({.kind = Move::Kind::kGrow, .which = static_cast<int>(g)});
+      room += group.tokens;
+    }
+  }
+
+  // By one token; the youngest give way.
+  void grow(State& state, size_t which) const {
+    for (size_t g = state.admitted.size(); in_flight(state) == budget_ && g-- > which + 1;) {
+      Admitted& group = state.admitted[g];
+      if (group.tokens > 0) group = {.tokens = 0, .text = group.tokens};
+    }
+    ++state.admitted[which].tokens;
+  }
+
   void add_finishes(const State& state, std::vector<Move>& moves) const {
     for (size_t g = 0; g < state.admitted.size(); ++g) {
       if (state.admitted[g].finished) continue;
+      if (machine_.on_demand && g > 0) return;  // handed on in order
       for (int tokens = state.admitted[g].tokens; tokens >= 1; --tokens)
         moves.push_back({.kind = Move::Kind::kFinish, .which = static_cast<int>(g), .tokens = tokens});
     }
@@ -307,7 +354,7 @@ std::string key_of(const State& state) {
   for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.drawn, state.to_draw, state.kept})
     add(static_cast<size_t>(number));
   add(state.admitted.size());
-  for (const Admitted& group : state.admitted) add(static_cast<size_t>(group.tokens * 2 + group.finished));
+  for (const Admitted& group : state.admitted) add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text));
   add(state.open.size());
   for (const int size : state.open) add(static_cast<size_t>(size));
   for (const Packet& packet : state.packets) {
@@ -335,9 +382,7 @@ class Search {
     if (!seen_.insert(key_of(state)).second) return false;
     measure(state);
     const std::vector<Move> moves = rules_.moves(state);
-    const bool only_admits =
-        std::all_of(moves.begin(), moves.end(), [](const Move& move) { return move.kind == Move::Kind::kAdmit; });
-    if (only_admits && (moves.empty() ? !rules_.over(state) : rules_.waits_for_room(state))) return finding_.stalls = true;
+    if (rules_.stalls(state, moves)) return finding_.stalls = true;
     for (const Move& move : moves) {
       finding_.trace.push_back(move);
       if (visit(rules_.after(state, move))) return true;
@@ -372,6 +417,10 @@ std::string text_of(const Move& move) {
       return "an iteration begins";
     case Move::Kind::kAdmit:
       return "a group is admitted with " + tokens + " tokens";
+    case Move::Kind::kGrow:
+      return "group " + which + " of those admitted grows by a token";
+    case Move::Kind::kRestart:
+      return "group " + which + " of those admitted restarts";
     case Move::Kind::kFinish:
       return "group " + which + " of those admitted is finished with " + tokens + " tokens";
     case Move::Kind::kProcess:
@@ -386,7 +435,7 @@ std::string text_of(const Move& move) {
 std::string describe(const Machine& machine) {
   std::string text = std::to_string(machine.iterations) + " iterations of " + std::to_string(machine.groups) + " groups of " +
                      std::to_string(machine.least) + " to " + std::to_string(machine.worst) + " tokens" +
-                     (machine.rollout ? " by a rollout" : "") + ", micro-batches of " + std::to_string(machine.micro_batch) +
+                     (machine.rollout ? " by a rollout" : "") + (machine.on_demand ? ", on demand" : "") + ", micro-batches of " + std::to_string(machine.micro_batch) +
                      ", lag " + std::to_string(machine.lag);
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     const Step& step = machine.steps[s];
@@ -415,12 +464,10 @@ bool replay(const Machine& machine, int budget, const std::vector<Move>& trace,
     tell(text_of(move) + (is_possible ? "; in flight " + std::to_string(rules.in_flight(state)) : "; which is not possible"));
     if (!is_possible) return false;
   }
-  const std::vector<Move> left = rules.moves(state);
-  const bool only_admits =
-      std::all_of(left.begin(), left.end(), [](const Move& move) { return move.kind == Move::Kind::kAdmit; });
-  const bool stalled = only_admits && (left.empty() ? !rules.over(state) : rules.waits_for_room(state));
-  tell(stalled ? "the next group asks for " + std::to_string(machine.worst) + " of " + std::to_string(budget) +
-                     " tokens: nothing can happen"
+  const bool stalled = rules.stalls(state, rules.moves(state));
+  const bool grows = machine.on_demand && !state.admitted.empty();
+  tell(stalled ? std::string(grows ? "the oldest" : "the next") + " group asks for " + std::to_string(machine.worst) + " of " +
+                     std::to_string(budget) + " tokens: nothing can happen"
                : "the run goes on");
   return stalled;
 }

@@ -27,7 +27,8 @@ struct Step {
   Use use = Use::kNone;
 };
 
-/// A small pipeline. Sizes are tokens of a group: with a rollout of the credit that it asks for, and it may end with any less.
+/// A small pipeline. Sizes are tokens of a group: with a rollout of the credit that it asks for, and it may end with any less. On
+/// demand that is the credit that it asks for at first; it may grow up to the worst, and whoever is younger gives way.
 struct Machine {
   int groups = 1;
   int least = 1;
@@ -36,6 +37,7 @@ struct Machine {
   int iterations = 1;
   int lag = 0;
   bool rollout = false;
+  bool on_demand = false;  // with a rollout
   std::vector<Step> steps;
 };
 
@@ -43,9 +45,9 @@ std::string describe(const Machine& machine);
 
 /// One event.
 struct Move {
-  enum class Kind { kBegin, kAdmit, kFinish, kProcess };
+  enum class Kind { kBegin, kAdmit, kGrow, kRestart, kFinish, kProcess };
   Kind kind = Kind::kBegin;
-  int which = 0;   // kFinish: place among the admitted; kProcess: step
+  int which = 0;   // kGrow, kRestart, kFinish: place among the admitted; kProcess: step
   int tokens = 0;  // kAdmit: credit; kFinish: size
   int packet = 0;  // kProcess: place among the packets
   int passes = 0;  // kProcess of a filter: bit by group, those that it keeps

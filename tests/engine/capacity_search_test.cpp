@@ -72,7 +72,7 @@ class Sampling final : public Rollout {
     c.model("model", &SampleParams::model, ModelUse::kSamples).doc("the policy");
     c.reads(kAsked);
     c.writes(kItem);
-    c.needs(fill_samples);
+    c.needs([](const SampleParams& p, NodeNeeds& needs) { fill_samples(p, needs), needs.on_demand_tokens = p.least; });
   }
   explicit Sampling(const SampleParams&) {}
   int64_t worst_tokens(const Group&) const override { return 0; }
@@ -118,6 +118,7 @@ std::string pipeline_text(const Machine& machine, int64_t budget) {
   std::string text = "[pipeline]\n" + number("iterations", machine.iterations) + "[budget]\n" +
                      number("tokens_in_flight", budget) + number("micro_batch_tokens", machine.micro_batch) + "[schedule]\n" +
                      number("policy_lag", machine.lag);
+  if (machine.on_demand) text.insert(text.find("[schedule]"), "admission = \"on_demand\"\n");
   if (uses(Use::kTrains)) text += "[models.policy]\n";
   const std::string sizes = number("least", machine.least) + number("worst", machine.worst);
   text += std::string("[nodes.source]\ntype = \"") + (machine.rollout ? "asking" : "making") + "\"\n" +
@@ -294,6 +295,48 @@ TEST_F(CapacitySearch, WithRollout) {
       for (int micro_batch = worst; micro_batch <= 3 * worst; ++micro_batch) {
         expect_exact({.groups = 3, .least = least, .worst = worst, .micro_batch = micro_batch, .rollout = true, .steps = steps});
       }
+    }
+  }
+}
+
+// The budget that worst cases need is exactly what credit on demand needs too.
+TEST_F(CapacitySearch, OnDemand) {
+  for (const auto& steps : graphs_without_filter()) {
+    for (const auto& [least, worst] : {Sizes{1, 2}, Sizes{2, 3}, Sizes{1, 3}}) {
+      for (int micro_batch = worst; micro_batch <= 3 * worst; micro_batch += worst - 1) {
+        expect_exact({.groups = 3,
+                      .least = least,
+                      .worst = worst,
+                      .micro_batch = micro_batch,
+                      .rollout = true,
+                      .on_demand = true,
+                      .steps = steps});
+      }
+    }
+  }
+}
+
+TEST_F(CapacitySearch, OnDemandWithTrainingAndLag) {
+  for (const auto& steps : training_graphs()) {
+    for (int lag = 0; lag <= 1; ++lag) {
+      expect_exact({.groups = 2,
+                    .least = 1,
+                    .worst = 2,
+                    .micro_batch = 3,
+                    .iterations = 3,
+                    .lag = lag,
+                    .rollout = true,
+                    .on_demand = true,
+                    .steps = steps});
+    }
+  }
+}
+
+TEST_F(CapacitySearch, OnDemandWithRefill) {
+  for (const auto& steps : graphs_with_filter(2, 15)) {
+    for (int micro_batch = 3; micro_batch <= 7; micro_batch += 2) {
+      expect_exact(
+          {.groups = 2, .least = 2, .worst = 3, .micro_batch = micro_batch, .rollout = true, .on_demand = true, .steps = steps});
     }
   }
 }

@@ -37,6 +37,17 @@ TEST(Packer, CutsWhenTheWorstGroupMightNotFit) {
   EXPECT_THAT(sizes(packer.finish_iteration()), testing::ElementsAre(4));
 }
 
+TEST(Packer, GoesOnPastAGroupThatDoesNotCome) {
+  Packer packer(/*micro_batch_tokens=*/10, /*worst_group_tokens=*/4);
+  EXPECT_TRUE(packer.add(group_of(1, 4)).empty());
+  EXPECT_TRUE(packer.add(group_of(3, 4)).empty());
+  EXPECT_TRUE(packer.skip(2).empty());
+  const auto batches = packer.skip(0);
+  ASSERT_THAT(sizes(batches), testing::ElementsAre(8));
+  EXPECT_THAT(batches[0].group_indices, testing::ElementsAre(1, 3));
+  EXPECT_TRUE(packer.finish_iteration().empty());
+}
+
 TEST(Packer, KeepsTheOrderOfGroupsThatArriveInAnyOrder) {
   Packer packer(8, 2);
   EXPECT_TRUE(packer.add(group_of(2, 2)).empty());

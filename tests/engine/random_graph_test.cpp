@@ -38,6 +38,7 @@ struct World {
   int64_t most_draws = 1;
   double oversample = 1;
   bool trained = false;
+  bool on_demand = false;
   std::vector<Step> steps;  // in topological order; each that is no filter writes a column of its own name
   std::string trained_column, train_input;
   std::string rollout_on;
@@ -70,6 +71,7 @@ class WorldBuilder {
     if (world_.trained) world_.lag = below(3);
     world_.spare = below(3) == 0 ? 0 : below(2 * world_.samples * world_.worst);
     world_.micro_batch = world_.samples * world_.worst * (1 + below(3));
+    world_.on_demand = below(2) == 0;
     return world_;
   }
 
@@ -140,6 +142,7 @@ PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_
   PipelineBuilder builder("world", world.iterations);
   builder.budget(budget, world.micro_batch).set("pipeline", "seed", static_cast<int64_t>(seed)).set("runtime", "cores", int64_t{2});
   builder.set("runtime", "stall_seconds", 5.0);
+  if (world.on_demand) builder.set("budget", "admission", std::string("on_demand"));
   if (world.lag > 0) builder.set("schedule", "policy_lag", world.lag);
   if (world.trained) builder.model("policy", {});
   PipelineBuilder::Params rollout{{"samples_per_group", world.samples}, {"worst_sample_tokens", world.worst}, {"pause_us", pause_us}};

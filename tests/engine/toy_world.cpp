@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "engine/sample_credit.h"
 
 namespace sluice::engine::toy {
 namespace {
@@ -60,9 +61,11 @@ class ToyRollout final : public Rollout {
     c.needs([](const RolloutParams& p, NodeNeeds& needs) {
       needs.samples_per_group = p.samples_per_group;
       needs.worst_sample_tokens = p.worst_sample_tokens;
+      needs.on_demand_tokens = 2;
     });
   }
-  ToyRollout(const RolloutParams& params, NodeResources& resources) : params_(params), pauses_(resources.seed, 1) {
+  ToyRollout(const RolloutParams& params, NodeResources& resources)
+      : params_(params), on_demand_(resources.admission == Admission::kOnDemand), pauses_(resources.seed, 1) {
     if (!params.model.empty()) model_ = std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model));
   }
 
@@ -70,21 +73,31 @@ class ToyRollout final : public Rollout {
 
   int64_t worst_tokens(const Group&) const override { return params_.samples_per_group * params_.worst_sample_tokens; }
 
+  int64_t least_tokens(const Group&) const override {
+    return params_.samples_per_group * credit_.least(kPrompt, params_.worst_sample_tokens);
+  }
+
   void start(Group group) override {
     Running running{.group = std::move(group), .drawn = {}, .made = {}};
     for (int64_t s = 0; s < params_.samples_per_group; ++s) {
       const auto origin = static_cast<uint64_t>(running.group.read(kOrigin)[0]);
       running.drawn.push_back(mix(mix(origin, static_cast<uint64_t>(s)), weights_));
       running.made.push_back(0);
+      if (on_demand_) credit_.start({running.group.index, s}, kPrompt, params_.worst_sample_tokens);
     }
     running_.push_back(std::move(running));
   }
 
   void step(Sink& sink) override {
     if (params_.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
-    sink.worked(0, static_cast<int64_t>(running_.size()) * params_.samples_per_group);
+    int64_t sampled = 0;
+    for (Running& running : running_) {
+      for (size_t s = 0; s < running.drawn.size(); ++s) sampled += advance(running, s, sink);
+    }
+    sink.worked(0, sampled);
+    if (on_demand_) credit_.settle(sink);
     for (size_t r = 0; r < running_.size();) {
-      if (!advance(running_[r], sink)) {
+      if (!complete(running_[r])) {
         ++r;
         continue;
       }
@@ -94,6 +107,7 @@ class ToyRollout final : public Rollout {
   }
 
   bool idle() const override { return running_.empty(); }
+  bool blocked() const override { return on_demand_ && credit_.blocked(); }
 
  private:
   struct Running {
@@ -102,17 +116,30 @@ class ToyRollout final : public Rollout {
     std::vector<int64_t> made;  // tokens so far, of each sample
   };
 
-  bool advance(Running& running, Sink& sink) const {
-    bool all_done = true;
-    for (size_t s = 0; s < running.drawn.size(); ++s) {
-      const int64_t wanted = sample_tokens(running.drawn[s], params_.worst_sample_tokens);
-      if (running.made[s] < wanted && ++running.made[s] == wanted) sink.return_credit(running.group.index, params_.worst_sample_tokens - wanted);
-      all_done = all_done && running.made[s] == wanted;
-    }
-    return all_done;
+  int64_t wanted(const Running& running, size_t s) const { return sample_tokens(running.drawn[s], params_.worst_sample_tokens); }
+
+  // True if the sample got a token.
+  bool advance(Running& running, size_t s, Sink& sink) {
+    const SampleCredit::Key key{running.group.index, static_cast<int64_t>(s)};
+    const int64_t most = wanted(running, s);
+    if (running.made[s] == most || (on_demand_ && !credit_.holds(key))) return false;
+    const bool ends = ++running.made[s] == most;
+    if (on_demand_ && ends) credit_.end(key, most, sink);
+    else if (on_demand_) credit_.set_need(key, running.made[s] + 1);
+    else if (ends) sink.return_credit(key.group, params_.worst_sample_tokens - most);
+    return true;
   }
 
-  void finish(Running& running, Sink& sink) const {
+  bool complete(const Running& running) const {
+    if (on_demand_) return credit_.may_finish(running.group.index);
+    for (size_t s = 0; s < running.made.size(); ++s) {
+      if (running.made[s] < wanted(running, s)) return false;
+    }
+    return true;
+  }
+
+  void finish(Running& running, Sink& sink) {
+    credit_.forget(running.group.index);
     running.group.layout = Layout();
     for (const int64_t tokens : running.made) running.group.layout.add_sample(tokens, tokens - 1);
     running.group.layout.end_group();
@@ -121,7 +148,11 @@ class ToyRollout final : public Rollout {
     sink.finish(std::move(running.group));
   }
 
+  static constexpr int64_t kPrompt = 1;
+
   RolloutParams params_;
+  const bool on_demand_;
+  SampleCredit credit_{2};
   RandomStream pauses_;
   std::shared_ptr<ToyModel> model_;
   uint64_t weights_ = 1;

@@ -168,7 +168,7 @@ TEST(Generate, APromptThatIsTooLongIsAnErrorWithGroupLengthAndRemedy) {
   params.max_prompt_tokens = 6;
   Sampling sampling(params, tiny_model(folder.path(), {}));
   try {
-    sampling.node().worst_tokens(prompt_group(0, 12, "1234567"));
+    sampling.node().wants(prompt_group(0, 12, "1234567"));
     FAIL() << "accepted";
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), HasSubstr("group 12 has 7 tokens, max_prompt_tokens is 6"));
@@ -179,8 +179,23 @@ TEST(Generate, APromptThatIsTooLongIsAnErrorWithGroupLengthAndRemedy) {
 TEST(Generate, AnEmptyPromptIsAnErrorWithItsGroup) {
   const TinyFolder folder;
   Sampling sampling(params_with(1, 5), tiny_model(folder.path(), {}));
-  EXPECT_THAT([&] { sampling.node().worst_tokens(prompt_group(0, 3, "")); },
+  EXPECT_THAT([&] { sampling.node().wants(prompt_group(0, 3, "")); },
               ::testing::ThrowsMessage<UserError>(HasSubstr("prompt of group 3 is empty")));
+}
+
+TEST(Generate, APromptThatIsTooLongIsDroppedAndCountedWhereThatIsAskedFor) {
+  const TinyFolder folder;
+  GenerateParams params = params_with(2, 5);
+  const auto model = tiny_model(folder.path(), {});
+  const std::vector<engine::Group> all = Sampling(params, model).run({"12", "1234567", "345"});
+  params.max_prompt_tokens = 6;
+  params.prompt_too_long = TooLong::kDrop;
+  Sampling sampling(params, model);
+  const std::vector<engine::Group> kept = sampling.run({"12", "1234567", "345"});
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[1].index, 2);
+  EXPECT_EQ(tokens_of(kept), tokens_of({all[0], all[2]}));  // the others are what they were
+  EXPECT_EQ(metric(sampling.metrics(), "dropped_prompts"), 1);
 }
 
 TEST(Generate, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
@@ -194,7 +209,7 @@ TEST(Generate, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
 TEST(Generate, ThePoolHasTheBytesThatThePlanPromised) {
   const TinyFolder folder;
   Sampling sampling(params_with(4, 20), tiny_model(folder.path(), {}), 37);
-  EXPECT_EQ(sampling.node().take_peak_bytes(), 37 * kBlockBytes);
+  EXPECT_EQ(sampling.node().pool_bytes().held, 37 * kBlockBytes);
 }
 
 TEST(Generate, BytesInUseAtTheSameTimeAreRecordedForEachIteration) {
@@ -220,7 +235,7 @@ TEST(Generate, EveryStepTellsWhatItDid) {
   int64_t read = 0, sampled = 0;
   for (const Group& group : sampling.run(kPrompts)) {
     sampled += static_cast<int64_t>(group.layout.actions());
-    read += static_cast<int64_t>(group.layout.tokens() - group.layout.actions());
+    read += static_cast<int64_t>(group.layout.tokens() - group.layout.actions()) / 3;  // once for the three samples
   }
   EXPECT_EQ(sampling.sink().prompt_tokens, read);
   EXPECT_EQ(sampling.sink().sampled_tokens, sampled);

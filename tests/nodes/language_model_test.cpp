@@ -12,61 +12,22 @@
 #include "nodes/forward.h"
 #include "nodes/language_model_type.h"
 #include "nodes/optimizer_step.h"
+#include "tests/nodes/bound_model.h"
 #include "tests/nodes/tiny_model.h"
 
 namespace sluice::nodes {
 namespace {
 
 using testing::all_weights;
+using testing::Bound;
 using ::testing::HasSubstr;
+using testing::head_entry;
+using testing::model_spec;
+using testing::optimizer_entry;
 using testing::shift_weights;
 using ::testing::SizeIs;
 using testing::tiny_model;
 using testing::TinyFolder;
-
-// `[models.actor]` with a checkpoint, and what else the test writes.
-engine::ModelSpec model_spec(const std::filesystem::path& checkpoint, std::vector<engine::Entry> more = {}) {
-  const auto source = std::make_shared<SourceText>(SourceText{"test.toml", "[models.actor]\ncheckpoint = ...\n"});
-  engine::ModelSpec spec;
-  spec.name = {"actor", {source, 1, 1, 14}};
-  spec.params.where = spec.name.where;
-  engine::Entry& entry = spec.params.entries.emplace_back();
-  entry.key = "checkpoint";
-  entry.value.data = checkpoint.string();
-  entry.value.where = {source, 2, 14, 3};
-  for (engine::Entry& another : more) spec.params.entries.push_back(std::move(another));
-  return spec;
-}
-
-engine::Entry optimizer_entry(std::optional<double> learning_rate) {
-  engine::Entry entry{.key = "optimizer"};
-  engine::Table table;
-  if (learning_rate) {
-    engine::Entry& rate = table.entries.emplace_back();
-    rate.key = "learning_rate";
-    rate.value.data = *learning_rate;
-  }
-  entry.value.data = std::move(table);
-  return entry;
-}
-
-engine::Entry head_entry(const std::string& head) {
-  engine::Entry entry{.key = "head"};
-  entry.value.data = head;
-  return entry;
-}
-
-struct Bound {
-  engine::Registry registry;
-  Problems problems;
-  engine::ModelFacts facts;
-  std::shared_ptr<const void> params;
-
-  explicit Bound(const engine::ModelSpec& spec) {
-    engine::BindContext context{registry, problems, "[models.actor]"};
-    params = LanguageModelType().bind(spec, context, facts);
-  }
-};
 
 // Embedding and head 96 x 32, two layers of q 32x32, k and v 16x32, o 32x32, gate, up and down 48x32, two norms, and the last
 // norm.
@@ -146,15 +107,17 @@ class ModelMemory : public ::testing::TestWithParam<bool> {
 
 TEST_P(ModelMemory, OfAFrozenModelIsThatOfItsWeights) { EXPECT_EQ(live_with({.name = "actor"}), facts().weight_bytes); }
 
+// Gradients are there from the first moment on: a backward adds to them.
 TEST_P(ModelMemory, OfATrainedModelHasTheMomentsAndTheGradientsTogether) {
   const engine::ModelUsage trained{.name = "actor", .updated = true};
-  EXPECT_EQ(live_with(trained), facts().weight_bytes + facts().optimizer_bytes);
-  EXPECT_EQ(live_with(trained, backward), facts().weight_bytes + facts().optimizer_bytes + facts().gradient_bytes);
+  const int64_t all = facts().weight_bytes + facts().optimizer_bytes + facts().gradient_bytes;
+  EXPECT_EQ(live_with(trained), all);
+  EXPECT_EQ(live_with(trained, backward), all);
   const auto step = [](LanguageModel& model) {
     backward(model);
     step_optimizer(model, 3);
   };
-  EXPECT_EQ(live_with(trained, step), facts().weight_bytes + facts().optimizer_bytes);
+  EXPECT_EQ(live_with(trained, step), all);
 }
 
 TEST_P(ModelMemory, OfKeptVersionsIsACopyEach) {

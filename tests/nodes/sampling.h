@@ -26,6 +26,7 @@ inline engine::Group prompt_group(int64_t iteration, int64_t index, const std::s
 class CollectingSink final : public engine::Rollout::Sink {
  public:
   void return_credit(int64_t group, int64_t tokens) override { returned[group] += tokens; }
+  bool take_credit(int64_t, int64_t) override { return true; }
   void finish(engine::Group group) override { groups.push_back(std::move(group)); }
   void worked(int64_t prompt_tokens_read, int64_t tokens_sampled) override {
     ++steps;
@@ -60,6 +61,7 @@ class Sampling {
     node_->begin_iteration(iteration);
     for (size_t i = 0; i < prompts.size(); ++i) {
       engine::Group group = prompt_group(iteration.index, static_cast<int64_t>(i), prompts[i]);
+      if (!node_->wants(group)) continue;
       worst_[group.index] = node_->worst_tokens(group);
       node_->start(std::move(group));
     }

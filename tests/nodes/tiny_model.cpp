@@ -79,12 +79,13 @@ TinyFolder::~TinyFolder() {
 }
 
 std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOptions& options) {
-  auto transformer =
-      models::Transformer::load(folder, {.head = options.value_head ? models::Head::kValue : models::Head::kLanguageModel,
-                                         .random_init = true,
-                                         .seed = options.seed,
-                                         .trainable = options.optimizer.has_value()});
-  if (options.value_head) randomize(transformer.weights().value_head, options.seed);
+  const models::Head head = options.both_heads   ? models::Head::kPolicyAndValue
+                            : options.value_head ? models::Head::kValue
+                                                 : models::Head::kLanguageModel;
+  auto transformer = models::Transformer::load(
+      folder, {.head = head, .random_init = true, .seed = options.seed, .trainable = options.optimizer.has_value()});
+  if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
+  if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   return std::make_shared<LanguageModel>(options.value_head ? "critic" : "actor", folder, std::move(transformer),
                                          options.optimizer, options.kept_versions);
 }

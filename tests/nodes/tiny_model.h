@@ -35,8 +35,10 @@ class TinyFolder {
 struct TinyOptions {
   uint64_t seed = 1;
   bool value_head = false;
+  bool both_heads = false;                        // a policy with a value head
   std::optional<models::AdamWOptions> optimizer;  // none: frozen
   int64_t kept_versions = 1;
+  TrainedParameters trained;  // with an optimizer
 };
 
 /// A model with random weights; a value head is random too.

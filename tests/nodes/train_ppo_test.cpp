@@ -1,7 +1,6 @@
 #include "nodes/train_ppo.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/full_like.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/tensor.h>
@@ -303,11 +302,74 @@ TEST(TrainPpo, AGradientThatIsNotFiniteMakesNoStep) {
   const Pair pair = trainable(folder, 1e-3);
   const auto before = all_weights(*pair.actor);
   at::Tensor embedding = pair.actor->transformer().weights().embedding;
-  embedding.mutable_grad() = at::full_like(embedding.detach(), std::numeric_limits<double>::infinity());
+  embedding.mutable_grad().fill_(std::numeric_limits<double>::infinity());
   EXPECT_THAT([&] { require_finite_gradients(*pair.actor); },
               ::testing::ThrowsMessage<UserError>(HasSubstr("gradient norm is not finite (inf)")));
   EXPECT_THROW(step_optimizer(*pair.actor, 3), UserError);
   EXPECT_EQ(all_weights(*pair.actor), before);
+}
+
+// One model that is actor and critic.
+class OneModel : public ::testing::Test {
+ protected:
+  static std::shared_ptr<LanguageModel> model(const TinyFolder& folder) {
+    return tiny_model(folder.path(),
+                      {.both_heads = true, .optimizer = models::AdamWOptions{.learning_rate = 0, .beta1 = kBeta1}});
+  }
+
+  // The gradient of one step with some weight of the value loss; nothing: without a critic.
+  static std::vector<float> gradient(const TinyFolder& folder, std::optional<double> coefficient) {
+    const auto both = model(folder);
+    const Pair pair{both, both};
+    TrainPpoParams params = ppo(coefficient.has_value());
+    if (coefficient) params.critic = params.actor, params.value_coefficient = *coefficient;
+    run_node<TrainPpo>(params, {{"actor", both}}, experience(pair), {1, 1, 2});
+    EXPECT_EQ(both->optimizer()->steps(), 1);
+    return first_gradient(*both);
+  }
+};
+
+TEST_F(OneModel, IsTrainedOnTheSumOfBothLosses) {
+  const TinyFolder folder;
+  const auto policy = gradient(folder, {}), none = gradient(folder, 0.0), half = gradient(folder, 0.5),
+             twice = gradient(folder, 2);
+  EXPECT_LT(distance(policy, none), 1e-5 * norm(policy));
+  std::vector<float> line;
+  for (size_t i = 0; i < none.size(); ++i) line.push_back(none[i] + 4 * (half[i] - none[i]));
+  EXPECT_GT(distance(twice, none), 0.01);
+  EXPECT_LT(distance(twice, line), 1e-4 * norm(twice));
+}
+
+TEST_F(OneModel, HasTheGradientThatACriticOfItsOwnWouldHave) {
+  const TinyFolder folder;
+  const auto both = model(folder);
+  const Pair pair{both, both};
+  const auto alone = gradient(folder, {}), with_values = gradient(folder, 1.0);
+  std::vector<float> of_values;
+  for (size_t i = 0; i < alone.size(); ++i) of_values.push_back(with_values[i] - alone[i]);
+  // Plain autograd through all samples, one by one.
+  const models::Weights& weights = both->transformer().weights();
+  const std::vector<Group> groups = experience(pair);
+  for (const Group& group : groups) {
+    const auto tokens = group.read(columns::kTokens);
+    const auto returns = group.read(columns::kReturns);
+    const auto samples = group.layout.tokens_by_sample(), actions = group.layout.actions_by_sample();
+    for (size_t s = 0; s < samples.size(); ++s) {
+      const std::vector<int64_t> own(tokens.begin() + samples[s].begin, tokens.begin() + samples[s].end);
+      const std::vector<int64_t> offsets{0, static_cast<int64_t>(own.size())};
+      const at::Tensor values = at::matmul(both->transformer().hidden_states(at::tensor(own), offsets), weights.value_head[0]);
+      for (size_t a = actions[s].begin; a < actions[s].end; ++a) {
+        const int64_t before = group.layout.action_tokens[a] - static_cast<int64_t>(samples[s].begin) - 1;
+        values[before].sub(returns[a]).square().mul(0.5).backward({}, /*retain_graph=*/true);
+      }
+    }
+  }
+  std::vector<float> expected;
+  for (const auto& [name, tensor] : weights.named()) {
+    const auto* gradient = tensor.grad().const_data_ptr<float>();
+    for (int64_t i = 0; i < tensor.numel(); ++i) expected.push_back(gradient[i] / static_cast<float>(actions_of(groups)));
+  }
+  EXPECT_LT(distance(of_values, expected), 1e-3 * norm(expected));
 }
 
 TEST(TrainPpo, AnIterationWithoutActionsMakesNoStep) {

@@ -7,12 +7,15 @@
 //   bfloat16  likewise, loaded and saved in bfloat16
 //   critic    loaded with a value head, which is then 0.01 times 0, 1, 2, ...
 //   step      one step of plain gradient descent, rate 0.05, on the mean log-probability of the tokens but the first
+//   lora      with random adapters of all matrices, saved merged and in PEFT's format
+//   lora_critic  likewise with a value head
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/normal.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -22,6 +25,7 @@
 
 #include "base/strings.h"
 #include "models/folder/folder.h"
+#include "models/lora.h"
 
 namespace sluice::models {
 namespace {
@@ -44,14 +48,21 @@ void descend(const Transformer& model, const std::vector<int64_t>& ids) {
   }
 }
 
+void adapt(Transformer& model) {
+  add_adapters(model.weights(), {.rank = 3, .alpha = 6, .targets = {kAllLinear}}, 5);
+  const at::NoGradGuard no_gradient;
+  for (const auto& [name, weight] : model.weights().trainable()) weight.normal_(0.0, 0.1);
+}
+
 void run(const std::string& mode, const std::string& source, const std::string& target, const std::vector<int64_t>& ids) {
   LoadOptions load;
   SaveOptions save;
   if (mode == "bfloat16") load.dtype = at::kBFloat16;
-  if (mode == "critic") load.head = Head::kValue;
+  if (mode == "critic" || mode == "lora_critic") load.head = Head::kValue;
   if (mode == "shards") save.max_shard_bytes = 10'000;
   load.trainable = mode == "step";
-  const Transformer model = load_folder(source, load);
+  Transformer model = load_folder(source, load);
+  if (mode.starts_with("lora")) adapt(model), save.adapter = SavedAdapter::kBoth;
   if (mode == "critic") model.weights().value_head.copy_(at::arange(model.config().hidden_size, at::kFloat).mul(0.01));
   if (mode == "step") descend(model, ids);
   save_folder(model, source, target, save);

@@ -1,4 +1,4 @@
-"""Folders that models/folder/folder.h has written, loaded by transformers: same keys, equal logits.
+"""Folders that models/folder/folder.h has written, loaded by transformers (and PEFT): same keys, equal logits.
 
     python3 folder_round_trip.py DRIVER GOLDEN_FOLDER
 
@@ -11,9 +11,11 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import warnings
 
 import gguf
 import torch
+from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 from transformers.utils import logging
 
@@ -69,6 +71,26 @@ def step(source, target):
     assert (logits(model) - logits(load(source))).abs().max() > 1e-3, "the step changed nothing"
 
 
+def unmerged(source, target, kind=AutoModelForCausalLM, **options):
+    """The folder's own model with the adapter that PEFT loads beside it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # PEFT warns of keys that are missing or left over
+        return PeftModel.from_pretrained(kind.from_pretrained(source, dtype=torch.float32, **options), target / "adapter").eval()
+
+
+def lora(source, target):
+    merged, plain = logits(load(target)), logits(load(source))
+    assert (merged - plain).abs().max() > 1e-3, "the adapter changes nothing"
+    difference = (merged - logits(unmerged(source, target))).abs().max().item()
+    assert difference < 1e-5 * max(1, merged.abs().max().item()), f"logits differ by {difference}"
+
+
+def lora_critic(source, target):
+    value = logits(load(target, AutoModelForSequenceClassification)).item()
+    other = logits(unmerged(source, target, AutoModelForSequenceClassification, num_labels=1)).item()
+    assert abs(value - other) < 1e-5 * max(1, abs(value)), f"value {value}, not {other}"
+
+
 def names(source, target):
     """Every tensor of the saved folder is one that the converter to GGUF maps."""
     from safetensors import safe_open
@@ -91,6 +113,7 @@ def main(driver, golden):
     assert folders, f"{golden} holds no models"
     for source in folders:
         for mode, check in (("same", same), ("shards", same), ("bfloat16", bfloat16), ("critic", critic), ("step", step),
+                            ("lora", lora), ("lora_critic", lora_critic),
                             ("same", names)):
             with tempfile.TemporaryDirectory() as temporary:
                 target = pathlib.Path(temporary) / "saved"

@@ -257,10 +257,20 @@ TEST(Folder, LeftOverTensorIsNamed) {
   EXPECT_THAT(model.load_error(), HasSubstr("\"model.layers.2.mlp.up_proj.weight\" belongs to no weight"));
 }
 
-TEST(Folder, ValueHeadIsLeftOverInALanguageModel) {
-  ModelCopy model("llama_tied");
-  model.tensors.emplace_back("score.weight", model.tensors[1].second);
-  EXPECT_THAT(model.load_error(), HasSubstr("head = \"value\""));
+TEST(Folder, ACriticIsNoLanguageModel) {
+  const TemporaryFolder folder;
+  save_folder(Transformer::load(golden("llama_tied"), {.head = Head::kValue}), golden("llama_tied"), folder.path() / "critic");
+  EXPECT_THAT(message_of<UserError>([&] { Transformer::load(folder.path() / "critic", {}); }), HasSubstr("head = \"value\""));
+}
+
+TEST_P(EveryModel, WithBothHeadsIsSavedAndLoadedWhole) {
+  const TemporaryFolder folder;
+  const Transformer both = Transformer::load(golden(GetParam()), {.head = Head::kPolicyAndValue});
+  both.weights().value_head.fill_(0.5);
+  save_folder(both, golden(GetParam()), folder.path() / "both");
+  EXPECT_TRUE(equal(Transformer::load(folder.path() / "both", {.head = Head::kPolicyAndValue}).weights(), both.weights()));
+  const Transformer policy = Transformer::load(folder.path() / "both", {});
+  EXPECT_TRUE(equal(policy.weights(), Transformer::load(golden(GetParam()), {}).weights()));
 }
 
 TEST(Folder, TiedModelMayHoldACopyOfItsEmbeddingButNotAnotherOne) {

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "tests/models/dense_reference.h"
+#include "tests/models/generation/cache_with_pool.h"
 
 namespace sluice::models {
 namespace {
@@ -28,7 +29,7 @@ struct Running {
 };
 
 // The logits [V] that follow each sequence's next `counts[i]` tokens.
-at::Tensor step(Decoder& decoder, const ModelConfig& config, const Weights& weights, KvCache& cache,
+at::Tensor step(Decoder& decoder, const ModelConfig& config, const Weights& weights, CacheWithPool& cache,
                 std::vector<Running*> sequences, const std::vector<int64_t>& counts) {
   std::vector<DecodeSequence> batch;
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -98,7 +99,7 @@ ModelConfig random_config(RandomStream& random) {
 std::vector<at::Tensor> in_random_steps(const ModelConfig& config, const Weights& weights, std::vector<Running> running,
                                         RandomStream& random, const std::vector<at::Tensor>& expected) {
   Decoder decoder(config);
-  KvCache cache(config, one_of<int64_t>(random, {16, 32}), 40);
+  CacheWithPool cache(config, one_of<int64_t>(random, {16, 32}), 40);
   std::vector<at::Tensor> last(running.size());
   const auto left = [](const Running& r) { return static_cast<int64_t>(r.tokens.size()) - r.cached; };
   while (std::any_of(running.begin(), running.end(), [&](const Running& r) { return left(r) > 0; })) {
@@ -137,7 +138,7 @@ void expect_the_dense_model(const ModelConfig& config, RandomStream& random) {
   at::set_num_threads(1);
   for (size_t i = 0; i < running.size(); ++i) {
     Decoder decoder(config);
-    KvCache cache(config, 16, 4);
+    CacheWithPool cache(config, 16, 4);
     Running alone{.tokens = running[i].tokens};
     const int64_t count = static_cast<int64_t>(alone.tokens.size());
     EXPECT_TRUE(step(decoder, config, weights, cache, {&alone}, {count})[0].equal(last[i])) << "sequence " << i;
@@ -182,7 +183,7 @@ TEST(Decoder, ASequenceMayGrowFarBeyondTheFirstPositions) {
   config.max_positions = 3000;
   const Weights weights = reference::random_weights(config);
   Decoder decoder(config);
-  KvCache cache(config, 16, 300);
+  CacheWithPool cache(config, 16, 300);
   Running sequence{.tokens = tokens_of(2100, 1)};
   step(decoder, config, weights, cache, {&sequence}, {1000});
   step(decoder, config, weights, cache, {&sequence}, {500});
@@ -196,7 +197,7 @@ TEST(Decoder, ARowHasTheSameBitsHoweverItIsBatchedAndChunked) {
   const Weights weights = reference::random_weights(config);
   const int threads = at::get_num_threads();
   Decoder decoder(config);
-  KvCache cache(config, 16, 100);
+  CacheWithPool cache(config, 16, 100);
   Running whole{.tokens = tokens_of(50, 3)}, cut{.tokens = whole.tokens}, other{.tokens = tokens_of(60, 4)};
   const at::Tensor alone = step(decoder, config, weights, cache, {&whole}, {50});
   at::set_num_threads(3);
@@ -210,7 +211,7 @@ TEST(Decoder, ReadsTheWeightsAtEveryStep) {
   const ModelConfig config = reference::small_config();
   Weights weights = reference::random_weights(config);
   Decoder decoder(config);
-  KvCache cache(config, 16, 100);
+  CacheWithPool cache(config, 16, 100);
   Running before{.tokens = tokens_of(9, 5)}, after{.tokens = before.tokens};
   step(decoder, config, weights, cache, {&before}, {9});
   for (LayerWeights& layer : weights.layers)
@@ -224,7 +225,7 @@ TEST(Decoder, LogitsAreOnlyMadeForWhoWantsThem) {
   const ModelConfig config = reference::small_config();
   const Weights weights = reference::random_weights(config);
   Decoder decoder(config);
-  KvCache cache(config, 16, 100);
+  CacheWithPool cache(config, 16, 100);
   const std::vector<int64_t> first = tokens_of(7, 6), second = tokens_of(4, 7);
   std::vector<int32_t> blocks_a, blocks_b;
   cache.reserve(blocks_a, 7);

@@ -14,11 +14,26 @@ namespace {
 const ModelConfig kConfig = reference::small_config();
 const GenerationLimits kLimits = {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40};
 
-SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens) {
+std::vector<int64_t> prompt_of(uint64_t id, int64_t length) {
   std::vector<int64_t> prompt;
-  for (int64_t i = 0; i < prompt_length; ++i) prompt.push_back((static_cast<int64_t>(id) * 13 + i * 5) % kConfig.vocab_size);
-  return {
-      .id = id, .prompt = prompt, .max_new_tokens = max_new_tokens, .stream = RandomStream(9, 1, 0, static_cast<uint32_t>(id))};
+  for (int64_t i = 0; i < length; ++i) prompt.push_back((static_cast<int64_t>(id) * 13 + i * 5) % kConfig.vocab_size);
+  return prompt;
+}
+
+SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens) {
+  return {.id = id,
+          .prompt = prompt_of(id, prompt_length),
+          .max_new_tokens = max_new_tokens,
+          .stream = RandomStream(9, 1, 0, static_cast<uint32_t>(id))};
+}
+
+// All samples of an engine, in the order in which they end.
+std::vector<SampleResult> finished(GenerationEngine& engine, const Weights& weights) {
+  std::vector<SampleResult> results;
+  while (!engine.idle()) {
+    for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
+  }
+  return results;
 }
 
 // Pauses each sample when it has `at` tokens, and gives it `given` some steps later.
@@ -45,7 +60,7 @@ std::vector<SampleResult> played(const std::vector<SampleRequest>& requests, con
       next = paused.erase(next);
     }
   }
-  EXPECT_EQ(engine.kv().blocks_in_use(), 0);
+  EXPECT_EQ(engine.kv_blocks().in_use(), 0);
   std::ranges::sort(results, {}, &SampleResult::id);
   return results;
 }
@@ -60,7 +75,7 @@ TEST(GenerationPause, LogProbabilitiesBehindWhatWasGivenAreThoseOfTheDenseModel)
     EXPECT_EQ(result.given[0].begin, 5);
     EXPECT_EQ(result.given[0].end, 9);
     EXPECT_TRUE(std::equal(given.begin(), given.end(), result.tokens.begin() + 5));
-    std::vector<int64_t> tokens = request(result.id, result.id == 1 ? 6 : 3, 20).prompt;
+    std::vector<int64_t> tokens = prompt_of(result.id, result.id == 1 ? 6 : 3);
     const int64_t first = static_cast<int64_t>(tokens.size()) - 1;
     tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
     const at::Tensor logprobs = at::log_softmax(reference::logits(kConfig, weights, tokens) / 0.8, 1);
@@ -92,8 +107,7 @@ TEST(GenerationPause, WithoutTokensASampleGoesOnAsIfItHadNotPaused) {
   const Weights weights = reference::random_weights(kConfig, 0.15);
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.8}}, kLimits);
   engine.submit(request(3, 5, 20));
-  std::vector<SampleResult> results;
-  while (results.empty()) results = engine.step(weights);
+  const std::vector<SampleResult> results = finished(engine, weights);
   const auto paused = played({request(3, 5, 20)}, weights, kLimits, {}, 2);
   EXPECT_EQ(paused[0].tokens, results[0].tokens);
   EXPECT_EQ(paused[0].logprobs, results[0].logprobs);
@@ -116,7 +130,7 @@ TEST(GenerationPause, APausedSampleHoldsItsPlaceAndCostsNothing) {
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].id, 2u);
   EXPECT_EQ(results[0].finish, FinishReason::kStopped);
-  EXPECT_EQ(engine.kv().blocks_in_use(), 0);
+  EXPECT_EQ(engine.kv_blocks().in_use(), 0);
 }
 
 TEST(GenerationPause, WhatIsGivenMustLeaveRoomAndBeOfTheVocabulary) {
@@ -141,11 +155,8 @@ TEST(GenerationPause, AGreedySampleTakesTheLikeliestTokensBesideOthersThatDoNot)
   likeliest.greedy = true;
   mixed.submit(likeliest);
   mixed.submit(request(2, 6, 20));
-  std::vector<SampleResult> expected, results;
-  while (expected.empty()) expected = greedy.step(weights);
-  while (!mixed.idle()) {
-    for (SampleResult& result : mixed.step(weights)) results.push_back(std::move(result));
-  }
+  const std::vector<SampleResult> expected = finished(greedy, weights);
+  std::vector<SampleResult> results = finished(mixed, weights);
   std::ranges::sort(results, {}, &SampleResult::id);
   EXPECT_EQ(results[0].tokens, expected[0].tokens);
   EXPECT_EQ(results[0].logprobs, expected[0].logprobs);

@@ -18,18 +18,24 @@ using ::testing::HasSubstr;
 const ModelConfig kConfig = reference::small_config();
 const GenerationLimits kLimits = {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40};
 
-SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens) {
+std::vector<int64_t> prompt_of(uint64_t id, int64_t length) {
   std::vector<int64_t> prompt;
-  for (int64_t i = 0; i < prompt_length; ++i) prompt.push_back((static_cast<int64_t>(id) * 13 + i * 5) % kConfig.vocab_size);
-  return {
-      .id = id, .prompt = prompt, .max_new_tokens = max_new_tokens, .stream = RandomStream(9, 1, 0, static_cast<uint32_t>(id))};
+  for (int64_t i = 0; i < length; ++i) prompt.push_back((static_cast<int64_t>(id) * 13 + i * 5) % kConfig.vocab_size);
+  return prompt;
+}
+
+SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens) {
+  return {.id = id,
+          .prompt = prompt_of(id, prompt_length),
+          .max_new_tokens = max_new_tokens,
+          .stream = RandomStream(9, 1, 0, static_cast<uint32_t>(id))};
 }
 
 std::vector<SampleResult> finish(GenerationEngine& engine, const Weights& weights) {
   std::vector<SampleResult> results;
   while (!engine.idle()) {
     for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
-    EXPECT_LE(engine.kv().blocks_in_use(), engine.kv().blocks());
+    EXPECT_LE(engine.kv_blocks().in_use(), engine.kv().blocks());
   }
   std::sort(results.begin(), results.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return results;
@@ -50,7 +56,7 @@ TEST(Generation, GreedyTokensAreThoseOfTheDenseModel) {
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0}}, kLimits);
   engine.submit(request(1, 6, 20));
   const SampleResult result = finish(engine, weights)[0];
-  std::vector<int64_t> tokens = request(1, 6, 20).prompt;
+  std::vector<int64_t> tokens = prompt_of(1, 6);
   for (size_t i = 0; i < 20; ++i) {
     const at::Tensor logprobs = at::log_softmax(reference::logits(kConfig, weights, tokens)[-1], 0);
     ASSERT_EQ(result.tokens[i], logprobs.argmax().item<int64_t>()) << i;
@@ -65,7 +71,7 @@ TEST(Generation, LogProbabilitiesAreThoseOfTheDenseModelAtTheSamplingTemperature
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.7, .top_k = 10, .top_p = 0.9}}, kLimits);
   for (uint64_t id = 0; id < 6; ++id) engine.submit(request(id, 3 + static_cast<int64_t>(id), 15));
   for (const SampleResult& result : finish(engine, weights)) {
-    std::vector<int64_t> tokens = request(result.id, 3 + static_cast<int64_t>(result.id), 15).prompt;
+    std::vector<int64_t> tokens = prompt_of(result.id, 3 + static_cast<int64_t>(result.id));
     const int64_t first = static_cast<int64_t>(tokens.size()) - 1;
     tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
     const at::Tensor logprobs = at::log_softmax(reference::logits(kConfig, weights, tokens) / 0.7, 1);
@@ -104,7 +110,7 @@ TEST(Generation, ASampleDoesNotDependOnWhatItRunsBeside) {
       EXPECT_EQ(results[i].logprobs, expected.logprobs);  // to the bit
       EXPECT_EQ(results[i].finish, expected.finish);
     }
-    EXPECT_EQ(together.kv().bytes_in_use(), 0);
+    EXPECT_EQ(together.kv_blocks().in_use(), 0);
   }
 }
 
@@ -182,10 +188,10 @@ TEST(Generation, ClearAbandonsEverythingAndFreesTheBlocks) {
   GenerationEngine engine(kConfig, {}, kLimits);
   for (uint64_t id = 0; id < 9; ++id) engine.submit(request(id, 20, 30));
   engine.step(weights);
-  EXPECT_GT(engine.kv().bytes_in_use(), 0);
+  EXPECT_GT(engine.kv_blocks().in_use(), 0);
   engine.clear();
   EXPECT_TRUE(engine.idle());
-  EXPECT_EQ(engine.kv().bytes_in_use(), 0);
+  EXPECT_EQ(engine.kv_blocks().in_use(), 0);
   EXPECT_TRUE(engine.step(weights).empty());
   engine.submit(request(1, 20, 3));
   EXPECT_EQ(finish(engine, weights)[0].tokens.size(), 3u);
@@ -208,7 +214,7 @@ TEST(Generation, RefusesSamplesThatCanNeverRun) {
   EXPECT_THAT(user_error([&] { engine.submit(request(3, 100, 29)); }), HasSubstr("128 positions"));
   EXPECT_THAT(user_error([&] { engine.submit(request(4, 20, 14)); }), HasSubstr("may need 3 KV blocks"));
   SampleRequest foreign = request(5, 4, 4);
-  foreign.prompt[2] = 37;
+  foreign.prompt = std::vector<int64_t>{1, 2, 37, 4};
   EXPECT_THAT(user_error([&] { engine.submit(foreign); }), HasSubstr("token id 37 is outside the vocabulary of 37"));
   EXPECT_TRUE(engine.idle());
 }
@@ -249,8 +255,9 @@ TEST(Generation, ARunningSampleShowsItsTokensAsTheyAreSampled) {
   EXPECT_EQ(show(), 1u);
   EXPECT_EQ(show(), 2u);
   EXPECT_TRUE(engine.sampled(8).empty());  // it waits
-  const std::vector<SampleResult> results = engine.step(weights);
-  EXPECT_TRUE(std::equal(seen.begin(), seen.end(), results.at(0).tokens.begin()));
+  const std::span<SampleResult> results = engine.step(weights);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_TRUE(std::equal(seen.begin(), seen.end(), results[0].tokens.begin()));
   EXPECT_TRUE(engine.sampled(7).empty());  // it has ended
 }
 

@@ -22,6 +22,7 @@
 #include <optional>
 #include <vector>
 
+#include "tests/models/generation/cache_with_pool.h"
 #include "tests/models/machines.h"
 
 namespace sluice::models {
@@ -158,7 +159,7 @@ struct Heads {
   }
 
   ModelConfig config;
-  std::optional<KvCache> cache;
+  std::optional<CacheWithPool> cache;
   std::vector<int32_t> blocks;
   std::vector<PagedSequence> sequences;
 };

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "tests/models/dense_reference.h"
+#include "tests/models/generation/cache_with_pool.h"
 #include "tests/models/machines.h"
 
 namespace sluice::models {
@@ -21,7 +22,7 @@ struct Sequence {
 
 struct Case {
   ModelConfig config;
-  KvCache cache;
+  CacheWithPool cache;
   PagedScores scores;
 
   Case(int64_t heads, int64_t kv_heads, int64_t dim, int64_t block_size = 16)

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/params.h"
+#include "models/config/config.h"
+#include "models/folder/folder.h"
+#include "models/head.h"
+#include "models/lora.h"
+
+namespace sluice::nodes {
+
+constexpr std::array<std::pair<models::SavedAdapter, const char*>, 3> enum_names(models::SavedAdapter) {
+  return {{{models::SavedAdapter::kMerged, "merged"},
+           {models::SavedAdapter::kAdapter, "adapter"},
+           {models::SavedAdapter::kBoth, "both"}}};
+}
+
+/// Low-rank adapters of a model's matrices, which are trained instead of the model (Hu et al. 2021, LoRA).
+///
+///   lora = { rank = 16, alpha = 32, targets = ["q_proj", "v_proj"], save = "both" }
+struct LoraParams {
+  int64_t rank = 16;
+  double alpha = 32;
+  std::vector<std::string> targets{models::kAllLinear};
+  std::optional<std::filesystem::path> adapter;  // whose values they begin with
+  models::SavedAdapter save = models::SavedAdapter::kBoth;
+
+  models::LoraOptions options() const { return {.rank = rank, .alpha = alpha, .targets = targets}; }
+};
+
+engine::ParamSet<LoraParams> lora_params();
+
+/// Which of a model's weights are trained: all but those that `freeze` matches, or instead of them adapters.
+struct TrainedParameters {
+  std::vector<std::string> freeze;  // models/freeze.h
+  std::optional<LoraParams> lora;
+};
+
+/// Bytes of what is trained, which lies in buffers of its own (models/training/flat_parameters.h), and of what is not.
+struct ParameterBytes {
+  int64_t parameters = 0;  // numbers, adapters included
+  int64_t trained = 0;     // bytes, once
+  int64_t frozen = 0;
+};
+
+/// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.
+ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
+
+/// What adapters add to the activations of a pass that trains over so many tokens.
+int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, int64_t tokens);
+
+/// Makes of the weights of a model, all of which need a gradient, what is trained of it.
+void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed);
+
+}  // namespace sluice::nodes
