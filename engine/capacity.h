@@ -46,6 +46,13 @@ struct CapacityProof {
 /// iterations drains without help. A run stalls if and only if the next group of an iteration does not fit beside what cannot
 /// drain before it comes: what lies in the open micro-batch, and what barriers hold. So the budget needed is the largest
 /// reachable sum of the three.
+///
+/// The same budget is needed with credit on demand, where a group is admitted with less and grows, and groups are handed on in
+/// order. It is enough: take the oldest group that is not handed on. All older ones are packed; all younger ones can be preempted
+/// down to no credit at all, finished samples among them (SampleCredit does so). So what keeps the oldest from growing is again
+/// the open micro-batch and what barriers hold, and with these its worst size is within the budget by the sentence above. It grows
+/// to its end, is handed on, and the next one is the oldest. A group that was not admitted yet asks for less than that. And it is
+/// necessary: the groups of the stall that one token less allows may come one after the other, each grown to the size it has there.
 CapacityProof prove(const CapacityShape& shape);
 
 /// Groups that a filter with refill has drawn at once: `missing` is what it still wants, `left` what it may still draw.

@@ -18,7 +18,9 @@ from support import DONE, INTERRUPTED, PPO, WRONG_PIPELINE, WRONG_USAGE, Case, r
 STATUS = {
     "pipeline": "hand-made", "state": "running", "pid": 0, "seconds": 20.0, "iterations": 8, "iterations_done": 2,
     "sampling_iteration": 2, "tokens_in_flight": 500, "tokens_in_flight_peak": 900, "budget": 1000, "column_bytes": 1500,
-    "column_bytes_peak": 3000, "resident_bytes": 50_000_000,
+    "column_bytes_peak": 3000, "pool_bytes": 9000, "pool_bytes_used": 4000, "resident_bytes": 50_000_000,
+    "resident_bytes_peak": 60_000_000, "planned_bytes": 40_000_000, "machine_bytes": 0,
+    "memory": [{"name": "KV cache", "planned_bytes": 9000, "peak_bytes": 4000}],
     "executors": [{"name": "cpu", "threads": 2, "working_on": "train", "for_seconds": 1.5, "busy_seconds": 5.0, "queued": 1}],
     "nodes": [{"name": "train", "executor": "cpu", "micro_batches": 4, "tokens": 2000, "busy_seconds": 4.0, "queued": 1, "held": 0,
                "waits_for": ""}],
@@ -48,6 +50,8 @@ class Once(TopCase):
         self.assertTrue(text.startswith("hand-made  running   iteration 2/8  ####------------ 25 %   elapsed 20 s   about 60 s left\n"),
                         text)
         self.assertRegex(text, r"(?m)^budget +500 of 1\.0k tokens in flight  #{8}-{8} 50 %   peak 900")
+        self.assertRegex(text, r"(?m)^KV cache +9\.0 kB +4\.0 kB$")
+        self.assertRegex(text, r"(?m)^resident +40 MB +60 MB$")
         self.assertRegex(text, r"(?m)^cpu +2 +25 % +train +1\.5 s +1$")
         self.assertRegex(text, r"(?m)^train +cpu +20 % +4 +500 +1$")  # 2000 tokens in 4 s of work
         self.assertRegex(text, r"(?m)^generate -> train +1 +500 +1\.5 kB$")

@@ -1,0 +1,123 @@
+"""Memory: the report of a run, credit on demand, micro-batches chosen by memory, and what happens when there is not enough."""
+
+import json
+import pathlib
+import resource
+import time
+import unittest
+
+from support import DONE, FAILED, PPO, SMALL, Case, repeatable, run, sets, start
+
+NO_BARRIER = {"nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1}
+
+
+class Report(Case):
+    def test_compares_each_class_with_the_plan(self):
+        finished = self.run_ppo()
+        report = json.loads((finished.folder / "memory.json").read_text())
+        classes = {entry["name"]: entry for entry in report["classes"]}
+        plan = json.loads(run("plan", PPO, "--format", "json", *sets(**SMALL)).stdout)["memory"]
+        for name, key in (("weights", "weights_bytes"), ("gradients", "gradient_bytes"), ("optimizer", "optimizer_bytes"),
+                          ("KV cache", "kv_bytes"), ("columns", "column_bytes"), ("activations", "activation_bytes")):
+            self.assertEqual(classes[name]["planned_bytes"], plan[key], name)
+            self.assertGreater(classes[name]["peak_bytes"], 0, name)
+            self.assertLessEqual(classes[name]["peak_bytes"], plan[key], name)
+        for name in ("gradients", "optimizer"):
+            self.assertEqual(classes[name]["peak_bytes"], classes[name]["planned_bytes"], name)
+        self.assertGreaterEqual(report["peak_bytes"], classes["program"]["peak_bytes"])
+
+    def test_is_shown_at_the_end_and_by_top(self):
+        finished = self.run_ppo()
+        shown = run("top", finished.folder).stdout
+        for text in (finished.stdout, shown):
+            for name in ("weights", "KV cache", "columns", "activations", "resident"):
+                self.assertRegex(text, rf"(?m)\b{name} ")
+
+
+class OnDemand(Case):
+    def test_gives_the_same_run_within_a_budget_that_admits_fewer_worst_cases(self):
+        small = {**NO_BARRIER, "budget.tokens_in_flight": 180, "budget.micro_batch_tokens": 112, "pipeline.iterations": 2}
+        runs = [self.run_ppo(name, pipeline=self.saving_pipeline(), **small, **{"budget.admission": name})
+                for name in ("worst_case", "on_demand")]
+        self.assertEqual(*(repeatable(finished.metrics) for finished in runs))
+        self.assertEqual(*(finished.samples for finished in runs))
+        for row in runs[1].metrics:
+            self.assertLessEqual(row["tokens_in_flight_max"], 180)
+
+    def test_is_refused_where_nothing_takes_credit_later(self):
+        path = self.write("p.toml", f'extends = "{PPO}"\nbudget.admission = "later"\n')
+        self.assert_refused(run("validate", path), "admission", "worst_case", "on_demand")
+
+
+class Prompts(Case):
+    def test_that_are_too_long_are_left_out_and_counted(self):
+        rows = [{"prompt": "1+1=", "label": "2"}, {"prompt": "100000+200000=", "label": "300000"}] * 8
+        data = self.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        settings = {"nodes.prompts.path": str(data), "nodes.generate.max_prompt_tokens": 8, "nodes.prompts.groups_per_iteration": 16,
+                    "nodes.prompts.shuffle": False, "pipeline.iterations": 1}
+        finished = self.run_ppo(**settings, **{"nodes.generate.prompt_too_long": "drop"})
+        self.assertEqual((finished.metrics[0]["dropped_prompts"], finished.metrics[0]["groups"]), (8, 8))
+
+
+class MicroBatch(Case):
+    def test_is_chosen_by_the_memory_that_there_is(self):
+        def chosen(**settings):
+            done = run("plan", PPO, "--config", *sets(**{**SMALL, "budget.micro_batch_tokens": "auto", **settings}))
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            (line,) = [line for line in done.stdout.splitlines() if line.startswith("micro_batch_tokens")]
+            self.assertIn("auto", line)
+            return int(line.split("=")[1].split("#")[0])
+
+        most = chosen(**{"budget.tokens_in_flight": 8192})
+        self.assertEqual(most, 768)  # an iteration of 16 x 4 x 14 tokens
+        self.assertEqual(chosen(**{"nodes.prompts.groups_per_iteration": 128}), 4096)  # half of what is in flight
+        less = chosen(**{"nodes.prompts.groups_per_iteration": 128, "runtime.memory_gib": 0.05})
+        self.assertLess(less, 4096)
+        self.assertGreaterEqual(less, 56)
+        plan = run("plan", PPO, *sets(**{**SMALL, "budget.micro_batch_tokens": "auto"})).stdout
+        self.assertIn("micro-batch  768 tokens, chosen by the memory that is left", plan)
+
+
+class NotEnough(Case):
+    def wait_for(self, path, process):
+        end = time.monotonic() + 60
+        while not path.exists():
+            self.assertIsNone(process.poll(), "the run ended early")
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
+    def test_while_running_ends_the_run_with_a_report_and_a_whole_checkpoint(self):
+        folder = self.folder / "run"
+        settings = {**SMALL, "pipeline.iterations": 100000, "checkpoint.every_iterations": 1, "budget.micro_batch_tokens": 4096,
+                    "nodes.prompts.groups_per_iteration": 128, "nodes.generate.on": "cpu"}
+        process = start("run", PPO, "--run-dir", folder, *sets(**settings), stdout=-1, stderr=-1, text=True)
+        self.addCleanup(process.kill)
+        self.wait_for(folder / "checkpoint/actor/config.json", process)
+        resource.prlimit(process.pid, resource.RLIMIT_DATA, (1 << 20, 1 << 20))  # nothing more can be had
+        stdout, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, FAILED, stderr + stdout)
+        for text in ("node '", "out of memory", "activations", "peak", "micro_batch_tokens", "last checkpoint: "):
+            self.assertIn(text, stderr)
+        for word in ("internal error", "terminate", "what():", "bug in sluice"):
+            self.assertNotIn(word, stderr)
+        self.assertIn("failed", stdout)
+        checkpoint = folder / "checkpoint/actor"
+        self.assertEqual(run("model", "verify", checkpoint).returncode, DONE)
+        self.assertTrue((folder / "memory.json").exists())
+
+    def test_while_loading_is_explained_and_leaves_no_folder(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_DATA, (600 << 20, 600 << 20))
+
+        folder = self.folder / "run"
+        settings = {**SMALL, "budget.tokens_in_flight": 4_000_000, "nodes.prompts.groups_per_iteration": 80_000,
+                    "nodes.generate.max_running_samples": 65536, "runtime.memory_gib": 1000}
+        done = run("run", PPO, "--run-dir", folder, *sets(**settings), preexec_fn=limit)
+        self.assertEqual(done.returncode, FAILED, done.stderr + done.stdout)
+        for text in ("not enough memory", "KV cache", "planned", "tokens_in_flight"):
+            self.assertIn(text, done.stderr)
+        self.assertFalse(pathlib.Path(folder).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
