@@ -40,6 +40,9 @@ class LanguageModel final : public engine::Model {
   engine::ModelBytes bytes() const override;
   void set_saved_adapter(models::SavedAdapter saved) { saved_adapter_ = saved; }
 
+  /// The live weights are another model's, which counts them in its bytes().
+  void share_weights() { weight_bytes_ = 0; }
+
   const std::string& name() const { return name_; }
   const std::filesystem::path& folder() const { return folder_; }  // of the tokenizer
   const models::ModelConfig& config() const { return transformer_.config(); }

@@ -201,7 +201,10 @@ std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
   SLUICE_CHECK(trained != nullptr, "the base of model " + usage.name + " was not loaded before it");
   models::Transformer base(trained->config(), models::without_adapters(trained->transformer().weights()),
                            {.precision = trained->transformer().compute().precision});
-  return std::make_shared<LanguageModel>(usage.name, trained->folder(), std::move(base), std::nullopt, usage.kept_versions);
+  auto model = std::make_shared<LanguageModel>(usage.name, trained->folder(), std::move(base), std::nullopt, usage.kept_versions,
+                                               trained->precision());
+  model->share_weights();
+  return model;
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ TEST_F(LoraBase, IsTheModelBeforeItWasTrained) {
   EXPECT_NE(logprobs(base), logprobs(actor_));
   EXPECT_TRUE(base->transformer().weights().embedding.is_same(actor_->transformer().weights().embedding));
   EXPECT_EQ(base->optimizer(), nullptr);
+  EXPECT_EQ(base->bytes().weights, 0);
 }
 
 TEST_F(LoraBase, KeysOfAModelWithWeightsMeanNothing) {
