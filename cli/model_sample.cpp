@@ -110,13 +110,14 @@ class SampleRun {
             const models::GenerationOptions& options)
       : arguments_(arguments),
         model_(model),
+        weights_(model.weights(), options.precision),
         prompt_(std::move(prompt)),
         new_tokens_(new_tokens(arguments, model.config(), prompt_.size())),
         engine_(model.config(), options, limits()) {}
 
   void print_with(Printer& printer) {
     for (submit(); !engine_.idle(); submit()) {
-      for (models::SampleResult& result : engine_.step(model_.weights())) waiting_.emplace(result.id, std::move(result));
+      for (models::SampleResult& result : engine_.step(weights_)) waiting_.emplace(result.id, std::move(result));
       for (auto next = waiting_.find(at_hand_); next != waiting_.end(); next = waiting_.find(at_hand_)) {
         printer.ended(next->second);
         waiting_.erase(next);
@@ -145,6 +146,7 @@ class SampleRun {
 
   const SampleArguments& arguments_;
   const models::Transformer& model_;
+  const models::PackedWeights weights_;
   models::PromptTokens prompt_;
   int64_t new_tokens_;
   models::GenerationEngine engine_;
@@ -160,8 +162,15 @@ int model_sample(const SampleArguments& arguments) {
   const models::Transformer model = models::Transformer::load(arguments.folder, {});
   const std::vector<int64_t> prompt = prompt_ids(arguments, tokenizer);
   const models::GenerationOptions options{
-      .sampling = {.temperature = arguments.temperature, .top_k = arguments.top_k, .top_p = arguments.top_p},
-      .end_of_sequence = end_of_sequence_ids(model.config(), tokenizer)};
+      .sampling = {.temperature = arguments.temperature,
+                   .top_k = arguments.top_k,
+                   .top_p = arguments.top_p,
+                   .min_p = arguments.min_p,
+                   .repetition_penalty = arguments.repetition_penalty,
+                   .presence_penalty = arguments.presence_penalty,
+                   .frequency_penalty = arguments.frequency_penalty},
+      .end_of_sequence = end_of_sequence_ids(model.config(), tokenizer),
+      .precision = arguments.dtype == "bfloat16" ? models::Precision::kBfloat16 : models::Precision::kFloat32};
   SampleRun run(arguments, model, prompt, options);
   TextPrinter text(tokenizer);
   JsonPrinter json(tokenizer);

@@ -86,7 +86,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                                          .trainable = options.optimizer.has_value()});
   if (options.value_head) randomize(transformer.weights().value_head, options.seed);
   return std::make_shared<LanguageModel>(options.value_head ? "critic" : "actor", folder, std::move(transformer),
-                                         options.optimizer, options.kept_versions);
+                                         options.optimizer, options.value_head ? 0 : options.kept_versions);
 }
 
 std::vector<float> all_weights(const LanguageModel& model) {
