@@ -58,6 +58,11 @@ struct SampleArguments {
   double temperature = 1.0;
   long long top_k = 0;
   double top_p = 1.0;
+  double min_p = 0.0;
+  double repetition_penalty = 1.0;
+  double presence_penalty = 0.0;
+  double frequency_penalty = 0.0;
+  std::string dtype = "float32";  // or "bfloat16": what products and the KV cache are in
   unsigned long long seed = 0;
   bool chat = false;  // the prompt is what a user says, in the folder's chat template
   bool json = false;  // one object a line instead of the text

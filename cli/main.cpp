@@ -167,6 +167,12 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
   sample->add_option("--temperature", a.sample.temperature, "0: always the likeliest token")->check(CLI::NonNegativeNumber);
   sample->add_option("--top-k", a.sample.top_k, "only the k likeliest tokens; 0: all")->check(CLI::NonNegativeNumber);
   sample->add_option("--top-p", a.sample.top_p, "only the likeliest tokens with this much probability")->check(CLI::Range(0.0, 1.0));
+  sample->add_option("--min-p", a.sample.min_p, "only tokens so many times as likely as the likeliest")->check(CLI::Range(0.0, 1.0));
+  sample->add_option("--repetition-penalty", a.sample.repetition_penalty, "divides positive logits of tokens that prompt or response have")
+      ->check(CLI::PositiveNumber);
+  sample->add_option("--presence-penalty", a.sample.presence_penalty, "taken off the logits of tokens that the response has");
+  sample->add_option("--frequency-penalty", a.sample.frequency_penalty, "the same, for each time that it has them");
+  sample->add_option("--dtype", a.sample.dtype, "to compute in: float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
   sample->add_option("--seed", a.sample.seed, "of the random stream");
   sample->add_flag("--chat", a.sample.chat, "the prompt is a user's message, put into the folder's chat template");
   sample->add_flag("--json", a.sample.json, "one object a line: text, tokens, logprobs, and finish: end_of_sequence or length");

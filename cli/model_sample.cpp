@@ -110,6 +110,7 @@ class SampleRun {
             const models::GenerationOptions& options)
       : arguments_(arguments),
         model_(model),
+        weights_(model.weights(), options.precision),
         prompt_(std::move(prompt)),
         new_tokens_(new_tokens(arguments, model.config(), prompt_.size())),
         weights_(model.weights()),
@@ -146,6 +147,7 @@ class SampleRun {
 
   const SampleArguments& arguments_;
   const models::Transformer& model_;
+  const models::PackedWeights weights_;
   models::PromptTokens prompt_;
   int64_t new_tokens_;
   const models::PackedWeights weights_;
@@ -162,8 +164,15 @@ int model_sample(const SampleArguments& arguments) {
   const models::Transformer model = models::Transformer::load(arguments.folder, {});
   const std::vector<int64_t> prompt = prompt_ids(arguments, tokenizer);
   const models::GenerationOptions options{
-      .sampling = {.temperature = arguments.temperature, .top_k = arguments.top_k, .top_p = arguments.top_p},
-      .end_of_sequence = end_of_sequence_ids(model.config(), tokenizer)};
+      .sampling = {.temperature = arguments.temperature,
+                   .top_k = arguments.top_k,
+                   .top_p = arguments.top_p,
+                   .min_p = arguments.min_p,
+                   .repetition_penalty = arguments.repetition_penalty,
+                   .presence_penalty = arguments.presence_penalty,
+                   .frequency_penalty = arguments.frequency_penalty},
+      .end_of_sequence = end_of_sequence_ids(model.config(), tokenizer),
+      .precision = arguments.dtype == "bfloat16" ? models::Precision::kBfloat16 : models::Precision::kFloat32};
   SampleRun run(arguments, model, prompt, options);
   TextPrinter text(tokenizer);
   JsonPrinter json(tokenizer);

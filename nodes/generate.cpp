@@ -161,9 +161,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("repetition_penalty", &P::repetition_penalty)
       .above(0)
       .doc("divides positive logits of tokens that the prompt or the response has, and multiplies negative ones");
-  c.param("presence_penalty", &P::presence_penalty)
-      .between(-2, 2)
-      .doc("taken off the logits of tokens that the response has");
+  c.param("presence_penalty", &P::presence_penalty).between(-2, 2).doc("taken off the logits of tokens that the response has");
   c.param("frequency_penalty", &P::frequency_penalty)
       .between(-2, 2)
       .doc("taken off the logits of tokens of the response, for each time that they occur in it");

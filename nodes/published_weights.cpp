@@ -6,7 +6,8 @@
 
 namespace sluice::nodes {
 
-PublishedWeights::PublishedWeights(const models::Weights& live, int64_t kept_versions, models::Precision precision) : live_(live) {
+PublishedWeights::PublishedWeights(const models::Weights& live, int64_t kept_versions, models::Precision precision)
+    : live_(live) {
   for (int64_t i = 0; i < kept_versions; ++i) copies_.push_back({.version = -1, .weights = models::PackedWeights(precision)});
   publish(0);
 }

@@ -13,9 +13,9 @@ namespace sluice::nodes {
 
 /// The versions of a model's weights that others may sample with while it is trained, each packed for generation.
 ///
-/// With one kept version there is one, which publish() packs anew: right when nothing is sampled between the update of the weights
-/// and their publication, which the plan knows. With more there are as many, and the memory of the oldest is used again. With none
-/// nobody samples, and nothing is packed.
+/// With one kept version there is one, which publish() packs anew: right when nothing is sampled between the update of the
+/// weights and their publication, which the plan knows. With more there are as many, and the memory of the oldest is used again.
+/// With none nobody samples, and nothing is packed.
 ///
 /// publish() may run on another thread than at(). `live` must outlive this and its tensors must stay the same ones.
 class PublishedWeights {

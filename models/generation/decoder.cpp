@@ -110,8 +110,7 @@ void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cac
   const void* queries = narrow() ? static_cast<const void*>(narrow_queries_.data()) : qkv_.data();
   void* const attended = narrow() ? static_cast<void*>(narrow_attended_.at_least(tokens_ * queries_size()))
                                   : attended_.at_least(tokens_ * queries_size());
-  attention_.run(cache, index, config_.heads, scores,
-                 {.queries = queries, .query_stride = query_stride(cache), .out = attended});
+  attention_.run(cache, index, config_.heads, scores, {.queries = queries, .query_stride = query_stride(cache), .out = attended});
   add(layer.attention_output, attended, layer.attention_output_norm);
 }
 
@@ -139,8 +138,7 @@ void Decoder::keep_last_tokens(std::span<const DecodeSequence> sequences) {
       move_row(qkv_.data(), stride, end - 1, tokens_);
     }
     const PagedSequence of = sequences_[i];
-    sequences_[static_cast<size_t>(tokens_++)] = {
-        .cached = of.cached + of.new_tokens - 1, .new_tokens = 1, .blocks = of.blocks};
+    sequences_[static_cast<size_t>(tokens_++)] = {.cached = of.cached + of.new_tokens - 1, .new_tokens = 1, .blocks = of.blocks};
   }
   if (tokens_ == all) return;
   sequences_.resize(static_cast<size_t>(tokens_));

@@ -31,8 +31,8 @@ struct DecodeSequence {
 /// Computes in the precision of the weights, which is that of the cache. In bfloat16 the rows that products read and what the
 /// cache holds are rounded once, queries too; the residual stream, norms, scores, softmax and all sums are float32.
 ///
-/// Owns only scratch memory: a step that is not larger than an earlier one, or than what reserve() was told, allocates nothing. Not
-/// thread-safe.
+/// Owns only scratch memory: a step that is not larger than an earlier one, or than what reserve() was told, allocates nothing.
+/// Not thread-safe.
 ///
 /// Nothing of the weights is kept between steps. A sequence must see the same weights from its first step to its last: keys and
 /// values in the cache belong to the weights that wrote them.
@@ -73,23 +73,23 @@ class Decoder {
 
   // Of the step at hand.
   Precision precision_ = Precision::kFloat32;
-  int64_t tokens_ = 0;                    // T; at the end of the last layer only those whose logits are wanted
+  int64_t tokens_ = 0;  // T; at the end of the last layer only those whose logits are wanted
   std::vector<PagedSequence> sequences_;
-  std::vector<TokenPlace> places_;        // [T]
+  std::vector<TokenPlace> places_;  // [T]
   PagedAttention attention_;
 
   // Rows that products read are float or Bfloat16; one of each pair is in use.
-  GrownBuffer<float> hidden_;             // [T, H] the residual stream
-  GrownBuffer<float> normed_;             // [T, H] of it, or of what is added to it
+  GrownBuffer<float> hidden_;  // [T, H] the residual stream
+  GrownBuffer<float> normed_;  // [T, H] of it, or of what is added to it
   GrownBuffer<Bfloat16> narrow_normed_;
   GrownBuffer<float> qkv_;                // [T, (Nq + 2 Nk) D]
   GrownBuffer<Bfloat16> narrow_queries_;  // [T, Nq K]
   GrownBuffer<float> attended_;           // [T, Nq D]
   GrownBuffer<Bfloat16> narrow_attended_;
-  GrownBuffer<float> gate_up_;            // [T, 2 I]
-  GrownBuffer<float> inner_;              // [T, I]
+  GrownBuffer<float> gate_up_;  // [T, 2 I]
+  GrownBuffer<float> inner_;    // [T, I]
   GrownBuffer<Bfloat16> narrow_inner_;
-  GrownBuffer<float> logits_;             // [S, V]
+  GrownBuffer<float> logits_;  // [S, V]
 };
 
 }  // namespace sluice::models

@@ -12,8 +12,8 @@
 
 namespace sluice::models {
 
-// Row-wise kernels of generation, computed in float32, split over ATen's threads. An element's bits depend on nothing but its row.
-// `machine` is for tests of what runs elsewhere; it must not be better than this_machine().
+// Row-wise kernels of generation, computed in float32, split over ATen's threads. An element's bits depend on nothing but its
+// row. `machine` is for tests of what runs elsewhere; it must not be better than this_machine().
 
 /// Where a kernel leaves rows that the next product reads: one of the two, in the precision of the product. Rounded once.
 struct OperandRows {
@@ -24,7 +24,8 @@ struct OperandRows {
 };
 
 /// out[row, :] = norm of x[row, :]. x, out [rows, size]; out may be x.
-void normalize(const RowNorm& norm, const float* x, int64_t rows, int64_t size, OperandRows out, Machine machine = this_machine());
+void normalize(const RowNorm& norm, const float* x, int64_t rows, int64_t size, OperandRows out,
+               Machine machine = this_machine());
 
 /// out[row, :] = activation(x[row, :]) * up[row, :] (Shazeer 2020, "GLU variants"), or without `up` where that is null. x, up
 /// [rows, size], both with the row stride `stride`; out [rows, size], contiguous.
@@ -47,17 +48,17 @@ struct TokenPlace {
 struct HeadArguments {
   const KvCache& cache;
   int64_t layer = 0, heads = 0;
-  std::span<const TokenPlace> tokens;    // T
-  const RotaryTable* rotary = nullptr;   // null: nothing turns
+  std::span<const TokenPlace> tokens;   // T
+  const RotaryTable* rotary = nullptr;  // null: nothing turns
   QkNorm qk_norm = QkNorm::kNone;
-  RowNorm query_norm, key_norm;          // of [D], or of [heads D] and [kv_heads D]: see QkNorm
-  float* qkv = nullptr;                  // [T, (heads + 2 kv_heads) D]  queries, keys, values of a token
-  Bfloat16* narrow_queries = nullptr;    // [T, heads K] with a bfloat16 cache, K its key_dim()
+  RowNorm query_norm, key_norm;        // of [D], or of [heads D] and [kv_heads D]: see QkNorm
+  float* qkv = nullptr;                // [T, (heads + 2 kv_heads) D]  queries, keys, values of a token
+  Bfloat16* narrow_queries = nullptr;  // [T, heads K] with a bfloat16 cache, K its key_dim()
 };
 
 /// Normalises queries and keys, rotates the first rotary->dims() of each of their heads by the token's position, and writes keys
-/// and values into the blocks of their sequences, with a bfloat16 cache rounded, and then the rounded queries too. Queries and keys
-/// change in place.
+/// and values into the blocks of their sequences, with a bfloat16 cache rounded, and then the rounded queries too. Queries and
+/// keys change in place.
 void prepare_heads(const HeadArguments& arguments, Machine machine = this_machine());
 
 }  // namespace sluice::models

@@ -14,9 +14,9 @@ namespace sluice::models {
 int64_t kv_bytes(const ModelConfig& config, int64_t tokens, Precision precision = Precision::kFloat32);
 
 /// Keys and values of the tokens that running samples have seen, in blocks of `block_size` tokens for all layers. Float32 or
-/// bfloat16, on the CPU. A sequence of n tokens holds ceil(n / block_size) blocks, named by a table that its owner keeps; which blocks are
-/// whose is BlockPool's to say. The memory is allocated once, by the constructor, and stays until the cache is destroyed; it is
-/// not touched until a block is written.
+/// bfloat16, on the CPU. A sequence of n tokens holds ceil(n / block_size) blocks, named by a table that its owner keeps; which
+/// blocks are whose is BlockPool's to say. The memory is allocated once, by the constructor, and stays until the cache is
+/// destroyed; it is not touched until a block is written.
 ///
 /// One block of one layer and one key/value head is stored for the attention kernel:
 ///   keys   [D, block_size]          transposed, so that the tokens of a block lie in vector lanes

@@ -37,9 +37,8 @@ LikeliestTokens::Prefix LikeliestTokens::reach(double mass, int64_t count) const
   }
 
   const auto found = ids_.first(static_cast<size_t>(ids_between(logits_.data(), size, low, high, ids_.data())));
-  std::sort(found.begin(), found.end(), [&](int32_t a, int32_t b) {
-    return logits_[a] != logits_[b] ? logits_[a] > logits_[b] : a < b;
-  });
+  std::sort(found.begin(), found.end(),
+            [&](int32_t a, int32_t b) { return logits_[a] != logits_[b] ? logits_[a] > logits_[b] : a < b; });
   Prefix prefix{.count = over_high.count, .mass = over_high.mass};
   for (const int32_t id : found) {
     prefix = {.count = prefix.count + 1, .mass = prefix.mass + weights_[id], .last = id};

@@ -5,8 +5,9 @@
 
 namespace sluice::models {
 
-/// The tokens of a row in the order of their logits, the likeliest first, equal ones by id. Nothing is sorted as a whole: a prefix
-/// is found by halving the range of logits in which it ends, with one pass over the row each time, until few are left in it.
+/// The tokens of a row in the order of their logits, the likeliest first, equal ones by id. Nothing is sorted as a whole: a
+/// prefix is found by halving the range of logits in which it ends, with one pass over the row each time, until few are left in
+/// it.
 ///
 /// A view: `logits`, `weights` (e^((logit - top) scale)) and `ids`, scratch of the same size, must outlive it.
 class LikeliestTokens {

@@ -86,10 +86,9 @@ int64_t matrix_bytes(Precision precision, int64_t outputs, int64_t inputs) {
 
 int64_t matrices_bytes(const ModelConfig& c, Precision precision) {
   const int64_t hidden = c.hidden_size, inner = c.intermediate_size, queries = c.heads * c.head_dim;
-  const int64_t of_layer = matrix_bytes(precision, queries + 2 * c.kv_heads * c.head_dim, hidden) +
-                           matrix_bytes(precision, hidden, queries) +
-                           matrix_bytes(precision, c.gated_mlp ? 2 * inner : inner, hidden) +
-                           matrix_bytes(precision, hidden, inner);
+  const int64_t of_layer =
+      matrix_bytes(precision, queries + 2 * c.kv_heads * c.head_dim, hidden) + matrix_bytes(precision, hidden, queries) +
+      matrix_bytes(precision, c.gated_mlp ? 2 * inner : inner, hidden) + matrix_bytes(precision, hidden, inner);
   return c.layers * of_layer + matrix_bytes(precision, c.vocab_size, hidden);
 }
 

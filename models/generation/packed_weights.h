@@ -23,14 +23,14 @@ struct PackedLayer {
   at::Tensor attention_norm, attention_norm_bias, attention_output_norm;  // [H]
   at::Tensor mlp_norm, mlp_norm_bias, mlp_output_norm;                    // [H]
   at::Tensor query_norm, key_norm;                                        // see LayerWeights
-  PackedLinear qkv;               // outputs: queries, then keys, then values
+  PackedLinear qkv;                                                       // outputs: queries, then keys, then values
   PackedLinear attention_output;
-  PackedLinear gate_up;           // outputs: gate, then up; without a gate up alone
+  PackedLinear gate_up;  // outputs: gate, then up; without a gate up alone
   PackedLinear down;
 };
 
-/// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices in
-/// `precision`; norms, biases and embeddings float32, as in training, so that both begin from the same hidden states.
+/// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices
+/// in `precision`; norms, biases and embeddings float32, as in training, so that both begin from the same hidden states.
 ///
 /// Of a model that is not on the CPU it has one thing only: on_device().
 ///
@@ -59,12 +59,12 @@ class PackedWeights {
   static int64_t bytes_for(const ModelConfig& config, Precision precision);
 
   Precision precision() const { return precision_; }
-  const at::Tensor& embedding() const { return embedding_; }    // [V,H]
-  const at::Tensor& positions() const { return positions_; }    // [max_positions,H], or undefined
+  const at::Tensor& embedding() const { return embedding_; }  // [V,H]
+  const at::Tensor& positions() const { return positions_; }  // [max_positions,H], or undefined
   const std::vector<PackedLayer>& layers() const { return layers_; }
   const at::Tensor& final_norm() const { return final_norm_; }  // [H]
   const at::Tensor& final_norm_bias() const { return final_norm_bias_; }
-  const PackedMatrix& head() const { return head_; }            // [V,H]
+  const PackedMatrix& head() const { return head_; }  // [V,H]
 
  private:
   void pack_on_device(const Weights& weights);

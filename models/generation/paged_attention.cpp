@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "models/kernels/parallel.h"
@@ -14,8 +15,8 @@ namespace sluice::models {
 namespace {
 
 constexpr int64_t kMostTileRows = 8;
-constexpr int64_t kPartTokens = 32;        // of a prompt that a thread takes at a time
-constexpr int64_t kThreadWork = 1 << 15;   // multiply-adds that a thread is worth waking for
+constexpr int64_t kPartTokens = 32;       // of a prompt that a thread takes at a time
+constexpr int64_t kThreadWork = 1 << 15;  // multiply-adds that a thread is worth waking for
 
 /// One sequence and one kv head: rows are (token, query head of the group). `Element` is what the cache stores.
 template <class Element>
@@ -30,18 +31,12 @@ struct HeadTask {
   int64_t query_stride;
   Element* out;
   int64_t out_stride;
-  const PagedSequence& next;  // whose blocks are read after this task, and for which head
-  int64_t next_head;
+  int64_t ahead;              // elements from a head's block to what is read after it, or 0: fetched while the block is worked on
+  const PagedSequence* next;  // read after this task, where that is not behind its own blocks
 
   const Element* keys(int64_t block) const { return cache.head_block<Element>(sequence.blocks[block], layer, kv_head); }
   const Element* values(int64_t block) const { return keys(block) + block_size * key_dim; }
   const Element* query(int64_t row) const { return queries + row / group * query_stride + row % group * key_dim; }
-  // What is worth fetching while block `block` is worked on: the same block of the next task.
-  const Element* keys_to_come(int64_t block) const {
-    const auto last = static_cast<int64_t>(next.blocks.size()) - 1;
-    return cache.head_block<Element>(next.blocks[std::min(block, last)], layer, next_head);
-  }
-  const Element* values_to_come(int64_t block) const { return keys_to_come(block) + block_size * key_dim; }
   Element* output(int64_t row) const { return out + row / group * out_stride + row % group * head_dim; }
   int64_t visible(int64_t row) const { return sequence.cached + row / group + 1; }  // tokens at or before the row's own
   int64_t hidden(int64_t row) const {                                               // of those, the ones before its window
@@ -132,8 +127,10 @@ namespace {
 
 template <class Element>
 HeadTask<Element> task_of(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores, const PagedRows& rows,
-                          const PagedSequence& sequence, const PagedSequence& next_sequence, int64_t first_token, int64_t kv_head) {
+                          const PagedSequence& sequence, const PagedSequence* next, int64_t first_token,
+                          int64_t kv_head) {
   const int64_t group = heads / cache.kv_heads(), head = kv_head * group;
+  const bool last_head = kv_head + 1 == cache.kv_heads();
   return {.cache = cache,
           .sequence = sequence,
           .layer = layer,
@@ -149,8 +146,8 @@ HeadTask<Element> task_of(const KvCache& cache, int64_t layer, int64_t heads, co
           .query_stride = rows.query_stride,
           .out = static_cast<Element*>(rows.out) + (first_token * heads + head) * cache.head_dim(),
           .out_stride = heads * cache.head_dim(),
-          .next = kv_head + 1 < cache.kv_heads() ? sequence : next_sequence,
-          .next_head = (kv_head + 1) % cache.kv_heads()};
+          .ahead = last_head ? 0 : cache.block_size() * (cache.key_dim() + cache.head_dim()),
+          .next = last_head ? next : nullptr};
 }
 
 }  // namespace
@@ -176,9 +173,9 @@ void PagedAttention::run(const KvCache& cache, int64_t layer, int64_t heads, con
       for (int64_t head = 0; head < kv_heads; ++head) {
         const int64_t place = costs_[part] * kv_heads + (costs_[part + 1] - costs_[part]) * head;
         if (place < begin || place >= end) continue;
-        const auto& next = parts_[std::min<size_t>(part + 1, parts_.size() - 1)];
-        auto task = task_of<Element>(cache, layer, heads, scores, rows, sequences_[at.sequence], sequences_[next.sequence],
-                                     first_tokens_[at.sequence], head);
+        const bool last = static_cast<size_t>(part) + 1 == parts_.size();
+        auto task = task_of<Element>(cache, layer, heads, scores, rows, sequences_[at.sequence],
+                                     last ? nullptr : &sequences_[parts_[part + 1].sequence], first_tokens_[at.sequence], head);
         task.first_row = at.first_row;
         task.rows = at.rows;
         attend(task, scratch + run * kMostTileRows * stride, stride);

@@ -27,17 +27,18 @@ struct PagedScores {
 
 /// Rows in the cache's precision, float or Bfloat16.
 struct PagedRows {
-  const void* queries = nullptr;  // [T, heads K]  T: all new tokens, in the order of the sequences; K: the cache's key_dim(); rotated
-  int64_t query_stride = 0;       // elements from row to row
-  void* out = nullptr;            // [T, heads D], contiguous
+  const void* queries =
+      nullptr;               // [T, heads K]  T: all new tokens, in the order of the sequences; K: the cache's key_dim(); rotated
+  int64_t query_stride = 0;  // elements from row to row
+  void* out = nullptr;       // [T, heads D], contiguous
 };
 
 /// Causal grouped-query attention of the new tokens of each sequence over what that sequence has in its blocks, the new tokens'
 /// own keys and values included (they must have been written). Blocks that lie wholly before a token's window are not read.
 /// Scores, softmax and sums are float32; with a bfloat16 cache the result is rounded once.
 ///
-/// The result of a token depends on nothing but its query and its sequence's keys and values: it is bit-identical whatever else is
-/// in the step and however its prompt was cut into chunks. A score is one chain of multiply-adds over the head's elements (in
+/// The result of a token depends on nothing but its query and its sequence's keys and values: it is bit-identical whatever else
+/// is in the step and however its prompt was cut into chunks. A score is one chain of multiply-adds over the head's elements (in
 /// bfloat16 of sums of two products); an output is the sum of two chains over the tokens, of even and of odd positions.
 ///
 /// Owns the division of the work and scratch memory, which grow to the largest step; allocates nothing after that. Not

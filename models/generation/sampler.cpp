@@ -17,17 +17,15 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kNotFinite = -1;              // as the id that was drawn
-constexpr int64_t kThreadLogits = 1 << 14;      // that a thread is worth waking for
+constexpr int64_t kNotFinite = -1;          // as the id that was drawn
+constexpr int64_t kThreadLogits = 1 << 14;  // that a thread is worth waking for
 constexpr const char* kHelp = "the model has diverged: look at its loss, lower the learning rate";
 
 void require(bool holds, const char* what, double value) {
   if (!holds) throw UserError(std::string(what) + ", not " + std::to_string(value));
 }
 
-int64_t runs_of(std::span<const float> logits) {
-  return (static_cast<int64_t>(logits.size()) + kSamplingRun - 1) / kSamplingRun;
-}
+int64_t runs_of(std::span<const float> logits) { return (static_cast<int64_t>(logits.size()) + kSamplingRun - 1) / kSamplingRun; }
 
 int64_t size_of(std::span<const float> logits) { return static_cast<int64_t>(logits.size()); }
 
@@ -66,8 +64,7 @@ void Sampler::sample(std::span<const SamplingRow> rows, std::span<SampledToken> 
         tokens[static_cast<size_t>(i)] = draw(rows[static_cast<size_t>(i)], scratch_[static_cast<size_t>(run)]);
   });
   for (size_t i = 0; i < rows.size(); ++i)
-    if (tokens[i].id == kNotFinite)
-      throw UserError("sample " + std::to_string(rows[i].id) + ": logits are not finite", kHelp);
+    if (tokens[i].id == kNotFinite) throw UserError("sample " + std::to_string(rows[i].id) + ": logits are not finite", kHelp);
 }
 
 SampledToken Sampler::draw(const SamplingRow& row, Scratch& scratch) const {
@@ -162,7 +159,8 @@ int64_t Sampler::draw_from_likeliest(const Softened& row, Scratch& scratch, doub
   if (options_.top_k > 0 && options_.top_k < size) kept = tokens.reach(kAnyMass, options_.top_k);
   if (options_.top_p < 1) kept = tokens.reach(options_.top_p * kept.mass, kept.count);
   if (options_.min_p > 0) {
-    const LikeliestTokens::Prefix likely = tokens.not_below(row.top + static_cast<float>(temperature() * std::log(options_.min_p)));
+    const LikeliestTokens::Prefix likely =
+        tokens.not_below(row.top + static_cast<float>(temperature() * std::log(options_.min_p)));
     if (likely.count < kept.count) kept = likely;
   }
   return tokens.reach(uniform * kept.mass, kept.count).last;

@@ -33,17 +33,17 @@ struct SampledToken {
   int64_t id = 0;
 
   /// Natural log of the token's probability in softmax(logits / temperature) over the whole vocabulary, the logits as the model
-  /// gives them: the temperature counts; penalties, top_k, top_p and min_p do not. That is what the training side computes for the
-  /// same token at the same temperature. With temperature 0 it is the log-probability at temperature 1.
+  /// gives them: the temperature counts; penalties, top_k, top_p and min_p do not. That is what the training side computes for
+  /// the same token at the same temperature. With temperature 0 it is the log-probability at temperature 1.
   float logprob = 0;
 };
 
 /// One row of logits to draw from, and what the penalties count: token ids in the vocabulary.
 struct SamplingRow {
-  uint64_t id = 0;                 // of the sample, for messages
-  std::span<const float> logits;   // [V]
-  RandomStream* stream = nullptr;  // of this row alone; may be null when the draw is greedy
-  bool greedy = false;             // the likeliest token, whatever the options say
+  uint64_t id = 0;                            // of the sample, for messages
+  std::span<const float> logits;              // [V]
+  RandomStream* stream = nullptr;             // of this row alone; may be null when the draw is greedy
+  bool greedy = false;                        // the likeliest token, whatever the options say
   std::span<const int64_t> prompt, response;  // what it follows; both may be empty where nothing penalizes()
 };
 

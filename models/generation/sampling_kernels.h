@@ -6,8 +6,8 @@
 
 namespace sluice::models {
 
-// Passes over one row of logits[size] for the sampler. Sums are taken in double. `machine` is for tests of what runs elsewhere; it
-// must not be better than this_machine().
+// Passes over one row of logits[size] for the sampler. Sums are taken in double. `machine` is for tests of what runs elsewhere;
+// it must not be better than this_machine().
 
 struct RowTop {
   float logit = 0;      // the largest
@@ -18,8 +18,8 @@ RowTop top_of(const float* logits, int64_t size, Machine machine = this_machine(
 /// Consecutive weights with one partial total: a walk along a row skips whole runs.
 constexpr int64_t kSamplingRun = 256;
 
-/// totals[r] = sum over the r-th kSamplingRun weights e^((logits[i] - top) * scale) of a softmax, `top` the largest logit and scale
-/// > 0. weights[size] gets each of them, where it is not null.
+/// totals[r] = sum over the r-th kSamplingRun weights e^((logits[i] - top) * scale) of a softmax, `top` the largest logit and
+/// scale > 0. weights[size] gets each of them, where it is not null.
 void soften_row(const float* logits, int64_t size, float top, float scale, float* weights, double* totals,
                 Machine machine = this_machine());
 

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "models/config/config.h"
+#include "models/precision.h"
 #include "models/rotary.h"
 #include "models/weights.h"
 
@@ -239,19 +240,30 @@ inline at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::
   return at::matmul(shares, values).transpose(0, 1).reshape({tokens, -1});
 }
 
+/// As a product reads it: in bfloat16 rounded once.
+inline at::Tensor operand(Precision precision, const at::Tensor& x) {
+  return precision == Precision::kFloat32 ? x : x.to(at::kBFloat16).to(x.scalar_type());
+}
+
+inline at::Tensor product(Precision precision, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) {
+  return at::linear(operand(precision, x), operand(precision, weight), bias);
+}
+
 // What attention adds to the residual stream x [T,H].
-inline at::Tensor attended(const ModelConfig& c, const LayerWeights& layer, int64_t index, const at::Tensor& x) {
+inline at::Tensor attended(const ModelConfig& c, const LayerWeights& layer, int64_t index, const at::Tensor& x,
+                           Precision precision = Precision::kFloat32) {
   const auto heads = [&](const at::Tensor& y, const at::Tensor& weight) {
     const at::Tensor normed = c.qk_norm == QkNorm::kProjection ? norm(c, y, weight) : y;
     const at::Tensor apart = normed.view({y.size(0), -1, c.head_dim});
     return c.qk_norm == QkNorm::kHead ? norm(c, apart, weight) : apart;
   };
   const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.attention_norm, layer.attention_norm_bias);
-  const at::Tensor q = rotated(c, heads(at::linear(in, layer.query, layer.query_bias), layer.query_norm));
-  const at::Tensor k = rotated(c, heads(at::linear(in, layer.key, layer.key_bias), layer.key_norm));
-  const at::Tensor v = at::linear(in, layer.value, layer.value_bias).view({x.size(0), -1, c.head_dim}).transpose(0, 1);
+  const at::Tensor q = rotated(c, heads(product(precision, in, layer.query, layer.query_bias), layer.query_norm));
+  const at::Tensor k = rotated(c, heads(product(precision, in, layer.key, layer.key_bias), layer.key_norm));
+  const at::Tensor v = product(precision, in, layer.value, layer.value_bias).view({x.size(0), -1, c.head_dim}).transpose(0, 1);
   const AttentionMaths maths{c.attention_scale, c.attention_softcap, c.window_of(index)};
-  const at::Tensor out = at::linear(attention(q, k, v, maths), layer.attention_output, layer.attention_output_bias);
+  const at::Tensor mixed = attention(operand(precision, q), operand(precision, k), operand(precision, v), maths);
+  const at::Tensor out = product(precision, mixed, layer.attention_output, layer.attention_output_bias);
   return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.attention_output_norm);
 }
 
@@ -261,23 +273,26 @@ inline at::Tensor activated(const ModelConfig& c, const at::Tensor& x) {
 }
 
 // What the MLP adds to the residual stream x [T,H].
-inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& x) {
+inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& x,
+                              Precision precision = Precision::kFloat32) {
   const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.mlp_norm, layer.mlp_norm_bias);
-  const at::Tensor up = at::linear(in, layer.up, layer.up_bias);
-  const at::Tensor inner = c.gated_mlp ? activated(c, at::linear(in, layer.gate, layer.gate_bias)) * up : activated(c, up);
-  const at::Tensor out = at::linear(inner, layer.down, layer.down_bias);
+  const at::Tensor up = product(precision, in, layer.up, layer.up_bias);
+  const auto gate = [&] { return activated(c, product(precision, in, layer.gate, layer.gate_bias)); };
+  const at::Tensor out = product(precision, c.gated_mlp ? gate() * up : activated(c, up), layer.down, layer.down_bias);
   return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.mlp_output_norm);
 }
 
-/// Logits [T,V] of every position of one sample.
-inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std::vector<int64_t>& tokens) {
+/// Logits [T,V] of every position of one sample. In bfloat16 the operands of products are rounded, and nothing else.
+inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std::vector<int64_t>& tokens,
+                         Precision precision = Precision::kFloat32) {
   at::Tensor x = at::embedding(weights.embedding, at::tensor(tokens, at::kLong)) * c.embedding_scale;
   if (c.learned_positions) x = x + weights.positions.slice(0, 0, x.size(0));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
-    x = x + attended(c, weights.layers[i], static_cast<int64_t>(i), x);
-    x = x + fed_forward(c, weights.layers[i], x);
+    x = x + attended(c, weights.layers[i], static_cast<int64_t>(i), x, precision);
+    x = x + fed_forward(c, weights.layers[i], x, precision);
   }
-  return capped(at::linear(norm(c, x, weights.final_norm, weights.final_norm_bias), weights.head), c.logit_softcap);
+  const at::Tensor hidden = norm(c, x, weights.final_norm, weights.final_norm_bias);
+  return capped(product(precision, hidden, weights.head), c.logit_softcap);
 }
 
 /// The same values in double precision.

@@ -39,6 +39,7 @@ inline engine::Entry optimizer_entry(std::optional<double> learning_rate) {
 }
 
 inline engine::Entry head_entry(const std::string& head) { return entry("head", head); }
+inline engine::Entry dtype_entry(const std::string& dtype) { return entry("dtype", dtype); }
 
 /// `[models.actor]` with what the test writes.
 inline engine::ModelSpec spec_of(std::vector<engine::Entry> entries) {

@@ -88,7 +88,7 @@ class AdmittedByTokens {
 
   RandomStream& random_;
   const models::ModelConfig config_ = models::reference::small_config();
-  const models::Weights weights_;
+  const models::PackedWeights weights_;
   engine::KvDemand demand_;
   int64_t samples_per_group_ = 0, max_new_tokens_ = 0, longest_prompt_ = 0;
   int64_t in_flight_ = 0;

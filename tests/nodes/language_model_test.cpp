@@ -20,6 +20,7 @@ namespace {
 
 using testing::all_weights;
 using testing::Bound;
+using testing::dtype_entry;
 using ::testing::HasSubstr;
 using testing::head_entry;
 using testing::model_spec;
@@ -121,14 +122,36 @@ TEST_P(ModelMemory, OfATrainedModelHasTheMomentsAndTheGradientsTogether) {
 }
 
 TEST_P(ModelMemory, OfKeptVersionsIsACopyEach) {
-  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 1}), facts().weight_bytes);
+  if (GetParam()) return;  // a value head is not sampled from
+  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 1}), facts().weight_bytes + facts().published_bytes);
   const auto publish = [](LanguageModel& model) {
     for (const int64_t version : {1, 2, 3, 4}) model.publish(version);
   };
-  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 3}, publish), 4 * facts().weight_bytes);  // and the live ones
+  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 3}, publish), facts().weight_bytes + 3 * facts().published_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(ValueHead, ModelMemory, ::testing::Bool());
+
+TEST(LanguageModelType, ABfloat16ModelIsSampledFromHalfTheBytes) {
+  const TinyFolder folder;
+  const Bound wide(model_spec(folder.path())), narrow(model_spec(folder.path(), {dtype_entry("bfloat16")}));
+  ASSERT_TRUE(narrow.params) << render(narrow.problems);
+  EXPECT_EQ(narrow.facts.weight_bytes, wide.facts.weight_bytes);  // its weights stay float32
+  EXPECT_EQ(2 * narrow.facts.kv_bytes_per_token, wide.facts.kv_bytes_per_token);
+  EXPECT_LT(narrow.facts.published_bytes, wide.facts.published_bytes);
+  const auto model = std::dynamic_pointer_cast<LanguageModel>(
+      LanguageModelType().load(narrow.params, {.name = "actor", .kept_versions = 1}));
+  EXPECT_EQ(model->precision(), models::Precision::kBfloat16);
+  EXPECT_EQ(model->sampling_weights(0).precision(), models::Precision::kBfloat16);
+}
+
+TEST(LanguageModelType, AnUnknownDtypeIsRefusedByName) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path(), {dtype_entry("float16")}));
+  EXPECT_FALSE(bound.params);
+  ASSERT_THAT(bound.problems, SizeIs(1));
+  EXPECT_THAT(bound.problems[0].message, HasSubstr("dtype"));
+}
 
 TEST(LanguageModelType, AMissingFolderIsAProblemAtTheCheckpointKey) {
   const Bound bound(model_spec("/nowhere/at/all"));
@@ -171,26 +194,38 @@ TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
   EXPECT_EQ(loaded.tokenizer().encode("a b"), model->tokenizer().encode("a b"));
 }
 
-TEST(LanguageModel, PublishedAndLiveWeightsAreOneWhereOneVersionIsKept) {
+float first_embedding(const models::PackedWeights& weights) { return weights.embedding().const_data_ptr<float>()[0]; }
+
+TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   const TinyFolder folder;
   const auto model = tiny_model(folder.path(), {.kept_versions = 1});
-  EXPECT_TRUE(model->sampling_weights(0).embedding.is_same(model->transformer().weights().embedding));
+  const models::PackedWeights& weights = model->sampling_weights(0);
+  const float initial = first_embedding(weights);
+  shift_weights(*model, 1.0f);
+  EXPECT_EQ(first_embedding(weights), initial);
   model->publish(1);
-  EXPECT_TRUE(model->sampling_weights(1).embedding.is_same(model->transformer().weights().embedding));
+  EXPECT_EQ(&model->sampling_weights(1), &weights);
+  EXPECT_EQ(first_embedding(weights), initial + 1.0f);
   EXPECT_THROW(model->sampling_weights(0), InternalError);
+}
+
+TEST(LanguageModel, AModelThatNobodySamplesFromIsPublishedWithoutACopy) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {.kept_versions = 0});
+  model->publish(1);
+  EXPECT_THROW(model->sampling_weights(1), InternalError);
 }
 
 TEST(LanguageModel, AKeptVersionDoesNotSeeWhatTrainingDoesAfterIt) {
   const TinyFolder folder;
   const auto model = tiny_model(folder.path(), {.kept_versions = 2});
-  const auto first = [&](const models::Weights& weights) { return weights.embedding.const_data_ptr<float>()[0]; };
-  const float initial = first(model->transformer().weights());
+  const float initial = first_embedding(model->sampling_weights(0));
   shift_weights(*model, 1.0f);
-  EXPECT_EQ(first(model->sampling_weights(0)), initial);
+  EXPECT_EQ(first_embedding(model->sampling_weights(0)), initial);
   model->publish(1);
   shift_weights(*model, 1.0f);
-  EXPECT_EQ(first(model->sampling_weights(0)), initial);
-  EXPECT_EQ(first(model->sampling_weights(1)), initial + 1.0f);
+  EXPECT_EQ(first_embedding(model->sampling_weights(0)), initial);
+  EXPECT_EQ(first_embedding(model->sampling_weights(1)), initial + 1.0f);
 }
 
 TEST(LanguageModel, TheOldestVersionGoesWhenMoreArePublishedThanKept) {

@@ -23,8 +23,8 @@ TEST(SyncWeights, EndOfIterationPublishesTheLiveWeightsAsTheNextVersion) {
   sync.begin_iteration({.index = 0});
   EXPECT_THROW(model->sampling_weights(1), InternalError);
   sync.end_iteration({.index = 0});
-  EXPECT_EQ(model->sampling_weights(0).embedding.const_data_ptr<float>()[0], before);
-  EXPECT_EQ(model->sampling_weights(1).embedding.const_data_ptr<float>()[0], before + 1.0f);
+  EXPECT_EQ(model->sampling_weights(0).embedding().const_data_ptr<float>()[0], before);
+  EXPECT_EQ(model->sampling_weights(1).embedding().const_data_ptr<float>()[0], before + 1.0f);
 }
 
 TEST(SyncWeights, ReadsNoColumnsAndPublishesItsModel) {

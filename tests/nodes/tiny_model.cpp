@@ -90,7 +90,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   return std::make_shared<LanguageModel>(options.value_head ? "critic" : "actor", folder, std::move(transformer),
-                                         options.optimizer, options.kept_versions);
+                                         options.optimizer, options.value_head ? 0 : options.kept_versions);
 }
 
 std::vector<float> all_weights(const LanguageModel& model) {

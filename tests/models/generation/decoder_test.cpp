@@ -10,6 +10,8 @@
 #include <string>
 
 #include "base/random.h"
+#include "models/generation/sampler.h"
+#include "tests/models/allocation_counter.h"
 #include "tests/models/dense_reference.h"
 #include "tests/models/generation/cache_with_pool.h"
 
@@ -39,7 +41,7 @@ at::Tensor step(Decoder& decoder, const ModelConfig& config, const Weights& weig
         {.tokens = std::span<const int64_t>(s.tokens).subspan(s.cached, counts[i]), .cached = s.cached, .blocks = s.blocks});
     s.cached += counts[i];
   }
-  const auto logits = decoder.step(weights, cache, batch);
+  const auto logits = decoder.step(PackedWeights(weights, cache.precision()), cache, batch);
   EXPECT_EQ(logits.size(), sequences.size() * static_cast<size_t>(config.vocab_size));
   return at::from_blob(const_cast<float*>(logits.data()), {static_cast<int64_t>(sequences.size()), config.vocab_size}, at::kFloat)
       .clone();
@@ -232,10 +234,81 @@ TEST(Decoder, LogitsAreOnlyMadeForWhoWantsThem) {
   cache.reserve(blocks_b, 4);
   const std::vector<DecodeSequence> batch = {{.tokens = first, .blocks = blocks_a, .wants_logits = false},
                                              {.tokens = second, .blocks = blocks_b}};
-  const auto logits = decoder.step(weights, cache, batch);
+  const auto logits = decoder.step(PackedWeights(weights, cache.precision()), cache, batch);
   ASSERT_EQ(logits.size(), 37u);
   const at::Tensor expected = reference::logits(config, weights, second)[3];
   for (int64_t id = 0; id < 37; ++id) EXPECT_NEAR(logits[id], expected[id].item<float>(), 1e-3);
+}
+
+// A sum whose last bits differ may round to the next bfloat16, so not to the bit.
+TEST(Decoder, InBfloat16OnlyOperandsAreRounded) {
+  for (const auto& [name, config] : reference::configs_of_every_switch()) {
+    at::manual_seed(7);
+    const Weights weights = reference::random_weights(config, 0.15);
+    const std::vector<int64_t> tokens = tokens_of(std::min<int64_t>(40, config.steady_positions()), 3);
+    const int64_t count = static_cast<int64_t>(tokens.size());
+    Decoder decoder(config);
+    CacheWithPool cache(config, 16, 100, Precision::kBfloat16);
+    Running sequence{.tokens = tokens};
+    if (count > 9) step(decoder, config, weights, cache, {&sequence}, {count - 9});
+    for (int64_t i = 0; i < std::min<int64_t>(count, 8); ++i) step(decoder, config, weights, cache, {&sequence}, {1});
+    const at::Tensor out = step(decoder, config, weights, cache, {&sequence}, {count - sequence.cached})[0];
+    const at::Tensor rounded = reference::logits(config, reference::in_double(weights), tokens, Precision::kBfloat16)[-1];
+    const at::Tensor exact = reference::logits(config, reference::in_double(weights), tokens)[-1];
+    const double size = exact.abs().max().item<double>();
+    EXPECT_LT((out - rounded).abs().max().item<double>(), 0.004 * size) << name;
+    EXPECT_LT((out - exact).abs().max().item<double>(), 0.04 * size) << name;
+  }
+}
+
+TEST(Decoder, InBfloat16ARowHasTheSameBitsHoweverItIsBatchedAndChunked) {
+  ModelConfig config = reference::small_config();
+  config.head_dim = 40;
+  const Weights weights = reference::random_weights(config);
+  Decoder decoder(config);
+  CacheWithPool cache(config, 16, 100, Precision::kBfloat16);
+  Running whole{.tokens = tokens_of(50, 3)}, cut{.tokens = whole.tokens}, other{.tokens = tokens_of(60, 4)};
+  const at::Tensor alone = step(decoder, config, weights, cache, {&whole}, {50});
+  at::Tensor out;
+  for (const int64_t chunk : {3, 17, 1, 1, 20, 8}) out = step(decoder, config, weights, cache, {&other, &cut}, {5, chunk});
+  EXPECT_TRUE(out[1].equal(alone[0]));
+}
+
+TEST(Decoder, AStepThatIsNotLargerThanThoseBeforeAllocatesNothing) {
+  const int threads = at::get_num_threads();
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16})
+    for (const int count : {1, 2}) {
+      at::set_num_threads(count);
+      const ModelConfig config = reference::small_config();
+      const PackedWeights weights(reference::random_weights(config), precision);
+      Decoder decoder(config);
+      Sampler sampler({.top_k = 5, .top_p = 0.9, .min_p = 0.01, .repetition_penalty = 1.1, .frequency_penalty = 0.1});
+      CacheWithPool cache(config, 16, 8, precision);
+      std::vector<int32_t> first, second;
+      cache.reserve(first, 64);
+      cache.reserve(second, 64);
+      const std::vector<int64_t> tokens = tokens_of(64, 1);
+      RandomStream streams[2] = {RandomStream(1, 0), RandomStream(1, 1)};
+      std::vector<DecodeSequence> batch(2);
+      std::vector<SamplingRow> rows(2);
+      std::vector<SampledToken> drawn(2);
+      const auto decode = [&](size_t position) {
+        const auto next = std::span(tokens).subspan(position, 1);
+        batch[0] = {.tokens = next, .cached = static_cast<int64_t>(position), .blocks = first};
+        batch[1] = {.tokens = next, .cached = static_cast<int64_t>(position), .blocks = second};
+        const auto logits = decoder.step(weights, cache, batch);
+        for (size_t i = 0; i < 2; ++i)
+          rows[i] = {.logits = logits.subspan(37 * i, 37), .stream = &streams[i], .prompt = std::span(tokens).first(position)};
+        sampler.sample(rows, drawn);
+      };
+      for (size_t position = 0; position < 33; ++position) decode(position);
+      EXPECT_EQ(allocations_in([&] {
+                  for (size_t position = 33; position < 48; ++position) decode(position);
+                }),
+                0)
+          << count << " threads";
+    }
+  at::set_num_threads(threads);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ class Mixer {
   RandomStream random_;
 };
 
-SampleResult alone(const Mix& mix, size_t index, const Weights& weights) {
+SampleResult alone(const Mix& mix, size_t index, const PackedWeights& weights) {
   GenerationEngine engine(kConfig, mix.options,
                           {.max_running_samples = 1, .max_step_tokens = 256, .kv_block_size = 16, .kv_blocks = 8});
   const uint64_t id = mix.requests[index].id;
@@ -111,7 +111,7 @@ class Together {
     for (const SampleRequest& request : mix.requests) engine_.submit(request);
   }
 
-  std::vector<SampleResult> run(const Weights& weights) {
+  std::vector<SampleResult> run(const PackedWeights& weights) {
     std::vector<SampleResult> results;
     for (int steps = 0; !engine_.idle() && steps < 10000; ++steps) {
       for (SampleResult& result : engine_.step(weights)) results.push_back(std::move(result));
@@ -162,7 +162,7 @@ class Together {
 
 // Together they say what each says alone, to the bit.
 void compare_mixes(uint64_t seed, int mixes, int threads) {
-  const Weights weights = reference::random_weights(kConfig, 0.15);
+  const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   const int had = at::get_num_threads();
   Mixer random(seed);
   int64_t preempted = 0, reused = 0;

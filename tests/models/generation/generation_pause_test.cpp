@@ -28,7 +28,7 @@ SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens
 }
 
 // All samples of an engine, in the order in which they end.
-std::vector<SampleResult> finished(GenerationEngine& engine, const Weights& weights) {
+std::vector<SampleResult> finished(GenerationEngine& engine, const PackedWeights& weights) {
   std::vector<SampleResult> results;
   while (!engine.idle()) {
     for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
@@ -37,7 +37,7 @@ std::vector<SampleResult> finished(GenerationEngine& engine, const Weights& weig
 }
 
 // Pauses each sample when it has `at` tokens, and gives it `given` some steps later.
-std::vector<SampleResult> played(const std::vector<SampleRequest>& requests, const Weights& weights, GenerationLimits limits,
+std::vector<SampleResult> played(const std::vector<SampleRequest>& requests, const PackedWeights& weights, GenerationLimits limits,
                                  const std::vector<int64_t>& given, int64_t steps_of_pause) {
   constexpr size_t kAt = 5;
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.8}}, limits);
@@ -67,8 +67,9 @@ std::vector<SampleResult> played(const std::vector<SampleRequest>& requests, con
 
 TEST(GenerationPause, LogProbabilitiesBehindWhatWasGivenAreThoseOfTheDenseModel) {
   const Weights weights = reference::random_weights(kConfig, 0.15);
+  const PackedWeights packed(weights);
   const std::vector<int64_t> given{4, 9, 2, 30};
-  for (const SampleResult& result : played({request(1, 6, 20), request(2, 3, 20)}, weights, kLimits, given, 2)) {
+  for (const SampleResult& result : played({request(1, 6, 20), request(2, 3, 20)}, packed, kLimits, given, 2)) {
     ASSERT_EQ(result.tokens.size(), 20u);
     ASSERT_EQ(result.logprobs.size(), 16u);
     ASSERT_EQ(result.given.size(), 1u);
@@ -88,7 +89,7 @@ TEST(GenerationPause, LogProbabilitiesBehindWhatWasGivenAreThoseOfTheDenseModel)
 }
 
 TEST(GenerationPause, HowLongASampleWaitsAndBesideWhomChangesNothing) {
-  const Weights weights = reference::random_weights(kConfig, 0.15);
+  const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   std::vector<SampleRequest> requests;
   for (uint64_t id = 0; id < 9; ++id) requests.push_back(request(id, 1 + static_cast<int64_t>(id) * 4, 30));
   const std::vector<int64_t> given{7, 7, 1};
@@ -104,7 +105,7 @@ TEST(GenerationPause, HowLongASampleWaitsAndBesideWhomChangesNothing) {
 }
 
 TEST(GenerationPause, WithoutTokensASampleGoesOnAsIfItHadNotPaused) {
-  const Weights weights = reference::random_weights(kConfig, 0.15);
+  const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.8}}, kLimits);
   engine.submit(request(3, 5, 20));
   const std::vector<SampleResult> results = finished(engine, weights);
@@ -115,7 +116,7 @@ TEST(GenerationPause, WithoutTokensASampleGoesOnAsIfItHadNotPaused) {
 }
 
 TEST(GenerationPause, APausedSampleHoldsItsPlaceAndCostsNothing) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40});
   engine.set_judge([](uint64_t id, std::span<const int64_t>) { return id == 1 ? Next::kPauses : Next::kEnds; });
   engine.submit(request(1, 4, 10));
@@ -134,7 +135,7 @@ TEST(GenerationPause, APausedSampleHoldsItsPlaceAndCostsNothing) {
 }
 
 TEST(GenerationPause, WhatIsGivenMustLeaveRoomAndBeOfTheVocabulary) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, kLimits);
   engine.set_judge([](uint64_t, std::span<const int64_t>) { return Next::kPauses; });
   engine.submit(request(1, 4, 5));
@@ -148,7 +149,7 @@ TEST(GenerationPause, WhatIsGivenMustLeaveRoomAndBeOfTheVocabulary) {
 }
 
 TEST(GenerationPause, AGreedySampleTakesTheLikeliestTokensBesideOthersThatDoNot) {
-  const Weights weights = reference::random_weights(kConfig, 0.15);
+  const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   GenerationEngine greedy(kConfig, {.sampling = {.temperature = 0}}, kLimits), mixed(kConfig, {}, kLimits);
   greedy.submit(request(1, 6, 20));
   SampleRequest likeliest = request(1, 6, 20);

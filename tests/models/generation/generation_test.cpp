@@ -31,7 +31,7 @@ SampleRequest request(uint64_t id, int64_t prompt_length, int64_t max_new_tokens
           .stream = RandomStream(9, 1, 0, static_cast<uint32_t>(id))};
 }
 
-std::vector<SampleResult> finish(GenerationEngine& engine, const Weights& weights) {
+std::vector<SampleResult> finish(GenerationEngine& engine, const PackedWeights& weights) {
   std::vector<SampleResult> results;
   while (!engine.idle()) {
     for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
@@ -53,9 +53,10 @@ std::string user_error(Action action) {
 
 TEST(Generation, GreedyTokensAreThoseOfTheDenseModel) {
   const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights packed(weights);
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0}}, kLimits);
   engine.submit(request(1, 6, 20));
-  const SampleResult result = finish(engine, weights)[0];
+  const SampleResult result = finish(engine, packed)[0];
   std::vector<int64_t> tokens = prompt_of(1, 6);
   for (size_t i = 0; i < 20; ++i) {
     const at::Tensor logprobs = at::log_softmax(reference::logits(kConfig, weights, tokens)[-1], 0);
@@ -68,9 +69,10 @@ TEST(Generation, GreedyTokensAreThoseOfTheDenseModel) {
 
 TEST(Generation, LogProbabilitiesAreThoseOfTheDenseModelAtTheSamplingTemperature) {
   const Weights weights = reference::random_weights(kConfig, 0.15);
+  const PackedWeights packed(weights);
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.7, .top_k = 10, .top_p = 0.9}}, kLimits);
   for (uint64_t id = 0; id < 6; ++id) engine.submit(request(id, 3 + static_cast<int64_t>(id), 15));
-  for (const SampleResult& result : finish(engine, weights)) {
+  for (const SampleResult& result : finish(engine, packed)) {
     std::vector<int64_t> tokens = prompt_of(result.id, 3 + static_cast<int64_t>(result.id));
     const int64_t first = static_cast<int64_t>(tokens.size()) - 1;
     tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
@@ -82,7 +84,7 @@ TEST(Generation, LogProbabilitiesAreThoseOfTheDenseModelAtTheSamplingTemperature
 
 // Random prompts, lengths, places, step sizes and block sizes: what a sample says must be what it says alone.
 TEST(Generation, ASampleDoesNotDependOnWhatItRunsBeside) {
-  const Weights weights = reference::random_weights(kConfig, 0.15);
+  const PackedWeights weights(reference::random_weights(kConfig, 0.15));
   const GenerationOptions options = {.sampling = {.temperature = 0.9, .top_p = 0.95}, .end_of_sequence = {3, 17}};
   RandomStream random(77, 0);
   for (int mix = 0; mix < 12; ++mix) {
@@ -130,7 +132,7 @@ TEST(Generation, ASampleEndsWithTheEndOfSequenceThatItSampled) {
 }
 
 TEST(Generation, APlaceIsRefilledInTheStepAfterItWasFreed) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 40});
   engine.submit(request(0, 4, 10));
   engine.submit(request(1, 4, 3));
@@ -145,7 +147,7 @@ TEST(Generation, APlaceIsRefilledInTheStepAfterItWasFreed) {
 }
 
 TEST(Generation, AStepTellsThePromptTokensThatItReadAndTheTokensThatItSampled) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .kv_blocks = 40});
   engine.submit(request(0, 6, 3));
   engine.submit(request(1, 5, 3));
@@ -162,7 +164,7 @@ TEST(Generation, AStepTellsThePromptTokensThatItReadAndTheTokensThatItSampled) {
 }
 
 TEST(Generation, SamplesStartInTheOrderOfSubmission) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .kv_blocks = 40});
   for (uint64_t id = 0; id < 7; ++id) engine.submit(request(id, 4, 5));
   std::vector<uint64_t> order;
@@ -172,7 +174,7 @@ TEST(Generation, SamplesStartInTheOrderOfSubmission) {
 }
 
 TEST(Generation, ASampleWaitsUntilItsWorstCaseFitsTheCache) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 4, .max_step_tokens = 64, .kv_block_size = 16, .kv_blocks = 3});
   engine.submit(request(0, 16, 17));  // 32 cached tokens at worst: two blocks
   engine.submit(request(1, 16, 17));
@@ -184,7 +186,7 @@ TEST(Generation, ASampleWaitsUntilItsWorstCaseFitsTheCache) {
 }
 
 TEST(Generation, ClearAbandonsEverythingAndFreesTheBlocks) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, kLimits);
   for (uint64_t id = 0; id < 9; ++id) engine.submit(request(id, 20, 30));
   engine.step(weights);
@@ -202,7 +204,7 @@ TEST(Generation, NamesTheSampleWhoseLogitsAreNotFinite) {
   weights.head[5].fill_(std::numeric_limits<float>::quiet_NaN());
   GenerationEngine engine(kConfig, {}, kLimits);
   engine.submit(request(41, 4, 5));
-  const std::string message = user_error([&] { engine.step(weights); });
+  const std::string message = user_error([&] { engine.step(PackedWeights(weights)); });
   EXPECT_THAT(message, HasSubstr("sample 41"));
   EXPECT_THAT(message, HasSubstr("logits are not finite"));
 }
@@ -240,7 +242,7 @@ TEST(Generation, RefusesSamplesWhoseCachedAnglesWouldChange) {
 }
 
 TEST(Generation, ARunningSampleShowsItsTokensAsTheyAreSampled) {
-  const Weights weights = reference::random_weights(kConfig);
+  const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 1, .max_step_tokens = 4, .kv_block_size = 16, .kv_blocks = 40});
   engine.submit(request(7, 6, 3));
   engine.submit(request(8, 2, 1));

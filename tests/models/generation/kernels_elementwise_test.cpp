@@ -50,9 +50,9 @@ TEST(Normalize, AgreesWithTheDefinitionForAllKindsWidthsAndMachines) {
         const RowNorm norm = {
             .kind = kind, .weight = data(weight), .bias = kind == NormKind::kLayer ? data(bias) : nullptr, .epsilon = 1e-3};
         const at::Tensor out = at::zeros_like(x);
-        normalize(norm, data(x), 7, size, data(out), machine);
+        normalize(norm, data(x), 7, size, {.wide = data(out)}, machine);
         EXPECT_LT(distance(out, expected), 2e-5) << size;
-        normalize(norm, data(x), 7, size, data(x), machine);
+        normalize(norm, data(x), 7, size, {.wide = data(x)}, machine);
         EXPECT_TRUE(x.equal(out)) << "in place, " << size;
       }
 }
@@ -61,7 +61,7 @@ TEST(Normalize, AgreesWithTheDefinitionForAllKindsWidthsAndMachines) {
 TEST(Normalize, LayerNormOfARowFarFromZeroKeepsItsDigits) {
   const at::Tensor x = at::randn({3, 200}, at::kFloat).add_(1000), weight = at::ones({200}, at::kFloat);
   const at::Tensor out = at::zeros_like(x);
-  normalize({.kind = NormKind::kLayer, .weight = data(weight), .epsilon = 1e-5}, data(x), 3, 200, data(out));
+  normalize({.kind = NormKind::kLayer, .weight = data(weight), .epsilon = 1e-5}, data(x), 3, 200, {.wide = data(out)});
   EXPECT_LT(distance(out, normalized(NormKind::kLayer, x, weight, at::zeros({200}), 1e-5)), 1e-3);
 }
 
@@ -84,8 +84,8 @@ TEST(Activate, AgreesWithATenInDoublePrecision) {
     for (const Activation kind : {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu}) {
       const at::Tensor expected = activated(kind, x.to(at::kDouble));
       at::Tensor plain = x.clone(), gated = x.clone();
-      activate(kind, data(plain), nullptr, x.numel(), 1, x.numel(), machine);
-      activate(kind, data(gated), data(up), x.numel(), 1, x.numel(), machine);
+      activate(kind, data(x), nullptr, x.numel(), 1, x.numel(), {.wide = data(plain)}, machine);
+      activate(kind, data(x), data(up), x.numel(), 1, x.numel(), {.wide = data(gated)}, machine);
       EXPECT_LT(distance(plain / (1 + x.abs()), expected / (1 + x.abs())), 3e-7) << static_cast<int>(kind);
       EXPECT_LT(distance(gated / (1 + x.abs()), expected * up / (1 + x.abs())), 1e-6) << static_cast<int>(kind);
     }
@@ -95,7 +95,7 @@ TEST(Activate, LargeInputsDoNotOverflow) {
   for (const Machine machine : machines())
     for (const Activation kind : {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu}) {
       at::Tensor x = at::tensor({-1e30f, -1e4f, -100.0f, 100.0f, 1e4f, 1e30f});
-      activate(kind, data(x), nullptr, 6, 1, 6, machine);
+      activate(kind, data(x), nullptr, 6, 1, 6, {.wide = data(x)}, machine);
       EXPECT_TRUE(x.equal(at::tensor({0.0f, 0.0f, 0.0f, 100.0f, 1e4f, 1e30f}))) << static_cast<int>(kind);
     }
 }
@@ -105,10 +105,32 @@ TEST(Activate, ARowHasTheSameBitsWhereverItStandsAndWithEveryNumberOfThreads) {
   const at::Tensor x = at::randn({900, 77}, at::kFloat), up = at::randn({900, 77}, at::kFloat);
   at::Tensor all = x.clone(), one = x.slice(0, 801, 802).clone();
   at::set_num_threads(3);
-  activate(Activation::kGelu, data(all), data(up), 77, 900, 77);
+  activate(Activation::kGelu, data(x), data(up), 77, 900, 77, {.wide = data(all)});
   at::set_num_threads(threads);
-  activate(Activation::kGelu, data(one), data(up) + 801 * 77, 77, 1, 77);
+  activate(Activation::kGelu, data(one), data(up) + 801 * 77, 77, 1, 77, {.wide = data(one)});
   EXPECT_TRUE(one[0].equal(all[801]));
+}
+
+at::Tensor narrowed(const at::Tensor& x) { return x.to(at::kBFloat16); }
+Bfloat16* narrow_data(const at::Tensor& x) { return static_cast<Bfloat16*>(x.mutable_data_ptr()); }
+
+TEST(OperandRows, InBfloat16AreThoseInFloat32RoundedOnce) {
+  for (const Machine machine : machines())
+    for (const int64_t size : {1, 15, 16, 100, 300, 515}) {
+      const at::Tensor x = at::randn({3, size}, at::kFloat), up = at::randn({3, size}, at::kFloat), wide = at::zeros_like(x);
+      const at::Tensor weight = at::randn({size}, at::kFloat), bias = at::randn({size}, at::kFloat), out = narrowed(wide);
+      for (const NormKind kind : {NormKind::kRms, NormKind::kRmsFromOne, NormKind::kLayer}) {
+        const RowNorm norm = {.kind = kind, .weight = data(weight), .bias = kind == NormKind::kLayer ? data(bias) : nullptr};
+        normalize(norm, data(x), 3, size, {.wide = data(wide)}, machine);
+        normalize(norm, data(x), 3, size, {.narrow = narrow_data(out)}, machine);
+        EXPECT_TRUE(out.equal(narrowed(wide))) << "norm " << size;
+      }
+      activate(Activation::kSilu, data(x), data(up), size, 3, size, {.wide = data(wide)}, machine);
+      activate(Activation::kSilu, data(x), data(up), size, 3, size, {.narrow = narrow_data(out)}, machine);
+      EXPECT_TRUE(out.equal(narrowed(wide))) << "activation " << size;
+      narrow(data(x), 3 * size, narrow_data(out), machine);
+      EXPECT_TRUE(out.equal(narrowed(x))) << size;
+    }
 }
 
 TEST(SoftCap, IsTheHyperbolicTangentToTheLastDigits) {
@@ -139,11 +161,11 @@ struct Heads {
     config.head_dim = kDim;
     cache.emplace(config, 16, 4);
     cache->reserve(blocks, kCached + kTokens);
-    sequences = {{.cached = kCached, .new_tokens = kTokens, .blocks = blocks}};
+    for (int64_t t = 0; t < kTokens; ++t) places.push_back({.position = kCached + t, .block = blocks[0]});
   }
 
   HeadArguments arguments(const at::Tensor& qkv) const {
-    return {.cache = *cache, .layer = 1, .heads = kHeads, .sequences = sequences, .qkv = data(qkv)};
+    return {.cache = *cache, .layer = 1, .heads = kHeads, .tokens = places, .qkv = data(qkv)};
   }
 
   // What the cache holds of the new tokens: [T, Nk, D] of the keys, or of the values.
@@ -161,7 +183,7 @@ struct Heads {
   ModelConfig config;
   std::optional<CacheWithPool> cache;
   std::vector<int32_t> blocks;
-  std::vector<PagedSequence> sequences;
+  std::vector<TokenPlace> places;
 };
 
 at::Tensor random_qkv() { return at::randn({Heads::kTokens, (Heads::kHeads + 2 * Heads::kKvHeads) * Heads::kDim}, at::kFloat); }
@@ -202,6 +224,29 @@ TEST(PrepareHeads, NothingTurnsWithoutRotaryPositions) {
   prepare_heads(h.arguments(qkv));
   EXPECT_TRUE(qkv.equal(before));
   EXPECT_TRUE(h.cached(true).equal(before.view({3, 8, 12}).slice(1, 4, 6)));
+}
+
+// Keys in pairs, and a zero behind the last of an odd head.
+TEST(PrepareHeads, ABfloat16CacheGetsRoundedKeysAndValuesAndSoDoQueries) {
+  for (const Machine machine : machines()) {
+    ModelConfig config;
+    config.layers = 1;
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.head_dim = 5;
+    const KvCache cache(config, 16, 1, Precision::kBfloat16);
+    const at::Tensor qkv = at::randn({1, 20}, at::kFloat), queries = narrowed(at::ones({2, 6}, at::kFloat));
+    const TokenPlace place{.position = 3, .block = 0};
+    prepare_heads({.cache = cache, .heads = 2, .tokens = {&place, 1}, .qkv = data(qkv), .narrow_queries = narrow_data(queries)},
+                  machine);
+    const at::Tensor rounded = narrowed(qkv).view({4, 5});
+    EXPECT_TRUE(queries.slice(1, 0, 5).equal(rounded.slice(0, 0, 2)));
+    EXPECT_EQ(queries.select(1, 5).abs().max().item<float>(), 0);
+    const Bfloat16* const keys = cache.head_block<Bfloat16>(0, 0, 0);
+    for (int64_t d = 0; d < 6; ++d)
+      EXPECT_EQ(to_float(keys[(d / 2 * 16 + 3) * 2 + d % 2]), d < 5 ? rounded[2][d].item<float>() : 0.0f) << d;
+    for (int64_t d = 0; d < 5; ++d) EXPECT_EQ(to_float(keys[16 * 6 + 3 * 5 + d]), rounded[3][d].item<float>()) << d;
+  }
 }
 
 TEST(PrepareHeads, QueriesAndKeysAreNormalisedBeforeTheyTurn) {
