@@ -113,7 +113,6 @@ class SampleRun {
         weights_(model.weights(), options.precision),
         prompt_(std::move(prompt)),
         new_tokens_(new_tokens(arguments, model.config(), prompt_.size())),
-        weights_(model.weights()),
         engine_(model.config(), options, limits()) {}
 
   void print_with(Printer& printer) {
@@ -150,7 +149,6 @@ class SampleRun {
   const models::PackedWeights weights_;
   models::PromptTokens prompt_;
   int64_t new_tokens_;
-  const models::PackedWeights weights_;
   models::GenerationEngine engine_;
   uint64_t submitted_ = 0;
   uint64_t at_hand_ = 0;                              // the sample that is printed
