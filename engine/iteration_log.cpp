@@ -30,9 +30,4 @@ void IterationLog::node_ended(int64_t iteration, size_t node, MetricRow row) {
   }
 }
 
-int64_t IterationLog::reported() const {
-  const std::lock_guard lock(mutex_);
-  return reported_;
-}
-
 }  // namespace sluice::engine

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,7 +35,8 @@ class IterationLog {
   /// Node `node` (its index in the plan, which orders the figures) has ended the iteration.
   void node_ended(int64_t iteration, size_t node, MetricRow row);
 
-  int64_t reported() const;
+  /// Iterations that were reported so far. Takes no lock: `report` may ask.
+  int64_t reported() const { return reported_.load(); }
 
  private:
   struct Pending {
@@ -45,9 +47,9 @@ class IterationLog {
   const size_t nodes_;
   const std::function<void(IterationReport&)> close_;
   const std::function<void(const IterationReport&)> report_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<int64_t, Pending> pending_;
-  int64_t reported_ = 0;
+  std::atomic<int64_t> reported_ = 0;
 };
 
 }  // namespace sluice::engine
