@@ -18,7 +18,7 @@ struct ThreadIndices {
   void reach(int64_t count) {
     if (threads == count) return;
     const at::Tensor indices = at::arange(count, at::kLong);
-    iterator = at::TensorIteratorConfig().resize_outputs(false).check_all_same_dtype(false).add_output(indices).build();
+    iterator = at::TensorIteratorConfig().resize_outputs(false).check_all_same_dtype(false).add_owned_output(indices).build();
     threads = count;
   }
 };

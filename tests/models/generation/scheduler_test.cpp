@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tests/models/allocation_counter.h"
 
 namespace sluice::models {
 namespace {
@@ -290,6 +291,22 @@ TEST(Scheduler, APausedSampleDoesNotGiveWayToAYoungerOne) {
   played.scheduler.submit(request(2, prompt_of(2, 8), 5));
   for (int i = 0; i < 3; ++i) played.step();
   EXPECT_EQ(played.scheduler.running()[0]->request.id, 1u);
+}
+
+TEST(Scheduler, AStepInWhichNobodyStartsOrIsPreemptedAllocatesNothing) {
+  for (const KvAdmission admission : {KvAdmission::kWorstCase, KvAdmission::kOnDemand}) {
+    Scheduler scheduler(limits(64, admission));
+    const PromptTokens prompt = prompt_of(1, 40);
+    for (uint64_t id = 0; id < 8; ++id) scheduler.submit(request(id, prompt, 60));
+    const auto step = [&] {
+      scheduler.plan();
+      scheduler.advance();
+      for (const auto& sample : scheduler.running()) sample->result.tokens.push_back(7);
+    };
+    step();
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(allocations_in(step), 0) << "step " << i;  // the first copies blocks
+    EXPECT_EQ(scheduler.running().size(), 8u);
+  }
 }
 
 // Everything at random: what each slot holds is checked in every step, and that the oldest sample goes on.

@@ -1,6 +1,7 @@
 #include "models/kernels/parallel.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -68,6 +69,17 @@ TEST_F(ParallelRanges, PassAnExceptionOnAndWorkAgain) {
   std::atomic<int64_t> sum = 0;
   parallel_ranges(10, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
   EXPECT_EQ(sum, 10);
+}
+
+TEST_F(ParallelRanges, KeepWhatTheyHoldBetweenCalls) {
+  at::set_num_threads(3);
+  std::atomic<int64_t> sum = 0;
+  const auto add = [&](int64_t begin, int64_t end) { sum += end - begin; };
+  parallel_ranges(30, 1, add);
+  std::vector<at::Tensor> others;  // where the first call's memory was, had it been freed
+  for (int i = 0; i < 100; ++i) others.push_back(at::full({3}, -1000, at::kLong));
+  parallel_ranges(30, 1, add);
+  EXPECT_EQ(sum, 60);
 }
 
 TEST_F(ParallelRanges, MayBeAskedForByManyThreads) {
