@@ -198,12 +198,13 @@ TEST(Sampler, DrawsFromTheLikeliestAsFromASortedRow) {
                                   .top_k = random.below(2) ? static_cast<int64_t>(random.below(200)) : 0,
                                   .top_p = random.below(2) ? 1 - random.uniform() : 1.0,
                                   .min_p = random.below(3) ? 0.0 : random.uniform()};
+    if (!options.truncates()) continue;  // then tokens are looked for by their ids
     Sampler sampler(options);
     RandomStream stream(9, static_cast<uint64_t>(round)), same = stream;
     for (int i = 0; i < 5; ++i, ++draws)
       others += sampler.sample(logits, stream).id != drawn_from_sorted(options, logits, same.uniform());
   }
-  EXPECT_LE(others, draws / 200);
+  EXPECT_LE(others, draws / 500);
 }
 
 TEST(Sampler, PenaltiesChangeTheLogitsOfTokensThatOccur) {
