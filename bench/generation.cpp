@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "bench/questions.h"
 #include "models/generation/generation.h"
+#include "models/generation/packed_weights.h"
 #include "models/transformer.h"
 
 namespace sluice::bench {
@@ -25,9 +26,8 @@ constexpr int64_t kStepTokens = 2048, kBlock = 16;
 class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision)
-      : transformer_(Transformer::load(folder, {.random_init = true})), precision_(precision) {
-    if (precision != models::Precision::kFloat32) throw UserError("the engine decodes in float32 only", "float32");
-  }
+      : config_(models::read_config(folder)),
+        weights_(Transformer::load(folder, {.random_init = true, .compute = {}}).weights(), precision) {}
 
   Json answer(const Json& question) {
     if (question.at("ask") == "prefill")
@@ -37,19 +37,19 @@ class Bench {
 
  private:
   GenerationEngine engine(int64_t samples, int64_t longest) const {
-    return {transformer_.config(),
-            {},
+    return {config_,
+            {.sampling = {}, .end_of_sequence = {}, .precision = weights_.precision()},
             {.max_running_samples = samples,
              .max_step_tokens = std::max(kStepTokens, samples),
              .kv_block_size = kBlock,
              .kv_blocks = samples * (longest / kBlock + 1)}};
   }
 
-  void step(GenerationEngine& engine) const { engine.step(transformer_.weights()); }
+  void step(GenerationEngine& engine) const { engine.step(weights_); }
 
   std::vector<int64_t> new_prompt(int64_t length) {
     std::vector<int64_t> prompt(static_cast<size_t>(length));
-    for (int64_t& id : prompt) id = static_cast<int64_t>(prompts_.below(static_cast<uint64_t>(transformer_.config().vocab_size)));
+    for (int64_t& id : prompt) id = static_cast<int64_t>(prompts_.below(static_cast<uint64_t>(config_.vocab_size)));
     return prompt;
   }
 
@@ -81,8 +81,8 @@ class Bench {
     });
   }
 
-  const Transformer transformer_;
-  const models::Precision precision_;
+  const models::ModelConfig config_;
+  const models::PackedWeights weights_;
   RandomStream prompts_{2, 0};
 };
 

@@ -101,7 +101,7 @@ void run(const Sizes& sizes) {
   nodes::use_threads(static_cast<int>(std::thread::hardware_concurrency()));
   models::TensorMemory memory;
   memory.watch_this_thread();
-  for (const Precision precision : {Precision::kFloat32})
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16})
     for (const bool gradient : {false, true}) compare(sizes, precision, gradient, memory);
 }
 

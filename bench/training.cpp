@@ -20,7 +20,7 @@ class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision)
       : transformer_(Transformer::load(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
-        optimizer_(transformer_.weights().named(), {.learning_rate = 1e-5}) {}
+        optimizer_(transformer_.weights().trainable(), {.learning_rate = 1e-5}) {}
 
   Json answer(const Json& question) {
     const int64_t tokens = question.at("tokens"), length = question.at("length");

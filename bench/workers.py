@@ -13,7 +13,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAST_LINES = 12
-PRECISIONS = {"float32": "fp32"}  # as rlhf-run and the programs name them: as the cases do
+PRECISIONS = {"float32": "fp32", "bfloat16": "bf16"}  # as rlhf-run and the programs name them: as the cases do
 
 
 def cores():
