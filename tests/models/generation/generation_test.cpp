@@ -117,7 +117,7 @@ TEST(Generation, ASampleDoesNotDependOnWhatItRunsBeside) {
 }
 
 TEST(Generation, ASampleEndsWithTheEndOfSequenceThatItSampled) {
-  const Weights weights = reference::random_weights(kConfig, 0.05);  // nearly uniform: ends come soon
+  const PackedWeights weights(reference::random_weights(kConfig, 0.05));  // nearly uniform: ends come soon
   std::vector<int64_t> half;
   for (int64_t id = 0; id < kConfig.vocab_size; id += 2) half.push_back(id);
   GenerationEngine engine(kConfig, {.end_of_sequence = half}, kLimits);

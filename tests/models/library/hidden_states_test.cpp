@@ -145,7 +145,8 @@ TEST_P(LibraryLogprobs, AreThoseOfTheKernelsWithTheirGradients) {
   const at::Tensor moved_hidden = hidden.detach().to(device()).clone().set_requires_grad(true);
   const at::Tensor moved_head = head.detach().to(device()).clone().set_requires_grad(true);
 
-  const auto theirs = models::action_logprobs_and_entropy(hidden, head, targets, kTemperature, 16, kSoftcap);
+  const auto theirs = models::action_logprobs_and_entropy(
+      hidden, head, targets, models::LogprobOptions{.temperature = kTemperature, .softcap = kSoftcap});
   const auto ours = action_logprobs(moved_hidden, moved_head, targets.to(device()),
                                     {.temperature = kTemperature, .softcap = kSoftcap, .entropy = true});
   EXPECT_LT((ours.logprobs.to(at::kCPU) - theirs.logprobs).abs().max().item<double>(), 1e-5);
