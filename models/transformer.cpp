@@ -1,6 +1,7 @@
 #include "models/transformer.h"
 
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "models/folder/folder.h"
@@ -30,7 +31,8 @@ at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const 
   }
   const auto pass = std::make_shared<const LayerPass>(config_, sample_offsets, compute_.precision, recomputes);
   at::Tensor x = embed(config_, weights_, tokens, pass->layout);  // [T,H]
-  for (size_t i = 0; i < weights_.layers.size(); ++i) x = decoder_layer(x, weights_.layers[i], static_cast<int64_t>(i), pass);
+  for (size_t i = 0; i < weights_.layers.size(); ++i)
+    x = decoder_layer(std::move(x), weights_.layers[i], static_cast<int64_t>(i), pass);
   return normalised(pass->norm(weights_.final_norm, weights_.final_norm_bias), x);
 }
 

@@ -44,7 +44,7 @@ class Peak {
 
   int64_t without_gradient() const {
     const int64_t attention = T * H * kFloat + attention_forward();
-    const int64_t mlp = T * H * kFloat + read_keeps(true) + mlp_forward() + added_keeps();
+    const int64_t mlp = T * H * kFloat + read_keeps(true) + mlp_forward(false) + if_there(after, T * statistics);
     const int64_t states = 2 * T * H * kFloat + T * statistics;  // all, those that predict actions
     return inputs() + std::max({attention, mlp, states, T * H * kFloat + T * kFloat + head_forward()});
   }
@@ -53,7 +53,7 @@ class Peak {
     const int64_t below = layers * (T * H * kFloat + if_there(!recompute, layer_keeps()));
     const int64_t at_work = if_there(recompute, layer_keeps());  // of the layer whose turn it is
     const int64_t final_norm = T * (H * kFloat + statistics);
-    const int64_t forward = if_there(recompute, layer_keeps()) + mlp_forward();
+    const int64_t forward = if_there(recompute, layer_keeps()) + mlp_forward(true);
     const int64_t states = T * H * (kFloat + if_there(rounds, number));
     const int64_t stream = T * H * kFloat;  // the gradient of the residual stream
     return inputs() + if_there(positions, 2 * T * kFloat) +
@@ -101,9 +101,11 @@ class Peak {
     return read_keeps(true) + std::max(projections, sum);
   }
 
-  int64_t mlp_forward() const {
+  // Its result, where x does not become it, and what a norm makes of it.
+  int64_t mlp_forward(bool keeps) const {
     const int64_t inner = std::min(T, kForwardTokens) * I * (number + (gated ? 2 : 1) * kFloat);
-    return inner + packed(I, H) * (gated ? 2 : 1) + packed(H, I) + T * H * kFloat + if_there(after, T * H * kFloat);
+    const int64_t weights = packed(I, H) * (gated ? 2 : 1) + packed(H, I);
+    return inner + weights + if_there(keeps || after, T * H * kFloat) + if_there(after, T * H * kFloat);
   }
 
   // Sums of a norm's weight gradient over blocks of rows, for rows of all `size` columns of a token.

@@ -17,15 +17,14 @@ struct KeptLayer {
   KeptMlp mlp;
 };
 
-at::Tensor forward(const LayerPass& pass, const LayerWeights& layer, int64_t index, const at::Tensor& x, KeptLayer* kept) {
+at::Tensor forward(const LayerPass& pass, const LayerWeights& layer, int64_t index, at::Tensor x, KeptLayer* kept) {
   const at::NoGradGuard no_gradient;  // what is computed here has a step of its own
-  at::Tensor middle;
   {
     KeptAttention attention;
-    middle = attention_forward(pass, layer, pass.config.window_of(index), x, attention);
+    x = attention_forward(pass, layer, pass.config.window_of(index), x, attention);
     if (kept) kept->attention = std::move(attention);
   }
-  return mlp_forward(pass, layer, middle, kept ? &kept->mlp : nullptr);
+  return mlp_forward(pass, layer, std::move(x), kept ? &kept->mlp : nullptr);
 }
 
 void backward(const LayerPass& pass, const LayerWeights& layer, KeptLayer&& kept, const at::Tensor& grad) {
@@ -69,18 +68,18 @@ std::vector<at::Tensor> weights_of(const LayerWeights& l) {
 
 }  // namespace
 
-at::Tensor decoder_layer(const at::Tensor& x_view, const LayerWeights& layer, int64_t index,
-                         std::shared_ptr<const LayerPass> pass) {
-  const at::Tensor x = x_view.detach();
+at::Tensor decoder_layer(at::Tensor x, const LayerWeights& layer, int64_t index, std::shared_ptr<const LayerPass> pass) {
   std::vector<at::Tensor> inputs = weights_of(layer);
-  inputs.push_back(x_view);
-  if (!records_gradient(inputs)) return forward(*pass, layer, index, x, nullptr);
-  inputs.pop_back();
+  inputs.push_back(x);
+  const bool records = records_gradient(inputs);
+  inputs.clear();  // who needs no gradient of x lets go of it in time
+  if (!records) return forward(*pass, layer, index, std::move(x), nullptr);
   auto kept = std::make_shared<KeptLayer>();
-  const at::Tensor out = forward(*pass, layer, index, x, pass->recompute ? nullptr : kept.get());
-  attach_backward({out}, x_view, inputs, [x, layer, index, pass, kept](std::vector<at::Tensor>&& gradients) {
+  const at::Tensor in = x.detach();
+  const at::Tensor out = forward(*pass, layer, index, in, pass->recompute ? nullptr : kept.get());
+  attach_backward({out}, x, weights_of(layer), [in, layer, index, pass, kept](std::vector<at::Tensor>&& gradients) {
     at::Tensor grad = owned(std::move(gradients[0]));
-    if (pass->recompute) forward(*pass, layer, index, x, kept.get());
+    if (pass->recompute) forward(*pass, layer, index, in, kept.get());
     backward(*pass, layer, std::move(*kept), grad);
     return grad;
   });

@@ -10,7 +10,8 @@
 namespace sluice::models {
 
 /// A decoder layer, x[T,H] to [T,H], float32: differentiable in x and the weights that need a gradient. One step of the backward,
-/// which keeps operands and what the norms were given; with pass->recompute it keeps x alone, and gives the same bits.
-at::Tensor decoder_layer(const at::Tensor& x, const LayerWeights& layer, int64_t index, std::shared_ptr<const LayerPass> pass);
+/// which keeps operands and what the norms were given; with pass->recompute it keeps x alone, and gives the same bits. Without a
+/// gradient, and if nobody else has x, x is gone when attention has been added to it.
+at::Tensor decoder_layer(at::Tensor x, const LayerWeights& layer, int64_t index, std::shared_ptr<const LayerPass> pass);
 
 }  // namespace sluice::models

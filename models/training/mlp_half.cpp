@@ -92,13 +92,19 @@ void feed_forward(const LayerPass& pass, const LayerWeights& layer, const at::Te
 
 }  // namespace
 
-at::Tensor mlp_forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& x, KeptMlp* kept) {
+at::Tensor mlp_forward(const LayerPass& pass, const LayerWeights& layer, at::Tensor x, KeptMlp* kept) {
   KeptRead read = read_residual(pass, x, pass.norm(layer.mlp_norm, layer.mlp_norm_bias));
-  const at::Tensor out = pass.adds_normed() ? at::empty_like(x) : x.detach().clone(at::MemoryFormat::Contiguous);
   const Inner inner = kept ? empty_inner(pass, pass.precision, x.size(0)) : Inner{};
-  feed_forward(pass, layer, read.in, inner, out, !pass.adds_normed());
   KeptNorm added_norm;
-  const at::Tensor result = pass.adds_normed() ? add_normed(x, out, pass.norm(layer.mlp_output_norm), added_norm) : out;
+  at::Tensor result;
+  if (pass.adds_normed()) {
+    const at::Tensor added = at::empty_like(x);
+    feed_forward(pass, layer, read.in, inner, added, false);
+    result = add_normed(x, added, pass.norm(layer.mlp_output_norm), added_norm);
+  } else {
+    result = kept ? x.clone(at::MemoryFormat::Contiguous) : std::move(x);
+    feed_forward(pass, layer, read.in, inner, result, true);
+  }
   if (kept) *kept = {std::move(read), inner.gate, inner.up, std::move(added_norm)};
   return result;
 }

@@ -22,9 +22,9 @@ struct KeptMlp {
 
 /// x[T,H], float32, plus what the feed-forward network makes of it: (act(x gate^T) * (x up^T)) down^T, or without a gate
 /// act(x up^T) down^T. The activation is of what was not rounded yet, as in generation. Fills `kept`; without it the inner
-/// activations of all tokens never exist at a time.
+/// activations of all tokens never exist at a time, and x itself may become the result.
 /// Source: Shazeer 2020, "GLU variants improve transformer".
-at::Tensor mlp_forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& x, KeptMlp* kept);
+at::Tensor mlp_forward(const LayerPass& pass, const LayerWeights& layer, at::Tensor x, KeptMlp* kept);
 
 /// From the gradient of the result to that of x, in place; adds the gradients of the weights. Uses up `kept`.
 void mlp_backward(const LayerPass& pass, const LayerWeights& layer, const KeptMlp& kept, const at::Tensor& grad);

@@ -23,7 +23,7 @@ namespace {
 at::Tensor sampled_logprobs(const Transformer& model, const std::vector<int64_t>& tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   const PackedWeights weights(model.weights(), model.compute().precision);
-  CacheWithPool cache(model.config(), 8, 32, model.compute().precision);
+  CacheWithPool cache(model.config(), 16, 16, model.compute().precision);
   Decoder decoder(model.config());
   std::vector<int32_t> blocks;
   std::vector<at::Tensor> rows;
@@ -60,7 +60,8 @@ TEST_P(GenerationAgreement, TrainingGivesTheLogProbabilitiesThatWereSampledWith)
     const bool rounds = precision == Precision::kBfloat16;
     EXPECT_LT(difference.max().item<float>(), rounds ? 2e-2 : 1e-4);
     EXPECT_LT(difference.mean().item<float>(), rounds ? 4e-3 : 1e-5);
-    printf("AGREE %s %d max %.5f mean %.5f\n", GetParam().name, (int)precision, difference.max().item<float>(), difference.mean().item<float>());
+    printf("AGREE %s %d max %.5f mean %.5f\n", GetParam().name, (int)precision, difference.max().item<float>(),
+           difference.mean().item<float>());
   }
 }
 

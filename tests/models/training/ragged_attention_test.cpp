@@ -150,7 +150,7 @@ TEST_P(RaggedAttentionCases, ValueAndGradientsInBfloat16AreNearTheDefinition) {
   const auto share = [](const at::Tensor& x, const at::Tensor& of) { return ((x - of).norm() / of.norm()).item<double>(); };
   EXPECT_LT(share(output, expected), 1e-2);
   EXPECT_LT(share(inputs.value.grad(), exact.value.grad()), 1e-2);
-  if (offsets.back() == 1) return;  // the other gradients are zero
+  if (offsets.back() == 1 || window == 1) return;  // who sees itself alone gives queries and keys no gradient
   EXPECT_LT(share(inputs.query.grad(), exact.query.grad()), 2e-2);
   EXPECT_LT(share(inputs.key.grad(), exact.key.grad()), 2e-2);
 }
