@@ -88,7 +88,7 @@ TEST(PackedWeights, TakeTheBytesThatThePlanIsTold) {
 
 TEST(PackedWeights, RefuseAModelWithoutALanguageModelHead) {
   Weights weights = reference::random_weights(reference::small_config());
-  weights.head = {};
+  weights.head = at::Tensor();
   EXPECT_THROW(PackedWeights{weights}, InternalError);
 }
 
