@@ -10,6 +10,7 @@
 #include "engine/registry.h"
 #include "engine/try_node.h"
 #include "nodes/language_model.h"
+#include "nodes/trained_parameters.h"
 
 namespace sluice::nodes::testing {
 
