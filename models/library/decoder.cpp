@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ constexpr int64_t kFirstPositions = 1024;  // of the first rotary table
 at::Tensor empty_cache(const ModelConfig& config, const DecoderOptions& options) {
   const auto type = at::TensorOptions(dtype_of(options.precision)).device(options.device);
   try {
-    return at::empty({config.layers, options.blocks, options.block_size, config.kv_heads, config.head_dim}, type);
+    // Zeros: what lies behind a sample's tokens in its last block gets no weight, but is multiplied with it.
+    return at::zeros({config.layers, options.blocks, options.block_size, config.kv_heads, config.head_dim}, type);
   } catch (const std::exception&) {  // each allocator has its own
     throw UserError("there is no memory for the KV cache on " + options.device.str(),
                     "fewer tokens_in_flight, or a smaller max_new_tokens");

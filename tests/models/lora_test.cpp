@@ -88,7 +88,7 @@ TEST_P(LoraSwitches, GradientsOfTheFactorsMatchTheDenseModel) {
   const auto of_ours = gradients(ours), of_theirs = gradients(theirs);
   ASSERT_GT(of_ours.size(), 0u);
   for (size_t i = 0; i < of_ours.size(); ++i) {
-    EXPECT_LT((of_ours[i] - of_theirs[i]).norm().item<double>(), 2e-4 * of_theirs[i].norm().item<double>())
+    EXPECT_LT((of_ours[i] - of_theirs[i]).norm().item<double>(), 2e-4 * of_theirs[i].norm().item<double>() + 1e-4)
         << adapted.model.weights().trainable()[i].first;
   }
 }

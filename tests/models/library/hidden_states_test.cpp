@@ -113,19 +113,6 @@ TEST_P(LibrarySwitches, Bfloat16IsFloat32Rounded) {
   EXPECT_LT(relative(narrow.layers[0].down.grad(), wide.layers[0].down.grad()), 6e-2);
 }
 
-// Whatever is made on the CPU on the way would not go together with tensors that have no memory.
-TEST_P(LibrarySwitches, StaysOnTheDeviceOfTheWeights) {
-  Weights nowhere = leaves_on(leaves(config_), at::kMeta);
-  const at::Tensor tokens = random_tokens(config_).to(at::kMeta);
-  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-    const at::Tensor hidden = hidden_states(config_, nowhere, tokens, kOffsets, {.precision = precision});
-    const ActionLogprobs of_actions =
-        action_logprobs(hidden, nowhere.head, tokens, {.softcap = 2, .precision = precision, .entropy = true});
-    (of_actions.logprobs + of_actions.entropy).sum().backward();
-    EXPECT_TRUE(nowhere.embedding.grad().is_meta());
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(Configs, LibrarySwitches,
                          testing::Combine(testing::ValuesIn(reference::configs_of_every_switch()),
                                           testing::ValuesIn(devices::kNames)),
