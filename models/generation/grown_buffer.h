@@ -8,8 +8,8 @@
 
 namespace sluice::models {
 
-/// Scratch memory of a step, aligned to cache lines: allocates only when it has to grow, and then forgets what it held. Values are
-/// not initialised. Movable.
+/// Scratch memory of a step, aligned to cache lines: allocates only when it has to grow, and then forgets what it held. Values
+/// are not initialised. Movable.
 template <class T>
 class GrownBuffer {
  public:

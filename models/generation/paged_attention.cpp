@@ -127,8 +127,7 @@ namespace {
 
 template <class Element>
 HeadTask<Element> task_of(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores, const PagedRows& rows,
-                          const PagedSequence& sequence, const PagedSequence* next, int64_t first_token,
-                          int64_t kv_head) {
+                          const PagedSequence& sequence, const PagedSequence* next, int64_t first_token, int64_t kv_head) {
   const int64_t group = heads / cache.kv_heads(), head = kv_head * group;
   const bool last_head = kv_head + 1 == cache.kv_heads();
   return {.cache = cache,
