@@ -226,6 +226,13 @@ Driver::Idle Driver::idle_reason(int executor) const {
   return Idle::kNoInput;
 }
 
+Driver::Holdings Driver::holdings() const {
+  const Impl& impl = *impl_;
+  Holdings most{.column_bytes = std::max(impl.most_column_bytes.load(), impl.state.columns.live()), .pool = {}};
+  if (impl.intake != nullptr) most.pool = impl.intake->pool_bytes();
+  return most;
+}
+
 RunStatus Driver::status() const {
   const Impl& impl = *impl_;
   const Plan& plan = impl.state.plan;
@@ -240,8 +247,6 @@ RunStatus Driver::status() const {
                    .column_bytes_peak = std::max(impl.most_column_bytes.load(), impl.state.columns.live())};
   if (impl.intake == nullptr) return status;
   status.sampling_iteration = impl.intake->iteration();
-  status.pool_bytes = impl.intake->pool_bytes().held;
-  status.pool_bytes_used = impl.intake->pool_bytes().used;
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     const Activity::Current current = impl.state.activity.current(static_cast<int>(i));
     const double since = current.node < 0 ? 0 : static_cast<double>(now - current.since_ns) * 1e-9;

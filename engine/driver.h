@@ -48,7 +48,14 @@ class Driver {
   enum class Idle { kNoInput, kNoCredit, kNoWeights };
   Idle idle_reason(int executor) const;
 
-  /// All but what a run knows itself (pipeline, state, pid, resident memory).
+  /// The most so far, for a memory report. Takes no lock of the run.
+  struct Holdings {
+    int64_t column_bytes = 0;
+    Rollout::PoolBytes pool;
+  };
+  Holdings holdings() const;
+
+  /// All but what a run knows itself (pipeline, state, pid, memory).
   RunStatus status() const;
 
  private:

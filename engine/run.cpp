@@ -85,7 +85,7 @@ struct Run::Impl {
   Workload loaded();
   void write_costs() const;
   void write_memory() const;
-  void sample_memory(const RunStatus& status);
+  void sample_memory();
   MemoryReport memory() const { return memory_report(plan.memory, meter.peaks()); }
   void stall(Problem problem);
   RunStatus status(const std::string& state);
@@ -160,7 +160,7 @@ std::vector<WorkObserver*> Run::Impl::observers() {
 void Run::Impl::report_iteration(const IterationReport& report) {
   if (recorder != nullptr) recorder->reported(report);
   IterationReport whole = report;
-  sample_memory(driver->status());
+  sample_memory();
   whole.figures.emplace_back("resident_bytes", resident_bytes());
   if (options.tensors.take_peak_bytes) whole.figures.emplace_back("tensor_bytes_max", meter.take_tensor_peak());
   if (metrics_file) metrics_file->write(line_of(whole));
@@ -198,8 +198,9 @@ void Run::Impl::write_memory() const {
   if (!options.folder.empty()) write_file_atomically(options.folder / "memory.json", memory_json(memory()));
 }
 
-void Run::Impl::sample_memory(const RunStatus& status) {
-  meter.sample(status.column_bytes_peak, status.pool_bytes, status.pool_bytes_used);
+void Run::Impl::sample_memory() {
+  const Driver::Holdings most = driver->holdings();
+  meter.sample(most.column_bytes, most.pool.held, most.pool.used);
 }
 
 // On the monitor's thread. What does not hang is dropped and ends; what does is left behind.
@@ -215,7 +216,7 @@ void Run::Impl::stall(Problem problem) {
 
 RunStatus Run::Impl::status(const std::string& state) {
   RunStatus status = driver->status();
-  sample_memory(status);
+  sample_memory();
   status.memory = memory();
   status.pipeline = plan.pipeline.name;
   status.state = state;

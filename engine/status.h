@@ -48,8 +48,6 @@ struct RunStatus {
   int64_t budget = 0;           // [budget] tokens_in_flight
   int64_t column_bytes = 0;
   int64_t column_bytes_peak = 0;
-  int64_t pool_bytes = 0;       // of the rollout's KV pool
-  int64_t pool_bytes_used = 0;  // the most of these
   int64_t resident_bytes = 0;
   MemoryReport memory;          // planned and measured so far
   std::vector<Executor> executors;

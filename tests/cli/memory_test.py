@@ -110,7 +110,7 @@ class NotEnough(Case):
             resource.setrlimit(resource.RLIMIT_DATA, (600 << 20, 600 << 20))
 
         folder = self.folder / "run"
-        settings = {**SMALL, "budget.tokens_in_flight": 4_000_000, "nodes.prompts.groups_per_iteration": 80_000,
+        settings = {**SMALL, "budget.tokens_in_flight": 5_000_000, "nodes.prompts.groups_per_iteration": 80_000,
                     "nodes.generate.max_running_samples": 65536, "runtime.memory_gib": 1000}
         done = run("run", PPO, "--run-dir", folder, *sets(**settings), preexec_fn=limit)
         self.assertEqual(done.returncode, FAILED, done.stderr + done.stdout)
