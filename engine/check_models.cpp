@@ -26,13 +26,16 @@ void take_facts_of_base(Draft& draft, DraftModel& model) {
   const int found = draft.find_model(base_of);
   if (found < 0) {
     const std::string near = did_you_mean(base_of, model_names(draft));
+    model.params = nullptr;  // nothing is known of it
     return draft.error("unknown-model", where,
                        "'" + name + "' is the base of '" + base_of + "', which the pipeline does not have",
                        near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?");
   }
   const DraftModel& other = draft.models[static_cast<size_t>(found)];
+  const bool usable = other.params != nullptr && other.facts.has_base;
+  if (!usable) model.params = nullptr;
   if (other.params == nullptr) return;
-  if (!other.facts.has_base) {
+  if (!usable) {
     return draft.error("model-without-base", where,
                        "'" + name + "' is the base of '" + base_of + "', of whose weights none stays as it was", {},
                        "lora = { ... } in [models." + base_of + "], or checkpoint in [models." + name + "]");

@@ -74,7 +74,7 @@ def step(source, target):
 def unmerged(source, target, kind=AutoModelForCausalLM, **options):
     """The folder's own model with the adapter that PEFT loads beside it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # PEFT warns of keys that are missing or left over
+        warnings.simplefilter("error", UserWarning)  # PEFT warns of keys that are missing or left over
         return PeftModel.from_pretrained(kind.from_pretrained(source, dtype=torch.float32, **options), target / "adapter").eval()
 
 

@@ -67,6 +67,31 @@ class Pipelines(Case):
                                                           "nodes.train.objective": f'{{ type = "{name}" }}'})
                 self.assertGreater(sum(row["score_mean"] for row in rows[-5:]) / 5, sum(row["score_mean"] for row in rows[:5]) / 5 + 0.2)
 
+    def assert_improves(self, rows, by):
+        scores = [row["score_mean"] for row in rows]
+        first, last = sum(scores[:3]) / 3, sum(scores[-3:]) / 3
+        print(f"{first:.3f} -> {last:.3f}")
+        self.assertGreater(last, first + by)
+
+    def test_adapters_learn_and_are_saved_merged_and_alone(self):
+        rows = self.metrics("../tests/pipelines/ppo_adapters.toml", "adapters")
+        self.assert_improves(rows, 0.25)
+        self.assertEqual(rows[0]["reference_kl_mean"], 0.0)
+        saved = self.folder / "adapters/checkpoint/actor"
+        self.assertTrue((saved / "adapter/adapter_model.safetensors").exists())
+        # On from what was saved, both ways.
+        merged = self.accuracy(saved, "adapters-merged")
+        more = {"pipeline.iterations": 1, "models.actor.lora.adapter": str(saved / "adapter")}
+        again = self.metrics("../tests/pipelines/ppo_adapters.toml", "adapters-again", **more)[0]["score_mean"]
+        self.assertGreater(merged, 0.7)
+        self.assertGreater(again, 0.7)
+
+    def test_one_model_learns_as_actor_and_critic(self):
+        rows = self.metrics("../tests/pipelines/ppo_one_trunk.toml", "one-trunk")
+        self.assert_improves(rows, 0.25)
+        self.assertNotIn("critic_grad_norm", rows[0])
+        self.assertLess(rows[-1]["value_loss"], rows[0]["value_loss"])
+
     def test_dynamic_sampling_accounts_for_every_group(self):
         rows = self.metrics("ppo_dynamic.toml", "dynamic", **{"pipeline.iterations": 8})
         for row in rows:
