@@ -88,7 +88,7 @@ void check_executors(Draft& draft) {
   if (!draft.settings_bound) return;
   const std::vector<std::string> names = executors_in_use(draft);
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);
-  const auto count = static_cast<int64_t>(names.size());
+  const auto count = std::count_if(names.begin(), names.end(), [](const std::string& name) { return !is_device(name); });
   if (count > cores) {
     draft.error("executors-exceed-cores", place_of(draft.spec.runtime, "cores", draft.spec.where),
                 plural(count, "executor") + " (" + join(names, ", ") + ") cannot share " + plural(cores, "core") +
@@ -96,9 +96,14 @@ void check_executors(Draft& draft) {
                 {}, "use at most " + plural(cores, "executor") + ", or raise cores in [runtime]");
     return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t threads = cores / count + (i < cores % count ? 1 : 0);
-    draft.plan.executors.push_back({names[static_cast<size_t>(i)], static_cast<int>(threads)});
+  int64_t next = 0;
+  for (const std::string& name : names) {
+    if (is_device(name)) {  // its thread waits for the device most of the time, and takes no core from the others
+      draft.plan.executors.push_back({name, 1});
+      continue;
+    }
+    const int64_t threads = cores / count + (next++ < cores % count ? 1 : 0);
+    draft.plan.executors.push_back({name, static_cast<int>(threads)});
   }
 }
 

@@ -24,7 +24,7 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
       folder_(std::move(folder)),
       precision_(precision),
       transformer_(std::move(transformer)),
-      published_(transformer_.weights(), kept_versions, precision) {
+      published_(transformer_.weights(), transformer_.weights().head.defined() ? kept_versions : 0, precision) {
   if (optimizer) optimizer_.emplace(transformer_.weights().trainable(), *optimizer);
   weight_bytes_ = bytes_of(transformer_.weights().named());
   if (!optimizer_) return;

@@ -134,6 +134,7 @@ at::Tensor backward(const Distributions& of, const at::Tensor& grad_logprobs, co
   const at::Tensor memory = rounds ? empty_operand(of.options.precision, {actions * tokens}) : at::Tensor();
   PackedMatrix transposed;
   const auto begin = [&](int64_t token, int64_t count) {
+    transposed = {};  // before the next is made
     if (wants_hidden) transposed = packed_transposed(of.rows(token, count), of.options.precision);
   };
   for_each_block(of, begin, [&](const LogitBlock& block) {

@@ -304,6 +304,7 @@ class ToyModelType final : public ModelType {
     if (context.problems.size() > before) return nullptr;
     facts = {.parameters = 1000,
              .weight_bytes = 4000,
+             .published_bytes = 4000,
              .kv_bytes_per_token = 16,
              .max_positions = params->max_positions,
              .max_sampled_positions = params->max_sampled_positions,

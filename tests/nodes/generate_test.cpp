@@ -202,8 +202,9 @@ TEST(Generate, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
   const TinyFolder folder;
   const auto model = tiny_model(folder.path(), {});
   shift_weights(*model, std::numeric_limits<float>::quiet_NaN());
+  model->publish(1);
   Sampling sampling(params_with(1, 5), model);
-  EXPECT_THAT([&] { sampling.run(kPrompts); }, ::testing::ThrowsMessage<UserError>(HasSubstr("not finite")));
+  EXPECT_THAT([&] { sampling.run(kPrompts, {.policy_version = 1}); }, ::testing::ThrowsMessage<UserError>(HasSubstr("not finite")));
 }
 
 TEST(Generate, ThePoolHasTheBytesThatThePlanPromised) {

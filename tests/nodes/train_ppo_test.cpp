@@ -4,6 +4,7 @@
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,10 +143,12 @@ std::vector<float> policy_gradient(const LanguageModel& model, const std::vector
       const std::vector<int64_t> own(tokens.begin() + samples[s].begin, tokens.begin() + samples[s].end);
       const at::Tensor hidden = model.transformer().hidden_states(at::tensor(own), offsets);
       const at::Tensor logprobs = at::log_softmax(at::matmul(hidden, weights.head.t()), -1);
+      at::Tensor loss = at::zeros({});
       for (size_t a = actions[s].begin; a < actions[s].end; ++a) {
         const auto at_token = static_cast<size_t>(group.layout.action_tokens[a]) - samples[s].begin;
-        logprobs[static_cast<int64_t>(at_token) - 1][own[at_token]].mul(-advantages[a]).backward({}, /*retain_graph=*/true);
+        loss = loss.add(logprobs[static_cast<int64_t>(at_token) - 1][own[at_token]].mul(-advantages[a]));
       }
+      if (loss.requires_grad()) loss.backward();  // a sample may have no action
     }
   }
   std::vector<float> gradient;
@@ -358,10 +361,12 @@ TEST_F(OneModel, HasTheGradientThatACriticOfItsOwnWouldHave) {
       const std::vector<int64_t> own(tokens.begin() + samples[s].begin, tokens.begin() + samples[s].end);
       const std::vector<int64_t> offsets{0, static_cast<int64_t>(own.size())};
       const at::Tensor values = at::matmul(both->transformer().hidden_states(at::tensor(own), offsets), weights.value_head[0]);
+      at::Tensor loss = at::zeros({});
       for (size_t a = actions[s].begin; a < actions[s].end; ++a) {
         const int64_t before = group.layout.action_tokens[a] - static_cast<int64_t>(samples[s].begin) - 1;
-        values[before].sub(returns[a]).square().mul(0.5).backward({}, /*retain_graph=*/true);
+        loss = loss.add(values[before].sub(returns[a]).square().mul(0.5));
       }
+      if (loss.requires_grad()) loss.backward();  // a sample may have no action
     }
   }
   std::vector<float> expected;
