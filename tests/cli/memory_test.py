@@ -16,7 +16,7 @@ class Report(Case):
         finished = self.run_ppo()
         report = json.loads((finished.folder / "memory.json").read_text())
         classes = {entry["name"]: entry for entry in report["classes"]}
-        plan = json.loads(run("plan", PPO, "--format", "json", *sets(**SMALL)).stdout)["memory"]
+        plan = json.loads(run("plan", PPO, "--format", "json", *sets(**SMALL)).stdout)["predicted"]
         for name, key in (("weights", "weights_bytes"), ("gradients", "gradient_bytes"), ("optimizer", "optimizer_bytes"),
                           ("KV cache", "kv_bytes"), ("columns", "column_bytes"), ("activations", "activation_bytes")):
             self.assertEqual(classes[name]["planned_bytes"], plan[key], name)
