@@ -5,6 +5,7 @@
 //
 // Each answer is the best of several repetitions. "library" is LibTorch's at::mm, "ours" is multiply() of a packed matrix.
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
@@ -37,16 +39,27 @@ double library_seconds(const at::Tensor& x, const at::Tensor& weight) {
   return best_seconds([&] { at::mm(x, weight); });
 }
 
+// A rate counts only if the work was done. The entries are sums of `inputs` products of normal numbers: rounding is far below 1 %
+// of their spread.
+void require_product(const at::Tensor& out, const at::Tensor& x, const at::Tensor& weight) {
+  const double spread = std::sqrt(static_cast<double>(x.size(1)));
+  const double error = (out - at::mm(x, weight.t())).abs().max().item<double>();
+  if (!(error < 0.01 * spread))
+    throw InternalError("our product is wrong by " + std::to_string(error) + ": its rate means nothing");
+}
+
 double our_seconds(const at::Tensor& x, const at::Tensor& weight, Precision precision) {
   const int64_t rows = x.size(0), inputs = weight.size(1), outputs = weight.size(0);
   PackedMatrix packed(precision, outputs, inputs);
   const at::Tensor floats = weight.to(at::kFloat);
   packed.put(0, outputs, floats.const_data_ptr<float>(), inputs);
   const at::Tensor out = at::zeros({rows, outputs}, at::kFloat);
-  return best_seconds([&] {
+  const double seconds = best_seconds([&] {
     multiply(packed,
              {.x = x.const_data_ptr(), .x_stride = inputs, .rows = rows, .out = out.data_ptr<float>(), .out_stride = outputs});
   });
+  require_product(out, x.to(at::kFloat), floats);
+  return seconds;
 }
 
 Json product(Precision precision, int64_t size) {
