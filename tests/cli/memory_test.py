@@ -93,7 +93,7 @@ class NotEnough(Case):
         process = start("run", PPO, "--run-dir", folder, *sets(**settings), stdout=-1, stderr=-1, text=True)
         self.addCleanup(process.kill)
         self.wait_for(folder / "checkpoint/actor/config.json", process)
-        resource.prlimit(process.pid, resource.RLIMIT_DATA, (64 << 20, 64 << 20))  # no large block can be had any more
+        resource.prlimit(process.pid, resource.RLIMIT_DATA, (1 << 20, 1 << 20))  # nothing more can be had
         stdout, stderr = process.communicate(timeout=60)
         self.assertEqual(process.returncode, FAILED, stderr + stdout)
         for text in ("node '", "out of memory", "activations", "peak", "micro_batch_tokens", "last checkpoint: "):
