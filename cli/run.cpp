@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <malloc.h>
 
 #include <cstdio>
