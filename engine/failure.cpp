@@ -1,5 +1,7 @@
 #include "engine/failure.h"
 
+#include <utility>
+
 #include "base/strings.h"
 #include "engine/out_of_memory.h"
 
@@ -46,7 +48,21 @@ std::exception_ptr with_place(const WorkPlace& place) {
 
 }  // namespace
 
-void FailureSlot::capture(const WorkPlace& place) { keep(with_place(place)); }
+// In blocks of a size that the allocator takes from its heap, where freed ones can be had again.
+FailureSlot::FailureSlot(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {
+  constexpr size_t kBlocks = 32, kBytes = 32 << 10;
+  for (size_t block = 0; block < kBlocks; ++block) reserve_.push_back(std::make_unique<std::byte[]>(kBytes));
+}
+
+void FailureSlot::release_reserve() {
+  const std::lock_guard lock(mutex_);
+  reserve_.clear();
+}
+
+void FailureSlot::capture(const WorkPlace& place) {
+  release_reserve();
+  keep(with_place(place));
+}
 
 void FailureSlot::capture() { keep(std::current_exception()); }
 

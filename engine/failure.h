@@ -1,11 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -23,7 +26,7 @@ struct WorkPlace {
 /// Keeps the first failure of a run and tells everybody to stop. Thread-safe.
 class FailureSlot {
  public:
-  explicit FailureSlot(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {}
+  explicit FailureSlot(std::function<void()> on_failure);
 
   /// Called in a catch block: takes the exception being handled, with the place it happened at. Later failures are dropped.
   void capture(const WorkPlace& place);
@@ -38,10 +41,12 @@ class FailureSlot {
 
  private:
   void keep(std::exception_ptr error);
+  void release_reserve();
 
   const std::function<void()> on_failure_;
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<std::byte[]>> reserve_;  // for whoever tells of a run that is out of memory
   std::exception_ptr error_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "base/error.h"
@@ -78,8 +79,8 @@ void Monitor::loop() {
     const auto now = std::chrono::steady_clock::now();
     try {
       write(status_());
-    } catch (const UserError&) {
-      // A disk that is full fails the run where it matters: in the metrics, the trace or a checkpoint.
+    } catch (const std::exception&) {
+      // A disk that is full, or memory that is, fails the run where it matters: in the metrics, the trace, a checkpoint, a node.
     }
     watch(std::chrono::duration<double>(now - std::exchange(last, now)).count());
     lock.lock();

@@ -445,6 +445,10 @@ void Generate::write_samples(std::span<const Response> samples, std::span<const 
 
 void Generate::end_iteration(const engine::Iteration&) {
   metrics_.maximum("kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
+  if (on_demand_) {  // told of every iteration, also of one without
+    metrics_.sum("preempted_samples", 0);
+    metrics_.sum("recomputed_tokens", 0);
+  }
   if (params_.prompt_too_long == TooLong::kDrop) metrics_.value("dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
 }
 

@@ -179,5 +179,30 @@ TEST(CapacityProof, RoundsOversamplingUpButNotForABinaryFraction) {
   EXPECT_GE(groups_of_round(kMost / 2, 1.5, kMost), kMost / 2);
 }
 
+// The toys' rollout takes its worst case at once.
+TEST_F(Capacity, RefusesCreditOnDemandWhereNothingTakesItLater) {
+  const std::string text = edited(ppo_text(), "micro_batch_tokens = 2048", "micro_batch_tokens = 2048\nadmission = \"on_demand\"");
+  const CheckResult result = check(spec_of(text), registry_);
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0].kind, "setting-without-effect");
+  EXPECT_NE(result.problems[0].message.find("type \"generate\" takes its worst case at once"), std::string::npos);
+}
+
+TEST_F(Capacity, AMicroBatchThatIsLeftToThePlanIsHalfOfWhatIsInFlightWhereMemoryAllowsIt) {
+  const std::string text = edited(ppo_text(), "micro_batch_tokens = 2048", "micro_batch_tokens = \"auto\"");
+  const CheckResult result = check(spec_of(edited(text, "tokens_in_flight = 16384", "tokens_in_flight = 8192")), registry_);
+  ASSERT_TRUE(result.plan) << render(result.problems);
+  EXPECT_EQ(result.plan->budget.micro_batch_tokens.value, 4096);
+  EXPECT_EQ(check(spec_of(edited(text, "tokens_in_flight = 16384", "tokens_in_flight = 300")), registry_).plan->budget.micro_batch_tokens.value,
+            176);  // one group
+}
+
+TEST_F(Capacity, NoMicroBatchCanBeChosenWhereTheBudgetDoesNotHoldAGroup) {
+  const std::string text = edited(ppo_text(), "micro_batch_tokens = 2048", "micro_batch_tokens = \"auto\"");
+  const CheckResult result = check(spec_of(edited(text, "tokens_in_flight = 16384", "tokens_in_flight = 175")), registry_);
+  ASSERT_FALSE(result.plan);
+  EXPECT_NE(render(result.problems).find("tokens_in_flight >= 176"), std::string::npos) << render(result.problems);
+}
+
 }  // namespace
 }  // namespace sluice::engine::testing

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 
 #include "base/random.h"
@@ -121,7 +120,7 @@ TEST(GenerateOnDemand, ATextIsThatOfItsSampleAloneHoweverOftenItWasPreempted) {
     const std::vector<Group> groups = rollout.run(prompts);
     ASSERT_EQ(tokens_of(groups), tokens_of(expected)) << seed;
     ASSERT_EQ(logprobs_of(groups), logprobs_of(expected)) << seed;
-    for (const auto& [name, value] : rollout.metrics()) preempted += name == "preempted_samples" ? value : 0;
+    preempted += metric(rollout.metrics(), "preempted_samples");
   }
   EXPECT_GT(preempted, 20);
 }
