@@ -51,7 +51,7 @@ class Once(TopCase):
                         text)
         self.assertRegex(text, r"(?m)^budget +500 of 1\.0k tokens in flight  #{8}-{8} 50 %   peak 900")
         self.assertRegex(text, r"(?m)^KV cache +9\.0 kB +4\.0 kB$")
-        self.assertRegex(text, r"(?m)^resident +40 MB +60 MB$")
+        self.assertRegex(text, r"(?m)^resident +40\.0 MB +60\.0 MB$")
         self.assertRegex(text, r"(?m)^cpu +2 +25 % +train +1\.5 s +1$")
         self.assertRegex(text, r"(?m)^train +cpu +20 % +4 +500 +1$")  # 2000 tokens in 4 s of work
         self.assertRegex(text, r"(?m)^generate -> train +1 +500 +1\.5 kB$")
