@@ -4,11 +4,13 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "models/tensor_pool.h"
 #include "nodes/torch_threads.h"
 
 namespace sluice::bench {
 
 int answer_questions(const std::function<Answer()>& prepare) {
+  models::TensorPool::install();  // as the program does
   try {
     const Answer answer = prepare();
     for (std::string question; std::getline(std::cin, question);)

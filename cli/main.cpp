@@ -9,6 +9,7 @@
 #include "cli/exit_codes.h"
 #include "engine/out_of_memory.h"
 #include "engine/version.h"
+#include "models/tensor_pool.h"
 
 namespace sluice::cli {
 namespace {
@@ -231,4 +232,7 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice::cli
 
-int main(int argc, char** argv) { return sluice::cli::main(argc, argv); }
+int main(int argc, char** argv) {
+  sluice::models::TensorPool::install();
+  return sluice::cli::main(argc, argv);
+}

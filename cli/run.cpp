@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -50,11 +51,15 @@ void require_devices(const LoadedPipeline& loaded) {
   if (std::ranges::any_of(loaded.plan.models, is_on_gpu)) models::use_cuda();
 }
 
-// What models and data refuse is found before anything runs, and leaves no run folder behind.
-std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptions options) {
+// What models and data refuse is found before anything runs, and leaves no run folder behind. On a thread of its own, with which the
+// helpers of its parallel loops end: OpenMP puts threads to sleep between any two loops as soon as it counts more than there are cores.
+std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptions options, models::TensorMemory& tensors) {
   const std::filesystem::path folder = options.folder;
   try {
-    return std::make_unique<engine::Run>(plan, std::move(options));
+    return std::async(std::launch::async, [&] {
+             tensors.watch_this_thread();
+             return std::make_unique<engine::Run>(plan, std::move(options));
+           }).get();
   } catch (const UserError&) {
     remove_run_folder(folder);
     throw;
@@ -78,7 +83,7 @@ void warn_of_cores(const engine::Plan& plan) {
 // Every micro-batch takes blocks of the same sizes as the one before: what is freed stays with the process instead of going back to the
 // system, so that a block is touched for the first time once, not in each pass.
 void keep_freed_memory() {
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 25);  // the most that glibc takes
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
@@ -105,7 +110,6 @@ int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path
   RunHistory history(loaded.plan);
   Display* display_of_run = nullptr;  // the run and its display know each other
   models::TensorMemory tensors;
-  tensors.watch_this_thread();  // which loads the models
   std::optional<RangeObserver> ranges;
   engine::RunOptions options{.folder = folder};
   options.on_executor_start = [&](int threads) {
@@ -118,7 +122,7 @@ int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path
     history.add(report);
     display_of_run->iteration_done();
   };
-  const auto made = make_run(loaded.plan, std::move(options));
+  const auto made = make_run(loaded.plan, std::move(options), tensors);
   engine::Run& run = *made;
   const InterruptWatch interrupts;
   Display display(loaded.plan, history, run, [&] {

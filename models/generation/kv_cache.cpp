@@ -1,7 +1,6 @@
 #include "models/generation/kv_cache.h"
 
 #include <ATen/ops/empty.h>
-#include <sys/mman.h>
 
 #include <cstring>
 #include <exception>
@@ -22,15 +21,6 @@ at::Tensor allocate(int64_t blocks, int64_t block_elements, Precision precision)
     throw UserError("there is no memory for a KV cache of " + human_bytes(bytes),
                     "fewer tokens_in_flight, or a smaller max_new_tokens");
   }
-}
-
-// A step reads pieces of a few kilobytes from all over the pool: with small pages the processor would look most of them up. A
-// wish that the system may ignore; it costs nothing where nothing is touched.
-void wish_for_large_pages(void* data, size_t bytes) {
-  constexpr uintptr_t kPage = 1 << 21;
-  const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
-  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 // Of keys: pairs in bfloat16.
@@ -57,7 +47,6 @@ KvCache::KvCache(const ModelConfig& config, int64_t block_size, int64_t blocks, 
   SLUICE_CHECK(blocks > 0 && blocks <= std::numeric_limits<int32_t>::max(), "the KV cache needs at least one block");
   pool_ = allocate(blocks, block_elements_, precision);
   data_ = pool_.mutable_data_ptr();
-  wish_for_large_pages(data_, pool_.nbytes());
 }
 
 void KvCache::copy_block(int32_t from, int32_t to) {

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+namespace sluice::models {
+
+/// Memory of large tensors on the CPU, kept for the next tensor of about the same size. Every micro-batch allocates what the one
+/// before freed; malloc gives blocks of megabytes back to the system, which clears them page by page at their next use.
+///
+/// A block is served to whoever asks for its size or down to four fifths of it. What is held is at most an eighth more than what was
+/// in use at a time: beyond that, blocks that nobody uses go back to the system before a new one comes. Blocks of 2 MB and more
+/// ask for large pages. Tensors below 64 kB are malloc's.
+///
+/// Any thread may allocate and free. Throws std::bad_alloc. Outlives every tensor that it made.
+class TensorPool final : public c10::Allocator {
+ public:
+  TensorPool() = default;
+  ~TensorPool() override;
+  TensorPool(const TensorPool&) = delete;
+  TensorPool& operator=(const TensorPool&) = delete;
+
+  /// From now on every CPU tensor of the process comes from one pool, which is never destroyed. A program calls it first.
+  static void install();
+
+  c10::DataPtr allocate(size_t bytes) override;
+  c10::DeleterFnPtr raw_deleter() const override { return give_back; }
+  void copy_data(void* to, const void* from, size_t bytes) const override;
+
+  size_t held_bytes() const;  // used or not
+  size_t used_bytes() const;
+
+ private:
+  struct Block;
+
+  static void give_back(void* data);
+  Block* take(size_t bytes);
+  Block* map(size_t bytes);
+  Block* small(size_t bytes);
+  void unmap(Block* block);
+
+  mutable std::mutex mutex_;
+  std::multimap<size_t, Block*> free_;  // by size
+  size_t held_ = 0, used_ = 0, most_used_ = 0;
+  size_t next_shift_ = 0;
+};
+
+}  // namespace sluice::models
