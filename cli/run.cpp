@@ -80,8 +80,7 @@ void warn_of_cores(const engine::Plan& plan) {
   std::_Exit(kFailed);
 }
 
-// Every micro-batch takes blocks of the same sizes as the one before: what is freed stays with the process instead of going back to the
-// system, so that a block is touched for the first time once, not in each pass.
+// What is too small for the pool of tensors stays with the process too.
 void keep_freed_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 25);  // the most that glibc takes
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

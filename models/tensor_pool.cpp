@@ -13,6 +13,8 @@ namespace sluice::models {
 namespace {
 
 constexpr size_t kSmallest = 64 * 1024;
+constexpr size_t kReuse = 16;    // a block serves what takes all but this part of it
+constexpr size_t kReserve = 16;  // the part of the most bytes in use that may be held beside them
 constexpr size_t kPage = 4096, kLargePage = 1 << 21;
 
 // Blocks begin at different places of a page: a kernel that reads rows of several tensors would find them all in the same sets of the
@@ -67,11 +69,11 @@ TensorPool::Block* TensorPool::take(size_t bytes) {
   const std::scoped_lock lock(mutex_);
   auto fitting = free_.lower_bound(bytes);
   Block* block = nullptr;
-  if (fitting != free_.end() && fitting->first <= bytes + bytes / 4) {
+  if (fitting != free_.end() && fitting->first <= bytes + bytes / kReuse) {
     block = fitting->second;
     free_.erase(fitting);
   } else {
-    const size_t used = std::max(most_used_, used_ + bytes), most = used + used / 8;
+    const size_t used = std::max(most_used_, used_ + bytes), most = used + used / kReserve;
     while (!free_.empty() && held_ + bytes > most) {
       const auto largest = std::prev(free_.end());
       unmap(largest->second);

@@ -11,8 +11,8 @@ namespace sluice::models {
 /// Memory of large tensors on the CPU, kept for the next tensor of about the same size. Every micro-batch allocates what the one
 /// before freed; malloc gives blocks of megabytes back to the system, which clears them page by page at their next use.
 ///
-/// A block is served to whoever asks for its size or down to four fifths of it. What is held is at most an eighth more than what was
-/// in use at a time: beyond that, blocks that nobody uses go back to the system before a new one comes. Blocks of 2 MB and more
+/// A block is served again to whoever asks for its size or a sixteenth less. What is held is at most a sixteenth more than what was in
+/// use at a time: beyond that, blocks that nobody uses go back to the system before a new one comes. Blocks of 2 MB and more
 /// ask for large pages. Tensors below 64 kB are malloc's.
 ///
 /// Any thread may allocate and free. Throws std::bad_alloc. Outlives every tensor that it made.

@@ -16,7 +16,7 @@ struct OuterProductArguments {
   int64_t rows = 0, outputs = 0, inputs = 0;
 };
 
-/// Memory that each thread of add_outer_product() takes while it runs, in bytes.
+/// Memory that each thread of add_outer_product() takes at its first call and keeps, in bytes.
 int64_t outer_product_scratch_bytes();
 
 /// Every element is one chain, of sums of two products, in the order of the rows: the same for any number of threads. `machine`

@@ -178,7 +178,7 @@ void multiply(const PackedMatrix& matrix, const ProductArguments& a, Machine mac
   const int64_t threads = at::get_num_threads();
   if (a.rows >= 2 * threads * block || (a.rows >= threads * block && panels < 2 * threads)) {
     const int64_t blocks = ceil_divide(a.rows, block);
-    parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
+    parallel_pieces(blocks, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         multiply_part(kernel, matrix, a, {0, panels, i * block, std::min((i + 1) * block, a.rows)});
     });

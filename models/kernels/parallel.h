@@ -16,4 +16,8 @@ namespace sluice::models {
 /// fight with the library's for the cores: its threads spin for a while behind each region.
 void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t begin, int64_t end)> work);
 
+/// The same for work that takes long: several ranges a thread, and whoever is done takes the next, so that a core that something else
+/// takes away for a while holds up the others for one of them. Which thread does which is by chance.
+void parallel_pieces(int64_t count, c10::function_ref<void(int64_t begin, int64_t end)> work);
+
 }  // namespace sluice::models

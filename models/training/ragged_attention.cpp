@@ -16,9 +16,7 @@
 namespace sluice::models {
 namespace {
 
-// Few enough that long samples spread over the threads, enough that short ones do not pay for being handed out.
-constexpr int64_t kTasksPerRange = 8;
-constexpr int64_t kTurnedTokens = 64;
+constexpr int64_t kTurnedTokens = 64;  // that a thread is worth waking for
 
 int64_t longest_sample(std::span<const int64_t> offsets) {
   SLUICE_CHECK(!offsets.empty() && offsets.front() == 0, "sample offsets begin with 0");
@@ -46,7 +44,7 @@ void for_each_task(const RaggedLayout& layout, const AttentionOperands& in, cons
   const int64_t key_row = layout.kv_heads * layout.head_dim * bytes_of(precision);
   const auto row = [](const at::Tensor& x, int64_t bytes) { return static_cast<const char*>(x.const_data_ptr()) + bytes; };
   const auto words = static_cast<size_t>(attention_scratch_words(precision, layout.longest, layout.head_dim));
-  parallel_ranges(samples * layout.kv_heads, kTasksPerRange, [&](int64_t begin, int64_t end) {
+  parallel_pieces(samples * layout.kv_heads, [&](int64_t begin, int64_t end) {
     const auto scratch = std::make_unique_for_overwrite<int32_t[]>(words);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t sample = i / layout.kv_heads, first = layout.offsets[sample];

@@ -40,6 +40,20 @@ TEST_F(ParallelRanges, CoverEveryIndexOnceInRangesOfWholeGrains) {
   }
 }
 
+TEST_F(ParallelRanges, OfPiecesCoverEveryIndexOnce) {
+  for (const int threads : {1, 2, 5}) {
+    at::set_num_threads(threads);
+    for (const int64_t count : {0, 1, 2, 7, 64, 1000}) {
+      std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+      parallel_pieces(count, [&](int64_t begin, int64_t end) {
+        EXPECT_LT(begin, end);
+        for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+      });
+      for (const auto& times : seen) EXPECT_EQ(times, 1);
+    }
+  }
+}
+
 TEST_F(ParallelRanges, RunOnAsManyThreadsAsLibTorchHas) {
   at::set_num_threads(3);
   std::atomic<int> ranges = 0;
