@@ -8,6 +8,10 @@
 #include <atomic>
 #include <optional>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace sluice::models {
 namespace {
 
@@ -26,15 +30,32 @@ struct ThreadIndices {
   }
 };
 
+// ThreadSanitizer does not see how LibTorch's OpenMP, which is built without it, hands work over and waits for it.
+class Handover {
+ public:
+#ifdef __SANITIZE_THREAD__
+  void give() { __tsan_release(this); }
+  void take() { __tsan_acquire(this); }
+#else
+  void give() {}
+  void take() {}
+#endif
+};
+
 // Calls `work(first, last)` for disjoint ranges of the threads, on each its own.
 void on_each_thread(int64_t threads, c10::function_ref<void(int64_t, int64_t)> work) {
   thread_local ThreadIndices indices;
   indices.reach(threads);
+  static Handover begin, end;  // not in the closure, which a thread may read only behind begin
   const auto run = [&](char** data, const int64_t*, int64_t inner, int64_t outer) {
+    begin.take();
     const int64_t first = *reinterpret_cast<const int64_t*>(data[0]), last = first + inner * outer;
     work(first, last);
+    end.give();
   };
+  begin.give();
   indices.iterator->for_each(run, /*grain_size=*/1);
+  end.take();
 }
 
 bool is_serial(int64_t count, int64_t grain) { return count <= grain || at::get_num_threads() == 1 || at::in_parallel_region(); }
