@@ -21,114 +21,37 @@
 #include "nodes/objectives/value_mse.h"
 #include "nodes/optimizer_step.h"
 #include "nodes/values.h"
+#include "tests/nodes/ppo_experience.h"
 #include "tests/nodes/tiny_model.h"
 
 namespace sluice::nodes {
 namespace {
 
 using engine::Group;
+using testing::actions_of;
 using testing::all_weights;
 using ::testing::Contains;
+using testing::distance;
+using testing::experience;
+using testing::fill;
+using testing::first_gradient;
 using testing::floats;
 using testing::group_of;
 using ::testing::HasSubstr;
 using testing::metric;
 using testing::mixed_groups;
 using testing::needs_of;
+using testing::norm;
 using ::testing::Not;
+using testing::Pair;
+using testing::ppo;
+using testing::reinforce;
 using testing::run_node;
 using testing::shift_weights;
 using testing::tiny_model;
 using testing::TinyFolder;
-
-constexpr double kBeta1 = 0.9;
-
-struct Pair {
-  std::shared_ptr<LanguageModel> actor, critic;
-
-  testing::Models models() const { return {{"actor", actor}, {"critic", critic}}; }
-};
-
-Pair trainable(const TinyFolder& folder, double learning_rate) {
-  const models::AdamWOptions optimizer{.learning_rate = learning_rate, .beta1 = kBeta1};
-  return {tiny_model(folder.path(), {.optimizer = optimizer}),
-          tiny_model(folder.path(), {.value_head = true, .optimizer = optimizer})};
-}
-
-TrainPpoParams ppo(bool with_critic = true) {
-  TrainPpoParams params;
-  params.actor = "actor";
-  if (with_critic) params.critic = "critic";
-  params.objective.object = std::make_shared<PpoClip>(PpoClipParams{});
-  params.value_objective.object = std::make_shared<ValueClip>(ValueClipParams{});
-  return params;
-}
-
-TrainPpoParams reinforce() {
-  TrainPpoParams params = ppo(/*with_critic=*/false);
-  params.objective = {.type = "reinforce", .object = std::make_shared<Reinforce>(ReinforceParams{})};
-  return params;
-}
-
-// Fills an action column of all groups from `entries`, one behind the other.
-void fill(std::vector<Group>& groups, const engine::Column<float>& column, const std::vector<float>& entries) {
-  auto next = entries.begin();
-  for (Group& group : groups) {
-    for (float& entry : group.write(column)) entry = *next++;
-  }
-}
-
-size_t actions_of(const std::vector<Group>& groups) {
-  size_t actions = 0;
-  for (const Group& group : groups) actions += group.layout.actions();
-  return actions;
-}
-
-// Some advantage for each action, of both signs.
-std::vector<float> wave(size_t count, double frequency) {
-  std::vector<float> entries;
-  for (size_t i = 0; i < count; ++i) entries.push_back(static_cast<float>(std::sin(frequency * static_cast<double>(i + 1))));
-  return entries;
-}
-
-// What the nodes before the training write, under the models as they are. The last action has the advantage `last` if one is
-// given.
-std::vector<Group> experience(const Pair& pair, std::optional<float> last = {}) {
-  std::vector<Group> groups = mixed_groups();
-  const size_t actions = actions_of(groups);
-  const auto logprobs = run_node<Logprobs>(LogprobsParams{.model = "actor"}, pair.models(), groups);
-  const auto values = run_node<Values>(ValuesParams{.model = "critic"}, pair.models(), groups);
-  fill(groups, columns::kRolloutLogprobs, floats(logprobs, "reference_logprobs"));
-  fill(groups, columns::kValues, floats(values, "values"));
-  std::vector<float> advantages = wave(actions, 2.0);
-  advantages.back() = last.value_or(advantages.back());
-  fill(groups, columns::kAdvantages, advantages);
-  fill(groups, columns::kReturns, wave(actions, 0.7));
-  return groups;
-}
-
-// After the first step the mean of the gradient is (1 - beta1) times the gradient.
-std::vector<float> first_gradient(LanguageModel& model) {
-  std::vector<float> all;
-  for (const auto& [name, tensor] : model.optimizer()->state()) {
-    if (!name.starts_with("exp_avg.")) continue;
-    for (int64_t i = 0; i < tensor.numel(); ++i)
-      all.push_back(tensor.const_data_ptr<float>()[i] / static_cast<float>(1 - kBeta1));
-  }
-  return all;
-}
-
-double norm(const std::vector<float>& x) {
-  double sum = 0;
-  for (const float value : x) sum += static_cast<double>(value) * value;
-  return std::sqrt(sum);
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  std::vector<float> difference;
-  for (size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
-  return norm(difference);
-}
+using testing::trainable;
+using testing::wave;
 
 // d/dw of -mean(advantage * log p) by plain autograd, with all logits of each sample alone.
 std::vector<float> policy_gradient(const LanguageModel& model, const std::vector<Group>& groups) {
@@ -310,71 +233,6 @@ TEST(TrainPpo, AGradientThatIsNotFiniteMakesNoStep) {
               ::testing::ThrowsMessage<UserError>(HasSubstr("gradient norm is not finite (inf)")));
   EXPECT_THROW(step_optimizer(*pair.actor, 3), UserError);
   EXPECT_EQ(all_weights(*pair.actor), before);
-}
-
-// One model that is actor and critic.
-class OneModel : public ::testing::Test {
- protected:
-  static std::shared_ptr<LanguageModel> model(const TinyFolder& folder) {
-    return tiny_model(folder.path(),
-                      {.both_heads = true, .optimizer = models::AdamWOptions{.learning_rate = 0, .beta1 = kBeta1}});
-  }
-
-  // The gradient of one step with some weight of the value loss; nothing: without a critic.
-  static std::vector<float> gradient(const TinyFolder& folder, std::optional<double> coefficient) {
-    const auto both = model(folder);
-    const Pair pair{both, both};
-    TrainPpoParams params = ppo(coefficient.has_value());
-    if (coefficient) params.critic = params.actor, params.value_coefficient = *coefficient;
-    run_node<TrainPpo>(params, {{"actor", both}}, experience(pair), {1, 1, 2});
-    EXPECT_EQ(both->optimizer()->steps(), 1);
-    return first_gradient(*both);
-  }
-};
-
-TEST_F(OneModel, IsTrainedOnTheSumOfBothLosses) {
-  const TinyFolder folder;
-  const auto policy = gradient(folder, {}), none = gradient(folder, 0.0), half = gradient(folder, 0.5),
-             twice = gradient(folder, 2);
-  EXPECT_LT(distance(policy, none), 1e-5 * norm(policy));
-  std::vector<float> line;
-  for (size_t i = 0; i < none.size(); ++i) line.push_back(none[i] + 4 * (half[i] - none[i]));
-  EXPECT_GT(distance(twice, none), 0.01);
-  EXPECT_LT(distance(twice, line), 1e-4 * norm(twice));
-}
-
-TEST_F(OneModel, HasTheGradientThatACriticOfItsOwnWouldHave) {
-  const TinyFolder folder;
-  const auto both = model(folder);
-  const Pair pair{both, both};
-  const auto alone = gradient(folder, {}), with_values = gradient(folder, 1.0);
-  std::vector<float> of_values;
-  for (size_t i = 0; i < alone.size(); ++i) of_values.push_back(with_values[i] - alone[i]);
-  // Plain autograd through all samples, one by one.
-  const models::Weights& weights = both->transformer().weights();
-  const std::vector<Group> groups = experience(pair);
-  for (const Group& group : groups) {
-    const auto tokens = group.read(columns::kTokens);
-    const auto returns = group.read(columns::kReturns);
-    const auto samples = group.layout.tokens_by_sample(), actions = group.layout.actions_by_sample();
-    for (size_t s = 0; s < samples.size(); ++s) {
-      const std::vector<int64_t> own(tokens.begin() + samples[s].begin, tokens.begin() + samples[s].end);
-      const std::vector<int64_t> offsets{0, static_cast<int64_t>(own.size())};
-      const at::Tensor values = at::matmul(both->transformer().hidden_states(at::tensor(own), offsets), weights.value_head[0]);
-      at::Tensor loss = at::zeros({});
-      for (size_t a = actions[s].begin; a < actions[s].end; ++a) {
-        const int64_t before = group.layout.action_tokens[a] - static_cast<int64_t>(samples[s].begin) - 1;
-        loss = loss.add(values[before].sub(returns[a]).square().mul(0.5));
-      }
-      if (loss.requires_grad()) loss.backward();  // a sample may have no action
-    }
-  }
-  std::vector<float> expected;
-  for (const auto& [name, tensor] : weights.named()) {
-    const auto* gradient = tensor.grad().const_data_ptr<float>();
-    for (int64_t i = 0; i < tensor.numel(); ++i) expected.push_back(gradient[i] / static_cast<float>(actions_of(groups)));
-  }
-  EXPECT_LT(distance(of_values, expected), 1e-3 * norm(expected));
 }
 
 TEST(TrainPpo, AnIterationWithoutActionsMakesNoStep) {
