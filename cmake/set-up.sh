@@ -41,7 +41,7 @@ torch_folder() {
   local folder
   for folder in "${Torch_ROOT:-}" "$(python3 -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')" 2>/dev/null)" \
                 "$here/.deps/python/torch"; do
-    [[ -n $folder && $(version_of_torch_in "$folder") == "$torch_version" ]] && { printf '%s' "$folder"; return; }
+    if [[ -n $folder && $(version_of_torch_in "$folder") == "$torch_version" ]]; then printf '%s' "$folder"; return; fi
   done
 }
 
