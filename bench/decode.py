@@ -18,6 +18,7 @@ from workers import PRECISIONS, Setting, Worker, cores
 
 BYTES = {"float32": 4, "bfloat16": 2}
 ROOFLINE_GOAL, PEER_GOAL = 0.7, 3.0
+LONG, MOST_ROUNDS_OF_LONG = 32768, 2  # prompts of so many tokens take the peer a minute to read
 
 
 def roofline(size, dtype, batch, context, flops, bandwidth):
@@ -29,7 +30,7 @@ def roofline(size, dtype, batch, context, flops, bandwidth):
 def measure(setting, peak, ours, peer, size, dtype, batch, context, steps):
     rates = collections.defaultdict(list)
     question = dict(batch=batch, context=context, steps=steps)
-    for _ in range(setting.rounds):
+    for _ in range(min(setting.rounds, MOST_ROUNDS_OF_LONG) if batch * context > LONG else setting.rounds):
         rates["roofline"].append(roofline(size, dtype, batch, context + steps // 2, peak.flops(dtype), peak.bytes_per_second()))
         rates["ours"].append(batch * steps / ours.ask(ask="decode", **question)["seconds"])
         if peer:

@@ -36,7 +36,6 @@ class Shape:
     new: int
     iterations: int = 1      # of a run of ours that count
     most_rounds: int = 1000  # where a round takes many minutes
-    asks_peer: bool = True   # False: one iteration of the peer takes longer than a person waits
     on_request: bool = False  # only with --only
 
     def name(self):
@@ -57,7 +56,7 @@ def measure(bench, shape, setting, dtypes, folder):
     """Rates in tokens a second by (who, dtype), a list over the rounds."""
     program = setting.program("cli/rlhf-run")
     pipelines = {dtype: runs.Pipeline(folder / dtype, shape.size, bench.nodes, dtype, shape.prompts, shape.samples, shape.new) for dtype in dtypes}
-    asked = dtypes if shape.asks_peer and setting.has_peers() else []
+    asked = dtypes if setting.has_peers() else []
     rates = collections.defaultdict(list)
     with setting.peak() as peak, contextlib.ExitStack() as stack:
         peers = {dtype: stack.enter_context(setting.peer(bench.peer, *peer_arguments(bench, shape, dtype, folder / dtype / "model")))
@@ -81,8 +80,7 @@ def show(bench, shape, setting, rates, dtypes, narrow_goal):
         if ("peer", dtype) in rates:
             report.show(bench.name, f"{case}, TRL", "sampled tokens/s", ours, rates["peer", dtype], at_least=bench.peer_goal)
         else:
-            reason = setting.without_peers() if shape.asks_peer else "TRL is not asked: an iteration takes too long"
-            report.missing(bench.name, f"{case}, TRL", reason)
+            report.missing(bench.name, f"{case}, TRL", setting.without_peers())
     if narrow_goal and all(("peer", dtype) in rates for dtype in ("float32", "bfloat16")):
         better = [max(pair) for pair in zip(rates["peer", "float32"], rates["peer", "bfloat16"], strict=True)]
         case = f"{shape.name()} bf16, the better of TRL's two"
@@ -103,11 +101,14 @@ def run(bench, shapes_of, setting, narrow_goals):
             show(bench, shape, setting, rates, dtypes, narrow_goals.get(shape.size))
 
 
-def shapes_for(setting):
-    """8 x 8 x 64 and 16 x 16 x 256 of each size, what takes long less often, not beside the peer or only on request."""
+def shapes_for(setting, rounds_of_long):
+    """8 x 8 x 64 and 16 x 16 x 256 of each size. A round of most takes many minutes: they are made as often as `rounds_of_long`
+    says, and those that it does not name only on request."""
     if setting.smoke:
         return [Shape("tiny", 2, 2, 8)]
-    short = [Shape("4m", 8, 8, 64, iterations=3), Shape("29m", 8, 8, 64), Shape("124m", 8, 8, 64)]
-    long = [Shape("4m", 16, 16, 256, most_rounds=2), Shape("29m", 16, 16, 256, most_rounds=1, asks_peer=False),
-            Shape("124m", 16, 16, 256, most_rounds=1, asks_peer=False, on_request=True)]
-    return short[:2] if setting.quick else short + long
+    short = [Shape("4m", 8, 8, 64, iterations=8), Shape("29m", 8, 8, 64)]
+    long = [Shape("4m", 16, 16, 256), Shape("124m", 8, 8, 64), Shape("29m", 16, 16, 256), Shape("124m", 16, 16, 256)]
+    for shape in long:
+        shape.most_rounds = rounds_of_long.get(shape.name(), 1)
+        shape.on_request = shape.name() not in rounds_of_long
+    return short if setting.quick else short + long

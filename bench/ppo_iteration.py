@@ -20,4 +20,4 @@ def one_sample_each(shape):
 if __name__ == "__main__":
     setting = Setting(__doc__, rounds=3)
     bench = iteration.Bench("ppo_iteration", runs.PPO, "ppo.py", passes=20, groups=False)
-    iteration.run(bench, [one_sample_each(shape) for shape in iteration.shapes_for(setting)], setting, narrow_goals={})
+    iteration.run(bench, [one_sample_each(shape) for shape in iteration.shapes_for(setting, rounds_of_long={})], setting, narrow_goals={})

@@ -45,7 +45,7 @@ def show(setting, size, dtype, rates, length):
 
 
 def main():
-    setting = Setting(__doc__, rounds=5)
+    setting = Setting(__doc__, rounds=3)
     sizes = ["tiny"] if setting.smoke else ["29m"] if setting.quick else ["29m", "124m"]
     tokens, length = (64, 16) if setting.smoke else (4096, 256)
     for size in sizes:
