@@ -36,16 +36,18 @@ struct LoadOptions {
   at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
   at::Device device = at::kCPU;       // where the weights are
   Compute compute;
+  bool narrow_products = false;  // what only products read is kept in the precision of `compute`; for forward passes only
 };
 
 /// A decoder-only transformer with the maths that its ModelConfig says. Owns its weights. Ragged in, ragged out: samples lie back
 /// to back, there is no padding. Not thread-safe while a gradient is computed; forward passes without gradient may run from
 /// several threads as long as nobody changes the weights.
 ///
-/// With Precision::kBfloat16 operands of products are rounded where generation rounds them (models/generation/decoder.h): a trained
-/// model's log-probabilities are those it sampled with, up to the order of sums.
+/// With Precision::kBfloat16 operands of products are rounded where generation rounds them (models/generation/decoder.h): a
+/// trained model's log-probabilities are those it sampled with, up to the order of sums.
 ///
-/// Weights may be of a narrower dtype than float32 (bfloat16, float16) where none needs a gradient. They take half the memory, and
+/// Where none needs a gradient, matrices that only products read may be bfloat16: half the memory, and the same results as from
+/// float32 ones with Precision::kBfloat16, which rounds them once. If all weights are of a narrower dtype (bfloat16, float16),
 /// everything is computed in that dtype, rounded where transformers rounds (narrow_forward.h).
 class Transformer {
  public:
@@ -60,7 +62,7 @@ class Transformer {
   /// tokens         [T]    int64, 0 <= id < V
   /// sample_offsets [S+1]  sample s is tokens[offsets[s]..offsets[s+1]); positions count from 0 in each sample, which has at most
   ///                       as many tokens as a table of learned positions
-  /// returns        [T,H]  float32; differentiable in the weights that need a gradient, once. Those gradients are added to .grad in
+  /// returns        [T,H]  float32; differentiable in the weights that need a gradient, once. Those are added to .grad in
   ///                       place as the backward goes through the layers
   at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const;
 

@@ -80,7 +80,8 @@ std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::Mode
 
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
   const bool trainable = params.optimizer.has_value();
-  const ParameterBytes bytes = parameter_bytes(config, head_of(params), params.trained());
+  const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.trained())
+                                         : frozen_parameter_bytes(config, head_of(params), params.dtype);
   return {.parameters = bytes.parameters,
           .weight_bytes = bytes.frozen + bytes.trained,
           .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
@@ -218,7 +219,9 @@ LanguageModelType::LanguageModelType() {
       .doc("\"value\" gives every token one number: a critic; \"policy+value\" does so beside the language model's head");
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
   params_.param("dtype", &P::dtype)
-      .doc("operands of products and the KV cache; sums, norms, softmax and the weights that are trained stay float32");
+      .doc(
+          "operands of products, the KV cache and a frozen model's matrices; sums, norms, softmax and weights that are trained "
+          "stay float32");
   params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
   params_.param("activation_checkpointing", &P::activation_checkpointing)
       .doc(
@@ -263,13 +266,13 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const auto& of = *static_cast<const LanguageModelParams*>(params.get());
   if (of.base_of) return base_of(usage);
   const bool trained = usage.updated && of.optimizer.has_value();
-  models::Transformer transformer =
-      models::Transformer::load(*of.checkpoint, {.head = head_of(of),
-                                                 .random_init = of.init == ModelInit::kRandom,
-                                                 .seed = usage.seed,
-                                                 .trainable = trained,
-                                                 .device = models::device_named(of.device).value(),
-                                                 .compute = {of.dtype, of.activation_checkpointing}});
+  models::Transformer transformer = models::Transformer::load(*of.checkpoint, {.head = head_of(of),
+                                                                               .random_init = of.init == ModelInit::kRandom,
+                                                                               .seed = usage.seed,
+                                                                               .trainable = trained,
+                                                                               .device = models::device_named(of.device).value(),
+                                                                               .compute = {of.dtype, of.activation_checkpointing},
+                                                                               .narrow_products = !of.optimizer.has_value()});
   if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
   auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
                                                trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype);

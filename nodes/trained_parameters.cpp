@@ -26,8 +26,7 @@ int64_t size_of(const ExpectedWeight& weight) {
 std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& expected, models::Weights& weights) {
   std::vector<ExpectedWeight> matrices;
   for (const ExpectedWeight& weight : expected) {
-    const bool table = weight.slot == &weights.embedding || weight.slot == &weights.positions;
-    if (weight.kind == ExpectedWeight::Kind::kMatrix && !table) matrices.push_back(weight);
+    if (weight.kind == ExpectedWeight::Kind::kMatrix && models::is_for_products(weight, weights)) matrices.push_back(weight);
   }
   return matrices;
 }
@@ -83,6 +82,16 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
     }
   }
   bytes.trained = models::FlatParameters::floats(moving) * kFloat;
+  return bytes;
+}
+
+ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision) {
+  models::Weights shapes_only;
+  ParameterBytes bytes;
+  for (const ExpectedWeight& weight : models::expected_weights(config, head, shapes_only)) {
+    bytes.parameters += size_of(weight);
+    bytes.frozen += size_of(weight) * (models::is_for_products(weight, shapes_only) ? models::bytes_of(precision) : kFloat);
+  }
   return bytes;
 }
 

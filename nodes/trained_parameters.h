@@ -48,6 +48,9 @@ struct ParameterBytes {
 /// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
 
+/// Of a model of this shape of which nothing is trained, loaded with LoadOptions::narrow_products.
+ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision);
+
 /// What adapters add to the activations of a pass that trains over so many tokens.
 int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
                                  int64_t tokens);

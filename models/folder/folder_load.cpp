@@ -13,6 +13,11 @@
 namespace sluice::models {
 namespace {
 
+at::ScalarType dtype_of(const ExpectedWeight& weight, const Weights& weights, const LoadOptions& options) {
+  const bool narrow = options.narrow_products && options.compute.precision == Precision::kBfloat16;
+  return narrow && is_for_products(weight, weights) ? at::kBFloat16 : options.dtype;
+}
+
 at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
                        at::ScalarType dtype) {
   const at::Tensor result = at::empty(weight.shape, dtype);
@@ -22,33 +27,36 @@ at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight
   return result;
 }
 
-void fill_fresh(const std::vector<ExpectedWeight>& expected, const ModelConfig& config, const LoadOptions& options) {
-  for (const ExpectedWeight& weight : expected) *weight.slot = fresh_weight(weight, config, options.seed).to(options.dtype);
+void fill_fresh(const std::vector<ExpectedWeight>& expected, const Weights& weights, const ModelConfig& config,
+                const LoadOptions& options) {
+  for (const ExpectedWeight& weight : expected)
+    *weight.slot = fresh_weight(weight, config, options.seed).to(dtype_of(weight, weights, options));
 }
 
-void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const ModelConfig& config,
-               const LoadOptions& options) {
+void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const Weights& weights,
+               const ModelConfig& config, const LoadOptions& options) {
   throw_tensor_problems(tensor_problems(tensors, expected, config, options.head), tensors, config);
   throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
   for (const ExpectedWeight& weight : expected) {
     const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
     *weight.slot = fresh ? fresh_weight(weight, config, options.seed).to(options.dtype)
-                         : read_weight(tensors, weight, config, options.dtype);
+                         : read_weight(tensors, weight, config, dtype_of(weight, weights, options));
   }
 }
 
 }  // namespace
 
 Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& options) {
-  SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
+  SLUICE_CHECK(!options.trainable || (options.dtype == at::kFloat && !options.narrow_products),
+               "weights that are trained are float32");
   const at::NoGradGuard no_gradient;
   const ModelConfig config = read_config(folder);
   Weights weights;
   const auto expected = expected_weights(config, options.head, weights);
   if (options.random_init) {
-    fill_fresh(expected, config, options);
+    fill_fresh(expected, weights, config, options);
   } else {
-    fill_from(TensorFolder(folder), expected, config, options);
+    fill_from(TensorFolder(folder), expected, weights, config, options);
   }
   if (config.tied_embeddings && has_language_head(options.head)) weights.head = weights.embedding;
   if (!options.device.is_cpu()) weights = weights.to(options.device);

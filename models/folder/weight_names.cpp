@@ -142,6 +142,11 @@ std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, Head hea
   return expected;
 }
 
+bool is_for_products(const ExpectedWeight& weight, const Weights& weights) {
+  if (weight.kind == ExpectedWeight::Kind::kHead) return true;
+  return weight.kind == ExpectedWeight::Kind::kMatrix && weight.slot != &weights.embedding && weight.slot != &weights.positions;
+}
+
 std::string without_prefix(const std::string& name, const ModelConfig& config) {
   const std::string_view prefix = weight_table(config.model_type).prefix;
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;

@@ -46,6 +46,9 @@ struct ExpectedWeight {
   StoredWeight stored;
 };
 
+/// Whether nothing but products reads it: a matrix of a layer or a head of the language model, and no table.
+bool is_for_products(const ExpectedWeight& weight, const Weights& weights);
+
 /// What a model with `config` needs, pointing into `weights`, whose layers are resized to match and which gets the names of the
 /// family. A tied head is not listed.
 std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, Head head, Weights& weights);

@@ -52,8 +52,7 @@ void stack(std::initializer_list<Part> parts, Precision precision, PackedLinear&
   for (const Part& part : parts) {
     if (!part.weight.defined()) continue;
     const int64_t count = part.weight.size(0);
-    const at::Tensor merged = merged_matrix(part.weight, part.adapter);
-    to.matrix.put(next, count, floats(merged), inputs);
+    to.matrix.put(next, merged_matrix(part.weight, part.adapter));
     if (biased) to.bias.narrow(0, next, count).copy_(part.bias);
     next += count;
   }
@@ -105,7 +104,7 @@ void PackedWeights::pack(const Weights& weights) {
   copy(weights.final_norm, final_norm_);
   copy(weights.final_norm_bias, final_norm_bias_);
   if (head_.empty()) head_ = PackedMatrix(precision_, weights.head.size(0), weights.head.size(1));
-  head_.put(0, head_.outputs(), floats(weights.head), head_.inputs());
+  head_.put(0, weights.head);
 }
 
 void PackedWeights::pack_on_device(const Weights& weights) {

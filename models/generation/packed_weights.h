@@ -44,7 +44,9 @@ class PackedWeights {
     pack(weights);
   }
 
-  /// Copies the values of `weights`, which have a language model head and are contiguous and float32 (InternalError otherwise). The first call allocates; those after it are of weights of the same shape and use the same memory.
+  /// Copies the values of `weights`, which have a language model head and are contiguous and float32; for Precision::kBfloat16
+  /// the matrices of a frozen model may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
+  /// weights of the same shape and use the same memory.
   void pack(const Weights& weights);
 
   bool empty() const { return head_.empty() && !on_device_.embedding.defined(); }

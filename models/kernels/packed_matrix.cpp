@@ -146,6 +146,14 @@ void PackedMatrix::put(int64_t first, int64_t count, const Bfloat16* weight, int
       [&](int64_t from, int64_t run, int32_t* to) { kernels.pack_bfloat16(weight + from * stride, stride, run, inputs_, to); });
 }
 
+void PackedMatrix::put(int64_t first, const at::Tensor& weight) {
+  SLUICE_CHECK(weight.is_cpu() && weight.dim() == 2 && weight.size(1) == inputs_ && (inputs_ == 1 || weight.stride(1) == 1),
+               "a weight is rows side by side on the CPU");
+  if (weight.scalar_type() == at::kBFloat16)
+    return put(first, weight.size(0), static_cast<const Bfloat16*>(weight.const_data_ptr()), weight.stride(0));
+  put(first, weight.size(0), weight.const_data_ptr<float>(), weight.stride(0));
+}
+
 void PackedMatrix::put_transposed(const float* weight, int64_t stride) {
   const Kernels& kernels = kernels_for(this_machine());
   const auto pack = precision_ == Precision::kFloat32 ? kernels.pack_transposed_floats : kernels.pack_transposed_narrowed;

@@ -29,6 +29,9 @@ class PackedMatrix {
   void put(int64_t first, int64_t count, const float* weight, int64_t stride);
   void put(int64_t first, int64_t count, const Bfloat16* weight, int64_t stride);
 
+  /// Likewise of weight[count, inputs] on the CPU, rows side by side: float32, or in a matrix of bfloat16 rounded already.
+  void put(int64_t first, const at::Tensor& weight);
+
   /// The whole matrix becomes the transpose of weight[inputs, outputs], rows `stride` apart: for gradients of inputs.
   void put_transposed(const float* weight, int64_t stride);
 

@@ -24,12 +24,7 @@ PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision) {
   PackedMatrix matrix(precision, outputs, weights.front().size(1));
   int64_t first = 0;
   for (const at::Tensor& weight : weights) {
-    SLUICE_CHECK(rows_side_by_side(weight), "a weight is rows side by side");
-    if (weight.scalar_type() == at::kBFloat16) {
-      matrix.put(first, weight.size(0), narrow_data(weight), weight.stride(0));
-    } else {
-      matrix.put(first, weight.size(0), weight.const_data_ptr<float>(), weight.stride(0));
-    }
+    matrix.put(first, weight);
     first += weight.size(0);
   }
   return matrix;

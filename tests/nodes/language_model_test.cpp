@@ -1,5 +1,7 @@
 #include "nodes/language_model.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,6 +35,7 @@ using testing::TinyFolder;
 
 // Embedding and head 96 x 32, two layers of q 32x32, k and v 16x32, o 32x32, gate, up and down 48x32, two norms, and the last
 // norm.
+constexpr int64_t kNormParameters = 2 * 2 * 32 + 32;
 constexpr int64_t kParameters = 2 * 96 * 32 + 2 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32) + 32;
 
 TEST(LanguageModelType, FactsOfAFrozenModelAreCountedFromItsConfig) {
@@ -136,15 +139,40 @@ INSTANTIATE_TEST_SUITE_P(ValueHead, ModelMemory, ::testing::Bool());
 
 TEST(LanguageModelType, ABfloat16ModelIsSampledFromHalfTheBytes) {
   const TinyFolder folder;
-  const Bound wide(model_spec(folder.path())), narrow(model_spec(folder.path(), {dtype_entry("bfloat16"), entry("init", std::string("random"))}));
+  const Bound wide(model_spec(folder.path())),
+      narrow(model_spec(folder.path(), {dtype_entry("bfloat16"), entry("init", std::string("random"))}));
   ASSERT_TRUE(narrow.params) << render(narrow.problems);
-  EXPECT_EQ(narrow.facts.weight_bytes, wide.facts.weight_bytes);  // its weights stay float32
+  EXPECT_EQ(narrow.facts.weight_bytes, 2 * kParameters + 2 * (96 * 32 + kNormParameters));  // embedding and norms stay float32
   EXPECT_EQ(2 * narrow.facts.kv_bytes_per_token, wide.facts.kv_bytes_per_token);
   EXPECT_LT(narrow.facts.published_bytes, wide.facts.published_bytes);
-  const auto model = std::dynamic_pointer_cast<LanguageModel>(
-      LanguageModelType().load(narrow.params, {.name = "actor", .kept_versions = 1}));
+  const auto model =
+      std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(narrow.params, {.name = "actor", .kept_versions = 1}));
   EXPECT_EQ(model->precision(), models::Precision::kBfloat16);
   EXPECT_EQ(model->sampling_weights(0).precision(), models::Precision::kBfloat16);
+}
+
+// A reference policy begins as the actor, whose weights are float32: not the last bit may differ.
+TEST(LanguageModelType, AFrozenBfloat16ModelComputesWhatATrainedOneDoes) {
+  const TinyFolder folder;
+  tiny_model(folder.path(), {})->save(folder.path());
+  const Bound trained(model_spec(folder.path(), {dtype_entry("bfloat16"), optimizer_entry(1e-3)}));
+  const Bound frozen(model_spec(folder.path(), {dtype_entry("bfloat16")}));
+  ASSERT_TRUE(trained.params && frozen.params);
+  const auto loaded = [](const Bound& bound, bool updated) {
+    return std::dynamic_pointer_cast<LanguageModel>(
+        LanguageModelType().load(bound.params, {.name = "actor", .updated = updated}));
+  };
+  const auto actor = loaded(trained, true), reference = loaded(frozen, false);
+  EXPECT_EQ(reference->bytes().weights, frozen.facts.weight_bytes);
+  EXPECT_LT(frozen.facts.weight_bytes, trained.facts.weight_bytes);
+  const std::vector<int64_t> tokens{5, 6, 7, 8, 9, 5, 11};
+  engine::Layout layout;
+  layout.add_sample(4, 3);
+  layout.add_sample(3, 2);
+  const RaggedSamples samples = all_samples(tokens, layout);
+  const at::NoGradGuard no_gradient;
+  EXPECT_TRUE(
+      at::equal(policy_logprobs(actor->transformer(), samples, 1.0), policy_logprobs(reference->transformer(), samples, 1.0)));
 }
 
 TEST(LanguageModelType, AnUnknownDtypeIsRefusedByName) {
