@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/file_system.h"
 #include "engine/params.h"
 
 namespace sluice::engine {
@@ -17,6 +18,8 @@ struct ModelFacts {
   int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t optimizer_bytes = 0;  // 0 when frozen
+  int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
+  int64_t version_bytes = 0;    // of each older version that is kept to be saved
   int64_t kv_bytes_per_token = 0;
   int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;          // the longest sample it can take
@@ -46,7 +49,17 @@ struct ModelBytes {
   int64_t optimizer = 0;
 };
 
+/// The versions of a model that a run which goes on needs: `newest` is that of the live weights, the older ones are those that
+/// iterations under way were sampled with. They are the same where nobody samples from it.
+struct VersionRange {
+  int64_t oldest = 0;
+  int64_t newest = 0;
+};
+
 /// A model of a run. The engine only needs to save it and to know its size; nodes know the concrete class.
+///
+/// A model that is trained is saved in two steps: take_snapshot() copies what training changes, write_snapshot() writes the copy
+/// while training goes on. Never two snapshots at a time. Only those that are updated are asked for snapshots.
 class Model {
  public:
   virtual ~Model() = default;
@@ -54,8 +67,18 @@ class Model {
   /// Called from any thread.
   virtual ModelBytes bytes() const { return {}; }
 
-  /// Writes the live weights as a complete folder. Called on the executor thread of the node that updates the model.
-  virtual void save(const std::filesystem::path& folder) const = 0;
+  /// Copies weights and optimizer of this moment, and older versions. Called on the executor thread of the node that updates the model, between its
+  /// end of an iteration and the publication of the weights; or when no node runs.
+  virtual void take_snapshot(VersionRange versions) = 0;
+
+  /// Writes the copy into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to load, what only a run that
+  /// goes on needs lies beside it as `NAME.*`. Every file is on the disk on return. Called once after each take_snapshot(), on any thread; the memory of the copy may
+  /// be used again after it. Throws UserError (disk full).
+  virtual void write_snapshot(const std::filesystem::path& folder, FileSystem& files) = 0;
+
+  /// Takes over what write_snapshot() wrote: afterwards the model is bit for bit what it was, and `versions` are published. Called
+  /// before the run starts. Throws UserError naming file and tensor when something is missing or does not fit.
+  virtual void restore(const std::filesystem::path& folder, VersionRange versions) = 0;
 };
 
 /// What a load must know of the plan.
@@ -65,6 +88,7 @@ struct ModelUsage {
   bool updated = false;         // some node trains it
   int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
                                 // 1: nothing is sampled between an update of the weights and their publication
+  int64_t saved_versions = 0;   // older versions that a snapshot may have to hold: the policy lag of what samples from it
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
 };
 

@@ -10,6 +10,7 @@
 #include "engine/metrics.h"
 #include "engine/micro_batch.h"
 #include "engine/model.h"
+#include "engine/state.h"
 
 namespace sluice::engine {
 
@@ -42,6 +43,14 @@ class NodeBase {
   /// that is interrupted never ends.
   virtual void begin_iteration(const Iteration&) {}
   virtual void end_iteration(const Iteration&) {}
+
+  /// Everything that the node keeps from this iteration to the next and that is not in its parameters or models: called right after
+  /// each end_iteration(), also where nothing is saved, so it is to be cheap.
+  virtual void save(StateWriter&) const {}
+
+  /// Takes over what save() put at the end of the iteration before; called before the first begin_iteration() of a run that goes
+  /// on. Throws UserError when something is missing.
+  virtual void load(const StateReader&) {}
 };
 
 /// An ordinary node.

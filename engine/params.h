@@ -34,6 +34,7 @@ struct ParamInfo {
   std::string unit;
   bool or_auto = false;     // kInteger: also "auto"
   bool must_exist = false;  // kPath, kPaths: something is there; a pattern of kPaths (*, ?, [) is left to the node
+  bool harmless = false;    // a run that goes on from a checkpoint gives the same results with another value
   std::string doc;
   std::vector<std::string> choices;  // kChoice
   std::string component;             // kComponent: the kind, such as "objective"
@@ -226,6 +227,7 @@ class ParamBuilder {
   ParamBuilder& doc(std::string text) { return info_.doc = std::move(text), *this; }
   ParamBuilder& unit(std::string text) { return info_.unit = std::move(text), *this; }
   ParamBuilder& must_exist() { return info_.must_exist = true, *this; }
+  ParamBuilder& harmless() { return info_.harmless = true, *this; }
   ParamBuilder& required() { return info_.required = true, info_.default_text.clear(), *this; }
   ParamBuilder& between(double low, double high) { return info_.minimum = low, info_.maximum = high, *this; }
   ParamBuilder& at_least(double low) { return info_.minimum = low, *this; }

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/registry.h"
@@ -32,11 +35,28 @@ struct ScheduleSettings {
 struct RuntimeSettings {
   int64_t cores = 0;           // 0: all cores of the machine
   double stall_seconds = 600;  // 0: never
+  double grace_seconds = 20;   // for what is in flight when a run is interrupted
   double memory_gib = 0;       // 0: what the machine has
 };
 
+enum class OnSaveFailure { kContinue, kStop };
+constexpr std::array<std::pair<OnSaveFailure, const char*>, 2> enum_names(OnSaveFailure) {
+  return {{{OnSaveFailure::kContinue, "continue"}, {OnSaveFailure::kStop, "stop"}}};
+}
+
+enum class Best { kHighest, kLowest };
+constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
+  return {{{Best::kHighest, "highest"}, {Best::kLowest, "lowest"}}};
+}
+
 struct CheckpointSettings {
-  int64_t every_iterations = 0;  // 0: only at the end
+  int64_t every_iterations = 0;  // 0: not by count
+  double every_minutes = 0;      // 0: not by time
+  int64_t keep_last = 2;         // 0: all
+  std::optional<std::string> keep_best;  // a figure of metrics.jsonl
+  Best best = Best::kHighest;
+  std::optional<std::filesystem::path> folder;
+  OnSaveFailure on_failure = OnSaveFailure::kContinue;
 };
 
 struct PlanColumn {
@@ -116,6 +136,7 @@ struct EffectiveKey {
   std::string key;
   std::string text;    // as TOML; empty: unset
   std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; behind it, which keys within the value are the preset's
+  bool harmless = false;  // ParamInfo::harmless
 };
 
 /// A pipeline that was proven: what every subcommand is a view of. Immutable; refers to the registry, which must outlive it.

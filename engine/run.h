@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_system.h"
 #include "engine/iteration_log.h"
 #include "engine/memory_meter.h"
 #include "engine/plan.h"
@@ -17,8 +18,20 @@
 namespace sluice::engine {
 
 struct RunOptions {
-  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoint/ and what nodes write. Empty: nothing is written.
+  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoints/ and what nodes write. Empty: nothing is written.
   std::filesystem::path folder;
+
+  /// A checkpoint of that folder to go on from, which damage_of() found intact. Empty: the run starts from its beginning.
+  std::filesystem::path resume_from;
+
+  /// Goes on although the pipeline has changed in ways that change results; harmless changes need no word.
+  bool accept_changes = false;
+
+  /// Through which checkpoints are written and the run folder is brought back to a checkpoint.
+  FileSystem& files = disk();
+
+  /// Gets what goes wrong without ending the run, such as a checkpoint that could not be saved. From any thread. Empty: nobody is told.
+  std::function<void(const std::string& warning)> on_warning;
 
   /// Runs first on each executor's thread, with the number of cores that it may use.
   std::function<void(int threads)> on_executor_start;
@@ -39,7 +52,8 @@ enum class RunEnd { kDone, kInterrupted, kFailed, kStalled };
 struct RunSummary {
   RunEnd end = RunEnd::kDone;
   std::exception_ptr error;     // kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
-  int64_t iterations = 0;       // complete ones
+  int64_t iterations = 0;       // complete ones, those before a resume included
+  bool hangs = false;           // some node may still be at work in its thread, see Run::execute
   double seconds = 0;
   MemoryReport memory;
   std::filesystem::path last_checkpoint;  // empty: none
@@ -50,16 +64,20 @@ struct RunSummary {
 class Run {
  public:
   /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory when they
-  /// do not fit.
+  /// do not fit. Going on, a changed pipeline is refused with the list of what changed; then the run folder's files are cut to where the checkpoint was.
   Run(const Plan& plan, RunOptions options);
   ~Run();
 
-  /// Once. A failure is in the summary; what was saved stays whole. After kStalled a node may still hang in its executor's thread, and the
+  /// Once. A failure is in the summary; what was saved stays whole. Where summary.hangs a node is still at work in its executor's thread, and the
   /// destructor waits for it: a program that wants to end calls std::_Exit.
   RunSummary execute();
 
-  /// No new groups are admitted; micro-batches in flight are finished and the trained models saved.
+  /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last iteration that no model was trained
+  /// for; then the run is saved.
   void interrupt();
+
+  /// Saves the run at the end of the iteration that groups are drawn for now.
+  void save_now();
 
   RunStatus status() const;
 

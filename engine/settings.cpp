@@ -86,10 +86,11 @@ std::string origin_in(const Table& table, const std::string& key, const PresetSc
 
 ParamSet<PipelineSettings> pipeline_params() {
   ParamSet<PipelineSettings> set;
-  set.param("name", &PipelineSettings::name).doc("what the run folder is called after; by default the name of the file");
+  set.param("name", &PipelineSettings::name).harmless().doc("what the run folder is called after; by default the name of the file");
   set.param("preset", &PipelineSettings::preset)
+      .harmless()  // the keys that it sets are compared themselves
       .doc("values for keys that are not written, as another system has them: \"openrlhf\", \"verl\", \"trl\", \"nemo_rl\"");
-  set.param("iterations", &PipelineSettings::iterations).required().at_least(1).doc("passes through the graph");
+  set.param("iterations", &PipelineSettings::iterations).required().at_least(1).harmless().doc("passes through the graph");
   set.param("seed", &PipelineSettings::seed).at_least(0).doc("all random streams of the run start from it");
   return set;
 }
@@ -100,13 +101,16 @@ ParamSet<BudgetSettings> budget_params() {
       .required()
       .at_least(1)
       .unit("tokens")
+      .harmless()
       .doc("admitted at the source and not yet released by the last reader; peak memory follows it");
   set.param("micro_batch_tokens", &BudgetSettings::micro_batch_tokens)
       .required()
       .at_least(1)
       .unit("tokens")
+      .harmless()
       .doc("the most tokens that are packed into one micro-batch; \"auto\": what memory has room for, up to half of tokens_in_flight");
   set.param("admission", &BudgetSettings::admission)
+      .harmless()
       .doc("when credit is taken: \"worst_case\" for all that a group can become before it starts; \"on_demand\" for its prompts, then "
            "for what is sampled, where the youngest samples are preempted when the budget is exhausted");
   return set;
@@ -126,14 +130,22 @@ ParamSet<RuntimeSettings> runtime_params() {
   set.param("cores", &RuntimeSettings::cores)
       .between(0, 65536)
       .unit("cores")
+      .harmless()
       .doc("divided among the cpu executors; 0: all of the machine");
   set.param("stall_seconds", &RuntimeSettings::stall_seconds)
       .at_least(0)
       .unit("seconds")
+      .harmless()
       .doc("a run in which nothing has got on for so long is ended with a report of what waits for what; 0: never");
+  set.param("grace_seconds", &RuntimeSettings::grace_seconds)
+      .at_least(0)
+      .unit("seconds")
+      .harmless()
+      .doc("what is in flight when a run is interrupted may take so long to be finished; the rest is dropped, and made again by a resume");
   set.param("memory_gib", &RuntimeSettings::memory_gib)
       .at_least(0)
       .unit("GiB")
+      .harmless()
       .doc("memory that the run may take; what it needs at worst is compared with it; 0: what the machine has");
   return set;
 }
@@ -143,7 +155,28 @@ ParamSet<CheckpointSettings> checkpoint_params() {
   set.param("every_iterations", &CheckpointSettings::every_iterations)
       .at_least(0)
       .unit("iterations")
-      .doc("save the run so often; 0: only at the end");
+      .harmless()
+      .doc("save the run so often; 0: not by count. It is always saved at its end, and when it is interrupted");
+  set.param("every_minutes", &CheckpointSettings::every_minutes)
+      .at_least(0)
+      .unit("minutes")
+      .harmless()
+      .doc("save the run at the end of an iteration when the last checkpoint is so old; 0: not by time");
+  set.param("keep_last", &CheckpointSettings::keep_last)
+      .at_least(0)
+      .unit("checkpoints")
+      .harmless()
+      .doc("how many of the newest checkpoints stay; 0: all");
+  set.param("keep_best", &CheckpointSettings::keep_best)
+      .harmless()
+      .doc("a figure of metrics.jsonl, such as \"score_mean\": the checkpoint of the iteration where it is best stays too");
+  set.param("best", &CheckpointSettings::best).harmless().doc("whether the highest or the lowest value of that figure is the best");
+  set.param("folder", &CheckpointSettings::folder)
+      .harmless()
+      .doc("checkpoints are written into FOLDER/NAME-OF-THE-RUN-FOLDER, to which RUN/checkpoints is then a link; unset: into the run folder");
+  set.param("on_failure", &CheckpointSettings::on_failure)
+      .harmless()
+      .doc("when a checkpoint cannot be saved during the run: warn and go on, or end the run. Those saved before stay in either case");
   return set;
 }
 
@@ -178,7 +211,7 @@ std::vector<EffectiveKey> effective_keys(const std::string& table_name, const Pa
     const Entry* entry = table.find(param.info.name);
     const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
     if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, text);
-    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset)});
+    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset), param.info.harmless});
   }
   return keys;
 }

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/plan.h"
+
+namespace sluice::engine {
+
+/// A key of which a checkpoint's pipeline and the one that is to go on have different values.
+struct PipelineChange {
+  std::string table;   // "budget", "nodes.generate"
+  std::string key;
+  std::string before;  // as TOML; empty: not there
+  std::string after;   // likewise
+  bool harmless = false;  // the results are the same: ParamInfo::harmless
+};
+
+/// Every key that differs, in the order of `plan`, then what is gone.
+std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& before, const Plan& plan);
+
+/// `[budget] micro_batch_tokens: 512 -> 1024`.
+std::string change_text(const PipelineChange& change);
+
+}  // namespace sluice::engine

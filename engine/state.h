@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace sluice::engine {
+
+/// What a node keeps from one iteration to the next: named values, and how long the files are that it appends to. A plain value.
+struct NodeState {
+  using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+
+  std::map<std::string, Value> values;
+  std::map<std::string, int64_t> files;  // in the run folder, by name: bytes
+
+  bool operator==(const NodeState&) const = default;
+};
+
+/// One JSON object. Numbers come back bit for bit, also those that are not finite.
+std::string state_json(const NodeState& state);
+
+/// Throws UserError when `text` is not what state_json wrote.
+NodeState parse_state(const std::string& text);
+
+/// Where a node puts what it keeps.
+class StateWriter {
+ public:
+  void put(const std::string& name, int64_t value) { state_.values[name] = value; }
+  void put(const std::string& name, double value) { state_.values[name] = value; }
+  void put(const std::string& name, std::string value) { state_.values[name] = std::move(value); }
+  void put(const std::string& name, std::vector<int64_t> values) { state_.values[name] = std::move(values); }
+  void put(const std::string& name, std::vector<double> values) { state_.values[name] = std::move(values); }
+
+  /// The node appends to `file` of the run folder, which has `bytes` now. A run that goes on from here finds it cut to that length
+  /// before the node is made.
+  void file(const std::string& file, int64_t bytes) { state_.files[file] = bytes; }
+
+  NodeState take() { return std::move(state_); }
+
+ private:
+  NodeState state_;
+};
+
+/// What a node put into a StateWriter. Each throws UserError when there is no such value or it is of another kind.
+class StateReader {
+ public:
+  explicit StateReader(const NodeState& state) : state_(state) {}
+
+  int64_t integer(const std::string& name) const;
+  double number(const std::string& name) const;
+  const std::string& text(const std::string& name) const;
+  const std::vector<int64_t>& integers(const std::string& name) const;
+  const std::vector<double>& numbers(const std::string& name) const;
+  bool has(const std::string& name) const { return state_.values.contains(name); }
+
+ private:
+  template <class T>
+  const T& value(const std::string& name, const char* kind) const;
+
+  const NodeState& state_;
+};
+
+}  // namespace sluice::engine
