@@ -1,78 +1,53 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_calls.h"
+#include "base/folder.h"
+#include "base/strings.h"
 
 namespace sluice {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void fail(const std::string& action, const fs::path& path) {
-  const int code = errno;
-  std::string help;
-  if (code == ENOSPC) help = "free space on that disk; files that were complete before are untouched";
-  if (code == EACCES || code == EROFS) help = "choose a place you may write to, or change its rights";
-  throw UserError("cannot " + action + " " + path.string() + ": " + std::strerror(code), help);
-}
-
-int open_for_reading(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("read", path);
+int64_t size_of(int descriptor, const fs::path& path) {
   struct stat status {};
-  if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
-    ::close(descriptor);
-    errno = EISDIR;
-    fail("read", path);
-  }
-  return descriptor;
+  if (::fstat(descriptor, &status) != 0) fail_with_errno("read", path);
+  return status.st_size;
 }
 
-// Closes it at the end of its scope; errno stays what it was.
-struct Descriptor {
-  int value;
-  ~Descriptor() {
-    const int code = errno;
-    ::close(value);
-    errno = code;
-  }
-};
-
-void sync_folder(const fs::path& folder) {
-  const fs::path place = folder.empty() ? fs::path(".") : folder;
-  const int descriptor = ::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail("open", place);
-  const int result = ::fsync(descriptor);
-  ::close(descriptor);
-  if (result != 0 && errno != EINVAL) fail("write", place);  // EINVAL: a file system without folder syncs
+// Whether one rename puts `finished` in the place of `target`: it does not replace a folder that has something in it, nor
+// anything else by a folder. Links count as themselves.
+bool takes_one_rename(const fs::path& finished, const fs::path& target) {
+  const fs::file_status there = fs::symlink_status(target);
+  return !fs::exists(there) || (!fs::is_directory(there) && !fs::is_directory(fs::symlink_status(finished)));
 }
 
-void rename_or_fail(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail("rename " + from.string() + " to", to);
-}
-
-// Puts `finished` in the place of the folder `target`, and that one at `aside`. When it fails, `target` is where it was.
-void swap_folders(const fs::path& finished, const fs::path& target, const fs::path& aside) {
-  // In one step, so that a crash cannot come between two; not every file system can.
-  if (::renameat2(AT_FDCWD, finished.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
-    rename_or_fail(finished, aside);
+// `finished` gets the place of `target`, and that one the name `aside`. When it fails, `target` is where it was if that can be
+// had.
+void swap_paths(const fs::path& finished, const fs::path& target, const fs::path& aside, FileSystem& files) {
+  const auto exchange = [&] { return uninterrupted([&] { return files.exchange(finished, target); }); };
+  if (exchange() == 0) {  // in one step, so that a crash cannot come between two
+    try {
+      rename_or_fail(finished, aside, files);
+    } catch (...) {
+      exchange();
+      throw;
+    }
     return;
   }
-  if (errno != EINVAL && errno != ENOSYS) fail("rename " + finished.string() + " to", target);
-  rename_or_fail(target, aside);
+  if (errno != EINVAL && errno != ENOSYS) fail_with_errno("rename " + finished.string() + " to", target);
+  rename_or_fail(target, aside, files);
   try {
-    rename_or_fail(finished, target);
+    rename_or_fail(finished, target, files);
   } catch (...) {
-    std::error_code ignored;
-    fs::rename(aside, target, ignored);
+    uninterrupted([&] { return files.rename(aside, target); });
     throw;
   }
 }
@@ -80,119 +55,99 @@ void swap_folders(const fs::path& finished, const fs::path& target, const fs::pa
 }  // namespace
 
 std::string read_file(const fs::path& path) {
-  const int descriptor = open_for_reading(path);
+  const ScopedDescriptor file(open_for_reading(path));
   std::string content;
   char buffer[1 << 16];
-  ssize_t count = 0;
-  while ((count = ::read(descriptor, buffer, sizeof buffer)) != 0) {
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      ::close(descriptor);
-      fail("read", path);
-    }
+  while (true) {
+    const ssize_t count = uninterrupted([&] { return ::read(file.value(), buffer, sizeof buffer); });
+    if (count < 0) fail_with_errno("read", path);
+    if (count == 0) return content;
     content.append(buffer, static_cast<size_t>(count));
   }
-  ::close(descriptor);
-  return content;
 }
 
-OutputFile::OutputFile(const fs::path& path, Mode mode) : path_(path) {
+OutputFile::OutputFile(const fs::path& path, Mode mode, FileSystem& files) : files_(files), path_(path) {
   const int how = mode == Mode::kAppend ? O_APPEND : O_TRUNC;
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0644);
-  if (descriptor_ < 0) fail("write", path);
+  descriptor_ = open_or_fail(path, O_WRONLY | O_CREAT | how, "write", files);
+  struct stat status {};
+  if (::fstat(descriptor_, &status) == 0) size_ = status.st_size;
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ >= 0) files_.close(descriptor_);
 }
 
 void OutputFile::write(std::string_view bytes) {
   SLUICE_CHECK(descriptor_ >= 0, "write to a closed file");
   while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("write", path_);
+    const ssize_t count = uninterrupted([&] { return files_.write(descriptor_, bytes.data(), bytes.size()); });
+    if (count < 0) fail_with_errno("write", path_);
     bytes.remove_prefix(static_cast<size_t>(count));
+    size_ += count;
   }
 }
 
-void OutputFile::sync() {
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("write", path_);
-}
+void OutputFile::sync() { sync_or_fail(descriptor_, path_, files_); }
 
 void OutputFile::close() {
   sync();
-  const int descriptor = std::exchange(descriptor_, -1);
-  if (::close(descriptor) != 0 && errno != EINTR) fail("write", path_);
+  // Not made again after a signal: the descriptor is gone by then, and its number may be another file's.
+  if (files_.close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_with_errno("write", path_);
 }
 
-void write_file_atomically(const fs::path& path, std::string_view content) {
-  fs::path temporary = path;
-  temporary += ".tmp";
+void write_file_atomically(const fs::path& path, std::string_view content, FileSystem& files) {
+  const fs::path temporary = beside(path, ".tmp");
   try {
-    OutputFile file(temporary);
+    OutputFile file(temporary, OutputFile::Mode::kTruncate, files);
     file.write(content);
     file.close();
-    rename_or_fail(temporary, path);
+    rename_or_fail(temporary, path, files);
   } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
+    clean_up(temporary, files);
     throw;
   }
-  sync_folder(path.parent_path());
+  sync_folder(path.parent_path(), files);
 }
 
-void replace_file(const fs::path& path, std::string_view content) {
-  fs::path temporary = path;
-  temporary += ".tmp";
+void replace_file(const fs::path& path, std::string_view content, FileSystem& files) {
+  const fs::path temporary = beside(path, ".tmp");
+  try {
+    OutputFile(temporary, OutputFile::Mode::kTruncate, files).write(content);
+    rename_or_fail(temporary, path, files);
+  } catch (...) {
+    clean_up(temporary, files);
+    throw;
+  }
+}
+
+void replace_path(const fs::path& finished, const fs::path& target, FileSystem& files) {
+  const fs::path aside = beside(target, ".old");
+  if (takes_one_rename(finished, target)) {
+    rename_or_fail(finished, target, files);
+  } else {
+    remove_tree(aside, files);
+    swap_paths(finished, target, aside, files);
+  }
+  sync_folder(target.parent_path(), files);
+  clean_up(aside, files);  // only now: it may be all that there was at `target` when a crash came between two renames
+}
+
+void cut_file(const fs::path& path, int64_t bytes, FileSystem& files) {
+  const ScopedDescriptor file(open_or_fail(path, O_WRONLY, "shorten", files), files);
+  const int64_t size = size_of(file.value(), path);
+  if (size < bytes) {
+    throw UserError("cannot cut " + path.string() + " to " + plural(bytes, "byte") + ": it has only " + std::to_string(size));
+  }
+  if (uninterrupted([&] { return files.truncate(file.value(), bytes); }) != 0) fail_with_errno("shorten", path);
+  sync_or_fail(file.value(), path, files);
+}
+
+void sync_file(const fs::path& path, FileSystem& files) {
   {
-    OutputFile file(temporary);
-    file.write(content);
+    const ScopedDescriptor file(open_or_fail(path, O_RDONLY, "write", files), files);
+    sync_or_fail(file.value(), path, files);
   }
-  rename_or_fail(temporary, path);
-}
-
-void replace_path(const fs::path& finished, const fs::path& target) {
-  std::error_code ignored;
-  if (!fs::is_directory(target)) {
-    rename_or_fail(finished, target);
-    sync_folder(target.parent_path());
-    return;
-  }
-  fs::path aside = target;
-  aside += ".old";
-  fs::remove_all(aside, ignored);
-  swap_folders(finished, target, aside);
-  sync_folder(target.parent_path());
-  fs::remove_all(aside, ignored);
-}
-
-MappedFile::MappedFile(const fs::path& path) : MappedFile(Descriptor{open_for_reading(path)}.value, path) {}
-
-MappedFile::MappedFile(int descriptor, const fs::path& name) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0) fail("read", name);
-  size_ = static_cast<size_t>(status.st_size);
-  if (size_ == 0) return;  // mmap refuses an empty file
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (data == MAP_FAILED) fail("map", name);
-  data_ = static_cast<const std::byte*>(data);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-void MappedFile::drop(size_t begin, size_t end) const {
-  SLUICE_CHECK(begin <= end && end <= size_, "bytes outside of the file");
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  begin -= begin % page;
-  end -= end % page;  // a page that goes on behind `end` may be needed next
-  // It only advises: where the system does not follow, the pages stay until it needs them.
-  if (end > begin) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  sync_folder(path.parent_path(), files);
 }
 
 }  // namespace sluice

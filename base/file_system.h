@@ -8,8 +8,8 @@
 namespace sluice {
 
 /// The operations with which Sluice changes files and folders: the system's own calls, with their results (-1 and errno when one
-/// fails). Everything that is written durably goes through one of these, so that tests can let any of them fail, and replay what a
-/// power cut would leave. Thread-safe. What only reads does not go through it.
+/// fails). Everything that is written durably goes through one of these, so that tests can let any of them fail, and replay what
+/// a power cut would leave. Thread-safe. What only reads does not go through it.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -23,8 +23,8 @@ class FileSystem {
   virtual int exchange(const std::filesystem::path& one, const std::filesystem::path& other) = 0;  // EINVAL, ENOSYS: it cannot
   virtual int make_folder(const std::filesystem::path& path) = 0;
   virtual int make_link(const std::filesystem::path& target, const std::filesystem::path& path) = 0;  // symbolic
-  virtual int remove_file(const std::filesystem::path& path) = 0;    // or a link
-  virtual int remove_folder(const std::filesystem::path& path) = 0;  // an empty one
+  virtual int remove_file(const std::filesystem::path& path) = 0;                                     // or a link
+  virtual int remove_folder(const std::filesystem::path& path) = 0;                                   // an empty one
 };
 
 /// The system's.

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "base/file_system.h"
+
+namespace sluice {
+
+// What file.cpp, folder.cpp and mapped_file.cpp share; not for others.
+
+/// Throws the UserError of errno: "cannot ACTION PATH: No space left on device", with a remedy where there is one.
+[[noreturn]] void fail_with_errno(const std::string& action, const std::filesystem::path& path);
+
+/// The result of `call`, which is made again while a signal cuts it short: network and user-space file systems give EINTR
+/// anywhere.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+/// A descriptor of an open file or folder. Throws UserError: "cannot ACTION PATH: ...".
+int open_or_fail(const std::filesystem::path& path, int flags, const std::string& action, FileSystem& files);
+
+/// Throws UserError naming both. Within one file system; `to` is replaced where it is a file, a link or an empty folder.
+void rename_or_fail(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files);
+
+/// Throws UserError. Quiet where the file system has no syncs of this kind (EINVAL).
+void sync_or_fail(int descriptor, const std::filesystem::path& path, FileSystem& files);
+
+/// `path` with an ending behind its name: a neighbour on the same disk. A slash at the end of `path` does not count.
+std::filesystem::path beside(const std::filesystem::path& path, const char* ending);
+
+/// Removes what an operation that failed leaves behind; a failure to do so is not reported, the first one is being.
+void clean_up(const std::filesystem::path& path, FileSystem& files) noexcept;
+
+/// Closes a descriptor at the end of its scope; errno stays what it was.
+class ScopedDescriptor {
+ public:
+  explicit ScopedDescriptor(int value, FileSystem& files = disk()) : value_(value), files_(files) {}
+  ~ScopedDescriptor() {
+    const int code = errno;
+    files_.close(value_);
+    errno = code;
+  }
+  ScopedDescriptor(const ScopedDescriptor&) = delete;
+  ScopedDescriptor& operator=(const ScopedDescriptor&) = delete;
+
+  int value() const { return value_; }
+
+ private:
+  int value_;
+  FileSystem& files_;
+};
+
+/// Of an existing file. Throws UserError also where it is a folder.
+int open_for_reading(const std::filesystem::path& path);
+
+}  // namespace sluice

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace sluice {
+
+/// A read-only memory map of a whole file. Throws UserError when the file cannot be opened. Moves, does not copy.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+
+  /// Of an open descriptor, which stays the caller's and may be closed after. `name` is for messages.
+  MappedFile(int descriptor, const std::filesystem::path& name);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  /// Gives the memory behind bytes [begin, end) back to the system. They can still be read, from the disk or its cache.
+  void drop(size_t begin, size_t end) const;
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace sluice
