@@ -6,7 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/mapped_file.h"
 #include "base/strings.h"
 #include "models/folder/safetensors_header.h"
 
