@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/mapped_file.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"

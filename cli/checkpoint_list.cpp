@@ -65,7 +65,7 @@ std::string figure_text(double value) {
   return std::isnan(value) ? "" : text;
 }
 
-// Columns two spaces apart, the first to the right, the others to the left.
+// Columns two spaces apart, the first to the right, the others to the left, without those in which nothing is.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const Row& row : rows) {
@@ -74,7 +74,9 @@ std::string aligned(const std::vector<Row>& rows) {
   std::string text;
   for (const Row& row : rows) {
     std::string line = "  " + std::string(widths[0] - row[0].size(), ' ') + row[0];
-    for (size_t i = 1; i < row.size(); ++i) line += "  " + row[i] + std::string(widths[i] - row[i].size(), ' ');
+    for (size_t i = 1; i < row.size(); ++i) {
+      if (widths[i] > 0) line += "  " + row[i] + std::string(widths[i] - row[i].size(), ' ');
+    }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;

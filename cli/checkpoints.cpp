@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/strings.h"
 #include "cli/checkpoint_list.h"
 #include "cli/commands.h"
@@ -102,7 +103,7 @@ int prune_checkpoints(const CheckpointsArguments& arguments) {
     if (!listed.damage.empty()) {
       std::printf("left: %s is damaged: %s\n", listed.place.folder.c_str(), listed.damage.c_str());
     } else if (std::ranges::find(superfluous, listed.place.iterations) != superfluous.end()) {
-      if (!arguments.dry_run) engine::remove_checkpoint(listed.place.folder);
+      if (!arguments.dry_run) remove_whole(listed.place.folder);
       std::printf("%s: %s\n", arguments.dry_run ? "would remove" : "removed", described(listed).c_str());
     } else {
       std::printf("kept: %s\n", described(listed).c_str());

@@ -38,9 +38,9 @@ std::string changed_part(const fs::path& path) {
 }  // namespace
 
 std::string damage_text(const fs::path& folder, const engine::Damage& damage) {
-  const std::string file = damage.file.string();
+  const std::string file = damage.file.lexically_relative(folder).string();
   if (!damage.whole || damage.file.extension() != ".safetensors") return file + " " + damage.what;
-  return file + ": " + changed_part(folder / damage.file) + " " + damage.what;
+  return file + ": " + changed_part(damage.file) + " " + damage.what;
 }
 
 }  // namespace sluice::cli

@@ -25,6 +25,7 @@ RunSignals::RunSignals() {
   save_requested = 0;
   handle(SIGHUP, do_nothing);
   handle(SIGPIPE, do_nothing);
+  handle(SIGXFSZ, do_nothing);
   handle(SIGUSR1, on_save_request);
 }
 
@@ -32,6 +33,7 @@ RunSignals::RunSignals() {
 RunSignals::~RunSignals() {
   handle(SIGHUP, SIG_DFL);
   handle(SIGPIPE, SIG_DFL);
+  handle(SIGXFSZ, SIG_DFL);
   handle(SIGUSR1, do_nothing);
 }
 
