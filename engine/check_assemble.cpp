@@ -111,6 +111,7 @@ class Assembly {
       to.usage.seed = static_cast<uint64_t>(plan_.pipeline.seed);
       to.usage.updated = from.updater >= 0;
       to.usage.kept_versions = kept_versions(from);
+      to.usage.saved_versions = from.sampler >= 0 && from.updater >= 0 ? plan_.schedule.policy_lag : 0;
     }
   }
 

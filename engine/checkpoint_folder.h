@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "base/file_system.h"
 #include "engine/manifest.h"
 
 namespace sluice::engine {
 
-// A run folder has its checkpoints in `checkpoints/N`, N being the count of complete iterations; `checkpoint` is a link to the newest.
-// Names that are not a number are none: what is being written (`N.tmp`), removed (`N.removed`) or was passed over (`N.passed-over`).
+// A run folder has its checkpoints in `checkpoints/N`, N being the count of complete iterations; `checkpoint` is a link to the
+// newest. Names that are not a number are none: what is being written (`N.tmp`), removed (`N.removed`) or was passed over
+// (`N.passed-over`).
 
 struct CheckpointPlace {
   int64_t iterations = 0;
@@ -39,10 +39,8 @@ struct DamagedCheckpoint {
 };
 std::optional<CheckpointPlace> newest_intact(const std::filesystem::path& run_folder, std::vector<DamagedCheckpoint>& damaged);
 
-/// Which of `manifests` (by iterations, ascending) [checkpoint] keep_last and keep_best let go of. The newest always stays.
+/// Which of `manifests` (by iterations, ascending) [checkpoint] keep_last and keep_best let go of; base/folder.h's remove_whole()
+/// removes one. The newest always stays.
 std::vector<int64_t> superfluous(const std::vector<Manifest>& manifests, const CheckpointSettings& settings);
-
-/// Removes one so that a crash leaves it whole or not at all. Throws UserError.
-void remove_checkpoint(const std::filesystem::path& checkpoint, FileSystem& files = disk());
 
 }  // namespace sluice::engine

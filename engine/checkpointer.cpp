@@ -1,27 +1,133 @@
 #include "engine/checkpointer.h"
 
+#include <utility>
+
 #include "base/error.h"
-#include "base/file.h"
 
 namespace sluice::engine {
 namespace fs = std::filesystem;
 
-void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
-  if (run_folder_.empty() || every_iterations_ == 0 || (iteration + 1) % every_iterations_ != 0) return;
-  const std::lock_guard lock(mutex_);
-  write(model);
-  std::set<std::string>& written = written_[iteration];
-  written.insert(model);
-  if (written.size() < models_.size()) return;
-  commit();
-  written_.erase(iteration);
+Checkpointer::Checkpointer(Parts parts)
+    : parts_(std::move(parts)),
+      writer_(parts_.writer),
+      last_cut_ns_(parts_.clock.now_ns()),
+      saved_(parts_.begun),
+      last_(parts_.last) {
+  thread_ = std::thread([this] { loop(); });
 }
 
-void Checkpointer::save_all() {
-  if (run_folder_.empty() || models_.empty()) return;
+Checkpointer::~Checkpointer() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+// With the lock held.
+bool Checkpointer::due(int64_t iteration) const {
+  const CheckpointSettings& settings = parts_.plan.checkpoint;
+  const double minutes = static_cast<double>(parts_.clock.now_ns() - last_cut_ns_) * 1e-9 / 60;
+  const bool by_count = settings.every_iterations > 0 && (iteration + 1) % settings.every_iterations == 0;
+  return by_count || wanted_ || (settings.every_minutes > 0 && minutes >= settings.every_minutes);
+}
+
+void Checkpointer::source_ended(int64_t iteration) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, model] : models_) write(name);
-  commit();
+  if (!due(iteration)) return;
+  wanted_ = cut_ >= 0;
+  if (wanted_) return;
+  cut_ = iteration;
+  last_cut_ns_ = parts_.clock.now_ns();
+}
+
+void Checkpointer::node_ended(const std::string& node, int64_t iteration, const NodeBase& implementation) {
+  StateWriter state;
+  implementation.save(state);
+  const std::lock_guard lock(mutex_);
+  states_[iteration][node] = state.take();
+}
+
+void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cut_ != iteration) return;
+  }
+  const SavedModel& saved = parts_.writer.models.at(model);
+  const int64_t begin = parts_.clock.now_ns();
+  saved.model->take_snapshot(saved.versions(iteration + 1));
+  const std::lock_guard lock(mutex_);
+  seconds_ += static_cast<double>(parts_.clock.now_ns() - begin) * 1e-9;
+}
+
+void Checkpointer::iteration_reported(const IterationReport& report, std::map<std::string, int64_t> growing) {
+  {
+    const std::lock_guard lock(mutex_);
+    states_.erase(states_.begin(), states_.find(report.iteration));
+    last_report_ = report;
+    last_growing_ = std::move(growing);
+    if (cut_ != report.iteration) return;
+    complete_ = Cut{.iterations = cut_ + 1, .nodes = states_[cut_], .figures = report.figures, .growing = last_growing_};
+  }
+  changed_.notify_all();
+}
+
+void Checkpointer::save_now() {
+  const std::lock_guard lock(mutex_);
+  wanted_ = true;
+}
+
+// Waits for: a cut to be complete. Ends when: the destructor is called and nothing is left to write.
+void Checkpointer::loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || complete_; });
+    if (!complete_) return;
+    const Cut cut = std::move(*complete_);
+    lock.unlock();
+    try {
+      write(cut);
+    } catch (const std::exception& error) {
+      failed(error.what());
+    }
+    lock.lock();
+    complete_.reset();
+    cut_ = -1;
+    changed_.notify_all();
+  }
+}
+
+void Checkpointer::write(const Cut& cut) {
+  if (parts_.before_write) parts_.before_write();
+  fs::path place = writer_.write(cut);
+  const std::lock_guard lock(mutex_);
+  last_ = std::move(place);
+  saved_ = cut.iterations;
+}
+
+// In a catch block.
+void Checkpointer::failed(const std::string& what) {
+  if (parts_.plan.checkpoint.on_failure == OnSaveFailure::kStop) {
+    parts_.on_failure();
+  } else if (parts_.writer.on_warning) {
+    parts_.writer.on_warning("the run could not be saved and goes on; earlier checkpoints are as they were: " + what);
+  }
+}
+
+void Checkpointer::save_last() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !complete_; });
+  cut_ = -1;  // one that was never complete
+  const int64_t iterations = last_report_.iteration + 1;
+  if (iterations <= saved_) return;
+  const Cut cut{.iterations = iterations,
+                .nodes = states_[last_report_.iteration],
+                .figures = last_report_.figures,
+                .growing = last_growing_};
+  lock.unlock();
+  for (const auto& [name, saved] : parts_.writer.models) saved.model->take_snapshot(saved.versions(iterations));
+  write(cut);
 }
 
 fs::path Checkpointer::last() const {
@@ -29,16 +135,9 @@ fs::path Checkpointer::last() const {
   return last_;
 }
 
-void Checkpointer::write(const std::string& model) {
-  std::error_code error;
-  fs::create_directories(pending_folder(), error);
-  if (error) throw UserError("cannot create " + pending_folder().string() + ": " + error.message());
-  models_.at(model)->save(pending_folder() / model);
-}
-
-void Checkpointer::commit() {
-  replace_path(pending_folder(), run_folder_ / "checkpoint");
-  last_ = run_folder_ / "checkpoint";
+double Checkpointer::take_seconds() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(seconds_, 0);
 }
 
 }  // namespace sluice::engine

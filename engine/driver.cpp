@@ -39,6 +39,7 @@ struct Driver::Impl {
   const std::function<void(const IterationReport&)> on_iteration;
   const std::function<void()> on_end;
   RunState state;
+  const int64_t begun;
   Pending pending;
   std::vector<std::unique_ptr<NodeRunner>> runners;
   std::vector<Executor*> executors;  // empty before start()
@@ -66,15 +67,19 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .activity = Activity(plan, parts.clock, std::move(parts.observers)),
             .traffic = Traffic(plan),
             .failure = FailureSlot([this] { let_everything_end(); }),
-            .log = IterationLog(plan.nodes.size(), [this](IterationReport& report) { close_iteration(report); },
-                                [this](const IterationReport& report) {
-                                  if (on_iteration) on_iteration(report);
-                                }),
+            .log = IterationLog(
+                plan.nodes.size(), parts.begun, [this](IterationReport& report) { close_iteration(report); },
+                [this](const IterationReport& report) {
+                  if (on_iteration) on_iteration(report);
+                }),
             .checkpointer = parts.checkpointer,
-            .trained = {}} {
+            .ending = Ending(parts.begun),
+            .trained = {}},
+      begun(parts.begun) {
   for (const PlanModel& model : plan.models) {
-    if (model.usage.updated) state.trained[model.name];
+    if (model.usage.updated) state.trained[model.name].reach(begun);
   }
+  state.gate.publish(begun);
   runners.resize(plan.nodes.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
@@ -85,6 +90,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
 
 Intake::Parts Driver::Impl::intake_parts() {
   Intake::Parts parts;
+  parts.begun = begun;
   Workload::Part& source = workload.parts[static_cast<size_t>(state.plan.source)];
   parts.source = taken_as<Source>(source.node);
   parts.source_metrics = std::move(source.metrics);
@@ -124,8 +130,7 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   figures.insert(figures.end(), report.figures.begin(), report.figures.end());
   const std::string actions = plan.rollout ? "sampled_tokens" : "action_tokens";
   const auto counted = std::ranges::find(report.figures, actions, &MetricRow::value_type::first);
-  if (counted != report.figures.end() && seconds > 0)
-    figures.emplace_back(actions + "_per_second", counted->second / seconds);
+  if (counted != report.figures.end() && seconds > 0) figures.emplace_back(actions + "_per_second", counted->second / seconds);
   figures.insert(figures.end(), {{"rollout_seconds", busy.rollout},
                                  {"train_seconds", busy.train},
                                  {"overlap_seconds", busy.overlap},
@@ -151,7 +156,8 @@ std::string Driver::Impl::waits_for(size_t node) const {
   }
   const int index = static_cast<int>(node);
   if (std::string missing = graph->waits_for(index); !missing.empty()) return missing;
-  if (const int64_t held = state.traffic.held(index); held > 0) return "the end of iteration " + std::to_string(intake->iteration());
+  if (const int64_t held = state.traffic.held(index); held > 0)
+    return "the end of iteration " + std::to_string(intake->iteration());
   if (state.traffic.queued(index) == 0) return {};
   const int executor = executor_index(state.plan, plan.executor);
   const int busy_with = state.activity.current(executor).node;
@@ -183,8 +189,9 @@ void Driver::start(const std::vector<Executor*>& executors) {
   impl.last_report_ns = impl.state.clock.now_ns();
   impl.graph = std::make_unique<FlowGraph>(impl.state, impl.runners, executors, impl.pending);
   impl.pending.enter();  // the intake
-  impl.intake = std::make_unique<Intake>(impl.state, impl.intake_parts(), [&impl](Packet packet) { impl.graph->emit(std::move(packet)); },
-                                         [&impl] { impl.pending.leave(); });
+  impl.intake = std::make_unique<Intake>(
+      impl.state, impl.intake_parts(), [&impl](Packet packet) { impl.graph->emit(std::move(packet)); },
+      [&impl] { impl.pending.leave(); });
   const std::string& name = impl.state.plan.nodes[static_cast<size_t>(impl.state.plan.source)].executor;
   Executor* const executor = executors[static_cast<size_t>(executor_index(impl.state.plan, name))];
   executor->set_stepper(impl.intake.get());
@@ -205,6 +212,14 @@ void Driver::forget_executors() {
 void Driver::interrupt() {
   impl_->state.interrupted = true;
   impl_->notify_intake();
+}
+
+void Driver::drop_in_flight() {
+  Impl& impl = *impl_;
+  const int64_t last = impl.state.ending.close();
+  impl.state.gate.published().let_through(last + 1);
+  for (auto& [model, milestone] : impl.state.trained) milestone.let_through(last + 1);
+  impl.notify_intake();
 }
 
 Activity& Driver::activity() { return impl_->state.activity; }
@@ -259,7 +274,8 @@ RunStatus Driver::status() const {
   }
   {
     const std::lock_guard lock(impl.notify_mutex);
-    for (size_t i = 0; i < impl.executors.size(); ++i) status.executors[i].queued = static_cast<int64_t>(impl.executors[i]->queued());
+    for (size_t i = 0; i < impl.executors.size(); ++i)
+      status.executors[i].queued = static_cast<int64_t>(impl.executors[i]->queued());
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) status.nodes.push_back(impl.status_of(i));
   for (size_t e = 0; e < plan.edges.size(); ++e) {

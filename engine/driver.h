@@ -21,13 +21,14 @@ class Driver {
     Workload workload;
     const Clock& clock;
     Reducer& reducer;
-    Checkpointer& checkpointer;
+    Checkpointer* checkpointer = nullptr;  // null: nothing is saved
+    int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were behind them
     std::vector<WorkObserver*> observers;
     std::function<void(const IterationReport&)> on_iteration;  // on some executor
     std::function<void()> on_end;                              // the first failure; may be empty
   };
 
-  /// Everything in `parts` that is a reference, and the plan, outlives the driver.
+  /// Everything in `parts` that is a reference or a pointer, and the plan, outlives the driver.
   Driver(const Plan& plan, Parts parts);
   ~Driver();
 
@@ -39,6 +40,9 @@ class Driver {
 
   /// No new groups are admitted; what is in flight is finished.
   void interrupt();
+
+  /// After interrupt(): what is in flight is dropped, but for iterations that some model was trained for.
+  void drop_in_flight();
 
   Activity& activity();
   Pending& pending();

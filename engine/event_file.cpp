@@ -84,9 +84,12 @@ std::string host_name() {
   return usable ? name : "sluice";
 }
 
-std::string file_name(double wall_time_seconds) {
-  return "events.out.tfevents." + std::to_string(static_cast<int64_t>(wall_time_seconds)) + "." + host_name() + "." +
-         std::to_string(::getpid());
+// One that is not taken: a run that goes on has files of its earlier parts.
+std::string file_name(const std::filesystem::path& folder, double wall_time_seconds) {
+  const std::string rest = "." + host_name() + "." + std::to_string(::getpid());
+  auto seconds = static_cast<int64_t>(wall_time_seconds);
+  while (std::filesystem::exists(folder / (kEventFilePrefix + std::to_string(seconds) + rest))) ++seconds;
+  return kEventFilePrefix + std::to_string(seconds) + rest;
 }
 
 }  // namespace
@@ -94,7 +97,7 @@ std::string file_name(double wall_time_seconds) {
 double wall_clock_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 EventFile::EventFile(const std::filesystem::path& folder, double wall_time_seconds)
-    : file_(folder / file_name(wall_time_seconds)) {
+    : name_(file_name(folder, wall_time_seconds)), file_(folder / name_) {
   file_.write(record(Message().real(kWallTime, wall_time_seconds).text(kFileVersion, "brain.Event:2")));
 }
 

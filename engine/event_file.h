@@ -11,6 +11,8 @@ namespace sluice::engine {
 /// Seconds since 1970, of the clock on the wall: what TensorBoard puts beside a step.
 double wall_clock_seconds();
 
+inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
+
 /// The figures of a run for TensorBoard: `events.out.tfevents.SECONDS.HOST.PID` in the run folder, so that `tensorboard --logdir
 /// runs` shows each run folder as a run.
 ///
@@ -25,10 +27,15 @@ class EventFile {
   /// One scalar a figure, under its name. Values are stored as float32; one that is not finite stays what it is.
   void scalars(int64_t step, double wall_time_seconds, const MetricRow& row);
 
+  /// In its folder.
+  const std::string& name() const { return name_; }
+  int64_t bytes() const { return file_.size(); }
+
   /// To the disk; later calls are a bug. The destructor closes silently.
   void close() { file_.close(); }
 
  private:
+  const std::string name_;
   OutputFile file_;
 };
 

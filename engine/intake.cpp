@@ -60,13 +60,15 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       on_demand_(parts_.rollout != nullptr && state.plan.budget.admission == Admission::kOnDemand),
       quota_(source_plan_.needs.groups_per_iteration),
       filter_(state.plan.refill ? &state.plan.nodes[static_cast<size_t>(*state.plan.refill)].needs : nullptr),
-      packer_(state.plan.budget.micro_batch_tokens.value, state.plan.capacity.group_tokens) {}
+      packer_(state.plan.budget.micro_batch_tokens.value, state.plan.capacity.group_tokens),
+      iteration_{.index = parts_.begun - 1},
+      seen_iteration_(parts_.begun - 1) {}
 
 // At most lag + 2 iterations are open, so that what is slow behind the trainer cannot pile up without bound.
 bool Intake::may_begin() const {
   const int64_t next = iteration_.index + 1;
-  return !in_iteration_ && !data_ended_ && !state_.interrupted && next < state_.plan.pipeline.iterations && state_.gate.open_for(next) &&
-         next < state_.log.reported() + state_.plan.schedule.policy_lag + 2;
+  return !in_iteration_ && !data_ended_ && !state_.interrupted && next < state_.plan.pipeline.iterations &&
+         state_.gate.open_for(next) && next < state_.log.reported() + state_.plan.schedule.policy_lag + 2;
 }
 
 bool Intake::may_fetch() const {
@@ -88,7 +90,9 @@ bool Intake::round_complete() const {
   return in_iteration_ && all_fetched && !waiting_ && done_ == fetched_;
 }
 
-bool Intake::undecided() const { return filter_ != nullptr && (!round_flushed_ || state_.tally.count().judged < fetched_ || wants_round()); }
+bool Intake::undecided() const {
+  return filter_ != nullptr && (!round_flushed_ || state_.tally.count().judged < fetched_ || wants_round());
+}
 
 bool Intake::wants_round() const {
   if (filter_ == nullptr || !round_flushed_ || data_ended_) return false;
@@ -100,6 +104,7 @@ bool Intake::iteration_complete() const { return round_complete() && !undecided(
 
 // After an interrupt an iteration whose groups are all admitted is still finished; one that lacks groups is abandoned.
 bool Intake::drained() const {
+  if (state_.ending.closed()) return true;
   if (!in_iteration_) {
     return data_ended_ || state_.interrupted || iteration_.index + 1 >= state_.plan.pipeline.iterations;
   }
@@ -109,7 +114,8 @@ bool Intake::drained() const {
 bool Intake::ready() {
   if (finished_run_) return false;
   if (state_.stopping() || drained()) return true;
-  return may_step() || may_begin() || may_fetch() || fits() || (round_complete() && !round_flushed_) || wants_round() || iteration_complete();
+  return may_step() || may_begin() || may_fetch() || fits() || (round_complete() && !round_flushed_) || wants_round() ||
+         iteration_complete();
 }
 
 void Intake::begin_step() {
@@ -123,8 +129,10 @@ void Intake::end_step() {
   guarded(&Intake::bring_out);
   const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
   slice_.iteration = iteration_.index;
-  if (worked) state_.activity.end(executor_, std::move(slice_));
-  else state_.activity.end_unseen(executor_);
+  if (worked)
+    state_.activity.end(executor_, std::move(slice_));
+  else
+    state_.activity.end_unseen(executor_);
   if (worked) state_.steps.fetch_add(1, std::memory_order_relaxed);
   seen_iteration_ = iteration_.index;
   seen_in_iteration_ = in_iteration_;
@@ -266,7 +274,8 @@ void Intake::admit_group() {
 void Intake::finish_group(Group group) {
   check_columns(group, node());
   const auto held = credit_.find(group.index);
-  if (held == credit_.end()) throw_contract_breach("it finishes group " + std::to_string(group.index) + ", which it was not given");
+  if (held == credit_.end())
+    throw_contract_breach("it finishes group " + std::to_string(group.index) + ", which it was not given");
   const auto tokens = static_cast<int64_t>(group.layout.tokens());
   if (tokens > held->second.tokens()) {
     throw_contract_breach("group " + std::to_string(group.index) + " has " + std::to_string(tokens) + " tokens, its credit was " +
@@ -286,11 +295,12 @@ void Intake::emit_batches(std::vector<Packer::Batch> batches) {
   for (Packer::Batch& batch : batches) {
     std::vector<Credit> credits;
     for (const int64_t group : batch.group_indices) credits.push_back(std::move(credit_.extract(group).mapped()));
-    auto packed = std::make_shared<BatchState>(iteration_.index, batch.id, std::move(batch.layout), std::move(batch.group_indices),
-                                               std::move(credits), readers_, state_.columns);
+    auto packed = std::make_shared<BatchState>(iteration_.index, batch.id, std::move(batch.layout),
+                                               std::move(batch.group_indices), std::move(credits), readers_, state_.columns);
     for (Group::NamedColumn& column : batch.columns) {
       const auto slot = std::ranges::find(state_.slots, column.spec);
-      if (slot == state_.slots.end()) throw_contract_breach("it writes column '" + column.spec.name + "', which its contract does not say");
+      if (slot == state_.slots.end())
+        throw_contract_breach("it writes column '" + column.spec.name + "', which its contract does not say");
       packed->store(static_cast<size_t>(slot - state_.slots.begin()), std::move(column.data));
     }
     MetricsRecorder& metrics = parts_.rollout ? *parts_.rollout_metrics : *parts_.source_metrics;
@@ -309,7 +319,8 @@ void Intake::check_columns(const Group& group, int writer) const {
   for (const int column : state_.plan.nodes[static_cast<size_t>(writer)].writes) {
     const ColumnSpec& spec = state_.slots[static_cast<size_t>(column)];
     const auto found = std::ranges::find(group.columns, spec, &Group::NamedColumn::spec);
-    if (found == group.columns.end()) throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");
+    if (found == group.columns.end())
+      throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");
     const size_t entries = spec.extent == Extent::kGroup ? 1 : group.layout.count(spec.extent);
     if (found->data.count() == entries) continue;
     throw_contract_breach("column '" + spec.name + "' of group " + std::to_string(group.index) + " has " +
@@ -318,20 +329,29 @@ void Intake::check_columns(const Group& group, int writer) const {
 }
 
 void Intake::end_iteration() {
-  packer_.finish_iteration();  // nothing is left in it
+  packer_.finish_iteration();        // nothing is left in it
   const bool empty = fetched_ == 0;  // the data ended exactly between two iterations
   in_iteration_ = false;
   if (empty) return;
   turn_to(state_.plan.source);
+  if (state_.checkpointer != nullptr) state_.checkpointer->source_ended(iteration_.index);
   parts_.source->end_iteration(iteration_);
+  save_state(state_.plan.source, *parts_.source);
   turn_to(node());
   state_.log.node_ended(iteration_.index, static_cast<size_t>(state_.plan.source), parts_.source_metrics->take(state_.reducer));
   if (parts_.rollout) {
     parts_.rollout->end_iteration(iteration_);
+    save_state(*state_.plan.rollout, *parts_.rollout);
     parts_.rollout_metrics->maximum("kv_bytes_max", static_cast<double>(parts_.rollout->pool_bytes().held));
-    state_.log.node_ended(iteration_.index, static_cast<size_t>(*state_.plan.rollout), parts_.rollout_metrics->take(state_.reducer));
+    state_.log.node_ended(iteration_.index, static_cast<size_t>(*state_.plan.rollout),
+                          parts_.rollout_metrics->take(state_.reducer));
   }
   emit_({.sequence = sequence_++, .iteration = iteration_, .batch = nullptr});
+}
+
+void Intake::save_state(int node, const NodeBase& implementation) {
+  if (state_.checkpointer == nullptr) return;
+  state_.checkpointer->node_ended(state_.plan.nodes[static_cast<size_t>(node)].name, iteration_.index, implementation);
 }
 
 void Intake::finish_run() {
@@ -351,15 +371,18 @@ Intake::Wait Intake::waiting() const {
 std::string Intake::waits_for() const {
   const int64_t iteration = seen_iteration_;
   switch (waiting()) {
-    case Wait::kNothing: return {};
+    case Wait::kNothing:
+      return {};
     case Wait::kCredit:
       return std::to_string(seen_waiting_tokens_) + " tokens of credit: " + std::to_string(state_.budget.in_flight()) + " of " +
              std::to_string(state_.budget.capacity()) + " are in flight";
     case Wait::kVerdicts:
-      return "the verdicts of filter '" + state_.plan.nodes[static_cast<size_t>(*state_.plan.refill)].name + "' on iteration " + std::to_string(iteration);
+      return "the verdicts of filter '" + state_.plan.nodes[static_cast<size_t>(*state_.plan.refill)].name + "' on iteration " +
+             std::to_string(iteration);
     case Wait::kVersion:
       return "version " + std::to_string(state_.gate.version_for(iteration + 1)) + " of the weights to be published";
-    case Wait::kReports: return "iteration " + std::to_string(state_.log.reported()) + " to be ended by every node";
+    case Wait::kReports:
+      return "iteration " + std::to_string(state_.log.reported()) + " to be ended by every node";
   }
   return {};
 }

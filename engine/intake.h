@@ -25,6 +25,7 @@ class Intake final : public Stepper {
   struct Parts {
     std::unique_ptr<Source> source;
     std::unique_ptr<Rollout> rollout;  // may be null: then the source makes complete groups
+    int64_t begun = 0;                 // the first iteration
     std::unique_ptr<MetricsRecorder> source_metrics;
     std::unique_ptr<MetricsRecorder> rollout_metrics;
   };
@@ -77,6 +78,7 @@ class Intake final : public Stepper {
   void check_columns(const Group& group, int writer) const;
   void emit_batches(std::vector<Packer::Batch> batches);
   void end_iteration();
+  void save_state(int node, const NodeBase& implementation);
   void finish_run();
   int64_t worst_tokens(const Group& group) const;
 
@@ -92,7 +94,7 @@ class Intake final : public Stepper {
   const NodeNeeds* const filter_;       // of the refilling filter; null: none
   Packer packer_;
 
-  Iteration iteration_{.index = -1};
+  Iteration iteration_;
   bool in_iteration_ = false;
   bool data_ended_ = false;
   bool finished_run_ = false;
@@ -110,7 +112,7 @@ class Intake final : public Stepper {
   Slice slice_;                         // what the step at hand amounts to
   int64_t sequence_ = 0;
 
-  std::atomic<int64_t> seen_iteration_{-1}, seen_waiting_tokens_{0};  // for waits_for()
+  std::atomic<int64_t> seen_iteration_, seen_waiting_tokens_{0};  // for waits_for()
   std::atomic<int64_t> seen_pool_held_{0}, seen_pool_used_{0};
   std::atomic<bool> seen_in_iteration_{false}, seen_undecided_{false};
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace sluice::engine {
 
-/// What an iteration amounted to. `figures` is the line of metrics.jsonl: what depends on timing ends in `_seconds` or `_max`, or starts
-/// with `resident_`; everything else repeats exactly.
+/// What an iteration amounted to. `figures` is the line of metrics.jsonl: what depends on timing ends in `_seconds` or `_max`, or
+/// starts with `resident_`; everything else repeats exactly.
 struct IterationReport {
   int64_t iteration = 0;
   MetricRow figures;
@@ -23,14 +23,15 @@ struct IterationReport {
   double figure(const std::string& name) const;
 };
 
-/// Puts together what the nodes record. An iteration is reported once every node has ended it, and iterations are reported in order.
-/// Thread-safe.
+/// Puts together what the nodes record. An iteration is reported once every node has ended it, and iterations are reported in
+/// order. Thread-safe.
 class IterationLog {
  public:
-  /// `close` completes the figures of an iteration (with the run-wide peaks and seconds); `report` gets the result. Both are called with
-  /// the log's lock held, by the thread of the node that ended last.
-  IterationLog(size_t nodes, std::function<void(IterationReport&)> close, std::function<void(const IterationReport&)> report)
-      : nodes_(nodes), close_(std::move(close)), report_(std::move(report)) {}
+  /// `close` completes the figures of an iteration (with the run-wide peaks and seconds); `report` gets the result. Both are
+  /// called with the log's lock held, by the thread of the node that ended last. `begun`: iterations that count as reported.
+  IterationLog(size_t nodes, int64_t begun, std::function<void(IterationReport&)> close,
+               std::function<void(const IterationReport&)> report)
+      : nodes_(nodes), close_(std::move(close)), report_(std::move(report)), reported_(begun) {}
 
   /// Node `node` (its index in the plan, which orders the figures) has ended the iteration.
   void node_ended(int64_t iteration, size_t node, MetricRow row);
@@ -49,7 +50,7 @@ class IterationLog {
   const std::function<void(const IterationReport&)> report_;
   std::mutex mutex_;
   std::map<int64_t, Pending> pending_;
-  std::atomic<int64_t> reported_ = 0;
+  std::atomic<int64_t> reported_;
 };
 
 }  // namespace sluice::engine

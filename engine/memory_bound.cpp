@@ -28,6 +28,11 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
   return found == plan.models.end() ? nullptr : &*found;
 }
 
+// The copy of what is trained that is being saved, and older versions of it.
+int64_t bytes_to_save(const PlanModel& model) {
+  return saturating_sum(model.facts.snapshot_bytes, saturating_product(model.facts.version_bytes, model.usage.saved_versions));
+}
+
 }  // namespace
 
 PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
@@ -36,6 +41,7 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
   for (const PlanModel& model : plan.models) {
     const int64_t published = saturating_product(model.facts.published_bytes, model.usage.kept_versions);
     memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(model.facts.weight_bytes, published));
+    if (model.usage.updated) memory.weights_bytes = saturating_sum(memory.weights_bytes, bytes_to_save(model));
     memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
     memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
     if (model.usage.kept_versions == 0 || !plan.rollout) continue;

@@ -24,9 +24,13 @@ class Milestone {
   /// Lets everything through that waits or will wait, because the count will never be reached: the run has failed.
   void abandon() { reach(std::numeric_limits<int64_t>::max()); }
 
+  /// Lets everything through that waits or will wait for `count` or more, because nothing is done with it any more.
+  void let_through(int64_t count);
+
  private:
   std::atomic<int64_t> reached_{0};
   std::mutex mutex_;
+  int64_t let_through_ = std::numeric_limits<int64_t>::max();
   std::multimap<int64_t, std::function<void()>> waiting_;  // by count, in order of arrival
 };
 

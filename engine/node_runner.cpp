@@ -12,7 +12,8 @@ namespace {
 
 bool is_published(const Plan& plan, const std::string& model) {
   return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
-    return std::ranges::any_of(node.needs.models, [&](const ModelNeed& need) { return need.use == ModelUse::kPublishes && need.model == model; });
+    return std::ranges::any_of(node.needs.models,
+                               [&](const ModelNeed& need) { return need.use == ModelUse::kPublishes && need.model == model; });
   });
 }
 
@@ -34,18 +35,20 @@ NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implemen
   if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(state.plan.source)].needs.groups_per_iteration;
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kPublishes) publishes_ = true;
-    if (need.use == ModelUse::kReads && state.trained.contains(need.model)) prerequisites_.push_back(&state.trained.at(need.model));
+    if (need.use == ModelUse::kReads && state.trained.contains(need.model))
+      prerequisites_.push_back(&state.trained.at(need.model));
     if (need.use != ModelUse::kUpdates) continue;
     if (std::ranges::find(updated_models_, need.model) == updated_models_.end()) updated_models_.push_back(need.model);
     if (is_published(state.plan, need.model)) prerequisites_.push_back(&state.gate.published());
   }
-  std::ranges::sort(prerequisites_, std::less<>());  // one order for all nodes: a milestone's actions ask the next one under its lock
+  std::ranges::sort(prerequisites_,
+                    std::less<>());  // one order for all nodes: a milestone's actions ask the next one under its lock
   const auto repeated = std::ranges::unique(prerequisites_);  // several keys may name one model
   prerequisites_.erase(repeated.begin(), repeated.end());
 }
 
 void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
-  if (state_.stopping()) return state_.activity.end_unseen(executor_);
+  if (state_.stopping() || state_.ending.drops(packet.iteration.index)) return state_.activity.end_unseen(executor_);
   state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
   try {
     begin(packet.iteration);
@@ -83,8 +86,10 @@ void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
   MicroBatch batch = view(packet);
   node_->process(batch);
   std::shared_ptr<BatchState> thin;
-  if (is_filter()) thin = filtered(batch);
-  else seal(batch);
+  if (is_filter())
+    thin = filtered(batch);
+  else
+    seal(batch);
   state_.activity.end(executor_, {.iteration = packet.iteration.index,
                                   .micro_batch = packet.batch->id,
                                   .tokens = static_cast<int64_t>(packet.batch->layout.tokens())});
@@ -96,6 +101,7 @@ void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
 }
 
 void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
+  if (!updated_models_.empty() && !state_.ending.may_train(packet.iteration.index)) return state_.activity.end_unseen(executor_);
   const int64_t tokens = process_held();
   end(packet.iteration);
   state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
@@ -127,7 +133,10 @@ int64_t NodeRunner::process_held() {
 
 void NodeRunner::end(const Iteration& iteration) {
   node_->end_iteration(iteration);
-  for (const std::string& model : updated_models_) state_.checkpointer.model_updated(model, iteration.index);
+  if (state_.checkpointer != nullptr) {
+    state_.checkpointer->node_ended(plan_.name, iteration.index, *node_);
+    for (const std::string& model : updated_models_) state_.checkpointer->model_updated(model, iteration.index);
+  }
   if (is_filter()) record_filter();
 }
 
@@ -149,7 +158,8 @@ const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) con
 
 // Nobody changes any more what the node wrote.
 void NodeRunner::seal(MicroBatch& batch) {
-  if (!batch.dropped_groups().empty()) throw_contract_breach("it drops groups, but its contract does not say that it is a filter");
+  if (!batch.dropped_groups().empty())
+    throw_contract_breach("it drops groups, but its contract does not say that it is a filter");
   for (size_t i = 0; i < plan_.writes.size(); ++i) batch.state().store(static_cast<size_t>(plan_.writes[i]), written(batch, i));
 }
 
@@ -166,8 +176,8 @@ void NodeRunner::settle(MicroBatch& batch) {
   if (!plan_.reads.empty() || is_filter()) state.release_one_token_reader();
 }
 
-// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota are dropped too: the first ones that pass, in the
-// order of their index, are the iteration's, whatever came when.
+// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota are dropped too: the first ones that
+// pass, in the order of their index, are the iteration's, whatever came when.
 std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
   const BatchState& state = batch.state();
   std::vector<uint8_t> keep(batch.groups(), 1);

@@ -22,29 +22,16 @@ class Pending {
 
   int64_t count() const { return count_.load(); }
 
-  /// Waits for: nothing being under way. Ends also when abandon() was called.
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return abandoned_ || count_.load() == 0; });
-  }
-
   /// Waits as long for nothing being under way; false when something still is.
   bool wait_for(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, time, [this] { return count_.load() == 0; });
   }
 
-  void abandon() {
-    const std::lock_guard lock(mutex_);
-    abandoned_ = true;
-    changed_.notify_all();
-  }
-
  private:
   std::atomic<int64_t> count_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool abandoned_ = false;
 };
 
 }  // namespace sluice::engine

@@ -9,10 +9,10 @@ namespace sluice::engine {
 
 /// A key of which a checkpoint's pipeline and the one that is to go on have different values.
 struct PipelineChange {
-  std::string table;   // "budget", "nodes.generate"
+  std::string table;  // "budget", "nodes.generate"
   std::string key;
-  std::string before;  // as TOML; empty: not there
-  std::string after;   // likewise
+  std::string before;     // as TOML; empty: not there
+  std::string after;      // likewise
   bool harmless = false;  // the results are the same: ParamInfo::harmless
 };
 

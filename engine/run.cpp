@@ -10,26 +10,34 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "engine/checkpointer.h"
 #include "engine/cost_recorder.h"
 #include "engine/driver.h"
 #include "engine/event_file.h"
 #include "engine/monitor.h"
 #include "engine/out_of_memory.h"
+#include "engine/resume.h"
 #include "engine/thread_executor.h"
 #include "engine/trace.h"
+#include "engine/trace_cut.h"
 
 namespace sluice::engine {
 namespace {
 
-// How long the nodes that do not hang may take to end their work when one does.
+// How long the nodes that do not hang may take to end their work when one does, and all of them when one has failed.
 constexpr auto kGraceAfterStall = std::chrono::seconds(3);
+constexpr auto kGraceAfterFailure = std::chrono::seconds(8);
 
-std::map<std::string, std::shared_ptr<Model>> trained_models(const Plan& plan, const Workload& workload) {
-  std::map<std::string, std::shared_ptr<Model>> trained;
+// How often a run that is driven looks at whether it has been interrupted or has failed.
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+SavedModels saved_models(const Plan& plan, const Workload& workload) {
+  SavedModels saved;
   for (const PlanModel& model : plan.models) {
-    if (model.usage.updated) trained[model.name] = workload.models.at(model.name);
+    if (model.usage.updated)
+      saved[model.name] = {.model = workload.models.at(model.name), .older_versions = model.usage.saved_versions};
   }
-  return trained;
+  return saved;
 }
 
 // One line of metrics.jsonl. JSON has no NaN: null.
@@ -37,9 +45,12 @@ std::string line_of(const IterationReport& report) {
   Json line;
   for (const auto& [name, value] : report.figures) {
     const bool whole = std::abs(value) < 1e15 && value == std::floor(value);
-    if (!std::isfinite(value)) line[name] = nullptr;
-    else if (whole) line[name] = static_cast<int64_t>(value);
-    else line[name] = value;
+    if (!std::isfinite(value))
+      line[name] = nullptr;
+    else if (whole)
+      line[name] = static_cast<int64_t>(value);
+    else
+      line[name] = value;
   }
   return line.dump() + "\n";
 }
@@ -63,10 +74,14 @@ std::exception_ptr explained(const std::exception_ptr& error, const Plan& plan, 
 
 const char* state_text(RunEnd end) {
   switch (end) {
-    case RunEnd::kDone: return "done";
-    case RunEnd::kInterrupted: return "interrupted";
-    case RunEnd::kFailed: return "failed";
-    case RunEnd::kStalled: return "stalled";
+    case RunEnd::kDone:
+      return "done";
+    case RunEnd::kInterrupted:
+      return "interrupted";
+    case RunEnd::kFailed:
+      return "failed";
+    case RunEnd::kStalled:
+      return "stalled";
   }
   return "?";
 }
@@ -77,7 +92,12 @@ struct Run::Impl {
   Impl(const Plan& plan_, RunOptions options_);
   ~Impl();
 
+  void rewind();
+  void open_files();
+  void begin_checkpoints(SavedModels models);
   Driver::Parts driver_parts(Workload workload);
+  void wait_for_the_end();
+  std::map<std::string, int64_t> growing_files() const;
   std::vector<WorkObserver*> observers();
   void start();
   void end();
@@ -95,28 +115,64 @@ struct Run::Impl {
   const SteadyClock clock;
   Reducer reducer;
   MemoryMeter meter;
-  std::optional<Checkpointer> checkpointer;
-  std::unique_ptr<TraceWriter> trace;       // null: no run folder
-  std::unique_ptr<CostRecorder> recorder;   // likewise
-  std::optional<OutputFile> metrics_file;   // likewise
-  std::optional<EventFile> event_file;      // likewise
+  std::optional<Manifest> manifest;  // of the checkpoint that the run goes on from
+  int64_t trace_begin_ns = 0;
+  std::unique_ptr<TraceWriter> trace;      // null: no run folder
+  std::unique_ptr<CostRecorder> recorder;  // likewise
+  std::optional<OutputFile> metrics_file;  // likewise
+  std::optional<EventFile> event_file;     // likewise
   std::optional<Driver> driver;
+  std::optional<Checkpointer> checkpointer;                // likewise
   std::vector<std::unique_ptr<ThreadExecutor>> executors;  // alive while the run is driven, and longer if a node hangs
   std::unique_ptr<Monitor> monitor;
   std::atomic<bool> stalled{false};
 };
 
 Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(std::move(options_)), meter(options.tensors) {
+  if (!options.resume_from.empty()) rewind();
   Workload workload = loaded();
   meter.watch(workload.models);
-  checkpointer.emplace(options.folder, plan.checkpoint.every_iterations, trained_models(plan, workload));
+  SavedModels models = saved_models(plan, workload);
+  if (manifest) restore(workload, models, plan, options.resume_from, *manifest);
   if (!options.folder.empty()) {
-    metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
-    event_file.emplace(options.folder);
-    recorder = std::make_unique<CostRecorder>(plan);
-    trace = std::make_unique<TraceWriter>(options.folder / "trace.json", plan, [this] { driver->state().failure.capture(); });
+    open_files();
+    begin_checkpoints(std::move(models));
   }
   driver.emplace(plan, driver_parts(std::move(workload)));
+}
+
+// Before nodes are made, since they append to files.
+void Run::Impl::rewind() {
+  manifest = read_manifest(options.resume_from);
+  refuse_changes(*manifest, plan, options.accept_changes);
+  rewind_folder(options.folder, options.resume_from, *manifest, options.files, options.on_warning);
+  trace_begin_ns = cut_trace(options.folder / "trace.json", manifest->iterations, options.files);
+}
+
+void Run::Impl::open_files() {
+  metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
+  event_file.emplace(options.folder);
+  recorder = std::make_unique<CostRecorder>(plan);
+  trace = std::make_unique<TraceWriter>(options.folder / "trace.json", plan, trace_begin_ns,
+                                        [this] { driver->state().failure.capture(); });
+}
+
+void Run::Impl::begin_checkpoints(SavedModels models) {
+  checkpointer.emplace(Checkpointer::Parts{.plan = plan,
+                                           .clock = clock,
+                                           .begun = manifest ? manifest->iterations : 0,
+                                           .last = options.resume_from,
+                                           .writer = {.plan = plan,
+                                                      .run_folder = options.folder,
+                                                      .models = std::move(models),
+                                                      .files = options.files,
+                                                      .on_warning = options.on_warning},
+                                           .before_write = [this] { trace->flush(); },
+                                           .on_failure = [this] { driver->state().failure.capture(); }});
+}
+
+std::map<std::string, int64_t> Run::Impl::growing_files() const {
+  return {{"metrics.jsonl", metrics_file->size()}, {event_file->name(), event_file->bytes()}};
 }
 
 Workload Run::Impl::loaded() {
@@ -144,7 +200,8 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
   return {.workload = std::move(workload),
           .clock = clock,
           .reducer = reducer,
-          .checkpointer = *checkpointer,
+          .checkpointer = checkpointer ? &*checkpointer : nullptr,
+          .begun = manifest ? manifest->iterations : 0,
           .observers = observers(),
           .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
           .on_end = {}};
@@ -163,8 +220,12 @@ void Run::Impl::report_iteration(const IterationReport& report) {
   sample_memory();
   whole.figures.emplace_back("resident_bytes", resident_bytes());
   if (options.tensors.take_peak_bytes) whole.figures.emplace_back("tensor_bytes_max", meter.take_tensor_peak());
-  if (metrics_file) metrics_file->write(line_of(whole));
-  if (event_file) event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
+  if (checkpointer) {
+    whole.figures.emplace_back("checkpoint_seconds", checkpointer->take_seconds());
+    metrics_file->write(line_of(whole));
+    event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
+    checkpointer->iteration_reported(whole, growing_files());
+  }
   if (options.on_iteration) options.on_iteration(whole);
 }
 
@@ -174,11 +235,13 @@ void Run::Impl::start() {
     const auto on_start = [this, threads = plan.executors[i].threads] {
       if (options.on_executor_start) options.on_executor_start(threads);
     };
-    executors.push_back(std::make_unique<ThreadExecutor>(static_cast<int>(i), plan.executors[i].name, driver->activity(), on_start));
+    executors.push_back(
+        std::make_unique<ThreadExecutor>(static_cast<int>(i), plan.executors[i].name, driver->activity(), on_start));
     places.push_back(executors.back().get());
   }
-  monitor = std::make_unique<Monitor>(Monitor::Options{options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
-                                      [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
+  monitor = std::make_unique<Monitor>(
+      Monitor::Options{options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
+      [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
   driver->start(places);
 }
 
@@ -188,10 +251,25 @@ void Run::Impl::end() {
   executors.clear();
 }
 
+// What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed.
+void Run::Impl::wait_for_the_end() {
+  const auto nanoseconds = [](auto time) { return std::chrono::nanoseconds(time).count(); };
+  const auto grace_ns = static_cast<int64_t>(plan.runtime.grace_seconds * 1e9);
+  int64_t interrupted_ns = -1, failed_ns = -1;
+  while (!driver->pending().wait_for(kLook)) {
+    const int64_t now = clock.now_ns();
+    if (driver->state().interrupted && interrupted_ns < 0) interrupted_ns = now;
+    if (driver->state().stopping() && failed_ns < 0) failed_ns = now;
+    if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
+    if (failed_ns >= 0 && now - failed_ns >= nanoseconds(stalled ? kGraceAfterStall : kGraceAfterFailure)) return;
+  }
+}
+
 // When no work is under way any more.
 void Run::Impl::write_costs() const {
   const Costs costs = recorder->costs();
-  if (!costs.lengths.empty()) write_file_atomically(options.folder / "costs.json", costs_json(costs));  // else nothing was measured
+  if (!costs.lengths.empty())
+    write_file_atomically(options.folder / "costs.json", costs_json(costs));  // else nothing was measured
 }
 
 void Run::Impl::write_memory() const {
@@ -203,7 +281,7 @@ void Run::Impl::sample_memory() {
   meter.sample(most.column_bytes, most.pool.held, most.pool.used);
 }
 
-// On the monitor's thread. What does not hang is dropped and ends; what does is left behind.
+// On the monitor's thread. What does not hang is dropped and ends; what does is left behind, see wait_for_the_end().
 void Run::Impl::stall(Problem problem) {
   stalled = true;
   try {
@@ -211,7 +289,6 @@ void Run::Impl::stall(Problem problem) {
   } catch (...) {
     driver->state().failure.capture();
   }
-  if (!driver->pending().wait_for(kGraceAfterStall)) driver->pending().abandon();
 }
 
 RunStatus Run::Impl::status(const std::string& state) {
@@ -234,15 +311,15 @@ RunSummary Run::execute() {
   const int64_t start_ns = impl.clock.now_ns();
   RunSummary summary;
   impl.start();
-  impl.driver->pending().wait();
-  const bool hangs = impl.driver->pending().count() > 0;
+  impl.wait_for_the_end();
+  summary.hangs = impl.driver->pending().count() > 0;
   RunStatus last = impl.status("");
-  if (!hangs) impl.end();
+  if (!summary.hangs) impl.end();
   try {
     impl.write_memory();
     if (impl.trace) impl.trace->close();
     impl.driver->state().failure.rethrow();
-    impl.checkpointer->save_all();
+    if (impl.checkpointer) impl.checkpointer->save_last();
     if (impl.recorder) impl.write_costs();
     if (impl.metrics_file) impl.metrics_file->close();
     if (impl.event_file) impl.event_file->close();
@@ -262,11 +339,15 @@ RunSummary Run::execute() {
   summary.iterations = impl.driver->state().log.reported();
   summary.seconds = static_cast<double>(impl.clock.now_ns() - start_ns) * 1e-9;
   summary.memory = impl.memory();
-  summary.last_checkpoint = impl.checkpointer->last();
+  if (impl.checkpointer) summary.last_checkpoint = impl.checkpointer->last();
   return summary;
 }
 
 void Run::interrupt() { impl_->driver->interrupt(); }
+
+void Run::save_now() {
+  if (impl_->checkpointer) impl_->checkpointer->save_now();
+}
 
 RunStatus Run::status() const { return impl_->status("running"); }
 

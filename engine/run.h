@@ -18,7 +18,8 @@
 namespace sluice::engine {
 
 struct RunOptions {
-  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoints/ and what nodes write. Empty: nothing is written.
+  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoints/ and what nodes
+  /// write. Empty: nothing is written.
   std::filesystem::path folder;
 
   /// A checkpoint of that folder to go on from, which damage_of() found intact. Empty: the run starts from its beginning.
@@ -30,7 +31,8 @@ struct RunOptions {
   /// Through which checkpoints are written and the run folder is brought back to a checkpoint.
   FileSystem& files = disk();
 
-  /// Gets what goes wrong without ending the run, such as a checkpoint that could not be saved. From any thread. Empty: nobody is told.
+  /// Gets what goes wrong without ending the run, such as a checkpoint that could not be saved. From any thread. Empty: nobody is
+  /// told.
   std::function<void(const std::string& warning)> on_warning;
 
   /// Runs first on each executor's thread, with the number of cores that it may use.
@@ -51,9 +53,9 @@ enum class RunEnd { kDone, kInterrupted, kFailed, kStalled };
 
 struct RunSummary {
   RunEnd end = RunEnd::kDone;
-  std::exception_ptr error;     // kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
-  int64_t iterations = 0;       // complete ones, those before a resume included
-  bool hangs = false;           // some node may still be at work in its thread, see Run::execute
+  std::exception_ptr error;  // kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
+  int64_t iterations = 0;    // complete ones, those before a resume included
+  bool hangs = false;        // some node may still be at work in its thread, see Run::execute
   double seconds = 0;
   MemoryReport memory;
   std::filesystem::path last_checkpoint;  // empty: none
@@ -63,17 +65,18 @@ struct RunSummary {
 /// interrupt() and status() may be called from any thread while execute() runs; everything else from one thread.
 class Run {
  public:
-  /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory when they
-  /// do not fit. Going on, a changed pipeline is refused with the list of what changed; then the run folder's files are cut to where the checkpoint was.
+  /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory
+  /// when they do not fit. Going on, a changed pipeline is refused with the list of what changed; then the run folder's files are
+  /// cut to where the checkpoint was.
   Run(const Plan& plan, RunOptions options);
   ~Run();
 
-  /// Once. A failure is in the summary; what was saved stays whole. Where summary.hangs a node is still at work in its executor's thread, and the
-  /// destructor waits for it: a program that wants to end calls std::_Exit.
+  /// Once. A failure is in the summary; what was saved stays whole. Where summary.hangs a node is still at work in its executor's
+  /// thread, and the destructor waits for it: a program that wants to end calls std::_Exit.
   RunSummary execute();
 
-  /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last iteration that no model was trained
-  /// for; then the run is saved.
+  /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last
+  /// iteration that no model was trained for; then the run is saved.
   void interrupt();
 
   /// Saves the run at the end of the iteration that groups are drawn for now.

@@ -8,6 +8,7 @@
 #include "engine/activity.h"
 #include "engine/checkpointer.h"
 #include "engine/clock.h"
+#include "engine/ending.h"
 #include "engine/failure.h"
 #include "engine/filter_tally.h"
 #include "engine/iteration_log.h"
@@ -35,7 +36,8 @@ struct RunState {
   Traffic traffic;
   FailureSlot failure;
   IterationLog log;
-  Checkpointer& checkpointer;
+  Checkpointer* checkpointer;                // null: nothing is saved
+  Ending ending;
   std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
   std::atomic<bool> interrupted{false};
   std::atomic<int64_t> steps{0};             // of the intake that took in or brought out something

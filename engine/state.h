@@ -34,8 +34,8 @@ class StateWriter {
   void put(const std::string& name, std::vector<int64_t> values) { state_.values[name] = std::move(values); }
   void put(const std::string& name, std::vector<double> values) { state_.values[name] = std::move(values); }
 
-  /// The node appends to `file` of the run folder, which has `bytes` now. A run that goes on from here finds it cut to that length
-  /// before the node is made.
+  /// The node appends to `file` of the run folder, which has `bytes` now. A run that goes on from here finds it cut to that
+  /// length before the node is made.
   void file(const std::string& file, int64_t bytes) { state_.files[file] = bytes; }
 
   NodeState take() { return std::move(state_); }

@@ -17,7 +17,8 @@ constexpr auto kPeriod = std::chrono::milliseconds(250);
 // How the slices of each node begin.
 std::vector<std::string> heads_of(const Plan& plan) {
   std::vector<std::string> heads;
-  for (const PlanNode& node : plan.nodes) heads.push_back(",\n{\"name\":" + Json(node.name).dump() + ",\"ph\":\"X\",\"pid\":1,\"tid\":");
+  for (const PlanNode& node : plan.nodes)
+    heads.push_back(",\n{\"name\":" + Json(node.name).dump() + ",\"ph\":\"X\",\"pid\":1,\"tid\":");
   return heads;
 }
 
@@ -42,11 +43,16 @@ void append_us(std::string& text, int64_t ns) {
 
 }  // namespace
 
-TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, std::function<void()> on_error)
-    : heads_(heads_of(plan)), on_error_(std::move(on_error)), file_(path), rows_(plan.executors.size()) {
-  std::string text = "[\n";
+TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error)
+    : heads_(heads_of(plan)),
+      begin_ns_(begin_ns),
+      on_error_(std::move(on_error)),
+      file_(path, begin_ns > 0 ? OutputFile::Mode::kAppend : OutputFile::Mode::kTruncate),
+      rows_(plan.executors.size()) {
+  std::string text = begin_ns > 0 ? "" : "[\n";
   for (size_t i = 0; i < plan.executors.size(); ++i) {
-    const Json name = {{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", i}, {"args", {{"name", plan.executors[i].name}}}};
+    const Json name = {
+        {"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", i}, {"args", {{"name", plan.executors[i].name}}}};
     text += (i == 0 ? "" : ",\n") + name.dump();
   }
   file_.write(text);
@@ -103,6 +109,13 @@ void TraceWriter::put(Row& row, const Slice& slice) {
   wake_.notify_one();
 }
 
+void TraceWriter::flush() {
+  const std::lock_guard lock(writing_);
+  if (broken_ || closed_) return;
+  write_finished(/*also_last=*/true);
+  file_.sync();
+}
+
 void TraceWriter::close() {
   {
     const std::lock_guard lock(mutex_);
@@ -110,8 +123,10 @@ void TraceWriter::close() {
   }
   wake_.notify_one();
   thread_.join();
+  flush();
+  const std::lock_guard lock(writing_);
+  closed_ = true;
   if (broken_) return;  // told already
-  write_finished(/*also_last=*/true);
   file_.write("\n]\n");
   file_.close();
 }
@@ -124,15 +139,19 @@ void TraceWriter::loop() {
     if (closing_) return;
     full_ = false;
     lock.unlock();
-    if (!broken_) {
-      try {
-        write_finished(/*also_last=*/false);
-      } catch (...) {
-        broken_ = true;
-        on_error_();
-      }
-    }
+    write_or_break();
     lock.lock();
+  }
+}
+
+void TraceWriter::write_or_break() {
+  const std::lock_guard lock(writing_);
+  if (broken_) return;
+  try {
+    write_finished(/*also_last=*/false);
+  } catch (...) {
+    broken_ = true;
+    on_error_();
   }
 }
 
@@ -173,7 +192,7 @@ void TraceWriter::append(const Slice& slice) {
   text_ += heads_[static_cast<size_t>(slice.node)];
   append_number(text_, slice.executor);
   text_ += ",\"ts\":";
-  append_us(text_, slice.begin_ns);
+  append_us(text_, begin_ns_ + slice.begin_ns);
   text_ += ",\"dur\":";
   append_us(text_, slice.end_ns - slice.begin_ns);
   text_ += ",\"args\":{\"iteration\":";

@@ -22,12 +22,10 @@ class Simulation {
   Simulation(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers)
       : plan_(plan),
         model_(plan, costs),
-        checkpointer_({}, 0, {}),
         simulated_(make_simulated_workload(plan, costs)),
         driver_(plan, {.workload = std::move(simulated_.workload),
                        .clock = clock_,
                        .reducer = reducer_,
-                       .checkpointer = checkpointer_,
                        .observers = std::move(observers),
                        .on_iteration = [this](const IterationReport& report) { add(report); },
                        .on_end = {}}) {
@@ -134,7 +132,6 @@ class Simulation {
   VirtualClock clock_;
   CostModel model_;
   Reducer reducer_;
-  Checkpointer checkpointer_;
   SimulatedWorkload simulated_;
   Driver driver_;
   std::vector<std::unique_ptr<VirtualExecutor>> executors_;

@@ -1,10 +1,13 @@
 #include "tests/engine/toy_world.h"
 
 #include <chrono>
-#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
 #include "base/random.h"
 #include "engine/sample_credit.h"
 
@@ -31,9 +34,13 @@ class ToySource final : public Source {
     if (params_.data_groups > 0 && made_ == params_.data_groups) return false;
     ++made_;
     group.layout.end_group();
-    group.write(kOrigin)[0] = static_cast<int64_t>(mix(static_cast<uint64_t>(group.iteration), static_cast<uint64_t>(group.index)));
+    group.write(kOrigin)[0] =
+        static_cast<int64_t>(mix(static_cast<uint64_t>(group.iteration), static_cast<uint64_t>(group.index)));
     return true;
   }
+
+  void save(StateWriter& state) const override { state.put("made", made_); }
+  void load(const StateReader& state) override { made_ = state.integer("made"); }
 
  private:
   SourceParams params_;
@@ -69,7 +76,9 @@ class ToyRollout final : public Rollout {
     if (!params.model.empty()) model_ = std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model));
   }
 
-  void begin_iteration(const Iteration& iteration) override { weights_ = model_ ? model_->published(iteration.policy_version) : 1; }
+  void begin_iteration(const Iteration& iteration) override {
+    weights_ = model_ ? model_->published(iteration.policy_version) : 1;
+  }
 
   int64_t worst_tokens(const Group&) const override { return params_.samples_per_group * params_.worst_sample_tokens; }
 
@@ -89,7 +98,8 @@ class ToyRollout final : public Rollout {
   }
 
   void step(Sink& sink) override {
-    if (params_.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
+    if (params_.pause_us > 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
     int64_t sampled = 0;
     for (Running& running : running_) {
       for (size_t s = 0; s < running.drawn.size(); ++s) sampled += advance(running, s, sink);
@@ -124,9 +134,12 @@ class ToyRollout final : public Rollout {
     const int64_t most = wanted(running, s);
     if (running.made[s] == most || (on_demand_ && !credit_.holds(key))) return false;
     const bool ends = ++running.made[s] == most;
-    if (on_demand_ && ends) credit_.end(key, most, sink);
-    else if (on_demand_) credit_.set_need(key, running.made[s] + 1);
-    else if (ends) sink.return_credit(key.group, params_.worst_sample_tokens - most);
+    if (on_demand_ && ends)
+      credit_.end(key, most, sink);
+    else if (on_demand_)
+      credit_.set_need(key, running.made[s] + 1);
+    else if (ends)
+      sink.return_credit(key.group, params_.worst_sample_tokens - most);
     return true;
   }
 
@@ -165,6 +178,7 @@ struct MixParams {
   bool barrier = false;
   int64_t pause_us = 0;
   int64_t fail_in_iteration = -1;
+  bool remembers = false;
 };
 
 class ToyMix final : public Node {
@@ -176,6 +190,7 @@ class ToyMix final : public Node {
     c.param("barrier", &MixParams::barrier).doc("iteration scope");
     c.param("pause_us", &MixParams::pause_us).doc("longest pause of a call");
     c.param("fail_in_iteration", &MixParams::fail_in_iteration).doc("throw there");
+    c.param("remembers", &MixParams::remembers).doc("every value depends on all earlier iterations too");
     c.writes_named(&MixParams::writes, DType::kInt64, Extent::kSample);
     c.iteration_scope_if([](const MixParams& p) { return p.barrier; }, "barrier = true");
     c.needs([](const MixParams& p, NodeNeeds& needs) {
@@ -183,16 +198,23 @@ class ToyMix final : public Node {
     });
   }
   ToyMix(const MixParams& params, NodeResources& resources)
-      : params_(params), name_(name_hash(resources.node)), label_(resources.node), metrics_(*resources.metrics), pauses_(resources.seed, name_) {}
+      : params_(params),
+        name_(name_hash(resources.node)),
+        label_(resources.node),
+        metrics_(*resources.metrics),
+        pauses_(resources.seed, name_) {}
 
   void begin_iteration(const Iteration& iteration) override { fold_ = mix(name_, static_cast<uint64_t>(iteration.index)); }
+  void save(StateWriter& state) const override { state.put("memory", static_cast<int64_t>(memory_)); }
+  void load(const StateReader& state) override { memory_ = static_cast<uint64_t>(state.integer("memory")); }
 
   void process(MicroBatch& batch) override {
     if (batch.iteration() == params_.fail_in_iteration) throw std::runtime_error("as asked");
-    if (params_.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
+    if (params_.pause_us > 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(pauses_.below(static_cast<uint64_t>(params_.pause_us))));
     const auto out = batch.write({params_.writes, DType::kInt64, Extent::kSample}).entries<int64_t>();
     for (size_t s = 0; s < out.size(); ++s) {
-      uint64_t value = name_;
+      uint64_t value = name_ ^ memory_;
       for (const std::string& name : params_.reads) {
         value = mix(value, static_cast<uint64_t>(batch.read({name, DType::kInt64, Extent::kSample}).entries<int64_t>()[s]));
       }
@@ -211,7 +233,10 @@ class ToyMix final : public Node {
     }
   }
 
-  void end_iteration(const Iteration&) override { metrics_.value(label_, static_cast<double>(fold_ >> 12)); }
+  void end_iteration(const Iteration&) override {
+    metrics_.value(label_, static_cast<double>(fold_ >> 12));
+    if (params_.remembers) memory_ = mix(memory_, fold_);
+  }
 
  private:
   MixParams params_;
@@ -220,6 +245,7 @@ class ToyMix final : public Node {
   MetricsRecorder& metrics_;
   RandomStream pauses_;
   uint64_t fold_ = 0;
+  uint64_t memory_ = 0;
 };
 
 struct FilterParams {
@@ -277,7 +303,9 @@ class ToyTrain final : public Node {
     c.reads_named(&TrainParams::reads, DType::kInt64, Extent::kSample);
   }
   ToyTrain(const TrainParams& params, NodeResources& resources)
-      : params_(params), model_(std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model))), metrics_(*resources.metrics) {}
+      : params_(params),
+        model_(std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model))),
+        metrics_(*resources.metrics) {}
 
   void process(MicroBatch& batch) override {
     for (const int64_t value : batch.read({params_.reads, DType::kInt64, Extent::kSample}).entries<int64_t>()) {
@@ -323,11 +351,18 @@ class ToyModelType final : public ModelType {
 
   std::shared_ptr<const void> bind(const ModelSpec& spec, BindContext& context, ModelFacts& facts) const override {
     params_.bind(nullptr, spec.params, context);
-    facts = {.parameters = 1, .weight_bytes = 8, .kv_bytes_per_token = 8, .max_positions = 1 << 20, .trainable = true, .head = "language_model"};
+    facts = {.parameters = 1,
+             .weight_bytes = 8,
+             .kv_bytes_per_token = 8,
+             .max_positions = 1 << 20,
+             .trainable = true,
+             .head = "language_model"};
     return std::make_shared<int>(0);
   }
 
-  std::shared_ptr<Model> load(const std::shared_ptr<const void>&, const ModelUsage&) const override { return std::make_shared<ToyModel>(); }
+  std::shared_ptr<Model> load(const std::shared_ptr<const void>&, const ModelUsage& usage) const override {
+    return std::make_shared<ToyModel>(usage.name);
+  }
 
  private:
   ParamTable params_;
@@ -352,9 +387,28 @@ int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens) {
   return 2 + static_cast<int64_t>(drawn % static_cast<uint64_t>(worst_sample_tokens - 1));
 }
 
-void ToyModel::save(const std::filesystem::path& folder) const {
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "weights") << live;
+void ToyModel::take_snapshot(VersionRange versions) {
+  std::ostringstream text;
+  text << live;
+  for (int64_t version = versions.oldest; version < versions.newest; ++version) text << ' ' << published(version);
+  snapshot_ = text.str();
+}
+
+void ToyModel::write_snapshot(const std::filesystem::path& folder, FileSystem& files) {
+  make_folders(folder / name_, files);
+  OutputFile file(folder / name_ / "weights", OutputFile::Mode::kTruncate, files);
+  file.write(snapshot_);
+  file.close();
+  sync_folder(folder / name_, files);
+}
+
+void ToyModel::restore(const std::filesystem::path& folder, VersionRange versions) {
+  std::istringstream text(read_file(folder / name_ / "weights"));
+  text >> live;
+  const std::lock_guard lock(mutex_);
+  published_ = {{versions.newest, live}};
+  for (int64_t version = versions.oldest; version < versions.newest; ++version) text >> published_[version];
+  if (!text) throw UserError("model '" + name_ + "' lacks a version in " + folder.string());
 }
 
 uint64_t ToyModel::published(int64_t version) const {

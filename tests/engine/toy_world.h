@@ -25,22 +25,29 @@ inline constexpr Column<int64_t> kDrawn{"drawn", Extent::kSample};   // written 
 /// Tokens of a sample: depends on the weights that drew it.
 int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens);
 
-/// One number as weights, published by version.
+/// One number as weights, published by version. A snapshot is a folder with a text.
 class ToyModel final : public Model {
  public:
-  void save(const std::filesystem::path& folder) const override;
+  explicit ToyModel(std::string name) : name_(std::move(name)) {}
+
+  void take_snapshot(VersionRange versions) override;
+  void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
+  void restore(const std::filesystem::path& folder, VersionRange versions) override;
   uint64_t published(int64_t version) const;
   void publish(int64_t version);
 
   uint64_t live = 1;
 
  private:
+  const std::string name_;
+  std::string snapshot_;
   mutable std::mutex mutex_;
   std::map<int64_t, uint64_t> published_{{0, 1}};
 };
 
-/// `toy_source`, `toy_rollout` (model optional), `toy_mix` (reads any sample columns, writes one; barrier, failure and pauses by
-/// parameter), `toy_filter` (drops groups by the hash of the sample columns it reads), `toy_train`, `toy_publish`; models of [models.NAME] have no parameters.
+/// `toy_source`, `toy_rollout` (model optional), `toy_mix` (reads any sample columns, writes one; barrier, failure, pauses and a
+/// memory of earlier iterations by parameter), `toy_filter` (drops groups by the hash of the sample columns it reads),
+/// `toy_train`, `toy_publish`; models of [models.NAME] have no parameters.
 void register_toys(Registry& registry);
 
 }  // namespace sluice::engine::toy

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/file_system.h"
+#include "engine/checkpoint_writer.h"
+#include "engine/manifest.h"
+#include "engine/workload.h"
+
+namespace sluice::engine {
+
+// How a run goes on from a checkpoint, in this order.
+
+/// Throws UserError with every key whose value has changed in a way that changes results, unless `accept`; and where the policy
+/// lag has become larger than the versions that were saved.
+void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept);
+
+/// Brings the files of a run folder back to where they were when `checkpoint` was saved: what was appended since is cut off,
+/// event files of later parts are removed, later checkpoints get the name `N.passed-over`. A crash in it leaves a folder in which
+/// it can be done again. Files that are gone or too short are told to `warn`; they are begun anew, or go on where they end.
+/// Throws UserError.
+void rewind_folder(const std::filesystem::path& run_folder, const std::filesystem::path& checkpoint, const Manifest& manifest,
+                   FileSystem& files, const std::function<void(const std::string&)>& warn);
+
+/// Gives models and nodes what they had. A node that the checkpoint does not know begins afresh. Throws UserError naming the
+/// node, or file and tensor.
+void restore(const Workload& workload, const SavedModels& models, const Plan& plan, const std::filesystem::path& checkpoint,
+             const Manifest& manifest);
+
+}  // namespace sluice::engine
