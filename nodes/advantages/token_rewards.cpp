@@ -131,8 +131,9 @@ void TokenRewards::save(engine::StateWriter& state) const {
   if (params_.adaptive()) state.put("kl_coefficient", coefficient_);
 }
 
+// A run whose coefficient was fixed so far begins with that of the controller.
 void TokenRewards::load(const engine::StateReader& state) {
-  if (params_.adaptive()) coefficient_ = state.number("kl_coefficient");
+  if (params_.adaptive() && state.has("kl_coefficient")) coefficient_ = state.number("kl_coefficient");
 }
 
 }  // namespace sluice::nodes
