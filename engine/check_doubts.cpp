@@ -10,10 +10,6 @@ namespace {
 
 std::string keyed(const char* key, int64_t value) { return std::string(key) + " = " + std::to_string(value); }
 
-bool trains_anything(const Draft& draft) {
-  return std::any_of(draft.models.begin(), draft.models.end(), [](const DraftModel& model) { return model.updater >= 0; });
-}
-
 void doubt_lag(Draft& draft) {
   const int64_t lag = draft.plan.schedule.policy_lag, iterations = draft.plan.pipeline.iterations;
   if (lag == 0 || lag < iterations) return;
@@ -34,11 +30,7 @@ void doubt_checkpoint(Draft& draft) {
   const int64_t every = draft.plan.checkpoint.every_iterations, iterations = draft.plan.pipeline.iterations;
   if (every == 0) return;
   const SourceSpan where = place_of(draft.spec.checkpoint, "every_iterations", draft.spec.where);
-  if (!trains_anything(draft)) {
-    draft.warning("checkpoint-without-effect", where, "every_iterations has no effect: no node trains a model", {},
-                  "remove every_iterations");
-  } else if (every > iterations &&
-             written_together(draft.spec.checkpoint, "every_iterations", draft.spec.pipeline, "iterations")) {
+  if (every > iterations && written_together(draft.spec.checkpoint, "every_iterations", draft.spec.pipeline, "iterations")) {
     draft.warning(
         "checkpoint-without-effect", where,
         keyed("every_iterations", every) + " in a run of " + plural(iterations, "iteration") + ": it saves only at its end", {},

@@ -61,9 +61,9 @@ Json json_of(const NodeState& state) {
 NodeState state_of(const Json& json) {
   try {
     NodeState state;
-    const Json none = Json::object();
-    for (const auto& [name, value] : json.value("values", none).items()) state.values[name] = value_of(value);
-    for (const auto& [name, bytes] : json.value("files", none).items()) state.files[name] = bytes.get<int64_t>();
+    const Json values = json.value("values", Json::object()), files = json.value("files", Json::object());
+    for (const auto& [name, value] : values.items()) state.values[name] = value_of(value);
+    for (const auto& [name, bytes] : files.items()) state.files[name] = bytes.get<int64_t>();
     return state;
   } catch (const Json::exception& error) {
     throw UserError("the state of a node is not what a run writes: " + reason_of_json_error(error.what()));

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/registry.h"
+#include "engine/spec.h"
+
+namespace sluice::engine::toy {
+
+/// A random pipeline of toys, in a form that both the engine and the sequential interpreter understand.
+struct World {
+  struct Step {
+    std::string name;
+    std::vector<std::string> inputs;
+    std::vector<std::string> reads;
+    bool barrier = false;
+    int64_t drop_one_in = 0;  // above 0: a filter, which writes nothing
+    bool refills = false;
+    std::string stream;  // what arrives: the last filter in front of it; empty: all groups
+    std::string on;
+
+    bool filters() const { return drop_one_in > 0; }
+  };
+
+  int64_t iterations = 1, groups = 1, samples = 1, worst = 4, lag = 0, spare = 0, micro_batch = 0;
+  int64_t most_draws = 1;
+  double oversample = 1;
+  bool trained = false;
+  bool on_demand = false;
+  bool remembers = false;   // the steps that write: see toy_mix
+  std::vector<Step> steps;  // in topological order; each that is no filter writes a column of its own name
+  std::string trained_column, train_input;
+  std::string rollout_on;
+};
+
+template <class T>
+const T& any_of_these(const std::vector<T>& choices, RandomStream& random) {
+  return choices[random.below(choices.size())];
+}
+
+/// One of all that are possible: forks, joins, barriers, filters, lags.
+World random_world(uint64_t seed);
+
+/// `pause_us`: the longest pause of a step of a node; `budget`: tokens in flight.
+PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_t budget);
+
+/// The smallest budget that the check accepts, and at random some more.
+int64_t budget_of(const World& world, const Registry& registry);
+
+}  // namespace sluice::engine::toy
