@@ -17,8 +17,10 @@ using Row = std::vector<std::string>;
 
 int64_t bytes_in(const fs::path& folder) {
   int64_t bytes = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  std::error_code error;  // what goes meanwhile counts for nothing
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const auto size = entry->is_regular_file(error) ? entry->file_size(error) : 0;
+    if (!error) bytes += static_cast<int64_t>(size);
   }
   return bytes;
 }
@@ -91,7 +93,10 @@ std::vector<ListedCheckpoint> look_at_checkpoints(const fs::path& run_folder) {
                     "name the folder of a run, such as runs/ppo-20260131-180000");
   }
   std::vector<ListedCheckpoint> listed;
-  for (const engine::CheckpointPlace& place : places) listed.push_back(look_at(place));
+  for (const engine::CheckpointPlace& place : places) {
+    listed.push_back(look_at(place));
+    if (!fs::exists(place.folder)) listed.pop_back();  // the run that goes on has removed it
+  }
   return listed;
 }
 

@@ -18,7 +18,8 @@ struct ListedCheckpoint {
   std::string damage;                        // see damage_text(); empty: it is intact
 };
 
-/// Oldest first. Throws UserError when `run_folder` is not the folder of a run.
+/// Oldest first; also while the run goes on, which may remove some. Throws UserError when `run_folder` is not the folder of a
+/// run.
 std::vector<ListedCheckpoint> look_at_checkpoints(const std::filesystem::path& run_folder);
 
 /// A line each: iterations, when it was saved, the figure that [checkpoint] keep_best names, or else score_mean or loss, size,
