@@ -22,19 +22,10 @@ void handle(int number, void (*handler)(int)) {
 
 // Handlers that do nothing, and not SIG_IGN: programs that the run starts, such as scorers, inherit what is ignored.
 RunSignals::RunSignals() {
-  save_requested = 0;
   handle(SIGHUP, do_nothing);
   handle(SIGPIPE, do_nothing);
   handle(SIGXFSZ, do_nothing);
   handle(SIGUSR1, on_save_request);
-}
-
-// SIGUSR1 may come late: it would end a program that has done all it was to do.
-RunSignals::~RunSignals() {
-  handle(SIGHUP, SIG_DFL);
-  handle(SIGPIPE, SIG_DFL);
-  handle(SIGXFSZ, SIG_DFL);
-  handle(SIGUSR1, do_nothing);
 }
 
 bool RunSignals::take_save_request() {

@@ -2,12 +2,12 @@
 
 namespace sluice::cli {
 
-/// What a run does about the other signals while it lives: SIGHUP and SIGPIPE do not end it, because a run outlives its terminal
-/// and whoever reads its output (a write that fails then is dropped); SIGUSR1 is remembered. One at a time in a process.
+/// What a run does about the other signals, from its construction to the end of the process: SIGHUP and SIGPIPE do not end it, because a
+/// run outlives its terminal and whoever reads its output (a write that fails then is dropped), nor does SIGXFSZ, because a file that
+/// may not grow is an error that names it; SIGUSR1 is remembered. One in a process.
 class RunSignals {
  public:
   RunSignals();
-  ~RunSignals();
   RunSignals(const RunSignals&) = delete;
   RunSignals& operator=(const RunSignals&) = delete;
 

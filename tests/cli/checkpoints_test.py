@@ -11,7 +11,7 @@ import shutil
 import struct
 import unittest
 
-from support import DONE, FAILED, ROOT, WRONG_USAGE, Case, read_safetensors, run
+from support import DONE, FAILED, PPO, ROOT, SMALL, WRONG_USAGE, Case, read_safetensors, run, sets
 
 FLIPS = int(os.environ.get("SLUICE_FLIPS", "60"))
 SEED = int(os.environ.get("SLUICE_SEED", "1"))
@@ -26,7 +26,11 @@ class Checkpoints(Case):
         cls.shared = Checkpoints("setUp")
         Case.setUp(cls.shared)
         cls.addClassCleanup(cls.shared.doCleanups)
-        cls.made = cls.shared.run_ppo(**{"pipeline.iterations": 4, "checkpoint.every_iterations": 1, "checkpoint.keep_last": 0}).folder
+        cls.made = cls.shared.folder / "run"
+        for iterations in range(1, 5):  # a run is always saved at its end
+            done = run("run", PPO, "--resume", "auto", "--run-dir", cls.made,
+                       *sets(**SMALL | {"pipeline.iterations": iterations, "checkpoint.keep_last": 0}))
+            cls.shared.assertEqual(done.returncode, DONE, done.stderr)
 
     def setUp(self):
         super().setUp()
@@ -54,7 +58,7 @@ class Checkpoints(Case):
         text = text.replace(str(self.run_folder), "RUN").replace(str(self.folder), "FOLDER")
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T18:00:00Z", text)
         text = re.sub(r"\d+(\.\d+)? [kM]B", "N MB", text)
-        text = re.sub(r"  0(\.\d+)? +N MB", "  SCORE  N MB", text)
+        text = re.sub(r"  0(\.\d+)? +N MB +", "  SCORE  N MB  ", text)
         golden = GOLDEN / name
         if UPDATE:
             golden.parent.mkdir(exist_ok=True)

@@ -104,11 +104,17 @@ class Interrupt(Case):
         self.assertFalse((self.run_folder / "checkpoint").exists())
         self.assertTrue((self.run_folder / "lock").exists())
 
-    def test_before_models_are_loaded_ctrl_c_ends_at_once(self):
+    def test_before_anything_runs_ctrl_c_ends_at_once(self):
         fifo = self.folder / "tokens.jsonl"
         os.mkfifo(fifo)  # reading the data waits for ever
         process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, settings={"nodes.prompts.path": str(fifo)})
-        wait_for("the run folder", lambda: (self.run_folder / "pipeline.dot").exists())
+
+        def is_read():
+            with contextlib.suppress(OSError):  # nobody reads yet
+                os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+                return True
+
+        wait_for("a reader of the data", is_read)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
 
