@@ -115,6 +115,31 @@ TEST_F(File, OnAFullDiskIsReportedWithARemedy) {
   EXPECT_THAT(error, HasSubstr("= help: free space"));
 }
 
+TEST_F(File, KnowsItsSizeWithWhatWasThereBefore) {
+  put(at("a"), "old");
+  OutputFile append(at("a"), OutputFile::Mode::kAppend);
+  EXPECT_EQ(append.size(), 3);
+  append.write(" and new");
+  EXPECT_EQ(append.size(), 11);
+  OutputFile truncate(at("a"));
+  EXPECT_EQ(truncate.size(), 0);
+}
+
+TEST_F(File, IsCutToALength) {
+  put(at("a"), "some bytes");
+  cut_file(at("a"), 4);
+  EXPECT_EQ(content(at("a")), "some");
+  cut_file(at("a"), 4);
+  EXPECT_EQ(content(at("a")), "some");
+}
+
+TEST_F(File, IsNotCutToMoreThanItHas) {
+  put(at("a"), "some");
+  EXPECT_EQ(error_of([&] { cut_file(at("a"), 5); }), "error: cannot cut " + at("a").string() + " to 5 bytes: it has only 4\n");
+  EXPECT_EQ(content(at("a")), "some");
+  EXPECT_THAT(error_of([&] { cut_file(at("none"), 0); }), HasSubstr("cannot shorten " + at("none").string()));
+}
+
 TEST_F(File, WritingAfterCloseIsABug) {
   OutputFile file(at("a"));
   file.close();
