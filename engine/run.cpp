@@ -171,8 +171,14 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
                                            .on_failure = [this] { driver->state().failure.capture(); }});
 }
 
+// Also the event files of earlier parts of the run, which grow no more: those that a checkpoint does not name go when one resumes there.
 std::map<std::string, int64_t> Run::Impl::growing_files() const {
-  return {{"metrics.jsonl", metrics_file->size()}, {event_file->name(), event_file->bytes()}};
+  std::map<std::string, int64_t> files = {{"metrics.jsonl", metrics_file->size()}, {event_file->name(), event_file->bytes()}};
+  if (!manifest) return files;
+  for (const auto& [name, bytes] : manifest->growing) {
+    if (name.starts_with(kEventFilePrefix)) files.emplace(name, bytes);
+  }
+  return files;
 }
 
 Workload Run::Impl::loaded() {

@@ -105,16 +105,12 @@ class Interrupt(Case):
         self.assertTrue((self.run_folder / "lock").exists())
 
     def test_before_anything_runs_ctrl_c_ends_at_once(self):
-        fifo = self.folder / "tokens.jsonl"
-        os.mkfifo(fifo)  # reading the data waits for ever
-        process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, settings={"nodes.prompts.path": str(fifo)})
-
-        def is_read():
-            with contextlib.suppress(OSError):  # nobody reads yet
-                os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-                return True
-
-        wait_for("a reader of the data", is_read)
+        self.write("reward.py", "import os, time\nopen(os.path.join(os.path.dirname(__file__), 'read'), 'w').close()\ntime.sleep(1000)\n")
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
+        self.run_folder = self.folder / "run"
+        process = start("run", pipeline, "--run-dir", self.run_folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end, process)
+        wait_for("the scorer", (self.folder / "read").exists)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
 
