@@ -7,17 +7,6 @@
 
 namespace sluice::data {
 
-Json to_json(const DatasetPosition& position) { return {{"next", position.next}, {"fingerprint", position.fingerprint}}; }
-
-DatasetPosition dataset_position(const Json& json, const std::string& name) {
-  const auto number = [&](const char* key) {
-    if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned())
-      throw UserError(name + ": the position in the data has no " + key, "it was saved by another version, or damaged");
-    return json[key].get<uint64_t>();
-  };
-  return {number("next"), static_cast<uint32_t>(number("fingerprint"))};
-}
-
 Dataset::Dataset(const DatasetOptions& options, const std::vector<JsonlField>& fields) : options_(options) {
   SLUICE_CHECK(options.weights.empty() || options.weights.size() == options.paths.size(), "one weight a path");
   const std::vector<std::filesystem::path> all = source_files(options.paths);  // refuses a file that two of them name
@@ -65,13 +54,13 @@ uint64_t Dataset::resume(const DatasetPosition& position) const {
   if (position.fingerprint == fingerprint()) return position.next;
   throw UserError("the data or its order is not what it was when the position was saved: row " + std::to_string(position.next) +
                       " is another one now",
-                  "go on with the files, weights, seed, shuffle and epochs of then");
+                  "go on with the files, weights, seed and shuffle of then");
 }
 
-// Of what decides which row comes when. Not of the texts: a file may be too large to be read for that.
+// Of what decides which row comes when. Not of the texts: a file may be too large to be read for that. Nor of the epochs, which only
+// say when the data ends.
 uint32_t Dataset::fingerprint() const {
-  std::string text =
-      std::to_string(options_.seed) + (options_.shuffle ? " shuffled " : " in order ") + std::to_string(options_.epochs);
+  std::string text = std::to_string(options_.seed) + (options_.shuffle ? " shuffled" : " in order");
   for (const double weight : options_.weights) text += " " + real_text(weight);
   for (const JsonlReader& source : sources_) text += " " + std::to_string(source.rows());
   return crc32c(text);

@@ -32,11 +32,6 @@ struct DatasetPosition {
   uint32_t fingerprint = 0;
 };
 
-Json to_json(const DatasetPosition& position);
-
-/// Throws UserError that begins with `name` when `json` is none.
-DatasetPosition dataset_position(const Json& json, const std::string& name);
-
 /// One or more sources of rows as one endless (or `epochs` long) sequence. Which row comes at a position depends on the options,
 /// the files and the position only: a run that is repeated or resumed sees the same rows.
 ///

@@ -3,11 +3,18 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clone.h>
 
+#include <unordered_map>
+
 #include "base/error.h"
 #include "models/folder/weight_names.h"
 #include "models/lora.h"
 
 namespace sluice::models {
+namespace {
+
+constexpr const char *kFactorA = ".lora_A.weight", *kFactorB = ".lora_B.weight";
+
+}  // namespace
 
 std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
   std::vector<std::pair<std::string, at::Tensor>> result;
@@ -18,8 +25,8 @@ std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
   Weights handles = *this;
   for (const AdaptableMatrix& matrix : adaptable_matrices(handles)) {
     if (!matrix.adapter->defined()) continue;
-    result.emplace_back(matrix.name + ".lora_A.weight", matrix.adapter->a);
-    result.emplace_back(matrix.name + ".lora_B.weight", matrix.adapter->b);
+    result.emplace_back(matrix.name + kFactorA, matrix.adapter->a);
+    result.emplace_back(matrix.name + kFactorB, matrix.adapter->b);
   }
   return result;
 }
@@ -28,6 +35,23 @@ std::vector<std::pair<std::string, at::Tensor>> Weights::trainable() const {
   auto result = named();
   std::erase_if(result, [](const auto& weight) { return !weight.second.requires_grad(); });
   return result;
+}
+
+Weights Weights::with(const std::vector<std::pair<std::string, at::Tensor>>& tensors) const {
+  Weights changed = *this;
+  std::unordered_map<std::string, at::Tensor*> slots;
+  for (const auto& [name, tensor] : weight_slots(changed)) slots[name] = tensor;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(changed)) {
+    slots[matrix.name + kFactorA] = &matrix.adapter->a;
+    slots[matrix.name + kFactorB] = &matrix.adapter->b;
+  }
+  for (const auto& [name, tensor] : tensors) {
+    const auto slot = slots.find(name);
+    SLUICE_CHECK(slot != slots.end() && slot->second->sizes() == tensor.sizes(), name);
+    *slot->second = tensor;
+  }
+  if (head.defined() && head.is_same(embedding)) changed.head = changed.embedding;
+  return changed;
 }
 
 Weights Weights::clone() const {

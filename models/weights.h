@@ -61,6 +61,9 @@ struct Weights {
   /// Those of named() that need a gradient.
   std::vector<std::pair<std::string, at::Tensor>> trainable() const;
 
+  /// The same tensors but for those of named() that `tensors` names, which take their place (tied tensors stay tied).
+  Weights with(const std::vector<std::pair<std::string, at::Tensor>>& tensors) const;
+
   /// A detached deep copy (tied tensors stay tied) that needs no gradient.
   Weights clone() const;
 

@@ -69,7 +69,7 @@ JsonlExamples::JsonlExamples(const JsonlExamplesParams& params, engine::NodeReso
 }
 
 bool JsonlExamples::next_group(engine::Group& group) {
-  const auto row = rows_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
+  const auto row = cursor_.draw(rows_);
   if (!row) return false;
   LearnedConversation next = example(*row);
   group.layout.add_sample(static_cast<int64_t>(next.tokens.size()), next.actions);

@@ -11,6 +11,7 @@
 #include "engine/node.h"
 #include "nodes/conversation.h"
 #include "nodes/language_model.h"
+#include "nodes/row_cursor.h"
 #include "nodes/row_source.h"
 
 namespace sluice::nodes {
@@ -60,6 +61,8 @@ class JsonlExamples final : public engine::Source {
 
   void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
   bool next_group(engine::Group& group) override;
+  void save(engine::StateWriter& state) const override { cursor_.save(rows_, state); }
+  void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
 
  private:
   bool reads_messages() const { return !params_.messages_field.empty(); }
@@ -72,6 +75,7 @@ class JsonlExamples final : public engine::Source {
   std::optional<int64_t> end_of_sequence_;
   Json chat_variables_;
   data::Dataset rows_;
+  RowCursor cursor_;
   RowCheck check_;
 };
 

@@ -78,7 +78,7 @@ JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResourc
 }
 
 bool JsonlPrompts::next_group(engine::Group& group) {
-  const auto id = rows_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
+  const auto id = cursor_.draw(rows_);
   if (!id) return false;
   Row next = row(*id);
   group.layout.end_group();

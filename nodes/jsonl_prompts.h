@@ -11,6 +11,7 @@
 #include "engine/contract.h"
 #include "engine/node.h"
 #include "nodes/language_model.h"
+#include "nodes/row_cursor.h"
 #include "nodes/row_source.h"
 
 namespace sluice::nodes {
@@ -62,6 +63,8 @@ class JsonlPrompts final : public engine::Source {
 
   void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
   bool next_group(engine::Group& group) override;
+  void save(engine::StateWriter& state) const override { cursor_.save(rows_, state); }
+  void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
 
  private:
   struct Row {
@@ -78,6 +81,7 @@ class JsonlPrompts final : public engine::Source {
   std::shared_ptr<LanguageModel> model_;  // null: none is needed
   Json chat_variables_;
   data::Dataset rows_;
+  RowCursor cursor_;
   RowCheck check_;
 };
 

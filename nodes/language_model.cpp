@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "models/folder/folder.h"
+#include "nodes/snapshot_files.h"
 
 namespace sluice::nodes {
 namespace {
@@ -19,7 +19,8 @@ int64_t bytes_of(const std::vector<std::pair<std::string, at::Tensor>>& tensors)
 }  // namespace
 
 LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
-                             std::optional<models::AdamWOptions> optimizer, int64_t kept_versions, models::Precision precision)
+                             std::optional<models::AdamWOptions> optimizer, int64_t kept_versions, models::Precision precision,
+                             int64_t saved_versions)
     : name_(std::move(name)),
       folder_(std::move(folder)),
       precision_(precision),
@@ -28,16 +29,51 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
   if (optimizer) optimizer_.emplace(transformer_.weights().trainable(), *optimizer);
   weight_bytes_ = bytes_of(transformer_.weights().named());
   if (!optimizer_) return;
-  optimizer_bytes_ = bytes_of(optimizer_->state());
+  const models::FlatParameters& parameters = optimizer_->parameters();
+  optimizer_bytes_ = 2 * bytes_of(parameters.views(parameters.weight_buffer()));
   for (const auto& [name, weight] : transformer_.weights().trainable()) gradient_bytes_ += static_cast<int64_t>(weight.nbytes());
+  saved_versions_.emplace(saved_versions, parameters.size());
+  saved_versions_->keep(0, parameters.weight_buffer());
+  snapshot_.emplace(transformer_, *optimizer_, *saved_versions_);
 }
 
 engine::ModelBytes LanguageModel::bytes() const {
-  return {.weights = weight_bytes_ + published_.packed_bytes(), .gradients = gradient_bytes_, .optimizer = optimizer_bytes_};
+  const int64_t copies = snapshot_ ? snapshot_->bytes() + saved_versions_->bytes() : 0;
+  return {.weights = weight_bytes_ + published_.packed_bytes() + copies,
+          .gradients = gradient_bytes_,
+          .optimizer = optimizer_bytes_};
 }
 
-void LanguageModel::save(const std::filesystem::path& folder) const {
-  models::save_folder(transformer_, folder_, folder, {.dtype = {}, .adapter = saved_adapter_});
+void LanguageModel::publish(int64_t version) {
+  if (saved_versions_) saved_versions_->keep(version, optimizer_->parameters().weight_buffer());
+  published_.publish(version);
+}
+
+void LanguageModel::take_snapshot(engine::VersionRange versions) {
+  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name_);
+  snapshot_->take(versions);
+}
+
+void LanguageModel::write_snapshot(const std::filesystem::path& folder, FileSystem& files) {
+  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name_);
+  snapshot_->write(name_, folder_, saved_adapter_, folder, files);
+}
+
+void LanguageModel::restore(const std::filesystem::path& folder, engine::VersionRange versions) {
+  SLUICE_CHECK(optimizer_.has_value(), "a frozen model has nothing to restore: " + name_);
+  const models::FlatParameters& parameters = optimizer_->parameters();
+  TrainingState state{.weights = parameters.views(parameters.weight_buffer()),
+                      .first_moments = parameters.views(optimizer_->first_moments()),
+                      .second_moments = parameters.views(optimizer_->second_moments())};
+  published_.restart();
+  saved_versions_->clear();
+  for (int64_t version = versions.oldest; version < versions.newest; ++version) {
+    read_version(state.weights, version, folder, name_);
+    publish(version);
+  }
+  read_training_state(state, folder, name_);
+  optimizer_->set_steps(state.steps);
+  publish(versions.newest);
 }
 
 const text::Tokenizer& LanguageModel::tokenizer() const {

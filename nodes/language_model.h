@@ -12,6 +12,8 @@
 #include "models/folder/folder.h"
 #include "models/training/adamw.h"
 #include "models/transformer.h"
+#include "nodes/kept_versions.h"
+#include "nodes/model_snapshot.h"
 #include "nodes/published_weights.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -21,23 +23,27 @@ namespace sluice::nodes {
 /// A model of a run: live weights, the published versions of them, an optimizer if it is trained, and the tokenizer of its
 /// folder.
 ///
-/// Live weights and optimizer belong to the executor thread of the node that trains the model. The published weights and the
-/// tokenizer may be used from any thread.
+/// Live weights and optimizer belong to the executor thread of the node that trains the model; take_snapshot() copies them there, and
+/// what is written comes from the copy. The published weights and the tokenizer may be used from any thread.
 class LanguageModel final : public engine::Model {
  public:
-  /// `folder`: where the tokenizer is. Publishes version 0, for sampling in `precision`. Without an optimizer the model is frozen.
+  /// `folder`: where the tokenizer is. Publishes version 0, for sampling in `precision`. Without an optimizer the model is frozen, and
+  /// is not saved. kept_versions, saved_versions: see engine::ModelUsage.
   LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
                 std::optional<models::AdamWOptions> optimizer, int64_t kept_versions,
-                models::Precision precision = models::Precision::kFloat32);
+                models::Precision precision = models::Precision::kFloat32, int64_t saved_versions = 0);
 
-  LanguageModel(const LanguageModel&) = delete;  // the published weights refer to the live ones
+  LanguageModel(const LanguageModel&) = delete;  // published weights and snapshot refer to the live ones
   LanguageModel& operator=(const LanguageModel&) = delete;
 
-  /// Writes a Hugging Face folder with the live weights and the tokenizer, adapters merged in; the adapters in PEFT's format
-  /// beside it or instead, as set_saved_adapter() said. A crash leaves the old folder or the new one.
-  void save(const std::filesystem::path& folder) const override;
-
   engine::ModelBytes bytes() const override;
+
+  /// `NAME/` is a Hugging Face folder with the tokenizer, adapters merged in; the adapters in PEFT's format in it or instead, as
+  /// set_saved_adapter() said. What lies beside it: nodes/snapshot_files.h.
+  void take_snapshot(engine::VersionRange versions) override;
+  void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
+  void restore(const std::filesystem::path& folder, engine::VersionRange versions) override;
+
   void set_saved_adapter(models::SavedAdapter saved) { saved_adapter_ = saved; }
 
   /// The live weights are another model's, which counts them in its bytes().
@@ -58,7 +64,8 @@ class LanguageModel final : public engine::Model {
   /// Null when frozen.
   models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
 
-  void publish(int64_t version) { published_.publish(version); }
+  /// The live weights are `version` from now on. Not while they are trained.
+  void publish(int64_t version);
   const models::PackedWeights& sampling_weights(int64_t version) const { return published_.at(version); }
   models::Precision precision() const { return precision_; }
   at::Device device() const { return transformer_.weights().embedding.device(); }
@@ -70,6 +77,8 @@ class LanguageModel final : public engine::Model {
   models::SavedAdapter saved_adapter_ = models::SavedAdapter::kBoth;
   models::Transformer transformer_;
   std::optional<models::AdamW> optimizer_;
+  std::optional<KeptVersions> saved_versions_;  // of a trained model, as the next
+  std::optional<ModelSnapshot> snapshot_;
   int64_t weight_bytes_ = 0;     // of the live ones
   int64_t optimizer_bytes_ = 0;
   int64_t gradient_bytes_ = 0;

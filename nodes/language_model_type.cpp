@@ -87,6 +87,8 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
           .gradient_bytes = trainable ? bytes.trained : 0,
           .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
+          .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
+          .version_bytes = trainable ? 2 * bytes.trained : 0,  // once kept, once in a snapshot that is being written
           .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
@@ -275,7 +277,8 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                                                .narrow_products = !of.optimizer.has_value()});
   if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
   auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
-                                               trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype);
+                                               trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype,
+                                               usage.saved_versions);
   if (of.lora) model->set_saved_adapter(of.lora->save);
   return model;
 }

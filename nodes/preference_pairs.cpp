@@ -99,7 +99,7 @@ PreferencePairs::PreferencePairs(const PreferencePairsParams& params, engine::No
 }
 
 bool PreferencePairs::next_group(engine::Group& group) {
-  const auto row = rows_.row_at(static_cast<uint64_t>(group.iteration * params_.groups_per_iteration + group.index));
+  const auto row = cursor_.draw(rows_);
   if (!row) return false;
   Pair next = pair(*row);
   for (const LearnedConversation* sample : {&next.chosen, &next.rejected})

@@ -16,7 +16,8 @@ void PublishedWeights::publish(int64_t version) {
   Copy* copy = nullptr;
   {
     std::lock_guard lock(mutex_);
-    SLUICE_CHECK(version == newest_ + 1, "version " + std::to_string(version) + " is published after " + std::to_string(newest_));
+    SLUICE_CHECK(newest_ < 0 || version == newest_ + 1,
+                 "version " + std::to_string(version) + " is published after " + std::to_string(newest_));
     if (!copies_.empty()) {
       copy = &slot_of(version);
       copy->version = -1;
@@ -31,6 +32,12 @@ void PublishedWeights::publish(int64_t version) {
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;
+}
+
+void PublishedWeights::restart() {
+  std::lock_guard lock(mutex_);
+  newest_ = -1;
+  for (Copy& copy : copies_) copy.version = -1;
 }
 
 const models::PackedWeights& PublishedWeights::at(int64_t version) const {

@@ -29,6 +29,8 @@ std::vector<ColumnSpec> columns_of(const WriteJsonlParams& params) {
   return specs;
 }
 
+std::string file_of(const WriteJsonlParams& params) { return std::filesystem::path(params.path).lexically_normal().string(); }
+
 void check_fields(const WriteJsonlParams& params, engine::Findings& findings) {
   std::vector<std::string> names;
   for (const ColumnSpec& column : columns::standard()) names.push_back(column.name);
@@ -72,7 +74,7 @@ void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
   c.param("every", &P::every).at_least(1).doc("write every so many iterations").unit("iterations");
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.reads = columns_of(params);
-    needs.files.push_back({"path", std::filesystem::path(params.path).lexically_normal().string()});
+    needs.files.push_back({"path", file_of(params)});
   });
   c.check([](const P& params, engine::Findings& findings) {
     if (params.path.empty()) findings.error("path", "path is empty");
@@ -102,5 +104,7 @@ void WriteJsonl::process(MicroBatch& batch) {
   }
   file_.write(lines);
 }
+
+void WriteJsonl::save(engine::StateWriter& state) const { state.file(file_of(params_), file_.size()); }
 
 }  // namespace sluice::nodes

@@ -20,8 +20,8 @@ namespace sluice::nodes {
 ///   every = 10                                   # iterations
 ///
 /// A line has iteration, group, sample (its place in the group) and then the fields; token and action columns are lists, a number
-/// that is not finite is a string ("nan"). Lines are written at each micro-batch. An iteration that is repeated by a resumed run
-/// is there twice; the later lines count. Throws UserError naming the path when the disk is full.
+/// that is not finite is a string ("nan"). Lines are written at each micro-batch. A run that goes on from a checkpoint cuts the
+/// file to what it had then, so that no line is there twice. Throws UserError naming the path when the disk is full.
 struct WriteJsonlParams {
   std::string path = "samples.jsonl";
   std::vector<std::string> fields{"prompt", "response", "score"};
@@ -35,6 +35,7 @@ class WriteJsonl final : public engine::Node {
   WriteJsonl(const WriteJsonlParams& params, engine::NodeResources& resources);
 
   void process(engine::MicroBatch& batch) override;
+  void save(engine::StateWriter& state) const override;
 
  private:
   WriteJsonlParams params_;

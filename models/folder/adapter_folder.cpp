@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/strings.h"
 #include "models/folder/safetensors.h"
@@ -177,7 +177,7 @@ void copy_blocks(const Module& module, const at::Tensor& a, const at::Tensor& b,
 
 }  // namespace
 
-void write_adapter(const Transformer& model, const fs::path& base, const fs::path& folder) {
+void write_adapter(const Transformer& model, const fs::path& base, const fs::path& folder, FileSystem& files) {
   const at::NoGradGuard no_gradient;
   const Weights& weights = model.weights();
   const std::vector<Module> modules = modules_of(weights);
@@ -189,11 +189,10 @@ void write_adapter(const Transformer& model, const fs::path& base, const fs::pat
     tensors.emplace_back(module.b_name(), joined_b(module));
   }
   if (weights.value_head.defined()) tensors.emplace_back(kValueHead, weights.value_head);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw UserError("cannot create " + folder.string() + ": " + error.message());
-  write_file_atomically(folder / kConfigFile, config_of(modules, base, critic).dump(2) + "\n");
-  write_safetensors(folder / kTensorFile, tensors);
+  make_folders(folder, files);
+  write_text(folder / kConfigFile, config_of(modules, base, critic).dump(2) + "\n", files);
+  write_safetensors(folder / kTensorFile, tensors, files);
+  sync_folder(folder, files);
 }
 
 void read_adapter(Weights& weights, const fs::path& folder) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/file_system.h"
 #include "models/transformer.h"
 
 namespace sluice::models {
@@ -11,9 +12,10 @@ namespace sluice::models {
 // GPT-2) has one adapter there: the factors a one below the other, and the factors b as blocks on the diagonal, which is the same
 // change at a rank that many times as large. The value head of a critic goes with it, as a module to save.
 
-/// Writes the adapters of `model`, which has some. `base` is the folder of the model that they change. Throws UserError when the
-/// disk refuses.
-void write_adapter(const Transformer& model, const std::filesystem::path& base, const std::filesystem::path& folder);
+/// Writes the adapters of `model`, which has some, into `folder`, which it makes. `base` is the folder of the model that they
+/// change. All of it is on the disk on return, but a crash may leave a part. Throws UserError when the disk refuses.
+void write_adapter(const Transformer& model, const std::filesystem::path& base, const std::filesystem::path& folder,
+                   FileSystem& files = disk());
 
 /// Takes over the values of adapters that write_adapter() or PEFT has written, into those that `weights` has. Throws UserError
 /// naming file and cause: damaged, of another kind than LoRA, or of other matrices, ranks or scales than these.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/file_system.h"
 #include "models/transformer.h"
 
 namespace sluice::models {
@@ -29,10 +30,15 @@ struct SaveOptions {
 };
 
 /// Writes `model` as a Hugging Face folder that transformers can load: config.json of `source_folder` adapted to what is saved,
-/// the tensors with their checksums, and the tokenizer's files and chat template of `source_folder`. `target` is replaced as a
-/// whole: after a crash it holds the old or the new model, never a mixture. May be the source folder. Throws UserError when the
-/// disk refuses; `target` is then as before.
+/// the tensors with their checksums, and the tokenizer's files and chat template of `source_folder`. `folder` is a new one, made
+/// here: a part of something that is not yet in its place, since a crash leaves a part of it. All of it is on the disk on return.
+/// Throws UserError when the disk refuses.
+void write_folder(const Transformer& model, const std::filesystem::path& source_folder, const std::filesystem::path& folder,
+                  const SaveOptions& options, FileSystem& files = disk());
+
+/// The same, but `target` is replaced as a whole: after a crash it holds the old or the new model, never a mixture. May be the
+/// source folder. When it throws, `target` is as before.
 void save_folder(const Transformer& model, const std::filesystem::path& source_folder, const std::filesystem::path& target,
-                 const SaveOptions& options = {});
+                 const SaveOptions& options = {}, FileSystem& files = disk());
 
 }  // namespace sluice::models

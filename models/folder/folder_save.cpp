@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "models/config/config_families.h"
 #include "models/folder/adapter_folder.h"
@@ -55,32 +56,34 @@ std::vector<OutputTensor> stored_tensors(Weights weights) {
   return tensors;
 }
 
-void write_files(const Transformer& model, const fs::path& source_folder, const fs::path& folder, const SaveOptions& options) {
-  for (const char* name : kCopiedFiles) {
-    if (fs::exists(source_folder / name)) write_file_atomically(folder / name, read_file(source_folder / name));
-  }
-  const SavedAdapter adapter = has_adapters(model.weights()) ? options.adapter : SavedAdapter::kMerged;
-  if (adapter == SavedAdapter::kBoth) write_adapter(model, source_folder, folder / "adapter");
-  if (adapter == SavedAdapter::kAdapter) return write_adapter(model, source_folder, folder);
-  const at::ScalarType dtype = options.dtype.value_or(model.weights().embedding.scalar_type());
-  write_file_atomically(folder / "config.json", saved_config(model, source_folder, dtype));
-  write_model_files(folder, stored_tensors(model.weights()), {.dtype = dtype, .max_file_bytes = options.max_shard_bytes});
-}
-
 }  // namespace
 
-void save_folder(const Transformer& model, const fs::path& source_folder, const fs::path& target, const SaveOptions& options) {
+void write_folder(const Transformer& model, const fs::path& source_folder, const fs::path& folder, const SaveOptions& options,
+                  FileSystem& files) {
+  make_folders(folder, files);
+  for (const char* name : kCopiedFiles) {
+    if (fs::exists(source_folder / name)) write_text(folder / name, read_file(source_folder / name), files);
+  }
+  const SavedAdapter adapter = has_adapters(model.weights()) ? options.adapter : SavedAdapter::kMerged;
+  if (adapter == SavedAdapter::kBoth) write_adapter(model, source_folder, folder / "adapter", files);
+  if (adapter == SavedAdapter::kAdapter) return write_adapter(model, source_folder, folder, files);
+  const at::ScalarType dtype = options.dtype.value_or(model.weights().embedding.scalar_type());
+  write_text(folder / "config.json", saved_config(model, source_folder, dtype), files);
+  write_model_files(folder, stored_tensors(model.weights()), {.dtype = dtype, .max_file_bytes = options.max_shard_bytes}, files);
+  sync_folder(folder, files);
+}
+
+void save_folder(const Transformer& model, const fs::path& source_folder, const fs::path& target, const SaveOptions& options,
+                 FileSystem& files) {
   fs::path unfinished = target;
   unfinished += ".tmp";
-  std::error_code error;
-  fs::remove_all(unfinished, error);
-  fs::create_directories(unfinished, error);
-  if (error) throw UserError("cannot create " + unfinished.string() + ": " + error.message());
+  remove_tree(unfinished, files);  // of a crash
   try {
-    write_files(model, source_folder, unfinished, options);  // each file is on the disk before the folder takes its place
-    replace_path(unfinished, target);
+    write_folder(model, source_folder, unfinished, options, files);
+    replace_path(unfinished, target, files);
   } catch (...) {
-    fs::remove_all(unfinished, error);
+    std::error_code ignored;
+    fs::remove_all(unfinished, ignored);
     throw;
   }
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/strings.h"
 #include "models/folder/safetensors_index.h"
@@ -142,6 +143,16 @@ void TensorFolder::read_into(const std::string& name, int64_t dim, int64_t first
     const int64_t begin = std::max(row, first), end = std::min(row + rows.size(0), first + count);
     if (begin < end) target.narrow(0, begin - first, end - begin).copy_(rows.narrow(0, begin - row, end - begin));
   });
+}
+
+std::string TensorFolder::damage_of(const std::string& name) const {
+  const std::optional<uint32_t> expected = entry(name).checksum;
+  if (!expected) return {};
+  uint32_t found = 0;
+  for_each_bytes(name, [&](std::string_view bytes) { found = crc32c(bytes, found); });
+  if (found == *expected) return {};
+  return file_of(name) + ": tensor " + sluice::quoted(name) + " has the checksum " + checksum_text(found) +
+         "; the file says " + checksum_text(*expected);
 }
 
 std::string TensorFolder::problem_with(const std::string& name, at::IntArrayRef shape) const {

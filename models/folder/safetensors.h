@@ -61,6 +61,10 @@ class TensorFolder {
   /// than F32, BF16 or F16.
   at::Tensor read(const std::string& name, at::IntArrayRef shape) const;
 
+  /// Empty when the bytes of a tensor have the checksum that the file gives them, or it gives none; else file, tensor and both
+  /// checksums. Reads all of it.
+  std::string damage_of(const std::string& name) const;
+
   /// Why read() with this shape would throw; empty: it would not.
   std::string problem_with(const std::string& name, at::IntArrayRef shape) const;
 

@@ -21,6 +21,7 @@ struct TensorEntry {
 
 /// The metadata of a file has the checksum of tensor NAME under this followed by NAME, as eight hexadecimal digits.
 inline constexpr const char* kChecksumKey = "crc32c/";
+std::string checksum_text(uint32_t checksum);
 
 /// Reads and checks the header of a safetensors file: its length (at most 100 MB), UTF-8, JSON, dtypes, shapes, and offsets that
 /// cover the rest of the file without hole or overlap. What it returns can be read without any further check but that of the

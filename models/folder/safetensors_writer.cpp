@@ -26,6 +26,8 @@ const char* dtype_name(at::ScalarType type) {
       return "BF16";
     case at::kHalf:
       return "F16";
+    case at::kLong:
+      return "I64";
     default:
       throw InternalError("weights are written as float32, bfloat16 or float16");
   }
@@ -38,10 +40,14 @@ std::vector<int64_t> shape_of(const OutputTensor& tensor) {
   return shape;
 }
 
+at::ScalarType stored_type(const OutputTensor& tensor, at::ScalarType dtype) {
+  return tensor.parts.front().scalar_type() == at::kLong ? at::kLong : dtype;
+}
+
 size_t bytes_of(const OutputTensor& tensor, at::ScalarType dtype) {
   size_t elements = 0;
   for (const at::Tensor& part : tensor.parts) elements += static_cast<size_t>(part.numel());
-  return elements * c10::elementSize(dtype);
+  return elements * c10::elementSize(stored_type(tensor, dtype));
 }
 
 // Calls visit with the bytes of the tensor as the file holds them, piece by piece.
@@ -50,7 +56,7 @@ void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std:
     return merged_matrix(tensor.parts[i], tensor.adapters.empty() ? Adapter() : tensor.adapters[i]);
   };
   const auto visit_piece = [&](const at::Tensor& piece) {
-    const at::Tensor data = piece.to(at::kCPU, dtype).contiguous();
+    const at::Tensor data = piece.to(at::kCPU, stored_type(tensor, dtype)).contiguous();
     visit({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
   };
   if (!tensor.transposed) {
@@ -65,9 +71,7 @@ void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std:
 std::string checksum_of(const OutputTensor& tensor, at::ScalarType dtype) {
   uint32_t checksum = 0;
   for_each_piece(tensor, dtype, [&](std::string_view bytes) { checksum = crc32c(bytes, checksum); });
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", checksum);
-  return text;
+  return checksum_text(checksum);
 }
 
 std::string header_of(std::span<const OutputTensor> tensors, at::ScalarType dtype) {
@@ -77,7 +81,7 @@ std::string header_of(std::span<const OutputTensor> tensors, at::ScalarType dtyp
     const size_t end = offset + bytes_of(tensor, dtype);
     header["__metadata__"][kChecksumKey + tensor.name] = checksum_of(tensor, dtype);
     header[tensor.name] = {
-        {"dtype", dtype_name(dtype)}, {"shape", shape_of(tensor)}, {"data_offsets", Json::array({offset, end})}};
+        {"dtype", dtype_name(stored_type(tensor, dtype))}, {"shape", shape_of(tensor)}, {"data_offsets", Json::array({offset, end})}};
     offset = end;
   }
   std::string text = header.dump();
@@ -97,19 +101,10 @@ void write_all(OutputFile& file, std::span<const OutputTensor> tensors, at::Scal
   file.close();
 }
 
-void write_file(const fs::path& path, std::span<const OutputTensor> tensors, at::ScalarType dtype) {
+void write_file(const fs::path& path, std::span<const OutputTensor> tensors, at::ScalarType dtype, FileSystem& files) {
   const at::NoGradGuard no_gradient;
-  fs::path temporary = path;
-  temporary += ".tmp";
-  try {
-    OutputFile file(temporary);
-    write_all(file, tensors, dtype);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
-  }
-  replace_path(temporary, path);
+  OutputFile file(path, OutputFile::Mode::kTruncate, files);
+  write_all(file, tensors, dtype);
 }
 
 // Consecutive tensors that fit into one file together.
@@ -136,30 +131,37 @@ std::string shard_name(size_t index, size_t count) {
 
 }  // namespace
 
-void write_model_files(const fs::path& folder, const std::vector<OutputTensor>& tensors, const WriteOptions& options) {
-  const auto files = split(tensors, options);
-  if (files.size() == 1) return write_file(folder / "model.safetensors", tensors, options.dtype);
+void write_text(const fs::path& path, std::string_view text, FileSystem& files) {
+  OutputFile file(path, OutputFile::Mode::kTruncate, files);
+  file.write(text);
+  file.close();
+}
+
+void write_model_files(const fs::path& folder, const std::vector<OutputTensor>& tensors, const WriteOptions& options,
+                       FileSystem& files) {
+  const auto shards = split(tensors, options);
+  if (shards.size() == 1) return write_file(folder / "model.safetensors", tensors, options.dtype, files);
   Json places = Json::object();
   size_t total = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    const std::string name = shard_name(i, files.size());
-    write_file(folder / name, files[i], options.dtype);
-    for (const OutputTensor& tensor : files[i]) {
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shard_name(i, shards.size());
+    write_file(folder / name, shards[i], options.dtype, files);
+    for (const OutputTensor& tensor : shards[i]) {
       places[tensor.name] = name;
       total += bytes_of(tensor, options.dtype);
     }
   }
   const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", places}};
-  write_file_atomically(folder / "model.safetensors.index.json", index.dump(2) + "\n");
+  write_text(folder / "model.safetensors.index.json", index.dump(2) + "\n", files);
 }
 
-void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors, FileSystem& files) {
   std::vector<OutputTensor> whole;
   for (const auto& [name, tensor] : tensors) {
-    SLUICE_CHECK(tensor.scalar_type() == at::kFloat, name);
+    SLUICE_CHECK(tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kLong, name);
     whole.push_back({.name = name, .parts = {tensor}, .adapters = {}});
   }
-  write_file(path, whole, at::kFloat);
+  write_file(path, whole, at::kFloat, files);
 }
 
 }  // namespace sluice::models

@@ -8,24 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "base/error.h"
-#include "base/strings.h"
 #include "models/kernels/parallel.h"
 
 namespace sluice::models {
 namespace {
 
 constexpr int64_t kBlock = 1 << 14;  // elements summed by one thread: fixes the order of the additions
-
-std::string shape_text(const at::Tensor& tensor) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : tensor.sizes()) sizes.push_back(std::to_string(size));
-  return "[" + join(sizes, ", ") + "]";
-}
 
 }  // namespace
 
@@ -102,31 +92,6 @@ void AdamW::step_on_device(double gradient_scale) {
   step(0, flat_.matrix_floats(), options_.weight_decay);
   step(flat_.matrix_floats(), flat_.size() - flat_.matrix_floats(), 0.0);
   clear_gradients();
-}
-
-AdamW::NamedTensors AdamW::state() const {
-  const NamedTensors first = flat_.views(first_moments_), second = flat_.views(second_moments_);
-  NamedTensors state;
-  for (size_t i = 0; i < first.size(); ++i) {
-    state.emplace_back("exp_avg." + first[i].first, first[i].second);
-    state.emplace_back("exp_avg_sq." + second[i].first, second[i].second);
-  }
-  return state;
-}
-
-void AdamW::load_state(const NamedTensors& state, int64_t steps) {
-  const at::NoGradGuard no_gradient;
-  std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
-  for (const auto& [name, tensor] : this->state()) {
-    const auto found = by_name.find(name);
-    if (found == by_name.end()) throw UserError("optimizer state: tensor " + sluice::quoted(name) + " is missing");
-    if (found->second.sizes() != tensor.sizes()) {
-      throw UserError("optimizer state: tensor " + sluice::quoted(name) + " has shape " + shape_text(found->second) +
-                      "; the model's is " + shape_text(tensor));
-    }
-    tensor.copy_(found->second);
-  }
-  steps_ = steps;
 }
 
 }  // namespace sluice::models

@@ -42,12 +42,12 @@ class AdamW {
   double learning_rate() const { return options_.learning_rate; }
   void set_learning_rate(double learning_rate) { options_.learning_rate = learning_rate; }
 
-  /// Both moments of every weight as "exp_avg.NAME" and "exp_avg_sq.NAME": with steps() all that a later run needs to go on
-  /// bit for bit. Handles, not copies.
-  NamedTensors state() const;
-
-  /// Takes over what state() and steps() gave. Throws UserError naming the tensor when one is missing or has another shape.
-  void load_state(const NamedTensors& state, int64_t steps);
+  /// What training changes: with steps() all that a later run needs to go on bit for bit. The tensors themselves, not copies; who
+  /// fills them makes the optimizer one that has come to that point.
+  const FlatParameters& parameters() const { return flat_; }
+  const at::Tensor& first_moments() const { return first_moments_; }    // a buffer as parameters() has them
+  const at::Tensor& second_moments() const { return second_moments_; }  // likewise
+  void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
   void step_range(int64_t first, int64_t count, const AdamWFactors& factors);

@@ -126,4 +126,14 @@ void TokenRewards::end_iteration(const engine::Iteration&) {
   if (totals[1] > 0) coefficient_ = params_.kl_controller.object->next(coefficient_, totals[0] / totals[1], totals[1]);
 }
 
+// Controllers are formulas without memory: the coefficient is all that moves.
+void TokenRewards::save(engine::StateWriter& state) const {
+  if (params_.adaptive()) state.put("kl_coefficient", coefficient_);
+}
+
+// A run whose coefficient was fixed so far begins with that of the controller.
+void TokenRewards::load(const engine::StateReader& state) {
+  if (params_.adaptive() && state.has("kl_coefficient")) coefficient_ = state.number("kl_coefficient");
+}
+
 }  // namespace sluice::nodes

@@ -59,6 +59,8 @@ class TokenRewards final : public engine::Node {
 
   void process(engine::MicroBatch& batch) override;
   void end_iteration(const engine::Iteration& iteration) override;
+  void save(engine::StateWriter& state) const override;
+  void load(const engine::StateReader& state) override;
 
  private:
   void subtract_penalty(engine::MicroBatch& batch, const ActionMask& mask, std::span<float> rewards);

@@ -23,6 +23,18 @@ void RunningMoments::absorb(const std::vector<double>& numbers, engine::Reducer&
   count_ = all;
 }
 
+void RunningMoments::save(const std::string& name, engine::StateWriter& state) const {
+  state.put(name + "_count", count_);
+  state.put(name + "_mean", mean_);
+  state.put(name + "_squares", squares_);
+}
+
+void RunningMoments::load(const std::string& name, const engine::StateReader& state) {
+  count_ = state.number(name + "_count");
+  mean_ = state.number(name + "_mean");
+  squares_ = state.number(name + "_squares");
+}
+
 double RunningMoments::deviation() const { return count_ > 1 ? std::sqrt(squares_ / (count_ - 1)) : 0; }
 
 }  // namespace sluice::nodes

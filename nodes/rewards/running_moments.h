@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/metrics.h"
+#include "engine/state.h"
 
 namespace sluice::nodes {
 
@@ -12,6 +14,10 @@ class RunningMoments {
   /// Takes in what this process has of an iteration; each process calls it as often. The same numbers in the same order give the
   /// same bits, in whatever pieces they arrived.
   void absorb(const std::vector<double>& numbers, engine::Reducer& reducer);
+
+  /// As values NAME_count, NAME_mean and NAME_squares.
+  void save(const std::string& name, engine::StateWriter& state) const;
+  void load(const std::string& name, const engine::StateReader& state);
 
   double count() const { return count_; }
   double mean() const { return mean_; }

@@ -41,7 +41,7 @@ constexpr auto enum_names(ScoreScale) {
 /// "running" counts this iteration in, as the score scaling of PPO for summaries does (Stiennon et al. 2020; use_score_scaling of
 /// TRL); "iteration" makes batch statistics. Both make the node a barrier: nothing leaves before the iteration's last micro-batch
 /// is in. "past" holds nothing up, and uses the iterations before; the first one is left as it is. The statistics are over
-/// samples, with n - 1, and do not depend on how groups are packed into micro-batches. They begin anew with every run. Where
+/// samples, with n - 1, and do not depend on how groups are packed into micro-batches. They are saved with the run. Where
 /// fewer than two scores were seen, or all were equal, the deviation counts as 1.
 ///
 /// Reads `reads`[S], writes `writes`[S]  (S: samples). A score that is not finite is a UserError that names column, group and
@@ -66,6 +66,8 @@ class ShapeScore final : public engine::Node {
   void process(engine::MicroBatch& batch) override;
   void process_iteration(std::span<engine::MicroBatch> batches) override;
   void end_iteration(const engine::Iteration& iteration) override;
+  void save(engine::StateWriter& state) const override { moments_.save("scores", state); }
+  void load(const engine::StateReader& state) override { moments_.load("scores", state); }
 
  private:
   void note(const engine::MicroBatch& batch);
