@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "engine/checkpointer.h"
 #include "engine/cost_recorder.h"
 #include "engine/driver.h"
@@ -38,6 +40,17 @@ SavedModels saved_models(const Plan& plan, const Workload& workload) {
       saved[model.name] = {.model = workload.models.at(model.name), .older_versions = model.usage.saved_versions};
   }
   return saved;
+}
+
+// Which figures there are is known once an iteration has them all; a misspelt one would never be the best.
+void refuse_unknown_figure(const CheckpointSettings& settings, const IterationReport& report) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : report.figures) names.push_back(name);
+  if (!settings.keep_best || std::ranges::find(names, *settings.keep_best) != names.end()) return;
+  const std::string near = did_you_mean(*settings.keep_best, names);
+  throw UserError(
+      "[checkpoint] keep_best = " + sluice::quoted(*settings.keep_best) + ": no figure of this pipeline is called so",
+      near.empty() ? "the figures are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
 }
 
 // One line of metrics.jsonl. JSON has no NaN: null.
@@ -230,6 +243,11 @@ void Run::Impl::report_iteration(const IterationReport& report) {
     whole.figures.emplace_back("checkpoint_seconds", checkpointer->take_seconds());
     metrics_file->write(line_of(whole));
     event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
+    try {
+      refuse_unknown_figure(plan.checkpoint, whole);
+    } catch (const UserError&) {
+      driver->state().failure.capture();
+    }
     checkpointer->iteration_reported(whole, growing_files());
   }
   if (options.on_iteration) options.on_iteration(whole);
