@@ -57,8 +57,8 @@ uint64_t Dataset::resume(const DatasetPosition& position) const {
                   "go on with the files, weights, seed and shuffle of then");
 }
 
-// Of what decides which row comes when. Not of the texts: a file may be too large to be read for that. Nor of the epochs, which only
-// say when the data ends.
+// Of what decides which row comes when. Not of the texts: a file may be too large to be read for that. Nor of the epochs, which
+// only say when the data ends.
 uint32_t Dataset::fingerprint() const {
   std::string text = std::to_string(options_.seed) + (options_.shuffle ? " shuffled" : " in order");
   for (const double weight : options_.weights) text += " " + real_text(weight);

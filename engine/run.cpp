@@ -30,6 +30,9 @@ namespace {
 constexpr auto kGraceAfterStall = std::chrono::seconds(3);
 constexpr auto kGraceAfterFailure = std::chrono::seconds(8);
 
+// How long a checkpoint that is being written may take to be on the disk when the run has failed: beside a node that hangs, and else.
+constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = std::chrono::seconds(3600);
+
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
 
@@ -339,6 +342,7 @@ RunSummary Run::execute() {
   summary.hangs = impl.driver->pending().count() > 0;
   RunStatus last = impl.status("");
   if (!summary.hangs) impl.end();
+  if (impl.checkpointer) impl.checkpointer->finish_writing(summary.hangs ? kLastWriteAfterStall : kLastWrite);
   try {
     impl.write_memory();
     if (impl.trace) impl.trace->close();

@@ -12,11 +12,11 @@
 
 namespace sluice::nodes {
 
-/// The trained weights of the last versions that were published, to be saved with the newest: what iterations under way were sampled
-/// with. Thread-safe.
+/// The trained weights of the last versions that were published, to be saved with the newest: what iterations under way were
+/// sampled with. Thread-safe.
 ///
-/// A version that is lent stays as it is while later ones are kept, so there may be twice `count` copies, which are then used again
-/// and again.
+/// A version that is lent stays as it is while later ones are kept, so there may be twice `count` copies, which are then used
+/// again and again.
 class KeptVersions {
  public:
   /// Of buffers of `floats` numbers; keeps the last `count` versions.
@@ -25,7 +25,8 @@ class KeptVersions {
   /// Copies `buffer` as `version`, which is later than all before it.
   void keep(int64_t version, const at::Tensor& buffer);
 
-  /// The copies of versions [begin, end), in order, until give_back(). Throws InternalError when one is not kept, or some are lent.
+  /// The copies of versions [begin, end), in order, until give_back(). Throws InternalError when one is not kept, or some are
+  /// lent.
   std::vector<at::Tensor> lend(int64_t begin, int64_t end);
   void give_back();
 

@@ -23,12 +23,12 @@ namespace sluice::nodes {
 /// A model of a run: live weights, the published versions of them, an optimizer if it is trained, and the tokenizer of its
 /// folder.
 ///
-/// Live weights and optimizer belong to the executor thread of the node that trains the model; take_snapshot() copies them there, and
-/// what is written comes from the copy. The published weights and the tokenizer may be used from any thread.
+/// Live weights and optimizer belong to the executor thread of the node that trains the model; take_snapshot() copies them there,
+/// and what is written comes from the copy. The published weights and the tokenizer may be used from any thread.
 class LanguageModel final : public engine::Model {
  public:
-  /// `folder`: where the tokenizer is. Publishes version 0, for sampling in `precision`. Without an optimizer the model is frozen, and
-  /// is not saved. kept_versions, saved_versions: see engine::ModelUsage.
+  /// `folder`: where the tokenizer is. Publishes version 0, for sampling in `precision`. Without an optimizer the model is
+  /// frozen, and is not saved. kept_versions, saved_versions: see engine::ModelUsage.
   LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
                 std::optional<models::AdamWOptions> optimizer, int64_t kept_versions,
                 models::Precision precision = models::Precision::kFloat32, int64_t saved_versions = 0);
@@ -79,7 +79,7 @@ class LanguageModel final : public engine::Model {
   std::optional<models::AdamW> optimizer_;
   std::optional<KeptVersions> saved_versions_;  // of a trained model, as the next
   std::optional<ModelSnapshot> snapshot_;
-  int64_t weight_bytes_ = 0;     // of the live ones
+  int64_t weight_bytes_ = 0;  // of the live ones
   int64_t optimizer_bytes_ = 0;
   int64_t gradient_bytes_ = 0;
   PublishedWeights published_;

@@ -18,8 +18,8 @@ namespace sluice::nodes {
 /// A copy of what training changes of a model: the weights that are trained, both moments of the optimizer, its steps, and older
 /// versions of those weights. What is frozen is shared with the model.
 ///
-/// The memory of the copy is taken from the system at the first take(), and used again. One snapshot at a time: take() on the thread that
-/// trains, then write() on any, while training goes on. bytes() from any thread.
+/// The memory of the copy is taken from the system at the first take(), and used again. One snapshot at a time: take() on the
+/// thread that trains, then write() on any, while training goes on. bytes() from any thread.
 class ModelSnapshot {
  public:
   /// All must outlive this.

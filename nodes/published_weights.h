@@ -23,7 +23,8 @@ class PublishedWeights {
   /// Publishes version 0.
   PublishedWeights(const models::Weights& live, int64_t kept_versions, models::Precision precision);
 
-  /// Makes the live weights `version`, which is one more than the last unless all were forgotten. Ends the life of version - kept_versions.
+  /// Makes the live weights `version`, which is one more than the last unless all were forgotten. Ends the life of version -
+  /// kept_versions.
   void publish(int64_t version);
 
   /// Forgets all versions; the next may be any. Nobody samples meanwhile.
@@ -46,7 +47,7 @@ class PublishedWeights {
 
   const models::Weights& live_;
   mutable std::mutex mutex_;  // guards newest_ and the versions of copies_
-  int64_t newest_ = -1;  // -1: none
+  int64_t newest_ = -1;       // -1: none
   std::atomic<int64_t> packed_bytes_ = 0;
   std::vector<Copy> copies_;  // a ring
 };

@@ -20,8 +20,8 @@ void RowCursor::save(const data::Dataset& rows, engine::StateWriter& state) cons
 }
 
 void RowCursor::load(const data::Dataset& rows, const engine::StateReader& state) {
-  drawn_ = rows.resume({.next = static_cast<uint64_t>(state.integer(kDrawn)),
-                        .fingerprint = static_cast<uint32_t>(state.integer(kFingerprint))});
+  drawn_ = rows.resume(
+      {.next = static_cast<uint64_t>(state.integer(kDrawn)), .fingerprint = static_cast<uint32_t>(state.integer(kFingerprint))});
 }
 
 }  // namespace sluice::nodes

@@ -7,8 +7,8 @@
 
 namespace sluice::nodes {
 
-/// Where a source of rows is: which row is next depends on how many were drawn, whatever iteration they were for. A filter may have
-/// an iteration draw any number of them.
+/// Where a source of rows is: which row is next depends on how many were drawn, whatever iteration they were for. A filter may
+/// have an iteration draw any number of them.
 class RowCursor {
  public:
   /// The next row of `rows`, which is drawn by that. Nothing when the data has ended.

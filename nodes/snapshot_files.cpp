@@ -76,7 +76,8 @@ void check(const TensorFolder& tensors, const NamedTensors& targets, bool with_s
     report(problem_with(tensors, name, "F32", target.sizes()));
   }
   for (const std::string& name : tensors.names()) {
-    if (!known.contains(name)) report(tensors.file_of(name) + ": tensor " + sluice::quoted(name) + " is none that is trained here");
+    if (!known.contains(name))
+      report(tensors.file_of(name) + ": tensor " + sluice::quoted(name) + " is none that is trained here");
   }
   if (!problems.empty()) throw UserError(std::move(problems));
 }

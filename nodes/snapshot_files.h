@@ -9,8 +9,9 @@
 
 namespace sluice::nodes {
 
-// What a checkpoint's folder has of a model that is trained, beside `NAME/`, the model for others to load: the numbers that training
-// goes on from, whatever form `NAME/` has. Every tensor has its checksum. All throw UserError; reading names file and tensor.
+// What a checkpoint's folder has of a model that is trained, beside `NAME/`, the model for others to load: the numbers that
+// training goes on from, whatever form `NAME/` has. Every tensor has its checksum. All throw UserError; reading names file and
+// tensor.
 
 /// `NAME.optimizer.safetensors`: steps[1] (int64) and, for every weight that is trained, weight.WEIGHT, exp_avg.WEIGHT,
 /// exp_avg_sq.WEIGHT (float32).

@@ -36,6 +36,8 @@ class Count final : public engine::Source {
     group.write(kNumber)[0] = static_cast<float>(next_++);
     return true;
   }
+  void save(engine::StateWriter& state) const override { state.put("next", next_); }
+  void load(const engine::StateReader& state) override { next_ = state.integer("next"); }
 
  private:
   int64_t next_;

@@ -82,8 +82,11 @@ void save_folder(const Transformer& model, const fs::path& source_folder, const 
     write_folder(model, source_folder, unfinished, options, files);
     replace_path(unfinished, target, files);
   } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(unfinished, ignored);
+    try {
+      remove_tree(unfinished, files);
+    } catch (const UserError&) {
+      // The first failure is the one to tell; the next save removes it.
+    }
     throw;
   }
 }

@@ -151,8 +151,8 @@ std::string TensorFolder::damage_of(const std::string& name) const {
   uint32_t found = 0;
   for_each_bytes(name, [&](std::string_view bytes) { found = crc32c(bytes, found); });
   if (found == *expected) return {};
-  return file_of(name) + ": tensor " + sluice::quoted(name) + " has the checksum " + checksum_text(found) +
-         "; the file says " + checksum_text(*expected);
+  return file_of(name) + ": tensor " + sluice::quoted(name) + " has the checksum " + checksum_text(found) + "; the file says " +
+         checksum_text(*expected);
 }
 
 std::string TensorFolder::problem_with(const std::string& name, at::IntArrayRef shape) const {

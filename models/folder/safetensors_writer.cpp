@@ -80,8 +80,9 @@ std::string header_of(std::span<const OutputTensor> tensors, at::ScalarType dtyp
   for (const OutputTensor& tensor : tensors) {
     const size_t end = offset + bytes_of(tensor, dtype);
     header["__metadata__"][kChecksumKey + tensor.name] = checksum_of(tensor, dtype);
-    header[tensor.name] = {
-        {"dtype", dtype_name(stored_type(tensor, dtype))}, {"shape", shape_of(tensor)}, {"data_offsets", Json::array({offset, end})}};
+    header[tensor.name] = {{"dtype", dtype_name(stored_type(tensor, dtype))},
+                           {"shape", shape_of(tensor)},
+                           {"data_offsets", Json::array({offset, end})}};
     offset = end;
   }
   std::string text = header.dump();

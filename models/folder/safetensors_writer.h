@@ -13,8 +13,8 @@
 
 namespace sluice::models {
 
-// What is written is on the disk on return, under its final names: somebody who reads meanwhile, or a crash, sees a part of it. Write
-// into a new folder that then takes its place as a whole, and make its names durable (sync_folder).
+// What is written is on the disk on return, under its final names: somebody who reads meanwhile, or a crash, sees a part of it.
+// Write into a new folder that then takes its place as a whole, and make its names durable (sync_folder).
 
 /// A tensor to write: parts [outputs, ...] that lie one after the other along the outputs. On any device. int64 stays as it is.
 struct OutputTensor {
@@ -33,8 +33,8 @@ struct WriteOptions {
 /// model-00001-of-0000N.safetensors, ... and model.safetensors.index.json. A tensor larger than that has a file of
 /// its own. The metadata holds "format": "pt" and the checksum of every tensor (kChecksumKey). The same tensors give the same
 /// bytes. Holds at most one tensor twice. Throws UserError when the disk refuses.
-void write_model_files(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors,
-                       const WriteOptions& options, FileSystem& files = disk());
+void write_model_files(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const WriteOptions& options,
+                       FileSystem& files = disk());
 
 /// Any other file of such a folder.
 void write_text(const std::filesystem::path& path, std::string_view text, FileSystem& files = disk());

@@ -7,9 +7,9 @@
 
 namespace sluice::models {
 
-/// Memory of this machine for copies of a flat float32 buffer, one after the other. It is taken from the system at the first copy,
-/// as large pages where the system has them, and kept: only the first copy waits for pages. No tensor's memory in the sense of
-/// TensorMemory. copy() and what reads tensor() exclude each other; bytes() may be called from any thread.
+/// Memory of this machine for copies of a flat float32 buffer, one after the other. It is taken from the system at the first
+/// copy, as large pages where the system has them, and kept: only the first copy waits for pages. No tensor's memory in the sense
+/// of TensorMemory. copy() and what reads tensor() exclude each other; bytes() may be called from any thread.
 class HostCopy {
  public:
   /// Of buffers of `floats` numbers.

@@ -113,9 +113,8 @@ TEST_F(DatasetTest, ASavedPositionGoesOnWithTheRowsOfAnUninterruptedRun) {
   for (const uint64_t stop : {0, 1, 52, 53, 170, 299}) {
     Dataset before = open(options);
     prompts(before, 0, stop);
-    const std::string saved = to_json(before.position(stop)).dump();
     Dataset after = open(options);
-    const uint64_t next = after.resume(dataset_position(parse_json(saved, "state"), "state"));
+    const uint64_t next = after.resume(before.position(stop));
     EXPECT_EQ(prompts(after, next, 300), std::vector(all.begin() + static_cast<ptrdiff_t>(stop), all.end()));
   }
 }
@@ -127,12 +126,6 @@ TEST_F(DatasetTest, APositionOfOtherDataIsRefused) {
               HasSubstr("row 4 is another one now"));
   write("a", 11);
   EXPECT_THROW(open({.paths = {path}, .seed = 1}).resume(saved), UserError);
-}
-
-TEST_F(DatasetTest, AStateThatIsNoPositionIsRefused) {
-  EXPECT_THAT(message_of<UserError>([] { dataset_position(Json::parse("{\"next\": -1}"), "state"); }),
-              HasSubstr("state: the position in the data has no next"));
-  EXPECT_THROW(dataset_position(Json::parse("[]"), "state"), UserError);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ using ::testing::HasSubstr;
 using testing::head_entry;
 using testing::model_spec;
 using testing::optimizer_entry;
+using testing::save_model;
 using testing::shift_weights;
 using ::testing::SizeIs;
 using testing::tiny_model;
@@ -59,6 +60,8 @@ TEST(LanguageModelType, AnOptimizerAddsGradientsAndTwoMoments) {
   EXPECT_TRUE(bound.facts.trainable);
   EXPECT_EQ(bound.facts.gradient_bytes, 4 * kParameters);
   EXPECT_EQ(bound.facts.optimizer_bytes, 8 * kParameters);
+  EXPECT_EQ(bound.facts.snapshot_bytes, 12 * kParameters);
+  EXPECT_EQ(bound.facts.version_bytes, 8 * kParameters);
 }
 
 TEST(LanguageModelType, APassThatTrainsTakesMoreThanOneThatDoesNot) {
@@ -76,7 +79,7 @@ TEST(LanguageModelType, APassThatTrainsTakesMoreThanOneThatDoesNot) {
 class ModelMemory : public ::testing::TestWithParam<bool> {
  protected:
   ModelMemory() {
-    tiny_model(folder_.path(), {.value_head = GetParam()})->save(folder_.path());
+    save_model(*tiny_model(folder_.path(), {.value_head = GetParam()}), folder_.path());
     bound_.emplace(model_spec(folder_.path(), {optimizer_entry(1e-3), head_entry(GetParam() ? "value" : "language_model")}));
   }
 
@@ -154,7 +157,7 @@ TEST(LanguageModelType, ABfloat16ModelIsSampledFromHalfTheBytes) {
 // A reference policy begins as the actor, whose weights are float32: not the last bit may differ.
 TEST(LanguageModelType, AFrozenBfloat16ModelComputesWhatATrainedOneDoes) {
   const TinyFolder folder;
-  tiny_model(folder.path(), {})->save(folder.path());
+  save_model(*tiny_model(folder.path(), {}), folder.path());
   const Bound trained(model_spec(folder.path(), {dtype_entry("bfloat16"), optimizer_entry(1e-3)}));
   const Bound frozen(model_spec(folder.path(), {dtype_entry("bfloat16")}));
   ASSERT_TRUE(trained.params && frozen.params);
@@ -202,7 +205,7 @@ TEST(LanguageModelType, AnOptimizerWithoutLearningRateIsRefused) {
 
 TEST(LanguageModelType, AModelThatNoNodeUpdatesIsLoadedWithoutOptimizer) {
   const TinyFolder folder;
-  tiny_model(folder.path(), {})->save(folder.path());
+  save_model(*tiny_model(folder.path(), {}), folder.path());
   const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3)}));
   const auto load = [&](bool updated) {
     return std::dynamic_pointer_cast<LanguageModel>(
@@ -218,7 +221,7 @@ TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
   const TinyFolder folder;
   const auto model = tiny_model(folder.path(), {.seed = 5});
   const std::filesystem::path saved = folder.path() / "saved";
-  model->save(saved);
+  save_model(*model, saved);
   LanguageModel loaded("actor", saved, models::Transformer::load(saved, {}), std::nullopt, 1);
   EXPECT_EQ(all_weights(loaded), all_weights(*model));
   EXPECT_EQ(loaded.tokenizer().encode("a b"), model->tokenizer().encode("a b"));

@@ -51,7 +51,7 @@ TEST_P(NodesOnDevice, WeightsAreTrainedAlikeAndSavedFromThere) {
   const auto run = [&](at::Device device) {
     const auto trained = model({.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .clip_grad_norm = 1}}, device);
     run_node<TrainSft>(TrainSftParams{.model = "m"}, {{"m", trained}}, mixed_groups(), {2, 2});
-    trained->save(folder_.path() / "saved");
+    testing::save_model(*trained, folder_.path() / "saved");
     const LanguageModel saved("m", folder_.path(), models::Transformer::load(folder_.path() / "saved", {}), std::nullopt, 0);
     EXPECT_EQ(all_weights(saved), all_weights(*trained));
     return all_weights(*trained);

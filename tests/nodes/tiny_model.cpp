@@ -85,12 +85,21 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
   const models::Head head = options.both_heads   ? models::Head::kPolicyAndValue
                             : options.value_head ? models::Head::kValue
                                                  : models::Head::kLanguageModel;
-  auto transformer = models::Transformer::load(
-      folder, {.head = head, .random_init = true, .seed = options.seed, .trainable = options.optimizer.has_value(), .device = options.device});
+  auto transformer = models::Transformer::load(folder, {.head = head,
+                                                        .random_init = true,
+                                                        .seed = options.seed,
+                                                        .trainable = options.optimizer.has_value(),
+                                                        .device = options.device,
+                                                        .compute = {.precision = options.precision}});
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   return std::make_shared<LanguageModel>(options.value_head ? "critic" : "actor", folder, std::move(transformer),
-                                         options.optimizer, options.value_head ? 0 : options.kept_versions);
+                                         options.optimizer, options.value_head ? 0 : options.kept_versions, options.precision,
+                                         options.saved_versions);
+}
+
+void save_model(const LanguageModel& model, const fs::path& folder) {
+  models::save_folder(model.transformer(), model.folder(), folder);
 }
 
 std::vector<float> all_weights(const LanguageModel& model) {

@@ -39,12 +39,17 @@ struct TinyOptions {
   bool both_heads = false;                        // a policy with a value head
   std::optional<models::AdamWOptions> optimizer;  // none: frozen
   int64_t kept_versions = 1;
+  int64_t saved_versions = 0;
+  models::Precision precision = models::Precision::kFloat32;
   TrainedParameters trained;  // with an optimizer
   at::Device device = at::kCPU;
 };
 
 /// A model with random weights; a value head is random too.
 std::shared_ptr<LanguageModel> tiny_model(const std::filesystem::path& folder, const TinyOptions& options);
+
+/// Writes the live weights as a Hugging Face folder.
+void save_model(const LanguageModel& model, const std::filesystem::path& folder);
 
 /// All weights, one behind the other.
 std::vector<float> all_weights(const LanguageModel& model);

@@ -27,6 +27,7 @@ using testing::mixed_groups;
 using testing::model_spec;
 using testing::optimizer_entry;
 using testing::run_node;
+using testing::save_model;
 using ::testing::SizeIs;
 using testing::spec_of;
 using testing::strings_entry;
@@ -107,7 +108,7 @@ TEST(Lora, OnlyAdaptersTakeGradientsAndMoments) {
 
 TEST(Lora, TakesTheMemoryThatIsPredicted) {
   const TinyFolder folder;
-  tiny_model(folder.path(), {})->save(folder.path());
+  save_model(*tiny_model(folder.path(), {}), folder.path());
   const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), lora_entry()}));
   int64_t live = 0;
   std::thread([&] {
@@ -141,7 +142,7 @@ TEST(Lora, AnAdapterAloneWouldLoseAValueHead) {
 class LoraBase : public ::testing::Test {
  protected:
   LoraBase() {
-    tiny_model(folder_.path(), {})->save(folder_.path());
+    save_model(*tiny_model(folder_.path(), {}), folder_.path());
     const Bound bound(model_spec(folder_.path(), {optimizer_entry(1e-3), lora_entry()}));
     actor_ = std::dynamic_pointer_cast<LanguageModel>(
         LanguageModelType().load(bound.params, {.name = "actor", .updated = true, .kept_versions = 1}));
@@ -180,13 +181,15 @@ TEST_F(LoraBase, KeysOfAModelWithWeightsMeanNothing) {
 }
 
 TEST_F(LoraBase, IsSavedMergedAndAsAnAdapter) {
-  actor_->save(folder_.path() / "saved");
-  const auto merged = logprobs(load(folder_.path() / "saved")), live = logprobs(actor_);
+  actor_->take_snapshot({.oldest = 0, .newest = 0});
+  actor_->write_snapshot(folder_.path(), disk());
+  const std::filesystem::path saved = folder_.path() / "actor";
+  const auto merged = logprobs(load(saved)), live = logprobs(actor_);
   ASSERT_EQ(merged.size(), live.size());
   for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(merged[i], live[i], 1e-5);
 
-  const Bound bound(model_spec(
-      folder_.path(), {optimizer_entry(1e-3), lora_entry({entry("adapter", (folder_.path() / "saved/adapter").string())})}));
+  const Bound bound(
+      model_spec(folder_.path(), {optimizer_entry(1e-3), lora_entry({entry("adapter", (saved / "adapter").string())})}));
   ASSERT_TRUE(bound.params) << render(bound.problems);
   const auto again = std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(bound.params, {.updated = true}));
   EXPECT_EQ(all_weights(*again), all_weights(*actor_));

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "nodes/columns.h"
 #include "tests/nodes/node_harness.h"
+#include "tests/nodes/saved_state.h"
 
 namespace sluice::nodes {
 namespace {
@@ -54,6 +55,44 @@ TEST_F(WriteJsonlTest, ActionColumnsAreListsInTheDigitsOfFloat32) {
   node.resources().run_folder = folder_;
   node.run({GroupOf{sample("4", 1)}});
   EXPECT_EQ(read_file(folder_ / "samples.jsonl"), "{\"iteration\":0,\"group\":0,\"sample\":0,\"values\":[0.1,1.0]}\n");
+}
+
+// What a run does that goes on: the file is cut to the saved length before the node is made.
+TEST_F(WriteJsonlTest, ACutFileGoesOnWithoutGapOrRepetition) {
+  const auto made = [&] {
+    engine::NodeResources resources;
+    resources.run_folder = folder_;
+    return std::make_unique<WriteJsonl>(WriteJsonlParams{.path = "./samples.jsonl", .fields = {"score"}}, resources);
+  };
+  const auto write = [&](engine::Node& node, float score) {
+    engine::Registry registry;
+    registry.add<WriteJsonl>();
+    engine::NodeType type = registry.nodes().begin()->second;
+    const auto params = std::make_shared<WriteJsonlParams>(WriteJsonlParams{.fields = {"score"}});
+    type.make = [&](const void*, engine::NodeResources&) { return std::make_unique<ForwardTo>(node); };
+    engine::try_node({.type = &type,
+                      .params = params,
+                      .resources = {},
+                      .groups = {GroupOf{sample("", score)}.built()},
+                      .groups_per_batch = {}});
+  };
+  engine::NodeState state;
+  {
+    const auto node = made();
+    write(*node, 1);
+    state = state_of(*node);
+    write(*node, 2);  // after the checkpoint
+  }
+  ASSERT_EQ(state.files.size(), 1u);
+  EXPECT_EQ(state.files.begin()->first, "samples.jsonl");
+  cut_file(folder_ / "samples.jsonl", state.files.at("samples.jsonl"));
+  const auto node = made();
+  go_on(*node, state);
+  EXPECT_EQ(state_of(*node), state);
+  write(*node, 3);
+  EXPECT_EQ(
+      read_file(folder_ / "samples.jsonl"),
+      "{\"iteration\":0,\"group\":0,\"sample\":0,\"score\":1.0}\n{\"iteration\":0,\"group\":0,\"sample\":0,\"score\":3.0}\n");
 }
 
 TEST_F(WriteJsonlTest, LinesOfAnEarlierRunStay) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <set>
 
@@ -12,6 +13,8 @@
 #include "base/json.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"
+#include "tests/files/faulty_file_system.h"
+#include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
@@ -159,6 +162,34 @@ TEST(Folder, AFailedSaveLeavesTheTargetAsItWas) {
   EXPECT_THROW(save_folder(model, folder.path() / "no such source", folder.path() / "target"), UserError);
   EXPECT_EQ(read_file(folder.path() / "target/kept"), "yes");
   EXPECT_FALSE(fs::exists(folder.path() / "target.tmp"));
+}
+
+// Whatever fails, and a save after it is not hindered by what the failure left.
+TEST(Folder, ADiskThatFailsAtAnyOperationLeavesTheOldModelOrTheNewOne) {
+  const TemporaryFolder folder;
+  const fs::path target = folder.path() / "model";
+  const Transformer old_model = Transformer::load(golden("llama_tied"), {}),
+                    new_model = Transformer::load(golden("llama_tied"), {});
+  new_model.weights().final_norm.fill_(3.0);
+  const auto save = [&](const Transformer& model, FileSystem& files) {
+    save_folder(model, golden("llama_tied"), target, {.max_shard_bytes = 30'000}, files);
+  };
+  save(old_model, unsynced_disk());
+  FaultyFileSystem counting({}, unsynced_disk());
+  save(old_model, counting);
+  for (const Fault::Kind kind : {Fault::Kind::kFails, Fault::Kind::kFailsForGood, Fault::Kind::kDiskIsFull}) {
+    for (int64_t at = 0; at < counting.operations(); ++at) {
+      FaultyFileSystem files({.kind = kind, .at = at, .error = ENOSPC}, unsynced_disk());
+      try {
+        save(new_model, files);
+      } catch (const UserError& error) {
+        EXPECT_THAT(error.what(), HasSubstr(target.string())) << at;
+      }
+      const Weights weights = Transformer::load(target, {}).weights();
+      EXPECT_TRUE(equal(weights, old_model.weights()) || equal(weights, new_model.weights())) << at;
+      save(old_model, unsynced_disk());
+    }
+  }
 }
 
 TEST(Folder, SavingKeepsTheTokenizerAndUnknownKeysOfTheConfig) {

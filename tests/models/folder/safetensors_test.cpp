@@ -4,10 +4,12 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -237,6 +239,30 @@ TEST(TensorFolder, IndexThatPromisesWhatShardsDoNotHoldIsRefused) {
 TEST(TensorFolder, FolderWithoutWeightsSaysHowToStartWithout) {
   const TemporaryFolder folder;
   EXPECT_THAT(message_of<UserError>([&] { TensorFolder{folder.path()}; }), HasSubstr("init = \"random\""));
+}
+
+TEST(TensorFolder, NamesATensorWhoseBytesHaveChanged) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "model.safetensors";
+  write_safetensors(path, {{"a", at::arange(3, at::kFloat)}, {"b", at::arange(4, at::kLong)}});
+  std::string bytes = read_file(path);
+  EXPECT_EQ(TensorFolder::of_file(path).damage_of("b"), "");
+  bytes.back() ^= 1;
+  folder.write("model.safetensors", bytes);
+  const TensorFolder tensors(folder.path());
+  EXPECT_EQ(tensors.damage_of("a"), "");
+  EXPECT_THAT(tensors.damage_of("b"), AllOf(HasSubstr(path.string()), HasSubstr("tensor \"b\" has the checksum")));
+}
+
+TEST(WriteSafetensors, WholeNumbersStayWhole) {
+  const TemporaryFolder folder;
+  const int64_t large = (int64_t{1} << 53) + 1;  // no float holds it
+  write_safetensors(folder.path() / "model.safetensors", {{"n", at::full({1}, large, at::kLong)}});
+  const TensorFolder tensors(folder.path());
+  EXPECT_EQ(tensors.entry("n").dtype, "I64");
+  int64_t read = 0;
+  tensors.for_each_bytes("n", [&](std::string_view bytes) { std::memcpy(&read, bytes.data(), sizeof read); });
+  EXPECT_EQ(read, large);
 }
 
 TEST(WriteSafetensors, WritesTheBytesOfTheFormat) {

@@ -6,6 +6,7 @@
 #include "nodes/advantages/step_rewards.h"
 #include "nodes/columns.h"
 #include "tests/nodes/node_harness.h"
+#include "tests/nodes/saved_state.h"
 
 namespace sluice::nodes {
 namespace {
@@ -108,20 +109,10 @@ TEST(TokenRewards, NothingAtAllRecordsNoMeans) {
   EXPECT_THAT(NodeHarness<TokenRewards>(penalty(0.1)).run(sample(1, {}, {})).metrics(), testing::SizeIs(1));  // kl_coefficient
 }
 
-// try_node() makes a node for each trial; this one hands all trials to the same node, so that its state lives on.
-class Forward final : public engine::Node {
- public:
-  explicit Forward(engine::Node& node) : node_(node) {}
-  void process(engine::MicroBatch& batch) override { node_.process(batch); }
-  void end_iteration(const engine::Iteration& iteration) override { node_.end_iteration(iteration); }
-
- private:
-  engine::Node& node_;
-};
-
 // The coefficients of a few iterations, each with two samples whose k1 are {1, 1, 1, 1} and {0, 0}: a mean of 2 for the sums over
 // actions, of 0.5 for the means.
-std::vector<double> adaptive_coefficients(KlMeasure measure, double target) {
+// After `saved_after` of them another node goes on from what the first has saved.
+std::vector<double> adaptive_coefficients(KlMeasure measure, double target, int saved_after = 3) {
   auto params = std::make_shared<TokenRewardsParams>();
   params->kl_controller.object = std::make_shared<AdaptiveKl>(AdaptiveKlParams{.initial = 0.5, .target = target, .horizon = 10});
   params->kl_measure = measure;
@@ -130,15 +121,20 @@ std::vector<double> adaptive_coefficients(KlMeasure measure, double target) {
   engine::NodeResources resources;
   resources.metrics = &metrics;
   resources.reducer = &reducer;
-  TokenRewards node(*params, resources);
+  auto node = std::make_unique<TokenRewards>(*params, resources);
 
   engine::Registry registry;
   registry.add<TokenRewards>();
   engine::NodeType type = registry.nodes().begin()->second;
-  type.make = [&](const void*, engine::NodeResources&) { return std::make_unique<Forward>(node); };
+  type.make = [&](const void*, engine::NodeResources&) { return std::make_unique<ForwardTo>(*node); };
   const GroupOf group{sample(0, {-1, -1, -1, -1}, {-2, -2, -2, -2}), sample(0, {-1, -1}, {-1, -1})};
   std::vector<double> coefficients;
   for (int i = 0; i < 3; ++i) {
+    if (i == saved_after) {
+      const engine::NodeState state = state_of(*node);
+      node = std::make_unique<TokenRewards>(*params, resources);
+      go_on(*node, state);
+    }
     const auto outcome = engine::try_node(
         {.type = &type, .params = params, .resources = resources, .groups = {group.built()}, .groups_per_batch = {}});
     const std::map<std::string, double> row(outcome.metrics.begin(), outcome.metrics.end());
@@ -157,6 +153,11 @@ TEST(TokenRewards, AdaptiveCoefficientSteersTheMeanOfTheSums) {
 TEST(TokenRewards, AdaptiveCoefficientSteersTheMeanOfTheMeans) {
   EXPECT_THAT(adaptive_coefficients(KlMeasure::kToken, 0.5), Near({0.5, 0.5, 0.5}));
   EXPECT_THAT(adaptive_coefficients(KlMeasure::kToken, 1), Near({0.5, 0.5 * 0.96, 0.5 * 0.96 * 0.96}));
+}
+
+TEST(TokenRewards, AdaptiveCoefficientGoesOnToTheLastBit) {
+  const auto whole = adaptive_coefficients(KlMeasure::kSequence, 1.1);
+  for (const int saved_after : {0, 1, 2}) EXPECT_EQ(adaptive_coefficients(KlMeasure::kSequence, 1.1, saved_after), whole);
 }
 
 TEST(TokenRewards, RefusesKeysWithoutEffect) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "nodes/columns.h"
 #include "tests/nodes/node_harness.h"
+#include "tests/nodes/saved_state.h"
 
 namespace sluice::nodes {
 namespace {
@@ -56,6 +57,8 @@ class Iterations {
     return {written.begin(), written.end()};
   }
 
+  ShapeScore& node() { return *node_; }
+
  private:
   const engine::ColumnSlots slots_{kRawScore.spec(), columns::kScore.spec()};
   const std::vector<int> reads_{0}, writes_{1};
@@ -93,6 +96,25 @@ TEST(ShapeScore, PastStatisticsBeginWithTheSecondIteration) {
   Iterations node({.normalize = ScoreScale::kPast, .center = true});
   EXPECT_THAT(node.run({1, 2, 3, 6}), Near({1, 2, 3, 6}));
   EXPECT_THAT(node.run({3, 14}), Near({0, 11 / 2.160246899}));
+}
+
+// Thirds are no binary fractions: what is not saved to the last bit shows.
+TEST(ShapeScore, StatisticsGoOnToTheLastBit) {
+  for (const ScoreScale scale : {ScoreScale::kRunning, ScoreScale::kPast}) {
+    const ShapeScoreParams params{.normalize = scale, .center = true};
+    const auto scores = [](int i) {
+      return std::vector<float>{static_cast<float>(i) / 3, 1.1f * static_cast<float>(i * i), -0.7f};
+    };
+    Iterations whole(params);
+    std::vector<std::vector<float>> shaped;
+    for (int i = 0; i < 6; ++i) shaped.push_back(whole.run(scores(i)));
+    for (int stop = 0; stop < 6; ++stop) {
+      Iterations before(params), after(params);
+      for (int i = 0; i < stop; ++i) before.run(scores(i));
+      go_on(after.node(), state_of(before.node()));
+      for (int i = stop; i < 6; ++i) EXPECT_EQ(after.run(scores(i)), shaped[static_cast<size_t>(i)]) << stop;
+    }
+  }
 }
 
 TEST(ShapeScore, IterationStatisticsForgetTheOthers) {
