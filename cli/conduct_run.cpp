@@ -145,7 +145,7 @@ int Conduct::execute() {
   display_->stop();
   if (summary.error) print_failure(summary, how_to_go_on());
   std::printf("%s\n", history_.summary(summary, start_.folder.string()).c_str());
-  if (summary.end == engine::RunEnd::kStalled) leave_what_hangs();
+  if (summary.hangs) leave_what_hangs();
   return exit_code_of(summary, stop_signals_->seen());
 }
 

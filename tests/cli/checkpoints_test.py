@@ -11,12 +11,10 @@ import shutil
 import struct
 import unittest
 
-from support import DONE, FAILED, PPO, ROOT, SMALL, WRONG_USAGE, Case, read_safetensors, run, sets
+from support import DONE, FAILED, PPO, SMALL, WRONG_USAGE, Case, read_safetensors, run, sets
 
 FLIPS = int(os.environ.get("SLUICE_FLIPS", "60"))
 SEED = int(os.environ.get("SLUICE_SEED", "1"))
-GOLDEN = ROOT / "tests/golden/cli/checkpoints"
-UPDATE = os.environ.get("SLUICE_UPDATE_GOLDEN") == "1"
 
 
 class Checkpoints(Case):
@@ -55,16 +53,10 @@ class Checkpoints(Case):
         path.write_bytes(content)
 
     def assert_golden(self, name, text):
-        text = text.replace(str(self.run_folder), "RUN").replace(str(self.folder), "FOLDER")
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T18:00:00Z", text)
         text = re.sub(r"\d+(\.\d+)? [kM]B", "N MB", text)
         text = re.sub(r"  0(\.\d+)? +N MB +", "  SCORE  N MB  ", text)
-        golden = GOLDEN / name
-        if UPDATE:
-            golden.parent.mkdir(exist_ok=True)
-            golden.write_text(text)
-        self.assertEqual(golden.read_text() if golden.exists() else None, text,
-                         f"differs from {golden}; if that is meant, run again with SLUICE_UPDATE_GOLDEN=1")
+        self.assert_is_golden(f"cli/checkpoints/{name}", text, {self.run_folder: "RUN"})
 
 
 class List(Checkpoints):

@@ -104,6 +104,17 @@ class Case(unittest.TestCase):
         """ppo.toml, with every sample in samples.jsonl of the run folder."""
         return self.write("saving.toml", f'extends = "{PPO}"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["score"]\n')
 
+    def assert_is_golden(self, name, text, names):
+        """`text` is that of tests/golden/NAME, where `names` are called something that is the same in any folder."""
+        for path, called in names.items():
+            text = text.replace(str(path), called)
+        golden = ROOT / "tests/golden" / name
+        if os.environ.get("SLUICE_UPDATE_GOLDEN") == "1":
+            golden.parent.mkdir(parents=True, exist_ok=True)
+            golden.write_text(text)
+        self.assertEqual(golden.read_text() if golden.exists() else None, text,
+                         f"differs from {golden}; if that is meant, run again with SLUICE_UPDATE_GOLDEN=1")
+
     def assert_refused(self, done, *texts, code=WRONG_PIPELINE, problems=1):
         """The program ended with `code`; its message holds `texts`, is short, and is no crash."""
         message = done.stderr
