@@ -52,10 +52,10 @@ std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptio
 }
 
 // A node that hangs would keep the program for ever.
-[[noreturn]] void leave_what_hangs() {
+[[noreturn]] void leave_what_hangs(int code) {
   std::fflush(stdout);
   std::fflush(stderr);
-  std::_Exit(kFailed);
+  std::_Exit(code);
 }
 
 // What is too small for the pool of tensors stays with the process too.
@@ -145,8 +145,9 @@ int Conduct::execute() {
   display_->stop();
   if (summary.error) print_failure(summary, how_to_go_on());
   std::printf("%s\n", history_.summary(summary, start_.folder.string()).c_str());
-  if (summary.hangs) leave_what_hangs();
-  return exit_code_of(summary, stop_signals_->seen());
+  const int code = exit_code_of(summary, stop_signals_->seen());
+  if (summary.hangs) leave_what_hangs(code);
+  return code;
 }
 
 // On the display's thread, some times a second.

@@ -54,10 +54,9 @@ void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
 }
 
 void remove_run_folder(const fs::path& folder) {
-  std::error_code ignored;
-  fs::remove(folder / "pipeline.toml", ignored);
-  fs::remove(folder / "pipeline.dot", ignored);
-  fs::remove(folder, ignored);  // only when it is empty now
+  disk().remove_file(folder / "pipeline.toml");
+  disk().remove_file(folder / "pipeline.dot");
+  disk().remove_folder(folder);  // only when it is empty now
 }
 
 }  // namespace sluice::cli

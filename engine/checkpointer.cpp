@@ -88,6 +88,8 @@ void Checkpointer::loop() {
     lock.unlock();
     try {
       write(cut);
+    } catch (const UserError& error) {
+      failed(error.problems().front().message);
     } catch (const std::exception& error) {
       failed(error.what());
     }
