@@ -30,13 +30,61 @@ uint32_t by_table(uint32_t crc, std::string_view bytes) {
 }
 
 #if defined(__x86_64__)
+
+// The instruction takes three cycles but one can begin each cycle: three stripes side by side keep it busy. The next three are
+// asked for meanwhile, since the processor sees no long stream to read ahead: without that it takes twice as long where they are
+// in memory.
+constexpr size_t kStripe = 2048;
+constexpr size_t kCacheLine = 64;
+
+using Skips = std::array<std::array<uint32_t, 256>, 4>;
+
+// What a register becomes when kStripe zero bytes follow. That is linear: the xor of what each of its bytes becomes.
+constexpr Skips make_skips() {
+  Skips skips{};
+  for (size_t place = 0; place < 4; ++place) {
+    for (size_t bit = 0; bit < 8; ++bit) {
+      uint32_t crc = 1u << (8 * place + bit);
+      for (size_t i = 0; i < kStripe; ++i) crc = (crc >> 8) ^ kTable[crc & 0xFF];
+      for (size_t byte = 0; byte < 256; ++byte) {
+        if ((byte >> bit & 1) != 0) skips[place][byte] ^= crc;
+      }
+    }
+  }
+  return skips;
+}
+
+constexpr Skips kSkips = make_skips();
+
+uint32_t skip_stripe(uint32_t crc) {
+  return kSkips[0][crc & 0xFF] ^ kSkips[1][crc >> 8 & 0xFF] ^ kSkips[2][crc >> 16 & 0xFF] ^ kSkips[3][crc >> 24];
+}
+
+uint64_t word_at(const char* bytes) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
 __attribute__((target("sse4.2"))) uint32_t by_instruction(uint32_t crc, std::string_view bytes) {
+  while (bytes.size() >= 3 * kStripe) {
+    uint64_t first = crc, second = 0, third = 0;
+    const char* stripe = bytes.data();
+    for (size_t i = 0; i < kStripe; i += sizeof(uint64_t)) {
+      if (i % kCacheLine == 0) {
+        for (size_t next = 3; next < 6; ++next) __builtin_prefetch(stripe + next * kStripe + i);
+      }
+      first = _mm_crc32_u64(first, word_at(stripe + i));
+      second = _mm_crc32_u64(second, word_at(stripe + kStripe + i));
+      third = _mm_crc32_u64(third, word_at(stripe + 2 * kStripe + i));
+    }
+    crc = skip_stripe(skip_stripe(static_cast<uint32_t>(first)) ^ static_cast<uint32_t>(second)) ^ static_cast<uint32_t>(third);
+    bytes.remove_prefix(3 * kStripe);
+  }
   uint64_t wide = crc;
   while (bytes.size() >= sizeof wide) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    wide = _mm_crc32_u64(wide, word);
-    bytes.remove_prefix(sizeof word);
+    wide = _mm_crc32_u64(wide, word_at(bytes.data()));
+    bytes.remove_prefix(sizeof wide);
   }
   return by_table(static_cast<uint32_t>(wide), bytes);
 }

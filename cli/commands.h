@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,46 @@ struct PipelineArguments {
 };
 
 // One subcommand each; each returns the exit code and throws UserError for what is found wrong before anything runs.
-int run_pipeline(const PipelineArguments& arguments, const std::filesystem::path& run_folder);
+
+struct RunArguments {
+  PipelineArguments pipeline;
+  std::filesystem::path run_folder;  // empty: runs/NAME-TIME, or runs/NAME where the run may go on
+  bool may_go_on = false;            // with what is in the run folder, if there is something
+  bool accept_changes = false;       // of the pipeline since then, also those that change results
+};
+int run_pipeline(const RunArguments& arguments);
+
+struct ResumeArguments {
+  std::filesystem::path run_folder;
+  std::optional<long long> from;  // a checkpoint; nothing: the newest that is intact
+  std::vector<std::string> sets;  // KEY=VALUE
+  bool accept_changes = false;
+};
+/// Goes on with a run, by the pipeline that its folder keeps. 1 when no checkpoint is intact.
+int resume_run(const ResumeArguments& arguments);
+
+/// What is said of the checkpoints of a run folder. `iterations`: only that one.
+struct CheckpointsArguments {
+  std::filesystem::path run_folder;
+  std::optional<long long> iterations;
+  std::string format = "text";
+  std::optional<long long> keep_last;    // prune; those that are not there: what the run's [checkpoint] says
+  std::optional<std::string> keep_best;
+  std::optional<std::string> best;       // "highest" or "lowest"
+  bool dry_run = false;
+  std::string model;                     // export; empty: the only one
+  std::filesystem::path target;
+  std::string dtype;                     // empty: that of the files
+};
+/// One line each, or JSON: iterations, when it was saved, a figure, size, intact or what is damaged.
+int list_checkpoints(const CheckpointsArguments& arguments);
+/// Reads every byte. 1 when something is damaged; it is named by file and tensor.
+int verify_checkpoints(const CheckpointsArguments& arguments);
+/// Removes what need not be kept. Damaged ones stay, and are named.
+int prune_checkpoints(const CheckpointsArguments& arguments);
+/// Writes one model of a checkpoint as a Hugging Face folder.
+int export_checkpoint(const CheckpointsArguments& arguments);
+
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
 int print_graph(const PipelineArguments& arguments, const std::string& format);
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);

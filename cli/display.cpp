@@ -16,7 +16,7 @@ constexpr const char* kClearLine = "\r\033[K";
 
 }  // namespace
 
-Display::Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void()> poll)
+Display::Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void(Display&)> poll)
     : plan_(plan), history_(history), run_(run), poll_(std::move(poll)), terminal_(::isatty(STDOUT_FILENO) == 1) {
   thread_ = std::thread([this] { loop(); });
 }
@@ -25,6 +25,11 @@ void Display::iteration_done() {
   if (terminal_) return;
   std::printf("%s  %s\n", plan_.pipeline.name.c_str(), history_.latest_line().c_str());
   std::fflush(stdout);
+}
+
+void Display::say(const std::string& line, std::FILE* stream) {
+  std::fprintf(stream, "%s%s\n", terminal_ ? kClearLine : "", line.c_str());
+  std::fflush(stream);
 }
 
 void Display::stop() {
@@ -43,7 +48,7 @@ void Display::loop() {
   constexpr int kPollsPerFrame = 4;
   std::unique_lock lock(mutex_);
   for (int polls = 0; !wake_.wait_for(lock, kPoll, [this] { return stopped_; }); ++polls) {
-    poll_();
+    poll_(*this);
     if (!terminal_ || polls % kPollsPerFrame != 0) continue;
     std::printf("%s%s", kClearLine, live_text().substr(0, terminal_size().columns - 1).c_str());
     std::fflush(stdout);

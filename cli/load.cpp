@@ -1,10 +1,13 @@
 #include "cli/load.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "base/error.h"
 #include "dsl/parse.h"
 #include "engine/plugin.h"
+#include "models/device.h"
 #include "nodes/builtin.h"
 
 namespace sluice::cli {
@@ -21,6 +24,26 @@ void load_plugins(const engine::PipelineSpec& spec, engine::Registry& registry, 
       }
     }
   }
+}
+
+// Checking a pipeline only warns of a device that this machine lacks; running it does not go on without.
+void require_devices(const LoadedPipeline& loaded) {
+  Problems missing;
+  for (const Problem& problem : loaded.warnings) {
+    if (problem.kind != "device-unavailable") continue;
+    missing.push_back(problem);
+    missing.back().severity = Severity::kError;
+  }
+  if (!missing.empty()) throw UserError(missing);
+  const auto is_on_gpu = [](const engine::PlanModel& model) { return model.facts.device != "cpu"; };
+  if (std::ranges::any_of(loaded.plan.models, is_on_gpu)) models::use_cuda();
+}
+
+void warn_of_cores(const engine::Plan& plan) {
+  const auto machine = static_cast<int64_t>(std::thread::hardware_concurrency());
+  if (plan.runtime.cores <= machine) return;
+  std::fprintf(stderr, "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
+               static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
 }  // namespace
@@ -47,6 +70,14 @@ LoadedPipeline load_pipeline(const PipelineArguments& arguments) {
   }
   if (has_errors(problems)) throw UserError(problems);
   loaded.warnings = std::move(problems);
+  return loaded;
+}
+
+LoadedPipeline load_to_run(const PipelineArguments& arguments) {
+  LoadedPipeline loaded = load_pipeline(arguments);
+  require_devices(loaded);
+  print_warnings(loaded.warnings);
+  warn_of_cores(loaded.plan);
   return loaded;
 }
 

@@ -20,6 +20,9 @@ std::unique_ptr<engine::Registry> make_registry(const std::vector<std::string>& 
 /// Reads the file, loads its plugins and checks it. Throws one UserError with every problem.
 LoadedPipeline load_pipeline(const PipelineArguments& arguments);
 
+/// Likewise, for a program that then runs it: prints the warnings, and refuses devices that this machine lacks.
+LoadedPipeline load_to_run(const PipelineArguments& arguments);
+
 /// Prints warnings to stderr.
 void print_warnings(const Problems& warnings);
 

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -7,6 +10,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/resume_point.h"
 #include "engine/out_of_memory.h"
 #include "engine/version.h"
 #include "models/tensor_pool.h"
@@ -21,12 +25,18 @@ bool is_subcommand(const CLI::App& app, const std::string& word) {
   return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return command->get_name() == word; });
 }
 
-// `rlhf-run FILE` means `rlhf-run run FILE`.
-std::vector<std::string> with_run(int argc, char** argv, const CLI::App& app) {
+// `rlhf-run FILE` means `rlhf-run run FILE`, `rlhf-run checkpoints RUN` means `rlhf-run checkpoints list RUN`, and there the subcommand
+// may also come behind the folder.
+std::vector<std::string> with_short_forms(int argc, char** argv, const CLI::App& app) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool named = words.empty() || words[0].empty() || words[0][0] == '-' || is_subcommand(app, words[0]);
   const bool looks_like_file = !words.empty() && (words[0].ends_with(".toml") || words[0].find('/') != std::string::npos);
   if (!named && looks_like_file) words.insert(words.begin(), "run");
+  if (words.size() < 2 || words[0] != "checkpoints" || words[1].starts_with('-')) return words;
+  const CLI::App& checkpoints = *app.get_subcommand("checkpoints");
+  if (is_subcommand(checkpoints, words[1])) return words;
+  if (words.size() > 2 && is_subcommand(checkpoints, words[2])) std::swap(words[1], words[2]);
+  else words.insert(words.begin() + 1, "list");
   return words;
 }
 
@@ -40,15 +50,23 @@ std::string unknown_subcommand(const std::vector<std::string>& words, const CLI:
          (nearest.empty() ? "rlhf-run --help lists the subcommands" : "did you mean " + nearest + "?") + "\n";
 }
 
+void add_sets(CLI::App& command, std::vector<std::string>& sets) {
+  command.add_option("--set", sets, "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)")
+      ->type_name("KEY=VALUE")->expected(1)->allow_extra_args(false)->take_all();
+}
+
 void add_pipeline(CLI::App& command, PipelineArguments& arguments) {
   command.add_option("pipeline", arguments.file, "the pipeline, a TOML file")->required();
-  command.add_option("--set", arguments.sets, "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)")
-      ->type_name("KEY=VALUE")->expected(1)->allow_extra_args(false)->take_all();
+  add_sets(command, arguments.sets);
 }
 
 // What the arguments are parsed into. Lives as long as the parser.
 struct Arguments {
   PipelineArguments pipeline;
+  RunArguments run;
+  std::string run_resume;
+  ResumeArguments resume;
+  CheckpointsArguments checkpoints;
   std::filesystem::path run_folder;
   bool once = false;
   std::string validate_format = "text";
@@ -71,9 +89,16 @@ struct Arguments {
 
 void add_pipeline_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App& run = *app.add_subcommand("run", "run a pipeline (also: rlhf-run FILE)");
-  add_pipeline(run, a.pipeline);
-  run.add_option("--run-dir", a.run_folder, "the run folder (default: runs/NAME-TIME)");
-  run.callback([&] { chosen = [&] { return run_pipeline(a.pipeline, a.run_folder); }; });
+  add_pipeline(run, a.run.pipeline);
+  run.add_option("--run-dir", a.run.run_folder, "the run folder (default: runs/NAME-TIME, with --resume runs/NAME)");
+  run.add_option("--resume", a.run_resume, "auto: go on with what is in the run folder, or start")->check(CLI::IsMember({"auto"}));
+  run.add_flag("--accept-changes", a.run.accept_changes, "go on although the pipeline has changed in ways that change results");
+  run.callback([&] {
+    chosen = [&] {
+      a.run.may_go_on = a.run_resume == "auto";
+      return run_pipeline(a.run);
+    };
+  });
 
   CLI::App& validate = *app.add_subcommand("validate", "prove a pipeline without running it");
   add_pipeline(validate, a.pipeline);
@@ -93,10 +118,46 @@ void add_pipeline_commands(CLI::App& app, Arguments& a, Command& chosen) {
 }
 
 void add_run_commands(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App& resume = *app.add_subcommand("resume", "go on with a run from its newest intact checkpoint");
+  resume.add_option("folder", a.resume.run_folder, "the run folder")->required();
+  resume.add_option("--from", a.resume.from, "an older checkpoint, by its count of iterations");
+  add_sets(resume, a.resume.sets);
+  resume.add_flag("--accept-changes", a.resume.accept_changes, "also where they change results");
+  resume.callback([&] { chosen = [&] { return resume_run(a.resume); }; });
+
   CLI::App& top = *app.add_subcommand("top", "watch a run: what works, what waits for what, what is in flight (q quits)");
   top.add_option("folder", a.run_folder, "the run folder")->required();
   top.add_flag("--once", a.once, "print it once, also on a terminal");
   top.callback([&] { chosen = [&] { return show_top(a.run_folder, a.once); }; });
+}
+
+void add_checkpoint_commands(CLI::App& app, CheckpointsArguments& a, Command& chosen) {
+  CLI::App& checkpoints = *app.add_subcommand("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)");
+  checkpoints.require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, Command command) {
+    CLI::App* sub = checkpoints.add_subcommand(name, help);
+    sub->add_option("run", a.run_folder, "the run folder")->required();
+    sub->callback([&chosen, command] { chosen = command; });
+    return sub;
+  };
+  CLI::App* list = add("list", "iterations, figure, size, and whether every byte is as it was saved", [&] { return list_checkpoints(a); });
+  list->add_option("--format", a.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+
+  CLI::App* verify = add("verify", "read every byte; damage is named by file and tensor", [&] { return verify_checkpoints(a); });
+  verify->add_option("iterations", a.iterations, "only the one after so many iterations");
+
+  CLI::App* prune = add("prune", "remove what [checkpoint] keep_last and keep_best do not keep", [&] { return prune_checkpoints(a); });
+  prune->add_option("--keep-last", a.keep_last, "how many of the newest stay; 0: all")->check(CLI::NonNegativeNumber);
+  prune->add_option("--keep-best", a.keep_best, "a figure of metrics.jsonl: the one where it is best stays too");
+  prune->add_option("--best", a.best, "highest or lowest")->check(CLI::IsMember({"highest", "lowest"}));
+  prune->add_flag("--dry-run", a.dry_run, "only say what would be removed");
+
+  CLI::App* copy = add("export", "write one model of a checkpoint as a Hugging Face folder", [&] { return export_checkpoint(a); });
+  copy->add_option("iterations", a.iterations, "after so many iterations (default: the newest intact one)");
+  copy->add_option("--model", a.model, "its name in the pipeline (default: the only one)");
+  copy->add_option("--to", a.target, "a new folder")->required();
+  copy->add_option("--dtype", a.dtype, "of the tensors: float32, bfloat16 or float16 (default: as they are)")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
 }
 
 void add_simulate_command(CLI::App& app, SimulateArguments& a, Command& chosen) {
@@ -188,6 +249,13 @@ int report(const UserError& error) {
   return kWrongPipeline;
 }
 
+// A program that was started without them, as some schedulers do, would write its messages into the first files that it opens.
+void fill_standard_descriptors() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) == -1) ::open("/dev/null", O_RDWR);  // gets the lowest number that is free: this one
+  }
+}
+
 int main(int argc, char** argv) {
   CLI::App app("Sluice: RLHF as a dataflow graph", "rlhf-run");
   app.set_version_flag("--version", std::string("sluice ") + kVersionText);
@@ -197,11 +265,12 @@ int main(int argc, char** argv) {
   Command chosen;
   add_pipeline_commands(app, arguments, chosen);
   add_run_commands(app, arguments, chosen);
+  add_checkpoint_commands(app, arguments.checkpoints, chosen);
   add_simulate_command(app, arguments.simulate, chosen);
   add_node_commands(app, arguments, chosen);
   add_model_commands(app, arguments, chosen);
   try {
-    std::vector<std::string> words = with_run(argc, argv, app);
+    std::vector<std::string> words = with_short_forms(argc, argv, app);
     if (const std::string message = unknown_subcommand(words, app); !message.empty()) {
       std::fputs(message.c_str(), stderr);
       return kWrongUsage;
@@ -215,6 +284,9 @@ int main(int argc, char** argv) {
   try {
     return chosen();
   } catch (const engine::OutOfMemory& error) {
+    std::fprintf(stderr, "%s", error.what());
+    return kFailed;
+  } catch (const DamagedCheckpoint& error) {
     std::fprintf(stderr, "%s", error.what());
     return kFailed;
   } catch (const UserError& error) {
@@ -233,6 +305,7 @@ int main(int argc, char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
+  sluice::cli::fill_standard_descriptors();
   sluice::models::TensorPool::install();
   return sluice::cli::main(argc, argv);
 }

@@ -5,14 +5,15 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "engine/graph_text.h"
 #include "engine/plan_text.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
-namespace {
 
-fs::path default_folder(const std::string& name) {
+fs::path default_run_folder(const std::string& name, bool may_go_on) {
+  if (may_go_on) return fs::path("runs") / name;
   char time[32];
   const std::time_t now = std::time(nullptr);
   std::tm local{};
@@ -23,26 +24,39 @@ fs::path default_folder(const std::string& name) {
   return folder;
 }
 
-}  // namespace
-
-fs::path make_run_folder(const fs::path& wanted, const engine::Plan& plan) {
-  const fs::path folder = wanted.empty() ? default_folder(plan.pipeline.name) : wanted;
-  if (fs::exists(folder / "metrics.jsonl")) {
-    throw UserError("the run folder " + folder.string() + " already holds a run", "choose another --run-dir, or remove that one");
+void make_run_folder(const fs::path& folder) {
+  try {
+    make_folders(folder);
+  } catch (const UserError& error) {
+    Problem problem = error.problems().front();
+    problem.message = "cannot create the run folder " + folder.string() + ": " + problem.message;
+    problem.help = "choose another place with --run-dir";
+    throw UserError(problem);
   }
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw UserError("cannot create the run folder " + folder.string() + ": " + error.message(), "choose another place with --run-dir");
+}
+
+bool holds_run(const fs::path& folder) { return fs::exists(folder / "metrics.jsonl"); }
+
+void write_pipeline(const fs::path& folder, const engine::Plan& plan) {
   write_file_atomically(folder / "pipeline.toml", engine::config_text(plan));
   write_file_atomically(folder / "pipeline.dot", engine::dot_text(plan));
-  return folder;
+}
+
+void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "metrics.jsonl" || name.starts_with("events.out.tfevents.")) remove_tree(entry.path());
+  }
+  for (const engine::PlanNode& node : plan.nodes) {
+    for (const engine::FileNeed& file : node.needs.files) remove_tree(folder / file.path);
+  }
+  sync_folder(folder);
 }
 
 void remove_run_folder(const fs::path& folder) {
-  std::error_code ignored;
-  fs::remove(folder / "pipeline.toml", ignored);
-  fs::remove(folder / "pipeline.dot", ignored);
-  fs::remove(folder, ignored);  // only when it is empty now
+  disk().remove_file(folder / "pipeline.toml");
+  disk().remove_file(folder / "pipeline.dot");
+  disk().remove_folder(folder);  // only when it is empty now
 }
 
 }  // namespace sluice::cli

@@ -6,11 +6,23 @@
 
 namespace sluice::cli {
 
-/// Makes the folder of a run and writes pipeline.toml (the effective pipeline) and pipeline.dot into it. An empty `wanted` means
-/// runs/NAME-TIME under the current folder. Throws UserError when it cannot be written or already holds a run.
-std::filesystem::path make_run_folder(const std::filesystem::path& wanted, const engine::Plan& plan);
+/// Where a run takes place that was given no folder: runs/NAME-TIME under the current folder, which is not there yet; where it is
+/// to go on with what is there, runs/NAME.
+std::filesystem::path default_run_folder(const std::string& name, bool may_go_on);
 
-/// Takes back what make_run_folder made, after a run could not be set up; anything else in the folder stays.
+/// Makes the folder and those above it. Throws UserError.
+void make_run_folder(const std::filesystem::path& folder);
+
+/// Whether a run has begun in it.
+bool holds_run(const std::filesystem::path& folder);
+
+/// Writes pipeline.toml (the effective pipeline) and pipeline.dot. Throws UserError.
+void write_pipeline(const std::filesystem::path& folder, const engine::Plan& plan);
+
+/// Removes what a run of `plan` has appended to, so that it can start over.
+void clear_run_folder(const std::filesystem::path& folder, const engine::Plan& plan);
+
+/// Takes back what was made for a run that could not be set up; anything else in the folder stays, and then the folder too.
 void remove_run_folder(const std::filesystem::path& folder);
 
 }  // namespace sluice::cli

@@ -53,21 +53,16 @@ void RunHistory::add(const engine::IterationReport& report) {
   if (last_.size() > kLast) last_.pop_front();
 }
 
-int64_t RunHistory::iterations() const {
-  const std::lock_guard lock(mutex_);
-  return iterations_;
-}
-
 double RunHistory::seconds_left() const {
   const std::lock_guard lock(mutex_);
   if (iterations_ == 0) return 0;
-  return totals_.seconds / static_cast<double>(iterations_) * static_cast<double>(plan_.pipeline.iterations - iterations_);
+  return totals_.seconds / static_cast<double>(iterations_) * static_cast<double>(plan_.pipeline.iterations - before_ - iterations_);
 }
 
 std::string RunHistory::latest_line() const {
   const std::lock_guard lock(mutex_);
   if (iterations_ == 0) return {};
-  std::string line = "iteration " + std::to_string(iterations_) + "/" + std::to_string(plan_.pipeline.iterations);
+  std::string line = "iteration " + std::to_string(before_ + iterations_) + "/" + std::to_string(plan_.pipeline.iterations);
   const auto add_if_there = [&](const char* label, const char* name, int digits) {
     const double value = latest_.figure(name);
     if (!std::isnan(value)) line += std::string("   ") + label + " " + fixed(value, digits);
@@ -98,7 +93,8 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   const std::lock_guard lock(mutex_);
   const Totals& t = totals_;
   const char* ending = run.end == engine::RunEnd::kDone ? "finished" : run.end == engine::RunEnd::kInterrupted ? "interrupted" : "failed";
-  std::string text = plan_.pipeline.name + " " + ending + ": " + plural(run.iterations, "iteration") + " in " + human_seconds(run.seconds) + "\n";
+  std::string text = plan_.pipeline.name + " " + ending + ": " + plural(run.iterations, "iteration");
+  text += (before_ > 0 ? ", the last " + std::to_string(run.iterations - before_) : "") + " in " + human_seconds(run.seconds) + "\n";
   text += score_text();
   text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " + std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";
   if (t.sampled_tokens > 0) text += ", " + std::to_string(static_cast<int64_t>(t.sampled_tokens)) + " sampled";
@@ -114,6 +110,8 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   for (const std::string& line : engine::memory_lines(run.memory)) text += std::exchange(label, "              ") + line + "\n";
   text += "  run folder  " + folder;
   if (!run.last_checkpoint.empty()) text += " (checkpoint/ holds the trained models)";
+  const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted && !run.last_checkpoint.empty();
+  if (to_be_resumed) text += "\n  resume with rlhf-run resume " + folder;
   return text;
 }
 

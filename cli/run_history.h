@@ -15,19 +15,18 @@ namespace sluice::cli {
 /// What the display and the summary tell about a run, gathered from its iterations. Thread-safe.
 class RunHistory {
  public:
-  explicit RunHistory(const engine::Plan& plan) : plan_(plan) {}
+  /// `iterations_before` are complete when the run begins.
+  RunHistory(const engine::Plan& plan, int64_t iterations_before) : plan_(plan), before_(iterations_before) {}
 
   void add(const engine::IterationReport& report);
 
   /// `iteration 41/120   score 0.812   KL 0.021   9.8k tok/s`, of the latest iteration; empty before the first.
   std::string latest_line() const;
 
-  int64_t iterations() const;
-
   /// Seconds that the rest will take at the pace so far; 0 before the first iteration.
   double seconds_left() const;
 
-  /// What stands at the end of a run, without a newline at the end of the last line.
+  /// What stands at the end of a run, about what it did itself, without a newline at the end of the last line.
   std::string summary(const engine::RunSummary& run, const std::string& folder) const;
 
  private:
@@ -41,9 +40,10 @@ class RunHistory {
   std::string dropped_text() const;
 
   const engine::Plan& plan_;
+  const int64_t before_;
   mutable std::mutex mutex_;
   engine::IterationReport latest_;
-  int64_t iterations_ = 0;
+  int64_t iterations_ = 0;  // those of this run
   Totals totals_;
   std::string target_;               // the figure that is to improve: score_mean, or loss
   std::vector<double> first_;        // its first three values

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/interrupt.h"
+#include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "cli/top_text.h"
 
@@ -102,8 +102,8 @@ bool goes_on(const TopView& view) { return view.status.state == "running" && !vi
 
 // Until the run ends, `q` or Ctrl-C.
 int watch(const fs::path& folder, TopView& view) {
-  const InterruptWatch interrupts;
-  const auto interrupted = [&] { return interrupts.interrupted(); };
+  const StopSignals signals;
+  const auto interrupted = [&] { return signals.seen() != 0; };
   FullScreen screen;
   while (goes_on(view) && !interrupted()) {
     screen.show(top_text(view, terminal_size().columns));
@@ -111,7 +111,7 @@ int watch(const fs::path& folder, TopView& view) {
     if (key == 'q' || key == 'Q') return kDone;
     if (!interrupted()) view = look_at(folder, interrupted);
   }
-  return interrupted() ? kInterrupted : kDone;
+  return interrupted() ? exit_code_of_signal(signals.seen()) : kDone;
 }
 
 }  // namespace

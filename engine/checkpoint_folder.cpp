@@ -75,7 +75,8 @@ std::optional<Damage> damage_of(const fs::path& checkpoint) {
   try {
     manifest = read_manifest(checkpoint);
   } catch (const UserError& error) {
-    return Damage{path, "cannot be used: " + error.problems().front().message};
+    const std::string& message = error.problems().front().message;  // begins with the path
+    return Damage{path, message.starts_with(path.string() + " ") ? message.substr(path.string().size() + 1) : message};
   }
   for (const Manifest::File& file : manifest.files) {
     if (auto damage = damage_of(checkpoint, file)) return damage;

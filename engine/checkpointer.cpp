@@ -130,6 +130,11 @@ void Checkpointer::save_last() {
   write(cut);
 }
 
+void Checkpointer::finish_writing(std::chrono::seconds limit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [this] { return !complete_; });
+}
+
 fs::path Checkpointer::last() const {
   const std::lock_guard lock(mutex_);
   return last_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -59,6 +60,9 @@ class Checkpointer {
 
   /// Saves the last complete iteration unless it is saved. Only when no node runs any more. Throws UserError.
   void save_last();
+
+  /// For a run that has failed. Waits for: a complete cut to be written. Ends when: it is, or it takes longer than `limit`.
+  void finish_writing(std::chrono::seconds limit);
 
   /// Where the last complete checkpoint lies; empty: there is none.
   std::filesystem::path last() const;

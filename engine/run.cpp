@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "engine/checkpointer.h"
 #include "engine/cost_recorder.h"
 #include "engine/driver.h"
@@ -28,6 +30,9 @@ namespace {
 constexpr auto kGraceAfterStall = std::chrono::seconds(3);
 constexpr auto kGraceAfterFailure = std::chrono::seconds(8);
 
+// How long a checkpoint that is being written may take to be on the disk when the run has failed: beside a node that hangs, and else.
+constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = std::chrono::seconds(3600);
+
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
 
@@ -38,6 +43,17 @@ SavedModels saved_models(const Plan& plan, const Workload& workload) {
       saved[model.name] = {.model = workload.models.at(model.name), .older_versions = model.usage.saved_versions};
   }
   return saved;
+}
+
+// Which figures there are is known once an iteration has them all; a misspelt one would never be the best.
+void refuse_unknown_figure(const CheckpointSettings& settings, const IterationReport& report) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : report.figures) names.push_back(name);
+  if (!settings.keep_best || std::ranges::find(names, *settings.keep_best) != names.end()) return;
+  const std::string near = did_you_mean(*settings.keep_best, names);
+  throw UserError(
+      "[checkpoint] keep_best = " + sluice::quoted(*settings.keep_best) + ": no figure of this pipeline is called so",
+      near.empty() ? "the figures are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
 }
 
 // One line of metrics.jsonl. JSON has no NaN: null.
@@ -171,8 +187,14 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
                                            .on_failure = [this] { driver->state().failure.capture(); }});
 }
 
+// Also the event files of earlier parts of the run, which grow no more: those that a checkpoint does not name go when one resumes there.
 std::map<std::string, int64_t> Run::Impl::growing_files() const {
-  return {{"metrics.jsonl", metrics_file->size()}, {event_file->name(), event_file->bytes()}};
+  std::map<std::string, int64_t> files = {{"metrics.jsonl", metrics_file->size()}, {event_file->name(), event_file->bytes()}};
+  if (!manifest) return files;
+  for (const auto& [name, bytes] : manifest->growing) {
+    if (name.starts_with(kEventFilePrefix)) files.emplace(name, bytes);
+  }
+  return files;
 }
 
 Workload Run::Impl::loaded() {
@@ -224,6 +246,11 @@ void Run::Impl::report_iteration(const IterationReport& report) {
     whole.figures.emplace_back("checkpoint_seconds", checkpointer->take_seconds());
     metrics_file->write(line_of(whole));
     event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
+    try {
+      refuse_unknown_figure(plan.checkpoint, whole);
+    } catch (const UserError&) {
+      driver->state().failure.capture();
+    }
     checkpointer->iteration_reported(whole, growing_files());
   }
   if (options.on_iteration) options.on_iteration(whole);
@@ -315,6 +342,7 @@ RunSummary Run::execute() {
   summary.hangs = impl.driver->pending().count() > 0;
   RunStatus last = impl.status("");
   if (!summary.hangs) impl.end();
+  if (impl.checkpointer) impl.checkpointer->finish_writing(summary.hangs ? kLastWriteAfterStall : kLastWrite);
   try {
     impl.write_memory();
     if (impl.trace) impl.trace->close();

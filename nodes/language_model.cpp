@@ -32,7 +32,8 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
   const models::FlatParameters& parameters = optimizer_->parameters();
   optimizer_bytes_ = 2 * bytes_of(parameters.views(parameters.weight_buffer()));
   for (const auto& [name, weight] : transformer_.weights().trainable()) gradient_bytes_ += static_cast<int64_t>(weight.nbytes());
-  saved_versions_.emplace(saved_versions, parameters.size());
+  // One more than a snapshot wants: one that is taken after a publication wants those before it.
+  saved_versions_.emplace(saved_versions > 0 ? saved_versions + 1 : 0, parameters.size());
   saved_versions_->keep(0, parameters.weight_buffer());
   snapshot_.emplace(transformer_, *optimizer_, *saved_versions_);
 }

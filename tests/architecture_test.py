@@ -1,4 +1,4 @@
-"""The tree's own rules: who may include whom, and how long a file may be (docs/architecture.md)."""
+"""The tree's own rules: who may include whom, who may write files, and how long a file may be (docs/architecture.md)."""
 
 import pathlib
 import re
@@ -24,6 +24,17 @@ FORBIDDEN = {
 }
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
 TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/generation/block_pool", "models/generation/prefix_", "models/generation/sample.", "models/generation/scheduler")
+# Whatever changes files goes through base/file.h and base/folder.h, so that it is whole after a crash and can be tested to be.
+WRITES = re.compile(r"\b(?:std::o?fstream\b|(?:mkstemp|mkdtemp|mkostemp|tmpfile|freopen)\s*\("
+                    r"|(?:fs|filesystem)::(?:rename|remove|remove_all|create_director(?:y|ies)|resize_file|copy_file|copy|create_(?:directory_)?symlink)\s*\()"
+                    r"|(?<![\w.>:])(?:std)?::rename(?:at2?)?\s*\(|(?<!\w)::(?:creat|unlink|rmdir|mkdir|symlink|link|f?truncate)\s*\("
+                    r'|\bfopen\s*\([^;]*"[wa+][^"]*"|\bfopen\s*\([^;]*"r[^"]*\+|(?<!\w)::open(?:at)?\s*\((?!"/dev/)[^;]*\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)\b')
+COMMENT = re.compile(r"//[^\n]*")
+# Those that may, and why.
+WRITERS = {
+    "cli/run_lock.cpp": "a lock and who holds it: both end with the process, and mean nothing after a power cut",
+    "data/row_file.cpp": "a temporary file without a name, which ends with the process",
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
 
@@ -38,6 +49,13 @@ def included(text):
     for number, line in enumerate(text.splitlines(), 1):
         if match := INCLUDE.match(line):
             yield number, match.group(1)
+
+
+def writes(text):
+    """Line and name of each call that changes files on its own."""
+    text = COMMENT.sub("", text)
+    for match in WRITES.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match.group(0).split("(")[0].strip()
 
 
 def violations(root):
@@ -59,6 +77,9 @@ def violations(root):
                 found.append(f"{place}: torch/torch.h takes 25 s to compile; include the operators that are used")
             if header.startswith("spdlog/") and name != "base/log.cpp":
                 found.append(f"{place}: only base/log.cpp includes spdlog, its fmt and torch's do not mix")
+        if module != "base" and name not in WRITERS:
+            for number, call in writes(text):
+                found.append(f"{name}:{number}: {call} writes past base/file.h and base/folder.h; a power cut may leave a part, and no test can let it fail")
         if "cuda_runtime" in text and not name.startswith("models/cuda/"):
             found.append(f"{name}: cuda_runtime belongs into models/cuda")
     return found
@@ -91,6 +112,24 @@ class TheTestItself(unittest.TestCase):
                            ("models/a.h", "#include <cuda_runtime.h>")):
             with self.subTest(line=line):
                 self.assertEqual(len(self.violations_of({name: line + "\n"})), 1)
+
+    def test_finds_writing_that_goes_past_base(self):
+        for line in ("std::ofstream out(path);", "std::fstream both(path);", 'FILE* file = std::fopen(path, "wb");', 'fopen(path, "r+");', "fs::remove_all(folder, error);",
+                     "std::filesystem::create_directories(folder);", "fs::rename(a, b);", "fs::copy_file(a, b);", "::rename(a, b);", "std::rename(a, b);", "::unlink(name);",
+                     "::open(path, O_CREAT | O_WRONLY, 0644);", "::open(path,\n  O_APPEND |\n  O_WRONLY);", "::mkdir(path, 0777);", "fs::resize_file(path, 3);", "mkstemp(name);"):
+            for module in ("data", "engine", "dsl", "text", "models", "nodes", "cli"):
+                with self.subTest(line=line, module=module):
+                    self.assertEqual(len(self.violations_of({f"{module}/a.cpp": "\n" + line})), 1)
+            self.assertEqual(self.violations_of({"base/a.cpp": line}), [])
+        for line in ("std::ifstream in(path);", 'fopen(path, "rb");', "::open(path, O_RDONLY | O_CLOEXEC);", '::open("/dev/null", O_RDWR);', "files.rename(a, b);", "disk().remove_file(a);", "// fs::remove(a)", "#include <fstream>",
+                     "fs::is_directory(a);", "blocks.unlink(b);", "void Pool::unlink(int block) {}", "values.erase(std::remove(a, b, c));", "fs::remove_filename;"):
+            with self.subTest(line=line):
+                self.assertEqual(self.violations_of({"engine/a.cpp": line}), [])
+
+    def test_knows_no_writer_that_is_none(self):
+        for name, reason in WRITERS.items():
+            self.assertTrue(reason)
+            self.assertTrue(list(writes((ROOT / name).read_text(encoding="utf-8"))), name)
 
     def test_finds_a_long_file(self):
         self.assertEqual(self.violations_of({"engine/a.h": "\n" * 501}), ["engine/a.h:501: longer than 500 lines"])

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
 namespace sluice {
@@ -27,6 +28,31 @@ TEST(Crc32c, ContinuesWhereThePartBeforeEnded) {
   for (size_t cut = 0; cut <= text.size(); cut += 7) {
     const std::string_view all = text;
     EXPECT_EQ(crc32c(all.substr(cut), crc32c(all.substr(0, cut))), crc32c(all)) << cut;
+  }
+}
+
+// The definition, bit by bit.
+uint32_t by_division(std::string_view bytes) {
+  uint32_t remainder = ~0u;
+  for (const char c : bytes) {
+    remainder ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? 0x82F63B78 : 0);
+  }
+  return ~remainder;
+}
+
+// Long ones are worked on in several places at once.
+TEST(Crc32c, OfLongBytesOfAnyLengthAndPlaceIsThatOfItsDefinition) {
+  std::mt19937_64 random(5);
+  std::string bytes(40000, '\0');
+  for (char& c : bytes) c = static_cast<char>(random());
+  const std::string_view all = bytes;
+  for (const size_t size : {2047, 2048, 6143, 6144, 6145, 6151, 6152, 12287, 12288, 18431, 18432, 24583, 39990}) {
+    for (const size_t begin : {0, 1, 7}) EXPECT_EQ(crc32c(all.substr(begin, size)), by_division(all.substr(begin, size))) << size;
+  }
+  for (int i = 0; i < 50; ++i) {
+    const size_t cut = random() % all.size();
+    EXPECT_EQ(crc32c(all.substr(cut), crc32c(all.substr(0, cut))), by_division(all)) << cut;
   }
 }
 

@@ -298,5 +298,23 @@ TEST(DurabilityOfReplacing, AFailureBeforeTheRenameKeepsTheOldContentAndLeavesNo
   }
 }
 
+// A folder that has taken the place of another goes back when the other cannot be moved out of the way.
+TEST(DurabilityOfReplacing, AFailureBetweenTheTwoStepsOfAFolderIsUndone) {
+  class WithoutRename final : public ForwardingFileSystem {
+    int rename(const fs::path&, const fs::path&) override {
+      errno = ENOSPC;
+      return -1;
+    }
+  };
+  const TemporaryFolder folder;
+  make_old_folder(folder.path() / "target");
+  write_new_folder(folder.path() / "new", unsynced_disk());
+  WithoutRename files;
+  EXPECT_THAT(message_of<UserError>([&] { replace_path(folder.path() / "new", folder.path() / "target", files); }),
+              HasSubstr("target.old: No space left on device"));
+  EXPECT_EQ(read_folder(folder.path() / "target"), kOldFolder);
+  EXPECT_EQ(read_folder(folder.path() / "new"), kNewFolder);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -1,8 +1,9 @@
 """A node that throws, hangs, breaks its contract or is slow, at any position of ppo.toml's graph: the run ends soon, names the node and
-keeps its last checkpoint whole."""
+keeps its last checkpoint whole, from which it goes on once the fault is gone. Likewise when the disk takes no more."""
 
 import json
 import os
+import resource
 import time
 import unittest
 
@@ -67,10 +68,18 @@ class Faults(Case):
         self.assertLessEqual(len(rows), 2, "an iteration was reported that cannot be complete")
         self.assertIn(json.loads((folder / "status.json").read_text())["state"], ("failed", "stalled"))
 
-    def assert_checkpoint_loads(self, folder):
-        loaded = run("model", "logprobs", folder / "checkpoint/actor", stdin="[1, 2, 3]\n")
+    def assert_last_checkpoint_is_good(self, result, folder, node):
+        last = (folder / "checkpoint").resolve()
+        self.assertIn(f"      = the run stopped; last checkpoint: {folder}/checkpoints/{last.name}, resume with: rlhf-run resume {folder}\n",
+                      result.stderr)
+        loaded = run("model", "logprobs", last / "actor", stdin="[1, 2, 3]\n")
         self.assertEqual(loaded.returncode, DONE, loaded.stderr)
         self.assertEqual(len(json.loads(loaded.stdout)), 2)
+        resumed = run("resume", folder, "--accept-changes", *sets(**{f"nodes.{node}.at": -1}))
+        self.assertEqual(resumed.returncode, DONE, resumed.stderr)
+        self.assertIn(f"goes on from {folder}/checkpoints/{last.name} ", resumed.stdout)
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([row["iteration"] for row in rows], list(range(5)))
 
     def test_a_node_that_throws_anywhere(self):
         for position in EDGES:
@@ -78,7 +87,7 @@ class Faults(Case):
                 result, folder, seconds = self.run_it(self.behind(position, "throw"))
                 self.assert_ends_well(result, folder, seconds, "faulty", "a fault, as asked")
                 self.assertIn("iteration 2", result.stderr)
-                self.assert_checkpoint_loads(folder)
+                self.assert_last_checkpoint_is_good(result, folder, "faulty")
 
     def test_a_node_that_hangs_anywhere(self):
         for position in EDGES:
@@ -86,7 +95,7 @@ class Faults(Case):
                 result, folder, seconds = self.run_it(self.behind(position, "hang"))
                 self.assert_ends_well(result, folder, seconds, "faulty", "hangs")
                 self.assertIn("stall_seconds", result.stderr)
-                self.assert_checkpoint_loads(folder)
+                self.assert_last_checkpoint_is_good(result, folder, "faulty")
 
     def test_a_node_that_breaks_its_contract_anywhere(self):
         for fault, said in BREACHES.items():
@@ -95,7 +104,7 @@ class Faults(Case):
                     result, folder, seconds = self.run_it(self.behind(position, fault))
                     self.assert_ends_well(result, folder, seconds, "faulty", said)
                     self.assertIn("bug of the node's type", result.stderr)
-                    self.assert_checkpoint_loads(folder)
+                    self.assert_last_checkpoint_is_good(result, folder, "faulty")
 
     def test_a_slow_node_only_takes_its_time(self):
         for position in ("generate", "advantages", "sync"):
@@ -119,7 +128,7 @@ inputs = ["sums"]
 """)
                 result, folder, seconds = self.run_it(path)
                 self.assert_ends_well(result, folder, seconds, "sums", said if fault != "undeclared_column" else "did not write column")
-                self.assert_checkpoint_loads(folder)
+                self.assert_last_checkpoint_is_good(result, folder, "sums")
 
     def test_a_rollout_that_goes_wrong(self):
         for fault, said in {"throw": "a fault, as asked", "hang": "hangs", **BREACHES}.items():
@@ -138,7 +147,52 @@ fault = "%s"
                 self.without = {key for key in SMALL if key.startswith("nodes.generate.")}
                 result, folder, seconds = self.run_it(self.pipeline(f"rollout-{fault}", text))
                 self.assert_ends_well(result, folder, seconds, "draw", said)
-                self.assert_checkpoint_loads(folder)
+                self.assert_last_checkpoint_is_good(result, folder, "draw")
+
+
+class DiskThatRefuses(Case):
+    """Files may not become larger than LARGEST, which those of a model would."""
+
+    LARGEST = 300_000
+    SETTINGS = SMALL | {"checkpoint.every_iterations": 1, "checkpoint.keep_last": 0}
+
+    def setUp(self):
+        super().setUp()
+        self.run_folder = self.folder / "run"
+        done = run("run", PPO, "--run-dir", self.run_folder, *sets(**self.SETTINGS))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+    def resume_limited(self, **settings):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (self.LARGEST, self.LARGEST))
+        return run("resume", self.run_folder, *sets(**{"pipeline.iterations": 5, **settings}), preexec_fn=limit)
+
+    def rows(self):
+        return [json.loads(line)["iteration"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+
+    def assert_only_what_was_saved_is_there(self):
+        self.assertEqual(sorted(path.name for path in (self.run_folder / "checkpoints").iterdir()), ["1", "2"])
+        self.assertEqual(run("checkpoints", "verify", self.run_folder).returncode, DONE)
+        resumed = run("resume", self.run_folder, *sets(**{"pipeline.iterations": 5}))
+        self.assertEqual(resumed.returncode, DONE, resumed.stderr)
+        self.assertIn(f"goes on from {self.run_folder}/checkpoints/2 ", resumed.stdout)
+        self.assertEqual(self.rows(), list(range(5)))
+        self.assertEqual(run("checkpoints", "verify", self.run_folder).returncode, DONE)
+
+    def test_the_run_goes_on_where_it_is_told_to_and_says_so(self):
+        result = self.resume_limited()
+        self.assertEqual(result.returncode, FAILED, "at its end the run must be saved")
+        self.assertEqual(self.rows(), list(range(5)))
+        self.assertRegex(result.stderr, r"warning: .*checkpoint.*File too large")
+        self.assertIn(f"last checkpoint: {self.run_folder}/checkpoints/2, resume with: ", result.stderr)
+        self.assert_only_what_was_saved_is_there()
+
+    def test_the_run_stops_where_it_is_told_to(self):
+        result = self.resume_limited(**{"checkpoint.on_failure": "stop"})
+        self.assertEqual(result.returncode, FAILED, result.stderr)
+        self.assertLess(len(self.rows()), 5)
+        self.assertIn("File too large", result.stderr)
+        self.assertIn(f"last checkpoint: {self.run_folder}/checkpoints/2, resume with: ", result.stderr)
+        self.assert_only_what_was_saved_is_there()
 
 
 if __name__ == "__main__":

@@ -10,17 +10,17 @@ import signal
 import struct
 import subprocess
 import termios
-import time
 import unittest
 
-from support import INTERRUPTED, MODEL, PPO, SMALL, Case, read_safetensors, sets, start
+from support import (INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, read_safetensors, run, sets, start, wait_for,
+                     wait_for_iteration)
 
 
 class Interrupt(Case):
-    def start_long_run(self, **options):
+    def start_long_run(self, *words, **options):
         self.run_folder = self.folder / "run"
-        overrides = {**SMALL, "pipeline.iterations": 100000}
-        process = start("run", PPO, "--run-dir", self.run_folder, *sets(**overrides), **options)
+        overrides = {**SMALL, "pipeline.iterations": 100000, **options.pop("settings", {})}
+        process = start("run", PPO, "--run-dir", self.run_folder, *sets(**overrides), *words, **options)
         self.addCleanup(self.end, process)
         return process
 
@@ -33,12 +33,19 @@ class Interrupt(Case):
                 stream.close()
 
     def wait_for_iteration(self):
-        metrics = self.run_folder / "metrics.jsonl"
-        for _ in range(3000):
-            if metrics.exists() and metrics.stat().st_size > 0:
-                return
-            time.sleep(0.01)
-        self.fail("no iteration was completed")
+        wait_for_iteration(self.run_folder)
+
+    def rows(self):
+        return [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+
+    def assert_saved(self):
+        """Every iteration that was reported is in the newest checkpoint."""
+        rows = self.rows()
+        self.assertEqual([row["iteration"] for row in rows], list(range(len(rows))))
+        self.assertEqual((self.run_folder / "checkpoint").resolve().name, str(len(rows)))
+        verified = run("checkpoints", "verify", self.run_folder)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertFalse((self.run_folder / "lock").exists())
 
     def test_once_finishes_what_is_in_flight_and_saves(self):
         process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -46,33 +53,118 @@ class Interrupt(Case):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, INTERRUPTED, err)
-        rows = [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
-        self.assertEqual([row["iteration"] for row in rows], list(range(len(rows))))
+        rows = self.rows()
         self.assertLess(len(rows), 100000)
+        self.assertIn("interrupted: finishing what is in flight, at most 20 s; again to stop at once\n", out)
         self.assertRegex(out, rf"ppo interrupted: {len(rows)} iterations? in ")
+        self.assertEqual(out.splitlines()[-1], f"  resume with rlhf-run resume {self.run_folder}")
         events = json.loads((self.run_folder / "trace.json").read_text())
         self.assertEqual({event["args"]["iteration"] for event in events if event["name"] == "train"}, set(range(len(rows))))
         actor = read_safetensors(self.run_folder / "checkpoint/actor/model.safetensors")
         self.assertEqual(set(actor), set(read_safetensors(MODEL / "model.safetensors")))
+        self.assert_saved()
 
-    def test_terminate_is_as_good_as_ctrl_c(self):
+    def test_terminate_is_as_good_as_ctrl_c_and_has_its_own_exit_code(self):
         process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.wait_for_iteration()
         process.terminate()
-        self.assertEqual(process.wait(timeout=60), INTERRUPTED)
-        self.assertTrue((self.run_folder / "checkpoint/critic/config.json").exists())
+        self.assertEqual(process.wait(timeout=60), TERMINATED)
+        self.assert_saved()
+
+    def test_what_was_interrupted_goes_on(self):
+        process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.wait_for_iteration()
+        process.terminate()
+        process.wait(timeout=60)
+        done = len(self.rows())
+        resumed = run("resume", self.run_folder, *sets(**{"pipeline.iterations": done + 2}))
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertRegex(resumed.stdout, rf"ppo finished: {done + 2} iterations, the last 2 in ")
+        self.assert_saved()
+
+    def test_without_grace_what_is_in_flight_is_dropped(self):
+        process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, settings={"runtime.grace_seconds": 0})
+        self.wait_for_iteration()
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, TERMINATED, err)
+        self.assertIn("at most 0", out)
+        self.assert_saved()
 
     def test_twice_ends_at_once(self):
         process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.wait_for_iteration()
-        process.send_signal(signal.SIGSTOP)  # so that both signals are there before it goes on
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGSTOP)  # so that both signals are there before it goes on; the one with the lower number comes first
         process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
         out, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, INTERRUPTED)
-        self.assertNotIn("ppo interrupted", out)
+        self.assertEqual(process.returncode, TERMINATED)
+        self.assertNotIn("ppo interrupted:", out)
         self.assertFalse((self.run_folder / "checkpoint").exists())
+        self.assertTrue((self.run_folder / "lock").exists())
+
+    def test_before_anything_runs_ctrl_c_ends_at_once(self):
+        self.write("reward.py", "import os, time\nopen(os.path.join(os.path.dirname(__file__), 'read'), 'w').close()\ntime.sleep(1000)\n")
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
+        self.run_folder = self.folder / "run"
+        process = start("run", pipeline, "--run-dir", self.run_folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end, process)
+        wait_for("the scorer", (self.folder / "read").exists)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
+
+    def test_hanging_up_does_not_end_a_run(self):
+        process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.wait_for_iteration()
+        process.send_signal(signal.SIGHUP)
+        seen = len(self.rows())
+        wait_for("two more iterations", lambda: len(self.rows()) >= seen + 2)
+        process.terminate()
+        self.assertEqual(process.wait(timeout=60), TERMINATED)
+        self.assert_saved()
+
+    def test_it_saves_when_it_is_asked_to(self):
+        process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.wait_for_iteration()
+        self.assertFalse((self.run_folder / "checkpoint").exists())
+        process.send_signal(signal.SIGUSR1)
+        wait_for("a checkpoint", (self.run_folder / "checkpoint").exists)
+        self.assertIsNone(process.poll())
+        process.terminate()
+        out, _ = process.communicate(timeout=60)
+        self.assertIn("asked to save: there will be a checkpoint at the end of this iteration\n", out)
+        self.assert_saved()
+
+    def test_readers_of_its_output_may_go(self):
+        process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.stdout.close()
+        process.stderr.close()
+        seen = len(self.rows())
+        wait_for("two more iterations", lambda: len(self.rows()) >= seen + 2)
+        process.terminate()
+        self.assertEqual(process.wait(timeout=60), TERMINATED)
+        self.assert_saved()
+
+    def test_a_terminal_may_be_closed(self):
+        master, slave = pty.openpty()
+        process = self.start_long_run(stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        os.close(slave)
+        self.wait_for_iteration()
+        os.close(master)
+        seen = len(self.rows())
+        wait_for("two more iterations", lambda: len(self.rows()) >= seen + 2)
+        process.terminate()
+        self.assertEqual(process.wait(timeout=60), TERMINATED)
+        self.assert_saved()
+
+    def test_started_without_standard_streams_it_writes_no_message_into_its_files(self):
+        self.run_folder = self.folder / "run"
+        words = ["run", str(PPO), "--run-dir", str(self.run_folder), *sets(**SMALL)]
+        done = subprocess.run(["sh", "-c", '"$0" "$@" <&- >&- 2>&-', PROGRAM, *words], cwd=ROOT, timeout=120)
+        self.assertEqual(done.returncode, 0)
+        self.assert_saved()
 
 
 class Terminal(Case):

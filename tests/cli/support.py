@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -16,7 +17,7 @@ DATA = pathlib.Path(os.environ.get("SLUICE_TEST_DATA", ROOT.parent / "shared/dat
 PPO = ROOT / "pipelines/ppo.toml"
 MODEL = ROOT / "pipelines/models/tiny-arithmetic"
 
-DONE, FAILED, WRONG_USAGE, WRONG_PIPELINE, INTERRUPTED = 0, 1, 64, 78, 130
+DONE, FAILED, WRONG_USAGE, WRONG_PIPELINE, INTERRUPTED, TERMINATED = 0, 1, 64, 78, 130, 143
 
 # ppo.toml, small enough that a run takes a fraction of a second. What a test counts with is set here: the pipeline may be tuned.
 SMALL = {
@@ -55,6 +56,20 @@ def run(*words, stdin="", timeout=120, **options):
 def start(*words, **options):
     """Starts the program without waiting for it."""
     return subprocess.Popen([PROGRAM, *map(str, words)], cwd=ROOT, **options)
+
+
+def wait_for(what, condition, seconds=60):
+    """Until `condition` holds; an error that names `what` if it does not come to that."""
+    for _ in range(int(seconds * 100)):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{what} did not come")
+
+
+def wait_for_iteration(run_folder):
+    metrics = run_folder / "metrics.jsonl"
+    wait_for("an iteration", lambda: metrics.exists() and metrics.stat().st_size > 0)
 
 
 class Case(unittest.TestCase):

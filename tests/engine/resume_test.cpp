@@ -16,6 +16,7 @@
 #include "engine/run.h"
 #include "tests/engine/random_world.h"
 #include "tests/engine/toy_world.h"
+#include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine {
@@ -97,7 +98,7 @@ class ResumeTest : public testing::Test {
     const Plan plan = plan_of(world, seed, disturbance);
     const fs::path checkpoint = newest(folder);
     if (checkpoint.empty()) start_over(folder);
-    RunOptions options{.folder = folder, .resume_from = checkpoint, .files = disk()};
+    RunOptions options{.folder = folder, .resume_from = checkpoint, .files = unsynced_disk()};
     engine::Run* running = nullptr;
     options.on_iteration = [&](const IterationReport& report) {
       if (report.iteration < disturbance.iteration || disturbance.kind == Disturbance::Kind::kNone) return;

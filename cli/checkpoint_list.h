@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint_folder.h"
+
+namespace sluice::cli {
+
+/// A checkpoint of which every byte was read.
+struct ListedCheckpoint {
+  engine::CheckpointPlace place;
+  std::optional<engine::Manifest> manifest;  // nothing: it cannot be read
+  int64_t bytes = 0;                         // on the disk
+  std::string damage;                        // see damage_text(); empty: it is intact
+};
+
+/// Oldest first; also while the run goes on, which may remove some. Throws UserError when `run_folder` is not the folder of a
+/// run.
+std::vector<ListedCheckpoint> look_at_checkpoints(const std::filesystem::path& run_folder);
+
+/// A line each: iterations, when it was saved, the figure that [checkpoint] keep_best names, or else score_mean or loss, size,
+/// and whether it is intact; then how to go on. Each line ends in a newline.
+std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder);
+
+/// {"checkpoints": [{"iterations", "folder", "saved_at", "bytes", "figures", "intact", "damage"}]}; saved_at and figures are null
+/// where they cannot be read. Without a newline at the end.
+std::string checkpoints_json(const std::vector<ListedCheckpoint>& checkpoints);
+
+}  // namespace sluice::cli

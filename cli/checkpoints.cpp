@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/strings.h"
+#include "cli/checkpoint_list.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/run_lock.h"
+#include "dsl/parse.h"
+#include "engine/params.h"
+#include "engine/registry.h"
+#include "engine/settings.h"
+
+namespace sluice::cli {
+namespace fs = std::filesystem;
+namespace {
+
+// [checkpoint] of the run folder's pipeline. Only that is read: whether the run could go on does not matter here.
+engine::CheckpointSettings settings_of(const fs::path& run_folder) {
+  const engine::Registry nothing;
+  engine::CheckpointSettings settings;
+  dsl::LoadResult loaded = dsl::load_pipeline(run_folder / "pipeline.toml", {});
+  engine::BindContext context{nothing, loaded.problems, "[checkpoint]"};
+  engine::checkpoint_params().erased().bind(&settings, loaded.spec.checkpoint, context);
+  if (has_errors(loaded.problems)) throw UserError(loaded.problems);
+  return settings;
+}
+
+engine::CheckpointSettings settings_of(const CheckpointsArguments& arguments) {
+  const bool all_given = arguments.keep_last && arguments.keep_best;
+  engine::CheckpointSettings settings = all_given ? engine::CheckpointSettings{} : settings_of(arguments.run_folder);
+  if (arguments.keep_last) settings.keep_last = *arguments.keep_last;
+  if (arguments.keep_best) settings.keep_best = *arguments.keep_best;
+  if (arguments.best) settings.best = *arguments.best == "lowest" ? engine::Best::kLowest : engine::Best::kHighest;
+  return settings;
+}
+
+// A figure that was never measured would keep nothing.
+void check_figure(const std::string& name, const std::vector<engine::Manifest>& manifests) {
+  std::vector<std::string> names;
+  for (const engine::Manifest& manifest : manifests) {
+    for (const auto& [figure, value] : manifest.figures) {
+      if (figure == name) return;
+      names.push_back(figure);
+    }
+  }
+  if (manifests.empty()) return;
+  const std::string nearest = did_you_mean(name, names);
+  throw UserError("no checkpoint has a figure " + sluice::quoted(name),
+                  nearest.empty() ? "metrics.jsonl has the figures of a run" : "did you mean " + nearest + "?");
+}
+
+std::string described(const ListedCheckpoint& listed) {
+  return listed.place.folder.string() + " (" + human_bytes(static_cast<double>(listed.bytes)) + ")";
+}
+
+}  // namespace
+
+int list_checkpoints(const CheckpointsArguments& arguments) {
+  const auto checkpoints = look_at_checkpoints(arguments.run_folder);
+  if (arguments.format == "json") {
+    std::printf("%s\n", checkpoints_json(checkpoints).c_str());
+  } else {
+    std::fputs(checkpoints_text(checkpoints, arguments.run_folder.string()).c_str(), stdout);
+  }
+  return kDone;
+}
+
+int verify_checkpoints(const CheckpointsArguments& arguments) {
+  bool good = true, found = false;
+  for (const ListedCheckpoint& listed : look_at_checkpoints(arguments.run_folder)) {
+    if (arguments.iterations && listed.place.iterations != *arguments.iterations) continue;
+    found = true;
+    good = good && listed.damage.empty();
+    if (listed.damage.empty()) {
+      std::printf("%s: %s: every byte is as it was saved\n", listed.place.folder.c_str(),
+                  human_bytes(static_cast<double>(listed.bytes)).c_str());
+    } else {
+      std::printf("%s/%s\n", listed.place.folder.c_str(), listed.damage.c_str());
+    }
+  }
+  if (!found && arguments.iterations)
+    throw UserError(arguments.run_folder.string() + " has no checkpoint " + std::to_string(*arguments.iterations));
+  if (!found) std::printf("%s has no checkpoints\n", arguments.run_folder.c_str());
+  return good ? kDone : kFailed;
+}
+
+int prune_checkpoints(const CheckpointsArguments& arguments) {
+  const RunLock lock(arguments.run_folder);
+  const engine::CheckpointSettings settings = settings_of(arguments);
+  const auto checkpoints = look_at_checkpoints(arguments.run_folder);
+  std::vector<engine::Manifest> intact;
+  for (const ListedCheckpoint& listed : checkpoints) {
+    if (listed.damage.empty()) intact.push_back(*listed.manifest);
+  }
+  if (settings.keep_best) check_figure(*settings.keep_best, intact);
+  const std::vector<int64_t> superfluous = engine::superfluous(intact, settings);
+  for (const ListedCheckpoint& listed : checkpoints) {
+    if (!listed.damage.empty()) {
+      std::printf("left: %s is damaged: %s\n", listed.place.folder.c_str(), listed.damage.c_str());
+    } else if (std::ranges::find(superfluous, listed.place.iterations) != superfluous.end()) {
+      if (!arguments.dry_run) remove_whole(listed.place.folder);
+      std::printf("%s: %s\n", arguments.dry_run ? "would remove" : "removed", described(listed).c_str());
+    } else {
+      std::printf("kept: %s\n", described(listed).c_str());
+    }
+  }
+  return kDone;
+}
+
+}  // namespace sluice::cli

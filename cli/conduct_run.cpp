@@ -1,0 +1,188 @@
+#include "cli/conduct_run.h"
+
+#include <malloc.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "cli/display.h"
+#include "cli/exit_codes.h"
+#include "cli/nvtx_ranges.h"
+#include "cli/run_folder.h"
+#include "cli/run_history.h"
+#include "cli/run_signals.h"
+#include "cli/stop_signals.h"
+#include "engine/pipeline_changes.h"
+#include "engine/run.h"
+#include "models/training/tensor_memory.h"
+#include "nodes/torch_threads.h"
+
+namespace sluice::cli {
+namespace {
+
+void print_failure(const engine::RunSummary& summary, const std::string& how_to_go_on) {
+  try {
+    std::rethrow_exception(summary.error);
+  } catch (const UserError& error) {
+    std::fprintf(stderr, "%s", error.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n",
+                 error.what());
+  }
+  const std::string last =
+      summary.last_checkpoint.empty() ? "none was saved yet" : summary.last_checkpoint.string() + ", " + how_to_go_on;
+  std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", last.c_str());
+}
+
+// On a thread of its own, with which the helpers of its parallel loops end: OpenMP puts threads to sleep between any two loops as
+// soon as it counts more than there are cores.
+std::unique_ptr<engine::Run> make_run(const engine::Plan& plan, engine::RunOptions options, models::TensorMemory& tensors) {
+  return std::async(std::launch::async,
+                    [&] {
+                      tensors.watch_this_thread();
+                      return std::make_unique<engine::Run>(plan, std::move(options));
+                    })
+      .get();
+}
+
+// A node that hangs would keep the program for ever.
+[[noreturn]] void leave_what_hangs(int code) {
+  std::fflush(stdout);
+  std::fflush(stderr);
+  std::_Exit(code);
+}
+
+// What is too small for the pool of tensors stays with the process too.
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 25);  // the most that glibc takes
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
+int exit_code_of(const engine::RunSummary& summary, int signal) {
+  switch (summary.end) {
+    case engine::RunEnd::kDone:
+      return kDone;
+    case engine::RunEnd::kInterrupted:
+      return exit_code_of_signal(signal);
+    case engine::RunEnd::kFailed:
+    case engine::RunEnd::kStalled:
+      return kFailed;
+  }
+  return kFailed;
+}
+
+void print_changes(const engine::Plan& plan, const engine::Manifest& saved) {
+  for (const engine::PipelineChange& change : engine::pipeline_changes(saved.pipeline, plan)) {
+    std::printf("going on with %s%s\n", engine::change_text(change).c_str(),
+                change.harmless ? "" : " (accepted: results change)");
+  }
+}
+
+void print_start(const engine::Plan& plan, const ResumePoint& from) {
+  std::printf("%s goes on from %s with iteration %lld of %lld\n", plan.pipeline.name.c_str(), from.place.folder.c_str(),
+              static_cast<long long>(from.manifest.iterations + 1), static_cast<long long>(plan.pipeline.iterations));
+  print_changes(plan, from.manifest);
+  std::fflush(stdout);
+}
+
+// One run and what is around it. Its callbacks come from threads of the run and of the display.
+class Conduct {
+ public:
+  Conduct(const engine::Plan& plan, const RunStart& start);
+  int execute();
+
+ private:
+  engine::RunOptions options();
+  void forward_signals(Display& display);
+  void warn(const std::string& warning);
+  std::string how_to_go_on() const { return "resume with: rlhf-run resume " + start_.folder.string(); }
+
+  const engine::Plan& plan_;
+  const RunStart& start_;
+  RunHistory history_;
+  RunSignals signals_;  // from before the run starts programs such as scorers
+  models::TensorMemory tensors_;
+  std::optional<RangeObserver> ranges_;
+  std::unique_ptr<engine::Run> run_;
+  std::optional<StopSignals> stop_signals_;
+  std::optional<Display> display_;  // while the run goes on
+  bool interrupted_ = false;        // of the display's thread
+};
+
+Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
+    : plan_(plan), start_(start), history_(plan, start.from ? start.from->manifest.iterations : 0) {
+  run_ = make_run(plan, options(), tensors_);
+}
+
+engine::RunOptions Conduct::options() {
+  engine::RunOptions options{.folder = start_.folder, .accept_changes = start_.accept_changes};
+  if (start_.from) options.resume_from = start_.from->place.folder;
+  options.on_warning = [this](const std::string& warning) { warn(warning); };
+  options.on_executor_start = [this](int threads) {
+    nodes::use_threads(threads);
+    tensors_.watch_this_thread();
+  };
+  options.on_iteration = [this](const engine::IterationReport& report) {
+    history_.add(report);
+    display_->iteration_done();
+  };
+  options.tensors = {.live_bytes = [this] { return tensors_.live(); },
+                     .take_peak_bytes = [this] { return tensors_.take_peak(); }};
+  if (auto hooks = nvtx_hooks()) options.observers.push_back(&ranges_.emplace(plan_, std::move(*hooks)));
+  return options;
+}
+
+int Conduct::execute() {
+  stop_signals_.emplace();
+  display_.emplace(plan_, history_, *run_, [this](Display& display) { forward_signals(display); });
+  const engine::RunSummary summary = run_->execute();
+  display_->stop();
+  if (summary.error) print_failure(summary, how_to_go_on());
+  std::printf("%s\n", history_.summary(summary, start_.folder.string()).c_str());
+  const int code = exit_code_of(summary, stop_signals_->seen());
+  if (summary.hangs) leave_what_hangs(code);
+  return code;
+}
+
+// On the display's thread, some times a second.
+void Conduct::forward_signals(Display& display) {
+  if (signals_.take_save_request()) {
+    run_->save_now();
+    display.say("asked to save: there will be a checkpoint at the end of this iteration");
+  }
+  if (interrupted_ || stop_signals_->seen() == 0) return;
+  interrupted_ = true;
+  run_->interrupt();
+  display.say("interrupted: finishing what is in flight, at most " + human_seconds(plan_.runtime.grace_seconds) +
+              "; again to stop at once");
+}
+
+void Conduct::warn(const std::string& warning) {
+  const std::string line = "warning: " + warning;
+  if (display_) {
+    display_->say(line, stderr);
+  } else {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
+}
+
+}  // namespace
+
+int conduct_run(const LoadedPipeline& loaded, const RunStart& start) {
+  keep_freed_memory();
+  if (!start.from) write_pipeline(start.folder, loaded.plan);
+  Conduct conduct(loaded.plan, start);
+  if (start.from) {
+    print_start(loaded.plan, *start.from);
+    write_pipeline(start.folder, loaded.plan);
+  }
+  return conduct.execute();
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "cli/load.h"
+#include "cli/resume_point.h"
+
+namespace sluice::cli {
+
+/// Where a run takes place and where it begins.
+struct RunStart {
+  std::filesystem::path folder;          // exists, and is locked by the caller
+  std::optional<ResumePoint> from = {};  // nothing: from the beginning
+  bool accept_changes = false;           // of the pipeline since that was saved, also those that change results
+};
+
+/// One run from the loading of its models to the summary; returns the exit code. Prints what it does, obeys signals from when the
+/// models are loaded (before, Ctrl-C and SIGTERM end the program at once), and writes the pipeline into the folder where it is
+/// new there. Throws UserError for what models, data and a changed pipeline are refused for: nothing was run then.
+int conduct_run(const LoadedPipeline& loaded, const RunStart& start);
+
+}  // namespace sluice::cli

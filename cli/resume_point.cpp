@@ -1,0 +1,71 @@
+#include "cli/resume_point.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/strings.h"
+#include "cli/damage_name.h"
+
+namespace sluice::cli {
+namespace fs = std::filesystem;
+namespace {
+
+using engine::CheckpointPlace;
+
+ResumePoint point_of(const CheckpointPlace& place) { return {place, engine::read_manifest(place.folder)}; }
+
+std::string damaged_place(const engine::DamagedCheckpoint& checkpoint) {
+  return checkpoint.place.folder.string() + "/" + damage_text(checkpoint.place.folder, checkpoint.damage);
+}
+
+DamagedCheckpoint none_is_intact(const fs::path& run_folder, const std::vector<engine::DamagedCheckpoint>& damaged) {
+  Problem problem{
+      .where = {}, .message = "no checkpoint of " + run_folder.string() + " is intact", .caret = {}, .notes = {}, .help = {}};
+  for (const auto& checkpoint : damaged) problem.notes.push_back(damaged_place(checkpoint));
+  problem.help = "put a copy of one in its place and resume again; or remove " + (run_folder / "checkpoints").string() +
+                 " to start over, with rlhf-run resume " + run_folder.string();
+  return DamagedCheckpoint(problem);
+}
+
+void warn_of_damaged(const std::vector<engine::DamagedCheckpoint>& damaged, const CheckpointPlace& used) {
+  for (const auto& checkpoint : damaged) {
+    std::fprintf(
+        stderr,
+        "warning: the checkpoint %s is damaged\n      = %s\n      = help: going on from %s; what came after it is made again\n\n",
+        checkpoint.place.folder.c_str(), damaged_place(checkpoint).c_str(), used.folder.c_str());
+  }
+}
+
+std::string counts_text(const std::vector<CheckpointPlace>& places) {
+  std::vector<std::string> counts;
+  for (const CheckpointPlace& place : places) counts.push_back(std::to_string(place.iterations));
+  return counts.empty() ? "it has none" : "it has " + join(counts, ", ");
+}
+
+}  // namespace
+
+std::optional<ResumePoint> newest_point(const fs::path& run_folder) {
+  std::vector<engine::DamagedCheckpoint> damaged;
+  const auto place = engine::newest_intact(run_folder, damaged);
+  if (!place && damaged.empty()) return std::nullopt;
+  if (!place) throw none_is_intact(run_folder, damaged);
+  warn_of_damaged(damaged, *place);
+  return point_of(*place);
+}
+
+ResumePoint point_at(const fs::path& run_folder, int64_t iterations) {
+  const auto places = engine::list_checkpoints(run_folder);
+  const auto place = std::ranges::find(places, iterations, &CheckpointPlace::iterations);
+  if (place == places.end()) {
+    throw UserError(run_folder.string() + " has no checkpoint " + std::to_string(iterations), counts_text(places));
+  }
+  if (const auto damage = engine::damage_of(place->folder)) {
+    throw DamagedCheckpoint("the checkpoint " + place->folder.string() + " is damaged: " + damage_text(place->folder, *damage),
+                            "rlhf-run checkpoints " + run_folder.string() + " shows which are intact");
+  }
+  return point_of(*place);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,245 @@
+"""The checkpoints of a run: what is listed, what of them is damaged, which are removed, and what is handed on.
+
+SLUICE_FLIPS: how many bits are flipped and files cut short in all, 60 unless told; SLUICE_SEED: which."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import struct
+import unittest
+
+from support import DONE, FAILED, PPO, ROOT, SMALL, WRONG_USAGE, Case, read_safetensors, run, sets
+
+FLIPS = int(os.environ.get("SLUICE_FLIPS", "60"))
+SEED = int(os.environ.get("SLUICE_SEED", "1"))
+GOLDEN = ROOT / "tests/golden/cli/checkpoints"
+UPDATE = os.environ.get("SLUICE_UPDATE_GOLDEN") == "1"
+
+
+class Checkpoints(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.shared = Checkpoints("setUp")
+        Case.setUp(cls.shared)
+        cls.addClassCleanup(cls.shared.doCleanups)
+        cls.made = cls.shared.folder / "run"
+        for iterations in range(1, 5):  # a run is always saved at its end
+            done = run("run", PPO, "--resume", "auto", "--run-dir", cls.made,
+                       *sets(**SMALL | {"pipeline.iterations": iterations, "checkpoint.keep_last": 0}))
+            cls.shared.assertEqual(done.returncode, DONE, done.stderr)
+
+    def setUp(self):
+        super().setUp()
+        self.run_folder = self.folder / "run"
+        shutil.copytree(self.made, self.run_folder, symlinks=True)
+
+    def output(self, *words, code=DONE):
+        done = run("checkpoints", *words)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return done.stdout
+
+    def listed(self):
+        return json.loads(self.output("list", self.run_folder, "--format", "json"))["checkpoints"]
+
+    def names(self):
+        return sorted(path.name for path in (self.run_folder / "checkpoints").iterdir())
+
+    def spoil(self, path, at=-5):
+        path = self.run_folder / "checkpoints" / path
+        content = bytearray(path.read_bytes())
+        content[at] ^= 16
+        path.write_bytes(content)
+
+    def assert_golden(self, name, text):
+        text = text.replace(str(self.run_folder), "RUN").replace(str(self.folder), "FOLDER")
+        text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-31T18:00:00Z", text)
+        text = re.sub(r"\d+(\.\d+)? [kM]B", "N MB", text)
+        text = re.sub(r"  0(\.\d+)? +N MB +", "  SCORE  N MB  ", text)
+        golden = GOLDEN / name
+        if UPDATE:
+            golden.parent.mkdir(exist_ok=True)
+            golden.write_text(text)
+        self.assertEqual(golden.read_text() if golden.exists() else None, text,
+                         f"differs from {golden}; if that is meant, run again with SLUICE_UPDATE_GOLDEN=1")
+
+
+class List(Checkpoints):
+    def test_each_has_a_line_with_its_score_and_what_is_damaged(self):
+        self.spoil("2/actor/model.safetensors")
+        os.remove(self.run_folder / "checkpoints/3/critic.optimizer.safetensors")
+        self.assert_golden("list.txt", self.output(self.run_folder))
+
+    def test_the_forms_are_one(self):
+        text = self.output("list", self.run_folder)
+        self.assertEqual(self.output(self.run_folder), text)
+        self.assertEqual(self.output(self.run_folder, "list"), text)
+
+    def test_programs_read_the_same(self):
+        self.spoil("4/actor/model.safetensors")
+        metrics = [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+        listed = self.listed()
+        self.assertEqual([one["iterations"] for one in listed], [1, 2, 3, 4])
+        self.assertEqual([one["intact"] for one in listed], [True, True, True, False])
+        self.assertRegex(listed[3]["damage"], r'^actor/model.safetensors: tensor "[a-z0-9_.]+" has another checksum than when it was saved$')
+        for row, one in zip(metrics, listed):
+            self.assertEqual(one["figures"]["score_mean"], row["score_mean"])
+            size = sum(path.stat().st_size for path in pathlib.Path(one["folder"]).rglob("*") if path.is_file())
+            self.assertEqual(one["bytes"], size)
+
+    def test_a_run_without_checkpoints_and_a_folder_without_a_run(self):
+        shutil.rmtree(self.run_folder / "checkpoints")
+        self.assertEqual(self.output(self.run_folder), f"{self.run_folder} has no checkpoints\n")
+        self.assert_refused(run("checkpoints", self.folder), "is not the folder of a run")
+
+
+class Verify(Checkpoints):
+    def test_says_of_each_that_it_is_good(self):
+        self.assert_golden("verify.txt", self.output("verify", self.run_folder))
+
+    def test_damage_is_named_and_the_program_fails(self):
+        self.spoil("2/actor.optimizer.safetensors")
+        os.remove(self.run_folder / "checkpoints/3/actor/tokenizer.json")
+        path = self.run_folder / "checkpoints/4/critic/config.json"
+        path.write_bytes(path.read_bytes()[:10])
+        self.spoil("1/manifest.json")
+        self.assert_golden("verify_damaged.txt", self.output("verify", self.run_folder, code=FAILED))
+
+    def test_one_alone(self):
+        self.spoil("2/actor/model.safetensors")
+        self.assertEqual(len(self.output("verify", self.run_folder, "1").splitlines()), 1)
+        self.output("verify", self.run_folder, "2", code=FAILED)
+        self.assert_refused(run("checkpoints", "verify", self.run_folder, "9"), "has no checkpoint 9")
+
+    def tensor_at(self, path, at):
+        """The tensor that the byte belongs to; None: the header."""
+        content = path.read_bytes()
+        (length,) = struct.unpack("<Q", content[:8])
+        header = json.loads(content[8:8 + length])
+        for name, entry in header.items():
+            if name != "__metadata__" and entry["data_offsets"][0] <= at - 8 - length < entry["data_offsets"][1]:
+                return name
+        return None
+
+    def test_any_flipped_bit_and_any_cut_is_found_and_named(self):
+        moments = random.Random(SEED)
+        checkpoint = self.run_folder / "checkpoints/4"
+        files = sorted(path for path in checkpoint.rglob("*") if path.is_file())
+        for kept in ("1", "2", "3"):
+            shutil.rmtree(self.run_folder / "checkpoints" / kept)
+        for number in range(FLIPS):
+            path = moments.choice(files)
+            name, content = path.relative_to(checkpoint), path.read_bytes()
+            with self.subTest(number, file=str(name)):
+                expected = f"{checkpoint}/{name}"
+                if moments.random() < 0.3:
+                    path.write_bytes(content[:moments.randrange(len(content))])
+                else:
+                    at = moments.randrange(len(content))
+                    tensor = self.tensor_at(path, at) if path.suffix == ".safetensors" else None
+                    if tensor is not None:
+                        expected += f': tensor "{tensor}" '
+                    spoiled = bytearray(content)
+                    spoiled[at] ^= 1 << moments.randrange(8)
+                    path.write_bytes(spoiled)
+                said = self.output("verify", self.run_folder, code=FAILED)
+                self.assertEqual(len(said.splitlines()), 1, said)
+                self.assertTrue(said.startswith(expected), f"{said} instead of {expected}")
+            path.write_bytes(content)
+        self.output("verify", self.run_folder)
+
+
+class Prune(Checkpoints):
+    def test_does_what_the_run_would_do(self):
+        pipeline = self.run_folder / "pipeline.toml"
+        pipeline.write_text(re.sub(r"keep_last = 0", "keep_last = 3", pipeline.read_text()))
+        before = self.names()
+        self.assert_golden("prune_dry.txt", self.output("prune", self.run_folder, "--dry-run"))
+        self.assertEqual(self.names(), before)
+        self.assert_golden("prune.txt", self.output("prune", self.run_folder))
+        self.assertEqual(self.names(), ["2", "3", "4"])
+        self.assertEqual((self.run_folder / "checkpoint").resolve().name, "4")
+
+    def test_the_best_stays_too(self):
+        rows = [json.loads(line)["response_length"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+        for best, choose in (("highest", max), ("lowest", min)):
+            with self.subTest(best):
+                shutil.rmtree(self.run_folder)
+                shutil.copytree(self.made, self.run_folder, symlinks=True)
+                self.output("prune", self.run_folder, "--keep-last", "1", "--keep-best", "response_length", "--best", best)
+                kept = {row["iterations"] for row in self.listed()}
+                self.assertEqual(len(kept - {4}), 0 if choose(rows) == rows[3] else 1)
+                self.assertIn(choose(rows), [rows[n - 1] for n in kept])
+
+    def test_a_figure_that_no_run_has_is_refused(self):
+        self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a figure", "score_mean")
+        self.assertEqual(self.names(), ["1", "2", "3", "4"])
+
+    def test_damaged_ones_count_for_nothing_and_stay(self):
+        self.spoil("4/actor/model.safetensors")
+        said = self.output("prune", self.run_folder, "--keep-last", "2")
+        self.assertEqual(self.names(), ["2", "3", "4"])
+        self.assertIn("checkpoints/4 is damaged: actor/model.safetensors: tensor", said)
+
+
+class Export(Checkpoints):
+    def test_the_files_are_those_of_the_checkpoint(self):
+        target = self.folder / "exported"
+        self.output("export", self.run_folder, "--model", "actor", "--to", target)
+        source = self.run_folder / "checkpoints/4/actor"
+        self.assertEqual({path.name: path.read_bytes() for path in target.iterdir()}, {path.name: path.read_bytes() for path in source.iterdir()})
+        self.assertEqual([path.name for path in self.folder.iterdir() if "exported" in path.name], ["exported"])
+
+    def test_a_narrower_type_rounds_to_the_nearest(self):
+        for dtype, code, width in (("bfloat16", "BF16", 2), ("float16", "F16", 2), ("float32", "F32", 4)):
+            with self.subTest(dtype):
+                target = self.folder / dtype
+                self.output("export", self.run_folder, "2", "--model", "actor", "--to", target, "--dtype", dtype)
+                whole = read_safetensors(self.run_folder / "checkpoints/2/actor/model.safetensors")
+                narrow = read_safetensors(target / "model.safetensors")
+                self.assertEqual({name: entry[1] for name, entry in narrow.items()}, {name: entry[1] for name, entry in whole.items()})
+                for name, (kind, _, data) in narrow.items():
+                    self.assertEqual((kind, len(data)), (code, len(whole[name][2]) // 4 * width))
+                config = json.loads((target / "config.json").read_text())
+                self.assertEqual(config.get("dtype", config.get("torch_dtype")), dtype)
+                verified = run("model", "verify", target)
+                self.assertEqual(verified.returncode, DONE, verified.stdout)
+                for name in ("model.norm.weight", "lm_head.weight"):
+                    if name in narrow:
+                        self.assert_rounded(narrow[name], whole[name])
+
+    def assert_rounded(self, narrow, whole):
+        values = struct.unpack(f"<{len(whole[2]) // 4}f", whole[2])
+        if narrow[0] == "F16":
+            expected = struct.pack(f"<{len(values)}e", *values)
+        elif narrow[0] == "F32":
+            expected = whole[2]
+        else:
+            words = struct.unpack(f"<{len(values)}I", whole[2])
+            expected = struct.pack(f"<{len(values)}H", *((word + 0x7fff + (word >> 16 & 1)) >> 16 for word in words))
+        self.assertEqual(narrow[2], expected)
+
+    def test_a_critic_keeps_its_head(self):
+        target = self.folder / "critic"
+        self.output("export", self.run_folder, "--model", "critic", "--to", target, "--dtype", "bfloat16")
+        self.assertIn("score.weight", read_safetensors(target / "model.safetensors"))
+        self.assertEqual(run("model", "verify", target).returncode, DONE)
+
+    def test_what_cannot_be_exported_is_refused_and_leaves_nothing(self):
+        target = self.folder / "exported"
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", target), "which model", "actor, critic")
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", target, "--model", "reference"), "holds no model", "actor, critic")
+        self.assert_refused(run("checkpoints", "export", self.run_folder, "--to", self.run_folder, "--model", "actor"), "is there already")
+        self.spoil("3/critic/model.safetensors")
+        damaged = run("checkpoints", "export", self.run_folder, "3", "--to", target, "--model", "actor")
+        self.assertEqual(damaged.returncode, FAILED, damaged.stderr)
+        self.assertIn("checkpoints/3 is damaged: critic/model.safetensors: tensor", damaged.stderr)
+        self.assertEqual(run("checkpoints", "export", self.run_folder, "--model", "actor").returncode, WRONG_USAGE)
+        self.assertFalse(target.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

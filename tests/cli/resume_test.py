@@ -1,0 +1,321 @@
+"""Runs that are killed at random moments and resumed until they end: nothing of what they leave differs from a run that nobody disturbed.
+
+SLUICE_KILLS: how many kills in all, 20 unless told; SLUICE_SEED: of the moments."""
+
+import collections
+import json
+import os
+import random
+import struct
+import subprocess
+import time
+import unittest
+
+from support import DONE, FAILED, ROOT, SMALL, Case, repeatable, run, sets, start
+
+KILLS = int(os.environ.get("SLUICE_KILLS", "20"))
+SEED = int(os.environ.get("SLUICE_SEED", "1"))
+
+PROMPTS = {"nodes.prompts.groups_per_iteration": 16, "nodes.generate.samples_per_prompt": 4, "nodes.generate.max_prompt_tokens": 8,
+           "nodes.generate.max_new_tokens": 6, "models.actor.optimizer.learning_rate": 1e-3}
+BUDGET = {"budget.tokens_in_flight": 8192, "budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 2}
+SAMPLES = '[nodes.samples]\ntype = "write_jsonl"\ninputs = ["%s"]\nfields = [%s]\n'
+SCORED = SAMPLES % ("score", '"prompt", "response", "score"')
+
+# By name: the pipeline, what is added to it, settings.
+RUNS = {
+    "ppo": ("ppo.toml", SCORED, SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 2, "pipeline.iterations": 9}),
+    "grpo": ("grpo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9}),
+    "grpo, lag 2": ("grpo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9, "schedule.policy_lag": 2}),
+    "sft": ("sft.toml", SAMPLES % ("examples", '"tokens"'), BUDGET | {"nodes.examples.groups_per_iteration": 32,
+                                                                     "nodes.examples.shuffle": True, "pipeline.iterations": 30}),
+    "dapo": ("dapo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9}),
+}
+
+
+def event_steps(folder):
+    """How often each scalar of each step is in the event files of a run folder."""
+    counts = collections.Counter()
+    for path in folder.glob("events.out.tfevents.*"):
+        content, at = path.read_bytes(), 0
+        while at < len(content):
+            (length,) = struct.unpack_from("<Q", content, at)
+            record = content[at + 12:at + 12 + length]
+            assert len(record) == length, f"{path} ends within a record"
+            at += 12 + length + 4
+            fields = dict(protobuf(record))
+            if 5 in fields:
+                for _, value in protobuf(fields[5]):
+                    counts[(fields.get(2, 0), dict(protobuf(value))[1].decode())] += 1
+    return counts
+
+
+def protobuf(message):
+    """(number, value) of each field."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        size = {1: 8, 5: 4}.get(key & 7)
+        size = varint() if size is None else size
+        yield key >> 3, message[at:at + size]
+        at += size
+
+
+def slices(folder):
+    """How often each piece of work is in trace.json. Steps, which come together as time has it, count once an iteration and node."""
+    counts = collections.Counter()
+    steps = set()
+    for event in json.loads((folder / "trace.json").read_text()):
+        if event["ph"] != "X":
+            continue
+        args = event["args"]
+        if "micro_batch" in args:
+            counts[(event["name"], args["iteration"], args["micro_batch"], args["tokens"])] += 1
+        else:
+            steps.add((event["name"], args["iteration"]))
+    return counts + collections.Counter(steps)
+
+
+class Survival(Case):
+    """One pipeline of RUNS in folders of its own."""
+
+    def prepare(self, name):
+        file, added, self.settings = RUNS[name]
+        self.pipeline = self.write("p.toml", f'extends = "{ROOT / "pipelines" / file}"\n{added}')
+
+    def words(self, folder, **settings):
+        return ("run", self.pipeline, "--run-dir", folder, "--resume", "auto", *sets(**(self.settings | settings)))
+
+    def undisturbed(self):
+        begin = time.monotonic()
+        done = run(*self.words(self.folder / "undisturbed"))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.seconds = time.monotonic() - begin
+        return self.folder / "undisturbed"
+
+    def killed_after(self, seconds, folder):
+        """Whether it had to be killed. A run that ends before must have ended well."""
+        process = start(*self.words(folder), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            _, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return True
+        self.assertEqual(process.returncode, DONE, errors)
+        return False
+
+    def assert_same(self, folder, expected):
+        read = [[json.loads(line) for line in (f / "metrics.jsonl").read_text().splitlines()] for f in (folder, expected)]
+        self.assertEqual(*map(repeatable, read))
+        self.assertEqual(*((f / "samples.jsonl").read_text() for f in (folder, expected)))
+        self.assertEqual(slices(folder), slices(expected))
+        self.assertEqual(event_steps(folder), event_steps(expected))
+        self.assertEqual(set(event_steps(folder).values()), {1})
+        newest = (folder / "checkpoint").resolve()
+        files = sorted(path.relative_to(newest) for path in newest.rglob("*") if path.is_file())
+        other = (expected / "checkpoint").resolve()
+        self.assertEqual(files, sorted(path.relative_to(other) for path in other.rglob("*") if path.is_file()))
+        self.assertGreater(len(files), 5)
+        for path in files:
+            if path.name != "manifest.json":
+                self.assertEqual((newest / path).read_bytes(), (other / path).read_bytes(), path)
+
+    def assert_tidy(self, folder):
+        """Nothing is left of what was interrupted."""
+        left = [path.name for path in [*folder.iterdir(), *(folder / "checkpoints").iterdir()]
+                if path.name == "lock" or path.suffix in (".tmp", ".removed")]
+        self.assertEqual(left, [])
+
+
+class Killed(Survival):
+    def survive(self, name, kills):
+        self.prepare(name)
+        expected = self.undisturbed()
+        moments = random.Random(f"{SEED} {name}")
+        lives = done = 0
+        while done < kills:
+            folder = self.folder / f"life-{lives}"
+            moment = []
+            while done < kills:
+                moment.append(moments.uniform(0, self.seconds))
+                if not self.killed_after(moment[-1], folder):
+                    break
+                done += 1
+            last = run(*self.words(folder))
+            self.assertEqual(last.returncode, DONE, last.stderr)
+            with self.subTest(name, life=lives, killed_after=moment):
+                self.assert_same(folder, expected)
+                self.assert_tidy(folder)
+            lives += 1
+
+    def test_ppo(self):
+        self.survive("ppo", KILLS // len(RUNS))
+
+    def test_grpo(self):
+        self.survive("grpo", KILLS // len(RUNS))
+
+    def test_grpo_with_lag(self):
+        self.survive("grpo, lag 2", KILLS // len(RUNS))
+
+    def test_sft(self):
+        self.survive("sft", KILLS // len(RUNS))
+
+    def test_dapo_whose_filter_has_groups_replaced(self):
+        self.survive("dapo", KILLS // len(RUNS))
+
+
+class Resume(Survival):
+    """What `resume` and `--resume auto` say and do."""
+
+    def setUp(self):
+        super().setUp()
+        self.prepare("grpo")
+        self.settings = self.settings | {"checkpoint.every_iterations": 1, "checkpoint.keep_last": 0}
+        self.run_folder = self.folder / "run"
+
+    def run_for(self, iterations):
+        """A run that is complete after so many iterations; more of them are a harmless change."""
+        done = run(*self.words(self.run_folder, **{"pipeline.iterations": iterations}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return done
+
+    def save_each(self, iterations):
+        """Checkpoints 1 to `iterations`. While one is written a run goes on, so that it may pass over one; but it is always saved at its end."""
+        for iteration in range(1, iterations + 1):
+            self.run_for(iteration)
+
+    def checkpoints(self):
+        """{iterations: intact} of those that are there."""
+        listed = json.loads(run("checkpoints", self.run_folder, "--format", "json").stdout)["checkpoints"]
+        return {one["iterations"]: one["intact"] for one in listed}
+
+    def resume(self, *words, iterations=5, **settings):
+        return run("resume", self.run_folder, *words, *sets(**{"pipeline.iterations": iterations, **settings}))
+
+    def assert_goes_on(self, done, iteration, iterations=5):
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        first = next(line for line in done.stdout.splitlines() if " goes on from " in line)
+        self.assertEqual(first, f"grpo goes on from {self.run_folder}/checkpoints/{iteration} with iteration {iteration + 1} of {iterations}")
+        rows = [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([row["iteration"] for row in rows], list(range(iterations)))
+
+    def spoil(self, path):
+        path = self.run_folder / "checkpoints" / path
+        content = bytearray(path.read_bytes())
+        content[-5] ^= 16
+        path.write_bytes(content)
+
+    def test_auto_starts_then_goes_on_and_at_the_end_has_nothing_to_do(self):
+        first = self.run_for(2)
+        self.assertNotIn("goes on", first.stdout)
+        second = run(*self.words(self.run_folder, **{"pipeline.iterations": 4}))
+        self.assert_goes_on(second, 2, 4)
+        self.assertIn("going on with [pipeline] iterations: 2 -> 4\n", second.stdout)
+        self.assertRegex(second.stdout, r"\ngrpo  iteration 3/4 ")
+        self.assertRegex(second.stdout, r"\ngrpo finished: 4 iterations, the last 2 in ")
+        before = (self.run_folder / "metrics.jsonl").read_text()
+        third = run(*self.words(self.run_folder, **{"pipeline.iterations": 4}))
+        self.assertEqual(third.returncode, DONE, third.stderr)
+        self.assertIn(f"grpo is complete: 4 iterations, the last checkpoint is {self.run_folder}/checkpoints/4\n", third.stdout)
+        self.assertEqual((self.run_folder / "metrics.jsonl").read_text(), before)
+
+    def test_auto_starts_over_where_there_is_no_checkpoint_yet(self):
+        self.run_for(2)
+        for path in (self.run_folder / "checkpoints").iterdir():
+            path.rename(path.with_suffix(".tmp"))
+        (self.run_folder / "checkpoint").unlink()
+        again = run(*self.words(self.run_folder, **{"pipeline.iterations": 3}))
+        self.assertEqual(again.returncode, DONE, again.stderr)
+        self.assertIn(f"the run in {self.run_folder} was ended before its first checkpoint: it starts over\n", again.stdout)
+        self.assertEqual([json.loads(line)["iteration"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()], [0, 1, 2])
+        self.assertEqual({json.loads(line)["iteration"] for line in (self.run_folder / "samples.jsonl").read_text().splitlines()}, {0, 1, 2})
+        self.assertEqual(set(event_steps(self.run_folder).values()), {1})
+        self.assert_tidy(self.run_folder)
+
+    def test_auto_without_a_folder_uses_one_that_it_finds_again(self):
+        for iterations in (1, 2):
+            done = subprocess.run([os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run")),
+                                   *map(str, ("run", self.pipeline, "--resume", "auto")),
+                                   *sets(**(self.settings | {"pipeline.iterations": iterations}))],
+                                  cwd=self.folder, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("goes on from runs/grpo/checkpoints/1", done.stdout)
+
+    def test_a_run_folder_knows_its_pipeline_also_after_a_change(self):
+        self.run_for(2)
+        self.assert_goes_on(self.resume(iterations=3, **{"budget.micro_batch_tokens": 1024}), 2, 3)
+        self.assertIn("micro_batch_tokens = 1024", (self.run_folder / "pipeline.toml").read_text())
+        done = run("resume", self.run_folder, *sets(**{"pipeline.iterations": 4}))
+        self.assert_goes_on(done, 3, 4)
+        self.assertNotIn("micro_batch_tokens", done.stdout)
+
+    def test_an_older_checkpoint_can_be_chosen(self):
+        self.save_each(4)
+        missing = self.resume("--from", 7)
+        self.assert_refused(missing, "has no checkpoint 7", "it has 1, 2, 3, 4")
+        self.assert_goes_on(self.resume("--from", 2), 2)
+        self.assertLessEqual({1, 2, 5}, set(self.checkpoints()))
+        self.assertTrue(all(self.checkpoints().values()))
+
+    def test_of_two_the_intact_one_is_used_and_the_damaged_one_is_named(self):
+        self.save_each(3)
+        self.spoil("3/actor/model.safetensors")
+        done = self.resume()
+        self.assert_goes_on(done, 2)
+        self.assertIn(f"warning: the checkpoint {self.run_folder}/checkpoints/3 is damaged\n"
+                      f"      = {self.run_folder}/checkpoints/3/actor/model.safetensors: tensor \"", done.stderr)
+        self.assertIn(f"going on from {self.run_folder}/checkpoints/2", done.stderr)
+        self.assertLessEqual({1, 2, 5}, set(self.checkpoints()))
+        self.assertTrue(all(self.checkpoints().values()))
+
+    def test_when_none_is_intact_the_run_is_left_as_it_is(self):
+        self.save_each(2)
+        self.spoil("1/actor/model.safetensors")
+        (self.run_folder / "checkpoints/2/manifest.json").unlink()
+        before = (self.run_folder / "metrics.jsonl").read_text()
+        for done in (self.resume(), run(*self.words(self.run_folder))):
+            self.assertEqual(done.returncode, FAILED)
+            self.assertIn(f"error: no checkpoint of {self.run_folder} is intact\n", done.stderr)
+            self.assertIn("checkpoints/1/actor/model.safetensors: tensor ", done.stderr)
+            self.assertIn("checkpoints/2/manifest.json is missing", done.stderr)
+            self.assertIn("to start over", done.stderr)
+        self.assertEqual((self.run_folder / "metrics.jsonl").read_text(), before)
+        chosen = self.resume("--from", 1)
+        self.assertEqual(chosen.returncode, FAILED)
+        self.assertIn("checkpoints/1 is damaged: actor/model.safetensors: tensor ", chosen.stderr)
+
+    def test_changes_of_results_are_listed_and_need_a_word(self):
+        self.run_for(2)
+        changed = {"models.actor.optimizer.learning_rate": 1e-5, "nodes.generate.max_new_tokens": 5, "budget.micro_batch_tokens": 256}
+        before = (self.run_folder / "pipeline.toml").read_text(), (self.run_folder / "metrics.jsonl").read_text()
+        refused = self.resume(**changed)
+        self.assert_refused(refused, "[nodes.generate] max_new_tokens: 6 -> 5", "learning_rate", "--accept-changes")
+        self.assertEqual(before, ((self.run_folder / "pipeline.toml").read_text(), (self.run_folder / "metrics.jsonl").read_text()))
+        accepted = self.resume("--accept-changes", **changed)
+        self.assert_goes_on(accepted, 2)
+        self.assertIn("going on with [nodes.generate] max_new_tokens: 6 -> 5 (accepted: results change)\n", accepted.stdout)
+        self.assertIn("going on with [budget] micro_batch_tokens: 512 -> 256\n", accepted.stdout)
+
+    def test_what_is_no_run_is_refused(self):
+        self.assert_refused(run("resume", self.folder / "nothing"), "is not a folder")
+        self.assert_refused(run("resume", self.folder), "holds no run", "--resume auto")
+
+
+if __name__ == "__main__":
+    unittest.main()
