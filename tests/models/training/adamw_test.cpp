@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json.h"
+
 namespace sluice::models {
 namespace {
 
