@@ -347,10 +347,10 @@ RunSummary Run::execute() {
     impl.write_memory();
     if (impl.trace) impl.trace->close();
     impl.driver->state().failure.rethrow();
-    if (impl.checkpointer) impl.checkpointer->save_last();
     if (impl.recorder) impl.write_costs();
     if (impl.metrics_file) impl.metrics_file->close();
     if (impl.event_file) impl.event_file->close();
+    if (impl.checkpointer) impl.checkpointer->save_last();
     summary.end = impl.driver->state().interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
     last.state = state_text(summary.end);
     impl.monitor->finish(std::move(last));
