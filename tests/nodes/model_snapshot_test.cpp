@@ -256,19 +256,21 @@ TEST_P(Snapshots, AreOfTheirMomentWhileTrainingGoesOn) {
   EXPECT_EQ(Trained(*model), Trained(*undisturbed));
 }
 
-// Twice as many copies of older versions as are kept: the others are in the snapshot that is being written.
+// One older version more is kept than a snapshot wants, and those of a snapshot that is being written are there beside the kept
+// ones.
 TEST_P(Snapshots, TakeTheMemoryOfTheirCopiesAndNoMore) {
   const auto model = fresh();
   const int64_t of_copy = model->optimizer()->parameters().size() * 4, versions = GetParam().options.saved_versions;
+  const int64_t kept = versions > 0 ? versions + 1 : 0;
   for (int64_t version = 1; version <= kLag; ++version) model->publish(version);  // each is packed for sampling, too
-  const int64_t before = model->bytes().weights - versions * of_copy;
+  const int64_t before = model->bytes().weights - kept * of_copy;
   for (int64_t end = kLag + 1; end < 9; ++end) {
     train(*model, end);
     model->take_snapshot(versions_behind(end, *model, kLag));
-    for (int64_t version = end; version < (end == 8 ? end + kLag : end + 1); ++version) model->publish(version);
+    for (int64_t version = end; version < (end == 8 ? end + kLag + 1 : end + 1); ++version) model->publish(version);
     model->write_snapshot(folder_.path() / std::to_string(end), unsynced_disk());
   }
-  EXPECT_EQ(model->bytes().weights - before, (3 + 2 * versions) * of_copy);
+  EXPECT_EQ(model->bytes().weights - before, (3 + kept + versions) * of_copy);
 }
 
 TEST_P(Snapshots, AFullOrBrokenDiskIsAUserErrorAndTheNextSnapshotIsWhole) {
@@ -373,6 +375,18 @@ TEST_F(Restoring, NamesADamagedTensor) {
   file.put(static_cast<char>(byte ^ 4));
   file.close();
   EXPECT_THAT(error_of(), AllOf(HasSubstr(kState), HasSubstr("tensor \"" + name + "\" has the checksum")));
+}
+
+// What others get has rounded or left something away; what a run goes on from has not.
+TEST(AdapterAlone, IsEnoughToGoOn) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), variants()[1].options), again = tiny_model(folder.path(), variants()[1].options);
+  model->set_saved_adapter(models::SavedAdapter::kAdapter);
+  iterate_and_save(*model, 2, folder.path() / "saved");
+  EXPECT_TRUE(fs::exists(folder.path() / "saved/actor/adapter_model.safetensors"));
+  EXPECT_FALSE(fs::exists(folder.path() / "saved/actor/model.safetensors"));
+  again->restore(folder.path() / "saved", {.oldest = 0, .newest = 2});
+  EXPECT_EQ(Trained(*again), Trained(*model));
 }
 
 TEST(FrozenModel, HasNothingToSave) {

@@ -51,9 +51,14 @@ TEST_P(NodesOnDevice, WeightsAreTrainedAlikeAndSavedFromThere) {
   const auto run = [&](at::Device device) {
     const auto trained = model({.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .clip_grad_norm = 1}}, device);
     run_node<TrainSft>(TrainSftParams{.model = "m"}, {{"m", trained}}, mixed_groups(), {2, 2});
-    testing::save_model(*trained, folder_.path() / "saved");
-    const LanguageModel saved("m", folder_.path(), models::Transformer::load(folder_.path() / "saved", {}), std::nullopt, 0);
+    trained->take_snapshot({.oldest = 1, .newest = 1});
+    trained->write_snapshot(folder_.path() / "saved", disk());
+    const LanguageModel saved("m", folder_.path(), models::Transformer::load(folder_.path() / "saved/actor", {}), std::nullopt,
+                              0);
     EXPECT_EQ(all_weights(saved), all_weights(*trained));
+    const auto restored = model({.seed = 2, .optimizer = models::AdamWOptions{}}, device);
+    restored->restore(folder_.path() / "saved", {.oldest = 1, .newest = 1});
+    EXPECT_EQ(all_weights(*restored), all_weights(*trained));
     return all_weights(*trained);
   };
   EXPECT_THAT(run(device()), Pointwise(FloatNear(2e-4f), run(at::kCPU)));
