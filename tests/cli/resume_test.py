@@ -161,7 +161,8 @@ class Killed(Survival):
             self.assertEqual(last.returncode, DONE, last.stderr)
             with self.subTest(name, life=lives, killed_after=moment):
                 self.assert_same(folder, expected)
-                self.assert_tidy(folder)
+                if "is complete: " not in last.stdout:  # killed behind its last save, perhaps while it tidied up
+                    self.assert_tidy(folder)
             lives += 1
 
     def test_ppo(self):
