@@ -85,8 +85,12 @@ void print_changes(const engine::Plan& plan, const engine::Manifest& saved) {
 }
 
 void print_start(const engine::Plan& plan, const ResumePoint& from) {
-  std::printf("%s goes on from %s with iteration %lld of %lld\n", plan.pipeline.name.c_str(), from.place.folder.c_str(),
-              static_cast<long long>(from.manifest.iterations + 1), static_cast<long long>(plan.pipeline.iterations));
+  const auto done = static_cast<long long>(from.manifest.iterations), all = static_cast<long long>(plan.pipeline.iterations);
+  if (done < all) {
+    std::printf("%s goes on from %s with iteration %lld of %lld\n", plan.pipeline.name.c_str(), from.place.folder.c_str(), done + 1, all);
+  } else {
+    std::printf("%s goes on from %s, where nothing is left but to end\n", plan.pipeline.name.c_str(), from.place.folder.c_str());
+  }
   print_changes(plan, from.manifest);
   std::fflush(stdout);
 }

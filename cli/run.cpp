@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/conduct_run.h"
@@ -10,6 +11,7 @@
 #include "cli/resume_point.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
+#include "engine/status.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -17,6 +19,17 @@ namespace {
 
 void say_that_it_starts_over(const fs::path& folder) {
   std::printf("the run in %s was ended before its first checkpoint: it starts over\n", folder.c_str());
+}
+
+// A run that was killed behind its last checkpoint goes on, with nothing but its end.
+bool is_complete(const fs::path& folder, const ResumePoint& point, const engine::Plan& plan) {
+  if (point.manifest.iterations < plan.pipeline.iterations) return false;
+  const fs::path file = folder / "status.json";
+  try {
+    return engine::parse_status(read_file(file), file.string()).state == "done";
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 // What models and data refuse is found before anything runs, and leaves no run folder behind.
@@ -32,7 +45,7 @@ int run_from_the_beginning(const LoadedPipeline& loaded, const fs::path& folder,
 
 int go_on(const LoadedPipeline& loaded, const fs::path& folder, const std::optional<ResumePoint>& point, bool accept_changes,
           RunLock& lock) {
-  if (point && point->manifest.iterations >= loaded.plan.pipeline.iterations) {
+  if (point && is_complete(folder, *point, loaded.plan)) {
     std::printf("%s is complete: %s, the last checkpoint is %s\n", loaded.plan.pipeline.name.c_str(),
                 plural(point->manifest.iterations, "iteration").c_str(), point->place.folder.c_str());
     return kDone;
