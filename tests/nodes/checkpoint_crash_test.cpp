@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "engine/checkpoint_folder.h"
+#include "engine/checkpoint_writer.h"
+#include "nodes/language_model.h"
+#include "tests/files/crash_states.h"
+#include "tests/files/forwarding_file_system.h"
+#include "tests/nodes/tiny_model.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice::nodes {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::all_weights;
+using testing::tiny_model;
+using testing::TinyFolder;
+using testing::TinyOptions;
+
+TinyOptions trained_options() {
+  return {.optimizer = models::AdamWOptions{.learning_rate = 1e-2}, .kept_versions = 2, .saved_versions = 1};
+}
+
+void train_and_publish(LanguageModel& model, int64_t version) {
+  for (const auto& [name, weight] : model.transformer().weights().trainable())
+    weight.mutable_grad().fill_(static_cast<double>(version));
+  model.optimizer()->step(1.0);
+  model.publish(version);
+}
+
+// A power cut at any moment of a save of a whole checkpoint: what is found loads as the model of one save or of the other.
+TEST(CheckpointCrash, LeavesAModelThatLoadsAsItWasSaved) {
+  const TemporaryFolder folder;
+  const TinyFolder source;
+  engine::Plan plan;
+  plan.checkpoint.keep_last = 1;
+  const auto model = tiny_model(source.path(), trained_options());
+  const engine::SavedModels models{{model->name(), {.model = model, .older_versions = 1}}};
+  const fs::path run = folder.path() / "run", after = folder.path() / "after";
+  fs::create_directories(run);
+  std::map<int64_t, std::vector<float>> saved;
+  const auto save = [&](int64_t iterations, FileSystem& files) {
+    train_and_publish(*model, iterations);
+    saved[iterations] = all_weights(*model);
+    model->take_snapshot(models.begin()->second.versions(iterations));
+    engine::CheckpointWriter({.plan = plan, .run_folder = run, .models = models, .files = files, .on_warning = {}})
+        .write({.iterations = iterations, .nodes = {}, .figures = {}, .growing = {}});
+  };
+  save(1, unsynced_disk());
+  RecordingFileSystem recorder(run, unsynced_disk());
+  save(2, recorder);
+  std::map<int64_t, int> found;
+  for (const CrashState& state : crash_states(recorder.recording(), {.most = 24})) {
+    SCOPED_TRACE(state.how);
+    materialize(state, after);
+    std::vector<engine::DamagedCheckpoint> damaged;
+    const auto newest = engine::newest_intact(after, damaged);
+    ASSERT_TRUE(newest);
+    ASSERT_TRUE(damaged.empty());
+    const auto restored = tiny_model(source.path(), trained_options());
+    restored->restore(newest->folder, models.begin()->second.versions(newest->iterations));
+    ASSERT_EQ(all_weights(*restored), saved.at(newest->iterations));
+    ++found[newest->iterations];
+  }
+  EXPECT_GT(found[1], 10);
+  EXPECT_GT(found[2], 3);
+}
+
+}  // namespace
+}  // namespace sluice::nodes
