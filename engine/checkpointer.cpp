@@ -25,8 +25,8 @@ Checkpointer::~Checkpointer() {
   thread_.join();
 }
 
-// With the lock held. The last iteration is left to save_last(), when all other files of the run are complete: a run folder with that
-// checkpoint is done.
+// With the lock held. The last iteration is left to save_last(), when all other files of the run are complete: a run folder with
+// that checkpoint is done.
 bool Checkpointer::due(int64_t iteration) const {
   const CheckpointSettings& settings = parts_.plan.checkpoint;
   if (iteration + 1 == parts_.plan.pipeline.iterations) return false;
@@ -38,7 +38,7 @@ bool Checkpointer::due(int64_t iteration) const {
 void Checkpointer::source_ended(int64_t iteration) {
   const std::lock_guard lock(mutex_);
   if (!due(iteration)) return;
-  wanted_ = cut_ >= 0;
+  wanted_ = cut_ >= 0 || !prepared_;
   if (wanted_) return;
   cut_ = iteration;
   last_cut_ns_ = parts_.clock.now_ns();
@@ -80,8 +80,21 @@ void Checkpointer::save_now() {
   wanted_ = true;
 }
 
+// Memory that cannot be had now is asked for again when the first copy is taken, on the thread of a node, which is then the one
+// to tell.
+void Checkpointer::prepare() {
+  try {
+    for (const auto& [name, saved] : parts_.writer.models) saved.model->prepare_snapshot();
+  } catch (const std::exception&) {
+  }
+  const std::lock_guard lock(mutex_);
+  prepared_ = true;
+  changed_.notify_all();
+}
+
 // Waits for: a cut to be complete. Ends when: the destructor is called and nothing is left to write.
 void Checkpointer::loop() {
+  prepare();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || complete_; });
@@ -121,7 +134,7 @@ void Checkpointer::failed(const std::string& what) {
 
 void Checkpointer::save_last() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !complete_; });
+  changed_.wait(lock, [this] { return prepared_ && !complete_; });
   cut_ = -1;  // one that was never complete
   const int64_t iterations = last_report_.iteration + 1;
   if (iterations <= saved_) return;

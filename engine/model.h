@@ -67,17 +67,21 @@ class Model {
   /// Called from any thread.
   virtual ModelBytes bytes() const { return {}; }
 
-  /// Copies weights and optimizer of this moment, and older versions. Called on the executor thread of the node that updates the model, between its
-  /// end of an iteration and the publication of the weights; or when no node runs.
+  /// Gets the memory for the copies, which may take seconds. Called once at the start of a run, on another thread than those of
+  /// nodes, and never beside the calls that follow.
+  virtual void prepare_snapshot() {}
+
+  /// Copies weights and optimizer of this moment, and older versions. Called on the executor thread of the node that updates the
+  /// model, between its end of an iteration and the publication of the weights; or when no node runs.
   virtual void take_snapshot(VersionRange versions) = 0;
 
-  /// Writes the copy into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to load, what only a run that
-  /// goes on needs lies beside it as `NAME.*`. Every file is on the disk on return. Called once after each take_snapshot(), on any thread; the memory of the copy may
-  /// be used again after it. Throws UserError (disk full).
+  /// Writes the copy into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to
+  /// load, what only a run that goes on needs lies beside it as `NAME.*`. Every file is on the disk on return. Called once after
+  /// each take_snapshot(), on any thread; the memory of the copy may be used again after it. Throws UserError (disk full).
   virtual void write_snapshot(const std::filesystem::path& folder, FileSystem& files) = 0;
 
-  /// Takes over what write_snapshot() wrote: afterwards the model is bit for bit what it was, and `versions` are published. Called
-  /// before the run starts. Throws UserError naming file and tensor when something is missing or does not fit.
+  /// Takes over what write_snapshot() wrote: afterwards the model is bit for bit what it was, and `versions` are published.
+  /// Called before the run starts. Throws UserError naming file and tensor when something is missing or does not fit.
   virtual void restore(const std::filesystem::path& folder, VersionRange versions) = 0;
 };
 

@@ -83,7 +83,7 @@ void rewind_folder(const fs::path& run_folder, const fs::path& checkpoint, const
 }
 
 void restore(const Workload& workload, const SavedModels& models, const Plan& plan, const fs::path& checkpoint,
-             const Manifest& manifest) {
+             const Manifest& manifest, const OnUnusableState& on_unusable) {
   for (const auto& [name, saved] : models) saved.model->restore(checkpoint, saved.versions(manifest.iterations));
   Problems problems;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -95,7 +95,7 @@ void restore(const Workload& workload, const SavedModels& models, const Plan& pl
       problems.push_back(problem_of(plan.nodes[i].name, error));
     }
   }
-  if (!problems.empty()) throw UserError(std::move(problems));
+  if (!problems.empty()) on_unusable(problems);
 }
 
 }  // namespace sluice::engine

@@ -24,9 +24,12 @@ void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept);
 void rewind_folder(const std::filesystem::path& run_folder, const std::filesystem::path& checkpoint, const Manifest& manifest,
                    FileSystem& files, const std::function<void(const std::string&)>& warn);
 
-/// Gives models and nodes what they had. A node that the checkpoint does not know begins afresh. Throws UserError naming the
-/// node, or file and tensor.
+/// What a node cannot take over, such as a place in data that are other data now. Throws UserError, or only tells.
+using OnUnusableState = std::function<void(const Problems&)>;
+
+/// Gives models and nodes what they had. A node that the checkpoint does not know begins afresh, and so does one that cannot take
+/// over its state, unless `on_unusable`, which gets all of them, throws. Throws UserError naming file and tensor.
 void restore(const Workload& workload, const SavedModels& models, const Plan& plan, const std::filesystem::path& checkpoint,
-             const Manifest& manifest);
+             const Manifest& manifest, const OnUnusableState& on_unusable);
 
 }  // namespace sluice::engine

@@ -30,7 +30,8 @@ namespace {
 constexpr auto kGraceAfterStall = std::chrono::seconds(3);
 constexpr auto kGraceAfterFailure = std::chrono::seconds(8);
 
-// How long a checkpoint that is being written may take to be on the disk when the run has failed: beside a node that hangs, and else.
+// How long a checkpoint that is being written may take to be on the disk when the run has failed: beside a node that hangs, and
+// else.
 constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = std::chrono::seconds(3600);
 
 // How often a run that is driven looks at whether it has been interrupted or has failed.
@@ -109,6 +110,8 @@ struct Run::Impl {
   ~Impl();
 
   void rewind();
+  void judge_unusable_state(const Problems& problems);
+  void warn(const std::string& warning);
   void open_files();
   void begin_checkpoints(SavedModels models);
   Driver::Parts driver_parts(Workload workload);
@@ -149,7 +152,10 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(s
   Workload workload = loaded();
   meter.watch(workload.models);
   SavedModels models = saved_models(plan, workload);
-  if (manifest) restore(workload, models, plan, options.resume_from, *manifest);
+  if (manifest) {
+    restore(workload, models, plan, options.resume_from, *manifest,
+            [this](const Problems& problems) { judge_unusable_state(problems); });
+  }
   if (!options.folder.empty()) {
     open_files();
     begin_checkpoints(std::move(models));
@@ -161,8 +167,19 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(s
 void Run::Impl::rewind() {
   manifest = read_manifest(options.resume_from);
   refuse_changes(*manifest, plan, options.accept_changes);
-  rewind_folder(options.folder, options.resume_from, *manifest, options.files, options.on_warning);
+  rewind_folder(options.folder, options.resume_from, *manifest, options.files,
+                [this](const std::string& warning) { warn(warning); });
   trace_begin_ns = cut_trace(options.folder / "trace.json", manifest->iterations, options.files);
+}
+
+// Other data, which need a word, have no place where the old ones were.
+void Run::Impl::judge_unusable_state(const Problems& problems) {
+  if (!options.accept_changes) throw UserError(problems);
+  for (const Problem& problem : problems) warn(problem.message + "; it begins afresh");
+}
+
+void Run::Impl::warn(const std::string& warning) {
+  if (options.on_warning) options.on_warning(warning);
 }
 
 void Run::Impl::open_files() {
@@ -187,7 +204,8 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
                                            .on_failure = [this] { driver->state().failure.capture(); }});
 }
 
-// Also the event files of earlier parts of the run, which grow no more: those that a checkpoint does not name go when one resumes there.
+// Also the event files of earlier parts of the run, which grow no more: those that a checkpoint does not name go when one resumes
+// there.
 std::map<std::string, int64_t> Run::Impl::growing_files() const {
   std::map<std::string, int64_t> files = {{"metrics.jsonl", metrics_file->size()}, {event_file->name(), event_file->bytes()}};
   if (!manifest) return files;

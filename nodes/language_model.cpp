@@ -49,6 +49,11 @@ void LanguageModel::publish(int64_t version) {
   published_.publish(version);
 }
 
+void LanguageModel::prepare_snapshot() {
+  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name_);
+  snapshot_->prepare();
+}
+
 void LanguageModel::take_snapshot(engine::VersionRange versions) {
   SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name_);
   snapshot_->take(versions);

@@ -40,6 +40,7 @@ class LanguageModel final : public engine::Model {
 
   /// `NAME/` is a Hugging Face folder with the tokenizer, adapters merged in; the adapters in PEFT's format in it or instead, as
   /// set_saved_adapter() said. What lies beside it: nodes/snapshot_files.h.
+  void prepare_snapshot() override;
   void take_snapshot(engine::VersionRange versions) override;
   void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
   void restore(const std::filesystem::path& folder, engine::VersionRange versions) override;

@@ -14,6 +14,10 @@ ModelSnapshot::ModelSnapshot(const models::Transformer& live, const models::Adam
       first_moments_(optimizer.parameters().size()),
       second_moments_(optimizer.parameters().size()) {}
 
+void ModelSnapshot::prepare() {
+  for (models::HostCopy* copy : {&weights_, &first_moments_, &second_moments_}) copy->prepare();
+}
+
 void ModelSnapshot::take(engine::VersionRange range) {
   forget();
   weights_.copy(optimizer_.parameters().weight_buffer());

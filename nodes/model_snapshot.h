@@ -25,6 +25,9 @@ class ModelSnapshot {
   /// All must outlive this.
   ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, KeptVersions& versions);
 
+  /// Gets the memory of the copy from the system. Else the first take() does.
+  void prepare();
+
   /// Older versions than the newest are among the kept ones. Forgets a snapshot that was not written.
   void take(engine::VersionRange range);
 

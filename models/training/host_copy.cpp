@@ -17,6 +17,12 @@ constexpr int64_t kGrain = 1 << 19;  // floats: one large page, so that no two t
 
 }  // namespace
 
+void HostCopy::prepare() {
+  if (tensor_.defined()) return;
+  allocate();
+  std::memset(tensor_.mutable_data_ptr<float>(), 0, static_cast<size_t>(floats_) * sizeof(float));
+}
+
 void HostCopy::copy(const at::Tensor& buffer) {
   SLUICE_CHECK(buffer.numel() == floats_ && buffer.scalar_type() == at::kFloat && buffer.is_contiguous(), "another buffer");
   if (!tensor_.defined()) allocate();

@@ -17,6 +17,9 @@ class HostCopy {
   HostCopy(const HostCopy&) = delete;
   HostCopy& operator=(const HostCopy&) = delete;
 
+  /// Gets the memory from the system, page by page, which may take seconds for gigabytes. Else the first copy does.
+  void prepare();
+
   /// Takes what `buffer`[floats] holds now, on all threads that LibTorch's kernels use from here. Any device.
   void copy(const at::Tensor& buffer);
 
