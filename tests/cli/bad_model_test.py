@@ -190,8 +190,8 @@ class NotFinite(Case):
         self.assert_stopped(finished, "in iteration 1", "not finite", "last checkpoint: " + str(finished.folder / "checkpoint"))
         self.assertEqual(len(finished.metrics), 1)
         self.assertEqual(set(finished.weights("actor")), set(read_safetensors(MODEL / "model.safetensors")))
-        leftovers = {path.name for path in finished.folder.glob("*checkpoint*")} - {"checkpoint"}
-        self.assertEqual(leftovers, set())
+        self.assertEqual({path.name for path in finished.folder.glob("*checkpoint*")}, {"checkpoint", "checkpoints"})
+        self.assertEqual([path.name for path in (finished.folder / "checkpoints").iterdir()], ["1"])
 
 
 if __name__ == "__main__":
