@@ -12,6 +12,7 @@
 #include "engine/run.h"
 #include "tests/engine/random_world.h"
 #include "tests/engine/toy_world.h"
+#include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine {
@@ -194,7 +195,7 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
     std::vector<IterationReport> reports;
     // Some leave all the files of a run, whose writers watch every executor.
     const std::filesystem::path files = seed % 10 == 0 ? folder.path() : std::filesystem::path();
-    engine::Run run(*checked.plan, {.folder = files, .on_executor_start = {}, .on_iteration = [&](const IterationReport& r) { reports.push_back(r); }});
+    engine::Run run(*checked.plan, {.folder = files, .files = unsynced_disk(), .on_executor_start = {}, .on_iteration = [&](const IterationReport& r) { reports.push_back(r); }});
     const RunSummary summary = run.execute();
     ASSERT_EQ(summary.end, RunEnd::kDone) << message_of(summary);
     EXPECT_EQ(run.status().tokens_in_flight, 0) << "credit was lost";
