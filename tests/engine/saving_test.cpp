@@ -44,12 +44,13 @@ class SavingTest : public testing::Test {
  protected:
   SavingTest() { toy::register_toys(registry_); }
 
-  RunSummary run(const PipelineBuilder::Params& checkpoint, RunOptions options = {.files = unsynced_disk()}) {
+  RunSummary run(const PipelineBuilder::Params& checkpoint, RunOptions options = {.files = unsynced_disk()},
+                 int64_t pause_us = 0) {
     PipelineBuilder builder("saving", 8);
     builder.budget(64, 8).set("runtime", "cores", int64_t{2}).model("policy", {});
     for (const auto& [key, value] : checkpoint) builder.set("checkpoint", key, value);
     builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{2}}});
-    builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}});
+    builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}, {"pause_us", pause_us}});
     builder.node("train", "toy_train", {"rollout"}, {{"model", std::string("policy")}, {"reads", std::string("drawn")}}, "cpu:1");
     builder.node("publish", "toy_publish", {"train"}, {{"model", std::string("policy")}});
     const CheckResult checked = check(builder.build(), registry_);
@@ -75,7 +76,7 @@ TEST_F(SavingTest, KeepsTheLastOnes) {
 }
 
 TEST_F(SavingTest, ByTimeIsAtTheEndsOfIterations) {
-  run({{"every_minutes", 1e-9}, {"keep_last", int64_t{0}}});
+  run({{"every_minutes", 1e-9}, {"keep_last", int64_t{0}}}, {.files = unsynced_disk()}, /*pause_us=*/30'000);
   EXPECT_GT(saved_in(folder_.path()).size(), 1u);
   EXPECT_TRUE(all_intact(folder_.path()));
 }
