@@ -41,10 +41,10 @@ NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implemen
     if (std::ranges::find(updated_models_, need.model) == updated_models_.end()) updated_models_.push_back(need.model);
     if (is_published(state.plan, need.model)) prerequisites_.push_back(&state.gate.published());
   }
-  std::ranges::sort(prerequisites_,
-                    std::less<>());  // one order for all nodes: a milestone's actions ask the next one under its lock
-  const auto repeated = std::ranges::unique(prerequisites_);  // several keys may name one model
-  prerequisites_.erase(repeated.begin(), repeated.end());
+  // One order for all nodes, since a milestone's actions ask the next one under its lock; and each once: several keys may name
+  // one model.
+  std::sort(prerequisites_.begin(), prerequisites_.end(), std::less<>());
+  prerequisites_.erase(std::unique(prerequisites_.begin(), prerequisites_.end()), prerequisites_.end());
 }
 
 void NodeRunner::run(Packet& packet, const PassOn& pass_on) {

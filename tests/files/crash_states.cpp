@@ -70,8 +70,8 @@ std::set<Taken> choices_of_names(const Changes& changes, size_t most, std::mt199
   std::set<Taken> some = {taken_by(changes, [](Node) { return 0; }),
                           taken_by(changes, [&](Node folder) { return count.at(folder); })};
   for (const auto& [one, of_one] : count) {
-    some.insert(taken_by(changes, [&](Node folder) { return folder == one ? of_one : 0; }));
-    some.insert(taken_by(changes, [&](Node folder) { return folder == one ? 0 : count.at(folder); }));
+    some.insert(taken_by(changes, [one = one, of_one = of_one](Node folder) { return folder == one ? of_one : 0; }));
+    some.insert(taken_by(changes, [&, one = one](Node folder) { return folder == one ? 0 : count.at(folder); }));
   }
   for (size_t i = 0; i < most / 4; ++i) {  // the other part of `most` is for choices of bytes
     std::map<Node, size_t> cut;
