@@ -180,7 +180,7 @@ engine::MetricRow figures_to_show(const engine::MetricRow& figures) {
   std::ranges::copy_if(figures, std::back_inserter(shown), [&](const auto& figure) {
     return !depends_on_timing(figure.first) && !is_one_of(figure.first, kInHeading);
   });
-  std::ranges::stable_partition(shown, [&](const auto& figure) { return !is_one_of(figure.first, kCounts); });
+  std::stable_partition(shown.begin(), shown.end(), [&](const auto& figure) { return !is_one_of(figure.first, kCounts); });
   return shown;
 }
 
@@ -225,7 +225,8 @@ std::string top_text(const TopView& view, size_t width) {
   const RunStatus& status = view.status;
   const size_t bar_width = width >= kWide ? kWideBar : kNarrowBar;
   return line(progress(view, bar_width), width) + "\n" + line(budget(status, bar_width), width) + line(memory(status), width) +
-         memory_classes(status, width) + executors(status, width) + nodes(status, width) + edges(status, width) + last_figures(view.figures, width);
+         memory_classes(status, width) + executors(status, width) + nodes(status, width) + edges(status, width) +
+         last_figures(view.figures, width);
 }
 
 }  // namespace sluice::cli

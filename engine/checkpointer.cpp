@@ -35,10 +35,12 @@ bool Checkpointer::due(int64_t iteration) const {
   return by_count || wanted_ || (settings.every_minutes > 0 && minutes >= settings.every_minutes);
 }
 
+// Without the memory for the copies the first one would wait for it.
 void Checkpointer::source_ended(int64_t iteration) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (!due(iteration)) return;
-  wanted_ = cut_ >= 0 || !prepared_;
+  changed_.wait(lock, [this] { return prepared_; });
+  wanted_ = cut_ >= 0;
   if (wanted_) return;
   cut_ = iteration;
   last_cut_ns_ = parts_.clock.now_ns();

@@ -24,8 +24,8 @@ namespace sluice::engine {
 /// A checkpoint is a cut behind an iteration: each node and each model that is trained gives its state when it has ended that
 /// iteration, while others may be behind or ahead of it. The source is the first to end an iteration, so there it is decided.
 /// Once every node has ended it the cut is complete, and a thread of its own writes it while the run goes on. There is one cut at
-/// a time, because models hold one copy of themselves; one that becomes due before the last is written, or before the models have
-/// the memory for their first copies, is made up for at the next iteration's end.
+/// a time, because models hold one copy of themselves; one that becomes due before the last is written is
+/// made up for at the next iteration's end.
 class Checkpointer {
  public:
   struct Parts {
