@@ -1,7 +1,8 @@
 // How long does a run wait for the copy of a model that is saved?
 //
 // A model of 126 million parameters with its optimizer: Model::take_snapshot() against memcpy of as many bytes into memory that
-// has been written to before, by as many threads. The first copy also gets its memory from the system: that case only informs.
+// has been written to before, by as many threads. The first copy also gets its memory from the system, which a
+// run has done while it begins: that case only informs.
 
 #include <unistd.h>
 
