@@ -42,7 +42,7 @@ void MemoryMeter::sample(int64_t columns, int64_t pool_held, int64_t pool_used) 
   ModelBytes all;
   for (const auto& [name, model] : models_) {
     const ModelBytes of = model->bytes();
-    all.weights += of.weights, all.gradients += of.gradients, all.optimizer += of.optimizer;
+    all.weights += of.weights, all.copies += of.copies, all.gradients += of.gradients, all.optimizer += of.optimizer;
   }
   peaks_.models = all;
   peaks_.columns = std::max(peaks_.columns, columns);

@@ -39,7 +39,7 @@ MemoryReport memory_report(const PlanMemory& planned, const MemoryPeaks& peaks) 
   const int64_t other_tensors = models.weights + models.gradients + models.optimizer + peaks.pool_held;
   MemoryReport report;
   report.classes = {{kProgram, 0, peaks.program},
-                    {kWeights, planned.weights_bytes, models.weights},
+                    {kWeights, planned.weights_bytes, models.weights + models.copies},
                     {kGradients, planned.gradient_bytes, models.gradients},
                     {kOptimizer, planned.optimizer_bytes, models.optimizer},
                     {kPool, planned.kv_bytes, peaks.pool_used},

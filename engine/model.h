@@ -45,6 +45,7 @@ struct ModelFacts {
 /// What a model holds.
 struct ModelBytes {
   int64_t weights = 0;    // live and published ones
+  int64_t copies = 0;     // of weights and optimizer, to be saved; not among the tensors that are counted
   int64_t gradients = 0;  // the most that were there at a time
   int64_t optimizer = 0;
 };

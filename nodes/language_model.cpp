@@ -40,8 +40,10 @@ LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, mod
 
 engine::ModelBytes LanguageModel::bytes() const {
   const int64_t copies = snapshot_ ? snapshot_->bytes() + saved_versions_->bytes() : 0;
-  return {
-      .weights = weight_bytes_ + published_.packed_bytes() + copies, .gradients = gradient_bytes_, .optimizer = optimizer_bytes_};
+  return {.weights = weight_bytes_ + published_.packed_bytes(),
+          .copies = copies,
+          .gradients = gradient_bytes_,
+          .optimizer = optimizer_bytes_};
 }
 
 void LanguageModel::publish(int64_t version) {
