@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 #include <utility>
 
 namespace sluice {
@@ -97,17 +98,11 @@ bool prepare(const Birth& birth) {
   ::_exit(127);
 }
 
-// vfork: the page tables of a trainer with a hundred gigabytes would take a second to copy. Signals wait meanwhile, since their
-// handlers would run in our memory.
+// vfork: the page tables of a trainer with a hundred gigabytes would take a second to copy. On a thread that takes no signals,
+// since their handlers would run in our memory.
 __attribute__((noinline)) pid_t give_birth(const Birth& birth) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = ::vfork();
   if (pid == 0) be_born(birth);
-  const int error = errno;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
   return pid;
 }
 
@@ -119,6 +114,24 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+ParentThread::ParentThread(const std::function<void()>& start) {
+  std::promise<void> started;
+  thread_ = std::thread([&, over = over_.get_future()] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    start();
+    started.set_value();
+    over.wait();
+  });
+  started.get_future().wait();
+}
+
+ParentThread::~ParentThread() {
+  over_.set_value();
+  thread_.join();
+}
 
 Launched launch(const std::filesystem::path& program, const SubprocessOptions& options) {
   Pipe input, output, errors, report;
@@ -146,8 +159,18 @@ Launched launch(const std::filesystem::path& program, const SubprocessOptions& o
       if (::fchown(end, *options.user, *options.user) != 0) return {.error = errno};
     }
   }
-  const pid_t pid = give_birth(birth);
-  if (pid < 0) return {.error = errno};
+  pid_t pid = -1;
+  int birth_error = 0;
+  std::unique_ptr<ParentThread> parent;
+  try {
+    parent = std::make_unique<ParentThread>([&] {
+      pid = give_birth(birth);
+      birth_error = errno;
+    });
+  } catch (const std::system_error& no_thread) {
+    return {.error = no_thread.code().value()};
+  }
+  if (pid < 0) return {.error = birth_error};
 
   report.close(Pipe::kWrite);
   int error = 0;
@@ -159,8 +182,11 @@ Launched launch(const std::filesystem::path& program, const SubprocessOptions& o
     }
     return {.error = error == 0 ? ECHILD : error};
   }
-  return {
-      .pid = pid, .input = input.taken(Pipe::kWrite), .output = output.taken(Pipe::kRead), .errors = errors.taken(Pipe::kRead)};
+  return {.pid = pid,
+          .input = input.taken(Pipe::kWrite),
+          .output = output.taken(Pipe::kRead),
+          .errors = errors.taken(Pipe::kRead),
+          .parent = std::move(parent)};
 }
 
 }  // namespace sluice

@@ -67,6 +67,7 @@ Subprocess::Subprocess(SubprocessOptions options) : options_(std::move(options))
   if (launched.error != 0) {
     throw UserError("cannot start " + sluice::quoted(program->string()) + ": " + std::strerror(launched.error));
   }
+  parent_ = std::move(launched.parent);
   pid_ = launched.pid;
   input_ = launched.input;
   output_pipe_ = launched.output;
@@ -85,6 +86,7 @@ Subprocess::~Subprocess() {
 
 void Subprocess::close_all() {
   for (int* descriptor : {&process_, &input_, &output_pipe_, &errors_pipe_}) close_one(*descriptor);
+  parent_.reset();
 }
 
 void Subprocess::send(std::string_view bytes) {

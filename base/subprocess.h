@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,8 @@ namespace sluice {
 /// The file that a shell would run for `name`: itself where it has a slash, else the first of that name in PATH. Nothing: there
 /// is none that may be executed.
 std::optional<std::filesystem::path> find_program(const std::string& name);
+
+class ParentThread;
 
 struct SubprocessOptions {
   std::vector<std::string> arguments;                   // argv; the program is what find_program() says of the first
@@ -30,7 +33,7 @@ struct SubprocessOptions {
 /// Another program, without a shell: its stdin, stdout and stderr are pipes.
 ///
 /// It is in a process group of its own, so that Ctrl-C does not reach it, and what it starts is killed with it. It has none of
-/// this process's descriptors. It is killed when the thread that made this object ends, and so when this process dies in any way.
+/// this process's descriptors. It is killed with this object, and when this process dies in any way.
 ///
 /// Nothing moves by itself: exchange() writes what send() queued and reads what came. An object belongs to one thread at a time;
 /// several threads may have several.
@@ -90,6 +93,7 @@ class Subprocess {
   void close_all();
 
   SubprocessOptions options_;
+  std::unique_ptr<ParentThread> parent_;  // null: it has ended
   pid_t pid_ = -1;
   int process_ = -1;  // descriptor that becomes readable when it ends; -1: the system has none
   int input_ = -1;

@@ -51,7 +51,7 @@ class ProcessEnvironment final : public Environment {
 
   ProcessEnvironmentParams params_;
 
-  // A process dies with the thread that started it, so each caller has its own.
+  // A process serves one turn at a time, so each caller has its own.
   mutable std::mutex mutex_;  // guards the map, not what is in it
   mutable std::map<std::thread::id, std::unique_ptr<Subprocess>> processes_;
 };

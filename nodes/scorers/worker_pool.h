@@ -30,7 +30,7 @@ struct WorkerReply {
 /// sent.
 ///
 /// A worker that ends, or that does not answer in time and is killed, fails the request that it was working on; another takes its
-/// place at the next one. Belongs to one thread, which also is the one that the workers die with.
+/// place at the next one. Belongs to one thread at a time.
 class WorkerPool {
  public:
   /// Starts the workers and waits for their greetings. Throws UserError when one does not come.

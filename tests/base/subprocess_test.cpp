@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
@@ -165,11 +166,32 @@ TEST(Subprocess, WhatItLeavesBehindDoesNotHoldUpItsEnd) {
   EXPECT_TRUE(dies(left));
 }
 
-TEST(Subprocess, DiesWithTheThreadThatStartedIt) {
+TEST(Subprocess, OutlivesTheThreadThatMadeIt) {
   std::unique_ptr<Subprocess> process;
-  std::thread([&] { process = std::make_unique<Subprocess>(shell("sleep 1000")); }).join();
-  wait_for_end(*process);
-  EXPECT_EQ(process->how_it_ended(), "was killed by signal 9 (KILL)");
+  std::thread([&] { process = std::make_unique<Subprocess>(shell("while read line; do echo $line; done")); }).join();
+  for (int i = 0; i < 100; ++i) {  // a signal would take its time
+    process->send("still here\n");
+    ASSERT_EQ(next_line(*process), "still here");
+  }
+}
+
+TEST(Subprocess, DiesWithThisProcess) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    Subprocess process(shell("echo $$; sleep 1000"));
+    const pid_t started = std::stoi(next_line(process));
+    if (::write(pipe[1], &started, sizeof started) == sizeof started) ::raise(SIGKILL);
+    ::_exit(1);
+  }
+  pid_t started = -1;
+  EXPECT_EQ(::read(pipe[0], &started, sizeof started), static_cast<ssize_t>(sizeof started));
+  int status = 0;
+  EXPECT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(dies(started));
+  for (const int end : pipe) ::close(end);
 }
 
 TEST(Subprocess, TooMuchOutputStopsAndCanBeKilled) {

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from support import FAILED, PPO, SMALL, Case, run, sets, start
+from support import DONE, FAILED, PPO, SMALL, Case, run, sets, start
 
 HANGS = """
 import os, time
@@ -16,6 +16,14 @@ open(os.path.join(os.path.dirname(__file__), "pid"), "w").write(str(os.getpid())
 def score(response):
     open(os.path.join(os.path.dirname(__file__), "called"), "w").close()
     time.sleep(1000)
+"""
+
+LOADS = """
+import os
+with open(os.path.join(os.path.dirname(__file__), "loads"), "a") as loads:
+    loads.write("x")
+def score(response):
+    return 1.0
 """
 
 
@@ -53,6 +61,12 @@ class ScorerProcesses(Case):
         pid = int((self.folder / "pid").read_text())
         self.assertTrue(alive(pid))
         return program, pid
+
+    def test_are_started_once(self):
+        (self.folder / "reward.py").write_text(LOADS)
+        done = run(*self.words(**{"nodes.score.workers": 3}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(len((self.folder / "loads").read_text()), 3)
 
     def test_killed(self):
         program, pid = self.start_and_hang()
