@@ -28,16 +28,18 @@ std::unique_ptr<T> taken_as(std::unique_ptr<NodeBase>& node) {
 struct Driver::Impl {
   Impl(const Plan& plan, Parts parts);
 
+  std::unique_ptr<TokenBudget> make_budget(const Plan& plan, const Seams& seams);
   Intake::Parts intake_parts();
   void notify_intake();
-  void let_everything_end();
   void close_iteration(IterationReport& report);
   RunStatus::Node status_of(size_t node) const;
   std::string waits_for(size_t node) const;
 
   Workload workload;
   const std::function<void(const IterationReport&)> on_iteration;
-  const std::function<void()> on_end;
+  mutable std::mutex notify_mutex;
+  Executor* intake_executor = nullptr;        // null: none takes news
+  const std::unique_ptr<TokenBudget> budget;  // behind what it calls when credit returns, before all that hold credit
   RunState state;
   const int64_t begun;
   Pending pending;
@@ -47,26 +49,24 @@ struct Driver::Impl {
   std::unique_ptr<Intake> intake;
   int64_t last_report_ns = 0;
   std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
-  mutable std::mutex notify_mutex;
-  Executor* intake_executor = nullptr;  // null: none takes news
 };
 
 Driver::Impl::Impl(const Plan& plan, Parts parts)
     : workload(std::move(parts.workload)),
       on_iteration(std::move(parts.on_iteration)),
-      on_end(std::move(parts.on_end)),
+      budget(make_budget(plan, parts.seams)),
       state{.plan = plan,
             .clock = parts.clock,
             .reducer = parts.reducer,
             .slots = slots_of(plan),
             .streams = Streams(plan),
             .columns = {},
-            .budget = TokenBudget(plan.budget.tokens_in_flight, [this] { notify_intake(); }),
+            .budget = *budget,
             .gate = VersionGate(plan.rollout_waits_for_versions(), plan.schedule.policy_lag, [this] { notify_intake(); }),
             .tally = FilterTally([this] { notify_intake(); }),
             .activity = Activity(plan, parts.clock, std::move(parts.observers)),
             .traffic = Traffic(plan),
-            .failure = FailureSlot([this] { let_everything_end(); }),
+            .failure = {},
             .log = IterationLog(
                 plan.nodes.size(), parts.begun, [this](IterationReport& report) { close_iteration(report); },
                 [this](const IterationReport& report) {
@@ -88,6 +88,12 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   }
 }
 
+std::unique_ptr<TokenBudget> Driver::Impl::make_budget(const Plan& plan, const Seams& seams) {
+  const int64_t capacity = plan.budget.tokens_in_flight;
+  const auto on_release = [this] { notify_intake(); };
+  return seams.budget ? seams.budget(capacity, on_release) : std::make_unique<TokenBudget>(capacity, on_release);
+}
+
 Intake::Parts Driver::Impl::intake_parts() {
   Intake::Parts parts;
   parts.begun = begun;
@@ -105,14 +111,6 @@ Intake::Parts Driver::Impl::intake_parts() {
 void Driver::Impl::notify_intake() {
   const std::lock_guard lock(notify_mutex);
   if (intake_executor != nullptr) intake_executor->notify();
-}
-
-// After a failure: what waits for another node is handed to its executor, which drops it.
-void Driver::Impl::let_everything_end() {
-  state.gate.published().abandon();
-  for (auto& [model, milestone] : state.trained) milestone.abandon();
-  notify_intake();
-  if (on_end) on_end();
 }
 
 // The figures that belong to the whole run, around those of the nodes. What depends on timing ends in _seconds or _max.
@@ -161,7 +159,7 @@ std::string Driver::Impl::waits_for(size_t node) const {
   if (state.traffic.queued(index) == 0) return {};
   const int executor = executor_index(state.plan, plan.executor);
   const int busy_with = state.activity.current(executor).node;
-  if (busy_with < 0) return {};
+  if (busy_with < 0) return "executor " + plan.executor + ", which does nothing";
   return "executor " + plan.executor + ", which works on '" + state.plan.nodes[static_cast<size_t>(busy_with)].name + "'";
 }
 
@@ -207,6 +205,12 @@ void Driver::forget_executors() {
   const std::lock_guard lock(impl_->notify_mutex);
   impl_->intake_executor = nullptr;
   impl_->executors.clear();
+}
+
+void Driver::let_everything_end() {
+  impl_->state.gate.published().abandon();
+  for (auto& [model, milestone] : impl_->state.trained) milestone.abandon();
+  impl_->notify_intake();
 }
 
 void Driver::interrupt() {
@@ -264,7 +268,7 @@ RunStatus Driver::status() const {
   status.sampling_iteration = impl.intake->iteration();
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     const Activity::Current current = impl.state.activity.current(static_cast<int>(i));
-    const double since = current.node < 0 ? 0 : static_cast<double>(now - current.since_ns) * 1e-9;
+    const double since = current.node < 0 ? 0 : static_cast<double>(std::max<int64_t>(0, now - current.since_ns)) * 1e-9;
     status.executors.push_back({.name = plan.executors[i].name,
                                 .threads = plan.executors[i].threads,
                                 .working_on = current.node < 0 ? "" : plan.nodes[static_cast<size_t>(current.node)].name,

@@ -8,6 +8,7 @@
 #include "engine/flow_graph.h"
 #include "engine/intake.h"
 #include "engine/run_state.h"
+#include "engine/seams.h"
 #include "engine/status.h"
 #include "engine/workload.h"
 
@@ -25,7 +26,7 @@ class Driver {
     int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were behind them
     std::vector<WorkObserver*> observers;
     std::function<void(const IterationReport&)> on_iteration;  // on some executor
-    std::function<void()> on_end;                              // the first failure; may be empty
+    Seams seams;
   };
 
   /// Everything in `parts` that is a reference or a pointer, and the plan, outlives the driver.
@@ -37,6 +38,10 @@ class Driver {
 
   /// After the executors have gone; nothing is handed to them any more.
   void forget_executors();
+
+  /// After a failure, of which the driver's user learns from state(): what waits for another node is handed to its executor, which
+  /// drops it.
+  void let_everything_end();
 
   /// No new groups are admitted; what is in flight is finished.
   void interrupt();

@@ -55,13 +55,14 @@ class Executor {
   /// At most one. Steps from the next notify() on.
   virtual void set_stepper(Stepper* stepper) = 0;
 
+  /// What throws (no memory for the queue) has not taken the work.
   virtual void submit(Work work) = 0;
 
   /// The stepper may have become ready.
-  virtual void notify() = 0;
+  virtual void notify() noexcept = 0;
 
   /// Pieces of work that could start at once.
-  virtual size_t queued() const = 0;
+  virtual size_t queued() const noexcept = 0;
 };
 
 }  // namespace sluice::engine

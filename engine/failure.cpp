@@ -21,8 +21,7 @@ std::string text_of(const WorkPlace& place) {
 }
 
 // What a user can mend keeps its remedy; libraries' exceptions are shown by their first line, without the stack they append.
-std::exception_ptr with_place(const WorkPlace& place) {
-  const std::string where = text_of(place);
+std::exception_ptr with_place(const std::string& where) {
   try {
     throw;
   } catch (const UserError& error) {
@@ -49,7 +48,7 @@ std::exception_ptr with_place(const WorkPlace& place) {
 }  // namespace
 
 // In blocks of a size that the allocator takes from its heap, where freed ones can be had again.
-FailureSlot::FailureSlot(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {
+FailureSlot::FailureSlot() {
   constexpr size_t kBlocks = 32, kBytes = 32 << 10;
   for (size_t block = 0; block < kBlocks; ++block) reserve_.push_back(std::make_unique<std::byte[]>(kBytes));
 }
@@ -61,19 +60,21 @@ void FailureSlot::release_reserve() {
 
 void FailureSlot::capture(const WorkPlace& place) {
   release_reserve();
-  keep(with_place(place));
+  keep(with_place(text_of(place)));
+}
+
+void FailureSlot::capture(const std::string& what) {
+  release_reserve();
+  keep(with_place(what + " failed"));
 }
 
 void FailureSlot::capture() { keep(std::current_exception()); }
 
 void FailureSlot::keep(std::exception_ptr error) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (error_) return;
-    error_ = std::move(error);
-    failed_ = true;
-  }
-  on_failure_();
+  const std::lock_guard lock(mutex_);
+  if (error_) return;
+  error_ = std::move(error);
+  failed_ = true;
 }
 
 void FailureSlot::rethrow() const {

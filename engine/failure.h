@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,27 +22,31 @@ struct WorkPlace {
   int64_t last_group = -1;
 };
 
-/// Keeps the first failure of a run and tells everybody to stop. Thread-safe.
+/// Keeps the first failure of a run, which everybody looks for before the next piece of work. Thread-safe; takes no lock but its
+/// own, so that a failure can be captured under any.
 class FailureSlot {
  public:
-  explicit FailureSlot(std::function<void()> on_failure);
+  FailureSlot();
 
   /// Called in a catch block: takes the exception being handled, with the place it happened at. Later failures are dropped.
   void capture(const WorkPlace& place);
 
-  /// Likewise, for what did not happen in a node: the exception is kept as it is.
+  /// Likewise, for what did not happen in a node: `what` failed, such as "executor 'cpu'".
+  void capture(const std::string& what);
+
+  /// Likewise: the exception is kept as it is.
   void capture();
 
   bool failed() const { return failed_.load(); }
 
-  /// The failure: a UserError that names node, iteration and micro-batch, or an InternalError that does. Throws nothing if there is none.
+  /// The failure: a UserError that names node, iteration and micro-batch, or an InternalError that does. Throws nothing if there is
+  /// none.
   void rethrow() const;
 
  private:
   void keep(std::exception_ptr error);
   void release_reserve();
 
-  const std::function<void()> on_failure_;
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<std::byte[]>> reserve_;  // for whoever tells of a run that is out of memory

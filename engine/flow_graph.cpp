@@ -123,7 +123,15 @@ class Stage final : public Task {
     node_.gateway().try_put(packet);
   }
 
-  void hand_over(const Packet& packet) { executor_.submit({.node = runner_.node(), .task = this, .packet = packet}); }
+  // What an executor does not take is lost, and the run with it.
+  void hand_over(const Packet& packet) noexcept {
+    try {
+      executor_.submit({.node = runner_.node(), .task = this, .packet = packet});
+    } catch (...) {
+      state_.failure.capture("executor '" + state_.plan.nodes[static_cast<size_t>(runner_.node())].executor + "'");
+      pending_.leave();
+    }
+  }
 
   RunState& state_;
   NodeRunner& runner_;

@@ -136,7 +136,7 @@ void Intake::end_step() {
   if (worked) state_.steps.fetch_add(1, std::memory_order_relaxed);
   seen_iteration_ = iteration_.index;
   seen_in_iteration_ = in_iteration_;
-  seen_waiting_tokens_ = waiting_ ? waiting_tokens_ : 0;
+  seen_waiting_tokens_ = waiting_ ? waiting_tokens_ : refused_tokens_;
   if (parts_.rollout) {
     const Rollout::PoolBytes pool = parts_.rollout->pool_bytes();
     seen_pool_held_ = pool.held;
@@ -180,8 +180,7 @@ void Intake::take_in() {
   if (wants_round()) begin_round(quota_ - state_.tally.count().kept);
   while (may_fetch() || fits()) {
     if (may_fetch()) fetch_group();
-    if (!fits()) break;
-    admit_group();
+    if (!fits() || !admit_group()) break;
     if (!parts_.rollout) break;  // one group a step: nodes downstream on this executor go first
   }
 }
@@ -259,8 +258,8 @@ int64_t Intake::worst_tokens(const Group& group) const {
   return parts_.rollout ? parts_.rollout->worst_tokens(group) : static_cast<int64_t>(group.layout.tokens());
 }
 
-void Intake::admit_group() {
-  if (!state_.budget.try_acquire(waiting_tokens_)) return;
+bool Intake::admit_group() {
+  if (!state_.budget.try_acquire(waiting_tokens_)) return false;
   Group group = std::move(*std::exchange(waiting_, std::nullopt));
   credit_.emplace(group.index, Credit(state_.budget, waiting_tokens_));
   if (parts_.rollout) {
@@ -269,6 +268,7 @@ void Intake::admit_group() {
     slice_.tokens += waiting_tokens_;
     complete_.push_back(std::move(group));
   }
+  return true;
 }
 
 void Intake::finish_group(Group group) {

@@ -73,7 +73,7 @@ class Intake final : public Stepper {
   void begin_round(int64_t missing);
   void fetch_group();
   void drop_group(int64_t index);
-  void admit_group();
+  bool admit_group();
   void finish_group(Group group);
   void check_columns(const Group& group, int writer) const;
   void emit_batches(std::vector<Packer::Batch> batches);

@@ -24,15 +24,20 @@ std::string counted(const RunStatus::Edge& edge) {
 
 Problem stall_problem(const RunStatus& status, double stall_seconds) {
   Problem problem;
+  std::string who;
   for (const RunStatus::Executor& executor : status.executors) {
-    if (executor.working_on.empty()) continue;
-    problem.message =
-        "node '" + executor.working_on + "' hangs: the run has not got on for " + real_text(stall_seconds) + " seconds";
-    problem.notes.push_back("executor " + executor.name + " has worked on '" + executor.working_on + "' for " +
-                            human_seconds(executor.for_seconds));
+    if (executor.working_on.empty() && executor.queued == 0) continue;
+    if (executor.working_on.empty()) {
+      if (who.empty()) who = "executor '" + executor.name + "' hangs";
+      problem.notes.push_back("executor " + executor.name + " has " + plural(executor.queued, "piece") +
+                              " of work and does nothing");
+    } else {
+      who = "node '" + executor.working_on + "' hangs";
+      problem.notes.push_back("executor " + executor.name + " has worked on '" + executor.working_on + "' for " +
+                              human_seconds(executor.for_seconds));
+    }
   }
-  if (problem.message.empty())
-    problem.message = "the run stalled: nothing has got on for " + real_text(stall_seconds) + " seconds";
+  problem.message = (who.empty() ? "the run stalled" : who) + ": nothing has got on for " + real_text(stall_seconds) + " seconds";
   problem.notes.push_back("iteration " + std::to_string(std::max<int64_t>(0, status.sampling_iteration)) + ", " +
                           std::to_string(status.tokens_in_flight) + " of " + std::to_string(status.budget) + " tokens in flight");
   for (const RunStatus::Node& node : status.nodes) {
@@ -74,7 +79,7 @@ void Monitor::finish(RunStatus status) {
 void Monitor::loop() {
   auto last = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kPeriod, [this] { return ending_; })) {
+  while (!ending_) {
     lock.unlock();
     const auto now = std::chrono::steady_clock::now();
     try {
@@ -84,6 +89,7 @@ void Monitor::loop() {
     }
     watch(std::chrono::duration<double>(now - std::exchange(last, now)).count());
     lock.lock();
+    wake_.wait_for(lock, kPeriod, [this] { return ending_; });
   }
 }
 

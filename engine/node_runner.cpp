@@ -51,9 +51,12 @@ void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
   if (state_.stopping() || state_.ending.drops(packet.iteration.index)) return state_.activity.end_unseen(executor_);
   state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
   try {
+    expect(packet);
     begin(packet.iteration);
     if (packet.batch == nullptr) {
       end_iteration(packet, pass_on);
+    } else if (is_barrier()) {
+      hold(packet);
     } else if (packet.batch->layout.groups() == 0) {  // a filter in front dropped all: nodes never see an empty micro-batch
       state_.activity.end_unseen(executor_);
       state_.traffic.done(index_, *packet.batch);
@@ -61,11 +64,6 @@ void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
       if (is_filter() && quota_ > 0) state_.tally.judged(packet.batch->drawn_groups, 0);
       state_.traffic.handed_on(index_, packet.batch.get());
       pass_on(packet, /*last=*/true);
-    } else if (is_barrier()) {
-      held_.push_back(std::move(packet));
-      state_.traffic.held(index_, static_cast<int64_t>(held_.size()));
-      state_.activity.end_unseen(executor_);
-      state_.traffic.packet_done(index_);
     } else {
       process_one(packet, pass_on);
     }
@@ -76,10 +74,25 @@ void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
   }
 }
 
+// A packet that was lost would go unnoticed: the iteration would end without it.
+void NodeRunner::expect(const Packet& packet) {
+  SLUICE_CHECK(packet.sequence == next_, "executor '" + plan_.executor + "' brought packet " + std::to_string(packet.sequence) +
+                                             " where " + std::to_string(next_) + " was due");
+  ++next_;
+}
+
 void NodeRunner::begin(const Iteration& iteration) {
   if (begun_ == iteration.index) return;
   begun_ = iteration.index;
   node_->begin_iteration(iteration);
+}
+
+// An empty one too, so that none overtakes another.
+void NodeRunner::hold(Packet& packet) {
+  held_.push_back(std::move(packet));
+  state_.traffic.held(index_, static_cast<int64_t>(held_.size()));
+  state_.activity.end_unseen(executor_);
+  state_.traffic.packet_done(index_);
 }
 
 void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
@@ -116,13 +129,17 @@ void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
 
 // Tokens of what was held.
 int64_t NodeRunner::process_held() {
-  if (held_.empty()) return 0;
   std::vector<MicroBatch> batches;
   int64_t tokens = 0;
   for (const Packet& packet : held_) {
-    batches.push_back(view(packet));
-    tokens += static_cast<int64_t>(packet.batch->layout.tokens());
+    if (packet.batch->layout.groups() == 0) {
+      state_.traffic.done(index_, *packet.batch);
+    } else {
+      batches.push_back(view(packet));
+      tokens += static_cast<int64_t>(packet.batch->layout.tokens());
+    }
   }
+  if (batches.empty()) return 0;
   node_->process_iteration(batches);
   for (MicroBatch& batch : batches) {
     seal(batch);

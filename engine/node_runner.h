@@ -34,8 +34,10 @@ class NodeRunner {
   bool is_barrier() const { return plan_.needs.scope == Scope::kIteration; }
   bool is_filter() const { return plan_.needs.drops_groups; }
 
+  void expect(const Packet& packet);
   void begin(const Iteration& iteration);
   void end_iteration(Packet& packet, const PassOn& pass_on);
+  void hold(Packet& packet);
   void process_one(Packet& packet, const PassOn& pass_on);
   int64_t process_held();
   void end(const Iteration& iteration);
@@ -57,8 +59,9 @@ class NodeRunner {
   std::vector<std::string> updated_models_;
   bool publishes_ = false;
   std::vector<Milestone*> prerequisites_;
+  int64_t next_ = 0;                  // sequence number of the packet that is due
   int64_t begun_ = -1;                // the iteration that the node is in
-  std::vector<Packet> held_;          // a barrier's micro-batches of this iteration
+  std::vector<Packet> held_;          // a barrier's micro-batches of this iteration, empty ones among them
 
   // Of a filter, in this iteration.
   int64_t quota_ = 0;                 // groups that are wanted; 0: all that pass

@@ -119,6 +119,7 @@ struct Run::Impl {
   std::map<std::string, int64_t> growing_files() const;
   std::vector<WorkObserver*> observers();
   void start();
+  std::unique_ptr<Executor> make_executor(int index);
   void end();
   void report_iteration(const IterationReport& report);
   Workload loaded();
@@ -142,7 +143,7 @@ struct Run::Impl {
   std::optional<EventFile> event_file;     // likewise
   std::optional<Driver> driver;
   std::optional<Checkpointer> checkpointer;                // likewise
-  std::vector<std::unique_ptr<ThreadExecutor>> executors;  // alive while the run is driven, and longer if a node hangs
+  std::vector<std::unique_ptr<Executor>> executors;        // alive while the run is driven, and longer if a node hangs
   std::unique_ptr<Monitor> monitor;
   std::atomic<bool> stalled{false};
 };
@@ -244,7 +245,7 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
           .begun = manifest ? manifest->iterations : 0,
           .observers = observers(),
           .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
-          .on_end = {}};
+          .seams = options.seams};
 }
 
 std::vector<WorkObserver*> Run::Impl::observers() {
@@ -274,20 +275,35 @@ void Run::Impl::report_iteration(const IterationReport& report) {
   if (options.on_iteration) options.on_iteration(whole);
 }
 
+// An executor that cannot be had fails the run before it begins.
 void Run::Impl::start() {
   std::vector<Executor*> places;
   for (size_t i = 0; i < plan.executors.size(); ++i) {
-    const auto on_start = [this, threads = plan.executors[i].threads] {
-      if (options.on_executor_start) options.on_executor_start(threads);
-    };
-    executors.push_back(
-        std::make_unique<ThreadExecutor>(static_cast<int>(i), plan.executors[i].name, driver->activity(), on_start));
-    places.push_back(executors.back().get());
+    try {
+      executors.push_back(make_executor(static_cast<int>(i)));
+      places.push_back(executors.back().get());
+    } catch (...) {
+      driver->state().failure.capture("executor '" + plan.executors[i].name + "'");
+    }
   }
+  if (places.size() == plan.executors.size()) driver->start(places);
   monitor = std::make_unique<Monitor>(
       Monitor::Options{options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
       [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
-  driver->start(places);
+}
+
+std::unique_ptr<Executor> Run::Impl::make_executor(int index) {
+  const PlanExecutor& planned = plan.executors[static_cast<size_t>(index)];
+  const auto on_start = [this, &planned] {
+    try {
+      if (options.on_executor_start) options.on_executor_start(planned.threads);
+    } catch (...) {
+      driver->state().failure.capture("executor '" + planned.name + "'");
+    }
+  };
+  auto executor = std::make_unique<ThreadExecutor>(index, planned.name, driver->activity(), on_start);
+  if (!options.seams.executor) return executor;
+  return options.seams.executor(index, std::move(executor));
 }
 
 // Joins the threads before what they work on goes.
@@ -304,7 +320,10 @@ void Run::Impl::wait_for_the_end() {
   while (!driver->pending().wait_for(kLook)) {
     const int64_t now = clock.now_ns();
     if (driver->state().interrupted && interrupted_ns < 0) interrupted_ns = now;
-    if (driver->state().stopping() && failed_ns < 0) failed_ns = now;
+    if (driver->state().stopping() && failed_ns < 0) {
+      failed_ns = now;
+      driver->let_everything_end();
+    }
     if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
     if (failed_ns >= 0 && now - failed_ns >= nanoseconds(stalled ? kGraceAfterStall : kGraceAfterFailure)) return;
   }

@@ -12,6 +12,7 @@
 #include "engine/iteration_log.h"
 #include "engine/memory_meter.h"
 #include "engine/plan.h"
+#include "engine/seams.h"
 #include "engine/status.h"
 #include "engine/work_observer.h"
 
@@ -46,6 +47,8 @@ struct RunOptions {
 
   /// See every piece of work; they outlive the run.
   std::vector<WorkObserver*> observers;
+
+  Seams seams;  // for tests
 };
 
 /// kStalled: nothing got on for [runtime] stall_seconds. Some node may still be at work, see Run::execute.

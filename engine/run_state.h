@@ -29,7 +29,7 @@ struct RunState {
   ColumnSlots slots;  // by index of Plan::columns
   Streams streams;
   ByteMeter columns;
-  TokenBudget budget;
+  TokenBudget& budget;
   VersionGate gate;
   FilterTally tally;
   Activity activity;

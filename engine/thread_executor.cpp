@@ -48,11 +48,11 @@ void ThreadExecutor::submit(Work work) {
 }
 
 // The own thread asks the stepper after every piece of work and every step anyway.
-void ThreadExecutor::notify() {
+void ThreadExecutor::notify() noexcept {
   if (!on_own_thread()) tell([] {});
 }
 
-size_t ThreadExecutor::queued() const {
+size_t ThreadExecutor::queued() const noexcept {
   const std::lock_guard lock(mutex_);
   return inbox_.size() + own_queued_.load(std::memory_order_relaxed);
 }

@@ -24,8 +24,8 @@ class ThreadExecutor final : public Executor {
 
   void set_stepper(Stepper* stepper) override;
   void submit(Work work) override;
-  void notify() override;
-  size_t queued() const override;
+  void notify() noexcept override;
+  size_t queued() const noexcept override;
 
  private:
   template <class Change>

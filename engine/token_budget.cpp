@@ -10,6 +10,7 @@ namespace sluice::engine {
 bool TokenBudget::try_acquire(int64_t tokens) {
   SLUICE_CHECK(tokens >= 0, "negative credit");
   const std::lock_guard lock(mutex_);
+  check();
   if (in_flight_ + tokens > capacity_) {
     refused_ = true;
     return false;
@@ -19,20 +20,20 @@ bool TokenBudget::try_acquire(int64_t tokens) {
   return true;
 }
 
-bool TokenBudget::has_free(int64_t tokens) {
+bool TokenBudget::has_free(int64_t tokens) noexcept {
   const std::lock_guard lock(mutex_);
   const bool free = in_flight_ + tokens <= capacity_;
   refused_ |= !free;
   return free;
 }
 
-void TokenBudget::release(int64_t tokens) {
+void TokenBudget::release(int64_t tokens) noexcept {
   if (tokens == 0) return;
   bool tell = false;
   {
     const std::lock_guard lock(mutex_);
-    SLUICE_CHECK(tokens > 0 && tokens <= in_flight_, "more credit is released than was acquired");
-    in_flight_ -= tokens;
+    broken_ |= tokens < 0 || tokens > in_flight_;
+    in_flight_ = broken_ ? 0 : in_flight_ - tokens;
     tell = std::exchange(refused_, false);
   }
   if (tell) on_release_();
@@ -45,8 +46,12 @@ int64_t TokenBudget::in_flight() const {
 
 int64_t TokenBudget::take_peak() {
   const std::lock_guard lock(mutex_);
+  check();
   return std::exchange(peak_, in_flight_);
 }
+
+// With the lock held.
+void TokenBudget::check() const { SLUICE_CHECK(!broken_, "more credit was given back to the budget than was acquired"); }
 
 struct Credit::Held {
   TokenBudget& budget;

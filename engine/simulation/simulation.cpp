@@ -27,8 +27,7 @@ class Simulation {
                        .clock = clock_,
                        .reducer = reducer_,
                        .observers = std::move(observers),
-                       .on_iteration = [this](const IterationReport& report) { add(report); },
-                       .on_end = {}}) {
+                       .on_iteration = [this](const IterationReport& report) { add(report); }}) {
     for (size_t i = 0; i < plan.executors.size(); ++i) {
       executors_.push_back(std::make_unique<VirtualExecutor>(VirtualExecutor::Parts{.index = static_cast<int>(i),
                                                                                     .activity = driver_.activity(),

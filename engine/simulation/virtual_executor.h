@@ -28,8 +28,8 @@ class VirtualExecutor final : public Executor {
 
   void set_stepper(Stepper* stepper) override { stepper_ = stepper; }
   void submit(Work work) override { queue_.push(std::move(work)); }
-  void notify() override {}  // it is asked anyway
-  size_t queued() const override { return queue_.size(); }
+  void notify() noexcept override {}  // it is asked anyway
+  size_t queued() const noexcept override { return queue_.size(); }
 
   /// Takes up what could start now, if anything. Only when it is not busy.
   void begin();

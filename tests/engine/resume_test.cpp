@@ -1,20 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
-#include <fstream>
-#include <set>
-#include <sstream>
-
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "base/random.h"
-#include "engine/checkpoint_folder.h"
-#include "engine/pipeline_builder.h"
 #include "engine/run.h"
 #include "tests/engine/random_world.h"
+#include "tests/engine/run_outcome.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
@@ -24,53 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using toy::World;
-
-// Lines of metrics.jsonl without what depends on timing.
-std::vector<std::string> metrics_of(const fs::path& folder) {
-  std::vector<std::string> lines;
-  std::istringstream text(read_file(folder / "metrics.jsonl"));
-  for (std::string line; std::getline(text, line);) {
-    Json kept = Json::object();
-    const Json figures = parse_json(line, "metrics.jsonl");
-    for (const auto& [name, value] : figures.items()) {
-      if (!name.ends_with("_seconds") && !name.ends_with("_per_second") && !name.ends_with("_max") &&
-          !name.starts_with("resident_"))
-        kept[name] = value;
-    }
-    lines.push_back(kept.dump());
-  }
-  return lines;
-}
-
-// Of each piece of work that is told by its micro-batch or as an end: how often trace.json has it.
-std::map<std::string, int> slices_of(const fs::path& folder) {
-  std::map<std::string, int> slices;
-  for (const Json& event : read_json(folder / "trace.json")) {
-    if (event["ph"] != "X" || !event["args"].contains("micro_batch")) continue;
-    ++slices[event["name"].get<std::string>() + " " + event["args"]["iteration"].dump() + " " +
-             event["args"]["micro_batch"].dump()];
-  }
-  return slices;
-}
-
-std::string weights_of(const fs::path& folder) {
-  const fs::path path = folder / "checkpoint" / "policy" / "weights";
-  return fs::exists(path) ? read_file(path) : std::string();
-}
-
-std::map<std::string, NodeState> states_of(const fs::path& folder) { return read_manifest(folder / "checkpoint").nodes; }
-
-fs::path newest(const fs::path& folder) {
-  std::vector<DamagedCheckpoint> damaged;
-  const auto place = newest_intact(folder, damaged);
-  EXPECT_TRUE(damaged.empty());
-  return place ? place->folder : fs::path();
-}
-
-void start_over(const fs::path& folder) {
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-}
 
 struct Disturbance {
   enum class Kind { kNone, kInterrupt, kInterruptWithoutGrace, kFailure } kind = Kind::kNone;
@@ -96,7 +40,7 @@ class ResumeTest : public testing::Test {
 
   RunSummary run(const World& world, uint64_t seed, const fs::path& folder, const Disturbance& disturbance) {
     const Plan plan = plan_of(world, seed, disturbance);
-    const fs::path checkpoint = newest(folder);
+    const fs::path checkpoint = newest_checkpoint(folder);
     if (checkpoint.empty()) start_over(folder);
     RunOptions options{.folder = folder, .resume_from = checkpoint, .files = unsynced_disk()};
     engine::Run* running = nullptr;
@@ -133,10 +77,7 @@ TEST_F(ResumeTest, OfARandomGraphGivesWhatAnUndisturbedRunGives) {
       end = run(world, seed, parts, disturbance).end;
       cut_short += end != RunEnd::kDone;
     }
-    EXPECT_EQ(metrics_of(parts), metrics_of(whole));
-    EXPECT_EQ(slices_of(parts), slices_of(whole));
-    EXPECT_EQ(weights_of(parts), weights_of(whole));
-    EXPECT_EQ(states_of(parts), states_of(whole));
+    EXPECT_EQ(outcome_of(parts), outcome_of(whole));
     if (HasFailure()) return;
   }
   EXPECT_GT(cut_short, 50);

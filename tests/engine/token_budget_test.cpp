@@ -46,8 +46,10 @@ TEST(TokenBudget, PeakIsSinceTheLastCall) {
 TEST(TokenBudget, GivingBackMoreThanWasTakenIsABug) {
   TokenBudget budget(10, [] {});
   budget.try_acquire(3);
-  EXPECT_THROW(budget.release(4), InternalError);
   EXPECT_THROW(budget.try_acquire(-1), InternalError);
+  budget.release(4);  // as a handle does when it is destroyed
+  EXPECT_THROW(budget.try_acquire(1), InternalError);
+  EXPECT_THROW(budget.take_peak(), InternalError);
 }
 
 TEST(TokenBudget, HoldsUnderThreads) {

@@ -1,0 +1,69 @@
+#include "tests/engine/run_outcome.h"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <sstream>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "engine/checkpoint_folder.h"
+
+namespace sluice::engine {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> metrics_of(const fs::path& folder) {
+  std::vector<std::string> lines;
+  std::istringstream text(read_file(folder / "metrics.jsonl"));
+  for (std::string line; std::getline(text, line);) {
+    Json kept = Json::object();
+    const Json figures = parse_json(line, "metrics.jsonl");
+    for (const auto& [name, value] : figures.items()) {
+      if (!name.ends_with("_seconds") && !name.ends_with("_per_second") && !name.ends_with("_max") &&
+          !name.starts_with("resident_"))
+        kept[name] = value;
+    }
+    lines.push_back(kept.dump());
+  }
+  return lines;
+}
+
+// Of what is told by its micro-batch or as an end.
+std::map<std::string, int> slices_of(const fs::path& folder) {
+  std::map<std::string, int> slices;
+  for (const Json& event : read_json(folder / "trace.json")) {
+    if (event["ph"] != "X" || !event["args"].contains("micro_batch")) continue;
+    ++slices[event["name"].get<std::string>() + " " + event["args"]["iteration"].dump() + " " +
+             event["args"]["micro_batch"].dump()];
+  }
+  return slices;
+}
+
+RunOutcome outcome_of(const fs::path& folder) {
+  const fs::path weights = folder / "checkpoint" / "policy" / "weights";
+  return {.metrics = metrics_of(folder),
+          .slices = slices_of(folder),
+          .weights = fs::exists(weights) ? read_file(weights) : std::string(),
+          .states = read_manifest(folder / "checkpoint").nodes};
+}
+
+void PrintTo(const RunOutcome& outcome, std::ostream* out) {
+  for (const std::string& line : outcome.metrics) *out << line << "\n";
+  for (const auto& [name, count] : outcome.slices) *out << name << " x" << count << "\n";
+  *out << "weights " << outcome.weights << "\n";
+}
+
+fs::path newest_checkpoint(const fs::path& folder) {
+  std::vector<DamagedCheckpoint> damaged;
+  const auto place = newest_intact(folder, damaged);
+  EXPECT_TRUE(damaged.empty());
+  return place ? place->folder : fs::path();
+}
+
+void start_over(const fs::path& folder) {
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+}
+
+}  // namespace sluice::engine
