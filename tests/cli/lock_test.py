@@ -7,7 +7,7 @@ import socket
 import subprocess
 import unittest
 
-from support import DONE, PPO, SMALL, Case, run, sets, start, wait_for_iteration
+from support import DONE, PPO, SMALL, Case, run, sets, start, wait_for, wait_for_iteration
 
 
 class Lock(Case):
@@ -35,6 +35,7 @@ class Lock(Case):
 
     def test_looking_needs_no_lock(self):
         self.start_long_run()
+        wait_for("a status", (self.run_folder / "status.json").exists)
         for words in (("checkpoints", self.run_folder), ("top", self.run_folder)):
             done = run(*words)
             self.assertEqual(done.returncode, DONE, done.stderr)

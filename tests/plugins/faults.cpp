@@ -13,13 +13,14 @@ namespace faults {
 
 using namespace sluice;
 
-enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow };
-constexpr std::array<std::pair<Fault, const char*>, 5> enum_names(Fault) {
+enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow, kLeak };
+constexpr std::array<std::pair<Fault, const char*>, 6> enum_names(Fault) {
   return {{{Fault::kThrow, "throw"},
            {Fault::kHang, "hang"},
            {Fault::kMissingColumn, "missing_column"},
            {Fault::kUndeclaredColumn, "undeclared_column"},
-           {Fault::kSlow, "slow"}}};
+           {Fault::kSlow, "slow"},
+           {Fault::kLeak, "leak"}}};
 }
 
 struct FaultParams {
@@ -45,6 +46,10 @@ void describe_params(engine::Contract<FaultParams>& c) {
 void go_wrong(const FaultParams& params) {
   if (params.fault == Fault::kThrow) throw std::runtime_error("a fault, as asked");
   if (params.fault == Fault::kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  if (params.fault == Fault::kLeak) {
+    volatile char* lost = new char[1000];
+    lost[0] = 1;
+  }
   while (params.fault == Fault::kHang) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
