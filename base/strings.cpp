@@ -1,6 +1,7 @@
 #include "base/strings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -112,6 +113,13 @@ std::string human_count(double count) {
   while (std::abs(count) >= 999.5 && unit < 4) count /= 1000, ++unit;
   const bool fraction = unit > 0 && std::abs(count) < 99.95;
   return formatted(fraction ? "%.1f" : "%.0f", count) + units[unit];
+}
+
+std::string utc_text(std::time_t time) {
+  std::tm utc{};
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&time, &utc));
+  return text.data();
 }
 
 std::string human_seconds(double seconds) {

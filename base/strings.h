@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ std::string human_count(double count);
 
 /// 0.8 s, 71 s, 4 min 10 s, 2 h 5 min.
 std::string human_seconds(double seconds);
+
+/// 2026-01-31T18:00:00Z
+std::string utc_text(std::time_t time);
 
 /// The shortest text that reads back as the same number; always with a point or an exponent, so that TOML sees a float.
 std::string real_text(double value);

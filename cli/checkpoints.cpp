@@ -109,6 +109,10 @@ int prune_checkpoints(const CheckpointsArguments& arguments) {
       std::printf("kept: %s\n", described(listed).c_str());
     }
   }
+  for (const fs::path& path : engine::leftovers(arguments.run_folder)) {
+    if (!arguments.dry_run) remove_tree(path);
+    std::printf("%s: %s, left of a save that was cut off\n", arguments.dry_run ? "would remove" : "removed", path.c_str());
+  }
   return kDone;
 }
 

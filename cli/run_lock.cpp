@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/strings.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -26,16 +27,8 @@ std::string host_name() {
   return name.data();
 }
 
-std::string utc_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &utc));
-  return text.data();
-}
-
 std::string owner_json() {
-  const Json owner = {{"pid", ::getpid()}, {"host", host_name()}, {"since", utc_time()}};
+  const Json owner = {{"pid", ::getpid()}, {"host", host_name()}, {"since", utc_text(std::time(nullptr))}};
   return owner.dump() + "\n";
 }
 

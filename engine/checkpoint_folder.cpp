@@ -67,6 +67,17 @@ std::vector<CheckpointPlace> list_checkpoints(const fs::path& run_folder) {
   return places;
 }
 
+std::vector<fs::path> leftovers(const fs::path& run_folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(run_folder / "checkpoints", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string suffix = entry->path().extension().string();
+    if (suffix == ".tmp" || suffix == ".removed") paths.push_back(entry->path());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
 std::optional<Damage> damage_of(const fs::path& checkpoint) {
   Manifest manifest;
   const fs::path path = checkpoint / kManifestName;

@@ -22,6 +22,9 @@ struct CheckpointPlace {
 /// All of a run folder, oldest first. Nothing is opened.
 std::vector<CheckpointPlace> list_checkpoints(const std::filesystem::path& run_folder);
 
+/// What a crash or a failure has left of writing and removing: nothing in it is wanted while nobody writes.
+std::vector<std::filesystem::path> leftovers(const std::filesystem::path& run_folder);
+
 /// What is wrong with a checkpoint.
 struct Damage {
   std::filesystem::path file;  // the first that is damaged, in its folder

@@ -8,20 +8,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/strings.h"
 #include "engine/checkpoint_folder.h"
 #include "engine/version.h"
 
 namespace sluice::engine {
 namespace fs = std::filesystem;
 namespace {
-
-std::string utc_now() {
-  char text[32];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &utc));
-  return text;
-}
 
 // Read back, so that the checksum is of what the disk's cache has.
 Manifest::File described(const fs::path& folder, const fs::path& path) {
@@ -39,12 +32,6 @@ std::vector<Manifest::File> described_files(const fs::path& folder) {
   }
   std::ranges::sort(files, {}, &Manifest::File::path);
   return files;
-}
-
-// What a crash or a failure has left of writing and removing.
-bool is_leftover(const fs::path& path) {
-  const std::string suffix = path.extension().string();
-  return suffix == ".tmp" || suffix == ".removed" || suffix == ".old";
 }
 
 }  // namespace
@@ -72,7 +59,7 @@ fs::path CheckpointWriter::write(const Cut& cut) {
 
 void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
   Manifest manifest{.program_version = kVersionText,
-                    .saved_at = utc_now(),
+                    .saved_at = utc_text(std::time(nullptr)),
                     .iterations = cut.iterations,
                     .oldest_version = cut.iterations,
                     .figures = cut.figures,
@@ -100,11 +87,7 @@ void CheckpointWriter::put_in_place(const fs::path& folder, const fs::path& plac
 
 void CheckpointWriter::tidy() noexcept {
   try {
-    std::vector<fs::path> leftovers;
-    for (const fs::directory_entry& entry : fs::directory_iterator(parts_.run_folder / "checkpoints")) {
-      if (is_leftover(entry.path())) leftovers.push_back(entry.path());
-    }
-    for (const fs::path& path : leftovers) remove_tree(path, parts_.files);
+    for (const fs::path& path : leftovers(parts_.run_folder)) remove_tree(path, parts_.files);
     remove_superfluous();
   } catch (const std::exception& error) {
     if (parts_.on_warning) parts_.on_warning(std::string("an old checkpoint could not be removed: ") + error.what());

@@ -83,6 +83,11 @@ TEST(HumanSeconds, GetsCoarserAsTimeGrows) {
   EXPECT_EQ(human_seconds(7500), "2 h 5 min");
 }
 
+TEST(UtcText, IsWhatOthersRead) {
+  EXPECT_EQ(utc_text(0), "1970-01-01T00:00:00Z");
+  EXPECT_EQ(utc_text(951'782'400), "2000-02-29T00:00:00Z");
+}
+
 TEST(RealText, ReadsBackAsTheSameNumber) {
   RandomStream random(1, 0);
   for (int i = 0; i < 2000; ++i) {

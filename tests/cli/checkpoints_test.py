@@ -170,6 +170,17 @@ class Prune(Checkpoints):
         self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a figure", "score_mean")
         self.assertEqual(self.names(), ["1", "2", "3", "4"])
 
+    def test_what_a_kill_has_left_goes_too(self):
+        for name in ("4.tmp", "1.removed"):
+            shutil.copytree(self.run_folder / "checkpoints/1", self.run_folder / "checkpoints" / name)
+        for dry, word in ((["--dry-run"], "would remove"), ([], "removed")):
+            said = self.output("prune", self.run_folder, *dry)
+            for name in ("4.tmp", "1.removed"):
+                self.assertIn(f"{word}: {self.run_folder}/checkpoints/{name}, left of a save that was cut off\n", said)
+            left = {path.name for path in (self.run_folder / "checkpoints").iterdir()}
+            self.assertEqual({"4.tmp", "1.removed"} & left, {"4.tmp", "1.removed"} if dry else set())
+        self.assertEqual(self.names(), ["1", "2", "3", "4"])
+
     def test_damaged_ones_count_for_nothing_and_stay(self):
         self.spoil("4/actor/model.safetensors")
         said = self.output("prune", self.run_folder, "--keep-last", "2")
