@@ -49,7 +49,7 @@ MemoryReport memory_report(const PlanMemory& planned, const MemoryPeaks& peaks) 
   for (const MemoryClass& of : report.classes) known += of.peak_bytes;
   report.classes.push_back({kOther, planned.slack_bytes, std::max<int64_t>(0, peaks.resident - known)});
   std::erase_if(report.classes, [](const MemoryClass& of) { return of.planned_bytes == 0 && of.peak_bytes == 0; });
-  report.planned_bytes = planned.total_bytes();
+  report.planned_bytes = peaks.program + planned.total_bytes();
   report.peak_bytes = peaks.resident;
   report.machine_bytes = planned.machine_bytes;
   return report;

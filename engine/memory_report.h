@@ -18,7 +18,7 @@ struct MemoryClass {
 /// Where the memory of a run went. A plain value.
 struct MemoryReport {
   std::vector<MemoryClass> classes;
-  int64_t planned_bytes = 0;  // of all classes
+  int64_t planned_bytes = 0;  // of all classes, the program as it was measured
   int64_t peak_bytes = 0;     // resident, of the process
   int64_t machine_bytes = 0;  // what there is; 0: not known
 };
