@@ -1,9 +1,11 @@
-// Node types that go wrong, for the tests of what a run then does: each works until iteration `at`, then does what `fault` says.
+// Node types that go wrong, for the tests of what a run then does: each works until iteration `at`, then does what `fault` says
+// ("grow": keeps memory, in every iteration).
 #include <array>
 #include <chrono>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/node.h"
 #include "engine/plugin.h"
@@ -13,14 +15,15 @@ namespace faults {
 
 using namespace sluice;
 
-enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow, kLeak };
-constexpr std::array<std::pair<Fault, const char*>, 6> enum_names(Fault) {
+enum class Fault { kThrow, kHang, kMissingColumn, kUndeclaredColumn, kSlow, kLeak, kGrow };
+constexpr std::array<std::pair<Fault, const char*>, 7> enum_names(Fault) {
   return {{{Fault::kThrow, "throw"},
            {Fault::kHang, "hang"},
            {Fault::kMissingColumn, "missing_column"},
            {Fault::kUndeclaredColumn, "undeclared_column"},
            {Fault::kSlow, "slow"},
-           {Fault::kLeak, "leak"}}};
+           {Fault::kLeak, "leak"},
+           {Fault::kGrow, "grow"}}};
 }
 
 struct FaultParams {
@@ -68,12 +71,14 @@ class FaultyNode final : public engine::Node {
   void process(engine::MicroBatch& batch) override {
     const bool now = batch.iteration() == params_.at;
     if (now) go_wrong(params_);
+    if (params_.fault == Fault::kGrow) kept_.emplace_back(16'000);
     if (now && params_.fault == Fault::kUndeclaredColumn) batch.write(kUndeclared);
     if (!now || params_.fault != Fault::kMissingColumn) batch.write(kPassed);
   }
 
  private:
   const FaultParams params_;
+  std::vector<std::vector<char>> kept_;  // of all iterations
 };
 
 /// A source of sums.

@@ -1,0 +1,43 @@
+"""Runs of many iterations: what a run takes after a hundred of them it takes after four hundred."""
+
+import json
+import os
+import statistics
+import unittest
+
+from support import DONE, ROOT, SMALL, Case, run, sets
+
+PLUGIN = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins")) + "/libfaults.so"
+ITERATIONS = 400
+MOST_GROWTH = 1e6  # bytes in 300 iterations; what allocators shift is half of it
+
+SAMPLES = '[nodes.samples]\ntype = "write_jsonl"\ninputs = ["score"]\nfields = ["prompt", "response", "score"]\n'
+SAVED = {"pipeline.iterations": ITERATIONS, "checkpoint.every_iterations": 20}
+PROMPTS = {"nodes.prompts.groups_per_iteration": 8, "nodes.generate.samples_per_prompt": 4}
+GROWING = f'plugins = ["{PLUGIN}"]\n[nodes.growing]\ntype = "faulty"\ninputs = ["generate"]\nfault = "grow"\n'
+
+
+class LongRun(Case):
+    def growth(self, file, added, settings):
+        """Bytes by which the resident memory at an iteration's end grows from the second hundred to the last."""
+        pipeline = self.write("p.toml", f'extends = "{ROOT / "pipelines" / file}"\n{added}')
+        folder = self.folder / file
+        done = run("run", pipeline, "--run-dir", folder, *sets(**(settings | SAVED)), timeout=300)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        resident = [json.loads(line)["resident_bytes"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(len(resident), ITERATIONS)
+        return statistics.median(resident[-100:]) - statistics.median(resident[100:200])
+
+    def test_memory_stays_where_it_was(self):
+        for name, *words in (("ppo.toml", SAMPLES, SMALL),
+                             ("grpo.toml", SAMPLES, {**PROMPTS, "schedule.policy_lag": 2}),
+                             ("calculator.toml", "", PROMPTS)):
+            with self.subTest(name):
+                self.assertLess(self.growth(name, *words), MOST_GROWTH)
+
+    def test_what_grows_would_be_seen(self):
+        self.assertGreater(self.growth("grpo.toml", GROWING, PROMPTS), MOST_GROWTH)
+
+
+if __name__ == "__main__":
+    unittest.main()
