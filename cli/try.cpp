@@ -115,8 +115,7 @@ Json try_component(const Registry& registry, const ComponentType& type, const en
                    const engine::PresetScope& preset, std::istream& in) {
   Problems problems;
   engine::BindContext context{registry, problems, "objective " + sluice::quoted(type.type), preset};
-  std::string text;
-  const auto object = type.make(table, context, text);
+  const auto object = type.make(table, context).object;
   throw_if_wrong(std::move(problems), "nodes.it.");
   throw_if_idle(preset);
   if (type.kind == nodes::PreferenceObjective::kComponent) {
@@ -130,8 +129,7 @@ Json try_component(const Registry& registry, const ComponentType& type, const en
 Json try_kl_controller(const Registry& registry, const ComponentType& type, const engine::Table& table, std::istream& in) {
   Problems problems;
   engine::BindContext context{registry, problems, "kl_controller " + sluice::quoted(type.type)};
-  std::string text;
-  const auto object = type.make(table, context, text);
+  const auto object = type.make(table, context).object;
   throw_if_wrong(std::move(problems), "nodes.it.");
   return next_coefficient(*std::static_pointer_cast<const nodes::KlController>(object), read_all(in));
 }

@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "base/strings.h"
 #include "engine/checkpoint_folder.h"
+#include "engine/pipeline_changes.h"
 #include "engine/version.h"
 
 namespace sluice::engine {
@@ -63,7 +64,7 @@ void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
                     .iterations = cut.iterations,
                     .oldest_version = cut.iterations,
                     .figures = cut.figures,
-                    .pipeline = parts_.plan.effective,
+                    .pipeline = keys_to_compare(parts_.plan),
                     .nodes = cut.nodes,
                     .growing = cut.growing,
                     .files = {}};

@@ -213,13 +213,13 @@ std::vector<ParamInfo> ParamTable::infos() const {
   return infos;
 }
 
-std::string ParamTable::inline_text(const void* params) const {
-  std::vector<std::string> parts;
+std::vector<ParamText> ParamTable::texts(const void* params) const {
+  std::vector<ParamText> texts;
   for (const Param& param : params_) {
-    const std::string text = param.text(params);
-    if (!text.empty()) parts.push_back(param.info.name + " = " + text);
+    std::string text = param.text(params);
+    if (!text.empty()) texts.push_back({.name = param.info.name, .text = std::move(text), .harmless = param.info.harmless});
   }
-  return parts.empty() ? "{}" : "{ " + join(parts, ", ") + " }";
+  return texts;
 }
 
 Param& ParamTable::add(Param param) {
@@ -349,9 +349,9 @@ bool read_choice(const Value& value, size_t& index, BindContext& context, const 
   return true;
 }
 
-std::shared_ptr<const void> read_component(const Value& value, std::string& type, std::string& text, BindContext& context,
-                                           const ParamInfo& info) {
-  type.clear(), text.clear();  // stay empty where nothing could be made
+std::shared_ptr<const void> read_component(const Value& value, std::string& type, std::vector<ParamText>& parts,
+                                           BindContext& context, const ParamInfo& info) {
+  type.clear(), parts.clear();  // stay empty where nothing could be made
   const auto written = component_text(value, context, info);
   if (!written) return nullptr;
   const ComponentType* component = context.registry.find_component(info.component, written->type);
@@ -359,13 +359,22 @@ std::shared_ptr<const void> read_component(const Value& value, std::string& type
   type = written->type;
   BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type),
                      context.preset.within(info.name, info.component + ":" + written->type)};
-  return component->make(written->params, inside, text);
+  MadeComponent made = component->make(written->params, inside);
+  parts = std::move(made.parts);
+  parts.insert(parts.begin(), {.name = "type", .text = sluice::quoted(type)});
+  return made.object;
 }
 
 const Table* read_table(const Value& value, BindContext& context, const ParamInfo& info) {
   const Table* table = std::get_if<Table>(&value.data);
   if (table == nullptr) report_kind(context, value, info);
   return table;
+}
+
+std::string inline_text(const std::vector<ParamText>& parts) {
+  std::vector<std::string> texts;
+  for (const ParamText& part : parts) texts.push_back(part.name + " = " + part.text);
+  return texts.empty() ? "{}" : "{ " + join(texts, ", ") + " }";
 }
 
 std::string to_text(bool value) { return value ? "true" : "false"; }

@@ -52,20 +52,28 @@ struct BindContext {
   PresetScope preset = {};
 };
 
+/// The value of one parameter.
+struct ParamText {
+  std::string name;
+  std::string text;  // as TOML
+  bool harmless = false;
+};
+
 /// A member of a pipeline that is chosen by name and has parameters of its own, such as an objective:
 /// `objective = "ppo_clip"` or `objective = { type = "ppo_clip", clip_low = 0.1 }`. Base has `static constexpr kComponent`.
 template <class Base>
 struct Component {
   std::string type;
   std::shared_ptr<const Base> object;
-  std::string text;  // as TOML, with every default written out
+  std::vector<ParamText> parts;  // its type and every key, defaults among them
 };
 
 /// One parameter, type-erased. `bind` writes the value into the params struct and reports what is wrong with it.
 struct Param {
   ParamInfo info;
   std::function<void(void* params, const Value&, BindContext&, const ParamInfo&)> bind;
-  std::function<std::string(const void* params)> text;  // the value as TOML; empty: unset
+  std::function<std::string(const void* params)> text;              // the value as TOML; empty: unset
+  std::function<std::vector<ParamText>(const void* params)> parts;  // kComponent, kTable: the same key by key; else empty
 };
 
 /// The parameters of one table of a pipeline file.
@@ -80,8 +88,8 @@ class ParamTable {
   const std::vector<Param>& params() const { return params_; }
   std::vector<ParamInfo> infos() const;
 
-  /// `{ a = 1, b = 2 }` with every value that is set.
-  std::string inline_text(const void* params) const;
+  /// Every value that is set.
+  std::vector<ParamText> texts(const void* params) const;
 
   Param& add(Param param);
 
@@ -115,8 +123,12 @@ bool read_reals(const Value&, std::vector<double>&, BindContext&, const ParamInf
 bool read_strings(const Value&, std::vector<std::string>&, BindContext&, const ParamInfo&);
 bool read_choice(const Value&, size_t& index, BindContext&, const ParamInfo&);
 /// Makes the component that `value` names through the registry; null when something was reported.
-std::shared_ptr<const void> read_component(const Value&, std::string& type, std::string& text, BindContext&, const ParamInfo&);
+std::shared_ptr<const void> read_component(const Value&, std::string& type, std::vector<ParamText>& parts, BindContext&,
+                                           const ParamInfo&);
 const Table* read_table(const Value&, BindContext&, const ParamInfo&);
+
+/// `{ a = 1, b = 2 }`
+std::string inline_text(const std::vector<ParamText>& parts);
 
 std::string to_text(bool value);
 std::string to_text(int64_t value);
@@ -176,7 +188,7 @@ void read(const Value& value, T& out, BindContext& context, const ParamInfo& inf
     out = inner;
   } else if constexpr (IsComponent<T>::value) {
     using Base = std::remove_reference_t<decltype(*out.object)>;
-    out.object = std::static_pointer_cast<Base>(read_component(value, out.type, out.text, context, info));
+    out.object = std::static_pointer_cast<Base>(read_component(value, out.type, out.parts, context, info));
   } else if constexpr (std::is_same_v<T, bool>) {
     read_boolean(value, out, context, info);
   } else if constexpr (std::is_same_v<T, int64_t>) {
@@ -206,7 +218,8 @@ std::string text_of(const T& value) {
   if constexpr (IsOptional<T>::value) {
     return value ? text_of(*value) : std::string();
   } else if constexpr (IsComponent<T>::value) {
-    return value.text.empty() && !value.type.empty() ? to_text(value.type) : value.text;
+    if (value.parts.empty()) return value.type.empty() ? std::string() : to_text(value.type);
+    return inline_text(value.parts);
   } else if constexpr (NamedEnum<T>) {
     for (const auto& [candidate, name] : enum_names(T{})) {
       if (candidate == value) return to_text(std::string(name));
@@ -251,7 +264,10 @@ class ParamSet {
                                [member](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
                                  detail::read(value, static_cast<P*>(params)->*member, context, of);
                                },
-                               [member](const void* params) { return detail::text_of(static_cast<const P*>(params)->*member); }});
+                               [member](const void* params) { return detail::text_of(static_cast<const P*>(params)->*member); },
+                               {}});
+    if constexpr (detail::IsComponent<T>::value)
+      added.parts = [member](const void* params) { return (static_cast<const P*>(params)->*member).parts; };
     return ParamBuilder(added.info);
   }
 
@@ -271,7 +287,11 @@ class ParamSet {
                                },
                                [member, shared](const void* params) {
                                  const auto& value = static_cast<const P*>(params)->*member;
-                                 return value ? shared->inline_text(&*value) : std::string();
+                                 return value ? detail::inline_text(shared->texts(&*value)) : std::string();
+                               },
+                               [member, shared](const void* params) {
+                                 const auto& value = static_cast<const P*>(params)->*member;
+                                 return value ? shared->texts(&*value) : std::vector<ParamText>();
                                }});
     return ParamBuilder(added.info);
   }

@@ -6,11 +6,26 @@
 
 namespace sluice::engine {
 
+std::vector<EffectiveKey> keys_to_compare(const Plan& plan) {
+  std::vector<EffectiveKey> keys;
+  for (const EffectiveKey& key : plan.effective) {
+    if (key.parts.empty()) keys.push_back(key);
+    for (const ParamText& part : key.parts) {
+      keys.push_back({.table = key.table,
+                      .key = key.key + "." + part.name,
+                      .text = part.text,
+                      .origin = key.origin,
+                      .harmless = key.harmless || part.harmless});
+    }
+  }
+  return keys;
+}
+
 std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& before, const Plan& plan) {
   std::map<std::pair<std::string, std::string>, std::string> old;
   for (const EffectiveKey& key : before) old[{key.table, key.key}] = key.text;
   std::vector<PipelineChange> changes;
-  for (const EffectiveKey& key : plan.effective) {
+  for (const EffectiveKey& key : keys_to_compare(plan)) {
     const auto found = old.extract({key.table, key.key});
     const std::string text = found.empty() ? std::string() : found.mapped();
     if (text == key.text) continue;

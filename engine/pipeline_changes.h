@@ -16,7 +16,10 @@ struct PipelineChange {
   bool harmless = false;  // the results are the same: ParamInfo::harmless
 };
 
-/// Every key that differs, in the order of `plan`, then what is gone.
+/// The effective pipeline as a checkpoint keeps it: of a component or a table each key for itself, `optimizer.learning_rate`.
+std::vector<EffectiveKey> keys_to_compare(const Plan& plan);
+
+/// Every key that differs, in the order of `plan`, then what is gone. `before`: keys_to_compare() of then.
 std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& before, const Plan& plan);
 
 /// `[budget] micro_batch_tokens: 512 -> 1024`.

@@ -137,6 +137,7 @@ struct EffectiveKey {
   std::string text;    // as TOML; empty: unset
   std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; behind it, which keys within the value are the preset's
   bool harmless = false;  // ParamInfo::harmless
+  std::vector<ParamText> parts;  // of a component or a table: its keys; the text has them all
 };
 
 /// A pipeline that was proven: what every subcommand is a view of. Immutable; refers to the registry, which must outlive it.

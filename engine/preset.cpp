@@ -112,8 +112,7 @@ void check_values(const Preset& preset, const Registry& registry, Problems& prob
   for (const auto& [key, type] : registry.components()) {
     if (!says_of(preset, key.first + ":" + key.second)) continue;
     BindContext of_component = context(key.first + ":" + key.second);
-    std::string text;
-    type.make(with_tables(type.params), of_component, text);
+    type.make(with_tables(type.params), of_component);
   }
   if (const ModelType* type = registry.model_type()) {
     BindContext of_model = context("model");

@@ -27,6 +27,12 @@ struct NodeType {
   ParamTable params;
 };
 
+/// What became of a table that names a component, as Component keeps it.
+struct MadeComponent {
+  std::shared_ptr<const void> object;
+  std::vector<ParamText> parts;  // its keys, without its type
+};
+
 /// A component type (see Component), such as the objective "ppo_clip".
 struct ComponentType {
   std::string kind;
@@ -34,7 +40,7 @@ struct ComponentType {
   std::string summary;
   std::string origin;
   ParamTable params;
-  std::function<std::shared_ptr<const void>(const Table&, BindContext&, std::string& text)> make;
+  std::function<MadeComponent(const Table&, BindContext&)> make;
 };
 
 /// All node, component and model types, and the presets, that a program knows. Filled before any pipeline is checked, constant after; owned by main.
@@ -144,11 +150,10 @@ void Registry::add_component() {
   T::describe(*contract);
   const ContractInfo info = contract->info();
   ComponentType type{.kind = Base::kComponent, .type = info.type, .summary = info.summary, .params = contract->erased()};
-  type.make = [contract, name = info.type](const Table& table, BindContext& context, std::string& text) -> std::shared_ptr<const void> {
+  type.make = [contract](const Table& table, BindContext& context) {
     const auto params = detail::bind_params(*contract, table, context);
-    const std::string inner = contract->erased().inline_text(params.get());
-    text = inner == "{}" ? "{ type = \"" + name + "\" }" : "{ type = \"" + name + "\", " + inner.substr(2);
-    return std::static_pointer_cast<const Base>(std::make_shared<const T>(*params));
+    return MadeComponent{.object = std::static_pointer_cast<const Base>(std::make_shared<const T>(*params)),
+                         .parts = contract->erased().texts(params.get())};
   };
   insert(std::move(type));
 }

@@ -211,7 +211,8 @@ std::vector<EffectiveKey> effective_keys(const std::string& table_name, const Pa
     const Entry* entry = table.find(param.info.name);
     const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
     if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, text);
-    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset), param.info.harmless});
+    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset), param.info.harmless,
+                    param.parts ? param.parts(values) : std::vector<ParamText>()});
   }
   return keys;
 }

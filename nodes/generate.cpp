@@ -165,7 +165,10 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   c.param("frequency_penalty", &P::frequency_penalty)
       .between(-2, 2)
       .doc("taken off the logits of tokens of the response, for each time that they occur in it");
-  c.param("max_running_samples", &P::max_running_samples).between(1, 65536).doc("decoded side by side; the others wait");
+  c.param("max_running_samples", &P::max_running_samples)
+      .between(1, 65536)
+      .harmless()
+      .doc("decoded side by side; the others wait");
   c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
   c.param("add_special_tokens", &P::add_special_tokens)
       .doc("puts the tokenizer's special tokens around each prompt; false for prompts that a chat template wrote");

@@ -226,6 +226,7 @@ LanguageModelType::LanguageModelType() {
           "stay float32");
   params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
   params_.param("activation_checkpointing", &P::activation_checkpointing)
+      .harmless()
       .doc(
           "\"layer\" keeps each layer's input alone for the backward and computes the rest again: a third more work, far less "
           "memory");

@@ -44,6 +44,7 @@ void ProcessEnvironment::describe(engine::Contract<ProcessEnvironmentParams>& c)
   c.param("timeout_seconds", &P::timeout_seconds)
       .between(0, 1e6)
       .above(0)
+      .harmless()
       .unit("seconds")
       .doc("a reply that takes longer is an error");
   c.check([](const P& params, engine::Findings& findings) {

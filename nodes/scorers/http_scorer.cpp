@@ -76,16 +76,20 @@ void HttpScorer::describe(engine::Contract<HttpScorerParams>& c) {
       .at_least(1)
       .unit("samples")
       .doc("of one request, with format = \"openrlhf\"; unset: an equal share of the micro-batch to each url");
-  c.param("parallel", &P::parallel).between(1, 1024).doc("requests under way at once");
-  c.param("timeout_seconds", &P::timeout_seconds).above(0).unit("seconds").doc("for one attempt");
+  c.param("parallel", &P::parallel).between(1, 1024).harmless().doc("requests under way at once");
+  c.param("timeout_seconds", &P::timeout_seconds).above(0).harmless().unit("seconds").doc("for one attempt");
   c.param("retries", &P::retries)
       .between(0, 100)
+      .harmless()
       .doc("attempts after the first, at the next of the urls: without connection, 408, 429, 5xx");
   c.param("retry_seconds", &P::retry_seconds)
       .at_least(0)
+      .harmless()
       .unit("seconds")
       .doc("pause before the first retry; doubles each time, up to 30 s");
-  c.param("token_variable", &P::token_variable).doc("environment variable with a bearer token that is sent; empty: none");
+  c.param("token_variable", &P::token_variable)
+      .harmless()
+      .doc("environment variable with a bearer token that is sent; empty: none");
   describe_on_error(c);
   describe_scorer(c);
   c.reads_if_written(columns::kPrompt, columns::kLabel);

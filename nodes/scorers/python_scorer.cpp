@@ -88,8 +88,16 @@ void PythonScorer::describe(engine::Contract<PythonScorerParams>& c) {
       .at_least(1)
       .unit("samples")
       .doc("the most samples that the function is given at once; unset: all of a process's share of the micro-batch");
-  c.param("timeout_seconds", &P::timeout_seconds).above(0).unit("seconds").doc("for one such batch; then the process is killed");
-  c.param("start_timeout_seconds", &P::start_timeout_seconds).above(0).unit("seconds").doc("for a process to load the file");
+  c.param("timeout_seconds", &P::timeout_seconds)
+      .above(0)
+      .harmless()
+      .unit("seconds")
+      .doc("for one such batch; then the process is killed");
+  c.param("start_timeout_seconds", &P::start_timeout_seconds)
+      .above(0)
+      .harmless()
+      .unit("seconds")
+      .doc("for a process to load the file");
   c.param("data_source", &P::data_source).doc("what functions with a parameter data_source are told");
   describe_on_error(c);
   describe_scorer(c);

@@ -312,7 +312,8 @@ class Resume(Survival):
 
     def test_changes_of_results_are_listed_and_need_a_word(self):
         self.run_for(2)
-        changed = {"models.actor.optimizer.learning_rate": 1e-5, "nodes.generate.max_new_tokens": 5, "budget.micro_batch_tokens": 256}
+        changed = {"models.actor.optimizer.learning_rate": 1e-5, "nodes.generate.max_new_tokens": 5, "budget.micro_batch_tokens": 256,
+                   "nodes.generate.max_running_samples": 8}
         before = (self.run_folder / "pipeline.toml").read_text(), (self.run_folder / "metrics.jsonl").read_text()
         refused = self.resume(**changed)
         self.assert_refused(refused, "[nodes.generate] max_new_tokens: 6 -> 5", "learning_rate", "--accept-changes")

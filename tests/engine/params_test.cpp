@@ -59,7 +59,7 @@ struct Outer {
   Finish finish = Finish::kStop;
   std::optional<int64_t> limit;
   std::optional<Inner> inner;
-  Component<Objective> objective{.type = "scale", .object = nullptr, .text = {}};
+  Component<Objective> objective{.type = "scale", .object = nullptr, .parts = {}};
 };
 
 ParamSet<Outer> outer_params() {
@@ -171,7 +171,7 @@ TEST_F(Params, TakesAComponentByItsName) { EXPECT_EQ(bound("objective = \"scale\
 TEST_F(Params, WritesItsValuesAsTomlThatBindsToTheSame) {
   const Outer outer =
       bound("fraction = 0.1\nstop = [\"x\"]\ninner = { warm_up = 4 }\nobjective = { type = \"scale\", scale = 4 }");
-  const std::string text = outer_params().erased().inline_text(&outer);
+  const std::string text = detail::inline_text(outer_params().erased().texts(&outer));
   EXPECT_EQ(text,
             "{ flag = false, count = 3, fraction = 0.1, text = \"a\", weights = [], stop = [\"x\"], finish = \"stop\", "
             "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");

@@ -236,7 +236,7 @@ class PpoClip final : public Objective {
 struct TrainParams {
   std::string actor;
   std::string critic;
-  Component<Objective> objective{.type = "ppo_clip", .object = nullptr, .text = {}};
+  Component<Objective> objective{.type = "ppo_clip", .object = nullptr, .parts = {}};
   int64_t epochs = 1;
 };
 

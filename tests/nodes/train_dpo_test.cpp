@@ -30,7 +30,7 @@ using testing::TinyFolder;
 using testing::TinySample;
 
 engine::Component<PreferenceObjective> dpo(double beta) {
-  return {.type = "dpo", .object = std::make_shared<Dpo>(DpoParams{.beta = beta}), .text = {}};
+  return {.type = "dpo", .object = std::make_shared<Dpo>(DpoParams{.beta = beta}), .parts = {}};
 }
 
 TrainDpoParams params_of(engine::Component<PreferenceObjective> objective = dpo(0.5)) {
@@ -141,7 +141,7 @@ TEST_F(TrainDpoTest, AnActionWithoutWeightDoesNotExist) {
 
 TEST_F(TrainDpoTest, AnObjectiveWithoutReferenceReadsNone) {
   const engine::Component<PreferenceObjective> simpo{
-      .type = "simpo", .object = std::make_shared<Simpo>(SimpoParams{}), .text = {}};
+      .type = "simpo", .object = std::make_shared<Simpo>(SimpoParams{}), .parts = {}};
   EXPECT_GT(metric(train(trainable(0), pairs(), params_of(simpo)), "loss"), 0);
 }
 
