@@ -1,11 +1,27 @@
 #include "engine/checkpointer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace sluice::engine {
 namespace fs = std::filesystem;
+namespace {
+
+// Which figures there are is known once an iteration has them all; a misspelt one would never be the best.
+void refuse_unknown_figure(const CheckpointSettings& settings, const IterationReport& report) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : report.figures) names.push_back(name);
+  if (!settings.keep_best || std::ranges::find(names, *settings.keep_best) != names.end()) return;
+  const std::string near = did_you_mean(*settings.keep_best, names);
+  throw UserError(
+      "[checkpoint] keep_best = " + sluice::quoted(*settings.keep_best) + ": no figure of this pipeline is called so",
+      near.empty() ? "the figures are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
+}
+
+}  // namespace
 
 Checkpointer::Checkpointer(Parts parts)
     : parts_(std::move(parts)),
@@ -66,6 +82,11 @@ void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
 }
 
 void Checkpointer::iteration_reported(const IterationReport& report, std::map<std::string, int64_t> growing) {
+  try {
+    refuse_unknown_figure(parts_.plan.checkpoint, report);
+  } catch (const UserError&) {
+    parts_.on_failure();
+  }
   {
     const std::lock_guard lock(mutex_);
     states_.erase(states_.begin(), states_.find(report.iteration));

@@ -35,7 +35,8 @@ class Checkpointer {
     std::filesystem::path last;  // the checkpoint that it goes on from; empty: none
     CheckpointWriter::Parts writer;
     std::function<void()> before_write;  // on the writing thread: brings to the disk's cache what is on its way to growing files
-    std::function<void()> on_failure;    // called in a catch block on the writing thread, where [checkpoint] on_failure is "stop"
+    std::function<void()> on_failure;    // called in a catch block, where the run is to end: [checkpoint] on_failure = "stop", or
+                                         // its keep_best is no figure
   };
 
   explicit Checkpointer(Parts parts);

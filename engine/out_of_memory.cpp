@@ -5,8 +5,27 @@
 #include <new>
 #include <string_view>
 #include <system_error>
+#include <utility>
+
+#include "engine/memory_report.h"
 
 namespace sluice::engine {
+
+OutOfMemory explained(Problem failed, const Plan& plan, const MemoryReport& report) {
+  for (std::string& line : memory_lines(report)) failed.notes.push_back(std::move(line));
+  failed.help = memory_advice(plan, report);
+  return OutOfMemory(std::move(failed));
+}
+
+std::exception_ptr explained(const std::exception_ptr& error, const Plan& plan, const MemoryReport& report) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const OutOfMemory& failed) {
+    return std::make_exception_ptr(explained(failed.problems().front(), plan, report));
+  } catch (...) {
+    return error;
+  }
+}
 
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;

@@ -4,23 +4,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "base/strings.h"
 #include "engine/checkpointer.h"
-#include "engine/cost_recorder.h"
 #include "engine/driver.h"
-#include "engine/event_file.h"
 #include "engine/monitor.h"
 #include "engine/out_of_memory.h"
 #include "engine/resume.h"
+#include "engine/run_files.h"
 #include "engine/thread_executor.h"
-#include "engine/trace.h"
 #include "engine/trace_cut.h"
 
 namespace sluice::engine {
@@ -44,49 +39,6 @@ SavedModels saved_models(const Plan& plan, const Workload& workload) {
       saved[model.name] = {.model = workload.models.at(model.name), .older_versions = model.usage.saved_versions};
   }
   return saved;
-}
-
-// Which figures there are is known once an iteration has them all; a misspelt one would never be the best.
-void refuse_unknown_figure(const CheckpointSettings& settings, const IterationReport& report) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : report.figures) names.push_back(name);
-  if (!settings.keep_best || std::ranges::find(names, *settings.keep_best) != names.end()) return;
-  const std::string near = did_you_mean(*settings.keep_best, names);
-  throw UserError(
-      "[checkpoint] keep_best = " + sluice::quoted(*settings.keep_best) + ": no figure of this pipeline is called so",
-      near.empty() ? "the figures are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
-}
-
-// One line of metrics.jsonl. JSON has no NaN: null.
-std::string line_of(const IterationReport& report) {
-  Json line;
-  for (const auto& [name, value] : report.figures) {
-    const bool whole = std::abs(value) < 1e15 && value == std::floor(value);
-    if (!std::isfinite(value))
-      line[name] = nullptr;
-    else if (whole)
-      line[name] = static_cast<int64_t>(value);
-    else
-      line[name] = value;
-  }
-  return line.dump() + "\n";
-}
-
-// An allocation that failed is told with where the memory went and what to lower.
-Problem explained(Problem problem, const Plan& plan, const MemoryReport& report) {
-  for (std::string& line : memory_lines(report)) problem.notes.push_back(std::move(line));
-  problem.help = memory_advice(plan, report);
-  return problem;
-}
-
-std::exception_ptr explained(const std::exception_ptr& error, const Plan& plan, const MemoryReport& report) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const OutOfMemory& failed) {
-    return std::make_exception_ptr(OutOfMemory(explained(failed.problems().front(), plan, report)));
-  } catch (...) {
-    return error;
-  }
 }
 
 const char* state_text(RunEnd end) {
@@ -116,15 +68,13 @@ struct Run::Impl {
   void begin_checkpoints(SavedModels models);
   Driver::Parts driver_parts(Workload workload);
   void wait_for_the_end();
-  std::map<std::string, int64_t> growing_files() const;
   std::vector<WorkObserver*> observers();
   void start();
   std::unique_ptr<Executor> make_executor(int index);
   void end();
   void report_iteration(const IterationReport& report);
   Workload loaded();
-  void write_costs() const;
-  void write_memory() const;
+  void complete_files();
   void sample_memory();
   MemoryReport memory() const { return memory_report(plan.memory, meter.peaks()); }
   void stall(Problem problem);
@@ -137,13 +87,10 @@ struct Run::Impl {
   MemoryMeter meter;
   std::optional<Manifest> manifest;  // of the checkpoint that the run goes on from
   int64_t trace_begin_ns = 0;
-  std::unique_ptr<TraceWriter> trace;      // null: no run folder
-  std::unique_ptr<CostRecorder> recorder;  // likewise
-  std::optional<OutputFile> metrics_file;  // likewise
-  std::optional<EventFile> event_file;     // likewise
+  std::optional<RunFiles> files;  // nothing: no run folder
   std::optional<Driver> driver;
-  std::optional<Checkpointer> checkpointer;                // likewise
-  std::vector<std::unique_ptr<Executor>> executors;        // alive while the run is driven, and longer if a node hangs
+  std::optional<Checkpointer> checkpointer;          // nothing: no run folder
+  std::vector<std::unique_ptr<Executor>> executors;  // alive while the run is driven, and longer if a node hangs
   std::unique_ptr<Monitor> monitor;
   std::atomic<bool> stalled{false};
 };
@@ -184,11 +131,11 @@ void Run::Impl::warn(const std::string& warning) {
 }
 
 void Run::Impl::open_files() {
-  metrics_file.emplace(options.folder / "metrics.jsonl", OutputFile::Mode::kAppend);
-  event_file.emplace(options.folder);
-  recorder = std::make_unique<CostRecorder>(plan);
-  trace = std::make_unique<TraceWriter>(options.folder / "trace.json", plan, trace_begin_ns,
-                                        [this] { driver->state().failure.capture(); });
+  files.emplace(RunFiles::Parts{.plan = plan,
+                                .folder = options.folder,
+                                .trace_begin_ns = trace_begin_ns,
+                                .grown = manifest ? manifest->growing : std::map<std::string, int64_t>(),
+                                .on_failure = [this] { driver->state().failure.capture(); }});
 }
 
 void Run::Impl::begin_checkpoints(SavedModels models) {
@@ -201,19 +148,8 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
                                                       .models = std::move(models),
                                                       .files = options.files,
                                                       .on_warning = options.on_warning},
-                                           .before_write = [this] { trace->flush(); },
+                                           .before_write = [this] { files->flush_trace(); },
                                            .on_failure = [this] { driver->state().failure.capture(); }});
-}
-
-// Also the event files of earlier parts of the run, which grow no more: those that a checkpoint does not name go when one resumes
-// there.
-std::map<std::string, int64_t> Run::Impl::growing_files() const {
-  std::map<std::string, int64_t> files = {{"metrics.jsonl", metrics_file->size()}, {event_file->name(), event_file->bytes()}};
-  if (!manifest) return files;
-  for (const auto& [name, bytes] : manifest->growing) {
-    if (name.starts_with(kEventFilePrefix)) files.emplace(name, bytes);
-  }
-  return files;
 }
 
 Workload Run::Impl::loaded() {
@@ -223,12 +159,12 @@ Workload Run::Impl::loaded() {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, 0, 0);
     const std::string what = error.what();
-    const Problem failed{.where = {},
-                         .message = "there is not enough memory to load the models and make the nodes",
-                         .caret = {},
-                         .notes = {what.substr(0, what.find('\n'))},
-                         .help = {}};
-    throw OutOfMemory(explained(failed, plan, memory()));
+    throw explained({.where = {},
+                     .message = "there is not enough memory to load the models and make the nodes",
+                     .caret = {},
+                     .notes = {what.substr(0, what.find('\n'))},
+                     .help = {}},
+                    plan, memory());
   }
 }
 
@@ -250,27 +186,19 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
 
 std::vector<WorkObserver*> Run::Impl::observers() {
   std::vector<WorkObserver*> all = options.observers;
-  if (trace != nullptr) all.push_back(trace.get());
-  if (recorder != nullptr) all.push_back(recorder.get());
+  if (files) std::ranges::copy(files->observers(), std::back_inserter(all));
   return all;
 }
 
 void Run::Impl::report_iteration(const IterationReport& report) {
-  if (recorder != nullptr) recorder->reported(report);
   IterationReport whole = report;
   sample_memory();
   whole.figures.emplace_back("resident_bytes", resident_bytes());
   if (options.tensors.take_peak_bytes) whole.figures.emplace_back("tensor_bytes_max", meter.take_tensor_peak());
-  if (checkpointer) {
+  if (files) {
     whole.figures.emplace_back("checkpoint_seconds", checkpointer->take_seconds());
-    metrics_file->write(line_of(whole));
-    event_file->scalars(whole.iteration, wall_clock_seconds(), whole.figures);
-    try {
-      refuse_unknown_figure(plan.checkpoint, whole);
-    } catch (const UserError&) {
-      driver->state().failure.capture();
-    }
-    checkpointer->iteration_reported(whole, growing_files());
+    files->write(whole);
+    checkpointer->iteration_reported(whole, files->lengths());
   }
   if (options.on_iteration) options.on_iteration(whole);
 }
@@ -329,15 +257,15 @@ void Run::Impl::wait_for_the_end() {
   }
 }
 
-// When no work is under way any more.
-void Run::Impl::write_costs() const {
-  const Costs costs = recorder->costs();
-  if (!costs.lengths.empty())
-    write_file_atomically(options.folder / "costs.json", costs_json(costs));  // else nothing was measured
-}
-
-void Run::Impl::write_memory() const {
-  if (!options.folder.empty()) write_file_atomically(options.folder / "memory.json", memory_json(memory()));
+// Also of a run that has failed, of which the failure is the one to tell.
+void Run::Impl::complete_files() {
+  if (!files) return;
+  try {
+    write_file_atomically(options.folder / "memory.json", memory_json(memory()));
+    files->close();
+  } catch (...) {
+    driver->state().failure.capture();
+  }
 }
 
 void Run::Impl::sample_memory() {
@@ -381,12 +309,9 @@ RunSummary Run::execute() {
   if (!summary.hangs) impl.end();
   if (impl.checkpointer) impl.checkpointer->finish_writing(summary.hangs ? kLastWriteAfterStall : kLastWrite);
   try {
-    impl.write_memory();
-    if (impl.trace) impl.trace->close();
+    impl.complete_files();
     impl.driver->state().failure.rethrow();
-    if (impl.recorder) impl.write_costs();
-    if (impl.metrics_file) impl.metrics_file->close();
-    if (impl.event_file) impl.event_file->close();
+    if (impl.files) impl.files->write_costs();
     if (impl.checkpointer) impl.checkpointer->save_last();
     summary.end = impl.driver->state().interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
     last.state = state_text(summary.end);
