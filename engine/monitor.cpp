@@ -14,6 +14,9 @@ namespace {
 
 constexpr auto kPeriod = std::chrono::milliseconds(500);
 
+// The most that counts between two looks. Where more has passed this thread did not run, so nobody can be blamed.
+constexpr double kMostBetweenLooks = 1;
+
 std::string counted(const RunStatus::Edge& edge) {
   return "edge " + edge.from + " -> " + edge.to + ": " + std::to_string(edge.micro_batches) +
          (edge.micro_batches == 1 ? " micro-batch" : " micro-batches") + ", " + plural(edge.tokens, "token") + ", " +
@@ -77,17 +80,17 @@ void Monitor::finish(RunStatus status) {
 
 // Waits for: half a second to pass. Ends when: finish() or the destructor.
 void Monitor::loop() {
-  auto last = std::chrono::steady_clock::now();
+  int64_t last_ns = options_.clock.now_ns();
   std::unique_lock lock(mutex_);
   while (!ending_) {
     lock.unlock();
-    const auto now = std::chrono::steady_clock::now();
+    const int64_t now_ns = options_.clock.now_ns();
     try {
       write(status_());
     } catch (const std::exception&) {
       // A disk that is full, or memory that is, fails the run where it matters: in the metrics, the trace, a checkpoint, a node.
     }
-    watch(std::chrono::duration<double>(now - std::exchange(last, now)).count());
+    watch(std::min(static_cast<double>(now_ns - std::exchange(last_ns, now_ns)) * 1e-9, kMostBetweenLooks));
     lock.lock();
     wake_.wait_for(lock, kPeriod, [this] { return ending_; });
   }

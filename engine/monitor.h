@@ -8,15 +8,18 @@
 #include <thread>
 
 #include "base/problem.h"
+#include "engine/clock.h"
 #include "engine/status.h"
 
 namespace sluice::engine {
 
 /// Watches a run from a thread of its own: writes `RUN/status.json` twice a second, and ends a run in which nothing has got on
-/// for so long that it must hang.
+/// for so long that it must hang. Time in which the whole process stood still (stopped by a signal, frozen with its container)
+/// does not count.
 class Monitor {
  public:
   struct Options {
+    const Clock& clock;            // outlives this
     std::filesystem::path folder;  // empty: nothing is written
     double stall_seconds = 0;      // 0: never
   };

@@ -216,7 +216,7 @@ void Run::Impl::start() {
   }
   if (places.size() == plan.executors.size()) driver->start(places);
   monitor = std::make_unique<Monitor>(
-      Monitor::Options{options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
+      Monitor::Options{clock, options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
       [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 
@@ -81,6 +82,25 @@ TEST(Watchdog, EndsARunInWhichANodeHangs) {
                                     HasSubstr("stall_seconds")));
   }
   latch()->promise.set_value();  // so that the run's destructor, which waits for the node, ends
+}
+
+// Between any two looks at it an hour goes by.
+class LeapingClock final : public Clock {
+ public:
+  int64_t now_ns() const override { return now_ns_ += 3'600'000'000'000; }
+
+ private:
+  mutable std::atomic<int64_t> now_ns_{0};
+};
+
+// A process that was stopped for an hour is no run in which nothing has got on for an hour.
+TEST(Watchdog, BlamesNobodyForTimeInWhichItDidNotRunItself) {
+  const LeapingClock clock;
+  std::atomic<int> looks{0};
+  std::promise<int> stalled;
+  const Monitor monitor({.clock = clock, .folder = {}, .stall_seconds = 2.5}, [] { return RunStatus(); },
+                        [&looks] { return ++looks, 7; }, [&](const Problem&) { stalled.set_value(looks); });
+  EXPECT_GE(stalled.get_future().get(), 4) << "a look at the progress, and three that find the same and count a second each";
 }
 
 TEST(Watchdog, TellsWhoWaitsWhenNobodyWorks) {
