@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import termios
+import time
 import unittest
 
 from support import (INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, read_safetensors, run, sets, start, wait_for,
@@ -122,6 +123,19 @@ class Interrupt(Case):
         wait_for("two more iterations", lambda: len(self.rows()) >= seen + 2)
         process.terminate()
         self.assertEqual(process.wait(timeout=60), TERMINATED)
+        self.assert_saved()
+
+    def test_stopped_for_longer_than_what_counts_as_a_stall_it_goes_on(self):
+        process = self.start_long_run(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, settings={"runtime.stall_seconds": 4})
+        self.wait_for_iteration()
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(6)
+        process.send_signal(signal.SIGCONT)
+        before = len(self.rows())
+        wait_for("another iteration", lambda: len((self.run_folder / "metrics.jsonl").read_text().splitlines()) > before + 2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED, err)
         self.assert_saved()
 
     def test_it_saves_when_it_is_asked_to(self):
