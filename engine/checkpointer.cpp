@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/checkpoint_schedule.h"
 
 namespace sluice::engine {
 namespace fs = std::filesystem;
@@ -41,14 +42,12 @@ Checkpointer::~Checkpointer() {
   thread_.join();
 }
 
-// With the lock held. The last iteration is left to save_last(), when all other files of the run are complete: a run folder with
-// that checkpoint is done.
+// With the lock held. The last iteration is left to save_last().
 bool Checkpointer::due(int64_t iteration) const {
   const CheckpointSettings& settings = parts_.plan.checkpoint;
   if (iteration + 1 == parts_.plan.pipeline.iterations) return false;
   const double minutes = static_cast<double>(parts_.clock.now_ns() - last_cut_ns_) * 1e-9 / 60;
-  const bool by_count = settings.every_iterations > 0 && (iteration + 1) % settings.every_iterations == 0;
-  return by_count || wanted_ || (settings.every_minutes > 0 && minutes >= settings.every_minutes);
+  return saved_by_count(parts_.plan, iteration) || wanted_ || (settings.every_minutes > 0 && minutes >= settings.every_minutes);
 }
 
 // Without the memory for the copies the first one would wait for it.

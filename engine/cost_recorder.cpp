@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/checkpoint_schedule.h"
+
 namespace sluice::engine {
 namespace {
 
@@ -26,7 +28,7 @@ void CostRecorder::ended(const Slice& slice) {
   const auto node = static_cast<size_t>(slice.node);
   Sums& sums = sums_[node];
   if (!sums.warm && slice.iteration > 0) sums = {.warm = true};
-  sums.add(slice, plan_.nodes[node].needs.scope == Scope::kIteration, saves_in(slice.iteration));
+  sums.add(slice, plan_.nodes[node].needs.scope == Scope::kIteration, saved_by_count(plan_, slice.iteration));
 }
 
 void CostRecorder::Sums::add(const Slice& slice, bool is_barrier, bool saves) {
@@ -71,11 +73,6 @@ void CostRecorder::reported(const IterationReport& report) {
     filtered_[i].passed += passed;
     filtered_[i].arrived += passed + figure("groups_dropped");
   }
-}
-
-bool CostRecorder::saves_in(int64_t iteration) const {
-  const int64_t every = plan_.checkpoint.every_iterations;
-  return every > 0 && (iteration + 1) % every == 0;
 }
 
 // The first iteration of the range that `iteration` is in.

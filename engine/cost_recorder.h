@@ -47,7 +47,6 @@ class CostRecorder final : public WorkObserver {
   };
 
   NodeCosts costs_of(size_t node) const;
-  bool saves_in(int64_t iteration) const;
   int64_t range_of(int64_t iteration) const;
 
   const Plan& plan_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "engine/checkpoint_schedule.h"
 #include "engine/simulation/simulated_nodes.h"
 
 namespace sluice::engine {
@@ -77,8 +78,7 @@ int64_t CostModel::of_end_ns(size_t node, int64_t iteration) {
   const Held held = std::exchange(held_[node], {});
   double us = costs.per_iteration_us + costs.per_batch_us * static_cast<double>(held.batches) +
               costs.per_token_us * static_cast<double>(held.tokens);
-  const int64_t every = plan_.checkpoint.every_iterations;
-  if (every > 0 && (iteration + 1) % every == 0) us += costs.per_checkpoint_us;
+  if (saved_by_count(plan_, iteration)) us += costs.per_checkpoint_us;
   return nanoseconds(us);
 }
 
