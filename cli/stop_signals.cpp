@@ -3,23 +3,26 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "cli/exit_codes.h"
 
 namespace sluice::cli {
 namespace {
 
-// A signal handler can reach nothing but static storage.
-volatile sig_atomic_t first_signal = 0;
+// A signal handler can reach nothing but static storage. Two signals may be handled at once, on two threads.
+std::atomic<int> first_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_signal(int number) {
-  if (first_signal != 0) ::_exit(exit_code_of_signal(number));
-  first_signal = number;
+  int none = 0;
+  if (!first_signal.compare_exchange_strong(none, number)) ::_exit(exit_code_of_signal(number));
 }
 
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  ::sigemptyset(&action.sa_mask);  // one after the other where both come at once
+  ::sigemptyset(&action.sa_mask);  // on one thread one after the other
   ::sigaddset(&action.sa_mask, SIGINT);
   ::sigaddset(&action.sa_mask, SIGTERM);
   ::sigaction(number, &action, nullptr);

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -16,6 +17,19 @@ import unittest
 from support import (INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, read_safetensors, run, sets, start, wait_for,
                      wait_for_iteration)
 
+HANGS_WHEN_LOADED = """
+import os, time
+open(os.path.join(os.path.dirname(__file__), "hangs"), "w").close()
+time.sleep(1000)
+"""
+
+HANGS_WHEN_ASKED = """
+import os, time
+def score(response):
+    open(os.path.join(os.path.dirname(__file__), "hangs"), "w").close()
+    time.sleep(1000)
+"""
+
 
 class Interrupt(Case):
     def start_long_run(self, *words, **options):
@@ -23,6 +37,19 @@ class Interrupt(Case):
         overrides = {**SMALL, "pipeline.iterations": 100000, **options.pop("settings", {})}
         process = start("run", PPO, "--run-dir", self.run_folder, *sets(**overrides), *words, **options)
         self.addCleanup(self.end, process)
+        return process
+
+    def start_run_with(self, scorer, **options):
+        """A run with a scorer that hangs, once it does."""
+        self.run_folder = self.folder / "run"
+        shutil.rmtree(self.run_folder, ignore_errors=True)
+        hangs = self.folder / "hangs"
+        hangs.unlink(missing_ok=True)
+        self.write("reward.py", scorer)
+        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
+        process = start("run", pipeline, "--run-dir", self.run_folder, *sets(**SMALL), **options)
+        self.addCleanup(self.end, process)
+        wait_for("the scorer", hangs.exists)
         return process
 
     @staticmethod
@@ -93,25 +120,20 @@ class Interrupt(Case):
         self.assert_saved()
 
     def test_twice_ends_at_once(self):
-        process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.wait_for_iteration()
-        process.send_signal(signal.SIGSTOP)  # so that both signals are there before it goes on; the one with the lower number comes first
-        process.send_signal(signal.SIGTERM)
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGCONT)
-        out, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, TERMINATED)
-        self.assertNotIn("ppo interrupted:", out)
-        self.assertFalse((self.run_folder / "checkpoint").exists())
-        self.assertTrue((self.run_folder / "lock").exists())
+        for first, second, code in ((signal.SIGINT, signal.SIGTERM, TERMINATED), (signal.SIGTERM, signal.SIGINT, INTERRUPTED)):
+            with self.subTest(first):
+                process = self.start_run_with(HANGS_WHEN_ASKED, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                process.send_signal(first)
+                self.assertTrue(any(line.startswith("interrupted: ") for line in process.stdout))
+                process.send_signal(second)
+                out, _ = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, code)
+                self.assertNotIn("ppo interrupted:", out)
+                self.assertFalse((self.run_folder / "checkpoint").exists())
+                self.assertTrue((self.run_folder / "lock").exists())
 
     def test_before_anything_runs_ctrl_c_ends_at_once(self):
-        self.write("reward.py", "import os, time\nopen(os.path.join(os.path.dirname(__file__), 'read'), 'w').close()\ntime.sleep(1000)\n")
-        pipeline = self.write("p.toml", f'extends = "{PPO}"\n[nodes.score]\ntype = "python_scorer"\nfile = "reward.py"\n')
-        self.run_folder = self.folder / "run"
-        process = start("run", pipeline, "--run-dir", self.run_folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(self.end, process)
-        wait_for("the scorer", (self.folder / "read").exists)
+        process = self.start_run_with(HANGS_WHEN_LOADED, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
 
