@@ -28,9 +28,10 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
   return found == plan.models.end() ? nullptr : &*found;
 }
 
-// The copy of what is trained that is being saved, and older versions of it; behind a publication one more of these is kept.
+// The copy of what is trained that is being saved, and older versions of it, which are kept and may be in a copy that is being
+// written; behind a publication one more of these is kept.
 int64_t bytes_to_save(const PlanModel& model) {
-  const int64_t versions = model.usage.saved_versions > 0 ? model.usage.saved_versions + 1 : 0;
+  const int64_t versions = model.usage.saved_versions > 0 ? 2 * (model.usage.saved_versions + 1) : 0;
   return saturating_sum(model.facts.snapshot_bytes, saturating_product(model.facts.version_bytes, versions));
 }
 

@@ -19,7 +19,8 @@ struct ModelFacts {
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
-  int64_t version_bytes = 0;    // of each older version that is kept to be saved
+  int64_t version_bytes = 0;    // of each older version that is saved
+  int64_t folder_bytes = 0;     // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
   int64_t kv_bytes_per_token = 0;
   int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;          // the longest sample it can take

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "engine/checkpoint_room.h"
 #include "engine/plan_text.h"
 
 // plan_json of plan_text.h.
@@ -111,6 +112,8 @@ Json capacity_json(const Plan& plan) {
           {"needed_by", capacity.needed_by}};
 }
 
+Json checkpoints_json(const CheckpointRoom& room) { return {{"bytes_each", room.bytes}, {"at_a_time", room.at_a_time}}; }
+
 template <class T, class F>
 Json array_of(const std::vector<T>& items, F json_of) {
   Json array = Json::array();
@@ -134,6 +137,7 @@ std::string plan_json(const Plan& plan) {
   json["columns"] = array_of(plan.columns, [&](const PlanColumn& column) { return column_json(plan, column); });
   json["models"] = array_of(plan.models, model_json);
   json["predicted"] = predicted_json(plan.memory);
+  json["checkpoints"] = checkpoints_json(checkpoint_room(plan));
   json["capacity"] = capacity_json(plan);
   return json.dump(2) + "\n";
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "engine/checkpoint_room.h"
 
 namespace sluice::engine {
 namespace {
@@ -126,6 +127,17 @@ std::string micro_batch_line(const Plan& plan) {
   return "  micro-batch  " + std::to_string(plan.budget.micro_batch_tokens.value) + " tokens, chosen by the memory that is left\n";
 }
 
+std::string checkpoints_line(const Plan& plan) {
+  const CheckpointRoom room = checkpoint_room(plan);
+  if (room.bytes == 0) return {};
+  const auto text = [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); };
+  std::string line = "  checkpoints  " + text(room.bytes) + " each";
+  if (room.at_a_time > 1) {
+    line += "   at most " + std::to_string(room.at_a_time) + " at a time   " + text(room.total_bytes()) + " of disk";
+  }
+  return line + "\n";
+}
+
 // The first barrier at or before a node; null: none.
 const PlanNode* barrier_before(const Plan& plan, int index) {
   std::vector<int> open{index};
@@ -195,8 +207,8 @@ std::string stall_line(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) + micro_batch_line(plan) + overlap_line(plan) +
-         stall_line(plan);
+  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) +
+         checkpoints_line(plan) + micro_batch_line(plan) + overlap_line(plan) + stall_line(plan);
 }
 
 }  // namespace sluice::engine

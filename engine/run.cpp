@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "engine/checkpoint_room.h"
 #include "engine/checkpointer.h"
 #include "engine/driver.h"
 #include "engine/monitor.h"
@@ -139,6 +140,8 @@ void Run::Impl::open_files() {
 }
 
 void Run::Impl::begin_checkpoints(SavedModels models) {
+  const bool saves = !manifest || manifest->iterations < plan.pipeline.iterations;
+  if (const auto lack = saves ? lack_of_room(plan, options.folder) : std::nullopt) warn(*lack);
   checkpointer.emplace(Checkpointer::Parts{.plan = plan,
                                            .clock = clock,
                                            .begun = manifest ? manifest->iterations : 0,

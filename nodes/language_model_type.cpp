@@ -78,6 +78,12 @@ std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::Mode
   };
 }
 
+// At most: adapters are merged into weights that are there anyway.
+int64_t saved_folder_bytes(const LanguageModelParams& params, const ParameterBytes& bytes) {
+  const bool adapter_alone = params.lora && params.lora->save == models::SavedAdapter::kAdapter;
+  return bytes.trained + (adapter_alone ? 0 : bytes.frozen);
+}
+
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
   const bool trainable = params.optimizer.has_value();
   const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.trained())
@@ -88,7 +94,8 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .gradient_bytes = trainable ? bytes.trained : 0,
           .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
           .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
-          .version_bytes = trainable ? 2 * bytes.trained : 0,  // once kept, once in a snapshot that is being written
+          .version_bytes = trainable ? bytes.trained : 0,
+          .folder_bytes = trainable ? saved_folder_bytes(params, bytes) : 0,
           .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,

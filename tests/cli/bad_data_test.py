@@ -166,6 +166,7 @@ class FullDisk(Case):
             self.assertIn(text, done.stderr)
         self.assertNotIn("internal error", done.stderr)
         self.assertLessEqual(len(done.stderr.splitlines()), 12, done.stderr)
+        self.assertRegex(done.stderr, rf"\Awarning: the disk of {self.folder}/disk/run has .* left; a checkpoint takes ")
 
     def test_a_disk_that_holds_no_checkpoint_stops_the_run(self):
         done, weights = self.run_on(int(1.5 * self.checkpoint_bytes()))

@@ -59,6 +59,25 @@ class Checkpoints(Case):
         self.assert_is_golden(f"cli/checkpoints/{name}", text, {self.run_folder: "RUN"})
 
 
+class Room(Case):
+    def planned_and_taken(self, name, pipeline, **settings):
+        """Bytes of a checkpoint: by the plan, and of the tensors in the last of a run."""
+        overrides = sets(**SMALL | {"pipeline.iterations": 3, "checkpoint.every_iterations": 1} | settings)
+        plan = json.loads(run("plan", pipeline, "--format", "json", *overrides).stdout)["checkpoints"]
+        self.assertEqual(plan["at_a_time"], 3)
+        done = run("run", pipeline, "--run-dir", self.folder / name, *overrides)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertNotIn("a checkpoint takes", done.stderr)
+        return plan["bytes_each"], sum(path.stat().st_size for path in (self.folder / name / "checkpoint/").rglob("*.safetensors"))
+
+    def test_the_plan_says_how_much_a_checkpoint_takes(self):
+        for name, settings in (("ppo", {}), ("lag", {"schedule.policy_lag": 2}), ("lora", {"models.actor.lora": "{ rank = 8 }"}),
+                               ("adapter", {"models.actor.lora": '{ rank = 8, save = "adapter" }'})):
+            with self.subTest(name):
+                planned, taken = self.planned_and_taken(name, PPO, **settings)
+                self.assertAlmostEqual(taken / planned, 1, delta=0.03)
+
+
 class List(Checkpoints):
     def test_each_has_a_line_with_its_score_and_what_is_damaged(self):
         self.spoil("2/actor/model.safetensors")

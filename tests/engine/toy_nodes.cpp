@@ -312,7 +312,7 @@ class ToyModelType final : public ModelType {
              .head = params->head};
     facts.activation_bytes = [](bool training, int64_t tokens, int64_t longest) { return tokens * (training ? 64 : 16) + longest; };
     facts.trainable = params->optimizer.has_value();
-    if (facts.trainable) facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000;
+    if (facts.trainable) facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000, facts.folder_bytes = 16000;
     return params;
   }
 

@@ -61,7 +61,8 @@ TEST(LanguageModelType, AnOptimizerAddsGradientsAndTwoMoments) {
   EXPECT_EQ(bound.facts.gradient_bytes, 4 * kParameters);
   EXPECT_EQ(bound.facts.optimizer_bytes, 8 * kParameters);
   EXPECT_EQ(bound.facts.snapshot_bytes, 12 * kParameters);
-  EXPECT_EQ(bound.facts.version_bytes, 8 * kParameters);
+  EXPECT_EQ(bound.facts.version_bytes, 4 * kParameters);
+  EXPECT_EQ(bound.facts.folder_bytes, 4 * kParameters);
 }
 
 TEST(LanguageModelType, APassThatTrainsTakesMoreThanOneThatDoesNot) {
