@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <new>
 
@@ -13,15 +14,20 @@ namespace sluice::models {
 namespace {
 
 constexpr size_t kSmallest = 64 * 1024;
+constexpr size_t kSteps = 16;    // sizes of blocks from one power of two to the next
 constexpr size_t kReuse = 16;    // a block serves what takes all but this part of it
 constexpr size_t kReserve = 16;  // the part of the most bytes in use that may be held beside them
 constexpr size_t kPage = 4096, kLargePage = 1 << 21;
 
-// Blocks begin at different places of a page: a kernel that reads rows of several tensors would find them all in the same sets of the
-// first-level cache.
+// Blocks begin at different places of a page: a kernel that reads rows of several tensors would find them all in the same sets of
+// the first-level cache.
 constexpr size_t kShift = 320, kShifts = 8;
 
-size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+size_t whole(size_t bytes, size_t of) { return (bytes + of - 1) / of * of; }
+
+// Micro-batches differ by a few tokens: what their tensors take is rounded so that most take the same. What is behind a tensor is
+// never touched, and so never there.
+size_t block_bytes(size_t bytes) { return whole(bytes, std::max(kPage, std::bit_floor(bytes) / kSteps)); }
 
 }  // namespace
 
@@ -47,7 +53,7 @@ void TensorPool::install() {
 c10::DataPtr TensorPool::allocate(size_t bytes) {
   const c10::Device cpu(c10::DeviceType::CPU);
   if (bytes == 0) return {nullptr, nullptr, give_back, cpu};
-  Block* const block = bytes < kSmallest ? small(bytes) : take(whole_pages(bytes + sizeof(Block) + kShift * kShifts));
+  Block* const block = bytes < kSmallest ? small(bytes) : take(block_bytes(bytes + sizeof(Block) + kShift * kShifts));
   void* const data = block->data();
   c10::profiledCPUMemoryReporter().New(data, bytes);
   return {data, data, give_back, cpu};
@@ -65,16 +71,28 @@ size_t TensorPool::used_bytes() const {
   return used_;
 }
 
+// With the lock held: how much more may be held when so many bytes come into use.
+bool TensorPool::may_grow(size_t bytes) const {
+  const size_t used = std::max(most_used_, used_ + bytes);
+  return held_ + bytes <= used + used / kReserve;
+}
+
+// With the lock held. Rather than give memory back for other memory, a block is taken that is much too large, where as much was
+// in use before.
+bool TensorPool::serves(size_t block, size_t bytes) const {
+  if (block <= bytes + bytes / kReuse) return true;
+  return !may_grow(bytes) && block <= 2 * bytes && used_ + block <= most_used_;
+}
+
 TensorPool::Block* TensorPool::take(size_t bytes) {
   const std::scoped_lock lock(mutex_);
-  auto fitting = free_.lower_bound(bytes);
+  const auto fitting = free_.lower_bound(bytes);
   Block* block = nullptr;
-  if (fitting != free_.end() && fitting->first <= bytes + bytes / kReuse) {
+  if (fitting != free_.end() && serves(fitting->first, bytes)) {
     block = fitting->second;
     free_.erase(fitting);
   } else {
-    const size_t used = std::max(most_used_, used_ + bytes), most = used + used / kReserve;
-    while (!free_.empty() && held_ + bytes > most) {
+    while (!free_.empty() && !may_grow(bytes)) {
       const auto largest = std::prev(free_.end());
       unmap(largest->second);
       free_.erase(largest);
@@ -98,7 +116,7 @@ void TensorPool::give_back(void* data) {
 }
 
 TensorPool::Block* TensorPool::small(size_t bytes) {
-  void* const memory = std::aligned_alloc(alignof(Block), (bytes + sizeof(Block) + alignof(Block) - 1) / alignof(Block) * alignof(Block));
+  void* const memory = std::aligned_alloc(alignof(Block), whole(bytes + sizeof(Block), alignof(Block)));
   if (memory == nullptr) throw std::bad_alloc();
   return new (memory) Block{.pool = nullptr, .memory = memory, .bytes = bytes};
 }

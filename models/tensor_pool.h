@@ -11,9 +11,10 @@ namespace sluice::models {
 /// Memory of large tensors on the CPU, kept for the next tensor of about the same size. Every micro-batch allocates what the one
 /// before freed; malloc gives blocks of megabytes back to the system, which clears them page by page at their next use.
 ///
-/// A block is served again to whoever asks for its size or a sixteenth less. What is held is at most a sixteenth more than what was in
-/// use at a time: beyond that, blocks that nobody uses go back to the system before a new one comes. Blocks of 2 MB and more
-/// ask for large pages. Tensors below 64 kB are malloc's.
+/// Sizes are rounded up, so that micro-batches that differ by some tokens take the same blocks. A block is served again to whoever
+/// asks for its size or a sixteenth less. What is held is at most a sixteenth more than what was in use at a time: beyond that a
+/// block twice as large as asked for serves too, or else blocks that nobody uses go back to the system before a new one comes.
+/// Blocks of 2 MB and more ask for large pages. Tensors below 64 kB are malloc's.
 ///
 /// Any thread may allocate and free. Throws std::bad_alloc. Outlives every tensor that it made.
 class TensorPool final : public c10::Allocator {
@@ -37,6 +38,8 @@ class TensorPool final : public c10::Allocator {
   struct Block;
 
   static void give_back(void* data);
+  bool may_grow(size_t bytes) const;
+  bool serves(size_t block, size_t bytes) const;
   Block* take(size_t bytes);
   Block* map(size_t bytes);
   Block* small(size_t bytes);

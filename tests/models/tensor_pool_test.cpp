@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -55,6 +56,34 @@ TEST(TensorPool, HoldsLittleMoreThanWasInUseAtATime) {
   }
   live.clear();
   EXPECT_EQ(pool.used_bytes(), 0U);
+}
+
+// The passes of micro-batches that differ by some tokens: large tensors that are kept until the end, and others on the way there
+// and back.
+TEST(TensorPool, SoonHasAllThatMicroBatchesTake) {
+  TensorPool pool;
+  RandomStream random(3, 0);
+  std::set<const void*> seen;
+  size_t later = 0;
+  for (int pass = 0; pass < 100; ++pass) {
+    const size_t tokens = 4400 + random.below(100);
+    const auto allocate = [&](size_t of_token) {
+      c10::DataPtr data = pool.allocate(tokens * of_token);
+      if (seen.insert(data.get()).second && pass >= 30) ++later;
+      return data;
+    };
+    std::deque<c10::DataPtr> kept;
+    for (int layer = 0; layer < 4; ++layer) {
+      for (const size_t of_token : {2048, 2048, 1024, 512, 512}) kept.push_back(allocate(of_token));
+      const c10::DataPtr all_heads = allocate(3072), chunk = allocate(600);
+    }
+    for (int layer = 0; layer < 4; ++layer) {
+      const c10::DataPtr wide = allocate(4096), gradient = allocate(1024);
+      kept.resize(kept.size() - 5);
+    }
+    const c10::DataPtr step = allocate(1500), logits = allocate(97 * 4);
+  }
+  EXPECT_EQ(later, 0U) << "of " << seen.size();
 }
 
 TEST(TensorPool, SharesNoBlockBetweenThreads) {
