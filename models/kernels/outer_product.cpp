@@ -3,9 +3,12 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <memory>
+#include <new>
+#include <utility>
 
+#include "models/kernels/bfloat16.h"
 #include "models/kernels/parallel.h"
 
 namespace sluice::models {
@@ -13,15 +16,15 @@ namespace {
 
 constexpr int64_t kWidth = 32;      // inputs of a panel
 constexpr int64_t kGradWords = 48;  // outputs whose gradients are packed at once: whole tiles of every machine, whole cache lines
-constexpr int64_t kRowBlock = 512;  // rows of a panel: 64 KB
-constexpr int64_t kInputBlock = 512;  // inputs whose panels are packed together: half of the second-level cache
+constexpr int64_t kWordBlock = 256;   // words of rows of a panel: 32 KB, the first-level cache
+constexpr int64_t kInputBlock = 512;  // inputs whose panels are packed together: 512 KB, half of the second-level cache
 constexpr int64_t kMinOutputs = 24;   // packing the inputs again on another thread costs more than fewer outputs gain
 
-/// Packed pairs of rows, as words of two bfloat16.
+/// Packed rows, as words: a float32, or two bfloat16 of two rows.
 class Scratch {
  public:
-  static constexpr int64_t kPanelWords = kRowBlock / 2 * kWidth;
-  static constexpr int64_t kWords = kInputBlock / kWidth * kPanelWords + kRowBlock / 2 * kGradWords;
+  static constexpr int64_t kPanelWords = kWordBlock * kWidth;
+  static constexpr int64_t kWords = kInputBlock / kWidth * kPanelWords + kWordBlock * kGradWords;
   static constexpr size_t kAlignment = 64;  // bytes: vectors that cross a cache line cost twice
 
   Scratch() : words_(static_cast<int32_t*>(::operator new (kWords * sizeof(int32_t), std::align_val_t{kAlignment}))) {}
@@ -34,6 +37,17 @@ class Scratch {
 
  private:
   int32_t* words_;
+};
+
+// Kept: the system would clear its pages each time.
+const Scratch& scratch_of_thread() {
+  static thread_local const Scratch scratch;
+  return scratch;
+}
+
+struct Kernels {
+  void (*of_floats)(const OuterProductArguments& arguments, int64_t begin, int64_t end);  // outputs [begin, end)
+  void (*of_bfloat16)(const OuterProductArguments& arguments, int64_t begin, int64_t end);
 };
 
 #pragma GCC push_options
@@ -67,18 +81,18 @@ constexpr int kLanes = 4;
 #include "models/kernels/outer_product.inc"
 }  // namespace baseline
 
-decltype(&baseline::add_outputs) kernel_for(Machine machine) {
+const Kernels& kernels_for(Machine machine) {
   switch (machine) {
     case Machine::kV4Bfloat16:
-      return v4_bfloat16::add_outputs;
+      return v4_bfloat16::kKernels;
     case Machine::kV4:
-      return v4::add_outputs;
+      return v4::kKernels;
     case Machine::kV3:
-      return v3::add_outputs;
+      return v3::kKernels;
     case Machine::kBaseline:
       break;
   }
-  return baseline::add_outputs;
+  return baseline::kKernels;
 }
 
 }  // namespace
@@ -86,7 +100,8 @@ decltype(&baseline::add_outputs) kernel_for(Machine machine) {
 int64_t outer_product_scratch_bytes() { return Scratch::kWords * static_cast<int64_t>(sizeof(int32_t)); }
 
 void add_outer_product(const OuterProductArguments& a, Machine machine) {
-  const auto kernel = kernel_for(machine);
+  const Kernels& kernels = kernels_for(machine);
+  const auto kernel = a.precision == Precision::kFloat32 ? kernels.of_floats : kernels.of_bfloat16;
   constexpr int64_t kTile = 12;  // a thread's outputs are whole tiles
   const int64_t tiles = (a.outputs + kTile - 1) / kTile;
   parallel_ranges(tiles, kMinOutputs / kTile,

@@ -2,16 +2,17 @@
 
 #include <cstdint>
 
-#include "models/kernels/bfloat16.h"
 #include "models/kernels/machine.h"
+#include "models/precision.h"
 
 namespace sluice::models {
 
-/// out += grad^T x, the gradient of a linear layer's weight: bfloat16 operands, sums in float32.
+/// out += grad^T x, the gradient of a linear layer's weight: operands in float32 or bfloat16, sums in float32.
 struct OuterProductArguments {
-  const Bfloat16* grad = nullptr;  // [rows, outputs], row stride grad_stride: with respect to what the layer gave
-  const Bfloat16* x = nullptr;     // [rows, inputs], row stride x_stride: what the layer was given
-  float* out = nullptr;            // [outputs, inputs], row stride out_stride; must not overlap the others
+  const void* grad = nullptr;                 // [rows, outputs], row stride grad_stride: with respect to what the layer gave
+  const void* x = nullptr;                    // [rows, inputs], row stride x_stride: what the layer was given
+  Precision precision = Precision::kFloat32;  // of both
+  float* out = nullptr;                       // [outputs, inputs], row stride out_stride; must not overlap the others
   int64_t grad_stride = 0, x_stride = 0, out_stride = 0;  // elements
   int64_t rows = 0, outputs = 0, inputs = 0;
 };
@@ -19,8 +20,8 @@ struct OuterProductArguments {
 /// Memory that each thread of add_outer_product() takes at its first call and keeps, in bytes.
 int64_t outer_product_scratch_bytes();
 
-/// Every element is one chain, of sums of two products, in the order of the rows: the same for any number of threads. `machine`
-/// is for tests of what runs elsewhere; it must not be better than this_machine().
+/// Every element is one chain in the order of the rows, of multiply-adds, or in bfloat16 of sums of two products: the same for
+/// any number of threads. `machine` is for tests of what runs elsewhere; it must not be better than this_machine().
 void add_outer_product(const OuterProductArguments& arguments, Machine machine = this_machine());
 
 }  // namespace sluice::models

@@ -6,7 +6,6 @@
 #include "models/kernels/outer_product.h"
 #include "models/kernels/packed_matrix.h"
 #include "models/kernels/softmax_kernels.h"
-#include "models/kernels/weight_gradient.h"
 #include "models/training/action_logprobs.h"
 #include "models/training/mlp_half.h"
 
@@ -161,16 +160,12 @@ int64_t rotary_bytes(const ModelConfig& config, const ModelPass& pass) {
   return (own ? pass.tokens : pass.longest_sample) * config.rotary_dims() * kFloat;
 }
 
-int64_t weight_gradient_bytes(Precision precision) {
-  return precision == Precision::kFloat32 ? weight_gradient_scratch_floats() * kFloat : outer_product_scratch_bytes();
-}
-
 }  // namespace
 
 ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass) {
   const Peak peak(config, pass);
   const int64_t attention = attention_scratch_words(pass.precision, pass.longest_sample, config.head_dim) * kFloat;
-  const int64_t on_thread = std::max(attention, pass.training ? weight_gradient_bytes(pass.precision) : 0);
+  const int64_t on_thread = attention + (pass.training ? outer_product_scratch_bytes() : 0);  // the latter is kept
   const int64_t rows = pass.value_head ? 0 : pass.tokens * static_cast<int64_t>(sizeof(RowSums));
   return {.tensors = pass.training ? peak.training() : peak.without_gradient(),
           .scratch = pass.threads * on_thread + rotary_bytes(config, pass) + rows};

@@ -6,15 +6,12 @@
 #include "models/kernels/outer_product.h"
 #include "models/kernels/parallel.h"
 #include "models/kernels/training_kernels.h"
-#include "models/kernels/weight_gradient.h"
 #include "models/training/operand.h"
 
 namespace sluice::models {
 namespace {
 
 bool rows_side_by_side(const at::Tensor& x) { return x.dim() == 2 && (x.size(1) <= 1 || x.stride(1) == 1); }
-
-const Bfloat16* narrow_data(const at::Tensor& x) { return static_cast<const Bfloat16*>(x.const_data_ptr()); }
 
 }  // namespace
 
@@ -71,25 +68,17 @@ void add_weight_gradient(const at::Tensor& out, const at::Tensor& grad, const at
   SLUICE_CHECK(grad.size(0) == x.size(0) && out.size(0) == grad.size(1) && out.size(1) == x.size(1),
                "grad [T,N], x [T,K] and out [N,K] must agree");
   SLUICE_CHECK(rows_side_by_side(out) && rows_side_by_side(grad) && rows_side_by_side(x), "rows must be side by side");
-  if (precision_of(x) == Precision::kBfloat16) {
-    return add_outer_product({.grad = narrow_data(grad),
-                              .x = narrow_data(x),
-                              .out = out.mutable_data_ptr<float>(),
-                              .grad_stride = grad.stride(0),
-                              .x_stride = x.stride(0),
-                              .out_stride = out.stride(0),
-                              .rows = x.size(0),
-                              .outputs = grad.size(1),
-                              .inputs = x.size(1)});
-  }
-  SLUICE_CHECK(out.is_contiguous(), "the gradient must be contiguous");
-  const at::Tensor from = grad.contiguous(), in = x.contiguous();
-  add_weight_gradient(WeightGradientArguments{.grad = from.const_data_ptr<float>(),
-                                              .x = in.const_data_ptr<float>(),
-                                              .out = out.mutable_data_ptr<float>(),
-                                              .rows = in.size(0),
-                                              .outputs = from.size(1),
-                                              .inputs = in.size(1)});
+  SLUICE_CHECK(precision_of(grad) == precision_of(x), "operands of a product are of one precision");
+  add_outer_product({.grad = grad.const_data_ptr(),
+                     .x = x.const_data_ptr(),
+                     .precision = precision_of(x),
+                     .out = out.mutable_data_ptr<float>(),
+                     .grad_stride = grad.stride(0),
+                     .x_stride = x.stride(0),
+                     .out_stride = out.stride(0),
+                     .rows = x.size(0),
+                     .outputs = grad.size(1),
+                     .inputs = x.size(1)});
 }
 
 void add_bias_gradient(const at::Tensor& out, const at::Tensor& grad) {

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "models/kernels/weight_gradient.h"
 #include "models/training/operand.h"
 
 namespace sluice::models {
@@ -96,23 +95,6 @@ TEST(MatrixProducts, OperandsOfTwoPrecisionsAreABug) {
   const at::Tensor x = at::randn({2, 4}), weight = at::randn({3, 4});
   EXPECT_THROW(multiply(x, packed({weight}, Precision::kBfloat16), {}, at::empty({2, 3})), InternalError);
 }
-
-class WeightGradientMachines : public testing::TestWithParam<Machine> {};
-
-TEST_P(WeightGradientMachines, KernelOfEachMachineMatchesTheFormula) {
-  if (GetParam() < this_machine()) GTEST_SKIP() << "this machine has no such registers";
-  const at::Tensor x = at::randn({70, 45}), grad = at::randn({70, 27}), out = at::zeros({27, 45});
-  add_weight_gradient({.grad = grad.const_data_ptr<float>(),
-                       .x = x.const_data_ptr<float>(),
-                       .out = out.mutable_data_ptr<float>(),
-                       .rows = 70,
-                       .outputs = 27,
-                       .inputs = 45},
-                      GetParam());
-  EXPECT_LT(largest_difference(out, at::matmul(exact(grad).t(), exact(x))), 1e-4);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, WeightGradientMachines, testing::Values(Machine::kV4, Machine::kV3, Machine::kBaseline));
 
 }  // namespace
 }  // namespace sluice::models
