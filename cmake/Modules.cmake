@@ -22,7 +22,7 @@ function(sluice_tests name)
   target_include_directories(sluice_${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(sluice_${name}_test PRIVATE ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_options(sluice_${name}_test PRIVATE -O1)  # what is tested is optimized; its tests take a quarter less time to compile so
-  target_compile_definitions(sluice_${name}_test PRIVATE SLUICE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(sluice_${name}_test PRIVATE sluice_source_folder)
   if(TARGET sluice_models AND name MATCHES "^(models|nodes)$")
     sluice_discover_suites(sluice_${name}_test ${name}:)
   else()

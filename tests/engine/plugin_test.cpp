@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "tests/engine/toy_nodes.h"
+#include "tests/source_folder.h"
 
 namespace sluice::engine::testing {
 namespace {
@@ -36,8 +37,8 @@ class Plugin : public ::testing::Test {
     std::filesystem::create_directories(folder);
     const auto file = folder / (name + ".cpp"), library = folder / ("lib" + name + ".so");
     std::ofstream(file) << source;
-    const std::string command = "c++ -std=c++20 -shared -fPIC" + std::string(kSanitizer) + " -I'" SLUICE_SOURCE_DIR "' -o '" +
-                                library.string() + "' '" + file.string() + "'";
+    const std::string command = "c++ -std=c++20 -shared -fPIC" + std::string(kSanitizer) + " -I'" + tests::source_folder() +
+                                "' -o '" + library.string() + "' '" + file.string() + "'";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     return library;
   }

@@ -7,13 +7,15 @@
 #include <optional>
 
 #include "base/json.h"
+#include "tests/source_folder.h"
 
 namespace sluice::nodes {
 
 /// The folder with test data of other projects: SLUICE_TEST_DATA, or shared/data beside the repository.
 inline std::filesystem::path test_data() {
   const char* configured = std::getenv("SLUICE_TEST_DATA");
-  return configured != nullptr ? std::filesystem::path(configured) : std::filesystem::path(SLUICE_SOURCE_DIR) / "../shared/data";
+  return configured != nullptr ? std::filesystem::path(configured)
+                               : std::filesystem::path(tests::source_folder()) / "../shared/data";
 }
 
 /// The case `id` of numeric_refs/cases.json: inputs and expectations of the unit tests of other RLHF systems. Nothing where the

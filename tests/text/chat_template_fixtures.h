@@ -12,13 +12,14 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 #include "text/chat_template.h"
 
 namespace sluice::text {
 
 inline std::filesystem::path golden_chat_folder() {
-  return std::filesystem::path(SLUICE_SOURCE_DIR) / "tests/golden/text/chat_templates";
+  return std::filesystem::path(tests::source_folder()) / "tests/golden/text/chat_templates";
 }
 
 inline std::vector<Json> golden_lines(const std::string& file) {
@@ -34,7 +35,7 @@ inline std::vector<Json> golden_lines(const std::string& file) {
 inline std::optional<std::string> published_template(const std::string& name) {
   const char* data = std::getenv("SLUICE_TEST_DATA");
   const std::filesystem::path root =
-      data ? std::filesystem::path(data) : std::filesystem::path(SLUICE_SOURCE_DIR) / "../shared/data";
+      data ? std::filesystem::path(data) : std::filesystem::path(tests::source_folder()) / "../shared/data";
   const std::filesystem::path file = root / "chat_templates" / (name + ".jinja");
   if (std::filesystem::exists(file)) return read_file(file);
   const char* ci = std::getenv("CI");

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 #include "text/tokenizer.h"
 
@@ -18,12 +19,12 @@ namespace sluice::text {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-inline fs::path golden_tokenizer_folder() { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/text/tokenizer"; }
+inline fs::path golden_tokenizer_folder() { return fs::path(tests::source_folder()) / "tests/golden/text/tokenizer"; }
 
 /// Folder of a real tokenizer, or nothing where the test data is not installed: then a test skips, but not under CI=true.
 inline std::optional<fs::path> real_tokenizer(const std::string& name) {
   const char* data = std::getenv("SLUICE_TEST_DATA");
-  const fs::path folder = (data ? fs::path(data) : fs::path(SLUICE_SOURCE_DIR) / "../shared/data") / "tokenizers" / name;
+  const fs::path folder = (data ? fs::path(data) : fs::path(tests::source_folder()) / "../shared/data") / "tokenizers" / name;
   if (fs::exists(folder / "tokenizer.json")) return folder;
   const char* ci = std::getenv("CI");
   if (ci && std::string(ci) == "true") throw std::runtime_error(folder.string() + " is missing; set SLUICE_TEST_DATA");

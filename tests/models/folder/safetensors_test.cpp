@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
@@ -41,7 +42,7 @@ std::string error_for(const std::string& header, size_t data_bytes) {
 // The folder of the reference implementation's own test cases; empty where it is not there.
 fs::path reference_cases() {
   const char* data = std::getenv("SLUICE_TEST_DATA");
-  return (data != nullptr ? fs::path(data) : fs::path(SLUICE_SOURCE_DIR) / "../shared/data") / "safetensors_cases";
+  return (data != nullptr ? fs::path(data) : fs::path(tests::source_folder()) / "../shared/data") / "safetensors_cases";
 }
 
 TEST(SafetensorsHeader, AgreesWithTheReferenceImplementationOnItsTestCases) {

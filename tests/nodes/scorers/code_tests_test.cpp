@@ -6,6 +6,7 @@
 #include "nodes/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/scorers/test_server.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::nodes {
@@ -174,7 +175,7 @@ TEST_F(CodeTestsTest, FilesOfTheHostAreNotThere) {
   EXPECT_TRUE(
       works("import os\n"
             "for path in ('/root', '/home', '/etc/hostname', '/var', '/sys', '/mnt', '/run', '" +
-            std::string(SLUICE_SOURCE_DIR) + "'):\n  assert not os.path.exists(path), path\n"));
+            std::string(tests::source_folder()) + "'):\n  assert not os.path.exists(path), path\n"));
 }
 
 TEST_F(CodeTestsTest, EnvironmentOfTheHostIsNotThere) {
