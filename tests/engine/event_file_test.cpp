@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "tests/source_folder.h"
 
 namespace sluice::engine {
 namespace {
@@ -49,7 +50,7 @@ class EventFiles : public testing::Test {
 };
 
 std::string golden() {
-  std::ifstream stream(fs::path(SLUICE_SOURCE_DIR) / "tests/golden/engine/event_file.hex");
+  std::ifstream stream(fs::path(tests::source_folder()) / "tests/golden/engine/event_file.hex");
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
@@ -58,7 +59,7 @@ TEST_F(EventFiles, HoldTheBytesThatTensorBoardsOwnWriterWrites) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const std::string sentence = "a_name_that_is_longer_than_one_byte_of_length_can_tell_";
-  EventFile file(folder_, 1700000000.25);
+  EventFile file({.path = folder_}, 1700000000.25);
   file.scalars(0, 1700000001.5, {{"score_mean", 0.1}, {"loss", -0.0}, {"tokens", 5632}});
   file.scalars(1, 1700000002.75, {{"score_mean", kNan}, {"loss", kInfinity}, {"kl_mean", -1e-42}, {"huge", -kInfinity}});
   file.scalars(300, 1700000003, {{sentence + sentence + sentence, 1e30}, {"größe", 3}});
@@ -68,12 +69,12 @@ TEST_F(EventFiles, HoldTheBytesThatTensorBoardsOwnWriterWrites) {
 }
 
 TEST_F(EventFiles, AreNamedSoThatTensorBoardFindsThem) {
-  const EventFile file(folder_, 1700000000.25);
+  const EventFile file({.path = folder_}, 1700000000.25);
   EXPECT_THAT(names(), ElementsAre(MatchesRegex("events\\.out\\.tfevents\\.1700000000\\..+\\." + std::to_string(::getpid()))));
 }
 
 TEST_F(EventFiles, CanBeReadAfterEachCall) {
-  EventFile file(folder_, 1700000000.25);
+  EventFile file({.path = folder_}, 1700000000.25);
   const size_t begun = hexadecimal().size();
   file.scalars(0, 1700000001.5, {{"loss", 1}});
   EXPECT_GT(hexadecimal().size(), begun);
@@ -81,7 +82,7 @@ TEST_F(EventFiles, CanBeReadAfterEachCall) {
 
 TEST_F(EventFiles, NameTheFileThatCannotBeWritten) {
   try {
-    EventFile file(folder_ / "none");
+    EventFile file({.path = folder_ / "none"});
     FAIL() << "nothing was thrown";
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr((folder_ / "none/events.out.tfevents.").string()));
