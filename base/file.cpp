@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file_calls.h"
 #include "base/folder.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 
 namespace sluice {
@@ -22,11 +24,29 @@ int64_t size_of(int descriptor, const fs::path& path) {
   return status.st_size;
 }
 
+[[noreturn]] void fail_because_large(const fs::path& path, int64_t most_bytes) {
+  throw UserError("cannot read " + path.string() + ": it has more than " + human_bytes(static_cast<double>(most_bytes)) +
+                  ", which no such file has");
+}
+
+std::string read_at_most(int descriptor, const fs::path& path, int64_t bytes) {
+  std::string content;
+  char buffer[1 << 16];
+  while (static_cast<int64_t>(content.size()) < bytes) {
+    const size_t wanted = std::min(sizeof buffer, static_cast<size_t>(bytes) - content.size());
+    const ssize_t count = uninterrupted([&] { return ::read(descriptor, buffer, wanted); });
+    if (count < 0) fail_with_errno("read", path);
+    if (count == 0) break;
+    content.append(buffer, static_cast<size_t>(count));
+  }
+  return content;
+}
+
 // Whether one rename puts `finished` in the place of `target`: it does not replace a folder that has something in it, nor
 // anything else by a folder. Links count as themselves.
 bool takes_one_rename(const fs::path& finished, const fs::path& target) {
-  const fs::file_status there = fs::symlink_status(target);
-  return !fs::exists(there) || (!fs::is_directory(there) && !fs::is_directory(fs::symlink_status(finished)));
+  const PathKind there = name_kind(target);
+  return there == PathKind::kNothing || (there != PathKind::kFolder && name_kind(finished) != PathKind::kFolder);
 }
 
 // `finished` gets the place of `target`, and that one the name `aside`. When it fails, `target` is where it was if that can be
@@ -54,16 +74,19 @@ void swap_paths(const fs::path& finished, const fs::path& target, const fs::path
 
 }  // namespace
 
-std::string read_file(const fs::path& path) {
+std::string read_file(const fs::path& path, int64_t most_bytes) {
   const ScopedDescriptor file(open_for_reading(path));
-  std::string content;
-  char buffer[1 << 16];
-  while (true) {
-    const ssize_t count = uninterrupted([&] { return ::read(file.value(), buffer, sizeof buffer); });
-    if (count < 0) fail_with_errno("read", path);
-    if (count == 0) return content;
-    content.append(buffer, static_cast<size_t>(count));
-  }
+  if (size_of(file.value(), path) > most_bytes) fail_because_large(path, most_bytes);
+  std::string content = read_at_most(file.value(), path, most_bytes + 1);  // it may be growing, or hide its size as in /proc
+  if (static_cast<int64_t>(content.size()) > most_bytes) fail_because_large(path, most_bytes);
+  return content;
+}
+
+std::string read_end_of_file(const fs::path& path, int64_t bytes) {
+  const ScopedDescriptor file(open_for_reading(path));
+  const int64_t begin = std::max<int64_t>(0, size_of(file.value(), path) - bytes);
+  if (::lseek(file.value(), begin, SEEK_SET) < 0) fail_with_errno("read", path);
+  return read_at_most(file.value(), path, bytes);
 }
 
 OutputFile::OutputFile(const fs::path& path, Mode mode, FileSystem& files) : files_(files), path_(path) {

@@ -13,8 +13,15 @@ namespace sluice {
 // Changes of files go through a FileSystem. All throw UserError naming the path (disk full, no right); what a signal interrupts
 // is done again.
 
-/// The whole file. Throws UserError naming the path when it is missing, a folder or unreadable.
-std::string read_file(const std::filesystem::path& path);
+/// More than any text that Sluice reads as a whole has: settings, tokenizers, templates, manifests.
+inline constexpr int64_t kMostTextBytes = 64 << 20;
+
+/// The whole of a regular file. Throws UserError naming the path when it is missing, unreadable, something else (a folder, a
+/// pipe, a device), or has more than `most_bytes`, of which nothing is read then.
+std::string read_file(const std::filesystem::path& path, int64_t most_bytes = kMostTextBytes);
+
+/// Its last `bytes` bytes, or all of it where it has fewer. Throws likewise.
+std::string read_end_of_file(const std::filesystem::path& path, int64_t bytes);
 
 /// Replaces `path` as a whole: temporary name beside it (`PATH.tmp`), fsync, rename, fsync of the folder.
 /// A crash at any point, or a failure, leaves the old or the new content.

@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// What file.cpp, folder.cpp and mapped_file.cpp share; not for others.
+// What the files of base/ that open, look and write share; not for others.
 
 /// Throws the UserError of errno: "cannot ACTION PATH: No space left on device", with a remedy where there is one.
 [[noreturn]] void fail_with_errno(const std::string& action, const std::filesystem::path& path);
@@ -56,7 +56,11 @@ class ScopedDescriptor {
   FileSystem& files_;
 };
 
-/// Of an existing file. Throws UserError also where it is a folder.
+/// Throws UserError for a name that the system would take for a shorter one: it holds a NUL.
+void refuse_unusable_name(const std::filesystem::path& path);
+
+/// Of an existing regular file. Throws UserError also for anything else, at once: neither a pipe without a writer nor a device
+/// is waited for.
 int open_for_reading(const std::filesystem::path& path);
 
 }  // namespace sluice

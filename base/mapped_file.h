@@ -6,7 +6,9 @@
 
 namespace sluice {
 
-/// A read-only memory map of a whole file. Throws UserError when the file cannot be opened. Moves, does not copy.
+/// A read-only memory map of a whole file. Throws UserError when the file cannot be opened, is not a regular one, or is large and
+/// hollow: almost nothing of it is on the disk, as a copy that was broken off leaves it, and reading it would take hours to find
+/// zeros. Moves, does not copy.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

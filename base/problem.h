@@ -13,6 +13,7 @@ struct SourceText {
   std::string text;
   int first_line = 1;    // where `text` begins in it: of a data file only the neighbourhood of a problem is kept
   int first_column = 1;  // likewise, of its first line
+  bool typed = false;    // on the command line, by whoever runs the program; a file may be a stranger's
 };
 
 /// A piece of one line of a source. A value type; keeps its text alive.

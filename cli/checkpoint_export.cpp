@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/mapped_file.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -28,10 +29,9 @@ ResumePoint chosen_point(const CheckpointsArguments& arguments) {
 
 std::string chosen_model(const fs::path& checkpoint, const std::string& wanted) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoint)) {
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  for (const fs::path& entry : entries_of(checkpoint)) {
+    if (name_kind(entry) == PathKind::kFolder) names.push_back(entry.filename().string());
   }
-  std::ranges::sort(names);
   if (wanted.empty() && names.size() == 1) return names.front();
   const std::string all = names.empty() ? "it holds no model" : "it holds " + join(names, ", ");
   if (wanted.empty()) throw UserError("which model of " + checkpoint.string() + "?", all + ": choose one with --model");
@@ -52,21 +52,23 @@ bool holds_tensors(const fs::path& file) {
   return name.starts_with("model") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"));
 }
 
-// Adapters go with their model as they are.
+// Adapters go with their model as they are. No run makes links in a checkpoint, and what they lead to is not to be handed on.
 void copy_folder(const fs::path& from, const fs::path& to, bool with_tensors) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const fs::path target = to / entry.path().filename();
-    if (entry.is_directory()) {
+  for (const fs::path& entry : entries_of(from)) {
+    const fs::path target = to / entry.filename();
+    const PathKind kind = name_kind(entry);
+    if (kind == PathKind::kLink) throw UserError(entry.string() + " is a symbolic link, which no run puts into a checkpoint");
+    if (kind == PathKind::kFolder) {
       make_folders(target);
-      copy_folder(entry.path(), target, true);
-    } else if (with_tensors || !holds_tensors(entry.path())) {
-      copy_durably(entry.path(), target);
+      copy_folder(entry, target, true);
+    } else if (with_tensors || !holds_tensors(entry)) {
+      copy_durably(entry, target);
     }
   }
 }
 
 void write_converted(const fs::path& from, const fs::path& to, const std::string& dtype) {
-  if (!fs::exists(from / "config.json")) {
+  if (!is_there(from / "config.json")) {
     throw UserError(from.string() + " holds adapters without their model, which have one type", "leave --dtype out");
   }
   Json config = read_json(from / "config.json");
@@ -91,7 +93,7 @@ void write_export(const fs::path& from, const fs::path& to, const std::string& d
 
 int export_checkpoint(const CheckpointsArguments& arguments) {
   const fs::path& target = arguments.target;
-  if (fs::exists(target) && !(fs::is_directory(target) && fs::is_empty(target))) {
+  if (is_there(target) && !(is_folder(target) && entries_of(target).empty())) {
     throw UserError(target.string() + " is there already", "name a new folder with --to");
   }
   const ResumePoint point = chosen_point(arguments);

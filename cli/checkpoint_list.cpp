@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "cli/damage_name.h"
 
@@ -17,21 +18,22 @@ using Row = std::vector<std::string>;
 
 int64_t bytes_in(const fs::path& folder) {
   int64_t bytes = 0;
-  std::error_code error;  // what goes meanwhile counts for nothing
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const auto size = entry->is_regular_file(error) ? entry->file_size(error) : 0;
-    if (!error) bytes += static_cast<int64_t>(size);
+  for (const fs::path& entry : entries_of(folder)) {
+    const PathKind kind = name_kind(entry);  // links are not followed: they may lead anywhere
+    if (kind == PathKind::kFolder) bytes += bytes_in(entry);
+    if (kind == PathKind::kFile) bytes += file_bytes(entry);
   }
   return bytes;
 }
 
 ListedCheckpoint look_at(const engine::CheckpointPlace& place) {
-  ListedCheckpoint listed{.place = place, .manifest = {}, .bytes = bytes_in(place.folder), .damage = {}};
+  ListedCheckpoint listed{.place = place, .manifest = {}, .bytes = 0, .damage = {}};
   if (const auto damage = engine::damage_of(place.folder)) listed.damage = damage_text(place.folder, *damage);
   try {
+    listed.bytes = bytes_in(place.folder);
     listed.manifest = engine::read_manifest(place.folder);
   } catch (const UserError&) {
-    // It is the damage.
+    // It is the damage, or the run that goes on removes it.
   }
   return listed;
 }
@@ -88,14 +90,14 @@ std::string aligned(const std::vector<Row>& rows) {
 
 std::vector<ListedCheckpoint> look_at_checkpoints(const fs::path& run_folder) {
   const auto places = engine::list_checkpoints(run_folder);
-  if (places.empty() && !fs::exists(run_folder / "pipeline.toml")) {
+  if (places.empty() && !is_there(run_folder / "pipeline.toml")) {
     throw UserError(run_folder.string() + " is not the folder of a run: it has neither checkpoints nor pipeline.toml",
                     "name the folder of a run, such as runs/ppo-20260131-180000");
   }
   std::vector<ListedCheckpoint> listed;
   for (const engine::CheckpointPlace& place : places) {
     listed.push_back(look_at(place));
-    if (!fs::exists(place.folder)) listed.pop_back();  // the run that goes on has removed it
+    if (!is_there(place.folder)) listed.pop_back();  // the run that goes on has removed it
   }
   return listed;
 }

@@ -3,14 +3,17 @@
 #include <string>
 #include <vector>
 
+#include "base/confined_file_system.h"
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "cli/checkpoint_list.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/run_lock.h"
 #include "dsl/parse.h"
+#include "engine/checkpoint_writer.h"
 #include "engine/params.h"
 #include "engine/registry.h"
 #include "engine/settings.h"
@@ -35,6 +38,7 @@ engine::CheckpointSettings settings_of(const CheckpointsArguments& arguments) {
   engine::CheckpointSettings settings = all_given ? engine::CheckpointSettings{} : settings_of(arguments.run_folder);
   if (arguments.keep_last) settings.keep_last = *arguments.keep_last;
   if (arguments.keep_best) settings.keep_best = *arguments.keep_best;
+  settings.folder = arguments.folder;  // what the run folder says of places outside of it is not believed
   if (arguments.best) settings.best = *arguments.best == "lowest" ? engine::Best::kLowest : engine::Best::kHighest;
   return settings;
 }
@@ -92,6 +96,10 @@ int verify_checkpoints(const CheckpointsArguments& arguments) {
 int prune_checkpoints(const CheckpointsArguments& arguments) {
   const RunLock lock(arguments.run_folder);
   const engine::CheckpointSettings settings = settings_of(arguments);
+  const fs::path folder = engine::checkpoints_folder(arguments.run_folder, settings);
+  std::vector<fs::path> writable = {arguments.run_folder};
+  if (settings.folder) writable.push_back(absolute_path(*settings.folder));
+  ConfinedFileSystem files(writable);
   const auto checkpoints = look_at_checkpoints(arguments.run_folder);
   std::vector<engine::Manifest> intact;
   for (const ListedCheckpoint& listed : checkpoints) {
@@ -103,14 +111,14 @@ int prune_checkpoints(const CheckpointsArguments& arguments) {
     if (!listed.damage.empty()) {
       std::printf("left: %s is damaged: %s\n", listed.place.folder.c_str(), listed.damage.c_str());
     } else if (std::ranges::find(superfluous, listed.place.iterations) != superfluous.end()) {
-      if (!arguments.dry_run) remove_whole(listed.place.folder);
+      if (!arguments.dry_run) remove_whole(folder / listed.place.folder.filename(), files);
       std::printf("%s: %s\n", arguments.dry_run ? "would remove" : "removed", described(listed).c_str());
     } else {
       std::printf("kept: %s\n", described(listed).c_str());
     }
   }
   for (const fs::path& path : engine::leftovers(arguments.run_folder)) {
-    if (!arguments.dry_run) remove_tree(path);
+    if (!arguments.dry_run) remove_tree(folder / path.filename(), files);
     std::printf("%s: %s, left of a save that was cut off\n", arguments.dry_run ? "would remove" : "removed", path.c_str());
   }
   return kDone;

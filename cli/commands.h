@@ -40,6 +40,7 @@ struct CheckpointsArguments {
   std::optional<long long> keep_last;    // prune; those that are not there: what the run's [checkpoint] says
   std::optional<std::string> keep_best;
   std::optional<std::string> best;       // "highest" or "lowest"
+  std::optional<std::filesystem::path> folder;  // prune; [checkpoint] folder, where they lie outside of the run folder
   bool dry_run = false;
   std::string model;                     // export; empty: the only one
   std::filesystem::path target;

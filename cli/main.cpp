@@ -150,6 +150,7 @@ void add_checkpoint_commands(CLI::App& app, CheckpointsArguments& a, Command& ch
   prune->add_option("--keep-last", a.keep_last, "how many of the newest stay; 0: all")->check(CLI::NonNegativeNumber);
   prune->add_option("--keep-best", a.keep_best, "a figure of metrics.jsonl: the one where it is best stays too");
   prune->add_option("--best", a.best, "highest or lowest")->check(CLI::IsMember({"highest", "lowest"}));
+  prune->add_option("--folder", a.folder, "where the run was told to keep its checkpoints, if not in its folder: [checkpoint] folder");
   prune->add_flag("--dry-run", a.dry_run, "only say what would be removed");
 
   CLI::App* copy = add("export", "write one model of a checkpoint as a Hugging Face folder", [&] { return export_checkpoint(a); });

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -53,9 +54,9 @@ int64_t parameters_of(const models::ModelConfig& config, models::Head head) {
 }
 
 bool has_chat_template(const fs::path& folder) {
-  if (fs::exists(folder / "chat_template.jinja")) return true;
+  if (is_there(folder / "chat_template.jinja")) return true;
   const fs::path path = folder / "tokenizer_config.json";
-  return fs::exists(path) && read_json(path).contains("chat_template");
+  return is_there(path) && read_json(path).contains("chat_template");
 }
 
 // What the disk holds: nothing but zeros for a folder that only starts models without weights.

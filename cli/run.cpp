@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/conduct_run.h"
@@ -11,6 +12,7 @@
 #include "cli/resume_point.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
+#include "engine/run_folder.h"
 #include "engine/status.h"
 
 namespace sluice::cli {
@@ -24,7 +26,7 @@ void say_that_it_starts_over(const fs::path& folder) {
 // A run that was killed behind its last checkpoint goes on, with nothing but its end.
 bool is_complete(const fs::path& folder, const ResumePoint& point, const engine::Plan& plan) {
   if (point.manifest.iterations < plan.pipeline.iterations) return false;
-  const fs::path file = folder / "status.json";
+  const fs::path file = folder / engine::kStatusFile;
   try {
     return engine::parse_status(read_file(file), file.string()).state == "done";
   } catch (const UserError&) {
@@ -76,10 +78,10 @@ int run_pipeline(const RunArguments& arguments) {
 
 int resume_run(const ResumeArguments& arguments) {
   const fs::path& folder = arguments.run_folder;
-  const fs::path pipeline = folder / "pipeline.toml";
-  if (!fs::is_directory(folder))
+  const fs::path pipeline = folder / engine::kPipelineFile;
+  if (!is_folder(folder))
     throw UserError(folder.string() + " is not a folder", "name the folder of a run, such as runs/ppo-20260131-180000");
-  if (!fs::exists(pipeline)) {
+  if (!is_there(pipeline)) {
     throw UserError(
         folder.string() + " holds no run: it has no pipeline.toml",
         "name the folder of a run, or give its pipeline: rlhf-run run FILE --resume auto --run-dir " + folder.string());

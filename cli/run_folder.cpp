@@ -3,11 +3,14 @@
 #include <ctime>
 #include <string>
 
+#include "base/confined_file_system.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/path_kind.h"
 #include "engine/graph_text.h"
 #include "engine/plan_text.h"
+#include "engine/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -20,7 +23,7 @@ fs::path default_run_folder(const std::string& name, bool may_go_on) {
   std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", ::localtime_r(&now, &local));
   const fs::path first = fs::path("runs") / (name + "-" + time);
   fs::path folder = first;
-  for (int n = 2; fs::exists(folder); ++n) folder = first.string() + "-" + std::to_string(n);
+  for (int n = 2; is_there(folder); ++n) folder = first.string() + "-" + std::to_string(n);
   return folder;
 }
 
@@ -35,27 +38,29 @@ void make_run_folder(const fs::path& folder) {
   }
 }
 
-bool holds_run(const fs::path& folder) { return fs::exists(folder / "metrics.jsonl"); }
+bool holds_run(const fs::path& folder) { return is_there(folder / engine::kMetricsFile); }
 
 void write_pipeline(const fs::path& folder, const engine::Plan& plan) {
-  write_file_atomically(folder / "pipeline.toml", engine::config_text(plan));
-  write_file_atomically(folder / "pipeline.dot", engine::dot_text(plan));
+  ConfinedFileSystem files({folder});
+  write_file_atomically(folder / engine::kPipelineFile, engine::config_text(plan), files);
+  write_file_atomically(folder / engine::kPipelineGraphFile, engine::dot_text(plan), files);
 }
 
 void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "metrics.jsonl" || name.starts_with("events.out.tfevents.")) remove_tree(entry.path());
+  ConfinedFileSystem files({folder});
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
+    if (name == engine::kMetricsFile || name.starts_with(engine::kEventFilePrefix)) remove_tree(entry, files);
   }
   for (const engine::PlanNode& node : plan.nodes) {
-    for (const engine::FileNeed& file : node.needs.files) remove_tree(folder / file.path);
+    for (const engine::FileNeed& file : node.needs.files) remove_tree(folder / file.path, files);
   }
   sync_folder(folder);
 }
 
 void remove_run_folder(const fs::path& folder) {
-  disk().remove_file(folder / "pipeline.toml");
-  disk().remove_file(folder / "pipeline.dot");
+  disk().remove_file(folder / engine::kPipelineFile);
+  disk().remove_file(folder / engine::kPipelineGraphFile);
   disk().remove_folder(folder);  // only when it is empty now
 }
 

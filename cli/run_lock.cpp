@@ -11,11 +11,14 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
+#include "engine/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -57,7 +60,7 @@ bool flock_without_waiting(int descriptor) {
 
 // A process that releases the lock removes the file, so one that has opened it before and gets the lock after has a file without
 // a name: then it looks again.
-RunLock::RunLock(const fs::path& run_folder) : path_(run_folder / "lock") {
+RunLock::RunLock(const fs::path& run_folder) : path_(run_folder / engine::kLockFile) {
   while (!open_and_lock()) ::close(descriptor_);
   const std::string owner = owner_json();
   const bool written = ::ftruncate(descriptor_, 0) == 0 && ::pwrite(descriptor_, owner.data(), owner.size(), 0) >= 0;
@@ -65,9 +68,15 @@ RunLock::RunLock(const fs::path& run_folder) : path_(run_folder / "lock") {
 }
 
 bool RunLock::open_and_lock() {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  // What a stranger's run folder has there, such as a link to another file, is neither followed nor waited for.
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
   if (descriptor_ < 0) {
-    throw UserError("cannot open " + path_.string() + ": " + std::strerror(errno), "the run folder must be writable");
+    const std::string reason = errno == ELOOP ? "it is a symbolic link" : std::strerror(errno);
+    throw UserError("cannot open " + path_.string() + ": " + reason, "the run folder must be writable");
+  }
+  if (name_kind(path_) != PathKind::kFile && name_kind(path_) != PathKind::kNothing) {
+    ::close(std::exchange(descriptor_, -1));
+    throw UserError("cannot lock the run folder: " + path_.string() + " is not an ordinary file", "remove it");
   }
   if (flock_without_waiting(descriptor_)) return is_current();
   const int error = errno;

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/stop_signals.h"
@@ -28,11 +28,11 @@ constexpr milliseconds kFrame{500};
 constexpr size_t kWidthWithoutTerminal = 160;
 
 void check_is_run(const fs::path& folder) {
-  if (!fs::is_directory(folder)) {
+  if (!is_folder(folder)) {
     throw UserError(folder.string() + " is not a folder", "name the folder of a run, such as runs/ppo-20260131-180000");
   }
-  if (fs::exists(folder / "status.json")) return;
-  if (fs::exists(folder / "metrics.jsonl")) {
+  if (is_there(folder / "status.json")) return;
+  if (is_there(folder / "metrics.jsonl")) {
     throw UserError("the run in " + folder.string() + " has not written its status yet: there is no status.json",
                     "try again in a second, unless an older version made this run");
   }
@@ -42,16 +42,14 @@ void check_is_run(const fs::path& folder) {
 
 // The last line that is complete: the run may be writing another one.
 std::string last_line(const fs::path& path) {
-  constexpr std::streamoff kLongestLine = 1 << 16;
-  std::ifstream stream(path, std::ios::binary | std::ios::ate);
-  if (!stream) return {};
-  const std::streamoff begin = std::max<std::streamoff>(0, stream.tellg() - kLongestLine);
-  stream.seekg(begin);
-  std::string tail{std::istreambuf_iterator<char>(stream), {}};
+  constexpr int64_t kLongestLine = 1 << 16;
+  if (!is_there(path)) return {};
+  std::string tail = read_end_of_file(path, kLongestLine);
+  const bool whole = static_cast<int64_t>(tail.size()) < kLongestLine;
   tail.resize(tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n'));
   const size_t before = tail.rfind('\n');
   if (before != std::string::npos) return tail.substr(before + 1);
-  return begin == 0 ? tail : std::string();
+  return whole ? tail : std::string();
 }
 
 engine::MetricRow read_figures(const fs::path& path) {
@@ -76,10 +74,10 @@ bool process_exists(int64_t pid) {
 // Waits for: another status. Ends when: it is there, or a run that lives would have written two, or `stop` says so.
 bool is_rewritten(const fs::path& path, const std::function<bool()>& stop) {
   constexpr milliseconds kLongest{1500}, kPoll{50};
-  const auto before = fs::last_write_time(path);
+  const auto before = changed_at(path);
   for (milliseconds waited{0}; waited < kLongest && !stop(); waited += kPoll) {
     std::this_thread::sleep_for(kPoll);
-    if (fs::last_write_time(path) != before) return true;
+    if (changed_at(path) != before) return true;
   }
   return false;
 }
@@ -93,7 +91,7 @@ TopView look_at(const fs::path& folder, const std::function<bool()>& stop) {
     view.gone = !is_rewritten(file, stop) && !stop();
     view.status = engine::parse_status(read_file(file), file.string());  // its last words may have come meanwhile
   }
-  view.silent_seconds = std::chrono::duration<double>(fs::file_time_type::clock::now() - fs::last_write_time(file)).count();
+  view.silent_seconds = std::chrono::duration<double>(std::chrono::system_clock::now() - changed_at(file)).count();
   view.figures = read_figures(folder / "metrics.jsonl");
   return view;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;
@@ -30,18 +31,13 @@ bool is_jsonl(const fs::path& path) {
 std::vector<fs::path> files_of_folder(const fs::path& folder) {
   std::vector<fs::path> files;
   std::vector<fs::path> parquet;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    if (!entry->is_regular_file(ignored)) continue;
-    if (is_jsonl(entry->path())) files.push_back(entry->path());
-    if (is_parquet(entry->path())) parquet.push_back(entry->path());
+  for (const fs::path& entry : entries_of(folder)) {
+    if (is_jsonl(entry) && is_file(entry)) files.push_back(entry);
+    if (is_parquet(entry) && is_file(entry)) parquet.push_back(entry);
   }
-  if (error) throw UserError("cannot read the folder " + folder.string() + ": " + error.message());
   if (files.empty() && !parquet.empty()) refuse_parquet(*std::ranges::min_element(parquet));
   if (files.empty())
     throw UserError("the folder " + folder.string() + " holds no *.jsonl or *.jsonl.gz", "name the file, or a pattern of files");
-  std::ranges::sort(files);
   return files;
 }
 
@@ -60,8 +56,7 @@ std::vector<fs::path> files_that_match(const fs::path& pattern) {
   const Matches matches(pattern.string());
   std::vector<fs::path> files;
   for (size_t i = 0; matches.code == 0 && i < matches.found.gl_pathc; ++i) {
-    std::error_code ignored;
-    if (fs::is_regular_file(matches.found.gl_pathv[i], ignored)) files.emplace_back(matches.found.gl_pathv[i]);
+    if (is_file(matches.found.gl_pathv[i])) files.emplace_back(matches.found.gl_pathv[i]);
   }
   if (files.empty()) throw UserError("no file matches " + pattern.string());
   std::ranges::sort(files);
@@ -69,14 +64,14 @@ std::vector<fs::path> files_that_match(const fs::path& pattern) {
 }
 
 std::vector<fs::path> files_of(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return files_of_folder(path);
-  if (!fs::exists(path, ignored)) {
+  const PathKind kind = path_kind(path);
+  if (kind == PathKind::kFolder) return files_of_folder(path);
+  if (kind == PathKind::kNothing) {
     if (is_pattern(path)) return files_that_match(path);
     throw UserError("there is no file " + path.string());
   }
   // A pipe can be read once only, and rows are read in any order.
-  if (!fs::is_regular_file(path, ignored))
+  if (kind != PathKind::kFile)
     throw UserError(path.string() + " is no file", "a file that stays on the disk is expected");
   return {path};
 }

@@ -1,10 +1,10 @@
 #include "dsl/layers.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "dsl/toml_source.h"
 
@@ -12,21 +12,25 @@ namespace sluice::dsl {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20;
+constexpr int64_t kMostBytes = 1 << 20;
 
 Problem plain_problem(const char* kind, SourceSpan where, std::string message, std::string help = {}) {
   return {
       .kind = kind, .where = std::move(where), .message = std::move(message), .caret = {}, .notes = {}, .help = std::move(help)};
 }
 
+// What was meant, where nothing has that name; empty: nothing alike, or it is there.
 std::string similar_file(const fs::path& file) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".toml") names.push_back(it->path().filename().string());
+  try {
+    if (is_there(file) || !is_folder(folder)) return {};
+    for (const fs::path& entry : entries_of(folder)) {
+      if (entry.extension() == ".toml") names.push_back(entry.filename().string());
+    }
+  } catch (const UserError&) {
+    return {};  // a folder that may not be read
   }
-  std::sort(names.begin(), names.end());
   std::string name = file.filename().string();
   if (std::find(names.begin(), names.end(), name + ".toml") != names.end())
     return (file.parent_path() / (name + ".toml")).string();
@@ -34,26 +38,19 @@ std::string similar_file(const fs::path& file) {
   return name.empty() ? "" : (file.parent_path() / name).string();
 }
 
-// Reads at most kMostBytes + 1, so that a device or a pipe without end does no harm. `where` is the extends that names the file.
+// `where` is the extends that names the file.
 std::optional<std::string> read_text(const fs::path& file, const SourceSpan& where, Problems& problems) {
-  const auto failed = [&](int code) -> std::optional<std::string> {
-    const std::string near = code == ENOENT ? similar_file(file) : "";
-    problems.push_back(plain_problem("file-unreadable", where, "cannot read " + file.string() + ": " + std::strerror(code),
-                                     near.empty() ? "" : "did you mean " + near + "?"));
+  try {
+    return read_file(file, kMostBytes);
+  } catch (const UserError& error) {
+    Problem problem = error.problems().front();
+    problem.kind = "file-unreadable";
+    problem.where = where;
+    const std::string near = similar_file(file);
+    if (!near.empty()) problem.help = "did you mean " + near + "?";
+    problems.push_back(std::move(problem));
     return std::nullopt;
-  };
-  std::error_code ignored;
-  if (fs::is_directory(file, ignored)) return failed(EISDIR);
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return failed(errno != 0 ? errno : EIO);
-  std::string text(kMostBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) return failed(errno != 0 ? errno : EIO);
-  text.resize(static_cast<size_t>(stream.gcount()));
-  if (text.size() <= kMostBytes) return text;
-  problems.push_back(plain_problem("file-unreadable", where, file.string() + " is larger than 1 MiB, which no pipeline file is"));
-  return std::nullopt;
+  }
 }
 
 std::optional<engine::Table> parse_file(std::string text, std::string name, const std::string& base, Problems& problems) {

@@ -58,7 +58,7 @@ std::optional<engine::Table> parse_with_bare_value(const std::shared_ptr<const S
 }  // namespace
 
 std::optional<Layer> parse_override(const std::string& argument, Problems& problems) {
-  const auto source = std::make_shared<SourceText>(SourceText{"--set", argument});
+  const auto source = std::make_shared<SourceText>(SourceText{.name = "--set", .text = argument, .typed = true});
   const size_t equals = find_equals(argument);
   const auto refused = [&](size_t begin, size_t end, std::string message, std::string caret) -> std::optional<Layer> {
     problems.push_back({.kind = "override-malformed",

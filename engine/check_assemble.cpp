@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/check_draft.h"
 #include "engine/settings.h"
@@ -137,7 +138,7 @@ class Assembly {
   void add_effective() {
     for (const Name& plugin : draft_.spec.plugins) {
       const auto path = std::filesystem::path(draft_.spec.plugins_base) / plugin.text;
-      plan_.plugins.push_back(std::filesystem::absolute(path).lexically_normal().string());
+      plan_.plugins.push_back(absolute_path(path).lexically_normal().string());
     }
     for (size_t i = 0; i < draft_.models.size(); ++i) add_effective_model(draft_.models[i], plan_.models[i]);
     for (const int index : draft_.order) add_effective_node(draft_.node(index));

@@ -3,6 +3,7 @@
 
 #include "base/strings.h"
 #include "engine/check_draft.h"
+#include "engine/run_folder.h"
 
 // Who works for nothing? A node is of use if it does something itself (trains, publishes, writes a file, records metrics, or
 // reads without writing columns, which only makes sense for an effect outside), or if a node that is of use reads one of its
@@ -105,13 +106,27 @@ void warn_of_idle_columns(Draft& draft, const Effects& effects, const DraftNode&
   draft.warning("column-not-read", place_of(node), "no node reads " + names_of(idle) + ", which '" + node.name() + "' writes");
 }
 
+// One is the other, or a folder that the other would have to be in.
+bool collide(const std::string& one, const std::string& other) {
+  return one == other || one.starts_with(other + "/") || other.starts_with(one + "/");
+}
+
 void check_files(Draft& draft) {
   std::map<std::string, int> first;
   for (const int index : draft.order) {
     const DraftNode& node = draft.node(index);
     for (const FileNeed& file : node.needs->files) {
-      const auto [found, is_first] = first.emplace(file.path, index);
-      if (is_first) continue;
+      if (const std::string fault = fault_of_run_file(file.path); !fault.empty()) {
+        draft.error("path-outside", place_of(node, file.param),
+                    "'" + node.name() + "' cannot write " + sluice::quoted(file.path) + " into the run folder: " + fault, {},
+                    "name a file in the run folder, such as \"samples.jsonl\" or \"texts/samples.jsonl\"");
+        continue;
+      }
+      const auto found = std::ranges::find_if(first, [&](const auto& other) { return collide(other.first, file.path); });
+      if (found == first.end()) {
+        first.emplace(file.path, index);
+        continue;
+      }
       draft.error("file-written-twice", place_of(node, file.param),
                   "'" + node.name() + "' writes " + file.path + ", which '" + draft.node(found->second).name() + "' writes too",
                   {}, "give one of the two another path");

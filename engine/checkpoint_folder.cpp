@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path_kind.h"
 
 namespace sluice::engine {
 namespace fs = std::filesystem;
@@ -23,12 +24,11 @@ std::optional<int64_t> number_of(const std::string& name) {
 
 std::optional<Damage> damage_of(const fs::path& checkpoint, const Manifest::File& file) {
   const fs::path path = checkpoint / file.path;
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return Damage{path, "is missing"};
-  const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
-  if (bytes != file.bytes)
-    return Damage{path, "has " + std::to_string(bytes) + " bytes instead of " + std::to_string(file.bytes)};
   try {
+    if (!is_file(path)) return Damage{path, "is missing"};
+    const int64_t bytes = file_bytes(path);
+    if (bytes != file.bytes)
+      return Damage{path, "has " + std::to_string(bytes) + " bytes instead of " + std::to_string(file.bytes)};
     const MappedFile mapped(path);
     const std::string_view content(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
     if (crc32c(content) == file.crc32c) return std::nullopt;
@@ -36,6 +36,11 @@ std::optional<Damage> damage_of(const fs::path& checkpoint, const Manifest::File
     return Damage{path, "cannot be read: " + refused.problems().front().message};
   }
   return Damage{path, "has another checksum than when it was saved", /*whole=*/true};
+}
+
+std::vector<fs::path> entries_of_checkpoints(const fs::path& run_folder) {
+  const fs::path folder = run_folder / "checkpoints";
+  return is_folder(folder) ? entries_of(folder) : std::vector<fs::path>();
 }
 
 double figure_of(const Manifest& manifest, const std::string& name) {
@@ -59,9 +64,8 @@ const Manifest* best_of(const std::vector<Manifest>& manifests, const std::strin
 
 std::vector<CheckpointPlace> list_checkpoints(const fs::path& run_folder) {
   std::vector<CheckpointPlace> places;
-  std::error_code error;
-  for (fs::directory_iterator entry(run_folder / "checkpoints", error), end; !error && entry != end; entry.increment(error)) {
-    if (const auto number = number_of(entry->path().filename().string())) places.push_back({*number, entry->path()});
+  for (const fs::path& entry : entries_of_checkpoints(run_folder)) {
+    if (const auto number = number_of(entry.filename().string())) places.push_back({*number, entry});
   }
   std::ranges::sort(places, {}, &CheckpointPlace::iterations);
   return places;
@@ -69,21 +73,18 @@ std::vector<CheckpointPlace> list_checkpoints(const fs::path& run_folder) {
 
 std::vector<fs::path> leftovers(const fs::path& run_folder) {
   std::vector<fs::path> paths;
-  std::error_code error;
-  for (fs::directory_iterator entry(run_folder / "checkpoints", error), end; !error && entry != end; entry.increment(error)) {
-    const std::string suffix = entry->path().extension().string();
-    if (suffix == ".tmp" || suffix == ".removed") paths.push_back(entry->path());
+  for (const fs::path& entry : entries_of_checkpoints(run_folder)) {
+    const std::string suffix = entry.extension().string();
+    if ((suffix == ".tmp" || suffix == ".removed") && number_of(entry.stem().string())) paths.push_back(entry);
   }
-  std::ranges::sort(paths);
   return paths;
 }
 
 std::optional<Damage> damage_of(const fs::path& checkpoint) {
   Manifest manifest;
   const fs::path path = checkpoint / kManifestName;
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return Damage{path, "is missing"};
   try {
+    if (!is_file(path)) return Damage{path, "is missing"};
     manifest = read_manifest(checkpoint);
   } catch (const UserError& error) {
     const std::string& message = error.problems().front().message;  // begins with the path

@@ -4,6 +4,7 @@
 #include <limits>
 #include <system_error>
 
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/checkpoint_folder.h"
 #include "engine/saturating.h"
@@ -32,11 +33,10 @@ int64_t most_kept(const CheckpointSettings& settings) {
 
 // Where the checkpoints lie or will lie; the run folder itself where that is not made yet.
 fs::path disk_of(const Plan& plan, const fs::path& run_folder) {
-  std::error_code ignored;
-  if (const fs::path made = run_folder / "checkpoints"; fs::is_directory(made, ignored)) return made;
+  if (const fs::path made = run_folder / "checkpoints"; is_folder(made)) return made;
   if (!plan.checkpoint.folder) return run_folder;
-  fs::path folder = fs::absolute(*plan.checkpoint.folder);
-  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  fs::path folder = absolute_path(*plan.checkpoint.folder);
+  while (!is_there(folder) && folder.has_relative_path()) folder = folder.parent_path();
   return folder;
 }
 

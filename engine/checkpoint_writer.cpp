@@ -8,9 +8,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/checkpoint_folder.h"
 #include "engine/pipeline_changes.h"
+#include "engine/run_folder.h"
 #include "engine/version.h"
 
 namespace sluice::engine {
@@ -26,13 +28,35 @@ Manifest::File described(const fs::path& folder, const fs::path& path) {
           .crc32c = crc32c(content)};
 }
 
+void add_files(const fs::path& checkpoint, const fs::path& folder, std::vector<Manifest::File>& files) {
+  for (const fs::path& entry : entries_of(folder)) {
+    if (is_folder(entry)) add_files(checkpoint, entry, files);
+    if (is_file(entry)) files.push_back(described(checkpoint, entry));
+  }
+}
+
 std::vector<Manifest::File> described_files(const fs::path& folder) {
   std::vector<Manifest::File> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files.push_back(described(folder, entry.path()));
-  }
+  add_files(folder, folder, files);
   std::ranges::sort(files, {}, &Manifest::File::path);
   return files;
+}
+
+// In a folder for the checkpoints of many runs, that of this one.
+fs::path place_in(const fs::path& folder, const fs::path& run_folder) {
+  return absolute_path(folder) / absolute_path(run_folder / ".").lexically_normal().parent_path().filename();
+}
+
+bool same_place(const fs::path& one, const fs::path& other) {
+  std::error_code missing;
+  return fs::weakly_canonical(one, missing) == fs::weakly_canonical(other, missing) && !missing;
+}
+
+// What [checkpoint] folder must have been, for RUN/checkpoints to be this link.
+std::string folder_of_link(const fs::path& link) {
+  std::error_code none;
+  const fs::path target = fs::read_symlink(link, none);
+  return none ? "FOLDER" : target.parent_path().string();
 }
 
 }  // namespace
@@ -54,8 +78,8 @@ fs::path CheckpointWriter::write(const Cut& cut) {
     }
     throw;
   }
-  tidy();
-  return place;
+  tidy(folder);
+  return parts_.run_folder / kCheckpointsFolder / name;
 }
 
 void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
@@ -83,20 +107,20 @@ void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
 
 void CheckpointWriter::put_in_place(const fs::path& folder, const fs::path& place) {
   replace_path(folder, place, parts_.files);
-  replace_link(fs::path("checkpoints") / place.filename(), parts_.run_folder / "checkpoint", parts_.files);
+  replace_link(fs::path(kCheckpointsFolder) / place.filename(), parts_.run_folder / kNewestCheckpointLink, parts_.files);
 }
 
-void CheckpointWriter::tidy() noexcept {
+void CheckpointWriter::tidy(const fs::path& folder) noexcept {
   try {
-    for (const fs::path& path : leftovers(parts_.run_folder)) remove_tree(path, parts_.files);
-    remove_superfluous();
+    for (const fs::path& path : leftovers(parts_.run_folder)) remove_tree(folder / path.filename(), parts_.files);
+    remove_superfluous(folder);
   } catch (const std::exception& error) {
     if (parts_.on_warning) parts_.on_warning(std::string("an old checkpoint could not be removed: ") + error.what());
   }
 }
 
 // One that is damaged is neither counted nor removed: what is in it may still be wanted.
-void CheckpointWriter::remove_superfluous() {
+void CheckpointWriter::remove_superfluous(const fs::path& folder) {
   std::vector<Manifest> manifests;
   for (const CheckpointPlace& place : list_checkpoints(parts_.run_folder)) {
     try {
@@ -106,25 +130,36 @@ void CheckpointWriter::remove_superfluous() {
     }
   }
   for (const int64_t iterations : superfluous(manifests, parts_.plan.checkpoint)) {
-    remove_whole(parts_.run_folder / "checkpoints" / std::to_string(iterations), parts_.files);
+    remove_whole(folder / std::to_string(iterations), parts_.files);
   }
 }
 
+fs::path checkpoints_folder(const fs::path& run_folder, const CheckpointSettings& settings) {
+  const fs::path own = run_folder / kCheckpointsFolder;
+  const PathKind there = name_kind(own);
+  if (there == PathKind::kFolder || (there == PathKind::kNothing && !settings.folder)) return own;
+  if (there == PathKind::kNothing || there == PathKind::kLink) {
+    const fs::path target = settings.folder ? place_in(*settings.folder, run_folder) : fs::path();
+    if (there == PathKind::kNothing || (!target.empty() && same_place(own, target))) return target;
+  }
+  throw UserError(own.string() + " leads out of the run folder" + (settings.folder ? ", not to " + settings.folder->string() : ""),
+                  "if that is where this run has its checkpoints, say so: --set checkpoint.folder=" + folder_of_link(own) +
+                      ", or checkpoints prune --folder");
+}
+
 fs::path make_checkpoints_folder(const fs::path& run_folder, const CheckpointSettings& settings, FileSystem& files) {
-  const fs::path folder = run_folder / "checkpoints";
-  std::error_code ignored;
-  if (fs::is_directory(folder, ignored)) return folder;
-  if (!settings.folder) {
+  const fs::path folder = checkpoints_folder(run_folder, settings);
+  const fs::path own = run_folder / kCheckpointsFolder;
+  if (folder == own) {
     make_folders(folder, files);
     return folder;
   }
-  const fs::path target = fs::absolute(*settings.folder) / fs::absolute(run_folder).lexically_normal().filename();
-  if (fs::is_directory(target, ignored) && !fs::is_empty(target, ignored) && !fs::is_symlink(folder, ignored)) {
-    throw UserError(target.string() + " already holds the checkpoints of another run",
-                    "choose another [checkpoint] folder, or remove that one");
+  if (name_kind(own) == PathKind::kNothing && is_folder(folder) && !entries_of(folder).empty()) {
+    throw UserError(folder.string() + " already holds the checkpoints of another run",
+                    "choose another folder with --set checkpoint.folder=..., or remove that one");
   }
-  make_folders(target, files);
-  replace_link(target, folder, files);
+  make_folders(folder, files);
+  if (name_kind(own) == PathKind::kNothing) replace_link(folder, own, files);
   return folder;
 }
 

@@ -48,20 +48,24 @@ class CheckpointWriter {
 
   explicit CheckpointWriter(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Writes what the models have copied, with `cut`. Returns the checkpoint's folder. Throws UserError (disk full).
+  /// Writes what the models have copied, with `cut`. Returns the checkpoint, RUN/checkpoints/N. Throws UserError (disk full).
   std::filesystem::path write(const Cut& cut);
 
  private:
   void fill(const std::filesystem::path& folder, const Cut& cut);
   void put_in_place(const std::filesystem::path& folder, const std::filesystem::path& place);
-  void tidy() noexcept;
-  void remove_superfluous();
+  void tidy(const std::filesystem::path& folder) noexcept;
+  void remove_superfluous(const std::filesystem::path& folder);
 
   const Parts parts_;
 };
 
-/// Where a run has its checkpoints: RUN/checkpoints, which is made. With [checkpoint] folder it is a link to FOLDER/NAME, NAME
-/// being that of the run folder. Throws UserError when it cannot be made or there are another run's checkpoints.
+/// Where a run has its checkpoints: RUN/checkpoints, or with [checkpoint] folder FOLDER/NAME, NAME being that of the run folder, to
+/// which RUN/checkpoints is then a link. A folder RUN/checkpoints that is there stays in use. Throws UserError where a link leads
+/// elsewhere: nobody who starts the run has said that it may write there.
+std::filesystem::path checkpoints_folder(const std::filesystem::path& run_folder, const CheckpointSettings& settings);
+
+/// Likewise; makes it, and the link. Throws UserError also when it cannot be made or there are another run's checkpoints.
 std::filesystem::path make_checkpoints_folder(const std::filesystem::path& run_folder, const CheckpointSettings& settings,
                                               FileSystem& files);
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 
 namespace sluice::engine {
@@ -192,10 +193,9 @@ Costs parse_costs(const std::string& text, const std::string& name) {
 }
 
 Costs read_costs(const std::filesystem::path& path) {
-  std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(path, ignored);
+  const bool folder = is_folder(path);
   const std::filesystem::path file = folder ? path / "costs.json" : path;
-  if (folder && !std::filesystem::exists(file, ignored)) {
+  if (folder && !is_there(file)) {
     throw UserError(path.string() + " has no costs.json",
                     "a run writes it when it ends; name the folder of a run that has ended, such as runs/NAME");
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/crc32c.h"
+#include "base/path_kind.h"
 
 namespace sluice::engine {
 namespace {
@@ -88,7 +89,7 @@ std::string host_name() {
 std::string file_name(const std::filesystem::path& folder, double wall_time_seconds) {
   const std::string rest = "." + host_name() + "." + std::to_string(::getpid());
   auto seconds = static_cast<int64_t>(wall_time_seconds);
-  while (std::filesystem::exists(folder / (kEventFilePrefix + std::to_string(seconds) + rest))) ++seconds;
+  while (is_there(folder / (kEventFilePrefix + std::to_string(seconds) + rest))) ++seconds;
   return kEventFilePrefix + std::to_string(seconds) + rest;
 }
 
@@ -96,8 +97,8 @@ std::string file_name(const std::filesystem::path& folder, double wall_time_seco
 
 double wall_clock_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-EventFile::EventFile(const std::filesystem::path& folder, double wall_time_seconds)
-    : name_(file_name(folder, wall_time_seconds)), file_(folder / name_) {
+EventFile::EventFile(const RunFolder& folder, double wall_time_seconds)
+    : name_(file_name(folder.path, wall_time_seconds)), file_(folder.path / name_, OutputFile::Mode::kTruncate, *folder.files) {
   file_.write(record(Message().real(kWallTime, wall_time_seconds).text(kFileVersion, "brain.Event:2")));
 }
 

@@ -1,17 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <string>
 
 #include "base/file.h"
 #include "engine/metrics.h"
+#include "engine/run_folder.h"
 
 namespace sluice::engine {
 
 /// Seconds since 1970, of the clock on the wall: what TensorBoard puts beside a step.
 double wall_clock_seconds();
-
-inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
 
 /// The figures of a run for TensorBoard: `events.out.tfevents.SECONDS.HOST.PID` in the run folder, so that `tensorboard --logdir
 /// runs` shows each run folder as a run.
@@ -22,7 +21,7 @@ inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
 class EventFile {
  public:
   /// Makes the file in `folder`, which exists, with the record that names the version of the format.
-  explicit EventFile(const std::filesystem::path& folder, double wall_time_seconds = wall_clock_seconds());
+  explicit EventFile(const RunFolder& folder, double wall_time_seconds = wall_clock_seconds());
 
   /// One scalar a figure, under its name. Values are stored as float32; one that is not finite stays what it is.
   void scalars(int64_t step, double wall_time_seconds, const MetricRow& row);

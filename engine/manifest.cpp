@@ -7,7 +7,9 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/inner_path.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "engine/state_json.h"
 
 namespace sluice::engine {
@@ -54,6 +56,19 @@ Json json_of(const Manifest& manifest) {
           {"pipeline", std::move(pipeline)}};
 }
 
+// A manifest is data, perhaps a stranger's: what it names lies in its folder, or the run's.
+void check_paths(const Manifest& manifest) {
+  const auto check = [](const std::string& path) {
+    const std::string fault = fault_of_inner_path(path);
+    if (!fault.empty()) throw UserError("it names a file " + sluice::quoted(path) + ", which no run writes: " + fault);
+  };
+  for (const Manifest::File& file : manifest.files) check(file.path);
+  for (const auto& [name, bytes] : manifest.growing) check(name);
+  for (const auto& [node, state] : manifest.nodes) {
+    for (const auto& [name, bytes] : state.files) check(name);
+  }
+}
+
 Manifest manifest_of(const Json& json) {
   if (json.at("format").get<int>() != kFormat) {
     throw UserError("it has format " + json.at("format").dump() + "; this program knows format " + std::to_string(kFormat));
@@ -80,6 +95,7 @@ Manifest manifest_of(const Json& json) {
                                  .text = key.at(2).get<std::string>(),
                                  .origin = {}});
   }
+  check_paths(manifest);
   return manifest;
 }
 

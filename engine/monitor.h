@@ -9,6 +9,7 @@
 
 #include "base/problem.h"
 #include "engine/clock.h"
+#include "engine/run_folder.h"
 #include "engine/status.h"
 
 namespace sluice::engine {
@@ -20,7 +21,7 @@ class Monitor {
  public:
   struct Options {
     const Clock& clock;            // outlives this
-    std::filesystem::path folder;  // empty: nothing is written
+    RunFolder folder;              // without a path nothing is written
     double stall_seconds = 0;      // 0: never
   };
 

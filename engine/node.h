@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
@@ -10,6 +9,7 @@
 #include "engine/metrics.h"
 #include "engine/micro_batch.h"
 #include "engine/model.h"
+#include "engine/run_folder.h"
 #include "engine/state.h"
 
 namespace sluice::engine {
@@ -28,7 +28,7 @@ struct NodeResources {
   int64_t tokens_in_flight = 0;                          // [budget]
   Admission admission = Admission::kWorstCase;           // likewise
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
-  std::filesystem::path run_folder;                      // empty outside a run
+  RunFolder run_folder;                                  // where it writes, and nowhere else; without a path outside a run
   std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares
   MetricsRecorder* metrics = nullptr;
   Reducer* reducer = nullptr;

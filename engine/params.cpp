@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "engine/registry.h"
 
@@ -283,8 +284,17 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
   if (text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
   out = (std::filesystem::path(value.base) / *text).lexically_normal();
   const bool is_pattern = info.kind == ParamKind::kPaths && text->find_first_of("*?[") != std::string::npos;
-  std::error_code error;
-  if (!info.must_exist || is_pattern || std::filesystem::exists(out, error)) return true;
+  if (!info.must_exist || is_pattern) return true;
+  try {
+    if (is_there(out)) return true;
+  } catch (const UserError& unreadable) {  // a folder on the way to it, which may not be entered
+    Problem problem = unreadable.problems().front();
+    problem.kind = "file-unreadable";
+    problem.where = value.where;
+    problem.message = info.name + ": " + problem.message;
+    context.problems.push_back(std::move(problem));
+    return false;
+  }
   context.problems.push_back({.kind = "path-missing",
                               .where = value.where,
                               .message = info.name + ": there is no file " + out.string(),

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 
 namespace sluice::engine {
@@ -31,9 +32,9 @@ std::map<std::string, std::string> words_of(const std::string& abi) {
 }
 
 void* open_library(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) refuse("plugin-missing", "there is no plugin " + path.string());
+  if (!is_there(path)) refuse("plugin-missing", "there is no plugin " + path.string());
   // A name without a slash would be looked for in the folders of the system.
-  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(absolute_path(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + dlerror(), kRebuild);
   return library;
 }

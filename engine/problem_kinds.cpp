@@ -67,6 +67,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"column-mismatch", kError, "a column is read with another type or extent than it is written with", "name another column"},
     {"column-written-twice", kError, "two nodes write one column", "take one away, or name its column otherwise"},
     {"file-written-twice", kError, "two nodes write one file of the run folder", "give one another path"},
+    {"path-outside", kError, "a path where a run would write outside of its folder, or over its own files",
+     "a relative path without `..`; the command line may name another folder for checkpoints"},
     {"column-not-read", kWarning, "a node is of use, but one of its columns is never read", "read it where it was meant for"},
     {"node-without-effect", kWarning, "what a node makes reaches nothing that trains, publishes, writes or measures",
      "remove the node, or read its columns"},

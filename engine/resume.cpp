@@ -1,10 +1,13 @@
 #include "engine/resume.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/path_kind.h"
+#include "base/strings.h"
 #include "engine/checkpoint_folder.h"
-#include "engine/event_file.h"
 #include "engine/pipeline_changes.h"
 
 namespace sluice::engine {
@@ -24,32 +27,38 @@ void refuse_larger_lag(const Manifest& manifest, const Plan& plan) {
 
 void cut_growing_file(const fs::path& path, int64_t bytes, FileSystem& files,
                       const std::function<void(const std::string&)>& warn) {
-  std::error_code error;
-  const auto there = static_cast<int64_t>(fs::file_size(path, error));
-  if (error) return warn(path.string() + " is gone; it begins anew");
+  if (name_kind(path) == PathKind::kNothing) return warn(path.string() + " is gone; it begins anew");
+  if (name_kind(path) != PathKind::kFile) throw UserError(path.string() + " is not what a run writes: an ordinary file");
+  const int64_t there = file_bytes(path);
   if (there < bytes)
     return warn(path.string() + " has lost its end: " + std::to_string(there) + " of " + std::to_string(bytes) +
                 " bytes are left");
   if (there > bytes) cut_file(path, bytes, files);
 }
 
-void remove_later_event_files(const fs::path& run_folder, const Manifest& manifest, FileSystem& files) {
-  std::vector<fs::path> later;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run_folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kEventFilePrefix) && !manifest.growing.contains(name)) later.push_back(entry.path());
+void remove_later_event_files(const Rewind& rewind) {
+  for (const fs::path& entry : entries_of(rewind.folder.path)) {
+    const std::string name = entry.filename().string();
+    if (name.starts_with(kEventFilePrefix) && !rewind.growing.contains(name)) remove_tree(entry, *rewind.folder.files);
   }
-  for (const fs::path& path : later) remove_tree(path, files);
 }
 
-void pass_over_later_checkpoints(const fs::path& run_folder, int64_t iterations, FileSystem& files) {
-  for (const CheckpointPlace& place : list_checkpoints(run_folder)) {
-    if (place.iterations <= iterations) continue;
-    fs::path aside = place.folder;
+void pass_over_later_checkpoints(const Rewind& rewind) {
+  for (const CheckpointPlace& place : list_checkpoints(rewind.folder.path)) {
+    if (place.iterations <= rewind.iterations) continue;
+    const fs::path later = rewind.checkpoints / place.folder.filename();
+    fs::path aside = later;
     aside += ".passed-over";
-    remove_tree(aside, files);
-    replace_path(place.folder, aside, files);
+    remove_tree(aside, *rewind.folder.files);
+    replace_path(later, aside, *rewind.folder.files);
   }
+}
+
+bool grows_in(const Plan& plan, const std::string& name) {
+  if (name == kMetricsFile || (name.starts_with(kEventFilePrefix) && name.find('/') == std::string::npos)) return true;
+  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
+    return std::ranges::find(node.needs.files, name, &FileNeed::path) != node.needs.files.end();
+  });
 }
 
 Problem problem_of(const std::string& node, const UserError& error) {
@@ -74,12 +83,28 @@ void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept) {
   if (!problem.notes.empty()) throw UserError(std::move(problem));
 }
 
-void rewind_folder(const fs::path& run_folder, const fs::path& checkpoint, const Manifest& manifest, FileSystem& files,
-                   const std::function<void(const std::string&)>& warn) {
-  for (const auto& [name, bytes] : manifest.growing) cut_growing_file(run_folder / name, bytes, files, warn);
-  remove_later_event_files(run_folder, manifest, files);
-  pass_over_later_checkpoints(run_folder, manifest.iterations, files);
-  replace_link(fs::path("checkpoints") / checkpoint.filename(), run_folder / "checkpoint", files);
+std::map<std::string, int64_t> known_growing_files(const Manifest& manifest, const Plan& plan, bool accept,
+                                                   const std::function<void(const std::string&)>& warn) {
+  std::map<std::string, int64_t> known;
+  for (const auto& [name, bytes] : manifest.growing) {
+    if (grows_in(plan, name)) {
+      known.emplace(name, bytes);
+    } else if (accept) {
+      warn("no node of this pipeline writes " + name + ", to which the run appended before; it stays as it is");
+    } else {
+      throw UserError("the checkpoint says that the run appends to " + sluice::quoted(name) + ", which no node of its pipeline does",
+                      "go on with --accept-changes to leave that file as it is");
+    }
+  }
+  return known;
+}
+
+void rewind_folder(const Rewind& rewind, const std::function<void(const std::string&)>& warn) {
+  for (const auto& [name, bytes] : rewind.growing) cut_growing_file(rewind.folder.path / name, bytes, *rewind.folder.files, warn);
+  remove_later_event_files(rewind);
+  pass_over_later_checkpoints(rewind);
+  replace_link(fs::path(kCheckpointsFolder) / rewind.checkpoint.filename(), rewind.folder.path / kNewestCheckpointLink,
+               *rewind.folder.files);
 }
 
 void restore(const Workload& workload, const SavedModels& models, const Plan& plan, const fs::path& checkpoint,

@@ -2,11 +2,12 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 
-#include "base/file_system.h"
 #include "engine/checkpoint_writer.h"
 #include "engine/manifest.h"
+#include "engine/run_folder.h"
 #include "engine/workload.h"
 
 namespace sluice::engine {
@@ -17,12 +18,23 @@ namespace sluice::engine {
 /// lag has become larger than the versions that were saved.
 void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept);
 
-/// Brings the files of a run folder back to where they were when `checkpoint` was saved: what was appended since is cut off,
-/// event files of later parts are removed, later checkpoints get the name `N.passed-over`. A crash in it leaves a folder in which
-/// it can be done again. Files that are gone or too short are told to `warn`; they are begun anew, or go on where they end.
-/// Throws UserError.
-void rewind_folder(const std::filesystem::path& run_folder, const std::filesystem::path& checkpoint, const Manifest& manifest,
-                   FileSystem& files, const std::function<void(const std::string&)>& warn);
+/// Of the files that grow with the run, by the manifest, those that this plan knows: the run's own and its nodes'. Throws UserError naming one
+/// that it does not know; with `accept` that one is told to `warn` and left as it is.
+std::map<std::string, int64_t> known_growing_files(const Manifest& manifest, const Plan& plan, bool accept,
+                                                   const std::function<void(const std::string&)>& warn);
+
+/// Brings the files of a run folder back to where they were when `checkpoint` was saved: those that grow are cut to the lengths in
+/// `growing`, event files of later parts are removed, later checkpoints in `checkpoints` get the name `N.passed-over`. A crash in it leaves a
+/// folder in which it can be done again. Files that are gone or too short are told to `warn`; they are begun anew, or go on where
+/// they end. Throws UserError.
+struct Rewind {
+  RunFolder folder;
+  std::filesystem::path checkpoints;
+  std::filesystem::path checkpoint;
+  int64_t iterations = 0;  // that are complete there
+  std::map<std::string, int64_t> growing;
+};
+void rewind_folder(const Rewind& rewind, const std::function<void(const std::string&)>& warn);
 
 /// What a node cannot take over, such as a place in data that are other data now. Throws UserError, or only tells.
 using OnUnusableState = std::function<void(const Problems&)>;

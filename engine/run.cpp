@@ -7,8 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/confined_file_system.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
+#include "base/path_kind.h"
 #include "engine/checkpoint_room.h"
 #include "engine/checkpointer.h"
 #include "engine/driver.h"
@@ -16,6 +19,7 @@
 #include "engine/out_of_memory.h"
 #include "engine/resume.h"
 #include "engine/run_files.h"
+#include "engine/run_folder.h"
 #include "engine/thread_executor.h"
 #include "engine/trace_cut.h"
 
@@ -40,6 +44,15 @@ SavedModels saved_models(const Plan& plan, const Workload& workload) {
       saved[model.name] = {.model = workload.models.at(model.name), .older_versions = model.usage.saved_versions};
   }
   return saved;
+}
+
+// Where a run may write.
+std::vector<std::filesystem::path> writable(const Plan& plan, const RunOptions& options) {
+  std::vector<std::filesystem::path> folders;
+  if (options.folder.empty()) return folders;
+  folders.push_back(options.folder);
+  if (plan.checkpoint.folder) folders.push_back(absolute_path(*plan.checkpoint.folder));
+  return folders;
 }
 
 const char* state_text(RunEnd end) {
@@ -83,6 +96,8 @@ struct Run::Impl {
 
   const Plan& plan;
   const RunOptions options;
+  ConfinedFileSystem confined;  // through which all of the run's files are written
+  const RunFolder folder;
   const SteadyClock clock;
   Reducer reducer;
   MemoryMeter meter;
@@ -96,7 +111,13 @@ struct Run::Impl {
   std::atomic<bool> stalled{false};
 };
 
-Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(std::move(options_)), meter(options.tensors) {
+Run::Impl::Impl(const Plan& plan_, RunOptions options_)
+    : plan(plan_),
+      options(std::move(options_)),
+      confined(writable(plan, options), options.files),
+      folder{.path = options.folder, .files = &confined},
+      meter(options.tensors) {
+  if (!options.folder.empty() && plan.checkpoint.folder) make_folders(*plan.checkpoint.folder, options.files);
   if (!options.resume_from.empty()) rewind();
   Workload workload = loaded();
   meter.watch(workload.models);
@@ -116,9 +137,15 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_) : plan(plan_), options(s
 void Run::Impl::rewind() {
   manifest = read_manifest(options.resume_from);
   refuse_changes(*manifest, plan, options.accept_changes);
-  rewind_folder(options.folder, options.resume_from, *manifest, options.files,
-                [this](const std::string& warning) { warn(warning); });
-  trace_begin_ns = cut_trace(options.folder / "trace.json", manifest->iterations, options.files);
+  const auto tell = [this](const std::string& warning) { warn(warning); };
+  manifest->growing = known_growing_files(*manifest, plan, options.accept_changes, tell);
+  rewind_folder({.folder = folder,
+                 .checkpoints = checkpoints_folder(options.folder, plan.checkpoint),
+                 .checkpoint = options.resume_from,
+                 .iterations = manifest->iterations,
+                 .growing = manifest->growing},
+                tell);
+  trace_begin_ns = cut_trace(options.folder / kTraceFile, manifest->iterations, confined);
 }
 
 // Other data, which need a word, have no place where the old ones were.
@@ -133,7 +160,7 @@ void Run::Impl::warn(const std::string& warning) {
 
 void Run::Impl::open_files() {
   files.emplace(RunFiles::Parts{.plan = plan,
-                                .folder = options.folder,
+                                .folder = folder,
                                 .trace_begin_ns = trace_begin_ns,
                                 .grown = manifest ? manifest->growing : std::map<std::string, int64_t>(),
                                 .on_failure = [this] { driver->state().failure.capture(); }});
@@ -149,7 +176,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
                                            .writer = {.plan = plan,
                                                       .run_folder = options.folder,
                                                       .models = std::move(models),
-                                                      .files = options.files,
+                                                      .files = confined,
                                                       .on_warning = options.on_warning},
                                            .before_write = [this] { files->flush_trace(); },
                                            .on_failure = [this] { driver->state().failure.capture(); }});
@@ -157,7 +184,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
 
 Workload Run::Impl::loaded() {
   try {
-    return make_workload(plan, options.folder, reducer);
+    return make_workload(plan, folder, reducer);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, 0, 0);
@@ -219,7 +246,7 @@ void Run::Impl::start() {
   }
   if (places.size() == plan.executors.size()) driver->start(places);
   monitor = std::make_unique<Monitor>(
-      Monitor::Options{clock, options.folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
+      Monitor::Options{clock, folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
       [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
 }
 
@@ -264,7 +291,7 @@ void Run::Impl::wait_for_the_end() {
 void Run::Impl::complete_files() {
   if (!files) return;
   try {
-    write_file_atomically(options.folder / "memory.json", memory_json(memory()));
+    write_file_atomically(options.folder / kMemoryFile, memory_json(memory()), confined);
     files->close();
   } catch (...) {
     driver->state().failure.capture();

@@ -29,7 +29,7 @@ struct RunOptions {
   /// Goes on although the pipeline has changed in ways that change results; harmless changes need no word.
   bool accept_changes = false;
 
-  /// Through which checkpoints are written and the run folder is brought back to a checkpoint.
+  /// Through which everything is written, below `folder` and where [checkpoint] folder says, and nowhere else.
   FileSystem& files = disk();
 
   /// Gets what goes wrong without ending the run, such as a checkpoint that could not be saved. From any thread. Empty: nobody is

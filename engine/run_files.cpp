@@ -34,10 +34,10 @@ std::map<std::string, int64_t> event_files(std::map<std::string, int64_t> files)
 RunFiles::RunFiles(Parts parts)
     : folder_(parts.folder),
       earlier_(event_files(std::move(parts.grown))),
-      metrics_(folder_ / "metrics.jsonl", OutputFile::Mode::kAppend),
+      metrics_(folder_.append_to(kMetricsFile)),
       events_(folder_),
       recorder_(parts.plan),
-      trace_(folder_ / "trace.json", parts.plan, parts.trace_begin_ns, std::move(parts.on_failure)) {}
+      trace_(folder_.path / kTraceFile, parts.plan, parts.trace_begin_ns, std::move(parts.on_failure), *folder_.files) {}
 
 void RunFiles::write(const IterationReport& report) {
   recorder_.reported(report);
@@ -46,7 +46,7 @@ void RunFiles::write(const IterationReport& report) {
 }
 
 std::map<std::string, int64_t> RunFiles::lengths() const {
-  std::map<std::string, int64_t> files = {{"metrics.jsonl", metrics_.size()}, {events_.name(), events_.bytes()}};
+  std::map<std::string, int64_t> files = {{kMetricsFile, metrics_.size()}, {events_.name(), events_.bytes()}};
   files.insert(earlier_.begin(), earlier_.end());
   return files;
 }
@@ -59,7 +59,7 @@ void RunFiles::close() {
 
 void RunFiles::write_costs() const {
   const Costs costs = recorder_.costs();
-  if (!costs.lengths.empty()) write_file_atomically(folder_ / "costs.json", costs_json(costs));
+  if (!costs.lengths.empty()) write_file_atomically(folder_.path / kCostsFile, costs_json(costs), *folder_.files);
 }
 
 }  // namespace sluice::engine

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -12,6 +11,7 @@
 #include "engine/event_file.h"
 #include "engine/iteration_log.h"
 #include "engine/plan.h"
+#include "engine/run_folder.h"
 #include "engine/trace.h"
 
 namespace sluice::engine {
@@ -22,7 +22,7 @@ class RunFiles {
  public:
   struct Parts {
     const Plan& plan;  // outlives this
-    std::filesystem::path folder;
+    RunFolder folder;              // exists
     int64_t trace_begin_ns = 0;            // see TraceWriter
     std::map<std::string, int64_t> grown;  // lengths of files of the folder, as the checkpoint has them that the run goes on from
     std::function<void()> on_failure;      // called in a catch block on the thread that writes the trace
@@ -49,7 +49,7 @@ class RunFiles {
   void write_costs() const;
 
  private:
-  const std::filesystem::path folder_;
+  const RunFolder folder_;
   std::map<std::string, int64_t> earlier_;  // event files of earlier parts of the run, which grow no more
   OutputFile metrics_;
   EventFile events_;

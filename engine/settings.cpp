@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/path_kind.h"
 #include "base/strings.h"
 
 namespace sluice::engine {
@@ -47,6 +48,20 @@ void check_name(const PipelineSpec& spec, Problems& problems, const std::string&
        .help = entry != nullptr ? "" : "give it one: name = \"...\" in [pipeline]"});
 }
 
+// A run writes below its folder. Where else it may write says the person who starts it, not the file that says what to run, which may be a
+// stranger's.
+void check_checkpoint_folder(const Table& table, Problems& problems) {
+  const Entry* entry = table.find("folder");
+  const auto* folder = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value.data);
+  if (folder == nullptr || !entry->value.where.known() || entry->value.where.source->typed) return;
+  problems.push_back({.kind = "path-outside",
+                      .where = entry->value.where,
+                      .message = "folder: a pipeline file may not let a run write outside of its run folder",
+                      .caret = "only the command line may say this",
+                      .notes = {},
+                      .help = "remove it here, and start the run with --set checkpoint.folder=" + *folder});
+}
+
 std::string file_stem(const PipelineSpec& spec) {
   return spec.where.known() ? std::filesystem::path(spec.where.source->name).stem().string() : std::string("pipeline");
 }
@@ -54,7 +69,7 @@ std::string file_stem(const PipelineSpec& spec) {
 // A path, or an array of paths, as TOML that means the same wherever it is read; `otherwise` where the value is neither.
 std::string absolute_text(const Value& value, const std::string& otherwise) {
   if (const auto* path = std::get_if<std::string>(&value.data))
-    return sluice::quoted(std::filesystem::absolute(std::filesystem::path(value.base) / *path).lexically_normal().string());
+    return sluice::quoted(absolute_path(std::filesystem::path(value.base) / *path).lexically_normal().string());
   const auto* array = std::get_if<Array>(&value.data);
   if (array == nullptr) return otherwise;
   std::vector<std::string> parts;
@@ -173,7 +188,8 @@ ParamSet<CheckpointSettings> checkpoint_params() {
   set.param("best", &CheckpointSettings::best).harmless().doc("whether the highest or the lowest value of that figure is the best");
   set.param("folder", &CheckpointSettings::folder)
       .harmless()
-      .doc("checkpoints are written into FOLDER/NAME-OF-THE-RUN-FOLDER, to which RUN/checkpoints is then a link; unset: into the run folder");
+      .doc("checkpoints are written into FOLDER/NAME-OF-THE-RUN-FOLDER, to which RUN/checkpoints is then a link; unset: into the run folder. "
+           "Only on the command line: --set checkpoint.folder=FOLDER");
   set.param("on_failure", &CheckpointSettings::on_failure)
       .harmless()
       .doc("when a checkpoint cannot be saved during the run: warn and go on, or end the run. Those saved before stay in either case");
@@ -201,6 +217,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("schedule", schedule_params(), spec.schedule, registry, problems, plan.schedule, plan);
   bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
+  check_checkpoint_folder(spec.checkpoint, problems);
 }
 
 std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,
@@ -219,7 +236,7 @@ std::vector<EffectiveKey> effective_keys(const std::string& table_name, const Pa
 
 std::string origin_of(const SourceSpan& where) {
   if (!where.known()) return "default";
-  if (where.line == 0 || where.source->name == "--set") return where.source->name;
+  if (where.line == 0 || where.source->typed) return where.source->name;
   return where.source->name + ":" + std::to_string(where.line);
 }
 

@@ -84,11 +84,11 @@ std::string status_json(const RunStatus& status) {
 RunStatus parse_status(const std::string& text, const std::string& name) {
   RunStatus status;
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text, name);
     Reader reader{json};
     fields(reader, status, static_cast<const RunStatus*>(nullptr));
   } catch (const Json::exception& error) {
-    throw UserError(name + " is not the status of a run: " + error.what());
+    throw UserError(name + " is not the status of a run: " + reason_of_json_error(error.what()));
   }
   return status;
 }

@@ -43,11 +43,12 @@ void append_us(std::string& text, int64_t ns) {
 
 }  // namespace
 
-TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error)
+TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error,
+                         FileSystem& files)
     : heads_(heads_of(plan)),
       begin_ns_(begin_ns),
       on_error_(std::move(on_error)),
-      file_(path, begin_ns > 0 ? OutputFile::Mode::kAppend : OutputFile::Mode::kTruncate),
+      file_(path, begin_ns > 0 ? OutputFile::Mode::kAppend : OutputFile::Mode::kTruncate, files),
       rows_(plan.executors.size()) {
   std::string text = begin_ns > 0 ? "" : "[\n";
   for (size_t i = 0; i < plan.executors.size(); ++i) {

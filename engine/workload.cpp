@@ -27,7 +27,7 @@ void load_models(const Plan& plan, const ModelType* type, Workload& workload, Pr
   }
 }
 
-NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const std::filesystem::path& run_folder) {
+NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const RunFolder& run_folder) {
   NodeResources resources{.node = node.name, .seed = static_cast<uint64_t>(plan.pipeline.seed)};
   resources.tokens_in_flight = plan.budget.tokens_in_flight;
   resources.admission = plan.budget.admission;
@@ -40,7 +40,7 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
 
 }  // namespace
 
-Workload make_workload(const Plan& plan, const std::filesystem::path& run_folder, Reducer& reducer) {
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reducer& reducer) {
   Workload workload;
   Problems problems;
   load_models(plan, plan.model_type, workload, problems);

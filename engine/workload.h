@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +22,6 @@ struct Workload {
 };
 
 /// Loads the models and makes the nodes. Throws one UserError with the problems of all of them.
-Workload make_workload(const Plan& plan, const std::filesystem::path& run_folder, Reducer& reducer);
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reducer& reducer);
 
 }  // namespace sluice::engine

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "models/cuda/own_kernels.h"
 
@@ -59,7 +60,7 @@ std::optional<at::Device> device_named(std::string_view name) {
 std::optional<MissingDevice> missing_device(at::Device device) {
   if (device.is_cpu()) return std::nullopt;
   const fs::path library = cuda_part_of_torch();
-  if (!fs::exists(library)) return MissingDevice{"this LibTorch has no CUDA part (" + library.string() + ")", kFullWheels};
+  if (!is_there(library)) return MissingDevice{"this LibTorch has no CUDA part (" + library.string() + ")", kFullWheels};
   const Driver found = driver();
   if (!found.there) {
     return MissingDevice{"this machine has no NVIDIA driver (" + std::string(kDriver) + ")",

@@ -44,7 +44,7 @@ data::DatasetOptions dataset_options(const P& params, const engine::NodeResource
           .shuffle = params.shuffle,
           .epochs = params.epochs,
           .seed = resources.seed,
-          .scratch = resources.run_folder};
+          .scratch = resources.run_folder.path};
 }
 
 /// Checks rows one by one before the run. With TooLong::kDrop a row that is over its limit is left out, else it is a problem that

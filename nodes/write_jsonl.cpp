@@ -29,8 +29,6 @@ std::vector<ColumnSpec> columns_of(const WriteJsonlParams& params) {
   return specs;
 }
 
-std::string file_of(const WriteJsonlParams& params) { return std::filesystem::path(params.path).lexically_normal().string(); }
-
 void check_fields(const WriteJsonlParams& params, engine::Findings& findings) {
   std::vector<std::string> names;
   for (const ColumnSpec& column : columns::standard()) names.push_back(column.name);
@@ -69,15 +67,14 @@ Json field_of_sample(const MicroBatch& batch, const ColumnSpec& column, size_t g
 void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
   using P = WriteJsonlParams;
   c.type("write_jsonl", "one JSON object a sample, appended to a file of the run folder");
-  c.param("path", &P::path).doc("the file, relative to the run folder");
+  c.param("path", &P::path).doc("the file, in the run folder or below it; folders on the way are made");
   c.param("fields", &P::fields).doc("columns to write");
   c.param("every", &P::every).at_least(1).doc("write every so many iterations").unit("iterations");
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.reads = columns_of(params);
-    needs.files.push_back({"path", file_of(params)});
+    needs.files.push_back({"path", params.path});
   });
   c.check([](const P& params, engine::Findings& findings) {
-    if (params.path.empty()) findings.error("path", "path is empty");
     if (params.fields.empty())
       findings.error("fields", "no fields: there would be nothing to write", "fields = [\"prompt\", \"response\"]");
     check_fields(params, findings);
@@ -85,7 +82,7 @@ void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
 }
 
 WriteJsonl::WriteJsonl(const WriteJsonlParams& params, engine::NodeResources& resources)
-    : params_(params), columns_(columns_of(params)), file_(resources.run_folder / params.path, OutputFile::Mode::kAppend) {}
+    : params_(params), columns_(columns_of(params)), file_(resources.run_folder.append_to(params.path)) {}
 
 void WriteJsonl::process(MicroBatch& batch) {
   if (batch.iteration() % params_.every != 0) return;
@@ -105,6 +102,6 @@ void WriteJsonl::process(MicroBatch& batch) {
   file_.write(lines);
 }
 
-void WriteJsonl::save(engine::StateWriter& state) const { state.file(file_of(params_), file_.size()); }
+void WriteJsonl::save(engine::StateWriter& state) const { state.file(params_.path, file_.size()); }
 
 }  // namespace sluice::nodes

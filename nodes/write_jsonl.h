@@ -15,7 +15,7 @@ namespace sluice::nodes {
 ///   [nodes.samples]
 ///   type = "write_jsonl"
 ///   inputs = ["score"]
-///   path = "samples.jsonl"                       # relative to the run folder
+///   path = "samples.jsonl"                       # in the run folder, or below it: "texts/samples.jsonl"
 ///   fields = ["prompt", "response", "score"]     # any of the standard columns
 ///   every = 10                                   # iterations
 ///

@@ -29,11 +29,21 @@ WRITES = re.compile(r"\b(?:std::o?fstream\b|(?:mkstemp|mkdtemp|mkostemp|tmpfile|
                     r"|(?:fs|filesystem)::(?:rename|remove|remove_all|create_director(?:y|ies)|resize_file|copy_file|copy|create_(?:directory_)?symlink)\s*\()"
                     r"|(?<![\w.>:])(?:std)?::rename(?:at2?)?\s*\(|(?<!\w)::(?:creat|unlink|rmdir|mkdir|symlink|link|f?truncate)\s*\("
                     r'|\bfopen\s*\([^;]*"[wa+][^"]*"|\bfopen\s*\([^;]*"r[^"]*\+|(?<!\w)::open(?:at)?\s*\((?!"/dev/)[^;]*\bO_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)\b')
+# Questions about what lies at a path go through base/path_kind.h: these throw what no user can read, or take what is unreadable for missing.
+ASKS = re.compile(r"\bstd::ifstream\b|(?:fs|filesystem)::(?:exists|is_directory|is_regular_file|is_symlink|is_empty|file_size|status|symlink_status|canonical|last_write_time"
+                  r"|equivalent|absolute|current_path|(?:recursive_)?directory_iterator|directory_entry)\b")
 COMMENT = re.compile(r"//[^\n]*")
 # Those that may, and why.
 WRITERS = {
     "cli/run_lock.cpp": "a lock and who holds it: both end with the process, and mean nothing after a power cut",
     "data/row_file.cpp": "a temporary file without a name, which ends with the process",
+}
+# Those that may ask, and why.
+ASKERS = {
+    "engine/machine.cpp": "files of the system below a folder that tests lay out",
+    "engine/memory_meter.cpp": "a file of the system",
+    "cli/nvtx_ranges.cpp": "files of the system below a folder that tests lay out",
+    "nodes/scorers/sandbox.cpp": "links and folders of the system, of which those that are not there are left out",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
@@ -58,6 +68,13 @@ def writes(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(0).split("(")[0].strip()
 
 
+def asks(text):
+    """Line and name of each question about a path that goes past base/path_kind.h."""
+    text = COMMENT.sub("", text)
+    for match in ASKS.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match.group(0)
+
+
 def violations(root):
     """One line for each broken rule, `file:line: what`."""
     found = []
@@ -80,6 +97,9 @@ def violations(root):
         if module != "base" and name not in WRITERS:
             for number, call in writes(text):
                 found.append(f"{name}:{number}: {call} writes past base/file.h and base/folder.h; a power cut may leave a part, and no test can let it fail")
+        if module != "base" and name not in ASKERS:
+            for number, call in asks(text):
+                found.append(f"{name}:{number}: {call} asks past base/path_kind.h: what may not be read would be a bug, or missing")
         if "cuda_runtime" in text and not name.startswith("models/cuda/"):
             found.append(f"{name}: cuda_runtime belongs into models/cuda")
     return found
@@ -121,10 +141,25 @@ class TheTestItself(unittest.TestCase):
                 with self.subTest(line=line, module=module):
                     self.assertEqual(len(self.violations_of({f"{module}/a.cpp": "\n" + line})), 1)
             self.assertEqual(self.violations_of({"base/a.cpp": line}), [])
-        for line in ("std::ifstream in(path);", 'fopen(path, "rb");', "::open(path, O_RDONLY | O_CLOEXEC);", '::open("/dev/null", O_RDWR);', "files.rename(a, b);", "disk().remove_file(a);", "// fs::remove(a)", "#include <fstream>",
-                     "fs::is_directory(a);", "blocks.unlink(b);", "void Pool::unlink(int block) {}", "values.erase(std::remove(a, b, c));", "fs::remove_filename;"):
+        for line in ('fopen(path, "rb");', "::open(path, O_RDONLY | O_CLOEXEC);", '::open("/dev/null", O_RDWR);', "files.rename(a, b);", "disk().remove_file(a);", "// fs::remove(a)", "#include <fstream>",
+                     "blocks.unlink(b);", "void Pool::unlink(int block) {}", "values.erase(std::remove(a, b, c));", "fs::remove_filename;"):
             with self.subTest(line=line):
                 self.assertEqual(self.violations_of({"engine/a.cpp": line}), [])
+
+    def test_finds_questions_that_go_past_base(self):
+        for line in ("std::ifstream in(path);", "if (fs::exists(a)) {}", "std::filesystem::is_directory(a, error);", "fs::directory_iterator entry(a), end;",
+                     "fs::absolute(a);", "fs::file_size(a);"):
+            with self.subTest(line=line):
+                self.assertEqual(len(self.violations_of({"cli/a.cpp": line})), 1)
+                self.assertEqual(self.violations_of({"base/a.cpp": line}), [])
+        for line in ("is_there(a);", "fs::path a;", "fs::weakly_canonical(a, error);", "fs::space(a, error);", "// fs::exists(a)"):
+            with self.subTest(line=line):
+                self.assertEqual(self.violations_of({"engine/a.cpp": line}), [])
+
+    def test_knows_no_asker_that_is_none(self):
+        for name, reason in ASKERS.items():
+            self.assertTrue(reason)
+            self.assertTrue(list(asks((ROOT / name).read_text(encoding="utf-8"))), name)
 
     def test_knows_no_writer_that_is_none(self):
         for name, reason in WRITERS.items():

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "text/chat_template.h"
 #include "text/tokenizer_json.h"
@@ -15,6 +16,8 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 7> kSpecialTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                             "pad_token", "cls_token", "mask_token"};
 
+constexpr int64_t kMostTemplateBytes = 1 << 20;  // the largest that are published have some 20 kB
+
 struct Source {
   std::string text;
   std::string name;  // where it stands
@@ -23,13 +26,12 @@ using Sources = std::map<std::string, Source>;
 
 Sources from_jinja_files(const fs::path& folder) {
   Sources sources;
-  if (const fs::path file = folder / "chat_template.jinja"; fs::exists(file))
-    sources["default"] = {read_file(file), file.string()};
+  if (const fs::path file = folder / "chat_template.jinja"; is_there(file))
+    sources["default"] = {read_file(file, kMostTemplateBytes), file.string()};
   const fs::path more = folder / "additional_chat_templates";
-  if (!fs::is_directory(more)) return sources;
-  for (const auto& entry : fs::directory_iterator(more)) {
-    if (entry.path().extension() == ".jinja")
-      sources[entry.path().stem().string()] = {read_file(entry.path()), entry.path().string()};
+  if (!is_folder(more)) return sources;
+  for (const fs::path& entry : entries_of(more)) {
+    if (entry.extension() == ".jinja") sources[entry.stem().string()] = {read_file(entry, kMostTemplateBytes), entry.string()};
   }
   return sources;
 }
@@ -37,7 +39,7 @@ Sources from_jinja_files(const fs::path& folder) {
 // A text, or a list of {"name": ..., "template": ...}.
 Sources from_key(const fs::path& file) {
   Sources sources;
-  if (!fs::exists(file)) return sources;
+  if (!is_there(file)) return sources;
   const TokenizerJson json = TokenizerJson::read(file);
   const JsonPart root(json);
   if (!root.has("chat_template")) return sources;
@@ -94,13 +96,13 @@ Json special_tokens_of(const fs::path& folder) {
   Json tokens = Json::object();
   const fs::path config_file = folder / "tokenizer_config.json", map_file = folder / "special_tokens_map.json";
   bool complete = false;
-  if (fs::exists(config_file)) {
+  if (is_there(config_file)) {
     const TokenizerJson config = TokenizerJson::read(config_file);
     const JsonPart root(config);
     add_tokens(root, tokens);
     complete = root.has("added_tokens_decoder");  // then the older file beside it is not read
   }
-  if (!complete && fs::exists(map_file)) {
+  if (!complete && is_there(map_file)) {
     const TokenizerJson map = TokenizerJson::read(map_file);
     add_tokens(JsonPart(map), tokens);
   }
@@ -110,7 +112,7 @@ Json special_tokens_of(const fs::path& folder) {
 }  // namespace
 
 ChatTemplate ChatTemplate::load(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw UserError(folder.string() + " is not a model folder");
+  if (!is_folder(folder)) throw UserError(folder.string() + " is not a model folder");
   ChatTemplate chat;
   chat.name_ = folder.string();
   for (auto& [name, source] : sources_of(folder))
@@ -120,7 +122,7 @@ ChatTemplate ChatTemplate::load(const fs::path& folder) {
 }
 
 ChatTemplate ChatTemplate::load(const fs::path& folder, const fs::path& file) {
-  return ChatTemplate(read_file(file), file.string(), special_tokens_of(folder));
+  return ChatTemplate(read_file(file, kMostTemplateBytes), file.string(), special_tokens_of(folder));
 }
 
 }  // namespace sluice::text

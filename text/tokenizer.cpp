@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "text/utf8.h"
 
@@ -47,10 +48,10 @@ Tokenizer::Tokenizer(TokenizerFile file, std::string name)
       frame_(std::move(file.frame)) {}
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder_or_file) {
-  const auto path = std::filesystem::is_directory(folder_or_file) ? folder_or_file / "tokenizer.json" : folder_or_file;
+  const auto path = is_folder(folder_or_file) ? folder_or_file / "tokenizer.json" : folder_or_file;
   Tokenizer tokenizer(read_tokenizer_file(TokenizerJson::read(path)), path.string());
   const auto config = path.parent_path() / "tokenizer_config.json";
-  if (std::filesystem::exists(config)) tokenizer.read_config(config);
+  if (is_there(config)) tokenizer.read_config(config);
   return tokenizer;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "models/config/config_families.h"
 #include "models/config/config_file.h"
@@ -122,8 +123,7 @@ std::vector<int64_t> read_end_of_sequence(const ConfigObject& file) {
 void read_end_of_sequence(const fs::path& folder, const ConfigObject& file, ModelConfig& config) {
   config.end_of_sequence = read_end_of_sequence(file);
   const fs::path path = folder / "generation_config.json";
-  std::error_code unreadable;
-  if (!fs::exists(path, unreadable)) return;
+  if (!is_there(path)) return;
   const Json json = read_config_json(path);
   auto ids = read_end_of_sequence(ConfigObject(path.string(), "", json));
   if (!ids.empty()) config.end_of_sequence = std::move(ids);

@@ -155,13 +155,7 @@ void ConfigObject::fail(const std::string& key, const std::string& what, const s
 }
 
 Json read_config_json(const fs::path& path) {
-  std::error_code error;
-  const uintmax_t size = fs::file_size(path, error);  // what is not there or not a file, read_json explains
-  if (!error && size > kLargestFile) {
-    throw UserError(path.string() + " has " + human_bytes(static_cast<double>(size)) + "; expected at most " +
-                    human_bytes(static_cast<double>(kLargestFile)));
-  }
-  Json json = read_json(path);
+  Json json = parse_json(read_file(path, kLargestFile), path.string());
   if (!json.is_object()) throw UserError(path.string() + ": a JSON object was expected");
   return json;
 }

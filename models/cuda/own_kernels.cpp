@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/path_kind.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;
@@ -26,7 +27,7 @@ const OwnKernels* kernels_of(void* library) {
 
 void load_own_kernels() {
   const fs::path path = library_path();
-  if (!fs::exists(path)) return;
+  if (!is_there(path)) return;
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw UserError("our CUDA kernels cannot be loaded: " + std::string(::dlerror()), "build again");
   const OwnKernels* const kernels = kernels_of(library);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/path_kind.h"
 #include "models/config/config_families.h"
 #include "models/folder/adapter_folder.h"
 #include "models/folder/folder.h"
@@ -62,7 +63,7 @@ void write_folder(const Transformer& model, const fs::path& source_folder, const
                   FileSystem& files) {
   make_folders(folder, files);
   for (const char* name : kCopiedFiles) {
-    if (fs::exists(source_folder / name)) write_text(folder / name, read_file(source_folder / name), files);
+    if (is_there(source_folder / name)) write_text(folder / name, read_file(source_folder / name), files);
   }
   const SavedAdapter adapter = has_adapters(model.weights()) ? options.adapter : SavedAdapter::kMerged;
   if (adapter == SavedAdapter::kBoth) write_adapter(model, source_folder, folder / "adapter", files);

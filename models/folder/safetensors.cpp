@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/path_kind.h"
 #include "base/strings.h"
 #include "models/folder/safetensors_index.h"
 
@@ -43,7 +44,7 @@ std::string shape_text(at::IntArrayRef shape) {
   return "[" + join(sizes, ", ") + "]";
 }
 
-bool TensorFolder::is_in(const fs::path& folder) { return fs::exists(folder / kSingle) || fs::exists(folder / kIndex); }
+bool TensorFolder::is_in(const fs::path& folder) { return is_there(folder / kSingle) || is_there(folder / kIndex); }
 
 TensorFolder TensorFolder::of_file(const fs::path& file) {
   TensorFolder tensors;
@@ -53,11 +54,11 @@ TensorFolder TensorFolder::of_file(const fs::path& file) {
 
 TensorFolder::TensorFolder(const fs::path& folder) {
   const fs::path single = folder / kSingle, index = folder / kIndex;
-  if (fs::exists(single)) {
+  if (is_there(single)) {
     add_file(single);
     return;
   }
-  if (!fs::exists(index)) {
+  if (!is_there(index)) {
     throw UserError(folder.string() + " holds neither model.safetensors nor model.safetensors.index.json",
                     "give a Hugging Face folder with safetensors weights, or init = \"random\" to start without weights");
   }

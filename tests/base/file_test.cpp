@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 
 #include "base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace sluice {
 namespace {
@@ -189,6 +191,46 @@ TEST_F(File, ThatIsEmptyMapsToNothing) {
 TEST_F(File, ThatIsMissingCannotBeMapped) {
   EXPECT_THAT(error_of([&] { MappedFile file(at("none")); }), HasSubstr("cannot read"));
   EXPECT_THAT(error_of([&] { MappedFile file(folder_); }), HasSubstr("Is a directory"));
+}
+
+// A pipe without a writer would be waited for, a device has no end.
+TEST_F(File, OnlyRegularFilesAreRead) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of<UserError>([&] { read_file(at("pipe")); }), HasSubstr("it is a named pipe, not a file"));
+  EXPECT_THAT(message_of<UserError>([&] { read_file("/dev/zero"); }), HasSubstr("it is a device, not a file"));
+  EXPECT_THAT(message_of<UserError>([&] { read_file(folder_); }), HasSubstr("it is a folder, not a file"));
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{at("pipe")}; }), HasSubstr("it is a named pipe, not a file"));
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{"/dev/zero"}; }), HasSubstr("it is a device, not a file"));
+}
+
+TEST_F(File, AFileThatIsTooLargeIsNotReadAtAll) {
+  put(at("text"), "12345");
+  EXPECT_EQ(read_file(at("text"), 5), "12345");
+  EXPECT_THAT(message_of<UserError>([&] { read_file(at("text"), 4); }), HasSubstr("it has more than 4 B"));
+  fs::resize_file(at("text"), int64_t{200} << 30);  // without blocks on the disk
+  EXPECT_THAT(message_of<UserError>([&] { read_file(at("text")); }), HasSubstr("it has more than 67 MB"));
+}
+
+// Its size is 0 as the system tells it.
+TEST_F(File, AFileThatHidesItsSizeIsReadToItsBound) {
+  EXPECT_THAT(read_file("/proc/self/status"), HasSubstr("Pid:"));
+  EXPECT_THAT(message_of<UserError>([&] { read_file("/proc/self/status", 10); }), HasSubstr("it has more than 10 B"));
+}
+
+TEST_F(File, TheEndOfALargeFileIsReadAlone) {
+  put(at("log"), "first\nlast\n");
+  EXPECT_EQ(read_end_of_file(at("log"), 5), "last\n");
+  EXPECT_EQ(read_end_of_file(at("log"), 500), "first\nlast\n");
+}
+
+// Reading it would take hours and find zeros.
+TEST_F(File, ALargeFileWithAlmostNothingOnTheDiskIsNotMapped) {
+  put(at("weights"), "begin");
+  fs::resize_file(at("weights"), int64_t{1} << 40);
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{at("weights")}; }),
+              HasSubstr("almost nothing of its 1.1 TB is on the disk"));
+  fs::resize_file(at("weights"), 1 << 20);
+  EXPECT_EQ(MappedFile{at("weights")}.bytes().size(), size_t{1} << 20);
 }
 
 }  // namespace

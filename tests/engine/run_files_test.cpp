@@ -18,7 +18,7 @@ using testing::SizeIs;
 class RunFilesTest : public testing::Test {
  protected:
   RunFiles opened(std::map<std::string, int64_t> grown = {}) {
-    return RunFiles({.plan = plan_, .folder = folder_.path(), .grown = std::move(grown), .on_failure = [] { FAIL(); }});
+    return RunFiles({.plan = plan_, .folder = {.path = folder_.path()}, .grown = std::move(grown), .on_failure = [] { FAIL(); }});
   }
 
   std::string content(const std::string& name) const { return read_file(folder_.path() / name); }
@@ -60,7 +60,7 @@ TEST_F(RunFilesTest, AreWholeOnceTheyAreClosed) {
 }
 
 TEST_F(RunFilesTest, NeedTheFolder) {
-  EXPECT_THROW(RunFiles({.plan = plan_, .folder = folder_.path() / "nowhere", .grown = {}, .on_failure = {}}), UserError);
+  EXPECT_THROW(RunFiles({.plan = plan_, .folder = {.path = folder_.path() / "nowhere"}, .grown = {}, .on_failure = {}}), UserError);
 }
 
 }  // namespace

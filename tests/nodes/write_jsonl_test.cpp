@@ -42,7 +42,7 @@ std::vector<GroupOf> two_groups() {
 
 TEST_F(WriteJsonlTest, OneLineASampleInTheOrderOfTheFields) {
   NodeHarness<WriteJsonl> node;
-  node.resources().run_folder = folder_;
+  node.resources().run_folder.path = folder_;
   node.run(two_groups(), {1, 1});
   EXPECT_EQ(read_file(folder_ / "samples.jsonl"),
             "{\"iteration\":0,\"group\":0,\"sample\":0,\"prompt\":\"2 + 2\",\"response\":\"4\",\"score\":1.0}\n"
@@ -52,7 +52,7 @@ TEST_F(WriteJsonlTest, OneLineASampleInTheOrderOfTheFields) {
 
 TEST_F(WriteJsonlTest, ActionColumnsAreListsInTheDigitsOfFloat32) {
   NodeHarness<WriteJsonl> node({.fields = {"values"}});
-  node.resources().run_folder = folder_;
+  node.resources().run_folder.path = folder_;
   node.run({GroupOf{sample("4", 1)}});
   EXPECT_EQ(read_file(folder_ / "samples.jsonl"), "{\"iteration\":0,\"group\":0,\"sample\":0,\"values\":[0.1,1.0]}\n");
 }
@@ -61,7 +61,7 @@ TEST_F(WriteJsonlTest, ActionColumnsAreListsInTheDigitsOfFloat32) {
 TEST_F(WriteJsonlTest, ACutFileGoesOnWithoutGapOrRepetition) {
   const auto made = [&] {
     engine::NodeResources resources;
-    resources.run_folder = folder_;
+    resources.run_folder.path = folder_;
     return std::make_unique<WriteJsonl>(WriteJsonlParams{.path = "./samples.jsonl", .fields = {"score"}}, resources);
   };
   const auto write = [&](engine::Node& node, float score) {
@@ -97,7 +97,7 @@ TEST_F(WriteJsonlTest, ACutFileGoesOnWithoutGapOrRepetition) {
 
 TEST_F(WriteJsonlTest, LinesOfAnEarlierRunStay) {
   NodeHarness<WriteJsonl> node({.fields = {"score"}});
-  node.resources().run_folder = folder_;
+  node.resources().run_folder.path = folder_;
   node.run({GroupOf{sample("4", 1)}});
   const auto once = fs::file_size(folder_ / "samples.jsonl");
   node.run({GroupOf{sample("4", 1)}});
@@ -108,7 +108,7 @@ TEST_F(WriteJsonlTest, FullDiskNamesThePath) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
   fs::create_symlink("/dev/full", folder_ / "samples.jsonl");
   NodeHarness<WriteJsonl> node;
-  node.resources().run_folder = folder_;
+  node.resources().run_folder.path = folder_;
   try {
     node.run(two_groups());
     FAIL() << "nothing was thrown";

@@ -1,0 +1,115 @@
+#include "base/confined_file_system.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// A folder `in` that may be written, and one beside it that may not, with a file of 6 bytes.
+class ConfinedFileSystemTest : public testing::Test {
+ protected:
+  ConfinedFileSystemTest() {
+    fs::create_directory(in_);
+    fs::create_directory(out_);
+    folder_.write("out/secret", "secret");
+  }
+  ~ConfinedFileSystemTest() override {
+    EXPECT_EQ(read_file(out_ / "secret"), "secret");
+    EXPECT_EQ(std::distance(fs::directory_iterator(out_), {}), 1) << "something was put outside";
+  }
+
+  std::string refusal_to_write(const fs::path& path) {
+    return message_of<UserError>([&] { OutputFile(path, OutputFile::Mode::kTruncate, files_).write("x"); });
+  }
+
+  const TemporaryFolder folder_;
+  const fs::path in_ = folder_.path() / "in", out_ = folder_.path() / "out";
+  ConfinedFileSystem files_{{in_}};
+};
+
+TEST_F(ConfinedFileSystemTest, EverythingIsPossibleInside) {
+  make_folders(in_ / "a/b", files_);
+  write_file_atomically(in_ / "a/b/c", "text", files_);
+  EXPECT_EQ(read_file(in_ / "a/b/c"), "text");
+  cut_file(in_ / "a/b/c", 2, files_);
+  replace_link("a/b", in_ / "newest", files_);
+  replace_path(in_ / "a/b", in_ / "d", files_);
+  EXPECT_EQ(read_file(in_ / "d/c"), "te");
+  remove_whole(in_ / "d", files_);
+  remove_tree(in_ / "newest", files_);
+  EXPECT_FALSE(fs::exists(in_ / "d"));
+}
+
+TEST_F(ConfinedFileSystemTest, NamesThatLeadOutsideAreRefused) {
+  EXPECT_THAT(refusal_to_write(out_ / "new"), HasSubstr("leads out of the folder"));
+  EXPECT_THAT(refusal_to_write(in_ / "../out/new"), HasSubstr("leads out of the folder"));
+  EXPECT_THAT(refusal_to_write(in_ / "a/../../out/new"), HasSubstr("leads out of the folder"));
+  EXPECT_THAT(refusal_to_write(folder_.path() / "innocent"), HasSubstr("leads out of the folder"));
+}
+
+TEST_F(ConfinedFileSystemTest, LinksAreNotFollowedOnTheWay) {
+  fs::create_directory_symlink(out_, in_ / "way");
+  EXPECT_THAT(refusal_to_write(in_ / "way/secret"), HasSubstr("leads out of the folder"));
+  EXPECT_THROW(make_folders(in_ / "way/folder", files_), UserError);
+  EXPECT_THROW(remove_tree(in_ / "way/secret", files_), UserError);
+  EXPECT_THROW(cut_file(in_ / "way/secret", 0, files_), UserError);
+  EXPECT_THROW(write_file_atomically(in_ / "way/secret", "x", files_), UserError);
+  EXPECT_THROW(replace_path(out_ / "secret", in_ / "mine", files_), UserError);
+}
+
+TEST_F(ConfinedFileSystemTest, AFileThatIsALinkIsNotWritten) {
+  fs::create_symlink(out_ / "secret", in_ / "log");
+  fs::create_symlink(out_ / "new", in_ / "status.tmp");
+  EXPECT_THAT(refusal_to_write(in_ / "log"), HasSubstr("leads out of the folder"));
+  EXPECT_THROW(OutputFile(in_ / "log", OutputFile::Mode::kAppend, files_), UserError);
+  EXPECT_THROW(cut_file(in_ / "log", 0, files_), UserError);
+  EXPECT_THROW(replace_file(in_ / "status", "x", files_), UserError);
+}
+
+TEST_F(ConfinedFileSystemTest, ALinkItselfCanBeRemovedAndReplaced) {
+  fs::create_directory_symlink(out_, in_ / "way");
+  fs::create_symlink(out_ / "secret", in_ / "log");
+  remove_tree(in_ / "way", files_);
+  write_file_atomically(in_ / "log", "mine", files_);
+  EXPECT_EQ(fs::symlink_status(in_ / "log").type(), fs::file_type::regular);
+}
+
+TEST_F(ConfinedFileSystemTest, LinksThatLeadOutsideAreNotMade) {
+  EXPECT_THROW(replace_link(out_, in_ / "way", files_), UserError);
+  EXPECT_THROW(replace_link("../out", in_ / "way", files_), UserError);
+}
+
+TEST_F(ConfinedFileSystemTest, PipesAndDevicesAreRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo((in_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal_to_write(in_ / "pipe"), HasSubstr("not an ordinary file"));
+}
+
+TEST_F(ConfinedFileSystemTest, TheFolderItselfMayBeReachedThroughALink) {
+  fs::create_directory_symlink(in_, folder_.path() / "runs");
+  ConfinedFileSystem files({folder_.path() / "runs/"});
+  OutputFile(folder_.path() / "runs/log", OutputFile::Mode::kAppend, files).write("x");
+  EXPECT_EQ(read_file(in_ / "log"), "x");
+}
+
+TEST_F(ConfinedFileSystemTest, ThereMayBeSeveralFolders) {
+  fs::create_directory(folder_.path() / "other");
+  ConfinedFileSystem files({in_, folder_.path() / "other"});
+  replace_link(folder_.path() / "other", in_ / "checkpoints", files);
+  OutputFile(folder_.path() / "other/log", OutputFile::Mode::kAppend, files).write("x");
+  EXPECT_THROW(OutputFile(in_ / "checkpoints/log", OutputFile::Mode::kAppend, files), UserError);
+}
+
+}  // namespace
+}  // namespace sluice
