@@ -286,8 +286,10 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
   const bool is_pattern = info.kind == ParamKind::kPaths && text->find_first_of("*?[") != std::string::npos;
   if (!info.must_exist || is_pattern) return true;
   try {
-    if (is_there(out)) return true;
-  } catch (const UserError& unreadable) {  // a folder on the way to it, which may not be entered
+    const PathKind kind = path_kind(out);
+    if (kind == PathKind::kFile || kind == PathKind::kFolder) return true;
+    if (kind == PathKind::kOther) throw UserError(out.string() + " is a pipe, a device or a socket, not a file");
+  } catch (const UserError& unreadable) {  // or in a folder that may not be entered
     Problem problem = unreadable.problems().front();
     problem.kind = "file-unreadable";
     problem.where = value.where;

@@ -67,7 +67,7 @@ TEST_F(File, IsReadWhole) {
 TEST_F(File, ThatIsMissingOrAFolderIsNamed) {
   EXPECT_EQ(error_of([&] { read_file(at("none")); }),
             "error: cannot read " + at("none").string() + ": No such file or directory\n");
-  EXPECT_EQ(error_of([&] { read_file(folder_); }), "error: cannot read " + folder_.string() + ": Is a directory\n");
+  EXPECT_EQ(error_of([&] { read_file(folder_); }), "error: cannot read " + folder_.string() + ": it is a folder, not a file\n");
 }
 
 TEST_F(File, IsReplacedAsAWholeAndLeavesNothingBeside) {
@@ -190,7 +190,7 @@ TEST_F(File, ThatIsEmptyMapsToNothing) {
 
 TEST_F(File, ThatIsMissingCannotBeMapped) {
   EXPECT_THAT(error_of([&] { MappedFile file(at("none")); }), HasSubstr("cannot read"));
-  EXPECT_THAT(error_of([&] { MappedFile file(folder_); }), HasSubstr("Is a directory"));
+  EXPECT_THAT(error_of([&] { MappedFile file(folder_); }), HasSubstr("it is a folder, not a file"));
 }
 
 // A pipe without a writer would be waited for, a device has no end.
@@ -208,7 +208,7 @@ TEST_F(File, AFileThatIsTooLargeIsNotReadAtAll) {
   EXPECT_EQ(read_file(at("text"), 5), "12345");
   EXPECT_THAT(message_of<UserError>([&] { read_file(at("text"), 4); }), HasSubstr("it has more than 4 B"));
   fs::resize_file(at("text"), int64_t{200} << 30);  // without blocks on the disk
-  EXPECT_THAT(message_of<UserError>([&] { read_file(at("text")); }), HasSubstr("it has more than 67 MB"));
+  EXPECT_THAT(message_of<UserError>([&] { read_file(at("text")); }), HasSubstr("it has more than 67.1 MB"));
 }
 
 // Its size is 0 as the system tells it.

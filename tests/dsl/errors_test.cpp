@@ -47,7 +47,7 @@ TEST(Errors, AFileNameWithoutItsEndingIsUnderstood) {
 
 TEST(Errors, AFolderIsNotAFile) {
   const WorkingFolder folder(golden_folder().parent_path());
-  EXPECT_EQ(render(load_pipeline("dsl", {}).problems), "error: cannot read dsl: Is a directory\n");
+  EXPECT_EQ(render(load_pipeline("dsl", {}).problems), "error: cannot read dsl: it is a folder, not a file\n");
 }
 
 TEST(Errors, AnEndlessFileIsRefused) {
