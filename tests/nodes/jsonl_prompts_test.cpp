@@ -202,7 +202,7 @@ TEST_F(JsonlPromptsTest, BrokenLineIsShownWithItsPlace) {
 }
 
 TEST_F(JsonlPromptsTest, AllBrokenLinesAreReportedAtOnce) {
-  write("[1]\n{\"prompt\": [], \"label\": \"\"}\n{\"prompt\": \"b\", \"label\": true}\n");
+  write("1\n{\"prompt\": [], \"label\": \"\"}\n{\"prompt\": \"b\", \"label\": true}\n");
   EXPECT_THAT(error(), HasSubstr("data.jsonl:1:1: error: each line must be a JSON object"));
   EXPECT_THAT(error(), HasSubstr("data.jsonl:2:1: error: field \"prompt\" must be a string or a number"));
   EXPECT_THAT(error(), HasSubstr("data.jsonl:3:1: error: field \"label\" must be a string or a number"));
