@@ -84,7 +84,9 @@ class JsonlReader::Scan {
     }
     if (step != Step::kEnd) return report_end(begin, first_line, "the array is cut off: it has no ]");
     const size_t rest = text_.find_first_not_of(" \t\r\n", at);
-    if (rest != std::string_view::npos) report_end(rest, line, "something follows the array of rows");
+    if (rest == std::string_view::npos) return;
+    line += static_cast<uint32_t>(std::ranges::count(text_.substr(at, rest - at), '\n'));
+    report_end(rest, line, "something follows the array of rows");
   }
 
   // Nothing but blanks before `at`, and there too.

@@ -39,7 +39,7 @@ class JsonArrayTest : public testing::Test {
 // Texts that look like the ends of elements, nested values, and every way to write the array.
 TEST_F(JsonArrayTest, EveryElementOfRandomArraysIsWhatJsonSaysItIs) {
   const std::vector<std::string> pieces{"]", "}", ",", "{", "[", "\"", "\\", "a", "\u4f60", "\n"};
-  for (uint32_t seed = 0; seed < 200; ++seed) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Json array = Json::array();
     std::vector<std::string> expected;
@@ -92,7 +92,7 @@ TEST_F(JsonArrayTest, OnlyTheFirstRowsAreReadWhereThatIsWanted) {
 
 TEST_F(JsonArrayTest, AnElementOfMoreThan64MiBIsRefused) {
   EXPECT_THAT(error("[{\"prompt\": \"a\"},\n" + std::string(65 << 20, '1') + "]"), HasSubstr("data.json:2: an element of more than 64 MiB"));
-  EXPECT_THAT(error(gzip("[" + std::string(65 << 20, '1') + "]")), HasSubstr("data.json:1: an element of more than 64 MiB"));
+  EXPECT_THAT(error(gzip("[" + std::string(65 << 20, '1') + "]", 1)), HasSubstr("data.json:1: an element of more than 64 MiB"));
 }
 
 TEST(RowMeter, MeasuresElementsAndLinesAlike) {
