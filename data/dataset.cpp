@@ -13,7 +13,8 @@ Dataset::Dataset(const DatasetOptions& options, const std::vector<JsonlField>& f
   if (options.weights.empty()) {
     sources_.emplace_back(all, fields, options.scratch, options.most_rows);
   } else {
-    for (const auto& path : options.paths) sources_.emplace_back(source_files({path}), fields, options.scratch, options.most_rows);
+    for (const auto& path : options.paths)
+      sources_.emplace_back(source_files({path}), fields, options.scratch, options.most_rows);
     mixture_.emplace(options.weights, options.seed);
   }
   make_orders();

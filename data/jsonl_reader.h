@@ -26,12 +26,12 @@ struct JsonlField {
   std::string param;  // the parameter that names it, for messages: "prompt_field"
   FieldKind kind = FieldKind::kText;
   bool required = true;
-  bool nullable = false;       // where it is required: null will do, and is an empty text
+  bool nullable = false;        // where it is required: null will do, and is an empty text
   std::string list_param = {};  // the parameter that would read a conversation instead, for messages; empty: there is none
 };
 
-/// Files of one JSON object a line, or of one JSON array of objects, plain or gzip, read as one. Which of the two a file is its first
-/// character tells. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark is no part of the first.
+/// Files of one JSON object a line, or of one JSON array of objects, plain or gzip, read as one. Which of the two a file is its
+/// first character tells. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark is no part of the first.
 ///
 /// The constructor reads all files once and proves that each row is an object with all of `fields`. It throws one UserError with
 /// up to 20 broken rows, each with file, line, column and what is expected; files without any row are refused too. Rows stay in
@@ -39,8 +39,8 @@ struct JsonlField {
 /// files must not change while they are open. Const use from many threads.
 class JsonlReader {
  public:
-  /// `scratch`: where compressed files are unpacked, see RowFile. `most_rows`: of each file no more are read, and nothing is proved
-  /// of the others.
+  /// `scratch`: where compressed files are unpacked, see RowFile. `most_rows`: of each file no more are read, and nothing is
+  /// proved of the others.
   JsonlReader(const std::vector<std::filesystem::path>& files, std::vector<JsonlField> fields,
               const std::filesystem::path& scratch = {}, size_t most_rows = kAllRows);
 

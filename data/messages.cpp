@@ -16,7 +16,7 @@ std::string a_kind(const Json& value) {
 
 // What ShareGPT's files call the roles of others.
 constexpr std::pair<std::string_view, const char*> kSpeakers[] = {
-    {"human", "user"},    {"user", "user"},     {"gpt", "assistant"}, {"assistant", "assistant"}, {"chatgpt", "assistant"},
+    {"human", "user"},    {"user", "user"},        {"gpt", "assistant"}, {"assistant", "assistant"},   {"chatgpt", "assistant"},
     {"system", "system"}, {"observation", "tool"}, {"tool", "tool"},     {"function_response", "tool"}};
 
 const char* role_of(std::string_view speaker) {

@@ -10,8 +10,8 @@
 
 namespace sluice::data {
 
-/// The longest row of a data file: a line, or an element of an array. A file without line breaks, and a small compressed file that
-/// unfolds to a huge line, end here.
+/// The longest row of a data file: a line, or an element of an array. A file without line breaks, and a small compressed file
+/// that unfolds to a huge line, end here.
 constexpr size_t kLongestRow = size_t{64} << 20;
 
 /// As a number of rows: all.
@@ -24,8 +24,8 @@ constexpr size_t kAllRows = std::numeric_limits<size_t>::max();
 /// it is, as many bytes of `scratch` are taken as the text has, and no memory. `scratch`: a folder on a disk; empty: $TMPDIR,
 /// else /var/tmp, which unlike /tmp is not kept in memory.
 ///
-/// Throws UserError: no right to read it, damaged or cut off gzip, a row of a gzip file that is longer than kLongestRow, a text that
-/// is implausibly large beside its compressed form, a full disk, Parquet. The file must not change while it is open.
+/// Throws UserError: no right to read it, damaged or cut off gzip, a row of a gzip file that is longer than kLongestRow, a text
+/// that is implausibly large beside its compressed form, a full disk, Parquet. The file must not change while it is open.
 class RowFile {
  public:
   /// Of a gzip file at least the first `most_rows` rows are unpacked; what else of it is there may end anywhere.

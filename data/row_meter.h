@@ -39,10 +39,10 @@ class RowMeter {
  public:
   void add(std::string_view piece);
 
-  size_t rows() const { return rows_; }                                    // that have ended
+  size_t rows() const { return rows_; }                                     // that have ended
   size_t longest() const { return longest_ > bytes_ ? longest_ : bytes_; }  // bytes, of those and of the current one
-  size_t bytes() const { return bytes_; }                                  // of the current one
-  int64_t line() const { return line_; }                                   // of the text, from 1
+  size_t bytes() const { return bytes_; }                                   // of the current one
+  int64_t line() const { return line_; }                                    // of the text, from 1
   bool is_array() const { return form_ == Form::kArray; }
   size_t seen() const { return seen_; }
 

@@ -22,8 +22,7 @@ bool is_integer(std::string_view digits) {
 // Builds the wanted members of one row while it is read. Returning false stops the reading.
 class RowBuilder {
  public:
-  RowBuilder(const std::vector<std::string>& names, Row& row, const std::string& unit)
-      : names_(names), row_(row), unit_(unit) {}
+  RowBuilder(const std::vector<std::string>& names, Row& row, const std::string& unit) : names_(names), row_(row), unit_(unit) {}
 
   bool null() { return value(nullptr); }
   bool boolean(bool flag) { return value(flag); }
@@ -57,8 +56,8 @@ class RowBuilder {
   bool parse_error(size_t position, const std::string&, const Error& error) {
     const std::string what = error.what();
     const bool too_large = what.find("number overflow") != std::string::npos;
-    fault_ = {"this " + unit_ + " is not a JSON object", too_large ? "this number is too large for a double" : reason_of_json_error(what),
-              position == 0 ? 0 : position - 1};
+    fault_ = {"this " + unit_ + " is not a JSON object",
+              too_large ? "this number is too large for a double" : reason_of_json_error(what), position == 0 ? 0 : position - 1};
     return false;
   }
 

@@ -42,8 +42,8 @@ void DataLook::warning(std::string_view key, std::string message, std::vector<st
   add(kDoubtful, Severity::kWarning, key, std::move(message), std::move(notes), std::move(help));
 }
 
-void DataLook::add(const char* kind, Severity severity, std::string_view key, std::string message,
-                   std::vector<std::string> notes, std::string help) {
+void DataLook::add(const char* kind, Severity severity, std::string_view key, std::string message, std::vector<std::string> notes,
+                   std::string help) {
   const Entry* entry = table_.find(key);
   problems_.push_back({.kind = kind,
                        .where = entry != nullptr ? entry->value.where : table_.where,

@@ -28,15 +28,14 @@ LearnedConversation learned_conversation(const ModelText& model, const Json& mes
 
 /// Of the conversation `prompt` and then `completion`, what the assistant says in `completion`: what it said before is given.
 /// Throws likewise.
-LearnedConversation learned_completion(const ModelText& model, const Json& prompt, const Json& completion,
-                                       const Json& variables);
+LearnedConversation learned_completion(const ModelText& model, const Json& prompt, const Json& completion, const Json& variables);
 
 /// `prompt`, tokenised as `generate` does it, and `completion`, all of whose tokens are actions; `end_of_sequence` is one more.
 LearnedConversation learned_text(const ModelText& model, const std::string& prompt, const std::string& completion,
                                  std::optional<int64_t> end_of_sequence);
 
-/// A prompt and what follows it: two texts, or two lists of messages. A completion that is a text behind a conversation is what the
-/// assistant says. Throws UserError where only the completion is a conversation.
+/// A prompt and what follows it: two texts, or two lists of messages. A completion that is a text behind a conversation is what
+/// the assistant says. Throws UserError where only the completion is a conversation.
 struct Answered {
   Json prompt;
   Json completion;

@@ -21,14 +21,14 @@ void find_contradictions(const JsonlExamplesParams& params, engine::Findings& fi
   const PromptFormat format = prompt_format(params);
   if (params.prompt_field.empty())
     findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");
-  if (params.completion_field.empty())
-    findings.error("completion_field", "completion_field is empty", "name the field to learn");
+  if (params.completion_field.empty()) findings.error("completion_field", "completion_field is empty", "name the field to learn");
   check_chat_variables(params.chat_variables, /*uses_template=*/true, findings);  // rows may be conversations whatever is written
   if (format.reads_messages() && findings.changed("completion_field"))
     findings.without_effect("completion_field", "completion_field has no effect beside messages_field",
                             "remove it, or messages_field");
   if (format.uses_template() && findings.changed("add_end_of_sequence"))
-    findings.without_effect("add_end_of_sequence", "add_end_of_sequence has no effect on what a chat template writes", "remove it");
+    findings.without_effect("add_end_of_sequence", "add_end_of_sequence has no effect on what a chat template writes",
+                            "remove it");
 }
 
 // Before a run: all rows as the run will see them, or the first without the tokenizer.
@@ -57,8 +57,10 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
   describe_prompt(c);
   c.param("completion_field", &P::completion_field).doc("field of the text to learn, or of the messages");
   c.param("messages_field", &P::messages_field)
-      .doc("field of a conversation, a list of {role, content} or {from, value}, of which the assistant's words are learned; empty: "
-           "prompt and completion");
+      .doc(
+          "field of a conversation, a list of {role, content} or {from, value}, of which the assistant's words are learned; "
+          "empty: "
+          "prompt and completion");
   c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer and chat template are used");
   c.param("max_tokens", &P::max_tokens).required().at_least(2).doc("the longest example, prompt and completion").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer example is an error, or left out and counted");

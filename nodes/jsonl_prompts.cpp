@@ -57,7 +57,9 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   c.param("prefix", &P::prefix).doc("text before each prompt, with chat = true within the user's turn");
   c.param("suffix", &P::suffix).doc("text behind each prompt, likewise");
   c.param("messages_field", &P::messages_field)
-      .doc("field of a conversation, a list of {role, content} or {from, value}, that becomes the prompt; empty: prompt_field does");
+      .doc(
+          "field of a conversation, a list of {role, content} or {from, value}, that becomes the prompt; empty: prompt_field "
+          "does");
   c.model("model", &P::model, engine::ModelUse::kReads).doc("the model whose chat template and tokenizer are used");
   c.param("max_prompt_tokens", &P::max_prompt_tokens).at_least(0).doc("the longest prompt; 0: no limit").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer prompt is an error, or left out and counted");
@@ -81,10 +83,7 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
 }
 
 PromptRows::PromptRows(const JsonlPromptsParams& params, const ModelText* model)
-    : params_(params),
-      model_(model),
-      chat_variables_(chat_variables(params.chat_variables)),
-      reader_(prompt_format(params)) {}
+    : params_(params), model_(model), chat_variables_(chat_variables(params.chat_variables)), reader_(prompt_format(params)) {}
 
 std::vector<data::JsonlField> PromptRows::fields() const {
   std::vector<data::JsonlField> fields = reader_.fields();

@@ -11,8 +11,8 @@
 
 namespace sluice::nodes {
 
-/// What a model folder says about text: tokenizer, chat template, end of sequence. Reads each file at its first use, and no weights.
-/// Const use from many threads.
+/// What a model folder says about text: tokenizer, chat template, end of sequence. Reads each file at its first use, and no
+/// weights. Const use from many threads.
 class ModelText {
  public:
   /// `name`: of the model, for messages.

@@ -77,8 +77,7 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
     if (!look.all()) return std::nullopt;
     return pairs.fault_of(pairs.pair(values));
   });
-  if (const auto prompt = pairs.plain_prompt(rows.values({0, 0})))
-    warn_of_skipped_template(format, params.model, *prompt, look);
+  if (const auto prompt = pairs.plain_prompt(rows.values({0, 0}))) warn_of_skipped_template(format, params.model, *prompt, look);
 }
 
 }  // namespace
@@ -133,8 +132,7 @@ data::PreferencePair PairRows::row(const std::vector<Json>& values) const {
   const std::span<const Json> of_prompt = std::span(values).subspan(2, reader_.fields().size());
   Json prompt = reader_.read(of_prompt), chosen = values[0], rejected = values[1];
   if (reader_.format().chats() && !chosen.is_array() && !rejected.is_array()) {
-    if (prompt.is_null())
-      throw UserError("chat = true needs a prompt, and this row has none", "name its field, or chat = false");
+    if (prompt.is_null()) throw UserError("chat = true needs a prompt, and this row has none", "name its field, or chat = false");
     chosen = said_by_assistant(chosen), rejected = said_by_assistant(rejected);
   } else if (reader_.format().chats() && !of_prompt.empty() && !of_prompt.front().is_array()) {
     prompt = nullptr;

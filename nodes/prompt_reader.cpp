@@ -72,8 +72,7 @@ PromptReader::PromptReader(PromptFormat format, PromptKind kind) : format_(std::
   if (!format_.prompt_template.empty() && !format_.reads_messages()) template_.emplace(format_.prompt_template);
   fields_ = fields_of(format_, template_, kind);
   prompt_fields_ = fields_.size();
-  if (!format_.system_field.empty())
-    fields_.push_back({.name = format_.system_field, .param = "system_field", .nullable = true});
+  if (!format_.system_field.empty()) fields_.push_back({.name = format_.system_field, .param = "system_field", .nullable = true});
 }
 
 Json PromptReader::read(std::span<const Json> values) const {

@@ -103,8 +103,9 @@ void describe_prompt(engine::Contract<P>& c) {
   c.param("prompt_template", &P::prompt_template)
       .doc("the prompt with fields of the row in it, as \"{instruction}\\n{input}\"; {{ and }} are braces");
   c.param("chat", &P::chat)
-      .doc("true: the prompt is the user's turn, which the model's chat template writes; false: it is sent as it is, and no warning "
-           "says so where the model has a template");
+      .doc(
+          "true: the prompt is the user's turn, which the model's chat template writes; false: it is sent as it is, and no "
+          "warning says so where the model has a template");
   c.param("system", &P::system).doc("system message of conversations that have none of their own");
   c.param("system_field", &P::system_field).doc("field of that message; where it is empty or null there is none");
   c.param("chat_variables", &P::chat_variables).doc("what else the chat template is told: a JSON object");

@@ -28,7 +28,8 @@ PromptTemplate::PromptTemplate(std::string_view text) {
     if (text[i] == '}') fail("has a } without its {");
     if (end == std::string_view::npos) fail("has a { without its }");
     const std::string name(trim(text.substr(i + 1, end - i - 1)));
-    if (name.empty() || name.find('{') != std::string::npos) fail("has a place without a name: " + quoted(text.substr(i, end - i + 1)));
+    if (name.empty() || name.find('{') != std::string::npos)
+      fail("has a place without a name: " + quoted(text.substr(i, end - i + 1)));
     pieces_.back().field = index_of(name);
     pieces_.emplace_back();
     i = end;

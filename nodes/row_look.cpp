@@ -41,8 +41,9 @@ bool has_needed_template(const PromptFormat& format, const std::string& model, e
   if (!format.uses_template() || text::ChatTemplate::is_in(look.folder_of(model))) return true;
   const bool reads_messages = format.reads_messages();
   const std::string key = reads_messages ? "messages_field" : "chat";
-  look.error(key, key + " needs a chat template, and model '" + model + "' has none: its folder has neither chat_template.jinja nor " +
-                      "\"chat_template\" in tokenizer_config.json",
+  look.error(key,
+             key + " needs a chat template, and model '" + model + "' has none: its folder has neither chat_template.jinja nor " +
+                 "\"chat_template\" in tokenizer_config.json",
              reads_messages ? "name another model, or put a template into its folder"
                             : "chat = false sends the prompts as they are; or put a template into its folder");
   return false;

@@ -28,8 +28,8 @@ data::DatasetOptions rows_to_look_at(const P& params, const engine::DataLook& lo
 /// Whether the model that `format` needs for its chat template has one; if not, that is reported.
 bool has_needed_template(const PromptFormat& format, const std::string& model, engine::DataLook& look);
 
-/// Warns where `prompt`, the first one, is sent as it is although nobody said so and the model has a chat template. `model`: that of
-/// the source; empty: the one that samples.
+/// Warns where `prompt`, the first one, is sent as it is although nobody said so and the model has a chat template. `model`: that
+/// of the source; empty: the one that samples.
 void warn_of_skipped_template(const PromptFormat& format, const std::string& model, const std::string& prompt,
                               engine::DataLook& look);
 

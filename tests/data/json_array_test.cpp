@@ -91,7 +91,8 @@ TEST_F(JsonArrayTest, OnlyTheFirstRowsAreReadWhereThatIsWanted) {
 }
 
 TEST_F(JsonArrayTest, AnElementOfMoreThan64MiBIsRefused) {
-  EXPECT_THAT(error("[{\"prompt\": \"a\"},\n" + std::string(65 << 20, '1') + "]"), HasSubstr("data.json:2: an element of more than 64 MiB"));
+  EXPECT_THAT(error("[{\"prompt\": \"a\"},\n" + std::string(65 << 20, '1') + "]"),
+              HasSubstr("data.json:2: an element of more than 64 MiB"));
   EXPECT_THAT(error(gzip("[" + std::string(65 << 20, '1') + "]", 1)), HasSubstr("data.json:1: an element of more than 64 MiB"));
 }
 

@@ -141,7 +141,8 @@ TEST_F(JsonlReaderTest, AnUnknownSpeakerOfShareGptIsRefused) {
   const std::vector<JsonlField> fields{{"m", "messages_field", FieldKind::kMessages}};
   EXPECT_THAT(error("{\"m\": [{\"from\": \"alien\", \"value\": \"1\"}]}\n", fields),
               HasSubstr("message 1 is from \"alien\", which is none of human, gpt"));
-  EXPECT_THAT(error("{\"m\": [{\"from\": \"human\", \"value\": 1}]}\n", fields), HasSubstr("message 1 has a value that is a number"));
+  EXPECT_THAT(error("{\"m\": [{\"from\": \"human\", \"value\": 1}]}\n", fields),
+              HasSubstr("message 1 has a value that is a number"));
 }
 
 TEST_F(JsonlReaderTest, MessagesKeepEverythingInItsOrder) {

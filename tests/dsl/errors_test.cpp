@@ -83,7 +83,8 @@ TEST(Errors, AByteOrderMarkAndWindowsLineBreaksDoNotShiftPlaces) {
 }
 
 TEST(Errors, ASecondByteOrderMarkIsRefused) {
-  EXPECT_THAT(problems_of("\xEF\xBB\xBF\xEF\xBB\xBF[pipeline]\nx = 1\n"), HasSubstr("x.toml:1:1: error: a byte order mark in the text"));
+  EXPECT_THAT(problems_of("\xEF\xBB\xBF\xEF\xBB\xBF[pipeline]\nx = 1\n"),
+              HasSubstr("x.toml:1:1: error: a byte order mark in the text"));
 }
 
 TEST(Errors, InfinityIsLeftToTheRangeChecks) { EXPECT_EQ(problems_of("[pipeline]\nx = inf\ny = nan\n"), ""); }

@@ -56,7 +56,8 @@ Problems look(const std::string& keys, DataDepth depth = DataDepth::kBeginning) 
   registry.add<Reads>();
   const PipelineSpec spec = testing::spec_of(
       "[pipeline]\nname = \"p\"\niterations = 1\n[budget]\ntokens_in_flight = 8\nmicro_batch_tokens = 8\n"
-      "[nodes.rows]\ntype = \"from_file\"\n" + keys + "[nodes.sum]\ntype = \"reads\"\ninputs = [\"rows\"]\n");
+      "[nodes.rows]\ntype = \"from_file\"\n" +
+      keys + "[nodes.sum]\ntype = \"reads\"\ninputs = [\"rows\"]\n");
   const CheckResult result = check(spec, registry);
   EXPECT_TRUE(result.plan) << render(result.problems);
   return result.plan ? check_data(*result.plan, spec, depth) : result.problems;

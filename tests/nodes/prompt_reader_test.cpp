@@ -28,8 +28,9 @@ TEST(PromptReader, FieldsAreJoinedWithoutThoseThatAreEmpty) {
 }
 
 TEST(PromptReader, ATemplateSaysWhereFieldsStand) {
-  EXPECT_EQ(prompt({.prompt_template = "{id}. {q} ({hint})"}, kRow), R"("3. 6*7 ()")");
-  EXPECT_EQ(prompt({.prompt_fields = {"q", "id"}, .prompt_template = "{id}{q}"}, kRow), R"("36*7")");
+  EXPECT_EQ(prompt({.prompt_template = "{id}. {q} ({hint})"}, kRow), R"("3. 6*7 ()")
+  ");
+      EXPECT_EQ(prompt({.prompt_fields = {"q", "id"}, .prompt_template = "{id}{q}"}, kRow), R"("36*7")");
 }
 
 TEST(PromptReader, WithChatTheTextIsTheUsersTurn) {
@@ -49,8 +50,8 @@ TEST(PromptReader, ASystemMessageGoesBeforeConversationsWithoutOne) {
 TEST(PromptReader, NoPromptIsLongerThanThePlanIsTold) {
   const Json row = {{"a", std::string(50, '\x01')}, {"b", std::string(40, '"')}};
   const auto bytes = static_cast<int64_t>(row.dump().size());
-  for (const PromptFormat& format :
-       {PromptFormat{.prompt_fields = {"a", "b"}, .prefix = "<", .suffix = ">"}, PromptFormat{.prompt_template = "{a}-{b}-{a}-{a}"}}) {
+  for (const PromptFormat& format : {PromptFormat{.prompt_fields = {"a", "b"}, .prefix = "<", .suffix = ">"},
+                                     PromptFormat{.prompt_template = "{a}-{b}-{a}-{a}"}}) {
     EXPECT_LE(Json::parse(prompt(format, row)).get<std::string>().size(), static_cast<size_t>(most_prompt_bytes(format, bytes)));
     PromptFormat chat = format;
     chat.chat = true, chat.system = std::string(30, '\x02');
