@@ -28,9 +28,8 @@ TEST(PromptReader, FieldsAreJoinedWithoutThoseThatAreEmpty) {
 }
 
 TEST(PromptReader, ATemplateSaysWhereFieldsStand) {
-  EXPECT_EQ(prompt({.prompt_template = "{id}. {q} ({hint})"}, kRow), R"("3. 6*7 ()")
-  ");
-      EXPECT_EQ(prompt({.prompt_fields = {"q", "id"}, .prompt_template = "{id}{q}"}, kRow), R"("36*7")");
+  EXPECT_EQ(prompt({.prompt_template = "{id}. {q} [{hint}]"}, kRow), R"("3. 6*7 []")");
+  EXPECT_EQ(prompt({.prompt_fields = {"q", "id"}, .prompt_template = "{id}{q}"}, kRow), R"("36*7")");
 }
 
 TEST(PromptReader, WithChatTheTextIsTheUsersTurn) {
