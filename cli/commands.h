@@ -11,6 +11,7 @@ namespace sluice::cli {
 struct PipelineArguments {
   std::filesystem::path file;
   std::vector<std::string> sets;  // KEY=VALUE
+  bool all_data = false;          // look at every row of the data, not only at the first of each file
 };
 
 // One subcommand each; each returns the exit code and throws UserError for what is found wrong before anything runs.

@@ -32,8 +32,9 @@ int validate_pipeline(const PipelineArguments& arguments, const std::string& for
   const LoadedPipeline loaded = load_pipeline(arguments);
   print_warnings(loaded.warnings);
   const engine::Plan& plan = loaded.plan;
-  std::printf("%s: no problems; %lld of %lld tokens are needed at worst\n", arguments.file.c_str(),
-              static_cast<long long>(plan.capacity.tokens_needed), static_cast<long long>(plan.budget.tokens_in_flight));
+  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s\n", arguments.file.c_str(),
+              static_cast<long long>(plan.capacity.tokens_needed), static_cast<long long>(plan.budget.tokens_in_flight),
+              arguments.all_data ? "; every row of the data is as it should be" : "");
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "dsl/parse.h"
+#include "engine/data_look.h"
 #include "engine/plugin.h"
 #include "models/device.h"
 #include "nodes/builtin.h"
@@ -24,6 +25,11 @@ void load_plugins(const engine::PipelineSpec& spec, engine::Registry& registry, 
       }
     }
   }
+}
+
+void look_at_data(const engine::Plan& plan, const engine::PipelineSpec& spec, bool all, Problems& problems) {
+  for (Problem& problem : engine::check_data(plan, spec, all ? engine::DataDepth::kAll : engine::DataDepth::kBeginning))
+    problems.push_back(std::move(problem));
 }
 
 // Checking a pipeline only warns of a device that this machine lacks; running it does not go on without.
@@ -66,7 +72,7 @@ LoadedPipeline load_pipeline(const PipelineArguments& arguments) {
   if (problems.size() == before_plugins && worth_checking) {
     engine::CheckResult result = engine::check(parsed.spec, *loaded.registry);
     problems.insert(problems.end(), result.problems.begin(), result.problems.end());
-    if (result.plan) loaded.plan = std::move(*result.plan);
+    if (result.plan) loaded.plan = std::move(*result.plan), look_at_data(loaded.plan, parsed.spec, arguments.all_data, problems);
   }
   if (has_errors(problems)) throw UserError(problems);
   loaded.warnings = std::move(problems);

@@ -17,7 +17,7 @@ struct LoadedPipeline {
 /// The builtin types and those of the plugins given on the command line.
 std::unique_ptr<engine::Registry> make_registry(const std::vector<std::string>& plugins = {});
 
-/// Reads the file, loads its plugins and checks it. Throws one UserError with every problem.
+/// Reads the file, loads its plugins, checks it and looks at its data. Throws one UserError with every problem.
 LoadedPipeline load_pipeline(const PipelineArguments& arguments);
 
 /// Likewise, for a program that then runs it: prints the warnings, and refuses devices that this machine lacks.

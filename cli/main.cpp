@@ -102,6 +102,7 @@ void add_pipeline_commands(CLI::App& app, Arguments& a, Command& chosen) {
 
   CLI::App& validate = *app.add_subcommand("validate", "prove a pipeline without running it");
   add_pipeline(validate, a.pipeline);
+  validate.add_flag("--data", a.pipeline.all_data, "look at every row of the data, not only at the first of each file");
   validate.add_option("--format", a.validate_format, "text or json")->check(CLI::IsMember({"text", "json"}));
   validate.callback([&] { chosen = [&] { return validate_pipeline(a.pipeline, a.validate_format); }; });
 

@@ -11,9 +11,10 @@ Dataset::Dataset(const DatasetOptions& options, const std::vector<JsonlField>& f
   SLUICE_CHECK(options.weights.empty() || options.weights.size() == options.paths.size(), "one weight a path");
   const std::vector<std::filesystem::path> all = source_files(options.paths);  // refuses a file that two of them name
   if (options.weights.empty()) {
-    sources_.emplace_back(all, fields, options.scratch);
+    sources_.emplace_back(all, fields, options.scratch, options.most_rows);
   } else {
-    for (const auto& path : options.paths) sources_.emplace_back(source_files({path}), fields, options.scratch);
+    for (const auto& path : options.paths)
+      sources_.emplace_back(source_files({path}), fields, options.scratch, options.most_rows);
     mixture_.emplace(options.weights, options.seed);
   }
   make_orders();

@@ -22,6 +22,7 @@ struct DatasetOptions {
   bool shuffle = true;
   int64_t epochs = 0;  // 0: without end
   uint64_t seed = 0;
+  size_t most_rows = kAllRows;    // of each file, see JsonlReader
   std::filesystem::path scratch;  // where compressed files are unpacked, see RowFile
 };
 

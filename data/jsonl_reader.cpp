@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "data/jsonl_scan.h"
+#include "data/messages.h"
+#include "data/row_meter.h"
 
 namespace sluice::data {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::vector<std::string> members_of_all(const std::vector<JsonlField>& fields) {
   std::vector<std::string> names;
@@ -31,50 +31,108 @@ std::string names_of(const std::vector<std::filesystem::path>& files) {
 // The one pass over the files that finds the rows and what is wrong with them.
 class JsonlReader::Scan {
  public:
-  explicit Scan(JsonlReader& reader) : reader_(reader), problems_(reader.fields_) {}
+  Scan(JsonlReader& reader, size_t most_rows) : reader_(reader), most_rows_(most_rows), problems_(reader.fields_) {}
 
   void run() {
     for (const RowFile& file : reader_.files_) {
       reader_.first_rows_.push_back(reader_.rows_.size());
-      add_rows(file.text(), file.path().string());
+      file_ = file.path().string();
+      text_ = file.text();
+      if (is_array_of_rows(text_))
+        add_elements();
+      else
+        add_lines();
     }
     problems_.finish();
   }
 
  private:
-  void add_rows(std::string_view text, const std::string& file) {
-    size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-    for (uint32_t line = 1; begin < text.size() && !problems_.full(); ++line) {
-      std::string_view content = line_at(text, begin, file, line);
+  bool enough() const { return problems_.full() || reader_.rows_.size() - reader_.first_rows_.back() >= most_rows_; }
+
+  void add_lines() {
+    size_t begin = text_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    for (uint32_t line = 1; begin < text_.size() && !enough(); ++line) {
+      std::string_view content = line_at(begin, line);
       const size_t end = begin + content.size();
       if (content.ends_with('\r')) content.remove_suffix(1);
-      if (!trim(content).empty()) {
-        reader_.rows_.push_back({begin, static_cast<uint32_t>(content.size()), line});
-        problems_.check(reader_.parser_, file, line, content);
-      }
+      if (!trim(content).empty()) add({file_, text_, begin, content.size(), line, false});
       begin = end + 1;
     }
   }
 
-  // Up to the line break. No farther than a line may be long: a file may have none.
-  static std::string_view line_at(std::string_view text, size_t begin, const std::string& file, uint32_t line) {
-    const std::string_view window = text.substr(begin, kLongestLine + 1);
+  // Up to the line break. No farther than a row may be long: a file may have none.
+  std::string_view line_at(size_t begin, uint32_t line) const {
+    const std::string_view window = text_.substr(begin, kLongestRow + 1);
     const size_t length = std::min(window.find('\n'), window.size());
-    if (length <= kLongestLine && line < std::numeric_limits<int32_t>::max()) return window.substr(0, length);
-    throw UserError(file + ":" + std::to_string(line) + ": a line of more than 64 MiB",
-                    "one JSON object a line is expected; is this a JSONL file?");
+    if (length > kLongestRow) refuse_length("a line", line);
+    return window.substr(0, length);
+  }
+
+  void add_elements() {
+    using Step = ArraySplitter::Step;
+    ArraySplitter splitter;
+    uint32_t line = 1, first_line = 1;
+    size_t begin = 0, at = 0;
+    Step step = Step::kBefore;
+    for (; at < text_.size() && step != Step::kEnd; ++at) {
+      step = splitter.step(text_[at]);
+      line += text_[at] == '\n';
+      const bool inside = step == Step::kElement;
+      if (!inside && step != Step::kBefore && !add_element(begin, at, first_line, /*last=*/step == Step::kEnd)) return;
+      if (!inside || is_blank(begin, at)) begin = at + 1, first_line = line;
+      if (at - begin + 1 > kLongestRow + 1) refuse_length("an element", first_line);
+    }
+    if (step != Step::kEnd) return report_end(begin, first_line, "the array is cut off: it has no ]");
+    const size_t rest = text_.find_first_not_of(" \t\r\n", at);
+    if (rest == std::string_view::npos) return;
+    line += static_cast<uint32_t>(std::ranges::count(text_.substr(at, rest - at), '\n'));
+    report_end(rest, line, "something follows the array of rows");
+  }
+
+  // Nothing but blanks before `at`, and there too.
+  bool is_blank(size_t begin, size_t at) const {
+    return begin == at && std::string_view(" \t\r\n").find(text_[at]) != std::string_view::npos;
+  }
+
+  // False if no more is to be read: enough was, or it is no JSON, and then nothing is known of what follows it.
+  bool add_element(size_t begin, size_t end, uint32_t line, bool last) {
+    const size_t length = trim_end(text_.substr(begin, end - begin));
+    const bool is_empty_array = length == 0 && last && reader_.rows_.size() == reader_.first_rows_.back();
+    return is_empty_array || (add({file_, text_, begin, length, line, true}) && !enough());
+  }
+
+  static size_t trim_end(std::string_view content) { return content.find_last_not_of(" \t\r\n") + 1; }  // npos + 1: all blank
+
+  bool add(const RowPlace& place) {
+    if (place.line >= std::numeric_limits<int32_t>::max()) refuse_length("a text", place.line);
+    reader_.rows_.push_back({place.begin, static_cast<uint32_t>(place.length), place.line});
+    return problems_.check(reader_.parser_, place);
+  }
+
+  void report_end(size_t at, uint32_t line, const std::string& message) {
+    const size_t length = std::min<size_t>(1, text_.size() - at);
+    problems_.report({file_, text_, at, length, line, true}, 0, 1, message, {}, "[{...}, {...}], or one JSON object a line");
+  }
+
+  [[noreturn]] void refuse_length(const std::string& what, uint32_t line) const {
+    throw UserError(file_ + ":" + std::to_string(line) + ": " + what + " of more than 64 MiB",
+                    "one JSON object a line, or one array of them, is expected; is this a data file?");
   }
 
   JsonlReader& reader_;
+  const size_t most_rows_;
   RowProblems problems_;
+  std::string file_;  // of the file that is read, as the next
+  std::string_view text_;
 };
 
 JsonlReader::JsonlReader(const std::vector<std::filesystem::path>& files, std::vector<JsonlField> fields,
-                         const std::filesystem::path& scratch)
+                         const std::filesystem::path& scratch, size_t most_rows)
     : fields_(std::move(fields)), parser_(members_of_all(fields_)) {
-  for (const std::filesystem::path& file : files) files_.emplace_back(file, scratch);
-  Scan(*this).run();
-  if (rows_.empty()) throw UserError(names_of(files) + " holds no rows", "one JSON object a line is expected");
+  for (const std::filesystem::path& file : files) files_.emplace_back(file, scratch, most_rows);
+  Scan(*this, most_rows).run();
+  if (rows_.empty())
+    throw UserError(names_of(files) + " holds no rows", "one JSON object a line, or one array of them, is expected");
   SLUICE_CHECK(rows_.size() <= std::numeric_limits<uint32_t>::max(), "rows are counted in 32 bits");
 }
 
@@ -87,7 +145,8 @@ std::vector<Json> JsonlReader::values(size_t row) const {
   for (const JsonlField& field : fields_) {
     const Json* value = find_field(parsed.fields, field.name);
     if (value == nullptr && field.required) throw changed();
-    values.push_back(value == nullptr ? Json() : *value);
+    const bool is_conversation = value != nullptr && value->is_array() && field.kind != FieldKind::kText;
+    values.push_back(value == nullptr ? Json() : is_conversation ? with_roles(*value) : *value);
   }
   return values;
 }
@@ -99,13 +158,14 @@ std::vector<std::string> JsonlReader::texts(size_t row) const {
 }
 
 SourceSpan JsonlReader::where(size_t row) const {
-  const std::string_view content = text_of(row);
-  return span_in_line(files_[file_of(row)].path().string(), rows_[row].line, content, 0, content.size());
+  const RowFile& file = files_[file_of(row)];
+  const std::string name = file.path().string();
+  return span_in_row({name, file.text(), rows_[row].begin, rows_[row].length, rows_[row].line}, 0, rows_[row].length);
 }
 
 void JsonlReader::keep_only(const std::vector<bool>& keep) {
   SLUICE_CHECK(keep.size() == rows_.size(), "keep_only needs one entry a row");
-  std::vector<RowPlace> kept;
+  std::vector<StoredRow> kept;
   std::vector<size_t> first_rows;
   for (size_t row = 0; row < rows_.size(); ++row) {
     while (first_rows.size() < first_rows_.size() && first_rows_[first_rows.size()] <= row) first_rows.push_back(kept.size());

@@ -26,38 +26,42 @@ struct JsonlField {
   std::string param;  // the parameter that names it, for messages: "prompt_field"
   FieldKind kind = FieldKind::kText;
   bool required = true;
+  bool nullable = false;        // where it is required: null will do, and is an empty text
+  std::string list_param = {};  // the parameter that would read a conversation instead, for messages; empty: there is none
 };
 
-/// Files of one JSON object a line, plain or gzip, read as one. Blank lines are passed over; "\r\n" ends a line too, and a byte
-/// order mark is no part of the first.
+/// Files of one JSON object a line, or of one JSON array of objects, plain or gzip, read as one. Which of the two a file is its
+/// first character tells. Blank lines are passed over; "\r\n" ends a line too, and a byte order mark is no part of the first.
 ///
 /// The constructor reads all files once and proves that each row is an object with all of `fields`. It throws one UserError with
-/// up to 20 broken lines, each with file, line, column and what is expected; files without any row are refused too. Rows stay in
-/// their files (see RowFile) and are parsed when they are asked for: 16 bytes of memory a row. Lines are shorter than 64 MiB. The
+/// up to 20 broken rows, each with file, line, column and what is expected; files without any row are refused too. Rows stay in
+/// their files (see RowFile) and are parsed when they are asked for: 16 bytes of memory a row. Rows are shorter than 64 MiB. The
 /// files must not change while they are open. Const use from many threads.
 class JsonlReader {
  public:
-  /// `scratch`: where compressed files are unpacked, see RowFile.
+  /// `scratch`: where compressed files are unpacked, see RowFile. `most_rows`: of each file no more are read, and nothing is
+  /// proved of the others.
   JsonlReader(const std::vector<std::filesystem::path>& files, std::vector<JsonlField> fields,
-              const std::filesystem::path& scratch = {});
+              const std::filesystem::path& scratch = {}, size_t most_rows = kAllRows);
 
   size_t rows() const { return rows_.size(); }
   const std::vector<JsonlField>& fields() const { return fields_; }
 
-  /// The fields of a row, in their order; null where an optional one is missing.
+  /// The fields of a row, in their order; null where an optional one is missing. Conversations have role and content, whatever
+  /// the file calls them (see messages.h).
   std::vector<Json> values(size_t row) const;
 
   /// Likewise, of fields that are all texts; an optional one that is missing is empty.
   std::vector<std::string> texts(size_t row) const;
 
-  /// The row's line, marked as a whole.
+  /// The row, marked as a whole; of one of several lines the first.
   SourceSpan where(size_t row) const;
 
   /// Leaves out the rows for which `keep` [rows()] is false; those behind them move up.
   void keep_only(const std::vector<bool>& keep);
 
  private:
-  struct RowPlace {
+  struct StoredRow {
     uint64_t begin = 0;
     uint32_t length = 0;
     uint32_t line = 0;  // from 1
@@ -71,7 +75,7 @@ class JsonlReader {
   RowParser parser_;
   std::vector<RowFile> files_;
   std::vector<size_t> first_rows_;  // [files]
-  std::vector<RowPlace> rows_;
+  std::vector<StoredRow> rows_;
 };
 
 /// A field that is a text, as text.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "data/messages.h"
+#include "data/row_meter.h"
 
 namespace sluice::data {
 namespace {
@@ -55,67 +56,84 @@ std::string fields_text(const Row& row) {
   return names.empty() ? "the object is empty" : "fields here: " + join(names, ", ");
 }
 
-std::string nearest_field(const JsonlField& wrong, const Row& row) {
-  std::vector<std::string> candidates;
+// The parameter with a field that may be meant.
+std::string help_for_missing(const JsonlField& wrong, const Row& row) {
+  std::vector<std::string> candidates, lists;
   for (const auto& [name, type] : row.seen) {
     if (may_be(wrong.kind, type)) candidates.push_back(name);
+    if (type == Json::value_t::array) lists.push_back(name);
   }
-  return did_you_mean(wrong.name, candidates);
+  const std::string nearest = did_you_mean(wrong.name, candidates);
+  if (!nearest.empty()) return wrong.param + " = " + sluice::quoted(nearest) + "?";
+  if (!wrong.list_param.empty() && !lists.empty()) return wrong.list_param + " = " + sluice::quoted(lists.front()) + "?";
+  return wrong.param + " names the field to read";
 }
 
 }  // namespace
 
-SourceSpan span_in_line(const std::string& file, uint32_t line, std::string_view content, size_t byte, size_t length) {
+SourceSpan span_in_row(const RowPlace& place, size_t byte, size_t length) {
   constexpr size_t kBefore = 400, kBehind = 1200;
-  byte = std::min(byte, content.size());
+  byte = std::min(byte, place.length);
+  const size_t at = place.begin + byte;
+  const auto row_end = place.text.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto line = place.line + std::count(place.text.begin() + static_cast<std::ptrdiff_t>(place.begin), row_end, '\n');
+  size_t line_begin = at == 0 ? 0 : place.text.rfind('\n', at - 1) + 1;  // npos + 1: the first line
+  if (line_begin == 0 && place.text.starts_with(kByteOrderMark)) line_begin = kByteOrderMark.size();
+
+  const std::string_view content = place.text.substr(line_begin);
+  byte = at - line_begin;
   size_t begin = byte > kBefore ? byte - kBefore : 0;
   while (begin > 0 && begin < byte && continues_code_point(content[begin])) ++begin;
-  const std::string_view excerpt = content.substr(begin, byte - begin + kBehind);
+  std::string_view excerpt = content.substr(begin, byte - begin + kBehind);
+  excerpt = excerpt.substr(0, excerpt.find_first_of("\r\n", byte - begin));
+  const size_t shown = std::max<size_t>(1, excerpt.size() - (byte - begin));
   const int column = 1 + code_points(content.substr(0, byte));
   const int first_column = 1 + code_points(content.substr(0, begin));
-  auto source = std::make_shared<SourceText>(SourceText{file, std::string(excerpt), static_cast<int>(line), first_column});
-  return {std::move(source), static_cast<int>(line), column, static_cast<int>(std::min(length, kBehind))};
+  auto source = std::make_shared<SourceText>(SourceText{place.file, std::string(excerpt), static_cast<int>(line), first_column});
+  return {std::move(source), static_cast<int>(line), column, static_cast<int>(std::min(length, shown))};
 }
 
 bool RowProblems::full() const { return problems_.size() >= kMostProblems; }
 
-void RowProblems::check(const RowParser& parser, const std::string& file, uint32_t number, std::string_view content) {
-  const Line line{file, number, content};
+bool RowProblems::check(const RowParser& parser, const RowPlace& place) {
   Row row;
-  if (auto fault = parser.parse(content, row))
-    return report(line, fault->byte.value_or(0), fault->byte ? 1 : content.size(), std::move(fault->message),
-                  std::move(fault->caret));
-  for (size_t i = 0; i < fields_.size(); ++i) check_field(line, row, i);
+  if (auto fault = parser.parse(place.content(), row, place.in_array ? "element" : "line")) {
+    report(place, fault->byte.value_or(0), fault->byte ? 1 : place.length, std::move(fault->message), std::move(fault->caret));
+    return false;
+  }
+  for (size_t i = 0; i < fields_.size(); ++i) check_field(place, row, i);
+  return true;
 }
 
-void RowProblems::check_field(const Line& line, const Row& row, size_t index) {
+void RowProblems::check_field(const RowPlace& place, const Row& row, size_t index) {
   const JsonlField& field = fields_[index];
   const Json* value = find_field(row.fields, field.name);
   if (value == nullptr || (value->is_null() && !field.required)) {
-    if (field.required) report_missing(line, row, index);
+    if (field.required) report_missing(place, row, index);
+  } else if (value->is_null() && field.nullable) {
+    return;
   } else if (auto fault = fault_of(field.kind, *value)) {
-    report(line, 0, line.content.size(), "field " + sluice::quoted(field.name) + " " + expected_text(field.kind),
-           std::move(*fault));
+    const bool is_conversation = value->is_array() && !field.list_param.empty();
+    report(place, 0, place.length, "field " + sluice::quoted(field.name) + " " + expected_text(field.kind), std::move(*fault),
+           is_conversation ? field.list_param + " = " + sluice::quoted(field.name) + " reads a list of messages" : std::string());
   }
 }
 
-void RowProblems::report_missing(const Line& line, const Row& row, size_t index) {
+void RowProblems::report_missing(const RowPlace& place, const Row& row, size_t index) {
   // When the parameter is wrong every line lacks the field: that is one problem, not twenty.
   if (lacking_[index]++ > 0) return;
   const JsonlField& field = fields_[index];
   lacking_problem_[index] = problems_.size();
-  report(line, 0, line.content.size(), "no field " + sluice::quoted(field.name), fields_text(row));
-  const std::string nearest = nearest_field(field, row);
-  problems_.back().help =
-      nearest.empty() ? field.param + " names the field to read" : field.param + " = " + sluice::quoted(nearest) + "?";
+  report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(row), help_for_missing(field, row));
 }
 
-void RowProblems::report(const Line& line, size_t byte, size_t length, std::string message, std::string caret) {
-  problems_.push_back({.where = span_in_line(line.file, line.number, line.content, byte, length),
+void RowProblems::report(const RowPlace& place, size_t byte, size_t length, std::string message, std::string caret,
+                         std::string help) {
+  problems_.push_back({.where = span_in_row(place, byte, length),
                        .message = std::move(message),
                        .caret = std::move(caret),
                        .notes = {},
-                       .help = {}});
+                       .help = std::move(help)});
 }
 
 void RowProblems::finish() {

@@ -11,6 +11,18 @@
 
 namespace sluice::data {
 
+/// A row in the text of its file.
+struct RowPlace {
+  const std::string& file;  // as messages call it
+  std::string_view text;    // the whole file
+  size_t begin = 0;         // bytes of the row
+  size_t length = 0;
+  uint32_t line = 0;  // where it begins, from 1
+  bool in_array = false;
+
+  std::string_view content() const { return text.substr(begin, length); }
+};
+
 /// Collects what is wrong with rows, up to 20 problems.
 class RowProblems {
  public:
@@ -18,22 +30,18 @@ class RowProblems {
 
   bool full() const;
 
-  /// Checks one line. `file` is how messages call it.
-  void check(const RowParser& parser, const std::string& file, uint32_t line, std::string_view content);
+  /// Checks one row; false if it is no JSON object at all.
+  bool check(const RowParser& parser, const RowPlace& place);
+
+  /// What is wrong with a row that may not even be one, at a byte of it.
+  void report(const RowPlace& place, size_t byte, size_t length, std::string message, std::string caret, std::string help = {});
 
   /// Throws a UserError with all problems, if there are any.
   void finish();
 
  private:
-  struct Line {
-    const std::string& file;
-    uint32_t number;
-    std::string_view content;
-  };
-
-  void check_field(const Line& line, const Row& row, size_t index);
-  void report_missing(const Line& line, const Row& row, size_t index);
-  void report(const Line& line, size_t byte, size_t length, std::string message, std::string caret);
+  void check_field(const RowPlace& place, const Row& row, size_t index);
+  void report_missing(const RowPlace& place, const Row& row, size_t index);
 
   const std::vector<JsonlField>& fields_;
   Problems problems_;
@@ -41,7 +49,7 @@ class RowProblems {
   std::map<size_t, size_t> lacking_problem_;  // where the first of them is in problems_
 };
 
-/// A place in a data file: `length` bytes from `byte` of a line. Only the neighbourhood of it is copied; the file may be large.
-SourceSpan span_in_line(const std::string& file, uint32_t line, std::string_view content, size_t byte, size_t length);
+/// `length` bytes from `byte` of a row, up to the end of that line. Only the neighbourhood is copied; the file may be large.
+SourceSpan span_in_row(const RowPlace& place, size_t byte, size_t length);
 
 }  // namespace sluice::data

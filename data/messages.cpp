@@ -1,6 +1,9 @@
 #include "data/messages.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
 namespace sluice::data {
 namespace {
@@ -11,8 +14,32 @@ std::string a_kind(const Json& value) {
                                                : std::string("a ") + value.type_name();
 }
 
+// What ShareGPT's files call the roles of others.
+constexpr std::pair<std::string_view, const char*> kSpeakers[] = {
+    {"human", "user"},    {"user", "user"},        {"gpt", "assistant"}, {"assistant", "assistant"},   {"chatgpt", "assistant"},
+    {"system", "system"}, {"observation", "tool"}, {"tool", "tool"},     {"function_response", "tool"}};
+
+const char* role_of(std::string_view speaker) {
+  const auto* const found = std::ranges::find(kSpeakers, speaker, [](const auto& pair) { return pair.first; });
+  return found == std::end(kSpeakers) ? nullptr : found->second;
+}
+
+bool is_share_gpt(const Json& message) {
+  return message.is_object() && !message.contains("role") && message.contains("from") && message.contains("value");
+}
+
+std::optional<std::string> fault_of_share_gpt(const Json& message) {
+  const Json &from = message["from"], &value = message["value"];
+  if (!from.is_string()) return "has a from that is " + a_kind(from) + ", not a string";
+  if (role_of(from.get_ref<const std::string&>()) == nullptr)
+    return "is from " + from.dump() + ", which is none of human, gpt, system, user, assistant, tool";
+  if (!value.is_string()) return "has a value that is " + a_kind(value) + ", not a string";
+  return std::nullopt;
+}
+
 std::optional<std::string> fault_of_message(const Json& message) {
   if (!message.is_object()) return "is " + a_kind(message) + ", not an object with role and content";
+  if (is_share_gpt(message)) return fault_of_share_gpt(message);
   const auto role = message.find("role");
   if (role == message.end()) return "has no role";
   if (!role->is_string()) return "has a role that is " + a_kind(*role) + ", not a string";
@@ -31,6 +58,23 @@ std::optional<std::string> fault_of_messages(const Json& value) {
     if (const auto fault = fault_of_message(value[i])) return "message " + std::to_string(i + 1) + " " + *fault;
   }
   return std::nullopt;
+}
+
+Json with_roles(const Json& messages) {
+  Json result = Json::array();
+  for (const Json& message : messages) {
+    if (!is_share_gpt(message)) {
+      result.push_back(message);
+      continue;
+    }
+    Json& renamed = result.emplace_back(Json::object());
+    renamed["role"] = role_of(message["from"].get_ref<const std::string&>());
+    renamed["content"] = message["value"];
+    for (const auto& [key, value] : message.items()) {
+      if (key != "from" && key != "value") renamed[key] = value;
+    }
+  }
+  return result;
 }
 
 bool same_json(const Json& a, const Json& b) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "data/gzip.h"
+#include "data/row_meter.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;
@@ -72,33 +73,30 @@ class UnfoldingLimit {
       : path_(path), most_bytes_(std::max(kFree, compressed_bytes * kMostTimes)) {}
 
   void add(std::string_view piece) {
-    bytes_ += piece.size();
-    for (size_t begin = 0; begin < piece.size();) {
-      const size_t end = std::min(piece.find('\n', begin), piece.size());
-      line_bytes_ += end - begin;
-      if (line_bytes_ > kLongestLine) refuse(":" + std::to_string(line_) + ": a line of more than 64 MiB");
-      if (end < piece.size()) line_bytes_ = 0, ++line_;
-      begin = end + 1;
+    rows_.add(piece);
+    if (rows_.longest() > kLongestRow) {
+      const std::string unit = rows_.is_array() ? ": an element" : ": a line";
+      refuse(":" + std::to_string(rows_.line()) + unit + " of more than 64 MiB");
     }
-    if (bytes_ > most_bytes_) refuse(" unfolds to more than " + std::to_string(kMostTimes) + " times its size");
+    if (rows_.seen() > most_bytes_) refuse(" unfolds to more than " + std::to_string(kMostTimes) + " times its size");
   }
+
+  size_t rows() const { return rows_.rows(); }
 
  private:
   static constexpr size_t kFree = size_t{128} << 20;
   static constexpr size_t kMostTimes = 200;
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw UserError(path_.string() + what, "one JSON object a line is expected; is this a JSONL file?");
+    throw UserError(path_.string() + what, "one JSON object a line, or one array of them, is expected; is this a data file?");
   }
 
   const fs::path& path_;
   size_t most_bytes_;
-  size_t bytes_ = 0;
-  size_t line_bytes_ = 0;
-  size_t line_ = 1;
+  RowMeter rows_;
 };
 
-MappedFile open_content(const fs::path& path, const fs::path& scratch) {
+MappedFile open_content(const fs::path& path, const fs::path& scratch, size_t most_rows) {
   MappedFile file(path);
   if (as_text(file.bytes()).starts_with("PAR1"))
     throw UserError(path.string() + " is Parquet, which is not read: convert it to JSONL",
@@ -111,53 +109,33 @@ MappedFile open_content(const fs::path& path, const fs::path& scratch) {
   gunzip(file.bytes(), path.string(), [&](std::string_view piece) {
     limit.add(piece);
     unpacked.write(piece);
-    return true;
+    return limit.rows() < most_rows;
   });
   return MappedFile(unpacked.descriptor(), path);
 }
 
-// The longest line of a text that comes in pieces.
-class LongestLine {
- public:
-  void add(std::string_view piece) {
-    for (size_t begin = 0; begin < piece.size();) {
-      const size_t end = std::min(piece.find('\n', begin), piece.size());
-      current_ += end - begin;
-      longest_ = std::max(longest_, current_);
-      if (end < piece.size()) current_ = 0;
-      begin = end + 1;
-    }
-    seen_ += piece.size();
-  }
-  size_t longest() const { return longest_; }
-  size_t seen() const { return seen_; }
-
- private:
-  size_t longest_ = 32;  // of numbers: "1e5" becomes "100000.0"
-  size_t current_ = 0;
-  size_t seen_ = 0;
-};
-
 }  // namespace
 
-RowFile::RowFile(const fs::path& path, const fs::path& scratch) : path_(path), content_(open_content(path, scratch)) {}
+RowFile::RowFile(const fs::path& path, const fs::path& scratch, size_t most_rows)
+    : path_(path), content_(open_content(path, scratch, most_rows)) {}
 
 std::string_view RowFile::text() const { return as_text(content_.bytes()); }
 
 int64_t longest_text(const fs::path& path) {
   constexpr size_t kMostPlain = size_t{256} << 20, kMostUnpacked = size_t{64} << 20;
+  constexpr size_t kLongestNumber = 32;  // "1e5" becomes "100000.0"
   try {
     const MappedFile file(path);
-    LongestLine lines;
+    RowMeter rows;
     if (is_gzip(file.bytes())) {
       gunzip(file.bytes(), path.string(), [&](std::string_view piece) {
-        lines.add(piece);
-        return lines.seen() < kMostUnpacked;
+        rows.add(piece);
+        return rows.seen() < kMostUnpacked;
       });
     } else {
-      lines.add(as_text(file.bytes()).substr(0, kMostPlain));
+      rows.add(as_text(file.bytes()).substr(0, kMostPlain));
     }
-    return static_cast<int64_t>(lines.longest());
+    return static_cast<int64_t>(std::max(rows.longest(), kLongestNumber));
   } catch (const UserError&) {
     return 0;  // who opens it to read it will say why
   }

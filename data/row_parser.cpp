@@ -1,6 +1,7 @@
 #include "data/row_parser.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/strings.h"
 
@@ -10,6 +11,7 @@ namespace {
 constexpr size_t kDeepest = 512;
 constexpr size_t kMostValues = 200'000;
 constexpr size_t kMostMembers = 1'000;  // an ordered object is searched from its begin
+constexpr size_t kMostRowMembers = 10'000;
 constexpr size_t kMostSeen = 100;
 
 bool is_integer(std::string_view digits) {
@@ -20,7 +22,7 @@ bool is_integer(std::string_view digits) {
 // Builds the wanted members of one row while it is read. Returning false stops the reading.
 class RowBuilder {
  public:
-  RowBuilder(const std::vector<std::string>& names, Row& row) : names_(names), row_(row) {}
+  RowBuilder(const std::vector<std::string>& names, Row& row, const std::string& unit) : names_(names), row_(row), unit_(unit) {}
 
   bool null() { return value(nullptr); }
   bool boolean(bool flag) { return value(flag); }
@@ -38,9 +40,12 @@ class RowBuilder {
 
   bool key(std::string& name) {
     if (depth_ == 1) {
+      if (!names_here_.insert(name).second) return refuse_twice(name);
+      if (names_here_.size() > kMostRowMembers) return refuse("this " + unit_ + " has more than 10,000 members");
       name_ = std::move(name);
       wanted_ = std::ranges::find(names_, name_) != names_.end();
     } else if (!open_.empty()) {
+      if (open_.back()->contains(name)) return refuse_twice(name);
       if (open_.back()->size() >= kMostMembers) return refuse("an object has more than 1,000 members");
       member_ = &(*open_.back())[name];
     }
@@ -51,8 +56,8 @@ class RowBuilder {
   bool parse_error(size_t position, const std::string&, const Error& error) {
     const std::string what = error.what();
     const bool too_large = what.find("number overflow") != std::string::npos;
-    fault_ = {"this line is not a JSON object", too_large ? "this number is too large for a double" : reason_of_json_error(what),
-              position == 0 ? 0 : position - 1};
+    fault_ = {"this " + unit_ + " is not a JSON object",
+              too_large ? "this number is too large for a double" : reason_of_json_error(what), position == 0 ? 0 : position - 1};
     return false;
   }
 
@@ -61,7 +66,7 @@ class RowBuilder {
  private:
   bool start(Json container) {
     if (depth_ == 0 && !container.is_object()) return refuse_kind(container);
-    if (++depth_ > kDeepest) return refuse("this line nests deeper than 512 levels");
+    if (++depth_ > kDeepest) return refuse("this " + unit_ + " nests deeper than 512 levels");
     if (depth_ == 1) return true;
     const bool is_member = depth_ == 2;
     if (is_member) note(container.type());
@@ -90,7 +95,7 @@ class RowBuilder {
   // Puts a value where it belongs: into the row, the object or the array that is open. Null: too many.
   Json* add(Json&& json) {
     if (++values_ > kMostValues) {
-      refuse("this line holds more than 200,000 values in the fields that are read");
+      refuse("this " + unit_ + " holds more than 200,000 values in the fields that are read");
       return nullptr;
     }
     if (open_.empty()) {
@@ -108,8 +113,12 @@ class RowBuilder {
   }
 
   bool refuse_kind(const Json& json) {
-    fault_ = {"each line must be a JSON object", std::string("this is ") + json.type_name(), std::nullopt};
+    fault_ = {"each " + unit_ + " must be a JSON object", std::string("this is ") + json.type_name(), std::nullopt};
     return false;
+  }
+
+  bool refuse_twice(const std::string& name) {
+    return refuse("this " + unit_ + " has " + sluice::quoted(name.substr(0, 200)) + " twice");
   }
 
   bool refuse(std::string message) {
@@ -119,6 +128,8 @@ class RowBuilder {
 
   const std::vector<std::string>& names_;
   Row& row_;
+  const std::string& unit_;
+  std::unordered_set<std::string> names_here_;  // of the row's members
   std::optional<RowFault> fault_;
   size_t depth_ = 0;
   size_t values_ = 0;
@@ -131,10 +142,10 @@ class RowBuilder {
 
 }  // namespace
 
-std::optional<RowFault> RowParser::parse(std::string_view line, Row& row) const {
+std::optional<RowFault> RowParser::parse(std::string_view text, Row& row, const std::string& unit) const {
   row = Row{};
-  RowBuilder builder(names_, row);
-  Json::sax_parse(line.begin(), line.end(), &builder);
+  RowBuilder builder(names_, row, unit);
+  Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.fault();
 }
 

@@ -25,17 +25,17 @@ struct Row {
 };
 
 /// Reads rows, and keeps the members called `names`. Other members are checked for syntax and cost no memory, so a row takes
-/// little more than what is used of it. An integer beyond 64 bits is kept as the text of its digits; of members with one name the
-/// last counts.
+/// little more than what is used of it. An integer beyond 64 bits is kept as the text of its digits.
 ///
-/// A row is at fault if it is no JSON object, nests deeper than 512 levels, or if what is kept of it has more than 200,000 values
-/// or an object of more than 1,000 members. Immutable: const use from many threads.
+/// A row is at fault if it is no JSON object, nests deeper than 512 levels, has more than 10,000 members or two of one name, or
+/// if what is kept of it has more than 200,000 values or an object of more than 1,000 members or two of one name. Immutable:
+/// const use from many threads.
 class RowParser {
  public:
   explicit RowParser(std::vector<std::string> names) : names_(std::move(names)) {}
 
-  /// Fills `row`, or says what is wrong.
-  std::optional<RowFault> parse(std::string_view line, Row& row) const;
+  /// Fills `row`, or says what is wrong; `unit` is how messages call the row.
+  std::optional<RowFault> parse(std::string_view text, Row& row, const std::string& unit = "line") const;
 
  private:
   std::vector<std::string> names_;

@@ -10,7 +10,7 @@ bool is_pattern(const std::filesystem::path& path);
 
 /// The data files that `paths` name, in their order. Each path is one of
 ///
-///   a file       data/train.jsonl, or data/train.jsonl.gz
+///   a file       data/train.jsonl, data/train.jsonl.gz, or data/train.json
 ///   a folder     all *.jsonl and *.jsonl.gz that lie in it, sorted by name; not those of its subfolders
 ///   a pattern    data/part-*.jsonl: all files that match, sorted by name. * and ? match no slash. A file of that very name comes
 ///   first.

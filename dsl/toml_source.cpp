@@ -27,6 +27,7 @@ namespace sluice::dsl {
 namespace {
 
 constexpr int kMostDots = 32;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// Turns the parser's tree into ours.
 class Converter {
@@ -134,6 +135,10 @@ std::optional<Problem> unreadable(std::string_view text, const TextLines& lines)
     return problem_at("not-text", malformed, "not UTF-8", "this byte is not part of a character",
                       "save the file with the encoding UTF-8");
   }
+  if (text.starts_with(kByteOrderMark)) {
+    return problem_at("not-text", 0, "a byte order mark in the text: a file may begin with one, not with two", "",
+                      "save the file as UTF-8 again, without a byte order mark");
+  }
   const size_t endless = endless_dotted_key(text);
   if (endless != std::string_view::npos)
     return problem_at("toml-syntax", endless, "a key has too many parts", "at most 32 dots", "");
@@ -160,7 +165,7 @@ std::optional<engine::Table> parse_toml(std::string_view text, const std::shared
 }
 
 std::string without_byte_order_mark(std::string text) {
-  if (text.compare(0, 3, "\xEF\xBB\xBF") == 0) text.erase(0, 3);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 

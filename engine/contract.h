@@ -76,6 +76,8 @@ struct NodeNeeds {
   std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
 };
 
+class DataLook;
+
 /// A doc line of a metric that a node records.
 struct MetricInfo {
   std::string name;
@@ -174,6 +176,14 @@ class Contract : public ParamSet<P> {
     add([=](const P&, NodeNeeds& needs) { (needs.by_products.insert(columns.name), ...); });
   }
 
+  template <std::predicate<const P&> When, class... T>
+  void writes_by_product_if(When when, const Column<T>&... columns) {
+    writes_if(when, columns...);
+    add([=](const P& params, NodeNeeds& needs) {
+      if (when(params)) (needs.by_products.insert(columns.name), ...);
+    });
+  }
+
   /// Columns whose names are parameters.
   void reads_named(std::string P::*name, DType dtype, Extent extent) {
     add([=](const P& params, NodeNeeds& needs) { needs.reads.push_back({params.*name, dtype, extent}); });
@@ -215,6 +225,12 @@ class Contract : public ParamSet<P> {
     checks_.push_back(check);
   }
 
+  /// How a source looks at its data before a run, without loading a model; see DataLook. May throw UserError.
+  template <std::invocable<const P&, DataLook&> Look>
+  void data(Look look) {
+    looks_.push_back(look);
+  }
+
   void metric(std::string name, std::string doc) { metrics_.push_back({std::move(name), std::move(doc)}); }
 
   ContractInfo info() const { return {name_, summary_, this->erased().infos(), metrics_}; }
@@ -229,6 +245,11 @@ class Contract : public ParamSet<P> {
     for (const auto& check : checks_) check(params, findings);
   }
 
+  bool has_data() const { return !looks_.empty(); }
+  void look_at_data(const P& params, DataLook& data) const {
+    for (const auto& look : looks_) look(params, data);
+  }
+
  private:
   void add(std::function<void(const P&, NodeNeeds&)> fill) { fills_.push_back(std::move(fill)); }
 
@@ -237,6 +258,7 @@ class Contract : public ParamSet<P> {
   std::vector<MetricInfo> metrics_;
   std::vector<std::function<void(const P&, NodeNeeds&)>> fills_;
   std::vector<std::function<void(const P&, Findings&)>> checks_;
+  std::vector<std::function<void(const P&, DataLook&)>> looks_;
 };
 
 }  // namespace sluice::engine

@@ -40,6 +40,8 @@ struct ModelFacts {
 
   bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
 
+  std::filesystem::path folder;  // with its tokenizer and chat template; empty: it has none
+
   std::string device = "cpu";  // where its weights are and what reads them computes: "cpu", or "cuda:N"
 };
 

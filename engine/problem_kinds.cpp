@@ -48,6 +48,10 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"setting-doubtful", kWarning, "a setting works but is hardly what was meant", "look again"},
     {"settings-disagree", kError, "two nodes state a setting that must be alike differently", "the same value in both"},
     {"contract-unbounded", kError, "a node type does not bound the groups or tokens that it makes", "mend its contract"},
+    // Data.
+    {"data-unusable", kError, "a data file, or a row of it, is not what its node reads", "mend the row, or name its fields"},
+    {"data-doubtful", kWarning, "data that works, but is hardly used as it was meant, such as prompts without the chat template",
+     "say what is meant, as the message shows"},
     // The graph.
     {"unknown-input", kError, "`inputs` names something that is not a node", "name nodes"},
     {"input-itself", kError, "a node takes input from itself", "remove that input"},

@@ -24,6 +24,7 @@ struct NodeType {
   std::function<std::shared_ptr<const void>(const Table&, BindContext&)> bind;
   std::function<NodeNeeds(const void* params)> needs;
   std::function<std::unique_ptr<NodeBase>(const void* params, NodeResources&)> make;
+  std::function<void(const void* params, DataLook&)> look_at_data;  // empty: it has no data, or does not look
   ParamTable params;
 };
 
@@ -140,6 +141,11 @@ void Registry::add() {
       return std::make_unique<T>(*static_cast<const P*>(params));
     }
   };
+  if (contract->has_data()) {
+    type.look_at_data = [contract](const void* params, DataLook& look) {
+      contract->look_at_data(*static_cast<const P*>(params), look);
+    };
+  }
   insert(std::move(type));
 }
 

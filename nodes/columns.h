@@ -15,6 +15,9 @@ using engine::Extent;
 inline constexpr Column<std::string> kPrompt{"prompt", Extent::kGroup};
 inline constexpr Column<std::string> kLabel{"label", Extent::kGroup};  // the reference answer; may be empty
 
+// The prompt as a conversation, where it is one: the JSON of a list of {role, content}.
+inline constexpr Column<std::string> kMessages{"messages", Extent::kGroup};
+
 inline constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
 inline constexpr Column<std::string> kResponse{"response", Extent::kSample};
 inline constexpr Column<uint8_t> kFinish{"finish", Extent::kSample};  // why the sample ended
@@ -45,6 +48,7 @@ inline constexpr Column<float> kReturns{"returns", Extent::kAction};
 inline std::vector<engine::ColumnSpec> standard() {
   return {kPrompt.spec(),
           kLabel.spec(),
+          kMessages.spec(),
           kTokens.spec(),
           kResponse.spec(),
           kFinish.spec(),

@@ -12,7 +12,7 @@ namespace sluice::nodes {
 namespace {
 
 // What the assistant says in `messages`, from its range number `first` on.
-LearnedConversation learned_from(const LanguageModel& model, const Json& messages, const Json& variables, size_t first) {
+LearnedConversation learned_from(const ModelText& model, const Json& messages, const Json& variables, size_t first) {
   text::MaskedChat chat = model.chat_template().render_with_mask(messages, {.variables = variables});
   std::vector<text::ByteRange> ranges;
   for (size_t i = first; i < chat.assistant.size(); ++i) ranges.push_back({chat.assistant[i].first, chat.assistant[i].second});
@@ -31,18 +31,18 @@ LearnedConversation learned_from(const LanguageModel& model, const Json& message
 
 }  // namespace
 
-std::string chat_prompt(const LanguageModel& model, const Json& messages, const Json& variables) {
+std::string chat_prompt(const ModelText& model, const Json& messages, const Json& variables) {
   if (messages.back().value("role", "") == "assistant")
     throw UserError("the last message is the assistant's, but a prompt ends before it",
                     "leave it out of the messages; its text can be the label");
   return model.chat_template().render(messages, {.add_generation_prompt = true, .variables = variables});
 }
 
-LearnedConversation learned_conversation(const LanguageModel& model, const Json& messages, const Json& variables) {
+LearnedConversation learned_conversation(const ModelText& model, const Json& messages, const Json& variables) {
   return learned_from(model, messages, variables, 0);
 }
 
-LearnedConversation learned_completion(const LanguageModel& model, const Json& prompt, const Json& completion,
+LearnedConversation learned_completion(const ModelText& model, const Json& prompt, const Json& completion,
                                        const Json& variables) {
   const bool spoke_before =
       std::ranges::any_of(prompt, [](const Json& message) { return message.value("role", "") == "assistant"; });
@@ -53,7 +53,7 @@ LearnedConversation learned_completion(const LanguageModel& model, const Json& p
   return learned_from(model, messages, variables, given);
 }
 
-LearnedConversation learned_text(const LanguageModel& model, const std::string& prompt, const std::string& completion,
+LearnedConversation learned_text(const ModelText& model, const std::string& prompt, const std::string& completion,
                                  std::optional<int64_t> end_of_sequence) {
   LearnedConversation learned{.prompt = prompt, .tokens = model.tokenizer().encode(prompt, /*add_special=*/true), .actions = {}};
   const size_t prompt_tokens = learned.tokens.size();
@@ -65,11 +65,24 @@ LearnedConversation learned_text(const LanguageModel& model, const std::string& 
   return learned;
 }
 
-int64_t end_of_sequence(const LanguageModel& model, const std::string& remedy) {
-  if (const auto id = model.tokenizer().end_of_sequence()) return *id;
-  if (!model.config().end_of_sequence.empty()) return model.config().end_of_sequence.front();
-  throw UserError("model '" + model.name() + "' names no end of sequence, in tokenizer_config.json or config.json",
-                  "name one there (eos_token), or " + remedy);
+Answered answered(Json prompt, Json completion) {
+  if (prompt.is_array() == completion.is_array()) return {std::move(prompt), std::move(completion)};
+  if (completion.is_array())
+    throw UserError("the completion is a list of messages, but the prompt is a text",
+                    "write both in one form, or chat = true: then the prompt is the user's turn");
+  Json turn = Json::array();
+  turn.push_back({{"role", "assistant"}, {"content", std::move(completion)}});
+  return {std::move(prompt), std::move(turn)};
+}
+
+LearnedConversation learned_answer(const ModelText& model, const Answered& pair, const Json& variables,
+                                   std::optional<int64_t> end_of_sequence) {
+  if (pair.prompt.is_array()) return learned_completion(model, pair.prompt, pair.completion, variables);
+  return learned_text(model, pair.prompt.get<std::string>(), pair.completion.get<std::string>(), end_of_sequence);
+}
+
+void check_conversation(const ModelText& model, const Json& messages, const Json& variables) {
+  model.chat_template().render_with_mask(messages, {.variables = variables});
 }
 
 Json chat_variables(const std::string& text) {
@@ -79,10 +92,10 @@ Json chat_variables(const std::string& text) {
   return variables;
 }
 
-void check_chat_variables(const std::string& text, bool reads_messages, engine::Findings& findings) {
-  if (!reads_messages && findings.changed("chat_variables"))
-    findings.without_effect("chat_variables", "chat_variables has no effect without messages_field",
-                            "set messages_field, or remove it");
+void check_chat_variables(const std::string& text, bool uses_template, engine::Findings& findings) {
+  if (!uses_template && findings.changed("chat_variables"))
+    findings.without_effect("chat_variables", "chat_variables has no effect without the chat template",
+                            "set chat = true, or messages_field where there is one, or remove it");
   try {
     chat_variables(text);
   } catch (const UserError&) {

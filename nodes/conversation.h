@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "engine/contract.h"
-#include "nodes/language_model.h"
+#include "nodes/model_text.h"
 
 namespace sluice::nodes {
 
@@ -20,28 +20,39 @@ struct LearnedConversation {
 
 /// The text of `messages` as the model's chat template writes it, up to where the assistant begins to speak. Throws UserError for
 /// what the template refuses, and for messages that end with the assistant's.
-std::string chat_prompt(const LanguageModel& model, const Json& messages, const Json& variables);
+std::string chat_prompt(const ModelText& model, const Json& messages, const Json& variables);
 
 /// Throws UserError for what the template refuses, and where the tokenizer changes the text so that its tokens cannot be told
 /// apart.
-LearnedConversation learned_conversation(const LanguageModel& model, const Json& messages, const Json& variables);
+LearnedConversation learned_conversation(const ModelText& model, const Json& messages, const Json& variables);
 
 /// Of the conversation `prompt` and then `completion`, what the assistant says in `completion`: what it said before is given.
 /// Throws likewise.
-LearnedConversation learned_completion(const LanguageModel& model, const Json& prompt, const Json& completion,
-                                       const Json& variables);
+LearnedConversation learned_completion(const ModelText& model, const Json& prompt, const Json& completion, const Json& variables);
 
 /// `prompt`, tokenised as `generate` does it, and `completion`, all of whose tokens are actions; `end_of_sequence` is one more.
-LearnedConversation learned_text(const LanguageModel& model, const std::string& prompt, const std::string& completion,
+LearnedConversation learned_text(const ModelText& model, const std::string& prompt, const std::string& completion,
                                  std::optional<int64_t> end_of_sequence);
 
-/// The id that ends a text of `model`. Throws UserError where its folder names none; `remedy` is another way out.
-int64_t end_of_sequence(const LanguageModel& model, const std::string& remedy);
+/// A prompt and what follows it: two texts, or two lists of messages. A completion that is a text behind a conversation is what
+/// the assistant says. Throws UserError where only the completion is a conversation.
+struct Answered {
+  Json prompt;
+  Json completion;
+};
+Answered answered(Json prompt, Json completion);
+
+/// learned_text() or learned_completion(), as `pair` is.
+LearnedConversation learned_answer(const ModelText& model, const Answered& pair, const Json& variables,
+                                   std::optional<int64_t> end_of_sequence);
+
+/// What the template refuses in a conversation, as the functions above do, without the tokenizer.
+void check_conversation(const ModelText& model, const Json& messages, const Json& variables);
 
 /// The object that the parameter `chat_variables` spells: "" is none. Throws UserError when it is no JSON object.
 Json chat_variables(const std::string& text);
 
-/// Reports chat_variables that are no JSON object, or that have no effect because no messages are read.
-void check_chat_variables(const std::string& text, bool reads_messages, engine::Findings& findings);
+/// Reports chat_variables that are no JSON object, or that have no effect because no chat template is used.
+void check_chat_variables(const std::string& text, bool uses_template, engine::Findings& findings);
 
 }  // namespace sluice::nodes

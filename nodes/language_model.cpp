@@ -21,8 +21,7 @@ int64_t bytes_of(const std::vector<std::pair<std::string, at::Tensor>>& tensors)
 LanguageModel::LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
                              std::optional<models::AdamWOptions> optimizer, int64_t kept_versions, models::Precision precision,
                              int64_t saved_versions)
-    : name_(std::move(name)),
-      folder_(std::move(folder)),
+    : text_(std::move(name), std::move(folder)),
       precision_(precision),
       transformer_(std::move(transformer)),
       published_(transformer_.weights(), transformer_.weights().head.defined() ? kept_versions : 0, precision) {
@@ -52,22 +51,22 @@ void LanguageModel::publish(int64_t version) {
 }
 
 void LanguageModel::prepare_snapshot() {
-  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name_);
+  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name());
   snapshot_->prepare();
 }
 
 void LanguageModel::take_snapshot(engine::VersionRange versions) {
-  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name_);
+  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name());
   snapshot_->take(versions);
 }
 
 void LanguageModel::write_snapshot(const std::filesystem::path& folder, FileSystem& files) {
-  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name_);
-  snapshot_->write(name_, folder_, saved_adapter_, folder, files);
+  SLUICE_CHECK(snapshot_.has_value(), "a snapshot of a frozen model: " + name());
+  snapshot_->write(name(), text_.folder(), saved_adapter_, folder, files);
 }
 
 void LanguageModel::restore(const std::filesystem::path& folder, engine::VersionRange versions) {
-  SLUICE_CHECK(optimizer_.has_value(), "a frozen model has nothing to restore: " + name_);
+  SLUICE_CHECK(optimizer_.has_value(), "a frozen model has nothing to restore: " + name());
   const models::FlatParameters& parameters = optimizer_->parameters();
   TrainingState state{.weights = parameters.views(parameters.weight_buffer()),
                       .first_moments = parameters.views(optimizer_->first_moments()),
@@ -75,23 +74,12 @@ void LanguageModel::restore(const std::filesystem::path& folder, engine::Version
   published_.restart();
   saved_versions_->clear();
   for (int64_t version = versions.oldest; version < versions.newest; ++version) {
-    read_version(state.weights, version, folder, name_);
+    read_version(state.weights, version, folder, name());
     publish(version);
   }
-  read_training_state(state, folder, name_);
+  read_training_state(state, folder, name());
   optimizer_->set_steps(state.steps);
   publish(versions.newest);
-}
-
-const text::Tokenizer& LanguageModel::tokenizer() const {
-  std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<text::Tokenizer>(text::Tokenizer::load(folder_)); });
-  return *tokenizer_;
-}
-
-const text::ChatTemplate& LanguageModel::chat_template() const {
-  std::call_once(chat_template_once_,
-                 [this] { chat_template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::load(folder_)); });
-  return *chat_template_;
 }
 
 std::shared_ptr<LanguageModel> language_model(const engine::NodeResources& resources, const std::string& name) {

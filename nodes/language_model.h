@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -14,9 +13,8 @@
 #include "models/transformer.h"
 #include "nodes/kept_versions.h"
 #include "nodes/model_snapshot.h"
+#include "nodes/model_text.h"
 #include "nodes/published_weights.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
 
 namespace sluice::nodes {
 
@@ -50,17 +48,15 @@ class LanguageModel final : public engine::Model {
   /// The live weights are another model's, which counts them in its bytes().
   void share_weights() { weight_bytes_ = 0; }
 
-  const std::string& name() const { return name_; }
-  const std::filesystem::path& folder() const { return folder_; }  // of the tokenizer
+  const std::string& name() const { return text_.name(); }
+  const std::filesystem::path& folder() const { return text_.folder(); }  // of the tokenizer
   const models::ModelConfig& config() const { return transformer_.config(); }
   const models::Transformer& transformer() const { return transformer_; }
   models::Transformer& transformer() { return transformer_; }
 
-  /// Loaded at the first call; throws UserError naming file and key.
-  const text::Tokenizer& tokenizer() const;
-
-  /// Likewise; throws UserError when the folder has none.
-  const text::ChatTemplate& chat_template() const;
+  /// May be used from any thread.
+  const ModelText& model_text() const { return text_; }
+  const text::Tokenizer& tokenizer() const { return text_.tokenizer(); }
 
   /// Null when frozen.
   models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
@@ -72,8 +68,7 @@ class LanguageModel final : public engine::Model {
   at::Device device() const { return transformer_.weights().embedding.device(); }
 
  private:
-  const std::string name_;
-  const std::filesystem::path folder_;
+  const ModelText text_;
   const models::Precision precision_;
   models::SavedAdapter saved_adapter_ = models::SavedAdapter::kBoth;
   models::Transformer transformer_;
@@ -84,10 +79,6 @@ class LanguageModel final : public engine::Model {
   int64_t optimizer_bytes_ = 0;
   int64_t gradient_bytes_ = 0;
   PublishedWeights published_;
-  mutable std::once_flag tokenizer_once_;
-  mutable std::unique_ptr<const text::Tokenizer> tokenizer_;
-  mutable std::once_flag chat_template_once_;
-  mutable std::unique_ptr<const text::ChatTemplate> chat_template_;
 };
 
 /// The model called `name` of a node's resources, which are those of a plan.

@@ -105,6 +105,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
           .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
+          .folder = *params.checkpoint,
           .device = params.device};
 }
 

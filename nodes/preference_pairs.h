@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "engine/node.h"
 #include "nodes/conversation.h"
 #include "nodes/language_model.h"
+#include "nodes/prompt_reader.h"
 #include "nodes/row_cursor.h"
 #include "nodes/row_source.h"
 
@@ -24,12 +26,15 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 ///
 ///   [nodes.pairs]
 ///   type = "preference_pairs"
-///   path = "data/preferences.jsonl" # or a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   path = "data/preferences.jsonl" # or one JSON array, a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
 ///   weights = [3, 1]               # of an array: rows come in these proportions
 ///   prompt_field = "prompt"        # "": none; the common beginning of both completions is the prompt
+///                                  # prompt_fields, prompt_template: several fields, see PromptFormat
 ///   chosen_field = "chosen"
 ///   rejected_field = "rejected"
 ///   margin_field = "margin"        # optional: a number, see train_reward
+///   chat = true                    # texts are turns of user and assistant, which the model's chat template writes
+///   system = "Answer briefly."     # the system message before them; or system_field
 ///   model = "actor"                # its tokenizer and chat template are used
 ///   groups_per_iteration = 64      # pairs
 ///   max_tokens = 256               # the longest of the two, with its prompt
@@ -47,9 +52,14 @@ struct PreferencePairsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
   std::string prompt_field = "prompt";
+  std::vector<std::string> prompt_fields;
+  std::string prompt_template;
   std::string chosen_field = "chosen";
   std::string rejected_field = "rejected";
   std::string margin_field;
+  std::optional<bool> chat;
+  std::string system;
+  std::string system_field;
   std::string chat_variables;
   std::string model;
   int64_t groups_per_iteration = 1;
@@ -58,6 +68,40 @@ struct PreferencePairsParams {
   bool add_end_of_sequence = true;
   bool shuffle = true;
   int64_t epochs = 0;
+};
+
+/// What the rows are as pairs. Immutable: const use from many threads.
+class PairRows {
+ public:
+  /// `model` outlives it. Completions that are texts end with `end_of_sequence`, if there is one.
+  PairRows(const PreferencePairsParams& params, const ModelText& model, std::optional<int64_t> end_of_sequence);
+
+  std::vector<data::JsonlField> fields() const;
+
+  struct Pair {
+    LearnedConversation chosen, rejected;
+    float margin = 0;
+  };
+
+  /// Of the values of fields(). Throws UserError for what is no pair.
+  Pair pair(const std::vector<Json>& values) const;
+  std::optional<RowCheck::Fault> fault_of(const Pair& pair) const;
+
+  /// Throws what pair() throws before it needs the tokenizer.
+  void check(const std::vector<Json>& values) const;
+
+  /// The prompt, where it is a text that no template writes.
+  std::optional<std::string> plain_prompt(const std::vector<Json>& values) const;
+
+ private:
+  data::PreferencePair row(const std::vector<Json>& values) const;
+  LearnedConversation learned(const Json& prompt, const Json& completion) const;
+
+  PreferencePairsParams params_;
+  const ModelText& model_;
+  Json chat_variables_;
+  PromptReader reader_;
+  std::optional<int64_t> end_of_sequence_;
 };
 
 class PreferencePairs final : public engine::Source {
@@ -72,21 +116,10 @@ class PreferencePairs final : public engine::Source {
   void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
 
  private:
-  struct Pair {
-    LearnedConversation chosen, rejected;
-    float margin = 0;
-  };
-
-  Pair pair(data::Dataset::RowId id) const;
-  LearnedConversation learned(const Json& prompt, const Json& completion) const;
-  std::optional<RowCheck::Fault> fault_of(data::Dataset::RowId id) const;
-
-  PreferencePairsParams params_;
-  data::PreferenceFields names_;
+  bool has_margin_;
   engine::MetricsRecorder* metrics_;
   std::shared_ptr<LanguageModel> model_;
-  std::optional<int64_t> end_of_sequence_;
-  Json chat_variables_;
+  PairRows pairs_;
   data::Dataset rows_;
   RowCursor cursor_;
   RowCheck check_;

@@ -42,6 +42,9 @@ class ChatTemplate {
   /// special_tokens_map.json. Throws UserError naming file and key or line for what is missing or malformed.
   static ChatTemplate load(const std::filesystem::path& folder);
 
+  /// Whether load(folder) would find one. Throws UserError where a file that may have it is malformed.
+  static bool is_in(const std::filesystem::path& folder);
+
   /// The template in `file` with the special tokens of `folder`.
   static ChatTemplate load(const std::filesystem::path& folder, const std::filesystem::path& file);
 

@@ -55,10 +55,15 @@ Sources from_key(const fs::path& file) {
   return sources;
 }
 
-Sources sources_of(const fs::path& folder) {
+// Empty: there is none.
+Sources find_sources(const fs::path& folder) {
   if (Sources files = from_jinja_files(folder); !files.empty()) return files;
   if (Sources config = from_key(folder / "tokenizer_config.json"); !config.empty()) return config;
-  if (Sources processor = from_key(folder / "chat_template.json"); !processor.empty()) return processor;
+  return from_key(folder / "chat_template.json");
+}
+
+Sources sources_of(const fs::path& folder) {
+  if (Sources sources = find_sources(folder); !sources.empty()) return sources;
   throw UserError(
       folder.string() + " has no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json",
       "name a template with --template, or use the model without one");
@@ -110,6 +115,8 @@ Json special_tokens_of(const fs::path& folder) {
 }
 
 }  // namespace
+
+bool ChatTemplate::is_in(const fs::path& folder) { return !find_sources(folder).empty(); }
 
 ChatTemplate ChatTemplate::load(const fs::path& folder) {
   if (!is_folder(folder)) throw UserError(folder.string() + " is not a model folder");

@@ -92,8 +92,12 @@ TEST_F(JsonlReaderTest, NumbersAreTheirJsonText) {
               ElementsAre("42", "-0.5", "100000.0", "123456789012345678901234567890"));
 }
 
-TEST_F(JsonlReaderTest, OfMembersWithOneNameTheLastCounts) {
-  EXPECT_THAT(prompts("{\"prompt\": [1], \"prompt\": \"b\"}\n{\"prompt\": \"a\", \"prompt\": \"c\"}\n"), ElementsAre("b", "c"));
+TEST_F(JsonlReaderTest, AMemberThatIsWrittenTwiceIsRefused) {
+  EXPECT_THAT(error("{\"prompt\": \"a\", \"x\": 1, \"prom\\u0070t\": \"b\"}\n"),
+              HasSubstr("data.jsonl:1:1: error: this line has \"prompt\" twice"));
+  EXPECT_THAT(error("{\"prompt\": \"a\", \"x\": 1, \"x\": 1}\n"), HasSubstr("this line has \"x\" twice"));
+  EXPECT_THAT(error("{\"meta\": {\"answer\": 1, \"answer\": 2}}\n", {{"meta.answer", "label_field"}}),
+              HasSubstr("this line has \"answer\" twice"));
 }
 
 TEST_F(JsonlReaderTest, ADotReachesIntoAnObject) {
@@ -110,6 +114,35 @@ TEST_F(JsonlReaderTest, AnOptionalFieldMayBeMissingOrNull) {
   const std::vector<JsonlField> fields{{"label", "label_field", FieldKind::kText, false}};
   const JsonlReader reader = open("{}\n{\"label\": null}\n{\"label\": \"x\"}\n", fields);
   EXPECT_EQ(reader.texts(0)[0] + reader.texts(1)[0] + reader.texts(2)[0], "x");
+}
+
+TEST_F(JsonlReaderTest, ARequiredFieldMayBeNullWhereThatIsSaid) {
+  const std::vector<JsonlField> fields{{.name = "system", .param = "system_field", .nullable = true}};
+  EXPECT_EQ(open("{\"system\": null}\n", fields).texts(0)[0], "");
+  EXPECT_THAT(error("{}\n", fields), HasSubstr("no field \"system\""));
+}
+
+TEST_F(JsonlReaderTest, AConversationWhereATextIsExpectedNamesTheParameterThatReadsIt) {
+  const std::vector<JsonlField> fields{{.name = "prompt", .param = "prompt_field", .list_param = "messages_field"}};
+  EXPECT_THAT(error("{\"prompt\": [{\"role\": \"user\", \"content\": \"a\"}]}\n", fields),
+              HasSubstr("help: messages_field = \"prompt\" reads a list of messages"));
+  EXPECT_THAT(error("{\"id\": 1, \"conversations\": []}\n", fields), HasSubstr("help: messages_field = \"conversations\"?"));
+}
+
+TEST_F(JsonlReaderTest, ConversationsOfShareGptGetRolesAndContents) {
+  const std::string messages =
+      R"([{"from":"system","value":"s"},{"from":"human","value":"1"},{"from":"gpt","value":"2","weight":0},{"role":"user","content":"3"}])";
+  EXPECT_EQ(open("{\"m\": " + messages + "}\n", {{"m", "messages_field", FieldKind::kMessages}}).values(0)[0].dump(),
+            R"([{"role":"system","content":"s"},{"role":"user","content":"1"},)"
+            R"({"role":"assistant","content":"2","weight":0},{"role":"user","content":"3"}])");
+}
+
+TEST_F(JsonlReaderTest, AnUnknownSpeakerOfShareGptIsRefused) {
+  const std::vector<JsonlField> fields{{"m", "messages_field", FieldKind::kMessages}};
+  EXPECT_THAT(error("{\"m\": [{\"from\": \"alien\", \"value\": \"1\"}]}\n", fields),
+              HasSubstr("message 1 is from \"alien\", which is none of human, gpt"));
+  EXPECT_THAT(error("{\"m\": [{\"from\": \"human\", \"value\": 1}]}\n", fields),
+              HasSubstr("message 1 has a value that is a number"));
 }
 
 TEST_F(JsonlReaderTest, MessagesKeepEverythingInItsOrder) {
@@ -171,9 +204,10 @@ TEST_F(JsonlReaderTest, HostileLinesAreRefusedOrHarmless) {
 }
 
 TEST_F(JsonlReaderTest, ManyMembersThatNobodyAsksForAreHarmless) {
-  std::string line = "{\"prompt\": \"a\"";
-  for (int i = 0; i < 300'000; ++i) line += ", \"k" + std::to_string(i) + "\": {}";
-  EXPECT_EQ(open(line + "}\n").texts(0)[0], "a");
+  std::string members = "\"k\": {}";
+  for (int i = 0; i < 300'000; ++i) members += ", \"k" + std::to_string(i) + "\": {}";
+  EXPECT_EQ(open("{\"prompt\": \"a\", \"x\": {" + members + "}}\n").texts(0)[0], "a");
+  EXPECT_THAT(error("{\"prompt\": \"a\", " + members + "}\n"), HasSubstr("this line has more than 10,000 members"));
 }
 
 TEST_F(JsonlReaderTest, ManyValuesOfAFieldThatIsReadAreRefused) {

@@ -82,6 +82,11 @@ TEST(Errors, AByteOrderMarkAndWindowsLineBreaksDoNotShiftPlaces) {
             "x.toml:1:2: error: unknown table [buget]\n    1 | [buget]\n      |  ^^^^^ did you mean [budget]?\n");
 }
 
+TEST(Errors, ASecondByteOrderMarkIsRefused) {
+  EXPECT_THAT(problems_of("\xEF\xBB\xBF\xEF\xBB\xBF[pipeline]\nx = 1\n"),
+              HasSubstr("x.toml:1:1: error: a byte order mark in the text"));
+}
+
 TEST(Errors, InfinityIsLeftToTheRangeChecks) { EXPECT_EQ(problems_of("[pipeline]\nx = inf\ny = nan\n"), ""); }
 
 }  // namespace

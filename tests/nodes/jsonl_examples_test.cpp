@@ -93,6 +93,29 @@ TEST_F(JsonlExamplesTest, OfAConversationTheAssistantsWordsAreLearned) {
   EXPECT_EQ(group.read(columns::kPrompt)[0], "u:1;a:");
 }
 
+TEST_F(JsonlExamplesTest, WithChatPromptAndCompletionAreTurns) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
+  JsonlExamples source = open("{\"prompt\": \"1\", \"completion\": \"ab\"}\n", {.chat = true, .system = "2", .max_tokens = 32});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "s:2;u:1;a:");
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(10, 11, 12));  // a, b and the end of sequence
+}
+
+TEST_F(JsonlExamplesTest, PromptAndCompletionMayBothBeConversations) {
+  write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
+  JsonlExamples source = open(R"({"prompt": [{"role": "user", "content": "1"}], "completion": [{"from": "gpt", "value": "ab"}]})"
+                              "\n",
+                              {.max_tokens = 32});
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "u:1;a:");
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(6, 7, 8));
+  EXPECT_THAT(error(R"({"prompt": "1", "completion": [{"role": "assistant", "content": "ab"}]})"
+                    "\n"),
+              HasSubstr("the completion is a list of messages, but the prompt is a text"));
+}
+
 TEST_F(JsonlExamplesTest, AConversationInWhichTheAssistantIsSilentIsRefused) {
   write_file_atomically(folder_.path() / "chat_template.jinja", kTemplate);
   EXPECT_THAT(error("{\"m\": [{\"role\": \"user\", \"content\": \"1\"}]}\n", {.messages_field = "m", .max_tokens = 32}),

@@ -154,6 +154,42 @@ TEST_F(JsonlPromptsTest, ConversationsBecomePromptsByTheChatTemplate) {
   EXPECT_EQ(prompt(source, 0, 0), "<user>2+2<assistant>!=");
 }
 
+constexpr const char* kTurns =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
+TEST_F(JsonlPromptsTest, WithChatAPromptIsTheUsersTurnAndTravelsAsAConversation) {
+  write("{\"question\": \"2+2\", \"label\": 4}\n");
+  const testing::TinyFolder model;
+  write_file_atomically(model.path() / "chat_template.jinja", kTurns);
+  resources_.models["actor"] = testing::tiny_model(model.path(), {});
+  JsonlPrompts source({.path = {path_},
+                       .prompt_field = "question",
+                       .prefix = "What is ",
+                       .suffix = "?",
+                       .chat = true,
+                       .system = "Be brief.",
+                       .model = "actor"},
+                      resources_);
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "<system>Be brief.<user>What is 2+2?<assistant>");
+  EXPECT_EQ(group.read(columns::kMessages)[0],
+            R"([{"role":"system","content":"Be brief."},{"role":"user","content":"What is 2+2?"}])");
+}
+
+TEST_F(JsonlPromptsTest, OnlyConversationsAreWrittenAsMessages) {
+  const auto writes_messages = [](const JsonlPromptsParams& params) {
+    const auto needs = testing::needs_of<JsonlPrompts>(params);
+    const bool written = std::ranges::count(needs.writes, columns::kMessages.spec()) == 1;
+    EXPECT_EQ(needs.by_products.contains("messages"), written);
+    return written;
+  };
+  EXPECT_TRUE(writes_messages({.chat = true}));
+  EXPECT_TRUE(writes_messages({.messages_field = "m"}));
+  EXPECT_FALSE(writes_messages({.chat = false}));
+  EXPECT_FALSE(writes_messages({}));
+}
+
 TEST_F(JsonlPromptsTest, AConversationThatEndsWithTheAssistantIsNoPrompt) {
   write(R"({"m": [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}], "label": 4})"
         "\n");
@@ -202,7 +238,7 @@ TEST_F(JsonlPromptsTest, BrokenLineIsShownWithItsPlace) {
 }
 
 TEST_F(JsonlPromptsTest, AllBrokenLinesAreReportedAtOnce) {
-  write("[1]\n{\"prompt\": [], \"label\": \"\"}\n{\"prompt\": \"b\", \"label\": true}\n");
+  write("1\n{\"prompt\": [], \"label\": \"\"}\n{\"prompt\": \"b\", \"label\": true}\n");
   EXPECT_THAT(error(), HasSubstr("data.jsonl:1:1: error: each line must be a JSON object"));
   EXPECT_THAT(error(), HasSubstr("data.jsonl:2:1: error: field \"prompt\" must be a string or a number"));
   EXPECT_THAT(error(), HasSubstr("data.jsonl:3:1: error: field \"label\" must be a string or a number"));

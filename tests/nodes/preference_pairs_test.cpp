@@ -48,6 +48,19 @@ class PreferencePairsTest : public ::testing::Test {
   engine::NodeResources resources_;
 };
 
+TEST_F(PreferencePairsTest, WithChatTextsAreTurns) {
+  write_file_atomically(
+      folder_.path() / "chat_template.jinja",
+      "{% for m in messages %}{{ m.role[0] }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<eos>"
+      "{% endgeneration %}{% else %}{{ m.content }};{% endif %}{% endfor %}");
+  const engine::Group group =
+      first("{\"prompt\": \"1\", \"chosen\": \"ab\", \"rejected\": \"b\"}\n", {.chat = true, .system = "2"});
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "s:2;u:1;a:");
+  EXPECT_THAT(group.layout.token_offsets, ElementsAre(0, 13, 25));
+  EXPECT_THAT(group.layout.action_tokens, ElementsAre(10, 11, 12, 23, 24));
+  EXPECT_THAT(error("{\"chosen\": \"1ab\", \"rejected\": \"1b\"}\n", {.chat = true}), HasSubstr("chat = true needs a prompt"));
+}
+
 TEST_F(PreferencePairsTest, AreGroupsOfTheBetterAndTheWorseSample) {
   const engine::Group group = first("{\"prompt\": \"1 0\", \"chosen\": \"ab\", \"rejected\": \"b\"}\n");
   EXPECT_THAT(group.read(columns::kTokens), ElementsAre(18, 1, 17, 66, 67, 0, 18, 1, 17, 67, 0));

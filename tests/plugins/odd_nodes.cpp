@@ -1,4 +1,6 @@
 // Node types that only a plugin would have, for the problems that none of the builtin types can cause.
+#include "base/error.h"
+#include "engine/data_look.h"
 #include "engine/node.h"
 #include "engine/plugin.h"
 #include "engine/registry.h"
@@ -42,6 +44,21 @@ class Numbers final : public engine::Source {
     });
   }
   explicit Numbers(const NoParams&) {}
+  bool next_group(engine::Group&) override { return false; }
+};
+
+/// A source whose data is looked at before a run, as that of the builtin ones.
+class Readings final : public engine::Source {
+ public:
+  static void describe(engine::Contract<NoParams>& c) {
+    c.type("readings", "a number a group, from a file that is broken");
+    c.writes(kNumber);
+    c.needs([](const NoParams&, engine::NodeNeeds& needs) {
+      needs.groups_per_iteration = needs.samples_per_group = needs.worst_sample_tokens = 1;
+    });
+    c.data([](const NoParams&, engine::DataLook&) { throw UserError("readings.csv:3: \"x\" is not a number", "write one"); });
+  }
+  explicit Readings(const NoParams&) {}
   bool next_group(engine::Group&) override { return false; }
 };
 
@@ -97,6 +114,7 @@ struct CopyOld {
 void add_types(engine::Registry& registry) {
   registry.add<Endless>();
   registry.add<Numbers>();
+  registry.add<Readings>();
   registry.add<Idle<Passing>>();
   registry.add<Idle<DrawsButKeeps>>();
   registry.add<Idle<OtherScore>>();

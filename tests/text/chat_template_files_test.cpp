@@ -42,6 +42,15 @@ TEST_F(ChatTemplateFiles, ProcessorFileIsTheLastChoice) {
   EXPECT_EQ(rendered(), "processor</s>");
 }
 
+TEST_F(ChatTemplateFiles, AFolderSaysWhetherItHasATemplate) {
+  EXPECT_FALSE(ChatTemplate::is_in(folder.path()));
+  folder.write("tokenizer_config.json", R"({"eos_token": "</s>"})");
+  EXPECT_FALSE(ChatTemplate::is_in(folder.path()));
+  folder.write("chat_template.json", R"({"chat_template": "processor"})");
+  EXPECT_TRUE(ChatTemplate::is_in(folder.path()));
+  EXPECT_FALSE(ChatTemplate::is_in(folder.path() / "none"));
+}
+
 TEST_F(ChatTemplateFiles, ToolsChooseTheTemplateForThem) {
   folder.write("tokenizer_config.json",
                R"({"chat_template": [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}]})");

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::nodes {
+
+/// A text with places for fields of a row: "Question: {question}\n{meta.hint}". {{ and }} are braces. Immutable.
+class PromptTemplate {
+ public:
+  /// Throws UserError for a brace without its other one, and for {} without a name.
+  explicit PromptTemplate(std::string_view text);
+
+  /// Each name once, in the order of their first places.
+  const std::vector<std::string>& fields() const { return fields_; }
+
+  /// `values` [fields()]
+  std::string fill(std::span<const std::string> values) const;
+
+ private:
+  struct Piece {
+    std::string text;
+    size_t field = 0;  // behind the text; of the last piece: none
+  };
+
+  size_t index_of(const std::string& field);
+
+  std::vector<std::string> fields_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,139 @@
+"""What the program says of data before a run: the first rows of each file, all with --data, and chat templates that are not used."""
+
+import gzip
+import json
+import unittest
+
+from support import DONE, PPO, ROOT, SMALL, Case, run, sets
+
+GOOD = '{"prompt": "1+1=", "label": "2"}\n'
+CHAT = ROOT / "pipelines/sft_chat.toml"
+GSM8K = ROOT / "pipelines/ppo_gsm8k.toml"
+TEXT = ROOT / "pipelines/models/tiny-text"
+
+
+class Look(Case):
+    def data(self, content, name="data.jsonl"):
+        return {"nodes.prompts.path": str(self.write(name, content))}
+
+    def test_every_command_that_takes_a_pipeline_finds_a_wrong_field(self):
+        wrong = sets(**SMALL, **self.data('{"promt": "1+1=", "label": "2"}\n'))
+        for command in (["validate"], ["plan"], ["graph"], ["run", "--run-dir", self.folder / "run"]):
+            with self.subTest(command=command):
+                done = run(*command, PPO, *wrong)
+                self.assert_refused(done, 'data.jsonl:1:1: error: no field "prompt"', 'prompt_field = "promt"?')
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_data_without_rows_is_found(self):
+        for content in ("", "\n\n", "[]", gzip.compress(b"")):
+            with self.subTest(content=content):
+                self.assert_refused(run("validate", PPO, *sets(**self.data(content))), "data.jsonl holds no rows")
+
+    def test_a_row_far_in_a_file_is_found_where_all_are_asked_for(self):
+        late = sets(**self.data(GOOD * 1000 + '{"prompt": "1+1=", "prompt": "2", "label": "2"}\n'))
+        self.assertEqual(run("validate", PPO, *late).returncode, DONE)
+        self.assert_refused(run("validate", "--data", PPO, *late), 'data.jsonl:1001:1: error: this line has "prompt" twice')
+
+    def test_limits_are_counted_where_all_rows_are_asked_for(self):
+        limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8}
+        long = sets(**self.data(GOOD + '{"prompt": "11111111+1=", "label": "2"}\n'), **limit)
+        self.assertEqual(run("validate", PPO, *long).returncode, DONE)
+        self.assert_refused(run("validate", "--data", PPO, *long), "data.jsonl:2:1: error: the prompt has 11 tokens")
+        done = run("validate", "--data", PPO, *sets(**self.data(GOOD), **limit))
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+        self.assertIn("every row of the data is as it should be", done.stdout)
+
+    def test_a_json_array_is_data_like_its_lines(self):
+        rows = [{"prompt": f"{i}+1=", "label": str(i + 1)} for i in range(20)]
+        lines = self.run_ppo("lines", **self.data("".join(json.dumps(row) + "\n" for row in rows)))
+        array = self.run_ppo("array", **self.data(json.dumps(rows, indent=2), "data.json"))
+        self.assertEqual(lines.weights("actor"), array.weights("actor"))
+
+    def test_problems_are_json_too(self):
+        done = run("validate", "--format", "json", PPO, *sets(**self.data('{"promt": "a", "label": ""}\n')))
+        (problem,) = json.loads(done.stdout)["problems"]
+        self.assertEqual((problem["kind"], problem["line"], problem["column"]), ("data-unusable", 1, 1))
+
+    def test_no_weights_are_needed(self):
+        for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            self.write(f"model/{file}", (TEXT / file).read_bytes())
+        models = {f"models.{name}.checkpoint": str(self.folder / "model") for name in ("actor", "reference", "critic")}
+        done = run("validate", "--data", GSM8K, *sets(**models))
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+
+class Templates(Case):
+    def own_pipeline(self, prompts):
+        """The GSM8K pipeline with a source of which only `prompts` is written."""
+        text = GSM8K.read_text().replace("models/", f"{ROOT}/pipelines/models/").replace('path = "data', f'path = "{ROOT}/pipelines/data')
+        before, after = text.split('prompt_template = "')
+        rest = after.split("[nodes.generate]")[1].replace("add_special_tokens = false", "")
+        return self.write("own.toml", f'{before}label_field = "answer"\ngroups_per_iteration = 4\n{prompts}\n[nodes.generate]{rest}')
+
+    def test_raw_text_to_a_model_with_a_template_is_a_warning_with_both_prompts(self):
+        pipeline = self.own_pipeline('prompt_field = "question"')
+        for command in (["validate"], ["plan"], ["run", "--run-dir", self.folder / "run"]):
+            with self.subTest(command=command):
+                done = run(*command, pipeline)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                for text in ("warning: prompts are sent as they are, without the chat template that model 'actor' has",
+                             'as it is now: "A baker makes 12 loaves', 'with chat = true: "user: A baker makes 12 loaves',
+                             "<eos>\\nassistant: \"", 'help: chat = true with model = "actor", or chat = false if that is meant'):
+                    self.assertIn(text, done.stderr)
+
+    def test_chat_written_out_says_that_raw_text_is_meant(self):
+        done = run("validate", self.own_pipeline('prompt_field = "question"\nchat = false'))
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+    def test_examples_and_pairs_are_warned_of_too(self):
+        row = {"prompt": "Hi", "completion": "Ho", "chosen": "Ho", "rejected": "He"}
+        data = self.write("data.jsonl", json.dumps(row) + "\n")
+        for source, train in (("jsonl_examples", "train_sft"), ("preference_pairs", "train_dpo")):
+            with self.subTest(source=source):
+                dpo = f'[models.reference]\ncheckpoint = "{TEXT}"\n[nodes.reference]\ntype = "logprobs"\ninputs = ["rows"]\nmodel = "reference"\n'
+                trains = '[nodes.train]\ntype = "train_dpo"\ninputs = ["reference"]\n' if train == "train_dpo" else '[nodes.train]\ntype = "train_sft"\ninputs = ["rows"]\n'
+                pipeline = self.write("p.toml", f'''
+[pipeline]
+iterations = 1
+[budget]
+tokens_in_flight = 1024
+micro_batch_tokens = 512
+[models.policy]
+checkpoint = "{TEXT}"
+optimizer = {{ learning_rate = 1e-4 }}
+[nodes.rows]
+type = "{source}"
+path = "{data}"
+model = "policy"
+max_tokens = 64
+groups_per_iteration = 1
+{dpo if train == "train_dpo" else ""}{trains}model = "policy"
+''')
+                done = run("validate", pipeline)
+                self.assertIn("without the chat template that model 'policy' has", done.stderr)
+                self.assertIn('with chat = true: "user: Hi<eos>', done.stderr)
+                for chat in ("true", "false"):
+                    done = run("validate", "--data", pipeline, "--set", f"nodes.rows.chat={chat}")
+                    self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+    def test_chat_without_a_template_is_refused(self):
+        done = run("validate", PPO, *sets(**{"nodes.prompts.chat": True, "nodes.prompts.model": "actor", "nodes.generate.add_special_tokens": False}))
+        self.assert_refused(done, "chat needs a chat template, and model 'actor' has none", "chat = false sends the prompts as they are")
+
+    def test_alpaca_and_sharegpt_are_trained_on(self):
+        alpaca = self.write("alpaca.json", json.dumps([{"instruction": "Add.", "input": "1+1", "output": "2"}, {"instruction": "Hi", "input": "", "output": "Ho"}]))
+        talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
+        share = self.write("share.jsonl", json.dumps({"conversations": talk, "system": "Be kind."}) + "\n")
+        source = {"nodes.conversations.groups_per_iteration": 2, "pipeline.iterations": 1}
+        (self.folder / "runs").mkdir()
+        text = CHAT.read_text().replace("models/", f"{ROOT}/pipelines/models/").replace('messages_field = "messages"', "KEYS").replace("data/conversations.jsonl", "DATA")
+        for data, keys in ((alpaca, 'prompt_fields = ["instruction", "input"]\ncompletion_field = "output"\nchat = true'),
+                           (share, 'messages_field = "conversations"\nsystem_field = "system"')):
+            with self.subTest(data=data.name):
+                pipeline = self.write("p.toml", text.replace("KEYS", keys).replace("DATA", str(data)))
+                done = run("run", pipeline, "--run-dir", self.folder / "runs" / data.stem, *sets(**source))
+                self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
