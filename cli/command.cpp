@@ -12,12 +12,12 @@ std::string examples_text(const std::vector<std::string>& examples) {
   return examples.empty() ? std::string() : "Examples:\n  " + join(examples, "\n  ");
 }
 
-Values number(std::string shown, std::function<bool(double)> allowed) {
-  Values values{.shown = std::move(shown)};
-  values.problem = [shown = values.shown, allowed = std::move(allowed)](const std::string& written) -> std::string {
+Values number(std::string what, std::function<bool(double)> allowed) {
+  Values values{.shown = "NUMBER"};
+  values.problem = [what = std::move(what), allowed = std::move(allowed)](const std::string& written) -> std::string {
     double value = 0;
     if (CLI::detail::lexical_cast(written, value) && allowed(value)) return {};
-    return sluice::quoted(written) + " is not a " + shown;
+    return sluice::quoted(written) + " is not a " + what;
   };
   return values;
 }

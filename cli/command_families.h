@@ -11,5 +11,6 @@ void add_pipeline_commands(Command& program);    // run, validate, plan, graph, 
 void add_run_folder_commands(Command& program);  // resume, top, checkpoints
 void add_type_commands(Command& program);        // nodes, problems, describe, try
 void add_model_commands(Command& program);       // model
+void add_shell_commands(Command& program);       // completion
 
 }  // namespace sluice::cli

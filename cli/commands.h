@@ -7,6 +7,8 @@
 
 namespace sluice::cli {
 
+class Command;
+
 /// What every subcommand that takes a pipeline takes.
 struct PipelineArguments {
   std::filesystem::path file;
@@ -57,8 +59,10 @@ int export_checkpoint(const CheckpointsArguments& arguments);
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
 int print_graph(const PipelineArguments& arguments, const std::string& format);
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);
-int list_nodes(const std::vector<std::string>& plugins, bool markdown);
-int list_problem_kinds(bool markdown);
+/// `format`: "text", "json" or "markdown".
+int list_nodes(const std::vector<std::string>& plugins, const std::string& format);
+/// `format`: "text" or "markdown".
+int list_problem_kinds(const std::string& format);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
 
 struct SimulateArguments {
@@ -119,5 +123,8 @@ struct RenderArguments {
 /// Reads conversations, one a line (or one over several lines): an array of messages, or an object with "messages", "tools", ...
 /// Prints the text that the chat template makes of each as a JSON string; with `mask` {"text", "assistant": [[begin, end], ...]}.
 int model_render(const RenderArguments& arguments);
+
+/// Prints the script that completes the words of `program` in a shell: "bash", "zsh" or "fish".
+int print_completion(const Command& program, const std::string& shell);
 
 }  // namespace sluice::cli

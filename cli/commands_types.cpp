@@ -11,35 +11,42 @@ void take_plugins(Command& command, std::vector<std::string>& into) {
 }
 
 void add_nodes(Command& program) {
-  Command& nodes = program.add("nodes", "list the node types", {"rlhf-run nodes", "rlhf-run nodes --markdown > docs/nodes.md"});
+  Command& nodes = program.add("nodes", "list the node types, objectives, presets and tables",
+                               {"rlhf-run nodes", "rlhf-run nodes --format json | jq '.nodes[].type'",
+                                "rlhf-run nodes --format markdown > docs/nodes.md"});
   struct Taken {
     std::vector<std::string> plugins;
-    bool markdown = false;
+    std::string format = "text";
   };
   const auto taken = std::make_shared<Taken>();
   take_plugins(nodes, taken->plugins);
-  nodes.flag("--markdown", taken->markdown, "print the whole reference, as in docs/nodes.md");
-  nodes.runs([taken] { return list_nodes(taken->plugins, taken->markdown); });
+  nodes.option("--format", taken->format, Values::one_of({"text", "json", "markdown"}),
+               "text: a line each; json and markdown: all about them (default: text)");
+  nodes.runs([taken] { return list_nodes(taken->plugins, taken->format); });
 }
 
 void add_problems(Command& program) {
   Command& problems =
       program.add("problems", "list the kinds of problems that validate can report", {"rlhf-run problems | grep budget"});
-  const auto markdown = std::make_shared<bool>(false);
-  problems.flag("--markdown", *markdown, "print them as the table of docs/pipeline-language.md");
-  problems.runs([markdown] { return list_problem_kinds(*markdown); });
+  const auto format = std::make_shared<std::string>("text");
+  problems.option("--format", *format, Values::one_of({"text", "markdown"}),
+                  "markdown: the table of docs/pipeline-language.md (default: text)");
+  problems.runs([format] { return list_problem_kinds(*format); });
 }
 
 void add_describe(Command& program) {
-  Command& describe =
-      program.add("describe", "all about one node type, objective or preset",
-                  {"rlhf-run describe gae", "rlhf-run describe objective:ppo_clip", "rlhf-run describe preset:verl"});
+  Command& describe = program.add("describe", "all about one node type, objective, preset or table of a pipeline",
+                                  {"rlhf-run describe gae", "rlhf-run describe objective:ppo_clip",
+                                   "rlhf-run describe preset:verl", "rlhf-run describe optimizer"});
   struct Taken {
     std::string type;
     std::vector<std::string> plugins;
   };
   const auto taken = std::make_shared<Taken>();
-  describe.argument("type", taken->type, Values::described_type(), "such as gae, objective:ppo_clip or preset:verl").required();
+  describe
+      .argument("type", taken->type, Values::described_type(),
+                "such as gae, objective:ppo_clip, preset:verl, budget or optimizer")
+      .required();
   take_plugins(describe, taken->plugins);
   describe.runs([taken] { return describe_type(taken->type, taken->plugins); });
 }

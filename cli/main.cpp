@@ -66,6 +66,7 @@ int main(const std::vector<std::string>& words) {
   add_run_folder_commands(program);
   add_type_commands(program);
   add_model_commands(program);
+  add_shell_commands(program);
   const CommandLine line = parse_command_line(program, words);
   return line.command == nullptr ? line.exit_code : run_reporting(*line.command);
 }
