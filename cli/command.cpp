@@ -71,6 +71,10 @@ CLI::Option& Command::flag(const std::string& name, bool& value, const std::stri
   return keep(*app_->add_flag(name, value, help), {}, options_);
 }
 
+CLI::Option& Command::flag(const std::string& name, std::int64_t& count, const std::string& help) {
+  return keep(*app_->add_flag(name, count, help), {}, options_);
+}
+
 CLI::Option& Command::keep(CLI::Option& option, Values values, std::vector<Taken>& among) {
   if (!values.shown.empty()) option.type_name(values.shown);
   if (values.problem)

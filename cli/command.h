@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -65,6 +66,9 @@ class Command {
   CLI::Option& list(const std::string& name, std::vector<std::string>& values, Values each, const std::string& help);
 
   CLI::Option& flag(const std::string& name, bool& value, const std::string& help);
+
+  /// A flag that also takes a count: --name is 1, --name=20 is 20.
+  CLI::Option& flag(const std::string& name, std::int64_t& count, const std::string& help);
 
   /// What it does; returns the exit code.
   void runs(std::function<int()> action) { action_ = std::move(action); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/exit_codes.h"
 
@@ -102,7 +103,7 @@ Complaint complaint_of(const CLI::ParseError& error, const Command& program) {
 }
 
 CommandLine refuse(const Complaint& complaint) {
-  std::fprintf(stderr, "error: %s\n      = help: %s\n", complaint.message.c_str(), complaint.help.c_str());
+  std::fprintf(stderr, "error: %s\n      = help: %s\n", printable(complaint.message).c_str(), printable(complaint.help).c_str());
   return {.exit_code = kWrongUsage};
 }
 

@@ -26,6 +26,8 @@ void add_run(Command& program) {
   run.option("--run-dir", taken->run.run_folder, Values::folder(),
              "the run folder (default: runs/NAME-TIME, with --resume runs/NAME)");
   run.option("--resume", taken->resume, Values::one_of({"auto"}), "go on with what is in the run folder, or start");
+  run.flag("--show-samples", taken->run.show_samples_every,
+           "show two prompts and responses of each iteration, or with --show-samples=20 of each 20th");
   run.flag("--accept-changes", taken->run.accept_changes, "go on although the pipeline has changed in ways that change results");
   run.runs([taken] {
     taken->run.may_go_on = taken->resume == "auto";
@@ -70,11 +72,14 @@ void add_graph(Command& program) {
   struct Taken {
     PipelineArguments pipeline;
     std::string format = "dot";
+    std::string columns = "read";
   };
   const auto taken = std::make_shared<Taken>();
   take_pipeline(graph, taken->pipeline);
   graph.option("--format", taken->format, Values::one_of({"dot", "mermaid"}), "the language of the graph (default: dot)");
-  graph.runs([taken] { return print_graph(taken->pipeline, taken->format); });
+  graph.option("--columns", taken->columns, Values::one_of({"read", "all"}),
+               "on an edge: read: what the node at its end reads; all: also what only passes through (default: read)");
+  graph.runs([taken] { return print_graph(taken->pipeline, taken->format, taken->columns); });
 }
 
 void add_simulate(Command& program) {

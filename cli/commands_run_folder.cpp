@@ -15,6 +15,8 @@ void add_resume(Command& program) {
   resume.option("--from", taken->from, Values::any(), "an older checkpoint, by its count of iterations");
   resume.list("--set", taken->sets, Values::any("KEY=VALUE"),
               "override one key: --set pipeline.iterations=200 (may be repeated)");
+  resume.flag("--show-samples", taken->show_samples_every,
+              "show two prompts and responses of each iteration, or with --show-samples=20 of each 20th");
   resume.flag("--accept-changes", taken->accept_changes, "also where they change results");
   resume.runs([taken] { return resume_run(*taken); });
 }

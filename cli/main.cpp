@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/command_families.h"
 #include "cli/command_line.h"
@@ -42,11 +43,11 @@ int run_reporting(const Command& command) {
     return report(error);
   } catch (const std::exception& error) {
     if (engine::is_out_of_memory(error)) {
-      std::fprintf(stderr, "error: out of memory: %s\n", error.what());
+      std::fprintf(stderr, "error: out of memory: %s\n", printable(error.what(), Lines::kKept).c_str());
       return kFailed;
     }
     std::fprintf(stderr, "internal error: %s\n  This is a bug in sluice; please report it with the command and the pipeline.\n",
-                 error.what());
+                 printable(error.what(), Lines::kKept).c_str());
     return kFailed;
   }
 }

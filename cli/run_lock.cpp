@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace sluice::cli {
@@ -76,7 +77,7 @@ bool RunLock::open_and_lock() {
     refuse(path_);
   }
   std::fprintf(stderr, "warning: the file system of %s cannot lock files (%s): nothing keeps a second process from this run\n\n",
-               path_.parent_path().c_str(), std::strerror(error));
+               printable(path_.parent_path().string()).c_str(), std::strerror(error));
   return true;
 }
 
