@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "base/path_kind.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -107,7 +108,8 @@ int export_checkpoint(const CheckpointsArguments& arguments) {
     remove_tree(unfinished);
     throw;
   }
-  std::printf("%s, after %s: %s\n", source.c_str(), plural(point.place.iterations, "iteration").c_str(), target.c_str());
+  std::printf("%s, after %s: %s\n", printable(source.string()).c_str(), plural(point.place.iterations, "iteration").c_str(),
+              printable(target.string()).c_str());
   return kDone;
 }
 

@@ -7,11 +7,13 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/path_kind.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/checkpoint_list.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/run_lock.h"
+#include "cli/terminal.h"
 #include "dsl/parse.h"
 #include "engine/checkpoint_writer.h"
 #include "engine/params.h"
@@ -59,7 +61,7 @@ void check_figure(const std::string& name, const std::vector<engine::Manifest>& 
 }
 
 std::string described(const ListedCheckpoint& listed) {
-  return listed.place.folder.string() + " (" + human_bytes(static_cast<double>(listed.bytes)) + ")";
+  return printable(listed.place.folder.string()) + " (" + human_bytes(static_cast<double>(listed.bytes)) + ")";
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ int list_checkpoints(const CheckpointsArguments& arguments) {
   if (arguments.format == "json") {
     std::printf("%s\n", checkpoints_json(checkpoints).c_str());
   } else {
-    std::fputs(checkpoints_text(checkpoints, arguments.run_folder.string()).c_str(), stdout);
+    print_text(checkpoints_text(checkpoints, arguments.run_folder.string()));
   }
   return kDone;
 }
@@ -81,15 +83,15 @@ int verify_checkpoints(const CheckpointsArguments& arguments) {
     found = true;
     good = good && listed.damage.empty();
     if (listed.damage.empty()) {
-      std::printf("%s: %s: every byte is as it was saved\n", listed.place.folder.c_str(),
+      std::printf("%s: %s: every byte is as it was saved\n", printable(listed.place.folder.string()).c_str(),
                   human_bytes(static_cast<double>(listed.bytes)).c_str());
     } else {
-      std::printf("%s/%s\n", listed.place.folder.c_str(), listed.damage.c_str());
+      std::printf("%s/%s\n", printable(listed.place.folder.string()).c_str(), printable(listed.damage).c_str());
     }
   }
   if (!found && arguments.iterations)
     throw UserError(arguments.run_folder.string() + " has no checkpoint " + std::to_string(*arguments.iterations));
-  if (!found) std::printf("%s has no checkpoints\n", arguments.run_folder.c_str());
+  if (!found) std::printf("%s has no checkpoints\n", printable(arguments.run_folder.string()).c_str());
   return good ? kDone : kFailed;
 }
 
@@ -109,7 +111,7 @@ int prune_checkpoints(const CheckpointsArguments& arguments) {
   const std::vector<int64_t> superfluous = engine::superfluous(intact, settings);
   for (const ListedCheckpoint& listed : checkpoints) {
     if (!listed.damage.empty()) {
-      std::printf("left: %s is damaged: %s\n", listed.place.folder.c_str(), listed.damage.c_str());
+      std::printf("left: %s is damaged: %s\n", printable(listed.place.folder.string()).c_str(), printable(listed.damage).c_str());
     } else if (std::ranges::find(superfluous, listed.place.iterations) != superfluous.end()) {
       if (!arguments.dry_run) remove_whole(folder / listed.place.folder.filename(), files);
       std::printf("%s: %s\n", arguments.dry_run ? "would remove" : "removed", described(listed).c_str());
@@ -119,7 +121,9 @@ int prune_checkpoints(const CheckpointsArguments& arguments) {
   }
   for (const fs::path& path : engine::leftovers(arguments.run_folder)) {
     if (!arguments.dry_run) remove_tree(folder / path.filename(), files);
-    std::printf("%s: %s, left of a save that was cut off\n", arguments.dry_run ? "would remove" : "removed", path.c_str());
+    std::printf("%s: %s, left of a save that was cut off
+", arguments.dry_run ? "would remove" : "removed",
+                printable(path.string()).c_str());
   }
   return kDone;
 }

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace sluice::cli {
+
+class Command;
 
 /// What every subcommand that takes a pipeline takes.
 struct PipelineArguments {
@@ -21,6 +24,7 @@ struct RunArguments {
   std::filesystem::path run_folder;  // empty: runs/NAME-TIME, or runs/NAME where the run may go on
   bool may_go_on = false;            // with what is in the run folder, if there is something
   bool accept_changes = false;       // of the pipeline since then, also those that change results
+  std::int64_t show_samples_every = 0;  // two sample texts of every so many iterations; 0: none
 };
 int run_pipeline(const RunArguments& arguments);
 
@@ -29,6 +33,7 @@ struct ResumeArguments {
   std::optional<long long> from;  // a checkpoint; nothing: the newest that is intact
   std::vector<std::string> sets;  // KEY=VALUE
   bool accept_changes = false;
+  std::int64_t show_samples_every = 0;  // as in RunArguments
 };
 /// Goes on with a run, by the pipeline that its folder keeps. 1 when no checkpoint is intact.
 int resume_run(const ResumeArguments& arguments);
@@ -57,10 +62,13 @@ int prune_checkpoints(const CheckpointsArguments& arguments);
 int export_checkpoint(const CheckpointsArguments& arguments);
 
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
-int print_graph(const PipelineArguments& arguments, const std::string& format);
+/// `format`: "dot" or "mermaid". `columns`: "read" or "all", see engine/graph_text.h.
+int print_graph(const PipelineArguments& arguments, const std::string& format, const std::string& columns);
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);
-int list_nodes(const std::vector<std::string>& plugins, bool markdown);
-int list_problem_kinds(bool markdown);
+/// `format`: "text", "json" or "markdown".
+int list_nodes(const std::vector<std::string>& plugins, const std::string& format);
+/// `format`: "text" or "markdown".
+int list_problem_kinds(const std::string& format);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
 
 struct SimulateArguments {
@@ -121,5 +129,8 @@ struct RenderArguments {
 /// Reads conversations, one a line (or one over several lines): an array of messages, or an object with "messages", "tools", ...
 /// Prints the text that the chat template makes of each as a JSON string; with `mask` {"text", "assistant": [[begin, end], ...]}.
 int model_render(const RenderArguments& arguments);
+
+/// Prints the script that completes the words of `program` in a shell: "bash", "zsh" or "fish".
+int print_completion(const Command& program, const std::string& shell);
 
 }  // namespace sluice::cli

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/display.h"
 #include "cli/exit_codes.h"
@@ -17,6 +18,7 @@
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
 #include "cli/run_signals.h"
+#include "cli/shown_samples.h"
 #include "cli/stop_signals.h"
 #include "engine/pipeline_changes.h"
 #include "engine/run.h"
@@ -33,11 +35,11 @@ void print_failure(const engine::RunSummary& summary, const std::string& how_to_
     std::fprintf(stderr, "%s", error.what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n",
-                 error.what());
+                 printable(error.what(), Lines::kKept).c_str());
   }
   const std::string last =
       summary.last_checkpoint.empty() ? "none was saved yet" : summary.last_checkpoint.string() + ", " + how_to_go_on;
-  std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", last.c_str());
+  std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", printable(last).c_str());
 }
 
 // On a thread of its own, with which the helpers of its parallel loops end: OpenMP puts threads to sleep between any two loops as
@@ -79,7 +81,7 @@ int exit_code_of(const engine::RunSummary& summary, int signal) {
 
 void print_changes(const engine::Plan& plan, const engine::Manifest& saved) {
   for (const engine::PipelineChange& change : engine::pipeline_changes(saved.pipeline, plan)) {
-    std::printf("going on with %s%s\n", engine::change_text(change).c_str(),
+    std::printf("going on with %s%s\n", printable(engine::change_text(change), Lines::kKept).c_str(),
                 change.harmless ? "" : " (accepted: results change)");
   }
 }
@@ -87,9 +89,11 @@ void print_changes(const engine::Plan& plan, const engine::Manifest& saved) {
 void print_start(const engine::Plan& plan, const ResumePoint& from) {
   const auto done = static_cast<long long>(from.manifest.iterations), all = static_cast<long long>(plan.pipeline.iterations);
   if (done < all) {
-    std::printf("%s goes on from %s with iteration %lld of %lld\n", plan.pipeline.name.c_str(), from.place.folder.c_str(), done + 1, all);
+    std::printf("%s goes on from %s with iteration %lld of %lld\n", plan.pipeline.name.c_str(),
+                printable(from.place.folder.string()).c_str(), done + 1, all);
   } else {
-    std::printf("%s goes on from %s, where nothing is left but to end\n", plan.pipeline.name.c_str(), from.place.folder.c_str());
+    std::printf("%s goes on from %s, where nothing is left but to end\n", plan.pipeline.name.c_str(),
+                printable(from.place.folder.string()).c_str());
   }
   print_changes(plan, from.manifest);
   std::fflush(stdout);
@@ -113,6 +117,7 @@ class Conduct {
   RunSignals signals_;  // from before the run starts programs such as scorers
   models::TensorMemory tensors_;
   std::optional<RangeObserver> ranges_;
+  std::optional<ShownSamples> samples_;
   std::unique_ptr<engine::Run> run_;
   std::optional<StopSignals> stop_signals_;
   std::optional<Display> display_;  // while the run goes on
@@ -134,21 +139,25 @@ engine::RunOptions Conduct::options() {
   };
   options.on_iteration = [this](const engine::IterationReport& report) {
     history_.add(report);
-    display_->iteration_done();
+    display_->iteration_done(samples_ ? samples_->take(report.iteration, display_->width()) : std::string());
   };
   options.tensors = {.live_bytes = [this] { return tensors_.live(); },
                      .take_peak_bytes = [this] { return tensors_.take_peak(); }};
+  if (start_.show_samples_every > 0 && ShownSamples::possible(plan_))
+    options.observers.push_back(&samples_.emplace(start_.show_samples_every));
   if (auto hooks = nvtx_hooks()) options.observers.push_back(&ranges_.emplace(plan_, std::move(*hooks)));
   return options;
 }
 
 int Conduct::execute() {
   stop_signals_.emplace();
+  if (start_.show_samples_every > 0 && !samples_)
+    warn("--show-samples shows nothing: no node of this pipeline writes column response");
   display_.emplace(plan_, history_, *run_, [this](Display& display) { forward_signals(display); });
   const engine::RunSummary summary = run_->execute();
   display_->stop();
   if (summary.error) print_failure(summary, how_to_go_on());
-  std::printf("%s\n", history_.summary(summary, start_.folder.string()).c_str());
+  std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
   const int code = exit_code_of(summary, stop_signals_->seen());
   if (summary.hangs) leave_what_hangs(code);
   return code;
@@ -170,9 +179,9 @@ void Conduct::forward_signals(Display& display) {
 void Conduct::warn(const std::string& warning) {
   const std::string line = "warning: " + warning;
   if (display_) {
-    display_->say(line, stderr);
+    display_->say(line, Ink::kYellow, stderr);
   } else {
-    std::fprintf(stderr, "%s\n", line.c_str());
+    std::fprintf(stderr, "%s\n", printable(line, Lines::kKept).c_str());
   }
 }
 

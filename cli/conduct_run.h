@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 
@@ -13,6 +14,7 @@ struct RunStart {
   std::filesystem::path folder;          // exists, and is locked by the caller
   std::optional<ResumePoint> from = {};  // nothing: from the beginning
   bool accept_changes = false;           // of the pipeline since that was saved, also those that change results
+  int64_t show_samples_every = 0;        // two sample texts of every so many iterations; 0: none
 };
 
 /// One run from the loading of its models to the summary; returns the exit code. Prints what it does, obeys signals from when the

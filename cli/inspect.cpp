@@ -1,10 +1,12 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/problems.h"
+#include "cli/terminal.h"
 #include "engine/graph_text.h"
 #include "engine/plan_text.h"
 
@@ -32,7 +34,8 @@ int validate_pipeline(const PipelineArguments& arguments, const std::string& for
   const LoadedPipeline loaded = load_pipeline(arguments);
   print_warnings(loaded.warnings);
   const engine::Plan& plan = loaded.plan;
-  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s\n", arguments.file.c_str(),
+  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s
+", printable(arguments.file.string()).c_str(),
               static_cast<long long>(plan.capacity.tokens_needed), static_cast<long long>(plan.budget.tokens_in_flight),
               arguments.all_data ? "; every row of the data is as it should be" : "");
   return kDone;
@@ -43,14 +46,15 @@ int print_plan(const PipelineArguments& arguments, const std::string& format, bo
   print_warnings(loaded.warnings);
   std::string text = config ? engine::config_text(loaded.plan) : format == "json" ? engine::plan_json(loaded.plan) : engine::plan_text(loaded.plan);
   if (!text.ends_with('\n')) text += '\n';
-  std::fputs(text.c_str(), stdout);
+  print_text(text);
   return kDone;
 }
 
-int print_graph(const PipelineArguments& arguments, const std::string& format) {
+int print_graph(const PipelineArguments& arguments, const std::string& format, const std::string& columns) {
   const LoadedPipeline loaded = load_pipeline(arguments);
   print_warnings(loaded.warnings);
-  std::fputs((format == "dot" ? engine::dot_text(loaded.plan) : engine::mermaid_text(loaded.plan)).c_str(), stdout);
+  const auto shown = columns == "all" ? engine::GraphColumns::kAll : engine::GraphColumns::kRead;
+  print_text(format == "dot" ? engine::dot_text(loaded.plan, shown) : engine::mermaid_text(loaded.plan, shown));
   return kDone;
 }
 

@@ -2,6 +2,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 
+#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -11,9 +12,10 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/terminal.h"
 #include "models/training/action_logprobs.h"
-#include "text/tokenizer.h"
 #include "models/transformer.h"
+#include "text/tokenizer.h"
 
 namespace sluice::cli {
 namespace {
@@ -24,7 +26,8 @@ int for_each_line(const std::function<Json(const Json& input, const std::string&
   for (int64_t number = 1; std::getline(std::cin, line); ++number) {
     if (trim(line).empty()) continue;
     const std::string place = "standard input, line " + std::to_string(number);
-    std::cout << answer(parse_json(line, place), place).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+    print_text(answer(parse_json(line, place), place).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    std::fflush(stdout);
   }
   return kDone;
 }

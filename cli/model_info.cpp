@@ -3,9 +3,11 @@
 
 #include "base/json.h"
 #include "base/path_kind.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/terminal.h"
 #include "models/config/config.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/weight_names.h"
@@ -135,10 +137,10 @@ std::string ids_text(const Json& ids) {
   return texts.empty() ? "none" : join(texts, ", ");
 }
 
-void print_text(const Json& info) {
+void print_lines(const Json& info) {
   const auto line = [](std::string name, const std::string& value) {
     name.resize(17, ' ');
-    std::cout << name << value << "\n";
+    std::cout << name << printable(value) << "\n";
   };
   line("family", info["family"].get<std::string>() + " (" + info["architecture"].get<std::string>() + ")");
   line("parameters", info["parameters"].dump() + " (" + human_count(info["parameters"].get<double>()) + ")");
@@ -160,9 +162,9 @@ void print_text(const Json& info) {
 int model_info(const fs::path& folder, bool json) {
   const Json info = info_of(folder);
   if (json) {
-    std::cout << info.dump(2) << std::endl;
+    print_text(info.dump(2) + "\n");
   } else {
-    print_text(info);
+    print_lines(info);
   }
   return kDone;
 }

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/terminal.h"
 #include "text/chat_template.h"
 
 namespace sluice::cli {
@@ -60,7 +61,8 @@ void answer(const text::ChatTemplate& chat_template, const RenderArguments& argu
     for (Problem& problem : problems) problem.notes.insert(problem.notes.begin(), "while rendering " + place);
     throw UserError(std::move(problems));
   }
-  std::cout << output.dump() << std::endl;
+  print_text(output.dump() + "\n");
+  std::fflush(stdout);
 }
 
 // The JSON of one line; nothing when the line is not all of it.

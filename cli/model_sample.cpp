@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <map>
 #include <span>
@@ -9,6 +10,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/terminal.h"
 #include "models/generation/generation.h"
 #include "models/transformer.h"
 #include "text/chat_template.h"
@@ -34,6 +36,11 @@ std::span<const int64_t> without_end(const models::SampleResult& result) {
   return std::span(result.tokens).first(result.tokens.size() - (ended ? 1 : 0));
 }
 
+void print(const std::string& text) {
+  print_text(text);
+  std::fflush(stdout);
+}
+
 /// Prints samples one after the other. Not thread-safe.
 class Printer {
  public:
@@ -54,12 +61,12 @@ class TextPrinter final : public Printer {
   void grown(std::span<const int64_t> tokens) override {
     std::string piece;
     for (; printed_ < tokens.size(); ++printed_) piece += decoder_.push(tokens[printed_]);
-    if (!piece.empty()) std::cout << piece << std::flush;
+    print(piece);
   }
 
   void ended(const models::SampleResult& result) override {
     grown(without_end(result));
-    std::cout << decoder_.finish() << std::endl;
+    print(decoder_.finish() + "\n");
     decoder_ = text::StreamDecoder(tokenizer_, /*skip_special=*/true);
     printed_ = 0;
   }
@@ -83,7 +90,7 @@ class JsonPrinter final : public Printer {
                        {"tokens", result.tokens},
                        {"logprobs", result.logprobs},
                        {"finish", ended ? "end_of_sequence" : "length"}};
-    std::cout << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+    print(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 
  private:

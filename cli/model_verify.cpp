@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -72,9 +73,9 @@ Verified verify(const fs::path& folder) {
 
 int model_verify(const fs::path& folder) {
   const Verified result = verify(folder);
-  for (const std::string& problem : result.problems) std::cout << problem << "\n";
+  for (const std::string& problem : result.problems) std::cout << printable(problem) << "\n";
   if (!result.problems.empty()) return kFailed;
-  std::cout << folder.string() << ": " << plural(static_cast<int64_t>(result.tensors), "tensor") << ", "
+  std::cout << printable(folder.string()) << ": " << plural(static_cast<int64_t>(result.tensors), "tensor") << ", "
             << human_bytes(static_cast<double>(result.bytes)) << ": names, shapes and values are good; "
             << (result.checksums == 0 ? "no checksums" : plural(static_cast<int64_t>(result.checksums), "checksum") + " agree")
             << std::endl;

@@ -1,66 +1,107 @@
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/type_names.h"
 #include "engine/node_reference.h"
 
 namespace sluice::cli {
 namespace {
 
 constexpr size_t kNameWidth = 26;
+constexpr std::string_view kTablePrefix = "table:", kPresetPrefix = "preset:";
 
 void print_line(std::string name, const std::string& summary, const std::string& origin) {
   name.resize(std::max(name.size() + 1, kNameWidth), ' ');
   std::printf("%s%s%s\n", name.c_str(), summary.c_str(), origin == "builtin" ? "" : ("  (" + origin + ")").c_str());
 }
 
-// "objective:ppo_clip" names a component, "gae" a node type.
-std::string full_name(const engine::ComponentType& component) { return component.kind + ":" + component.type; }
+void print_list(const engine::Registry& registry) {
+  for (const auto& [name, type] : registry.nodes()) print_line(name, type.info.summary, type.origin);
+  std::printf("\n");
+  for (const auto& [key, component] : registry.components())
+    print_line(full_name(component), component.summary, component.origin);
+  std::printf("\n");
+  for (const auto& [name, preset] : registry.presets()) print_line("preset:" + name, preset.summary, preset.origin);
+  std::printf("\n");
+  for (const engine::DescribedTable& table : engine::described_tables(registry))
+    print_line("table:" + table.name, "the keys of [" + table.heading + "]", "builtin");
+}
+
+std::string without(std::string_view prefix, const std::string& name) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+
+// A node type goes before a component and a table of the same name.
+std::optional<std::string> description(const engine::Registry& registry, const std::string& name) {
+  if (const engine::NodeType* node = registry.find(name)) return engine::describe_text(*node, registry);
+  for (const auto& [key, component] : registry.components()) {
+    // `try` calls every kind of objective objective:NAME.
+    if (full_name(component) == name || component.type == name || "objective:" + component.type == name)
+      return engine::describe_text(component);
+  }
+  if (name.starts_with(kPresetPrefix)) {
+    const auto preset = registry.presets().find(without(kPresetPrefix, name));
+    if (preset != registry.presets().end()) return engine::describe_text(preset->second);
+  }
+  // [budget] and models.actor.optimizer are how a pipeline has them.
+  const std::string plain =
+      name.starts_with('[') && name.ends_with(']') ? name.substr(1, name.size() - 2) : without(kTablePrefix, name);
+  for (const engine::DescribedTable& table : engine::described_tables(registry)) {
+    if (table.name == plain || table.heading == plain) return engine::describe_text(table);
+  }
+  return std::nullopt;
+}
+
+// The prefix of a table or preset need not be typed to be meant.
+std::string nearest_name(const engine::Registry& registry, const std::string& wrong) {
+  std::vector<std::string> known = described_names(registry);
+  for (const engine::DescribedTable& table : engine::described_tables(registry)) known.push_back(table.name);
+  for (const auto& [name, preset] : registry.presets()) {
+    if (name == wrong) return "preset:" + name;
+  }
+  return did_you_mean(wrong, known);
+}
 
 }  // namespace
 
-int list_nodes(const std::vector<std::string>& plugins, bool markdown) {
+int list_nodes(const std::vector<std::string>& plugins, const std::string& format) {
   const auto registry = make_registry(plugins);
-  if (markdown) {
+  if (format == "markdown") {
     std::fputs(engine::reference_markdown(*registry).c_str(), stdout);
-    return kDone;
+  } else if (format == "json") {
+    std::fputs(engine::reference_json(*registry).c_str(), stdout);
+  } else {
+    print_list(*registry);
   }
-  for (const auto& [name, type] : registry->nodes()) print_line(name, type.info.summary, type.origin);
-  std::printf("\n");
-  for (const auto& [key, component] : registry->components()) print_line(full_name(component), component.summary, component.origin);
-  std::printf("\n");
-  for (const auto& [name, preset] : registry->presets()) print_line("preset:" + name, preset.summary, preset.origin);
   return kDone;
 }
 
 int describe_type(const std::string& name, const std::vector<std::string>& plugins) {
   const auto registry = make_registry(plugins);
-  if (const engine::NodeType* node = registry->find(name)) {
-    std::fputs(engine::describe_text(*node, *registry).c_str(), stdout);
+  if (const auto text = description(*registry, name)) {
+    std::fputs(text->c_str(), stdout);
     return kDone;
   }
-  std::vector<std::string> known;
-  for (const auto& [preset_name, preset] : registry->presets()) {
-    known.push_back("preset:" + preset_name);
-    if (known.back() != name) continue;
-    std::fputs(engine::describe_text(preset).c_str(), stdout);
-    return kDone;
-  }
-  for (const auto& [key, component] : registry->components()) {
-    // `try` calls every kind of objective objective:NAME.
-    if (full_name(component) == name || component.type == name || "objective:" + component.type == name) {
-      std::fputs(engine::describe_text(component).c_str(), stdout);
-      return kDone;
-    }
-    known.push_back(full_name(component));
-  }
-  for (const auto& [type, node] : registry->nodes()) known.push_back(type);
-  const std::string near = did_you_mean(name, known);
-  throw UserError("there is no node type, objective or preset " + sluice::quoted(name),
+  const std::string near = nearest_name(*registry, name);
+  throw UserError("there is no node type, objective, preset or table " + sluice::quoted(name),
                   near.empty() ? "rlhf-run nodes lists all" : "did you mean " + near + "?");
+}
+
+int print_completion(const Command& program, const std::string& shell) {
+  const auto registry = make_registry();
+  const TypeNames types{.described = described_names(*registry), .tried = tried_names(*registry)};
+  const std::string script = shell == "bash"  ? bash_completion(program, types)
+                             : shell == "zsh" ? zsh_completion(program, types)
+                                              : fish_completion(program, types);
+  std::fputs(script.c_str(), stdout);
+  return kDone;
 }
 
 }  // namespace sluice::cli

@@ -36,8 +36,8 @@ std::string problems_json(const Problems& problems) {
   return all.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-int list_problem_kinds(bool markdown) {
-  if (markdown) {
+int list_problem_kinds(const std::string& format) {
+  if (format == "markdown") {
     std::fputs(engine::problem_kinds_markdown().c_str(), stdout);
     return kDone;
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/damage_name.h"
 
@@ -34,7 +35,8 @@ void warn_of_damaged(const std::vector<engine::DamagedCheckpoint>& damaged, cons
     std::fprintf(
         stderr,
         "warning: the checkpoint %s is damaged\n      = %s\n      = help: going on from %s; what came after it is made again\n\n",
-        checkpoint.place.folder.c_str(), damaged_place(checkpoint).c_str(), used.folder.c_str());
+        printable(checkpoint.place.folder.string()).c_str(), printable(damaged_place(checkpoint)).c_str(),
+        printable(used.folder.string()).c_str());
   }
 }
 

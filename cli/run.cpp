@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path_kind.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/conduct_run.h"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 void say_that_it_starts_over(const fs::path& folder) {
-  std::printf("the run in %s was ended before its first checkpoint: it starts over\n", folder.c_str());
+  std::printf("the run in %s was ended before its first checkpoint: it starts over\n", printable(folder.string()).c_str());
 }
 
 // A run that was killed behind its last checkpoint goes on, with nothing but its end.
@@ -35,29 +36,30 @@ bool is_complete(const fs::path& folder, const ResumePoint& point, const engine:
 }
 
 // What models and data refuse is found before anything runs, and leaves no run folder behind.
-int run_from_the_beginning(const LoadedPipeline& loaded, const fs::path& folder, RunLock& lock) {
+int run_from_the_beginning(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
   try {
-    return conduct_run(loaded, {.folder = folder});
+    return conduct_run(loaded, start);
   } catch (const UserError&) {
     lock.release();
-    remove_run_folder(folder);
+    remove_run_folder(start.folder);
     throw;
   }
 }
 
-int go_on(const LoadedPipeline& loaded, const fs::path& folder, const std::optional<ResumePoint>& point, bool accept_changes,
-          RunLock& lock) {
-  if (point && is_complete(folder, *point, loaded.plan)) {
+// From the point of `start`, if there is one.
+int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
+  if (start.from && is_complete(start.folder, *start.from, loaded.plan)) {
     std::printf("%s is complete: %s, the last checkpoint is %s\n", loaded.plan.pipeline.name.c_str(),
-                plural(point->manifest.iterations, "iteration").c_str(), point->place.folder.c_str());
+                plural(start.from->manifest.iterations, "iteration").c_str(),
+                printable(start.from->place.folder.string()).c_str());
     return kDone;
   }
-  if (point) return conduct_run(loaded, {.folder = folder, .from = point, .accept_changes = accept_changes});
-  if (holds_run(folder)) {
-    say_that_it_starts_over(folder);
-    clear_run_folder(folder, loaded.plan);
+  if (start.from) return conduct_run(loaded, start);
+  if (holds_run(start.folder)) {
+    say_that_it_starts_over(start.folder);
+    clear_run_folder(start.folder, loaded.plan);
   }
-  return run_from_the_beginning(loaded, folder, lock);
+  return run_from_the_beginning(loaded, start, lock);
 }
 
 }  // namespace
@@ -68,12 +70,17 @@ int run_pipeline(const RunArguments& arguments) {
   const fs::path folder = wanted ? arguments.run_folder : default_run_folder(loaded.plan.pipeline.name, arguments.may_go_on);
   make_run_folder(folder);
   RunLock lock(folder);
-  if (arguments.may_go_on) return go_on(loaded, folder, newest_point(folder), arguments.accept_changes, lock);
+  RunStart start{.folder = folder, .show_samples_every = arguments.show_samples_every};
+  if (arguments.may_go_on) {
+    start.from = newest_point(folder);
+    start.accept_changes = arguments.accept_changes;
+    return go_on(loaded, start, lock);
+  }
   if (holds_run(folder)) {
     throw UserError("the run folder " + folder.string() + " already holds a run",
                     "choose another --run-dir, remove that one, or go on with it: --resume auto");
   }
-  return run_from_the_beginning(loaded, folder, lock);
+  return run_from_the_beginning(loaded, start, lock);
 }
 
 int resume_run(const ResumeArguments& arguments) {
@@ -89,7 +96,12 @@ int resume_run(const ResumeArguments& arguments) {
   RunLock lock(folder);
   const auto point = arguments.from ? std::optional(point_at(folder, *arguments.from)) : newest_point(folder);
   const LoadedPipeline loaded = load_to_run({.file = pipeline, .sets = arguments.sets});
-  return go_on(loaded, folder, point, arguments.accept_changes, lock);
+  return go_on(loaded,
+               {.folder = folder,
+                .from = point,
+                .accept_changes = arguments.accept_changes,
+                .show_samples_every = arguments.show_samples_every},
+               lock);
 }
 
 }  // namespace sluice::cli

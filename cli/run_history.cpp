@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace sluice::cli {
@@ -13,6 +15,7 @@ namespace {
 
 constexpr size_t kFirst = 3;
 constexpr size_t kLast = 10;
+constexpr size_t kSummaryCurve = 40;  // cells
 
 std::string fixed(double value, int digits) {
   char buffer[64];
@@ -24,9 +27,16 @@ std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * 
 
 double zero_if_missing(double value) { return std::isnan(value) ? 0 : value; }
 
-template <class Values>
-double mean_of(const Values& values) {
+double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// "the first 3 and the last 10 iterations", "the first and the last iteration"
+std::string windows_text(size_t first, size_t last) {
+  const auto counted = [](const char* word, size_t count) {
+    return std::string("the ") + word + (count > 1 ? " " + std::to_string(count) : "");
+  };
+  return counted("first", first) + " and " + counted("last", last) + (last > 1 ? " iterations" : " iteration");
 }
 
 }  // namespace
@@ -48,9 +58,7 @@ void RunHistory::add(const engine::IterationReport& report) {
   if (target_.empty()) target_ = std::isnan(report.figure("score_mean")) ? "loss" : "score_mean";
   const double value = report.figure(target_);
   if (std::isnan(value)) return;
-  if (first_.size() < kFirst) first_.push_back(value);
-  last_.push_back(value);
-  if (last_.size() > kLast) last_.pop_front();
+  targets_.push_back(value);
 }
 
 double RunHistory::seconds_left() const {
@@ -59,27 +67,42 @@ double RunHistory::seconds_left() const {
   return totals_.seconds / static_cast<double>(iterations_) * static_cast<double>(plan_.pipeline.iterations - before_ - iterations_);
 }
 
-std::string RunHistory::latest_line() const {
+std::vector<Piece> RunHistory::latest() const {
   const std::lock_guard lock(mutex_);
   if (iterations_ == 0) return {};
-  std::string line = "iteration " + std::to_string(before_ + iterations_) + "/" + std::to_string(plan_.pipeline.iterations);
-  const auto add_if_there = [&](const char* label, const char* name, int digits) {
+  std::vector<Piece> line{
+      {"iteration " + std::to_string(before_ + iterations_) + "/" + std::to_string(plan_.pipeline.iterations)}};
+  const auto add_if_there = [&](const char* label, const char* name, int digits, Ink ink) {
     const double value = latest_.figure(name);
-    if (!std::isnan(value)) line += std::string("   ") + label + " " + fixed(value, digits);
+    if (std::isnan(value)) return;
+    line.push_back({std::string("   ") + label + " "});
+    line.push_back({fixed(value, digits), ink});
   };
-  add_if_there("score", "score_mean", 3);
-  add_if_there("loss", "loss", 4);
-  add_if_there("KL", "kl_mean", 4);
+  add_if_there("score", "score_mean", 3, Ink::kBold);
+  add_if_there("loss", "loss", 4, Ink::kPlain);
+  add_if_there("KL", "kl_mean", 4, Ink::kPlain);
   const double seconds = latest_.figure("iteration_seconds");
-  if (seconds > 0) line += "   " + human_count(zero_if_missing(latest_.figure("tokens")) / seconds) + " tok/s";
+  if (seconds > 0) line.push_back({"   " + human_count(zero_if_missing(latest_.figure("tokens")) / seconds) + " tok/s"});
   return line;
 }
 
-std::string RunHistory::score_text() const {
-  if (first_.empty()) return {};  // no node records a score or a loss
+std::string RunHistory::score_curve(size_t iterations, size_t width, bool unicode) const {
+  const std::lock_guard lock(mutex_);
+  const size_t shown = iterations == 0 ? targets_.size() : std::min(iterations, targets_.size());
+  return curve({targets_.end() - static_cast<std::ptrdiff_t>(shown), targets_.end()}, width, unicode);
+}
+
+// Of a short run the windows shrink, so that no iteration is in both.
+std::string RunHistory::score_text(const Abilities& able) const {
+  if (targets_.empty()) return {};  // no node records a score or a loss
   const std::string label = target_ == "loss" ? "  loss        " : "  score       ";
-  return label + fixed(mean_of(first_), 3) + " -> " + fixed(mean_of(last_), 3) + " (mean of the first " + std::to_string(first_.size()) +
-         " and the last " + plural(static_cast<int64_t>(last_.size()), "iteration") + ")\n";
+  if (targets_.size() == 1) return label + fixed(targets_.front(), 3) + "\n";
+  const size_t first = std::min(kFirst, targets_.size() / 2), last = std::min(kLast, targets_.size() - first);
+  const std::span<const double> all(targets_);
+  std::string text = label + fixed(mean_of(all.first(first)), 3) + " -> " + fixed(mean_of(all.last(last)), 3) + " (";
+  text += (first > 1 || last > 1 ? "mean of " : "") + windows_text(first, last) + ")";
+  if (able.cursor) text += "  " + inked(curve(targets_, kSummaryCurve, able.unicode), Ink::kBlue, able.colour);
+  return text + "\n";
 }
 
 std::string RunHistory::dropped_text() const {
@@ -89,13 +112,16 @@ std::string RunHistory::dropped_text() const {
          " rows left out: too long\n";
 }
 
-std::string RunHistory::summary(const engine::RunSummary& run, const std::string& folder) const {
+std::string RunHistory::summary(const engine::RunSummary& run, const std::string& folder, const Abilities& able) const {
   const std::lock_guard lock(mutex_);
   const Totals& t = totals_;
   const char* ending = run.end == engine::RunEnd::kDone ? "finished" : run.end == engine::RunEnd::kInterrupted ? "interrupted" : "failed";
-  std::string text = plan_.pipeline.name + " " + ending + ": " + plural(run.iterations, "iteration");
+  const Ink ink = run.end == engine::RunEnd::kDone          ? Ink::kGreen
+                  : run.end == engine::RunEnd::kInterrupted ? Ink::kYellow
+                                                            : Ink::kRed;
+  std::string text = plan_.pipeline.name + " " + inked(ending, ink, able.colour) + ": " + plural(run.iterations, "iteration");
   text += (before_ > 0 ? ", the last " + std::to_string(run.iterations - before_) : "") + " in " + human_seconds(run.seconds) + "\n";
-  text += score_text();
+  text += score_text(able);
   text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " + std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";
   if (t.sampled_tokens > 0) text += ", " + std::to_string(static_cast<int64_t>(t.sampled_tokens)) + " sampled";
   text += "\n" + dropped_text() + "  throughput  ";
@@ -108,10 +134,10 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
           human_count(static_cast<double>(plan_.budget.tokens_in_flight)) + " tokens in flight\n";
   const char* label = "  memory      ";
   for (const std::string& line : engine::memory_lines(run.memory)) text += std::exchange(label, "              ") + line + "\n";
-  text += "  run folder  " + folder;
+  text += "  run folder  " + printable(folder);
   if (!run.last_checkpoint.empty()) text += " (checkpoint/ holds the trained models)";
   const bool to_be_resumed = run.end == engine::RunEnd::kInterrupted && !run.last_checkpoint.empty();
-  if (to_be_resumed) text += "\n  resume with rlhf-run resume " + folder;
+  if (to_be_resumed) text += "\n  resume with rlhf-run resume " + printable(folder);
   return text;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "cli/ink.h"
 #include "engine/iteration_log.h"
 #include "engine/plan.h"
 #include "engine/run.h"
@@ -21,13 +21,17 @@ class RunHistory {
   void add(const engine::IterationReport& report);
 
   /// `iteration 41/120   score 0.812   KL 0.021   9.8k tok/s`, of the latest iteration; empty before the first.
-  std::string latest_line() const;
+  std::vector<Piece> latest() const;
+
+  /// The score, or the loss where there is none, of the last `iterations` (all: 0), in at most `width` cells; see curve().
+  std::string score_curve(size_t iterations, size_t width, bool unicode) const;
 
   /// Seconds that the rest will take at the pace so far; 0 before the first iteration.
   double seconds_left() const;
 
-  /// What stands at the end of a run, about what it did itself, without a newline at the end of the last line.
-  std::string summary(const engine::RunSummary& run, const std::string& folder) const;
+  /// What stands at the end of a run, about what it did itself, without a newline at the end of the last line. With a cursor,
+  /// that is on a terminal, there is a curve of the score.
+  std::string summary(const engine::RunSummary& run, const std::string& folder, const Abilities& able) const;
 
  private:
   struct Totals {
@@ -36,7 +40,7 @@ class RunHistory {
     double tokens_in_flight_max = 0;
   };
 
-  std::string score_text() const;
+  std::string score_text(const Abilities& able) const;
   std::string dropped_text() const;
 
   const engine::Plan& plan_;
@@ -45,9 +49,8 @@ class RunHistory {
   engine::IterationReport latest_;
   int64_t iterations_ = 0;  // those of this run
   Totals totals_;
-  std::string target_;               // the figure that is to improve: score_mean, or loss
-  std::vector<double> first_;        // its first three values
-  std::deque<double> last_;          // its last ten
+  std::string target_;           // the figure that is to improve: score_mean, or loss
+  std::vector<double> targets_;  // its values
 };
 
 }  // namespace sluice::cli

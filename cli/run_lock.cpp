@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/path_kind.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "engine/run_folder.h"
 
@@ -85,7 +86,7 @@ bool RunLock::open_and_lock() {
     refuse(path_);
   }
   std::fprintf(stderr, "warning: the file system of %s cannot lock files (%s): nothing keeps a second process from this run\n\n",
-               path_.parent_path().c_str(), std::strerror(error));
+               printable(path_.parent_path().string()).c_str(), std::strerror(error));
   return true;
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/printable.h"
+
 namespace sluice::cli {
 namespace {
 
@@ -25,6 +27,12 @@ TerminalSize terminal_size() {
   if (size.ws_col > 0) known.columns = size.ws_col;
   if (size.ws_row > 0) known.rows = size.ws_row;
   return known;
+}
+
+void print_text(std::string_view text, std::FILE* stream) {
+  const bool escaped = ::isatty(::fileno(stream)) == 1;
+  const std::string shown = escaped ? printable(text, Lines::kKept) : std::string(text);
+  std::fwrite(shown.data(), 1, shown.size(), stream);
 }
 
 std::string bar(double done, double all, size_t width) {

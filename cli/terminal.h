@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,10 @@ struct TerminalSize {
 
 /// Of the terminal that standard output is; 80 x 24 where it does not tell.
 TerminalSize terminal_size();
+
+/// Prints a text that may hold what files and models say: on a terminal with escapes for what could steer it, lines kept; into a
+/// pipe or a file byte for byte.
+void print_text(std::string_view text, std::FILE* stream = stdout);
 
 /// `width` characters, of which done / all are `#` and the others `-`.
 std::string bar(double done, double all, size_t width);

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/strings.h"
+#include "cli/ink.h"
 #include "cli/terminal.h"
 
 namespace sluice::cli {
@@ -30,33 +32,16 @@ std::string percent(double part, double whole) {
   return std::to_string(whole > 0 ? std::llround(std::clamp(100 * part / whole, 0.0, 100.0)) : 0) + " %";
 }
 
-size_t length(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 std::string padded(const std::string& text, size_t width, bool right) {
-  const std::string blanks(width - std::min(width, length(text)), ' ');
+  const std::string blanks(width - std::min(width, printed_width(text)), ' ');
   return right ? blanks + text : text + blanks;
 }
 
-std::string printable(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = '?';
-  }
-  return is_utf8(out) ? out : "?";
-}
-
-// The first `width` characters without blanks at the end, as a line.
+// The first `width` cells without blanks at the end, as a line.
 std::string line(std::string_view text, size_t width) {
-  const std::string clean = printable(text);
-  size_t end = 0;
-  for (size_t seen = 0; end < clean.size(); ++end) {
-    if ((static_cast<unsigned char>(clean[end]) & 0xC0) != 0x80 && ++seen > width) break;
-  }
-  while (end > 0 && clean[end - 1] == ' ') --end;
-  return clean.substr(0, end) + "\n";
+  std::string cut = fitted({{std::string(text)}}, width, /*colour=*/false);
+  cut.erase(cut.find_last_not_of(' ') + 1);
+  return cut + "\n";
 }
 
 // The first row is the heading. Columns whose heading begins with '>' hold numbers and are aligned at the right.
@@ -69,7 +54,7 @@ std::string table(std::vector<Row> rows, size_t width) {
   }
   std::vector<size_t> widths(heading.size());
   for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], length(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], printed_width(row[i]));
   }
   std::string text = "\n";
   for (const Row& row : rows) {
@@ -199,7 +184,7 @@ std::string last_figures(const engine::MetricRow& figures, size_t width) {
   if (shown.empty()) return {};
   size_t name_width = 0, value_width = 0;
   for (const auto& [name, value] : shown) {
-    name_width = std::max(name_width, length(name));
+    name_width = std::max(name_width, printed_width(name));
     value_width = std::max(value_width, figure_text(value).size());
   }
   const size_t cell = name_width + 2 + value_width;

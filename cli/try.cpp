@@ -13,6 +13,7 @@
 #include "cli/try_kl_controller.h"
 #include "cli/try_objective.h"
 #include "cli/try_preference.h"
+#include "cli/type_names.h"
 #include "dsl/parse.h"
 #include "engine/try_node.h"
 #include "nodes/column_json.h"
@@ -65,10 +66,7 @@ engine::Table parameters(const std::string& what, const std::vector<std::string>
 }
 
 [[noreturn]] void throw_unknown(const Registry& registry, const std::string& what) {
-  std::vector<std::string> names;
-  for (const auto& [name, type] : registry.nodes()) names.push_back(name);
-  for (const auto& [key, type] : registry.components())
-    names.push_back((key.first == nodes::KlController::kComponent ? "" : std::string(kObjectivePrefix)) + key.second);
+  const std::vector<std::string> names = tried_names(registry);
   const std::string nearest = did_you_mean(what, names);
   const bool prefix_missing = std::ranges::find(names, std::string(kObjectivePrefix) + what) != names.end();
   throw UserError("no node type or objective is called " + sluice::quoted(what),

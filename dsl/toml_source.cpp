@@ -4,6 +4,7 @@
 
 #include "dsl/syntax_error.h"
 #include "dsl/text_lines.h"
+#include "dsl/yaml.h"
 
 // The parser and our walk over its tree recurse once a level. A dotted key may add 32 levels to each of 32 nested values.
 #define TOML_MAX_NESTED_VALUES 32
@@ -158,6 +159,10 @@ std::optional<engine::Table> parse_toml(std::string_view text, const std::shared
     const toml::table root = toml::parse(text);
     return Converter(lines, base, problems).table(root, SourceSpan{source, 0, 0, 0});
   } catch (const toml::parse_error& error) {
+    if (auto problem = yaml_problem(text, lines)) {
+      problems.push_back(std::move(*problem));
+      return std::nullopt;
+    }
     const toml::source_position at = error.source().begin;
     problems.push_back(syntax_problem(text, lines, error.description(), static_cast<int>(at.line), static_cast<int>(at.column)));
     return std::nullopt;

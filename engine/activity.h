@@ -60,6 +60,11 @@ class Activity {
     for (WorkObserver* observer : observers_) observer->packed(iteration, layout);
   }
 
+  /// Columns of a micro-batch are complete.
+  void wrote(const WrittenColumns& columns) {
+    for (WorkObserver* observer : observers_) observer->wrote(columns);
+  }
+
   BusySeconds take();
   Current current(int executor) const;
   double busy_seconds_of_executor(int executor) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/strings.h"
 
@@ -45,11 +46,34 @@ std::vector<std::string> details(const PlanNode& node) {
   return lines;
 }
 
+// A column that comes to a node on several edges stands on the one from its writer, or else on the first.
+bool is_edge_of(const Plan& plan, const PlanEdge& edge, int column) {
+  const auto brings = [&](const PlanEdge& other) {
+    return other.to == edge.to && std::ranges::find(other.columns, column) != other.columns.end();
+  };
+  const int writer = plan.columns[static_cast<size_t>(column)].writer;
+  const bool from_writer =
+      std::ranges::any_of(plan.edges, [&](const PlanEdge& other) { return brings(other) && other.from == writer; });
+  if (from_writer) return edge.from == writer;
+  return std::ranges::find_if(plan.edges, brings)->from == edge.from;
+}
+
+// What the node at the end reads; everything else only passes through.
+std::vector<int> columns_on(const Plan& plan, const PlanEdge& edge, GraphColumns which) {
+  if (which == GraphColumns::kAll) return edge.columns;
+  const std::vector<int>& reads = plan.nodes[static_cast<size_t>(edge.to)].reads;
+  std::vector<int> shown;
+  std::ranges::copy_if(edge.columns, std::back_inserter(shown), [&](int column) {
+    return std::ranges::find(reads, column) != reads.end() && is_edge_of(plan, edge, column);
+  });
+  return shown;
+}
+
 // Column names in lines of readable width.
-std::vector<std::string> label_lines(const Plan& plan, const PlanEdge& edge) {
+std::vector<std::string> label_lines(const Plan& plan, const PlanEdge& edge, GraphColumns which) {
   constexpr size_t kWidest = 30;
   std::vector<std::string> lines;
-  for (const int column : edge.columns) {
+  for (const int column : columns_on(plan, edge, which)) {
     const std::string& name = plan.columns[static_cast<size_t>(column)].spec.name;
     if (lines.empty() || lines.back().size() + 2 + name.size() > kWidest)
       lines.push_back(name);
@@ -116,11 +140,20 @@ std::string dot_node(const PlanNode& node) {
          "\"" + (barrier ? ", peripheries=2" : "") + "];\n";
 }
 
-std::string dot_edge(const Plan& plan, const PlanEdge& edge) {
+// Graphviz puts a label right beside its edge and would let them touch: a table has room around it.
+std::string dot_label(const std::vector<std::string>& lines) {
+  std::vector<std::string> escaped;
+  for (const std::string& line : lines) escaped.push_back(html(line));
+  return "label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"7\"><tr><td align=\"left\" "
+         "balign=\"left\">" +
+         join(escaped, "<br/>") + "</td></tr></table>>";
+}
+
+std::string dot_edge(const Plan& plan, const PlanEdge& edge, GraphColumns which) {
   const std::string ends = "  " + dot_string(plan.nodes[static_cast<size_t>(edge.from)].name) + " -> " +
                            dot_string(plan.nodes[static_cast<size_t>(edge.to)].name);
-  const auto lines = label_lines(plan, edge);
-  return ends + (lines.empty() ? ";\n" : " [label=" + dot_string(join(lines, "\n")) + "];\n");
+  const auto lines = label_lines(plan, edge, which);
+  return ends + (lines.empty() ? ";\n" : " [" + dot_label(lines) + "];\n");
 }
 
 std::string mermaid_node(const PlanNode& node, size_t index) {
@@ -131,16 +164,16 @@ std::string mermaid_node(const PlanNode& node, size_t index) {
   return "  n" + std::to_string(index) + (barrier ? "[[" + text + "]]" : "(" + text + ")") + ":::" + look_of(node).name + "\n";
 }
 
-std::string mermaid_edge(const Plan& plan, const PlanEdge& edge) {
+std::string mermaid_edge(const Plan& plan, const PlanEdge& edge, GraphColumns which) {
   std::vector<std::string> lines;
-  for (const std::string& line : label_lines(plan, edge)) lines.push_back(mermaid(line));
+  for (const std::string& line : label_lines(plan, edge, which)) lines.push_back(mermaid(line));
   const std::string label = lines.empty() ? std::string() : "|\"" + join(lines, "<br/>") + "\"|";
   return "  n" + std::to_string(edge.from) + " -->" + label + " n" + std::to_string(edge.to) + "\n";
 }
 
 }  // namespace
 
-std::string dot_text(const Plan& plan) {
+std::string dot_text(const Plan& plan, GraphColumns columns) {
   std::string text = "digraph " + dot_string(plan.pipeline.name) + " {\n";
   text += "  rankdir=TB; bgcolor=\"white\"; nodesep=0.5; ranksep=0.55;\n";
   text +=
@@ -148,19 +181,19 @@ std::string dot_text(const Plan& plan) {
   text += "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#8a8a84\", fontcolor=\"#5c5c58\", arrowsize=0.7];\n\n";
   for (const PlanNode& node : plan.nodes) text += dot_node(node);
   text += "\n";
-  for (const PlanEdge& edge : plan.edges) text += dot_edge(plan, edge);
+  for (const PlanEdge& edge : plan.edges) text += dot_edge(plan, edge, columns);
   for (const VersionLoop& loop : version_loops(plan)) {
     text += "  " + dot_string(plan.nodes[loop.publisher].name) + " -> " + dot_string(plan.nodes[loop.rollout].name) +
             " [style=dashed, constraint=false, color=\"" + kPublisherLook.line + "\", fontcolor=\"" + kPublisherLook.line +
-            "\", label=" + dot_string(version_label(plan)) + "];\n";
+            "\", " + dot_label({version_label(plan)}) + "];\n";
   }
   return text + "}\n";
 }
 
-std::string mermaid_text(const Plan& plan) {
+std::string mermaid_text(const Plan& plan, GraphColumns columns) {
   std::string text = "flowchart TB\n";
   for (size_t i = 0; i < plan.nodes.size(); ++i) text += mermaid_node(plan.nodes[i], i);
-  for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, edge);
+  for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, edge, columns);
   for (const VersionLoop& loop : version_loops(plan)) {
     text +=
         "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan) + "\"| n" + std::to_string(loop.rollout) + "\n";

@@ -6,13 +6,17 @@
 
 namespace sluice::engine {
 
-/// The plan as a graph: nodes with type, models and executor; edges with the columns alive on them; barriers marked; the way of
-/// new weights from their publisher to the rollout dashed.
+/// Which columns stand on an edge: those that the node at its end reads, or all that are alive there, also those that only pass
+/// through.
+enum class GraphColumns { kRead, kAll };
+
+/// The plan as a graph: nodes with type, models and executor; edges with columns; barriers marked; the way of new weights from
+/// their publisher to the rollout dashed.
 
 /// For Graphviz.
-std::string dot_text(const Plan& plan);
+std::string dot_text(const Plan& plan, GraphColumns columns = GraphColumns::kRead);
 
 /// For Markdown that renders Mermaid.
-std::string mermaid_text(const Plan& plan);
+std::string mermaid_text(const Plan& plan, GraphColumns columns = GraphColumns::kRead);
 
 }  // namespace sluice::engine

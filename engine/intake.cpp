@@ -297,6 +297,7 @@ void Intake::emit_batches(std::vector<Packer::Batch> batches) {
     for (const int64_t group : batch.group_indices) credits.push_back(std::move(credit_.extract(group).mapped()));
     auto packed = std::make_shared<BatchState>(iteration_.index, batch.id, std::move(batch.layout),
                                                std::move(batch.group_indices), std::move(credits), readers_, state_.columns);
+    tell_observers(*packed, batch.columns);
     for (Group::NamedColumn& column : batch.columns) {
       const auto slot = std::ranges::find(state_.slots, column.spec);
       if (slot == state_.slots.end())
@@ -312,6 +313,14 @@ void Intake::emit_batches(std::vector<Packer::Batch> batches) {
     state_.traffic.handed_on(node(), packed.get());
     emit_({.sequence = sequence_++, .iteration = iteration_, .batch = std::move(packed)});
   }
+}
+
+// Before they are stored: what no node reads is gone then.
+void Intake::tell_observers(const BatchState& packed, const std::vector<Group::NamedColumn>& columns) {
+  WrittenColumns written{
+      .iteration = packed.iteration, .micro_batch = packed.id, .layout = packed.layout, .group_indices = packed.group_indices};
+  for (const Group::NamedColumn& column : columns) written.columns.emplace_back(&column.spec, &column.data);
+  state_.activity.wrote(written);
 }
 
 // Of what the graph needs, nothing may be missing: a reader would find an empty column.

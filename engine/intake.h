@@ -77,6 +77,7 @@ class Intake final : public Stepper {
   void finish_group(Group group);
   void check_columns(const Group& group, int writer) const;
   void emit_batches(std::vector<Packer::Batch> batches);
+  void tell_observers(const BatchState& packed, const std::vector<Group::NamedColumn>& columns);
   void end_iteration();
   void save_state(int node, const NodeBase& implementation);
   void finish_run();

@@ -4,6 +4,8 @@
 
 #include "base/strings.h"
 #include "engine/check_draft.h"
+#include "engine/model.h"
+#include "engine/settings.h"
 
 namespace sluice::engine {
 namespace {
@@ -85,16 +87,22 @@ std::string sample_value(const ParamInfo& info) {
 }
 
 // Required keys to fill in, all others commented out with their defaults.
-std::string toml_block(const NodeType& type) {
-  std::vector<std::string> lines{"[nodes." + type.info.type + "]", "type = " + sluice::quoted(type.info.type)};
-  if (type.kind != NodeKind::kSource) lines.push_back("inputs = [\"...\"]");
+std::vector<std::string> key_lines(const std::vector<ParamInfo>& params) {
   size_t width = 0;
-  for (const ParamInfo& info : type.info.params) width = std::max(width, info.name.size() + sample_value(info).size() + 5);
-  for (const ParamInfo& info : type.info.params) {
+  for (const ParamInfo& info : params) width = std::max(width, info.name.size() + sample_value(info).size() + 5);
+  std::vector<std::string> lines;
+  for (const ParamInfo& info : params) {
     std::string line = (info.required ? "" : "# ") + info.name + " = " + sample_value(info);
     if (!info.doc.empty()) line += std::string(width > line.size() ? width - line.size() : 0, ' ') + "  # " + info.doc;
     lines.push_back(std::move(line));
   }
+  return lines;
+}
+
+std::string toml_block(const NodeType& type) {
+  std::vector<std::string> lines{"[nodes." + type.info.type + "]", "type = " + sluice::quoted(type.info.type)};
+  if (type.kind != NodeKind::kSource) lines.push_back("inputs = [\"...\"]");
+  for (std::string& line : key_lines(type.info.params)) lines.push_back(std::move(line));
   return join(lines, "\n") + "\n";
 }
 
@@ -230,6 +238,24 @@ std::string describe_text(const ComponentType& type) {
                      (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
   const std::vector<ParamInfo> params = type.params.infos();
   return params.empty() ? text : text + "\n  parameters\n" + parameters_text(params, "    ");
+}
+
+std::vector<DescribedTable> described_tables(const Registry& registry) {
+  std::vector<DescribedTable> tables;
+  for (const SettingsTable& table : settings_tables()) tables.push_back({table.name, table.name, table.params.infos()});
+  if (registry.model_type() == nullptr) return tables;
+  const std::string heading = "models.actor";
+  const std::vector<ParamInfo> model = registry.model_type()->params().infos();
+  tables.push_back({"model", heading, model});
+  for (const ParamInfo& info : model) {
+    if (info.kind == ParamKind::kTable) tables.push_back({info.name, heading + "." + info.name, info.children});
+  }
+  return tables;
+}
+
+std::string describe_text(const DescribedTable& table) {
+  return table.name + ": the keys of [" + table.heading + "]\n\n  kind  table\n\n  parameters\n" + parameters_text(table.params, "    ") + "\n" +
+         indented("[" + table.heading + "]\n" + join(key_lines(table.params), "\n") + "\n");
 }
 
 std::string reference_markdown(const Registry& registry) {

@@ -173,10 +173,20 @@ const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) con
   return data;
 }
 
+void NodeRunner::tell_observers(const MicroBatch& batch) const {
+  const BatchState& state = batch.state();
+  WrittenColumns columns{
+      .iteration = state.iteration, .micro_batch = state.id, .layout = state.layout, .group_indices = state.group_indices};
+  for (size_t i = 0; i < plan_.writes.size(); ++i)
+    columns.columns.emplace_back(&state_.slots[static_cast<size_t>(plan_.writes[i])], &written(batch, i));
+  state_.activity.wrote(columns);
+}
+
 // Nobody changes any more what the node wrote.
 void NodeRunner::seal(MicroBatch& batch) {
   if (!batch.dropped_groups().empty())
     throw_contract_breach("it drops groups, but its contract does not say that it is a filter");
+  tell_observers(batch);
   for (size_t i = 0; i < plan_.writes.size(); ++i) batch.state().store(static_cast<size_t>(plan_.writes[i]), written(batch, i));
 }
 
@@ -197,6 +207,7 @@ void NodeRunner::settle(MicroBatch& batch) {
 // pass, in the order of their index, are the iteration's, whatever came when.
 std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
   const BatchState& state = batch.state();
+  tell_observers(batch);
   std::vector<uint8_t> keep(batch.groups(), 1);
   int64_t kept = 0;
   for (size_t g = 0; g < keep.size(); ++g) {

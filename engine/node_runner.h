@@ -43,6 +43,7 @@ class NodeRunner {
   void end(const Iteration& iteration);
   void announce_end(const Iteration& iteration);
   const ColumnData& written(const MicroBatch& batch, size_t index) const;
+  void tell_observers(const MicroBatch& batch) const;
   void seal(MicroBatch& batch);
   void settle(MicroBatch& batch);
   std::shared_ptr<BatchState> filtered(const MicroBatch& batch);

@@ -88,8 +88,19 @@ TEST(Problem, CannotSteerTheTerminal) {
                                                    1, 1, 1),
                                               "m\x1b[0m"));
   EXPECT_THAT(rendered, Not(HasSubstr("\x1b")));
-  EXPECT_THAT(rendered, HasSubstr("    1 | a\xEF\xBF\xBD[31m\xEF\xBF\xBD"
-                                  "b\n"));
+  EXPECT_THAT(rendered, HasSubstr("error: m\\x1b[0m\n"));
+  EXPECT_THAT(rendered, HasSubstr("    1 | a\\x1b[31m\\xffb\n"));
+}
+
+TEST(Problem, CaretsStandBelowWhatIsShownOfAControlCharacter) {
+  const std::string rendered = render(problem(span("a\x1b wrong", 1, 4, 5), "m"));
+  EXPECT_THAT(rendered, HasSubstr("    1 | a\\x1b wrong\n      |       ^^^^^\n"));
+}
+
+TEST(Problem, TheNameOfAFileStaysOnItsLine) {
+  auto where = span("a", 1, 1, 1);
+  where.source = std::make_shared<SourceText>(SourceText{.name = "x\nerror: y\x1b.toml", .text = "a"});
+  EXPECT_THAT(render(problem(where, "m")), HasSubstr("x\\nerror: y\\x1b.toml:1:1: error: m\n"));
 }
 
 TEST(Problems, StandInOrderOfPlaceWithoutDuplicates) {

@@ -124,10 +124,10 @@ class Types(Case):
         self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_the_reference_in_docs_is_current(self):
-        current = run("nodes", "--markdown")
+        current = run("nodes", "--format", "markdown")
         self.assertEqual(current.returncode, DONE, current.stderr)
         self.assertEqual((ROOT / "docs/nodes.md").read_text(), current.stdout,
-                         "docs/nodes.md is stale: rlhf-run nodes --markdown > docs/nodes.md")
+                         "docs/nodes.md is stale: rlhf-run nodes --format markdown > docs/nodes.md")
 
 
 if __name__ == "__main__":

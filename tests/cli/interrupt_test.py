@@ -1,16 +1,11 @@
-"""Ctrl-C, and what a person at a terminal sees while a run goes on."""
+"""Ctrl-C and other signals."""
 
-import contextlib
-import fcntl
 import json
 import os
 import pty
-import re
 import shutil
 import signal
-import struct
 import subprocess
-import termios
 import time
 import unittest
 
@@ -201,43 +196,6 @@ class Interrupt(Case):
         done = subprocess.run(["sh", "-c", '"$0" "$@" <&- >&- 2>&-', PROGRAM, *words], cwd=ROOT, timeout=120)
         self.assertEqual(done.returncode, 0)
         self.assert_saved()
-
-
-class Terminal(Case):
-    ITERATIONS = 30
-
-    def frames_on(self, columns):
-        """What a terminal of that width shows, one text for each time the line is redrawn."""
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        overrides = {**SMALL, "pipeline.iterations": self.ITERATIONS}
-        process = start("run", PPO, "--run-dir", self.folder / "run", *sets(**overrides), stdout=slave, stderr=slave)
-        os.close(slave)
-        screen = b""
-        with contextlib.suppress(OSError):  # the other end is closed
-            while piece := os.read(master, 65536):
-                screen += piece
-        os.close(master)
-        self.assertEqual(process.wait(timeout=60), 0)
-        frames = screen.decode().split("\r\x1b[K")
-        self.assertGreater(len(frames), 3, screen)
-        return frames
-
-    def test_a_line_with_a_bar_is_redrawn_and_gives_way_to_the_summary(self):
-        first, *live, last = self.frames_on(columns=200)
-        self.assertEqual(first, "")
-        for frame in live:
-            self.assertRegex(frame, r"^ppo  [#-]{16} \d+ %  .*iteration \d+/30.*   in flight \S+/8.2k   cpu:1 \w+   cpu \w+$")
-        self.assertTrue(any(re.search(r"about \d\S* s left   iteration \d+/30   score \d\.\d+   KL ", frame) for frame in live),
-                        live)
-        self.assertRegex(last, r"^ppo finished: 30 iterations in ")
-
-    def test_a_narrow_terminal_shows_one_line_that_still_says_how_long_it_takes(self):
-        live = self.frames_on(columns=60)[1:-1]
-        for frame in live:
-            self.assertLess(len(frame), 60)
-            self.assertNotIn("\n", frame)
-        self.assertTrue(any(frame.startswith("ppo  #") and " left " in frame for frame in live), live)
 
 
 if __name__ == "__main__":

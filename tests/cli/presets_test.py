@@ -214,7 +214,7 @@ class Table(PresetCase):
     def defaults(self):
         """(of, key) -> default of every key of the program, as its reference has them."""
         found, of, kind = {}, None, ""
-        for line in self.output("nodes", "--markdown").splitlines():
+        for line in self.output("nodes", "--format", "markdown").splitlines():
             if line.startswith("## "):
                 kind = (re.findall(r"of kind `(\w+)`", line) or [""])[0]
             elif line.startswith("### "):

@@ -131,7 +131,7 @@ TEST(TopText, ShowsAFigureThatIsNotANumber) {
 TEST(TopText, LetsNothingThroughThatMovesTheCursor) {
   TopView view = running();
   view.status.nodes[0].waits_for = "\033[2Ja\nb";
-  EXPECT_THAT(top_text(view, 160), HasSubstr("?[2Ja?b\n"));
+  EXPECT_THAT(top_text(view, 160), HasSubstr("\\x1b[2Ja\\nb\n"));
 }
 
 TEST(TopText, CutsBetweenCharacters) {

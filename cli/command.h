@@ -1,0 +1,103 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::cli {
+
+/// What may be written as an argument or behind an option: how --help calls it, and what a shell offers for it.
+struct Values {
+  enum class Offer { kNothing, kWords, kFiles, kPipelines, kFolders, kDescribedTypes, kTriedTypes };
+
+  std::string shown;  // empty: the kind of the variable, such as INT
+  Offer offer = Offer::kNothing;
+  std::vector<std::string> words = {};                                  // kWords: all that are allowed
+  std::function<std::string(const std::string& written)> problem = {};  // what is wrong with a value; empty: nothing
+
+  static Values any(std::string shown = {}) { return {std::move(shown)}; }
+  static Values number_above_0();
+  static Values number_from_0();
+  static Values share();  // from 0 to 1
+  static Values file() { return {"FILE", Offer::kFiles}; }
+  static Values pipeline() { return {"FILE", Offer::kPipelines}; }
+  static Values folder() { return {"FOLDER", Offer::kFolders}; }
+  static Values described_type() { return {"TYPE", Offer::kDescribedTypes}; }
+  static Values tried_type() { return {"TYPE", Offer::kTriedTypes}; }
+  static Values one_of(std::vector<std::string> words);
+};
+
+/// A command and what belongs to it in one place: what it is for, what it takes, examples, subcommands, and what it does. The
+/// program itself is the command at the root. --help, the messages of command_line.h and the completion of shells are made of
+/// this tree. Owns its subcommands; what is parsed into belongs to the action. One thread.
+class Command {
+ public:
+  /// An option or an argument.
+  struct Taken {
+    const CLI::Option* option;
+    Values values;
+  };
+
+  /// The root. `name` is the program's, `version` what --version prints.
+  Command(const std::string& name, const std::string& help, const std::string& version);
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  /// A subcommand. `examples` are lines to type; a command that only has subcommands has none.
+  Command& add(const std::string& name, const std::string& help, const std::vector<std::string>& examples = {});
+
+  /// What is written without an option, in the order of the calls. Required where the caller says so.
+  template <class T>
+  CLI::Option& argument(const std::string& name, T& value, Values values, const std::string& help) {
+    return keep(*app_->add_option(name, value, help), std::move(values), arguments_);
+  }
+
+  /// `name` is that of an option, such as --run-dir.
+  template <class T>
+  CLI::Option& option(const std::string& name, T& value, Values values, const std::string& help) {
+    return keep(*app_->add_option(name, value, help), std::move(values), options_);
+  }
+
+  /// An option that may be written several times, with one value each.
+  CLI::Option& list(const std::string& name, std::vector<std::string>& values, Values each, const std::string& help);
+
+  CLI::Option& flag(const std::string& name, bool& value, const std::string& help);
+
+  /// A flag that also takes a count: --name is 1, --name=20 is 20.
+  CLI::Option& flag(const std::string& name, std::int64_t& count, const std::string& help);
+
+  /// What it does; returns the exit code.
+  void runs(std::function<int()> action) { action_ = std::move(action); }
+  int run() const { return action_(); }
+
+  const std::string& name() const { return app_->get_name(); }
+  std::string help() const { return app_->get_description(); }
+  const std::vector<std::unique_ptr<Command>>& commands() const { return commands_; }
+  const std::vector<Taken>& arguments() const { return arguments_; }
+  const std::vector<Taken>& options() const { return options_; }
+  std::vector<std::string> option_names() const;
+  const Command* find(const std::string& name) const;  // among its subcommands
+
+  /// How it is called: "rlhf-run model sample".
+  std::string called() const;
+
+  CLI::App& app() { return *app_; }
+  const CLI::App& app() const { return *app_; }
+
+ private:
+  explicit Command(CLI::App& app);
+  CLI::Option& keep(CLI::Option& option, Values values, std::vector<Taken>& among);
+
+  std::unique_ptr<CLI::App> root_;  // of the root only; owns all others
+  CLI::App* app_;
+  std::vector<std::unique_ptr<Command>> commands_;
+  std::vector<Taken> arguments_;
+  std::vector<Taken> options_;
+  std::function<int()> action_;
+};
+
+}  // namespace sluice::cli

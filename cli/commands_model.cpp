@@ -1,0 +1,133 @@
+#include <memory>
+
+#include "cli/command_families.h"
+#include "cli/commands.h"
+
+namespace sluice::cli {
+namespace {
+
+void take_folder(Command& command, std::filesystem::path& into) {
+  command.argument("folder", into, Values::folder(), "a Hugging Face model folder").required();
+}
+
+void add_tokenize(Command& model) {
+  Command& tokenize = model.add("tokenize", "JSON strings in, one a line; arrays of ids out",
+                                {"echo '\"2 + 2 =\"' | rlhf-run model tokenize pipelines/models/tiny-arithmetic"});
+  struct Taken {
+    std::filesystem::path folder;
+    bool add_special = false;
+  };
+  const auto taken = std::make_shared<Taken>();
+  take_folder(tokenize, taken->folder);
+  tokenize.flag("--add-special", taken->add_special, "also the tokens that the post-processor adds");
+  tokenize.runs([taken] { return model_tokenize(taken->folder, taken->add_special); });
+}
+
+void add_detokenize(Command& model) {
+  Command& detokenize = model.add("detokenize", "arrays of ids in, one a line; JSON strings out",
+                                  {"echo '[5, 13, 5]' | rlhf-run model detokenize pipelines/models/tiny-arithmetic"});
+  const auto folder = std::make_shared<std::filesystem::path>();
+  take_folder(detokenize, *folder);
+  detokenize.runs([folder] { return model_detokenize(*folder); });
+}
+
+void add_render(Command& model) {
+  Command& render = model.add("render", "conversations as JSON in, one a line; the text of the chat template as JSON strings out",
+                              {"echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | rlhf-run model render FOLDER",
+                               "rlhf-run model render FOLDER --mask --no-generation-prompt < conversations.jsonl"});
+  struct Taken {
+    RenderArguments render;
+    bool no_generation_prompt = false;
+  };
+  const auto taken = std::make_shared<Taken>();
+  take_folder(render, taken->render.folder);
+  render.flag("--no-generation-prompt", taken->no_generation_prompt,
+              "end with the last message, not where the assistant begins to speak");
+  render.flag("--mask", taken->render.mask, "also the bytes that the assistant said");
+  render.option("--template", taken->render.template_file, Values::file(), "another template than the folder's")
+      .check(CLI::ExistingFile);
+  render.runs([taken] {
+    taken->render.generation_prompt = !taken->no_generation_prompt;
+    return model_render(taken->render);
+  });
+}
+
+void add_logprobs(Command& model) {
+  Command& logprobs = model.add("logprobs", "arrays of ids in, one a line; log-probability of each id after the first out",
+                                {"echo '[5, 13, 5]' | rlhf-run model logprobs pipelines/models/tiny-arithmetic"});
+  struct Taken {
+    std::filesystem::path folder;
+    std::string dtype = "float32";
+  };
+  const auto taken = std::make_shared<Taken>();
+  take_folder(logprobs, taken->folder);
+  logprobs.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16"}), "of the weights (default: float32)");
+  logprobs.runs([taken] { return model_logprobs(taken->folder, taken->dtype); });
+}
+
+void add_info(Command& model) {
+  Command& info = model.add("info", "what the folder holds: family, sizes, positions, files",
+                            {"rlhf-run model info pipelines/models/tiny-arithmetic", "rlhf-run model info FOLDER --json"});
+  struct Taken {
+    std::filesystem::path folder;
+    bool json = false;
+  };
+  const auto taken = std::make_shared<Taken>();
+  take_folder(info, taken->folder);
+  info.flag("--json", taken->json, "as one JSON object");
+  info.runs([taken] { return model_info(taken->folder, taken->json); });
+}
+
+void add_verify(Command& model) {
+  Command& verify =
+      model.add("verify", "read every tensor: names, shapes, checksums, finite values", {"rlhf-run model verify FOLDER"});
+  const auto folder = std::make_shared<std::filesystem::path>();
+  take_folder(verify, *folder);
+  verify.runs([folder] { return model_verify(*folder); });
+}
+
+void take_sampling(Command& sample, SampleArguments& into) {
+  sample.option("--temperature", into.temperature, Values::number_from_0(), "0: always the likeliest token");
+  sample.option("--top-k", into.top_k, Values::number_from_0(), "only the k likeliest tokens; 0: all");
+  sample.option("--top-p", into.top_p, Values::share(), "only the likeliest tokens with this much probability");
+  sample.option("--min-p", into.min_p, Values::share(), "only tokens so many times as likely as the likeliest");
+  sample.option("--repetition-penalty", into.repetition_penalty, Values::number_above_0(),
+                "divides positive logits of tokens that prompt or response have");
+  sample.option("--presence-penalty", into.presence_penalty, Values::any(),
+                "taken off the logits of tokens that the response has");
+  sample.option("--frequency-penalty", into.frequency_penalty, Values::any(), "the same, for each time that it has them");
+}
+
+void add_sample(Command& model) {
+  Command& sample = model.add("sample", "continue a prompt",
+                              {"rlhf-run model sample pipelines/models/tiny-arithmetic --prompt '2+2=' --temperature 0",
+                               "rlhf-run model sample FOLDER --chat --prompt 'What is a monad?' --samples 2",
+                               "rlhf-run model sample FOLDER --json < prompt.txt"});
+  const auto taken = std::make_shared<SampleArguments>();
+  take_folder(sample, taken->folder);
+  sample.option("--prompt", taken->prompt, Values::any(), "the text to continue (default: standard input)");
+  sample.option("--samples", taken->samples, Values::number_above_0(), "how many");
+  sample.option("--max-new-tokens", taken->max_new_tokens, Values::number_above_0(),
+                "the longest response (default: 256, or what the model has room for)");
+  take_sampling(sample, *taken);
+  sample.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16"}), "to compute in (default: float32)");
+  sample.option("--seed", taken->seed, Values::any(), "of the random stream");
+  sample.flag("--chat", taken->chat, "the prompt is a user's message, put into the folder's chat template");
+  sample.flag("--json", taken->json, "one object a line: text, tokens, logprobs, and finish: end_of_sequence or length");
+  sample.runs([taken] { return model_sample(*taken); });
+}
+
+}  // namespace
+
+void add_model_commands(Command& program) {
+  Command& model = program.add("model", "use a model folder, one function at a time");
+  add_tokenize(model);
+  add_detokenize(model);
+  add_render(model);
+  add_logprobs(model);
+  add_info(model);
+  add_verify(model);
+  add_sample(model);
+}
+
+}  // namespace sluice::cli

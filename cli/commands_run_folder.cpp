@@ -1,0 +1,101 @@
+#include <memory>
+
+#include "cli/command_families.h"
+#include "cli/commands.h"
+
+namespace sluice::cli {
+namespace {
+
+void add_resume(Command& program) {
+  Command& resume = program.add("resume", "go on with a run from its newest intact checkpoint",
+                                {"rlhf-run resume runs/ppo-20260131-180000",
+                                 "rlhf-run resume runs/ppo --set pipeline.iterations=200", "rlhf-run resume runs/ppo --from 80"});
+  const auto taken = std::make_shared<ResumeArguments>();
+  resume.argument("folder", taken->run_folder, Values::folder(), "the run folder").required();
+  resume.option("--from", taken->from, Values::any(), "an older checkpoint, by its count of iterations");
+  resume.list("--set", taken->sets, Values::any("KEY=VALUE"),
+              "override one key: --set pipeline.iterations=200 (may be repeated)");
+  resume.flag("--show-samples", taken->show_samples_every,
+              "show two prompts and responses of each iteration, or with --show-samples=20 of each 20th");
+  resume.flag("--accept-changes", taken->accept_changes, "also where they change results");
+  resume.runs([taken] { return resume_run(*taken); });
+}
+
+void add_top(Command& program) {
+  Command& top = program.add("top", "watch a run: what works, what waits for what, what is in flight (q quits)",
+                             {"rlhf-run top runs/ppo-20260131-180000", "rlhf-run top runs/ppo --once"});
+  struct Taken {
+    std::filesystem::path folder;
+    bool once = false;
+  };
+  const auto taken = std::make_shared<Taken>();
+  top.argument("folder", taken->folder, Values::folder(), "the run folder").required();
+  top.flag("--once", taken->once, "print it once, also on a terminal");
+  top.runs([taken] { return show_top(taken->folder, taken->once); });
+}
+
+using Checkpoints = std::shared_ptr<CheckpointsArguments>;
+
+Checkpoints take_run(Command& command) {
+  const auto taken = std::make_shared<CheckpointsArguments>();
+  command.argument("run", taken->run_folder, Values::folder(), "the run folder").required();
+  return taken;
+}
+
+void add_list(Command& checkpoints) {
+  Command& list = checkpoints.add("list", "iterations, figure, size, and whether every byte is as it was saved",
+                                  {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints list runs/ppo --format json"});
+  const Checkpoints taken = take_run(list);
+  list.option("--format", taken->format, Values::one_of({"text", "json"}), "how they are printed (default: text)");
+  list.runs([taken] { return list_checkpoints(*taken); });
+}
+
+void add_verify(Command& checkpoints) {
+  Command& verify = checkpoints.add("verify", "read every byte; damage is named by file and tensor",
+                                    {"rlhf-run checkpoints verify runs/ppo", "rlhf-run checkpoints verify runs/ppo 80"});
+  const Checkpoints taken = take_run(verify);
+  verify.argument("iterations", taken->iterations, Values::any(), "only the one after so many iterations");
+  verify.runs([taken] { return verify_checkpoints(*taken); });
+}
+
+void add_prune(Command& checkpoints) {
+  Command& prune = checkpoints.add("prune", "remove what [checkpoint] keep_last and keep_best do not keep",
+                                   {"rlhf-run checkpoints prune runs/ppo --dry-run",
+                                    "rlhf-run checkpoints prune runs/ppo --keep-last 2 --keep-best score_mean"});
+  const Checkpoints taken = take_run(prune);
+  prune.option("--keep-last", taken->keep_last, Values::number_from_0(), "how many of the newest stay; 0: all");
+  prune.option("--keep-best", taken->keep_best, Values::any(), "a figure of metrics.jsonl: the one where it is best stays too");
+  prune.option("--best", taken->best, Values::one_of({"highest", "lowest"}), "which value of that figure is best");
+  prune.option("--folder", taken->folder, Values::folder(),
+               "where the run was told to keep its checkpoints, if not in its folder: [checkpoint] folder");
+  prune.flag("--dry-run", taken->dry_run, "only say what would be removed");
+  prune.runs([taken] { return prune_checkpoints(*taken); });
+}
+
+void add_export(Command& checkpoints) {
+  Command& copy = checkpoints.add("export", "write one model of a checkpoint as a Hugging Face folder",
+                                  {"rlhf-run checkpoints export runs/ppo --model actor --to my-model",
+                                   "rlhf-run checkpoints export runs/ppo 80 --to my-model --dtype bfloat16"});
+  const Checkpoints taken = take_run(copy);
+  copy.argument("iterations", taken->iterations, Values::any(), "after so many iterations (default: the newest intact one)");
+  copy.option("--model", taken->model, Values::any(), "its name in the pipeline (default: the only one)");
+  copy.option("--to", taken->target, Values::folder(), "a new folder").required();
+  copy.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16", "float16"}),
+              "of the tensors (default: as they are)");
+  copy.runs([taken] { return export_checkpoint(*taken); });
+}
+
+}  // namespace
+
+void add_run_folder_commands(Command& program) {
+  add_resume(program);
+  add_top(program);
+  Command& checkpoints =
+      program.add("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)");
+  add_list(checkpoints);
+  add_verify(checkpoints);
+  add_prune(checkpoints);
+  add_export(checkpoints);
+}
+
+}  // namespace sluice::cli
