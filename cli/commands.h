@@ -7,10 +7,17 @@
 
 namespace sluice::cli {
 
+/// What the user says of plugins: a pipeline file may come from a stranger, and a library that is loaded does what it likes.
+struct PluginArguments {
+  std::vector<std::string> files;  // --plugin: these are loaded, also where the pipeline does not name them
+  bool all = false;                // --plugins: whatever the pipeline names is loaded
+};
+
 /// What every subcommand that takes a pipeline takes.
 struct PipelineArguments {
   std::filesystem::path file;
   std::vector<std::string> sets;  // KEY=VALUE
+  PluginArguments plugins = {};
 };
 
 // One subcommand each; each returns the exit code and throws UserError for what is found wrong before anything runs.
@@ -27,6 +34,7 @@ struct ResumeArguments {
   std::filesystem::path run_folder;
   std::optional<long long> from;  // a checkpoint; nothing: the newest that is intact
   std::vector<std::string> sets;  // KEY=VALUE
+  PluginArguments plugins = {};
   bool accept_changes = false;
 };
 /// Goes on with a run, by the pipeline that its folder keeps. 1 when no checkpoint is intact.

@@ -17,7 +17,7 @@ namespace {
 int validate_as_json(const PipelineArguments& arguments) {
   Problems problems;
   try {
-    problems = load_pipeline(arguments).warnings;
+    problems = check_pipeline(arguments).warnings;
   } catch (const UserError& error) {
     problems = error.problems();
   }
@@ -29,9 +29,13 @@ int validate_as_json(const PipelineArguments& arguments) {
 
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format) {
   if (format == "json") return validate_as_json(arguments);
-  const LoadedPipeline loaded = load_pipeline(arguments);
-  print_warnings(loaded.warnings);
-  const engine::Plan& plan = loaded.plan;
+  const CheckedPipeline checked = check_pipeline(arguments);
+  print_warnings(checked.warnings);
+  if (!checked.plan) {
+    std::printf("%s: no problems in what can be checked without its plugins\n", arguments.file.c_str());
+    return kDone;
+  }
+  const engine::Plan& plan = *checked.plan;
   std::printf("%s: no problems; %lld of %lld tokens are needed at worst\n", arguments.file.c_str(),
               static_cast<long long>(plan.capacity.tokens_needed), static_cast<long long>(plan.budget.tokens_in_flight));
   return kDone;

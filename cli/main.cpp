@@ -55,9 +55,16 @@ void add_sets(CLI::App& command, std::vector<std::string>& sets) {
       ->type_name("KEY=VALUE")->expected(1)->allow_extra_args(false)->take_all();
 }
 
+void add_plugins(CLI::App& command, PluginArguments& plugins) {
+  command.add_option("--plugin", plugins.files, "load this plugin, wherever it lies (may be repeated)")
+      ->type_name("FILE")->expected(1)->allow_extra_args(false)->take_all();
+  command.add_flag("--plugins", plugins.all, "load the plugins that the pipeline names, wherever they lie");
+}
+
 void add_pipeline(CLI::App& command, PipelineArguments& arguments) {
   command.add_option("pipeline", arguments.file, "the pipeline, a TOML file")->required();
   add_sets(command, arguments.sets);
+  add_plugins(command, arguments.plugins);
 }
 
 // What the arguments are parsed into. Lives as long as the parser.
@@ -122,6 +129,7 @@ void add_run_commands(CLI::App& app, Arguments& a, Command& chosen) {
   resume.add_option("folder", a.resume.run_folder, "the run folder")->required();
   resume.add_option("--from", a.resume.from, "an older checkpoint, by its count of iterations");
   add_sets(resume, a.resume.sets);
+  add_plugins(resume, a.resume.plugins);
   resume.add_flag("--accept-changes", a.resume.accept_changes, "also where they change results");
   resume.callback([&] { chosen = [&] { return resume_run(a.resume); }; });
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "cli/plugin_seal.h"
 #include "engine/graph_text.h"
 #include "engine/plan_text.h"
 
@@ -40,6 +41,7 @@ bool holds_run(const fs::path& folder) { return fs::exists(folder / "metrics.jso
 void write_pipeline(const fs::path& folder, const engine::Plan& plan) {
   write_file_atomically(folder / "pipeline.toml", engine::config_text(plan));
   write_file_atomically(folder / "pipeline.dot", engine::dot_text(plan));
+  seal_plugins(folder, plan.plugins);
 }
 
 void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
@@ -56,6 +58,7 @@ void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
 void remove_run_folder(const fs::path& folder) {
   disk().remove_file(folder / "pipeline.toml");
   disk().remove_file(folder / "pipeline.dot");
+  seal_plugins(folder, {});
   disk().remove_folder(folder);  // only when it is empty now
 }
 

@@ -31,7 +31,11 @@ std::map<std::string, std::string> words_of(const std::string& abi) {
 }
 
 void* open_library(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) refuse("plugin-missing", "there is no plugin " + path.string());
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) refuse("plugin-missing", "there is no plugin " + path.string());
+  // A pipe would be waited for.
+  if (!std::filesystem::is_regular_file(status)) refuse("plugin-unusable", path.string() + " is not a file, so it is no plugin");
   // A name without a slash would be looked for in the folders of the system.
   void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + dlerror(), kRebuild);
