@@ -45,6 +45,17 @@ int64_t file_bytes(const fs::path& path) {
   throw UserError("there is no file " + path.string());
 }
 
+bool is_same_file(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  return fs::equivalent(one, other, error) && !error;
+}
+
+std::optional<fs::path> real_path(const fs::path& path) {
+  std::error_code error;
+  fs::path real = fs::canonical(path, error);
+  return error ? std::nullopt : std::optional(std::move(real));
+}
+
 std::chrono::system_clock::time_point changed_at(const fs::path& path) {
   struct stat status {};
   if (!looked_at(path, [&] { return ::stat(path.c_str(), &status); })) throw UserError("there is no file " + path.string());

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace sluice {
@@ -31,6 +32,12 @@ inline bool is_folder(const std::filesystem::path& path) { return path_kind(path
 
 /// Bytes of a regular file. Throws UserError also where there is none.
 int64_t file_bytes(const std::filesystem::path& path);
+
+/// Whether both lead to one file or folder. False where one of them leads to nothing or cannot be reached.
+bool is_same_file(const std::filesystem::path& one, const std::filesystem::path& other);
+
+/// Where a path leads after all links. Nothing: it leads to nothing, or cannot be reached.
+std::optional<std::filesystem::path> real_path(const std::filesystem::path& path);
 
 /// When the content of a file or folder was changed last.
 std::chrono::system_clock::time_point changed_at(const std::filesystem::path& path);

@@ -121,8 +121,7 @@ int prune_checkpoints(const CheckpointsArguments& arguments) {
   }
   for (const fs::path& path : engine::leftovers(arguments.run_folder)) {
     if (!arguments.dry_run) remove_tree(folder / path.filename(), files);
-    std::printf("%s: %s, left of a save that was cut off
-", arguments.dry_run ? "would remove" : "removed",
+    std::printf("%s: %s, left of a save that was cut off\n", arguments.dry_run ? "would remove" : "removed",
                 printable(path.string()).c_str());
   }
   return kDone;

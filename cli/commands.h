@@ -10,11 +10,18 @@ namespace sluice::cli {
 
 class Command;
 
+/// What the user says of plugins: a pipeline file may come from a stranger, and a library that is loaded does what it likes.
+struct PluginArguments {
+  std::vector<std::string> files;  // --plugin: these are loaded, also where the pipeline does not name them
+  bool all = false;                // --plugins: whatever the pipeline names is loaded
+};
+
 /// What every subcommand that takes a pipeline takes.
 struct PipelineArguments {
   std::filesystem::path file;
   std::vector<std::string> sets;  // KEY=VALUE
   bool all_data = false;          // look at every row of the data, not only at the first of each file
+  PluginArguments plugins = {};
 };
 
 // One subcommand each; each returns the exit code and throws UserError for what is found wrong before anything runs.
@@ -32,6 +39,7 @@ struct ResumeArguments {
   std::filesystem::path run_folder;
   std::optional<long long> from;  // a checkpoint; nothing: the newest that is intact
   std::vector<std::string> sets;  // KEY=VALUE
+  PluginArguments plugins = {};
   bool accept_changes = false;
   std::int64_t show_samples_every = 0;  // as in RunArguments
 };

@@ -2,6 +2,7 @@
 
 #include "cli/command_families.h"
 #include "cli/commands.h"
+#include "cli/plugin_options.h"
 
 namespace sluice::cli {
 namespace {
@@ -10,6 +11,7 @@ void take_pipeline(Command& command, PipelineArguments& into) {
   command.argument("pipeline", into.file, Values::pipeline(), "the pipeline, a TOML file").required();
   command.list("--set", into.sets, Values::any("KEY=VALUE"),
                "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)");
+  take_plugins(command, into.plugins);
 }
 
 void add_run(Command& program) {

@@ -2,6 +2,7 @@
 
 #include "cli/command_families.h"
 #include "cli/commands.h"
+#include "cli/plugin_options.h"
 
 namespace sluice::cli {
 namespace {
@@ -15,6 +16,7 @@ void add_resume(Command& program) {
   resume.option("--from", taken->from, Values::any(), "an older checkpoint, by its count of iterations");
   resume.list("--set", taken->sets, Values::any("KEY=VALUE"),
               "override one key: --set pipeline.iterations=200 (may be repeated)");
+  take_plugins(resume, taken->plugins);
   resume.flag("--show-samples", taken->show_samples_every,
               "show two prompts and responses of each iteration, or with --show-samples=20 of each 20th");
   resume.flag("--accept-changes", taken->accept_changes, "also where they change results");

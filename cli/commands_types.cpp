@@ -6,7 +6,7 @@
 namespace sluice::cli {
 namespace {
 
-void take_plugins(Command& command, std::vector<std::string>& into) {
+void take_plugin_files(Command& command, std::vector<std::string>& into) {
   command.list("--plugin", into, Values::file(), "also load this plugin (may be repeated)");
 }
 
@@ -19,7 +19,7 @@ void add_nodes(Command& program) {
     std::string format = "text";
   };
   const auto taken = std::make_shared<Taken>();
-  take_plugins(nodes, taken->plugins);
+  take_plugin_files(nodes, taken->plugins);
   nodes.option("--format", taken->format, Values::one_of({"text", "json", "markdown"}),
                "text: a line each; json and markdown: all about them (default: text)");
   nodes.runs([taken] { return list_nodes(taken->plugins, taken->format); });
@@ -47,7 +47,7 @@ void add_describe(Command& program) {
       .argument("type", taken->type, Values::described_type(),
                 "such as gae, objective:ppo_clip, preset:verl, budget or optimizer")
       .required();
-  take_plugins(describe, taken->plugins);
+  take_plugin_files(describe, taken->plugins);
   describe.runs([taken] { return describe_type(taken->type, taken->plugins); });
 }
 
@@ -65,7 +65,7 @@ void add_try(Command& program) {
   const auto taken = std::make_shared<Taken>();
   attempt.argument("type", taken->type, Values::tried_type(), "such as gae or objective:ppo_clip").required();
   attempt.list("--set", taken->sets, Values::any("KEY=VALUE"), "a parameter: --set lambda=0.95 (may be repeated)");
-  take_plugins(attempt, taken->plugins);
+  take_plugin_files(attempt, taken->plugins);
   attempt.option("--preset", taken->preset, Values::any(),
                  "values for parameters that are not set, as [pipeline] preset gives them");
   attempt.runs([taken] { return try_one(taken->type, taken->sets, taken->preset, taken->plugins); });

@@ -2,35 +2,21 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <thread>
 
 #include "base/error.h"
+#include "cli/plugin_loading.h"
 #include "dsl/parse.h"
 #include "engine/data_look.h"
+#include "engine/partly_checked.h"
 #include "engine/plugin.h"
 #include "models/device.h"
 #include "nodes/builtin.h"
 
 namespace sluice::cli {
+namespace fs = std::filesystem;
 namespace {
-
-void load_plugins(const engine::PipelineSpec& spec, engine::Registry& registry, Problems& problems) {
-  for (const engine::Name& plugin : spec.plugins) {
-    try {
-      engine::load_plugin(std::filesystem::path(spec.plugins_base) / plugin.text, registry);
-    } catch (const UserError& error) {
-      for (Problem problem : error.problems()) {
-        if (!problem.where.known()) problem.where = plugin.where;
-        problems.push_back(std::move(problem));
-      }
-    }
-  }
-}
-
-void look_at_data(const engine::Plan& plan, const engine::PipelineSpec& spec, bool all, Problems& problems) {
-  for (Problem& problem : engine::check_data(plan, spec, all ? engine::DataDepth::kAll : engine::DataDepth::kBeginning))
-    problems.push_back(std::move(problem));
-}
 
 // Checking a pipeline only warns of a device that this machine lacks; running it does not go on without.
 void require_devices(const LoadedPipeline& loaded) {
@@ -52,6 +38,53 @@ void warn_of_cores(const engine::Plan& plan) {
                static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
+// Without its plugins a pipeline is checked as far as that is possible.
+std::optional<engine::Plan> check_known(const engine::PipelineSpec& spec, const engine::Registry& registry,
+                                        const PluginOutcome& plugins, Problems& problems) {
+  engine::PartlyChecked partly;
+  if (plugins.complete)
+    partly.result = engine::check(spec, registry);
+  else
+    partly = engine::check_without_plugins(spec, registry);
+  std::ranges::move(partly.result.problems, std::back_inserter(problems));
+  if (!plugins.unasked.empty()) problems.push_back(unchecked_warning(plugins.unasked, std::move(partly.unchecked)));
+  return std::move(partly.result.plan);
+}
+
+CheckedPipeline check_pipeline(const PipelineArguments& arguments, PluginUse use, const fs::path& run_folder) {
+  CheckedPipeline checked{.registry = make_registry(), .plan = {}, .warnings = {}};
+  dsl::LoadResult parsed = dsl::load_pipeline(arguments.file, arguments.sets);
+  Problems problems = std::move(parsed.problems);
+  const PluginOutcome plugins = load_plugins({arguments, use, run_folder}, parsed.spec, *checked.registry, problems);
+  // After a syntax error everything the checks would say is only a consequence.
+  const bool worth_checking = !parsed.spec.nodes.empty() || !has_errors(problems);
+  if (worth_checking) checked.plan = check_known(parsed.spec, *checked.registry, plugins, problems);
+  if (checked.plan) {
+    const engine::DataDepth depth = arguments.all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
+    std::ranges::move(engine::check_data(*checked.plan, parsed.spec, depth), std::back_inserter(problems));
+  }
+  if (has_errors(problems)) throw UserError(problems);
+  checked.warnings = std::move(problems);
+  return checked;
+}
+
+LoadedPipeline with_plan(CheckedPipeline checked) {
+  if (checked.plan) return {std::move(checked.registry), std::move(*checked.plan), std::move(checked.warnings)};
+  for (Problem& problem : checked.warnings) {
+    if (problem.kind != kPluginNotLoaded) continue;
+    problem.severity = Severity::kError;
+    problem.message += ", and without it there is no plan";
+  }
+  throw UserError(std::move(checked.warnings));
+}
+
+LoadedPipeline ready_to_run(LoadedPipeline loaded) {
+  require_devices(loaded);
+  print_warnings(loaded.warnings);
+  warn_of_cores(loaded.plan);
+  return loaded;
+}
+
 }  // namespace
 
 std::unique_ptr<engine::Registry> make_registry(const std::vector<std::string>& plugins) {
@@ -61,30 +94,18 @@ std::unique_ptr<engine::Registry> make_registry(const std::vector<std::string>& 
   return registry;
 }
 
+CheckedPipeline check_pipeline(const PipelineArguments& arguments) { return check_pipeline(arguments, PluginUse::kLook, {}); }
+
 LoadedPipeline load_pipeline(const PipelineArguments& arguments) {
-  LoadedPipeline loaded{.registry = make_registry(), .plan = {}, .warnings = {}};
-  dsl::LoadResult parsed = dsl::load_pipeline(arguments.file, arguments.sets);
-  Problems problems = std::move(parsed.problems);
-  const size_t before_plugins = problems.size();
-  load_plugins(parsed.spec, *loaded.registry, problems);
-  // Without its plugins, or after a syntax error, everything the checks would say is only a consequence.
-  const bool worth_checking = !parsed.spec.nodes.empty() || !has_errors(problems);
-  if (problems.size() == before_plugins && worth_checking) {
-    engine::CheckResult result = engine::check(parsed.spec, *loaded.registry);
-    problems.insert(problems.end(), result.problems.begin(), result.problems.end());
-    if (result.plan) loaded.plan = std::move(*result.plan), look_at_data(loaded.plan, parsed.spec, arguments.all_data, problems);
-  }
-  if (has_errors(problems)) throw UserError(problems);
-  loaded.warnings = std::move(problems);
-  return loaded;
+  return with_plan(check_pipeline(arguments, PluginUse::kLook, {}));
 }
 
 LoadedPipeline load_to_run(const PipelineArguments& arguments) {
-  LoadedPipeline loaded = load_pipeline(arguments);
-  require_devices(loaded);
-  print_warnings(loaded.warnings);
-  warn_of_cores(loaded.plan);
-  return loaded;
+  return ready_to_run(with_plan(check_pipeline(arguments, PluginUse::kRun, {})));
+}
+
+LoadedPipeline load_to_go_on(const fs::path& run_folder, const PipelineArguments& arguments) {
+  return ready_to_run(with_plan(check_pipeline(arguments, PluginUse::kGoOn, run_folder)));
 }
 
 void print_warnings(const Problems& warnings) {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/path_kind.h"
+#include "cli/plugin_seal.h"
 #include "engine/graph_text.h"
 #include "engine/plan_text.h"
 #include "engine/run_folder.h"
@@ -44,6 +45,7 @@ void write_pipeline(const fs::path& folder, const engine::Plan& plan) {
   ConfinedFileSystem files({folder});
   write_file_atomically(folder / engine::kPipelineFile, engine::config_text(plan), files);
   write_file_atomically(folder / engine::kPipelineGraphFile, engine::dot_text(plan), files);
+  seal_plugins(folder, plan.plugins);
 }
 
 void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
@@ -61,6 +63,7 @@ void clear_run_folder(const fs::path& folder, const engine::Plan& plan) {
 void remove_run_folder(const fs::path& folder) {
   disk().remove_file(folder / engine::kPipelineFile);
   disk().remove_file(folder / engine::kPipelineGraphFile);
+  seal_plugins(folder, {});
   disk().remove_folder(folder);  // only when it is empty now
 }
 

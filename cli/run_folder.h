@@ -16,7 +16,7 @@ void make_run_folder(const std::filesystem::path& folder);
 /// Whether a run has begun in it.
 bool holds_run(const std::filesystem::path& folder);
 
-/// Writes pipeline.toml (the effective pipeline) and pipeline.dot. Throws UserError.
+/// Writes pipeline.toml (the effective pipeline), pipeline.dot, and plugins.json where there are plugins. Throws UserError.
 void write_pipeline(const std::filesystem::path& folder, const engine::Plan& plan);
 
 /// Removes what a run of `plan` has appended to, so that it can start over.

@@ -7,6 +7,7 @@
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "dsl/toml_source.h"
+#include "engine/foreign_names.h"
 
 namespace sluice::dsl {
 namespace fs = std::filesystem;
@@ -157,17 +158,18 @@ void check_top_level(const engine::Table& root, Problems& problems) {
   for (const engine::Entry& entry : root.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     const bool is_table = std::holds_alternative<engine::Table>(entry.value.data);
-    const std::string near = did_you_mean(entry.key, known);
+    std::string help = engine::foreign_key_text(entry.key, engine::foreign_keys(entry.key));
+    const std::string near = help.empty() ? did_you_mean(entry.key, known) : std::string();
     const bool near_table = near != "plugins" && near != "extends";
+    if (near.empty() && help.empty())
+      help = "a pipeline has the tables " + join(table_names(), ", ") + " and the keys plugins and extends";
     Problem problem{
         .kind = is_table ? "unknown-table" : "key-outside-table",
         .where = entry.key_where,
         .message = is_table ? "unknown table [" + entry.key + "]" : "key " + entry.key + " stands outside of any table",
         .caret = near.empty() ? "" : "did you mean " + (near_table ? "[" + near + "]" : near) + "?",
         .notes = {},
-        .help = {}};
-    if (near.empty())
-      problem.help = "a pipeline has the tables " + join(table_names(), ", ") + " and the keys plugins and extends";
+        .help = std::move(help)};
     problems.push_back(std::move(problem));
   }
 }

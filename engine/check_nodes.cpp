@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "engine/check_draft.h"
+#include "engine/foreign_names.h"
 
 namespace sluice::engine::checking {
 namespace {
@@ -23,9 +24,9 @@ void report_no_type(Draft& draft, const DraftNode& node) {
 void report_unknown_type(Draft& draft, const DraftNode& node) {
   constexpr size_t kListed = 12;
   std::vector<std::string> known = known_types(draft.registry);
-  const std::string near = did_you_mean(node.spec->type.text, known);
-  std::string help;
-  if (near.empty()) {
+  std::string help = foreign_type_text(node.spec->type.text, "node");
+  const std::string near = help.empty() ? did_you_mean(node.spec->type.text, known) : std::string();
+  if (near.empty() && help.empty()) {
     const bool more = known.size() > kListed;
     if (more) known.resize(kListed);
     help = known.empty() ? "this program knows no node types; load a plugin"

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "engine/foreign_names.h"
+#include "engine/key_help.h"
 #include "engine/registry.h"
 
 namespace sluice::engine {
@@ -93,10 +95,13 @@ std::optional<ComponentText> component_text(const Value& value, BindContext& con
 
 void report_unknown_component(const ComponentText& text, BindContext& context, const ParamInfo& info) {
   const std::vector<std::string> known = component_types(context.registry, info.component);
-  const std::string near = did_you_mean(text.type, known);
+  const std::string foreign = foreign_type_text(text.type, info.component);
+  const std::string near = foreign.empty() ? did_you_mean(text.type, known) : std::string();
+  std::string help = !foreign.empty() ? foreign
+                     : known.empty()  ? "this program knows no " + info.component + "; a plugin can add one"
+                                      : "known: " + quoted_list(known);
   report(context, "unknown-component", text.where, "there is no " + info.component + " " + sluice::quoted(text.type),
-         near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
-         known.empty() ? "this program knows no " + info.component + "; a plugin can add one" : "known: " + quoted_list(known));
+         near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
 }
 
 std::string example_text(const ParamInfo& info) {
@@ -134,12 +139,10 @@ void report_missing(const Table& table, BindContext& context, const ParamInfo& i
 std::string report_unknown_key(const Entry& entry, const std::vector<Param>& params, BindContext& context) {
   std::vector<std::string> known;
   for (const Param& param : params) known.push_back(param.info.name);
-  const std::string near = did_you_mean(entry.key, known);
-  std::string help;
-  if (near.empty()) help = known.empty() ? context.owner + " has no parameters" : "it has " + join(known, ", ");
-  report(context, "unknown-key", entry.key_where, entry.key + " is not a parameter of " + context.owner,
-         near.empty() ? std::string() : "did you mean " + near + "?", std::move(help));
-  return near;
+  KeyHelp help = help_for_unknown_key(entry.key, known, context.owner, context.registry);
+  report(context, "unknown-key", entry.key_where, entry.key + " is not a parameter of " + context.owner, std::move(help.caret),
+         std::move(help.help));
+  return help.meant;
 }
 
 // A component that is not written still has to be made: `default_text` is its quoted type.

@@ -32,7 +32,9 @@ std::map<std::string, std::string> words_of(const std::string& abi) {
 }
 
 void* open_library(const std::filesystem::path& path) {
-  if (!is_file(path)) refuse("plugin-missing", "there is no plugin " + path.string());
+  if (!is_there(path)) refuse("plugin-missing", "there is no plugin " + path.string());
+  // A pipe would be waited for.
+  if (!is_file(path)) refuse("plugin-unusable", path.string() + " is not a file, so it is no plugin");
   // A name without a slash would be looked for in the folders of the system.
   void* library = dlopen(absolute_path(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse("plugin-unusable", "plugin " + path.string() + " cannot be loaded: " + dlerror(), kRebuild);

@@ -34,6 +34,10 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"path-missing", kError, "there is nothing at a path", "correct it: relative paths start at the folder of the file"},
     // Plugins.
     {"plugin-missing", kError, "there is no file where a plugin should be", "correct the path, or build it"},
+    {"plugin-not-allowed", kError, "a plugin that nobody named to the program lies elsewhere than beside the pipeline file",
+     "`--plugin FILE`, if you trust it"},
+    {"plugin-not-loaded", kWarning, "what a plugin adds is not checked, because nothing but a run loads it unasked",
+     "`--plugins`, if you trust it"},
     {"plugin-unusable", kError, "a plugin is none, cannot be loaded, or fails while it registers", "build it as a plugin"},
     {"plugin-of-another-build", kError, "a plugin was built for another version, or in another way", "rebuild it"},
     {"type-taken", kError, "a plugin adds a type whose name is taken", "give it another name, or load one of the two"},

@@ -17,6 +17,7 @@ inline constexpr const char* kTraceFile = "trace.json";
 inline constexpr const char* kStatusFile = "status.json";
 inline constexpr const char* kCostsFile = "costs.json";
 inline constexpr const char* kMemoryFile = "memory.json";
+inline constexpr const char* kPluginsFile = "plugins.json";
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kCheckpointsFolder = "checkpoints";
 inline constexpr const char* kNewestCheckpointLink = "checkpoint";

@@ -10,6 +10,7 @@ from fault_case import FaultCase
 from support import DONE, FAILED, PPO, ROOT, SMALL, Case, run, sets
 
 PLUGIN = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins")) + "/libfaults.so"
+os.environ["SLUICE_PLUGINS"] = PLUGIN  # the pipelines of the tests lie elsewhere
 
 # Who takes its input from whom in ppo.toml; the faulty node is put behind each of the first, in front of the second.
 EDGES = {

@@ -8,6 +8,7 @@ import unittest
 from support import DONE, ROOT, SMALL, Case, run, sets
 
 PLUGIN = os.environ.get("SLUICE_TEST_PLUGINS", str(ROOT / "build/release/tests/plugins")) + "/libfaults.so"
+os.environ["SLUICE_PLUGINS"] = PLUGIN  # the pipelines of the tests lie elsewhere
 ITERATIONS = 400
 MOST_GROWTH = 1e6  # bytes; allocators shift a tenth of it, and GROWING takes four times as much
 

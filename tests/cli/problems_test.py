@@ -120,7 +120,7 @@ class Problems(unittest.TestCase):
                 with self.subTest(case.name):
                     effective = pathlib.Path(folder) / case.name
                     effective.write_text(run_case("plan", case, "--config").stdout)
-                    again = run("validate", effective, *JSON)
+                    again = run("validate", effective, "--plugins", *JSON)
                     self.assertEqual(kinds_of(again), kinds_of(validate(case, *JSON)), again.stdout)
 
     def test_every_kind_has_a_case_and_every_case_a_kind(self):

@@ -1,0 +1,123 @@
+#include "engine/foreign_names.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "base/strings.h"
+#include "engine/key_help.h"
+#include "nodes/builtin.h"
+#include "tests/source_folder.h"
+
+namespace sluice::nodes {
+namespace {
+
+using engine::ForeignKey;
+using engine::ForeignType;
+using testing::HasSubstr;
+
+class ForeignNames : public ::testing::Test {
+ protected:
+  void SetUp() override { register_builtin(registry_); }
+
+  bool is_type(const std::string& name) const {
+    const size_t colon = name.find(':');
+    if (colon == std::string::npos) return registry_.find(name) != nullptr;
+    return registry_.find_component(name.substr(0, colon), name.substr(colon + 1)) != nullptr;
+  }
+
+  engine::Registry registry_;
+};
+
+bool is_pipeline(const std::string& name) {
+  return std::filesystem::exists(std::filesystem::path(tests::source_folder()) / "pipelines" / name);
+}
+
+// A key that is renamed has to be renamed in the table too.
+TEST_F(ForeignNames, EveryKeyOfOursIsThere) {
+  for (const ForeignKey& row : engine::foreign_keys()) {
+    if (!row.of.empty()) EXPECT_TRUE(engine::has_key(row.of, row.key, registry_)) << row.name << " -> " << row.of << " " << row.key;
+  }
+}
+
+TEST_F(ForeignNames, EveryTypeAndPipelineThatASentenceNamesIsThere) {
+  for (const ForeignType& row : engine::foreign_types()) {
+    for (const std::string& name : split(row.names, ' ')) {
+      if (!name.empty()) EXPECT_TRUE(is_type(name) || is_pipeline(name)) << row.name << " -> " << name;
+    }
+  }
+}
+
+// So that the test above looks at what people read.
+TEST_F(ForeignNames, ASentenceNamesWhatItsRowSays) {
+  for (const ForeignType& row : engine::foreign_types()) {
+    for (const std::string& name : split(row.names, ' ')) EXPECT_THAT(std::string(row.says), HasSubstr(name.substr(name.find(':') + 1))) << row.name;
+  }
+}
+
+TEST_F(ForeignNames, EveryPipelineThatAKeyNamesIsThere) {
+  const std::regex pipeline("pipelines/(\\w+\\.toml)");
+  for (const ForeignKey& row : engine::foreign_keys()) {
+    std::smatch found;
+    const std::string says(row.says);
+    if (std::regex_search(says, found, pipeline)) EXPECT_TRUE(is_pipeline(found[1])) << says;
+  }
+}
+
+TEST_F(ForeignNames, WhatIsNowhereSaysWhatDoesTheJob) {
+  for (const ForeignKey& row : engine::foreign_keys()) {
+    if (row.of.empty()) EXPECT_FALSE(row.says.empty()) << row.name;
+  }
+}
+
+TEST_F(ForeignNames, NoForeignTypeIsOneOfOurs) {
+  for (const ForeignType& row : engine::foreign_types()) {
+    EXPECT_FALSE(is_type(row.as == "node" ? std::string(row.name) : std::string(row.as) + ":" + std::string(row.name))) << row.name;
+  }
+}
+
+TEST_F(ForeignNames, NoRowIsThereTwice) {
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> keys;
+  for (const ForeignKey& row : engine::foreign_keys()) EXPECT_TRUE(keys.emplace(row.name, row.of, row.key).second) << row.name;
+  std::set<std::pair<std::string_view, std::string_view>> types;
+  for (const ForeignType& row : engine::foreign_types()) EXPECT_TRUE(types.emplace(row.name, row.as).second) << row.name;
+}
+
+TEST_F(ForeignNames, NamesAreFoundHoweverTheyAreWritten) {
+  for (const char* name : {"num_generations", "num-generations", "--num_generations", "NUM_GENERATIONS"}) {
+    EXPECT_EQ(engine::foreign_keys(name).size(), 1u) << name;
+  }
+}
+
+engine::KeyHelp help(const engine::Registry& registry, const std::string& key, const std::vector<std::string>& known) {
+  return engine::help_for_unknown_key(key, known, "the table", registry);
+}
+
+TEST_F(ForeignNames, AKeyOfThisTableIsNamedAtTheCaret) {
+  const engine::KeyHelp found = help(registry_, "max_completion_length", {"model", "max_new_tokens"});
+  EXPECT_EQ(found.caret, "this is max_new_tokens here");
+  EXPECT_EQ(found.meant, "max_new_tokens");
+}
+
+TEST_F(ForeignNames, AKeyOfAnotherTableIsNamedWithItsPlace) {
+  EXPECT_EQ(help(registry_, "num_generations", {"iterations"}).help,
+            "num_generations is samples_per_prompt in a node of type \"generate\" here");
+}
+
+TEST_F(ForeignNames, AKeyOfOursInTheWrongTableIsNamedWithItsPlace) {
+  EXPECT_EQ(help(registry_, "learning_rate", {"iterations"}).help, "learning_rate stands in [models.NAME.optimizer]");
+  EXPECT_EQ(help(registry_, "nll_coefficient", {"iterations"}).help, "nll_coefficient stands in a node of type \"train_dpo\"");
+}
+
+TEST_F(ForeignNames, AProgramWithoutTheTypeIsNotToldOfIt) {
+  const engine::Registry nothing;
+  EXPECT_EQ(help(nothing, "num_generations", {"a"}).help, "it has a");
+}
+
+}  // namespace
+}  // namespace sluice::nodes
