@@ -23,7 +23,7 @@ int validate_as_json(const PipelineArguments& arguments) {
   } catch (const UserError& error) {
     problems = error.problems();
   }
-  std::printf("%s\n", problems_json(problems).c_str());
+  print_text(problems_json(problems) + "\n");
   return has_errors(problems) ? kWrongPipeline : kDone;
 }
 

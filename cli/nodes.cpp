@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
@@ -19,7 +20,7 @@ constexpr std::string_view kTablePrefix = "table:", kPresetPrefix = "preset:";
 
 void print_line(std::string name, const std::string& summary, const std::string& origin) {
   name.resize(std::max(name.size() + 1, kNameWidth), ' ');
-  std::printf("%s%s%s\n", name.c_str(), summary.c_str(), origin == "builtin" ? "" : ("  (" + origin + ")").c_str());
+  std::printf("%s%s%s\n", name.c_str(), summary.c_str(), origin == "builtin" ? "" : ("  (" + printable(origin) + ")").c_str());
 }
 
 void print_list(const engine::Registry& registry) {

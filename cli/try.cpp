@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -10,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/terminal.h"
 #include "cli/try_kl_controller.h"
 #include "cli/try_objective.h"
 #include "cli/try_preference.h"
@@ -177,7 +179,10 @@ int run_try(const Registry& registry, const std::string& what, const std::vector
 int try_one(const std::string& what, const std::vector<std::string>& sets, const std::string& preset,
             const std::vector<std::string>& plugins) {
   const auto registry = make_registry(plugins);
-  return run_try(*registry, what, sets, preset, std::cin, std::cout);
+  std::ostringstream out;
+  const int code = run_try(*registry, what, sets, preset, std::cin, out);
+  print_text(out.str());
+  return code;
 }
 
 }  // namespace sluice::cli

@@ -119,13 +119,13 @@ std::optional<Problem> yaml_problem(std::string_view text, const TextLines& line
   const std::vector<Line> first = first_lines(text);
   if (first.empty()) return std::nullopt;
   const size_t begin = first.front().begin, end = begin + first.front().key.size() + 1;
-  return Problem{.kind = "toml-syntax",
-                 .where = lines.span_of_bytes(begin, end),
-                 .message = "this is YAML, but a pipeline is written in TOML",
-                 .caret = "a key of YAML",
-                 .notes = {"[table] begins a table, key = value stands in it, and text has quotes"},
-                 .help = "write it in TOML, where it begins with\n          " + join(translated(first), "\n          ") +
-                         "\n          pipelines/ has complete ones"};
+  return Problem{
+      .kind = "toml-syntax",
+      .where = lines.span_of_bytes(begin, end),
+      .message = "this is YAML, but a pipeline is written in TOML",
+      .caret = "a key of YAML",
+      .notes = {"in TOML [table] begins a table, key = value stands in it, and text has quotes; pipelines/ has examples"},
+      .help = "write it in TOML, where it begins with\n          " + join(translated(first), "\n          ")};
 }
 
 }  // namespace sluice::dsl

@@ -23,7 +23,19 @@ class CommandLine(Case):
         self.refuse("frobnicate", says=['"frobnicate"', "--help"])
 
     def test_unknown_option(self):
-        self.refuse("run", PPO, "--frob", says=["--frob"])
+        self.refuse("run", PPO, "--frob", says=["--frob", "rlhf-run run --help"])
+
+    def test_a_misspelt_option_is_answered_with_the_right_one(self):
+        self.refuse("run", PPO, "--run-dri", "x", says=['"--run-dri"', "did you mean --run-dir?"])
+        self.refuse("run", "--run-dri", "x", says=["did you mean --run-dir?"])  # also where more is missing
+        self.refuse("model", "sample", "folder", "--temprature=1", says=['"--temprature"', "did you mean --temperature?"])
+        self.refuse("--versoin", says=["did you mean --version?"])
+
+    def test_an_option_of_another_command_is_named_there(self):
+        self.refuse("validate", PPO, "--run-dir", "x", says=["rlhf-run validate has no option", "rlhf-run run has it"])
+
+    def test_a_value_that_is_not_one_of_a_few_is_answered_with_the_nearest(self):
+        self.refuse("graph", PPO, "--format", "mermiad", says=["dot, mermaid", "did you mean mermaid?"])
 
     def test_missing_pipeline(self):
         for command in ("run", "validate", "plan", "graph"):
@@ -43,7 +55,7 @@ class CommandLine(Case):
         self.refuse("model", "sample", "folder", "--max-new-tokens", "many", says=["--max-new-tokens"])
 
     def test_unknown_function_of_model(self):
-        self.refuse("model", "tokenise", "folder")
+        self.refuse("model", "tokenise", "folder", says=["did you mean tokenize?"])
 
     def test_help_and_version(self):
         help_text = run("--help")
@@ -53,6 +65,18 @@ class CommandLine(Case):
         version = run("--version")
         self.assertEqual(version.returncode, DONE)
         self.assertRegex(version.stdout, r"^sluice \d+\.\d+\.\d+\n$")
+
+    def test_the_help_of_a_subcommand_has_examples_that_are_right(self):
+        for command in (("run",), ("validate",), ("top",), ("try",), ("model", "sample"), ("checkpoints", "prune"), ("completion",)):
+            with self.subTest(command):
+                examples = run(*command, "--help").stdout.split("Examples:\n")[1]
+                self.assertIn("rlhf-run " + " ".join(command), examples)
+
+    def test_yaml_is_recognised(self):
+        for name in ("grpo.yaml", "grpo.yml"):
+            done = run(self.write(name, "# of another system\ntrainer:\n  name: a b\n  steps: 10\n  lora: [q, v]\n"))
+            self.assert_refused(done, f"{name}:2:1: error: this is YAML, but a pipeline is written in TOML",
+                                '[trainer]\n          name = "a b"\n          steps = 10\n          lora = ["q", "v"]\n')
 
     def test_a_file_alone_is_run(self):
         done = run(self.write("p.toml", "pipeline = 3\n"))

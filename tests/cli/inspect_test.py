@@ -12,6 +12,34 @@ PIPELINES = sorted((ROOT / "pipelines").glob("*.toml"))
 PPO_NODES = ("prompts", "generate", "score", "reference", "values", "rewards", "advantages", "train", "sync")
 
 
+def points_of(spline):
+    """Points on a spline of Graphviz: `e,x,y` is its end, then x,y: a begin and three for each Bezier curve."""
+    ends = [tuple(map(float, part[2:].split(","))) for part in spline.split() if part[0] in "es"]
+    at = [tuple(map(float, part.split(","))) for part in spline.split() if part[0] not in "es"]
+    points = list(ends)
+    for first in range(0, len(at) - 3, 3):
+        for step in range(33):
+            t = step / 32
+            weights = ((1 - t)**3, 3 * t * (1 - t)**2, 3 * t**2 * (1 - t), t**3)
+            points.append(tuple(sum(w * p[axis] for w, p in zip(weights, at[first:first + 4])) for axis in (0, 1)))
+    return points
+
+
+def labels_on_edges(graph):
+    """(label, edge) for each edge of `dot -Tjson` that runs through the text of a label, or closer than 2 points to it."""
+    names = [node["name"] for node in graph["objects"]]
+    edges = [(f"{names[edge['tail']]} -> {names[edge['head']]}", points_of(edge["pos"])) for edge in graph["edges"]]
+    found = []
+    for edge in graph["edges"]:
+        lines = [op for op in edge.get("_ldraw_", []) if op["op"] == "T"]
+        for line in lines:
+            (x, y), width = line["pt"], line["width"]
+            left = x - {"l": 0, "c": width / 2, "r": width}[line["align"]]
+            found += [(line["text"], name) for name, points in edges
+                      if any(left - 2 < px < left + width + 2 and y - 2 < py < y + 7 for px, py in points)]
+    return found
+
+
 class Views(Case):
     def output(self, *words):
         done = run(*words)
@@ -72,6 +100,25 @@ class Views(Case):
         for node in PPO_NODES:
             self.assertIn(node, self.output("graph", PPO))
 
+    def test_an_edge_has_the_columns_that_its_end_reads_or_all(self):
+        read, every = self.output("graph", PPO), self.output("graph", PPO, "--columns", "all")
+        edge = lambda text, ends: re.search(rf'"{ends[0]}" -> "{ends[1]}"(.*)', text).group(1)
+        self.assertIn("tokens", edge(every, ("score", "rewards")))
+        self.assertNotIn("tokens", edge(read, ("score", "rewards")))
+        self.assertRegex(edge(read, ("score", "rewards")), r"\bscore\b")
+        plan = json.loads(self.output("plan", PPO, "--format", "json"))
+        for node in plan["nodes"]:
+            into = " ".join(re.findall(rf'-> "{node["name"]}" \[label=(.*)', read))
+            for column in node["reads"]:
+                self.assertEqual(len(re.findall(rf"\b{column}\b", into)), 1, (node["name"], column))
+
+    def test_labels_stand_clear_of_edges(self):
+        if not shutil.which("dot"):
+            skip_or_fail("Graphviz is not installed")
+        for pipeline in (PPO, ROOT / "pipelines/online_dpo.toml", ROOT / "pipelines/distill.toml"):
+            drawn = subprocess.run(["dot", "-Tjson"], input=self.output("graph", pipeline), capture_output=True, text=True, check=True)
+            self.assertEqual(labels_on_edges(json.loads(drawn.stdout)), [], pipeline.name)
+
     def test_mermaid_has_every_node_and_edge(self):
         text = self.output("graph", PPO, "--format", "mermaid")
         self.assertRegex(text, r"^(flowchart|graph) (LR|TD|TB)\n")
@@ -89,10 +136,10 @@ class Types(Case):
     def test_nodes_lists_what_the_tree_registers(self):
         source = (ROOT / "nodes/builtin.cpp").read_text()
         listed = self.listed()
-        types = [name for name in listed if not name.startswith("preset:")]
+        types = [name for name in listed if not name.startswith(("preset:", "table:"))]
         self.assertEqual(len(types), len(re.findall(r"registry\.add(?:_component)?<", source)))
         for name in ("jsonl_prompts", "generate", "gae", "train_ppo", "objective:ppo_clip", "value_objective:value_clip",
-                     "preset:verl"):
+                     "preset:verl", "table:budget", "table:optimizer"):
             self.assertIn(name, listed)
 
     def test_each_listed_type_is_described(self):
@@ -106,6 +153,34 @@ class Types(Case):
     def test_an_objective_has_the_name_that_try_gives_it(self):
         for name in ("objective:ppo_clip", "objective:value_clip", "value_clip"):
             self.assertEqual(run("describe", name).returncode, DONE, name)
+
+    def test_tables_are_described_as_pipelines_have_them(self):
+        for name, heading, keys in (("budget", "budget", ("tokens_in_flight", "micro_batch_tokens")), ("[schedule]", "schedule", ("policy_lag",)),
+                                    ("model", "models.actor", ("checkpoint", "optimizer")), ("lora", "models.actor.lora", ("rank", "alpha")),
+                                    ("optimizer", "models.actor.optimizer", ("learning_rate", "clip_grad_norm"))):
+            with self.subTest(name):
+                done = run("describe", name)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assertIn(f"\n  [{heading}]\n", done.stdout)
+                for key in keys:
+                    self.assertRegex(done.stdout, rf"(?m)^    {key} +\S")
+                    self.assertRegex(done.stdout, rf"(?m)^  (# )?{key} = ")
+        self.assert_refused(run("describe", "optimiser"), "did you mean optimizer?")
+
+    def test_nodes_as_json_has_what_describe_says(self):
+        done = run("nodes", "--format", "json")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        known = json.loads(done.stdout)
+        self.assertEqual(sorted([node["type"] for node in known["nodes"]] + [f"{c['kind']}:{c['type']}" for c in known["components"]] +
+                                ["preset:" + preset["name"] for preset in known["presets"]] + ["table:" + table["name"] for table in known["tables"]]),
+                         sorted(self.listed()))
+        gae = next(node for node in known["nodes"] if node["type"] == "gae")
+        self.assertEqual([column["name"] for column in gae["writes"]], ["advantages", "returns"])
+        discount = next(parameter for parameter in gae["parameters"] if parameter["name"] == "discount")
+        self.assertEqual({key: discount[key] for key in ("kind", "default", "minimum", "maximum", "required")},
+                         {"kind": "real", "default": "1.0", "minimum": 0, "maximum": 1, "required": False})
+        optimizer = next(table for table in known["tables"] if table["name"] == "optimizer")
+        self.assertTrue(next(p for p in optimizer["parameters"] if p["name"] == "learning_rate")["required"])
 
     def test_unknown_type(self):
         self.assert_refused(run("describe", "gea"), '"gea"', "did you mean gae?")

@@ -56,6 +56,25 @@ TEST(Errors, AnEndlessFileIsRefused) {
 
 std::string problems_of(const std::string& text) { return render(parse_pipeline(text, "x.toml", "", {}).problems); }
 
+TEST(Errors, YamlIsRecognisedAndItsBeginIsShownInToml) {
+  EXPECT_EQ(problems_of("---\n# of another system\ntrainer:\n  lora:\n    r: 16  # the rank\n  name: a b\n  warm: true\n"),
+            "x.toml:3:1: error: this is YAML, but a pipeline is written in TOML\n"
+            "    3 | trainer:\n      | ^^^^^^^^ a key of YAML\n"
+            "      = in TOML [table] begins a table, key = value stands in it, and text has quotes; pipelines/ has examples\n"
+            "      = help: write it in TOML, where it begins with\n"
+            "          [trainer.lora]\n          r = 16\n          [trainer]\n          name = \"a b\"\n          warm = true\n");
+}
+
+TEST(Errors, ValuesOfYamlAreShownAsTomlHasThem) {
+  const std::string text = problems_of("a: 1e-6\nb: \"x\"\nc: [q_proj, 2]\nd: Qwen/Qwen2.5\ne: |\n  text\n");
+  EXPECT_THAT(text, HasSubstr("a = 1e-6\n          b = \"x\"\n          c = [\"q_proj\", 2]\n          d = \"Qwen/Qwen2.5\"\n          e = ..."));
+}
+
+TEST(Errors, OnlyAFileThatBeginsLikeYamlIsTakenForIt) {
+  for (const char* text : {"[pipeline]\nname: \"x\"\n", "a = 1\nb: 2\n", "a = x: y\n", "name\n", ":\n", "a:b\n"})
+    EXPECT_THAT(problems_of(text), testing::Not(HasSubstr("YAML"))) << text;
+}
+
 TEST(Errors, ArraysThatNestTooDeeplyAreRefused) {
   const std::string deep = "[pipeline]\nx = " + std::string(100000, '[');
   EXPECT_THAT(problems_of(deep), HasSubstr("x.toml:2:37: error: values nest too deeply"));

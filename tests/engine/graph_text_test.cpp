@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/strings.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
@@ -27,6 +28,34 @@ TEST(GraphText, DrawsThePpoPipelineForMermaid) {
   Registry registry;
   add_toy_nodes(registry);
   expect_golden("engine/graph/ppo.mmd", mermaid_text(whitened_plan(registry)));
+}
+
+// What stands on the edges into `node`.
+std::string edges_into(const std::string& node, const std::string& dot) {
+  std::string text;
+  for (const std::string& line : split(dot, '\n')) {
+    if (line.find("-> \"" + node + "\" [label=") != std::string::npos) text += line + "\n";
+  }
+  return text;
+}
+
+TEST(GraphText, WhatOnlyPassesThroughStandsOnAnEdgeWhereAllIsWanted) {
+  Registry registry;
+  add_toy_nodes(registry);
+  const Plan plan = whitened_plan(registry);
+  EXPECT_EQ(edges_into("advantages", dot_text(plan)).find("tokens"), std::string::npos);  // for train, which comes later
+  EXPECT_NE(edges_into("advantages", dot_text(plan, GraphColumns::kAll)).find("tokens"), std::string::npos);
+  EXPECT_NE(mermaid_text(plan), mermaid_text(plan, GraphColumns::kAll));
+}
+
+// Both branches in front of rewards carry rollout_logprobs.
+TEST(GraphText, AColumnThatComesOnTwoEdgesStandsOnOneOfThem) {
+  Registry registry;
+  add_toy_nodes(registry);
+  const std::string edges = edges_into("rewards", dot_text(whitened_plan(registry)));
+  const size_t first = edges.find(">rollout_logprobs");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(edges.find("rollout_logprobs", first + 2), std::string::npos);
 }
 
 TEST(GraphText, IsAcceptedByGraphvizAlsoWithAwkwardColumnNames) {

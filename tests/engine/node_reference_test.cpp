@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/json.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
@@ -32,6 +35,24 @@ TEST_F(NodeReference, ListsEveryTypeInMarkdown) {
   const std::string text = reference_markdown(registry_);
   for (const auto& [name, type] : registry_.nodes()) EXPECT_NE(text.find("\n### " + name + "\n"), std::string::npos) << name;
   expect_golden("engine/describe/reference.md", text);
+}
+
+TEST_F(NodeReference, DescribesTheTablesThatEveryPipelineMayHave) {
+  const auto tables = described_tables(registry_);
+  ASSERT_GE(tables.size(), 5u);
+  EXPECT_EQ(tables[0].name, "pipeline");
+  EXPECT_EQ(tables[1].name, "budget");
+  const std::string text = describe_text(tables[1]);
+  EXPECT_EQ(text.substr(0, text.find('\n')), "budget: the keys of [budget]");
+  EXPECT_NE(text.find("\n  [budget]\n  tokens_in_flight = 1 "), std::string::npos) << text;
+}
+
+TEST_F(NodeReference, HasEveryTypeInJson) {
+  const Json known = Json::parse(reference_json(registry_));
+  ASSERT_EQ(known["nodes"].size(), registry_.nodes().size());
+  const Json& gae = *std::ranges::find(known["nodes"], "gae", [](const Json& node) { return node["type"].get<std::string>(); });
+  EXPECT_EQ(gae["writes"][0], (Json{{"name", "advantages"}, {"dtype", "float32"}, {"extent", "action"}}));
+  EXPECT_EQ(gae["parameters"].size(), registry_.find("gae")->info.params.size());
 }
 
 // What it says about itself is what check() accepts.
