@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/source_folder.h"
+
 namespace sluice {
 
 /// Makes a folder the current one while it lives, so that names in problems do not depend on where the tests run.
@@ -20,6 +22,8 @@ class WorkingFolder {
 };
 
 /// tests/golden/dsl
-inline std::filesystem::path golden_folder() { return std::filesystem::path(SLUICE_SOURCE_DIR) / "tests" / "golden" / "dsl"; }
+inline std::filesystem::path golden_folder() {
+  return std::filesystem::path(tests::source_folder()) / "tests" / "golden" / "dsl";
+}
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "tests/source_folder.h"
 
 namespace sluice::engine {
 namespace {
@@ -49,7 +50,7 @@ class EventFiles : public testing::Test {
 };
 
 std::string golden() {
-  std::ifstream stream(fs::path(SLUICE_SOURCE_DIR) / "tests/golden/engine/event_file.hex");
+  std::ifstream stream(fs::path(tests::source_folder()) / "tests/golden/engine/event_file.hex");
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "tests/source_folder.h"
 
 namespace sluice::models {
 namespace {
@@ -43,7 +44,7 @@ ModelConfig config_of(const Json& golden) {
 
 // Numbers that transformers wrote; see tests/oracles/rotary_reference.py.
 TEST(RotaryTable, MatchesHuggingFaceForEveryKindOfScaling) {
-  const Json cases = read_json(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/rotary.json");
+  const Json cases = read_json(std::string(tests::source_folder()) + "/tests/golden/models/rotary.json");
   ASSERT_EQ(cases.size(), 12u);
   for (const Json& golden : cases) {
     for (const Json& shown : golden["tables"]) {

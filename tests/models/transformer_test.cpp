@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "models/training/action_logprobs.h"
 #include "tests/models/dense_reference.h"
+#include "tests/source_folder.h"
 
 namespace sluice::models {
 namespace {
@@ -224,7 +225,7 @@ TEST(Transformer, SampleLongerThanTheTableOfPositionsIsABug) {
   EXPECT_THROW(model.hidden_states(tokens, std::vector<int64_t>{0, 5}), InternalError);
 }
 
-const std::string kGolden = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/";
+const std::string kGolden = std::string(tests::source_folder()) + "/tests/golden/models/";
 
 // Every folder with numbers that transformers wrote; see tests/oracles/transformer_reference.py.
 std::vector<std::string> golden_models() {
@@ -283,7 +284,7 @@ TEST(TransformerOracles, CoverEveryFamily) { EXPECT_GE(golden_models().size(), 2
 
 TEST(Weights, CloneSharesNothingAndStaysTied) {
   const Transformer model =
-      Transformer::load(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/llama_tied", {.trainable = true});
+      Transformer::load(std::string(tests::source_folder()) + "/tests/golden/models/llama_tied", {.trainable = true});
   Weights copy = model.weights().clone();
   EXPECT_TRUE(copy.head.is_same(copy.embedding));
   EXPECT_FALSE(copy.embedding.requires_grad());

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "tests/source_folder.h"
 #include "tests/text/tokenizer_fixtures.h"
 
 namespace sluice::text {
@@ -17,7 +18,7 @@ TEST_P(AssistantMask, IsThatOfTransformers) {
   const auto folder = real_tokenizer(GetParam());
   if (!folder) GTEST_SKIP() << "no test data";
   const Tokenizer tokenizer = Tokenizer::load(*folder);
-  std::ifstream lines(fs::path(SLUICE_SOURCE_DIR) / "tests/golden/text/assistant_mask.jsonl");
+  std::ifstream lines(fs::path(tests::source_folder()) / "tests/golden/text/assistant_mask.jsonl");
   size_t cases = 0, without_places = 0;
   for (std::string line; std::getline(lines, line);) {
     const json one = json::parse(line);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
@@ -19,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-fs::path golden(const std::string& name) { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models" / name; }
+fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
 
 // The least that a config.json of a family says.
 Json minimal(const std::string& model_type) {

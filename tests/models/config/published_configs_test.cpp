@@ -5,13 +5,14 @@
 
 #include "base/json.h"
 #include "models/config/config.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
 namespace {
 
 TEST(PublishedConfigs, AreUnderstood) {
-  const Json all = read_json(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/published_configs.json");
+  const Json all = read_json(std::string(tests::source_folder()) + "/tests/golden/models/published_configs.json");
   ASSERT_GE(all.size(), 14u);
   const TemporaryFolder folder;
   for (const auto& [name, entry] : all.items()) {

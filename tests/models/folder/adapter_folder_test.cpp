@@ -9,6 +9,7 @@
 #include "models/folder/folder.h"
 #include "models/folder/safetensors.h"
 #include "models/lora.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-fs::path golden(const std::string& name) { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models" / name; }
+fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
 
 constexpr int64_t kRank = 2;
 

@@ -15,6 +15,7 @@
 #include "models/folder/safetensors_writer.h"
 #include "tests/files/faulty_file_system.h"
 #include "tests/files/forwarding_file_system.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-fs::path golden(const std::string& name) { return fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models" / name; }
+fs::path golden(const std::string& name) { return fs::path(tests::source_folder()) / "tests/golden/models" / name; }
 
 // A copy of a golden model that a test may damage.
 struct ModelCopy {

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "models/folder/folder.h"
+#include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
@@ -79,7 +80,7 @@ double peak_bytes() {
 
 TEST(LoadMemoryDeathTest, PeakIsTheModelInItsComputeTypeAndATenth) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts the program anew
-  const fs::path small = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models/qwen2";
+  const fs::path small = fs::path(tests::source_folder()) / "tests/golden/models/qwen2";
   const std::vector<std::tuple<const char*, int64_t, at::ScalarType>> cases{{"BF16", 2, at::kFloat}, {"F32", 4, at::kBFloat16}};
   for (const auto& [stored, bytes, dtype] : cases) {
     const TemporaryFolder folder;

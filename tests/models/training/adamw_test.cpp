@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/json.h"
+#include "tests/source_folder.h"
 
 namespace sluice::models {
 namespace {
@@ -21,7 +22,7 @@ void expect_near(const at::Tensor& actual, const Json& expected) {
 }
 
 TEST(AdamW, FollowsTorchThroughClippedSteps) {
-  const Json trace = read_json(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/adamw.json");
+  const Json trace = read_json(std::string(tests::source_folder()) + "/tests/golden/models/adamw.json");
   const Json& options = trace["options"];
   const at::Tensor matrix = tensor_of(trace["matrix"]).reshape({3, 5}).set_requires_grad(true);
   const at::Tensor vector = tensor_of(trace["vector"]).set_requires_grad(true);

@@ -6,6 +6,7 @@
 
 #include "nodes/values.h"
 #include "tests/nodes/tiny_model.h"
+#include "tests/source_folder.h"
 
 namespace sluice::nodes {
 namespace {
@@ -29,7 +30,7 @@ RewardModelParams params(RewardLevel level = RewardLevel::kSample) { return {.mo
 // The logits of AutoModelForSequenceClassification (transformers 5.23.0, float32) on the same folder, score.weight 0.01 * (0, 1,
 // ...).
 TEST(RewardModel, ScoresAreTheLogitsOfTransformers) {
-  const std::filesystem::path folder = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/llama_tied";
+  const std::filesystem::path folder = std::string(tests::source_folder()) + "/tests/golden/models/llama_tied";
   auto transformer = models::Transformer::load(folder, {.head = models::Head::kValue});
   float* head = transformer.weights().value_head.data_ptr<float>();
   for (int64_t h = 0; h < transformer.weights().value_head.numel(); ++h) head[h] = 0.01f * static_cast<float>(h);
