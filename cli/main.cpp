@@ -13,6 +13,7 @@
 #include "cli/resume_point.h"
 #include "engine/out_of_memory.h"
 #include "engine/version.h"
+#include "models/folder/hub_cache.h"
 #include "models/tensor_pool.h"
 
 namespace sluice::cli {
@@ -201,8 +202,13 @@ void add_model_commands(CLI::App& app, Arguments& a, Command& chosen) {
   model.require_subcommand(1);
   const auto add = [&](const char* name, const char* help, Command command) {
     CLI::App* sub = model.add_subcommand(name, help);
-    sub->add_option("folder", a.sample.folder, "a Hugging Face model folder")->required();
-    sub->callback([&chosen, command] { chosen = command; });
+    sub->add_option("folder", a.sample.folder, "a Hugging Face model folder, or the id of a model of the Hub in its cache")->required();
+    sub->callback([&a, &chosen, command] {
+      chosen = [&a, command] {
+        a.sample.folder = models::model_folder(a.sample.folder.string());
+        return command();
+      };
+    });
     return sub;
   };
   CLI::App* tokenize = add("tokenize", "JSON strings in, one a line; arrays of ids out", [&] { return model_tokenize(a.sample.folder, a.add_special); });

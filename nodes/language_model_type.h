@@ -11,30 +11,16 @@
 #include "engine/model.h"
 #include "models/precision.h"
 #include "models/transformer.h"
+#include "nodes/optimizer_params.h"
 #include "nodes/trained_parameters.h"
 
 namespace sluice::nodes {
 
-enum class OptimizerType { kAdamW };
 enum class ModelInit { kCheckpoint, kRandom };
 
-constexpr std::array<std::pair<OptimizerType, const char*>, 1> enum_names(OptimizerType) {
-  return {{{OptimizerType::kAdamW, "adamw"}}};
-}
 constexpr std::array<std::pair<ModelInit, const char*>, 2> enum_names(ModelInit) {
   return {{{ModelInit::kCheckpoint, "checkpoint"}, {ModelInit::kRandom, "random"}}};
 }
-
-/// AdamW (Loshchilov and Hutter 2019), stepped once for each optimizer step of the node that trains the model.
-struct OptimizerParams {
-  OptimizerType type = OptimizerType::kAdamW;
-  double learning_rate = 0;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-  double clip_grad_norm = 1.0;
-};
 
 enum class ModelHead { kLanguageModel, kValue, kPolicyAndValue };
 constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead) {
