@@ -20,8 +20,8 @@ bool is_parquet(const std::filesystem::path& path) { return path.extension() == 
 bool begins_like_parquet(std::string_view bytes) { return bytes.starts_with("PAR1"); }
 
 void refuse_parquet(const std::filesystem::path& path) {
-  // Rows come in batches, so the size of the file does not matter. The library goes into a folder of its own: systems whose Python
-  // belongs to the package manager let pip write nowhere else.
+  // Rows come in batches, so the size of the file does not matter. The library goes into a folder of its own: systems whose
+  // Python belongs to the package manager let pip write nowhere else.
   const std::string program =
       "import json, sys, pyarrow.parquet as p; open(sys.argv[2], 'w').writelines(json.dumps(r, default=str) + '\\n' "
       "for b in p.ParquetFile(sys.argv[1]).iter_batches(1000) for r in b.to_pylist())";

@@ -197,8 +197,9 @@ LanguageModelType::LanguageModelType() {
   using P = LanguageModelParams;
   params_.param("checkpoint", &P::checkpoint)
       .found_by([](const std::string& text, const std::filesystem::path& path) { return models::model_folder(text, path); })
-      .doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json; or the id of a model of the Hub, with @REVISION if "
-           "wanted, that lies in Hugging Face's cache");
+      .doc(
+          "a Hugging Face folder: config.json, *.safetensors, tokenizer.json; or the id of a model of the Hub, with @REVISION if "
+          "wanted, that lies in Hugging Face's cache");
   params_.param("base_of", &P::base_of)
       .doc("instead of a checkpoint: a model with lora, whose weights without what was learned this one is");
   params_.param("head", &P::head)
@@ -227,7 +228,8 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   if (context.problems.size() == before) find_contradictions(spec, *params, context.problems);
   if (context.problems.size() > before) return nullptr;
   if (params->optimizer) {
-    check_schedule(spec.name.text, spec.params.find("optimizer")->value, *params->optimizer, context.iterations, context.problems);
+    check_schedule(spec.name.text, spec.params.find("optimizer")->value, *params->optimizer, context.iterations,
+                   context.problems);
     if (has_errors({context.problems.begin() + static_cast<ptrdiff_t>(before), context.problems.end()})) return nullptr;
   }
   if (params->base_of) {
@@ -270,8 +272,8 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                                                .narrow_products = !of.optimizer.has_value()});
   if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
   auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
-                                               trained ? std::optional(of.optimizer->options()) : std::nullopt, usage.kept_versions, of.dtype,
-                                               usage.saved_versions);
+                                               trained ? std::optional(of.optimizer->options()) : std::nullopt,
+                                               usage.kept_versions, of.dtype, usage.saved_versions);
   if (trained) {
     model->set_learning_rate(of.optimizer->schedule_of(usage.iterations),
                              usage.alone ? "learning_rate" : "learning_rate/" + usage.name);

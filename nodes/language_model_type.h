@@ -35,7 +35,7 @@ constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead)
 ///   checkpoint = "models/tiny-arithmetic"      # a Hugging Face folder
 ///   head = "language_model"                    # or "value": a critic, or "policy+value": both on one trunk
 ///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
-///   dtype = "float32"                          # or "bfloat16": what it computes in (models/precision.h); its weights stay float32
+///   dtype = "float32"                          # or "bfloat16": what it computes in; its weights stay float32
 ///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
 ///   activation_checkpointing = "none"          # or "layer": the backward computes each layer again from its input

@@ -136,8 +136,10 @@ engine::ParamSet<OptimizerParams> optimizer_params() {
   set.param("type", &P::type).doc("decoupled weight decay, moments in float32");
   set.param("learning_rate", &P::learning_rate).required().at_least(0).doc("step size; where it changes, the highest");
   set.param("schedule", &P::schedule)
-      .doc("how the learning rate goes on after the warm-up: constant; linear or cosine down to the minimum at the end of the run; "
-           "wsd: constant, and down in the last iterations");
+      .doc(
+          "how the learning rate goes on after the warm-up: constant; linear or cosine down to the minimum at the end of the "
+          "run; "
+          "wsd: constant, and down in the last iterations");
   set.param("warmup", &P::warmup)
       .at_least(0)
       .unit("iterations")
@@ -154,9 +156,7 @@ engine::ParamSet<OptimizerParams> optimizer_params() {
   set.param("weight_decay", &P::weight_decay)
       .at_least(0)
       .doc("share of a weight, times the learning rate, taken off at each step");
-  set.param("clip_grad_norm", &P::clip_grad_norm)
-      .at_least(0)
-      .doc("largest norm of all gradients together; 0 turns clipping off");
+  set.param("clip_grad_norm", &P::clip_grad_norm).at_least(0).doc("largest norm of all gradients together; 0 turns clipping off");
   return set;
 }
 

@@ -10,7 +10,8 @@
 
 namespace sluice::nodes {
 
-/// The beginning of an iteration: its learning rate, which is recorded. Every step of the iteration has it, however many there are.
+/// The beginning of an iteration: its learning rate, which is recorded. Every step of the iteration has it, however many there
+/// are.
 void begin_training(LanguageModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics);
 
 /// Declares what begin_training() records.

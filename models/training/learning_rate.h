@@ -28,9 +28,9 @@ constexpr std::array<std::pair<DecayShape, const char*>, 3> enum_names(DecayShap
 }
 
 /// The learning rate of each iteration of a run: a pure function, so that a run which goes on needs nothing but the number of its
-/// iteration. The numbers are those of the schedulers of transformers at a step of the same number: get_constant_schedule_with_warmup,
-/// get_linear_schedule_with_warmup (with a minimum: get_polynomial_decay_schedule_with_warmup of power 1),
-/// get_cosine_with_min_lr_schedule_with_warmup and get_wsd_schedule (Hu et al. 2024, MiniCPM, section 4).
+/// iteration. The numbers are those of the schedulers of transformers at a step of the same number:
+/// get_constant_schedule_with_warmup, get_linear_schedule_with_warmup (with a minimum: get_polynomial_decay_schedule_with_warmup
+/// of power 1), get_cosine_with_min_lr_schedule_with_warmup and get_wsd_schedule (Hu et al. 2024, MiniCPM, section 4).
 struct LearningRate {
   LearningRateShape shape = LearningRateShape::kConstant;
   double highest = 0;

@@ -47,7 +47,8 @@ TEST_F(UserPath, AVariableThatIsNotSetIsNamed) {
     expanded_path("x/$SLUICE_TEST_NONE/y");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("environment variable SLUICE_TEST_NONE is not set, which the path x/$SLUICE_TEST_NONE/y needs"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("environment variable SLUICE_TEST_NONE is not set, which the path x/$SLUICE_TEST_NONE/y needs"));
   }
 }
 

@@ -150,7 +150,7 @@ class WhatPresetsSet(PresetCase):
         text = self.output("plan", self.pipeline("verl"), "--config")
         self.assertRegex(text, r"(?m)^lambda = 1\.0 +# preset verl$")
         self.assertRegex(text, r"(?m)^objective = .*# default; preset verl: clip_low, clip_high, dual_clip")
-        self.assertRegex(text, r"(?m)^optimizer = .*# .*verl\.toml:\d+; preset verl: beta1, beta2, epsilon")
+        self.assertRegex(text, r"(?m)^optimizer = .*# .*verl\.toml:\d+; preset verl: schedule, warmup, beta1, beta2, epsilon")
 
     def test_the_effective_pipeline_is_a_pipeline_with_the_same_plan(self):
         for system in SYSTEMS:

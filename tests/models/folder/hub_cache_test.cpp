@@ -78,7 +78,8 @@ TEST_F(HubCache, ABranchThatNamesNoCommitLeadsNowhere) {
 }
 
 TEST(HubModel, WhatCannotBeAnIdIsNone) {
-  for (const char* text : {"", "a/b/c", "../b", "a/..", "/a", "a/", "./a", "a b/c", "a/b@", "a/b@../c", "a/b@/c", "models--a/b", "~/a", "-a/b"})
+  for (const char* text :
+       {"", "a/b/c", "../b", "a/..", "/a", "a/", "./a", "a b/c", "a/b@", "a/b@../c", "a/b@/c", "models--a/b", "~/a", "-a/b"})
     EXPECT_FALSE(hub_model(text).has_value()) << text;
 }
 

@@ -55,9 +55,10 @@ TEST(LearningRate, AShareOfTheRunIsRoundedUp) {
 TEST(LearningRate, ItsTextSaysWhereItGoes) {
   EXPECT_EQ((LearningRate{.highest = 1e-3, .iterations = 9}).text(), "");
   EXPECT_EQ((LearningRate{.highest = 1e-3, .iterations = 9, .warmup = 1}).text(), "0.001, warm-up of 1 iteration");
-  EXPECT_EQ((LearningRate{.shape = LearningRateShape::kWsd, .highest = 2e-3, .minimum = 0.5, .iterations = 9, .warmup = 2, .decay = 3})
-                .text(),
-            "0.002, warm-up of 2 iterations, in the last 3 iterations to 0.001");
+  EXPECT_EQ(
+      (LearningRate{.shape = LearningRateShape::kWsd, .highest = 2e-3, .minimum = 0.5, .iterations = 9, .warmup = 2, .decay = 3})
+          .text(),
+      "0.002, warm-up of 2 iterations, in the last 3 iterations to 0.001");
 }
 
 }  // namespace
