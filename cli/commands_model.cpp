@@ -2,13 +2,17 @@
 
 #include "cli/command_families.h"
 #include "cli/commands.h"
+#include "models/folder/hub_cache.h"
 
 namespace sluice::cli {
 namespace {
 
 void take_folder(Command& command, std::filesystem::path& into) {
-  command.argument("folder", into, Values::folder(), "a Hugging Face model folder").required();
+  command.argument("folder", into, Values::folder(), "a Hugging Face model folder, or the id of a model of the Hub in its cache")
+      .required();
 }
+
+std::filesystem::path meant(const std::filesystem::path& folder) { return models::model_folder(folder.string()); }
 
 void add_tokenize(Command& model) {
   Command& tokenize = model.add("tokenize", "JSON strings in, one a line; arrays of ids out",
@@ -20,7 +24,7 @@ void add_tokenize(Command& model) {
   const auto taken = std::make_shared<Taken>();
   take_folder(tokenize, taken->folder);
   tokenize.flag("--add-special", taken->add_special, "also the tokens that the post-processor adds");
-  tokenize.runs([taken] { return model_tokenize(taken->folder, taken->add_special); });
+  tokenize.runs([taken] { return model_tokenize(meant(taken->folder), taken->add_special); });
 }
 
 void add_detokenize(Command& model) {
@@ -28,7 +32,7 @@ void add_detokenize(Command& model) {
                                   {"echo '[5, 13, 5]' | rlhf-run model detokenize pipelines/models/tiny-arithmetic"});
   const auto folder = std::make_shared<std::filesystem::path>();
   take_folder(detokenize, *folder);
-  detokenize.runs([folder] { return model_detokenize(*folder); });
+  detokenize.runs([folder] { return model_detokenize(meant(*folder)); });
 }
 
 void add_render(Command& model) {
@@ -48,6 +52,7 @@ void add_render(Command& model) {
       .check(CLI::ExistingFile);
   render.runs([taken] {
     taken->render.generation_prompt = !taken->no_generation_prompt;
+    taken->render.folder = meant(taken->render.folder);
     return model_render(taken->render);
   });
 }
@@ -62,7 +67,7 @@ void add_logprobs(Command& model) {
   const auto taken = std::make_shared<Taken>();
   take_folder(logprobs, taken->folder);
   logprobs.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16"}), "of the weights (default: float32)");
-  logprobs.runs([taken] { return model_logprobs(taken->folder, taken->dtype); });
+  logprobs.runs([taken] { return model_logprobs(meant(taken->folder), taken->dtype); });
 }
 
 void add_info(Command& model) {
@@ -75,7 +80,7 @@ void add_info(Command& model) {
   const auto taken = std::make_shared<Taken>();
   take_folder(info, taken->folder);
   info.flag("--json", taken->json, "as one JSON object");
-  info.runs([taken] { return model_info(taken->folder, taken->json); });
+  info.runs([taken] { return model_info(meant(taken->folder), taken->json); });
 }
 
 void add_verify(Command& model) {
@@ -83,7 +88,7 @@ void add_verify(Command& model) {
       model.add("verify", "read every tensor: names, shapes, checksums, finite values", {"rlhf-run model verify FOLDER"});
   const auto folder = std::make_shared<std::filesystem::path>();
   take_folder(verify, *folder);
-  verify.runs([folder] { return model_verify(*folder); });
+  verify.runs([folder] { return model_verify(meant(*folder)); });
 }
 
 void take_sampling(Command& sample, SampleArguments& into) {
@@ -114,7 +119,10 @@ void add_sample(Command& model) {
   sample.option("--seed", taken->seed, Values::any(), "of the random stream");
   sample.flag("--chat", taken->chat, "the prompt is a user's message, put into the folder's chat template");
   sample.flag("--json", taken->json, "one object a line: text, tokens, logprobs, and finish: end_of_sequence or length");
-  sample.runs([taken] { return model_sample(*taken); });
+  sample.runs([taken] {
+    taken->folder = meant(taken->folder);
+    return model_sample(*taken);
+  });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 # LibTorch out of the torch wheel, without its TorchConfig.cmake (which demands a full CUDA toolkit).
 #
-# Looked for in this order: Torch_ROOT, the active Python's torch if its version fits, .deps/torch.
+# Looked for in this order: Torch_ROOT, the active Python's torch if its version fits, .deps/python and .deps/python-VERSION.
 # Defines sluice::torch (torch_cpu and c10; no CUDA driver needed) and Torch_DIRECTORY.
 
 set(SLUICE_TORCH_VERSION 2.11.0)
@@ -18,7 +18,8 @@ set(_candidates ${Torch_ROOT} $ENV{Torch_ROOT})
 # The python3 that is active, not the newest installed one (find_package(Python3) prefers that): no import, it takes seconds.
 execute_process(COMMAND python3 -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
                 OUTPUT_VARIABLE _from_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-list(APPEND _candidates ${_from_python} ${CMAKE_CURRENT_LIST_DIR}/../.deps/python/torch)
+list(APPEND _candidates ${_from_python} ${CMAKE_CURRENT_LIST_DIR}/../.deps/python/torch
+     ${CMAKE_CURRENT_LIST_DIR}/../.deps/python-${SLUICE_TORCH_VERSION}/torch)
 
 foreach(_candidate IN LISTS _candidates)
   _torch_version_of(${_candidate} _version)

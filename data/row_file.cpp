@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "data/gzip.h"
+#include "data/parquet.h"
 #include "data/row_meter.h"
 
 namespace sluice::data {
@@ -98,10 +99,7 @@ class UnfoldingLimit {
 
 MappedFile open_content(const fs::path& path, const fs::path& scratch, size_t most_rows) {
   MappedFile file(path);
-  if (as_text(file.bytes()).starts_with("PAR1"))
-    throw UserError(path.string() + " is Parquet, which is not read: convert it to JSONL",
-                    "python3 -c \"import pandas; pandas.read_parquet('" + path.string() +
-                        "').to_json('data.jsonl', orient='records', lines=True, force_ascii=False)\"");
+  if (begins_like_parquet(as_text(file.bytes()))) refuse_parquet(path);
   if (!is_gzip(file.bytes())) return file;
   const fs::path folder = scratch_folder(scratch);
   ScratchFile unpacked(folder);

@@ -8,24 +8,15 @@
 
 #include "base/error.h"
 #include "base/path_kind.h"
+#include "data/parquet.h"
 
 namespace sluice::data {
 namespace fs = std::filesystem;
 namespace {
 
-bool is_parquet(const fs::path& path) { return path.extension() == ".parquet"; }
-
 bool is_jsonl(const fs::path& path) {
   const std::string name = path.filename().string();
   return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
-}
-
-[[noreturn]] void refuse_parquet(const fs::path& path) {
-  fs::path target = path;
-  if (is_parquet(path)) target.replace_extension(".jsonl");
-  throw UserError(path.string() + " is Parquet, which is not read: convert it to JSONL",
-                  "python3 -c \"import pandas; pandas.read_parquet('" + path.string() + "').to_json('" + target.string() +
-                      "', orient='records', lines=True, force_ascii=False)\"");
 }
 
 std::vector<fs::path> files_of_folder(const fs::path& folder) {

@@ -29,6 +29,7 @@ class Assembly {
     add_models();
     add_tokens();
     add_effective();
+    note_schedules();
   }
 
  private:
@@ -110,7 +111,9 @@ class Assembly {
       to.facts = from.facts;
       to.usage.name = to.name;
       to.usage.seed = static_cast<uint64_t>(plan_.pipeline.seed);
+      to.usage.iterations = plan_.pipeline.iterations;
       to.usage.updated = from.updater >= 0;
+      to.usage.alone = std::ranges::count_if(draft_.models, [](const DraftModel& m) { return m.updater >= 0; }) <= 1;
       to.usage.kept_versions = kept_versions(from);
       to.usage.saved_versions = from.sampler >= 0 && from.updater >= 0 ? plan_.schedule.policy_lag : 0;
     }
@@ -169,6 +172,19 @@ class Assembly {
     for (EffectiveKey& key :
          effective_keys(table, from.type->params, from.params.get(), spec.params, preset_scope(draft_, from, &from.preset_uses)))
       plan_.effective.push_back(std::move(key));
+  }
+
+  // A run that goes on may get more iterations, unless what was trained before depends on how many there are.
+  void note_schedules() {
+    std::vector<std::string> models;
+    for (const PlanModel& model : plan_.models) {
+      if (model.usage.updated && model.facts.follows_iterations) models.push_back(model.name);
+    }
+    if (models.empty()) return;
+    const auto is_iterations = [](const EffectiveKey& key) { return key.table == "pipeline" && key.key == "iterations"; };
+    const auto key = std::ranges::find_if(plan_.effective, is_iterations);
+    key->harmless = false;
+    key->why = "the learning rate of " + join(models, ", ") + " follows it";
   }
 
   Draft& draft_;

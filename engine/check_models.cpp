@@ -219,7 +219,7 @@ void bind_models(Draft& draft) {
       continue;
     }
     BindContext context{draft.registry, draft.problems, "[models." + spec.name.text + "]",
-                        preset_scope(draft, &model.preset_uses)};
+                        preset_scope(draft, &model.preset_uses), draft.settings_bound ? draft.plan.pipeline.iterations : 0};
     try {
       model.params = type->bind(spec, context, model.facts);
     } catch (const UserError& error) {

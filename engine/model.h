@@ -34,6 +34,9 @@ struct ModelFacts {
   bool trainable = false;
   std::string head;  // "language_model", "value" or "policy+value", which is both
 
+  bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
+  std::string learning_rate;        // how that changes over the run, for people; empty: it does not
+
   bool has_base = false;  // a language model whose training leaves the weights as they are and learns a change of them
   std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
                           // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
@@ -93,7 +96,9 @@ class Model {
 struct ModelUsage {
   std::string name;
   uint64_t seed = 0;
+  int64_t iterations = 0;       // of the run
   bool updated = false;         // some node trains it
+  bool alone = true;            // no other model is trained
   int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
                                 // 1: nothing is sampled between an update of the weights and their publication
   int64_t saved_versions = 0;   // older versions that a snapshot may have to hold: the policy lag of what samples from it

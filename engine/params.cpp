@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "base/user_path.h"
 #include "engine/foreign_names.h"
 #include "engine/key_help.h"
 #include "engine/registry.h"
@@ -281,11 +282,27 @@ bool read_string(const Value& value, std::string& out, BindContext& context, con
   return true;
 }
 
+std::filesystem::path meant_path(const std::string& text, const std::string& base, const ParamInfo& info) {
+  std::filesystem::path path = (std::filesystem::path(base) / expanded_path(text)).lexically_normal();
+  return info.find ? info.find(text, path) : path;
+}
+
 bool read_path(const Value& value, std::filesystem::path& out, BindContext& context, const ParamInfo& info) {
   const auto* text = std::get_if<std::string>(&value.data);
   if (text == nullptr) return report_kind(context, value, info), false;
   if (text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
-  out = (std::filesystem::path(value.base) / *text).lexically_normal();
+  try {
+    out = meant_path(*text, value.base, info);
+  } catch (const UserError& error) {
+    const Problem& problem = error.problems().front();
+    context.problems.push_back({.kind = "path-missing",
+                                .where = value.where,
+                                .message = info.name + ": " + problem.message,
+                                .caret = {},
+                                .notes = problem.notes,
+                                .help = problem.help});
+    return false;
+  }
   const bool is_pattern = info.kind == ParamKind::kPaths && text->find_first_of("*?[") != std::string::npos;
   if (!info.must_exist || is_pattern) return true;
   try {
@@ -399,13 +416,15 @@ std::string to_text(double value) { return real_text(value); }
 std::string to_text(const std::string& value) { return sluice::quoted(value); }
 
 // An empty path is no path: written out as "" it would read back as the folder of the pipeline.
-std::string to_text(const std::filesystem::path& value) { return value.empty() ? std::string() : sluice::quoted(value.string()); }
+std::string to_text(const std::filesystem::path& value) {
+  return value.empty() ? std::string() : sluice::quoted(unexpanded_path(value.string()));
+}
 
 // One path as it is mostly written: without brackets.
 std::string to_text(const std::vector<std::filesystem::path>& value) {
   if (value.size() == 1) return to_text(value.front());
   std::vector<std::string> names;
-  for (const std::filesystem::path& path : value) names.push_back(path.string());
+  for (const std::filesystem::path& path : value) names.push_back(unexpanded_path(path.string()));
   return names.empty() ? std::string() : to_text(names);
 }
 

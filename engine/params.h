@@ -35,6 +35,8 @@ struct ParamInfo {
   bool or_auto = false;     // kInteger: also "auto"
   bool must_exist = false;  // kPath, kPaths: something is there; a pattern of kPaths (*, ?, [) is left to the node
   bool harmless = false;    // a run that goes on from a checkpoint gives the same results with another value
+  // kPath: what a path means that names no file, such as a model of a cache: from the text and the path. Throws UserError.
+  std::function<std::filesystem::path(const std::string& text, const std::filesystem::path& path)> find;
   std::string doc;
   std::vector<std::string> choices;  // kChoice
   std::string component;             // kComponent: the kind, such as "objective"
@@ -50,6 +52,7 @@ struct BindContext {
   Problems& problems;
   std::string owner;
   PresetScope preset = {};
+  int64_t iterations = 0;  // of the run; 0: not known
 };
 
 /// The value of one parameter.
@@ -126,6 +129,9 @@ bool read_choice(const Value&, size_t& index, BindContext&, const ParamInfo&);
 std::shared_ptr<const void> read_component(const Value&, std::string& type, std::vector<ParamText>& parts, BindContext&,
                                            const ParamInfo&);
 const Table* read_table(const Value&, BindContext&, const ParamInfo&);
+
+/// What the text of a path means: `~` and variables (base/user_path.h), relative to `base`, and ParamInfo::find. Throws UserError.
+std::filesystem::path meant_path(const std::string& text, const std::string& base, const ParamInfo&);
 
 /// `{ a = 1, b = 2 }`
 std::string inline_text(const std::vector<ParamText>& parts);
@@ -240,6 +246,7 @@ class ParamBuilder {
   ParamBuilder& doc(std::string text) { return info_.doc = std::move(text), *this; }
   ParamBuilder& unit(std::string text) { return info_.unit = std::move(text), *this; }
   ParamBuilder& must_exist() { return info_.must_exist = true, *this; }
+  ParamBuilder& found_by(decltype(ParamInfo::find) find) { return info_.find = std::move(find), *this; }
   ParamBuilder& harmless() { return info_.harmless = true, *this; }
   ParamBuilder& required() { return info_.required = true, info_.default_text.clear(), *this; }
   ParamBuilder& between(double low, double high) { return info_.minimum = low, info_.maximum = high, *this; }
@@ -281,7 +288,8 @@ class ParamSet {
                                [member, shared](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
                                  const Table* table = detail::read_table(value, context, of);
                                  BindContext inside{context.registry, context.problems, of.name + " in " + context.owner,
-                                                    context.preset.within(of.name, context.preset.of + "." + of.name)};
+                                                    context.preset.within(of.name, context.preset.of + "." + of.name),
+                                                    context.iterations};
                                  if (table != nullptr)
                                    shared->bind(&(static_cast<P*>(params)->*member).emplace(), *table, inside);
                                },

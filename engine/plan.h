@@ -137,6 +137,7 @@ struct EffectiveKey {
   std::string text;    // as TOML; empty: unset
   std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; behind it, which keys within the value are the preset's
   bool harmless = false;  // ParamInfo::harmless
+  std::string why = {};   // it is not although it mostly is, for people
   std::vector<ParamText> parts;  // of a component or a table: its keys; the text has them all
 };
 

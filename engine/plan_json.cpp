@@ -47,12 +47,14 @@ Json node_json(const Plan& plan, size_t order) {
 }
 
 Json model_json(const PlanModel& model) {
-  return {{"name", model.name},
-          {"head", model.facts.head},
-          {"parameters", model.facts.parameters},
-          {"max_positions", model.facts.max_positions},
-          {"updated", model.usage.updated},
-          {"kept_versions", model.usage.kept_versions}};
+  Json json{{"name", model.name},
+            {"head", model.facts.head},
+            {"parameters", model.facts.parameters},
+            {"max_positions", model.facts.max_positions},
+            {"updated", model.usage.updated},
+            {"kept_versions", model.usage.kept_versions}};
+  if (!model.facts.learning_rate.empty()) json["learning_rate"] = model.facts.learning_rate;
+  return json;
 }
 
 Json spec_json(const ColumnSpec& spec) {

@@ -138,6 +138,16 @@ std::string checkpoints_line(const Plan& plan) {
   return line + "\n";
 }
 
+// A line for each model whose learning rate changes over the run.
+std::string learning_rate_lines(const Plan& plan) {
+  std::string text;
+  for (const PlanModel& model : plan.models) {
+    if (!model.usage.updated || model.facts.learning_rate.empty()) continue;
+    text += padded(text.empty() ? "  learning" : "", 15) + model.name + " " + model.facts.learning_rate + "\n";
+  }
+  return text;
+}
+
 // The first barrier at or before a node; null: none.
 const PlanNode* barrier_before(const Plan& plan, int index) {
   std::vector<int> open{index};
@@ -208,7 +218,7 @@ std::string stall_line(const Plan& plan) {
 
 std::string plan_text(const Plan& plan) {
   return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) +
-         checkpoints_line(plan) + micro_batch_line(plan) + overlap_line(plan) + stall_line(plan);
+         checkpoints_line(plan) + micro_batch_line(plan) + learning_rate_lines(plan) + overlap_line(plan) + stall_line(plan);
 }
 
 }  // namespace sluice::engine

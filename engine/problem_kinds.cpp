@@ -108,6 +108,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"model-unused", kWarning, "no node uses a model", "remove it"},
     {"optimizer-unused", kWarning, "a model has an optimizer, but no node trains it", "remove `optimizer`"},
     {"optimizer-without-effect", kWarning, "a learning rate of 0: training changes no weight", "set `learning_rate`"},
+    {"warmup-exceeds-run", kWarning, "`warmup` is not below `iterations`: the learning rate is never reached",
+     "a shorter warm-up, or a share of the run"},
     // Versions, places and times.
     {"lag-without-training", kError, "`policy_lag` without a model that is sampled and trained", "remove `policy_lag`"},
     {"lag-exceeds-run", kWarning, "`policy_lag` is not below `iterations`: all samples come from the first weights",

@@ -8,6 +8,7 @@
 
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "base/user_path.h"
 
 namespace sluice::engine {
 namespace {
@@ -67,13 +68,15 @@ std::string file_stem(const PipelineSpec& spec) {
 }
 
 // A path, or an array of paths, as TOML that means the same wherever it is read; `otherwise` where the value is neither.
-std::string absolute_text(const Value& value, const std::string& otherwise) {
-  if (const auto* path = std::get_if<std::string>(&value.data))
-    return sluice::quoted(absolute_path(std::filesystem::path(value.base) / *path).lexically_normal().string());
+std::string absolute_text(const Value& value, const ParamInfo& info, const std::string& otherwise) {
+  if (const auto* text = std::get_if<std::string>(&value.data)) {
+    const auto path = absolute_path(detail::meant_path(*text, value.base, info)).lexically_normal();
+    return sluice::quoted(unexpanded_path(path.string()));
+  }
   const auto* array = std::get_if<Array>(&value.data);
   if (array == nullptr) return otherwise;
   std::vector<std::string> parts;
-  for (const Value& element : *array) parts.push_back(absolute_text(element, {}));
+  for (const Value& element : *array) parts.push_back(absolute_text(element, info, {}));
   return "[" + join(parts, ", ") + "]";
 }
 
@@ -227,8 +230,8 @@ std::vector<EffectiveKey> effective_keys(const std::string& table_name, const Pa
     std::string text = param.text(values);
     const Entry* entry = table.find(param.info.name);
     const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
-    if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, text);
-    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset), param.info.harmless,
+    if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, param.info, text);
+    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset), param.info.harmless, {},
                     param.parts ? param.parts(values) : std::vector<ParamText>()});
   }
   return keys;

@@ -45,6 +45,17 @@ engine::ModelBytes LanguageModel::bytes() const {
           .optimizer = optimizer_bytes_};
 }
 
+void LanguageModel::set_learning_rate(const models::LearningRate& rate, std::string metric) {
+  learning_rate_ = rate;
+  learning_rate_metric_ = std::move(metric);
+}
+
+double LanguageModel::enter_iteration(int64_t iteration) {
+  SLUICE_CHECK(optimizer_.has_value(), "a learning rate of a frozen model: " + name_);
+  if (learning_rate_) optimizer_->set_learning_rate(learning_rate_->at(iteration));
+  return optimizer_->learning_rate();
+}
+
 void LanguageModel::publish(int64_t version) {
   if (saved_versions_) saved_versions_->keep(version, optimizer_->parameters().weight_buffer());
   published_.publish(version);

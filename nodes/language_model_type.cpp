@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/device.h"
+#include "models/folder/hub_cache.h"
 #include "models/folder/weight_names.h"
 #include "models/generation/generation.h"
 #include "models/generation/kv_cache.h"
@@ -18,22 +19,6 @@
 namespace sluice::nodes {
 
 namespace {
-
-engine::ParamSet<OptimizerParams> optimizer_params() {
-  engine::ParamSet<OptimizerParams> set;
-  set.param("type", &OptimizerParams::type).doc("decoupled weight decay, moments in float32");
-  set.param("learning_rate", &OptimizerParams::learning_rate).required().at_least(0).doc("step size; constant over the run");
-  set.param("beta1", &OptimizerParams::beta1).between(0, 0.999999).doc("decay of the mean of the gradient");
-  set.param("beta2", &OptimizerParams::beta2).between(0, 0.999999).doc("decay of the mean of its square");
-  set.param("epsilon", &OptimizerParams::epsilon).above(0).doc("added to the root of the mean square");
-  set.param("weight_decay", &OptimizerParams::weight_decay)
-      .at_least(0)
-      .doc("share of a weight, times the learning rate, taken off at each step");
-  set.param("clip_grad_norm", &OptimizerParams::clip_grad_norm)
-      .at_least(0)
-      .doc("largest norm of all gradients together; 0 turns clipping off");
-  return set;
-}
 
 models::Head head_of(const LanguageModelParams& params) {
   switch (params.head) {
@@ -195,17 +180,6 @@ void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
                       .severity = Severity::kWarning});
 }
 
-std::optional<models::AdamWOptions> optimizer_options(const LanguageModelParams& params) {
-  if (!params.optimizer) return std::nullopt;
-  const OptimizerParams& from = *params.optimizer;
-  return models::AdamWOptions{.learning_rate = from.learning_rate,
-                              .beta1 = from.beta1,
-                              .beta2 = from.beta2,
-                              .eps = from.epsilon,
-                              .weight_decay = from.weight_decay,
-                              .clip_grad_norm = from.clip_grad_norm};
-}
-
 // Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
 std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
   const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
@@ -222,7 +196,11 @@ std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
 
 LanguageModelType::LanguageModelType() {
   using P = LanguageModelParams;
-  params_.param("checkpoint", &P::checkpoint).doc("a Hugging Face folder: config.json, *.safetensors, tokenizer.json");
+  params_.param("checkpoint", &P::checkpoint)
+      .found_by([](const std::string& text, const std::filesystem::path& path) { return models::model_folder(text, path); })
+      .doc(
+          "a Hugging Face folder: config.json, *.safetensors, tokenizer.json; or the id of a model of the Hub, with @REVISION if "
+          "wanted, that lies in Hugging Face's cache");
   params_.param("base_of", &P::base_of)
       .doc("instead of a checkpoint: a model with lora, whose weights without what was learned this one is");
   params_.param("head", &P::head)
@@ -250,6 +228,11 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   params_.erased().bind(params.get(), spec.params, context);
   if (context.problems.size() == before) find_contradictions(spec, *params, context.problems);
   if (context.problems.size() > before) return nullptr;
+  if (params->optimizer) {
+    check_schedule(spec.name.text, spec.params.find("optimizer")->value, *params->optimizer, context.iterations,
+                   context.problems);
+    if (has_errors({context.problems.begin() + static_cast<ptrdiff_t>(before), context.problems.end()})) return nullptr;
+  }
   if (params->base_of) {
     facts.base_of = *params->base_of;
     return params;
@@ -264,6 +247,10 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   }
   try {
     facts = facts_of(*config, *params);
+    if (params->optimizer) {
+      facts.follows_iterations = params->optimizer->follows_iterations();
+      facts.learning_rate = params->optimizer->schedule_of(context.iterations).text();
+    }
   } catch (const UserError& error) {
     report(error, "setting-unusable", spec, params->lora ? "lora" : "freeze", context.problems);
     return nullptr;
@@ -286,8 +273,12 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                                                .narrow_products = !of.optimizer.has_value()});
   if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
   auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
-                                               trained ? optimizer_options(of) : std::nullopt, usage.kept_versions, of.dtype,
-                                               usage.saved_versions);
+                                               trained ? std::optional(of.optimizer->options()) : std::nullopt,
+                                               usage.kept_versions, of.dtype, usage.saved_versions);
+  if (trained) {
+    model->set_learning_rate(of.optimizer->schedule_of(usage.iterations),
+                             usage.alone ? "learning_rate" : "learning_rate/" + usage.name);
+  }
   if (of.lora) model->set_saved_adapter(of.lora->save);
   return model;
 }

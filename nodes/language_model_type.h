@@ -11,30 +11,16 @@
 #include "engine/model.h"
 #include "models/precision.h"
 #include "models/transformer.h"
+#include "nodes/optimizer_params.h"
 #include "nodes/trained_parameters.h"
 
 namespace sluice::nodes {
 
-enum class OptimizerType { kAdamW };
 enum class ModelInit { kCheckpoint, kRandom };
 
-constexpr std::array<std::pair<OptimizerType, const char*>, 1> enum_names(OptimizerType) {
-  return {{{OptimizerType::kAdamW, "adamw"}}};
-}
 constexpr std::array<std::pair<ModelInit, const char*>, 2> enum_names(ModelInit) {
   return {{{ModelInit::kCheckpoint, "checkpoint"}, {ModelInit::kRandom, "random"}}};
 }
-
-/// AdamW (Loshchilov and Hutter 2019), stepped once for each optimizer step of the node that trains the model.
-struct OptimizerParams {
-  OptimizerType type = OptimizerType::kAdamW;
-  double learning_rate = 0;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-  double clip_grad_norm = 1.0;
-};
 
 enum class ModelHead { kLanguageModel, kValue, kPolicyAndValue };
 constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead) {
@@ -49,7 +35,7 @@ constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead)
 ///   checkpoint = "models/tiny-arithmetic"      # a Hugging Face folder
 ///   head = "language_model"                    # or "value": a critic, or "policy+value": both on one trunk
 ///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
-///   dtype = "float32"                          # or "bfloat16": what it computes in (models/precision.h); its weights stay float32
+///   dtype = "float32"                          # or "bfloat16": what it computes in; its weights stay float32
 ///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
 ///   activation_checkpointing = "none"          # or "layer": the backward computes each layer again from its input

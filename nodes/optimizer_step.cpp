@@ -19,6 +19,10 @@ std::string text_of(double not_finite) { return std::isnan(not_finite) ? "nan" :
 
 }  // namespace
 
+void begin_training(LanguageModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics) {
+  metrics.value(model.learning_rate_metric(), model.enter_iteration(iteration.index));
+}
+
 double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what) {
   const double value = loss_sum.detach().item().toDouble();
   if (!std::isfinite(value)) {

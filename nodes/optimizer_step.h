@@ -4,10 +4,21 @@
 
 #include <string>
 
+#include "engine/contract.h"
 #include "engine/node.h"
 #include "nodes/language_model.h"
 
 namespace sluice::nodes {
+
+/// The beginning of an iteration: its learning rate, which is recorded. Every step of the iteration has it, however many there
+/// are.
+void begin_training(LanguageModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics);
+
+/// Declares what begin_training() records.
+template <class P>
+void describe_learning_rate(engine::Contract<P>& c) {
+  c.metric("learning_rate", "of the iteration; learning_rate/MODEL where the pipeline trains several models");
+}
 
 /// Adds the gradient of `loss_sum` (a scalar) to those of the weights, and returns its value. Throws UserError, before any
 /// gradient is added, when it is not finite; `what` is how the message calls it ("policy loss").

@@ -37,6 +37,7 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
   c.metric("pairs", "pairs of the iteration");
   c.metric("groups_without_pair", "groups that have no two samples with different scores");
   c.metric("grad_norm", "norm of all gradients before clipping");
+  describe_learning_rate(c);
 }
 
 TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
@@ -44,6 +45,11 @@ TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resource
       model_(language_model(resources, params.model)),
       metrics_(*resources.metrics),
       reducer_(*resources.reducer) {}
+
+void TrainDpo::begin_iteration(const engine::Iteration& iteration) {
+  pairs_ = 0;
+  begin_training(*model_, iteration, metrics_);
+}
 
 void TrainDpo::process(engine::MicroBatch& batch) {
   const engine::Layout& layout = batch.layout();

@@ -42,7 +42,7 @@ class TrainDpo final : public engine::Node {
 
   TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration&) override { pairs_ = 0; }
+  void begin_iteration(const engine::Iteration& iteration) override;
   void process(engine::MicroBatch& batch) override;
   void end_iteration(const engine::Iteration&) override;
 

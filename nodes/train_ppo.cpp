@@ -116,6 +116,7 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.metric("grad_norm", "norm of the actor's gradients before clipping, mean over the steps");
   c.metric("critic_grad_norm", "the same of the critic, if it is another model");
   c.metric("optimizer_steps", "steps of the iteration");
+  describe_learning_rate(c);
   PolicyFigures::describe(c);
 }
 
@@ -134,6 +135,8 @@ void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
   steps_ = 0;
   actor_count_ = critic_count_ = 0;
   figures_.begin_iteration();
+  begin_training(*actor_, iteration, metrics_);
+  if (trains_two_models()) begin_training(*critic_, iteration, metrics_);
 }
 
 void TrainPpo::process(MicroBatch& batch) {
@@ -249,6 +252,8 @@ void TrainPpo::accumulate_critic(const Part& part) {
   record_loss("value_loss", accumulate_gradient(result.loss_sum, "value loss"), result, critic_count_);
 }
 
+bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !is_one_model(params_); }
+
 bool TrainPpo::wants_entropy() const { return needs_of(params_).entropy || steps_ == 0; }
 
 ObjectiveResult TrainPpo::policy_loss(const Part& part, const PolicyOutputs& outputs) {
@@ -299,13 +304,12 @@ void TrainPpo::step() {
   reducer_.sum(counts);
   actor_count_ = critic_count_ = 0;
   if (counts[0] == 0) return;
-  const bool two_models = critic_ != nullptr && !is_one_model(params_);
-  if (two_models) {  // both make the step or none does
+  if (trains_two_models()) {  // both make the step or none does
     require_finite_gradients(*actor_);
     require_finite_gradients(*critic_);
   }
   metrics_.mean("grad_norm", step_optimizer(*actor_, counts[0]));
-  if (two_models) metrics_.mean("critic_grad_norm", step_optimizer(*critic_, counts[1]));
+  if (trains_two_models()) metrics_.mean("critic_grad_norm", step_optimizer(*critic_, counts[1]));
   ++steps_;
 }
 

@@ -90,6 +90,7 @@ class TrainPpo final : public engine::Node {
   void accumulate_both(const Part& part);  // of one model
   void accumulate_actor(const Part& part);
   void accumulate_critic(const Part& part);
+  bool trains_two_models() const;  // not one, with two heads or alone
   bool wants_entropy() const;
   ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);
   ObjectiveResult value_loss(const Part& part, const at::Tensor& values);

@@ -41,6 +41,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
   c.metric("pairs", "pairs of the iteration");
   c.metric("groups_without_pair", "groups that have no two samples with different scores");
   c.metric("grad_norm", "norm of all gradients before clipping");
+  describe_learning_rate(c);
 }
 
 TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
@@ -48,6 +49,11 @@ TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources&
       model_(language_model(resources, params.model)),
       metrics_(*resources.metrics),
       reducer_(*resources.reducer) {}
+
+void TrainReward::begin_iteration(const engine::Iteration& iteration) {
+  pairs_ = 0;
+  begin_training(*model_, iteration, metrics_);
+}
 
 void TrainReward::process(engine::MicroBatch& batch) {
   const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), finite_scores(batch, columns::kScore.name));

@@ -37,7 +37,7 @@ class TrainReward final : public engine::Node {
 
   TrainReward(const TrainRewardParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration&) override { pairs_ = 0; }
+  void begin_iteration(const engine::Iteration& iteration) override;
   void process(engine::MicroBatch& batch) override;
   void end_iteration(const engine::Iteration&) override;
 

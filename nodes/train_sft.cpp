@@ -52,6 +52,7 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
   c.reads_if_written(columns::kMask);
   c.metric("loss", "mean cross entropy, in nats: of an action, or over the samples of their own means");
   c.metric("grad_norm", "norm of all gradients before clipping");
+  describe_learning_rate(c);
 }
 
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
@@ -59,6 +60,11 @@ TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resource
       model_(language_model(resources, params.model)),
       metrics_(*resources.metrics),
       reducer_(*resources.reducer) {}
+
+void TrainSft::begin_iteration(const engine::Iteration& iteration) {
+  count_ = 0;
+  begin_training(*model_, iteration, metrics_);
+}
 
 void TrainSft::process(engine::MicroBatch& batch) {
   const Learned learned = learned_of(batch, params_.loss);

@@ -45,7 +45,7 @@ class TrainSft final : public engine::Node {
 
   TrainSft(const TrainSftParams& params, engine::NodeResources& resources);
 
-  void begin_iteration(const engine::Iteration&) override { count_ = 0; }
+  void begin_iteration(const engine::Iteration& iteration) override;
   void process(engine::MicroBatch& batch) override;
   void end_iteration(const engine::Iteration&) override;
 

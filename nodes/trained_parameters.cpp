@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "models/folder/adapter_folder.h"
+#include "models/folder/hub_cache.h"
 #include "models/folder/weight_names.h"
 #include "models/freeze.h"
 #include "models/training/flat_parameters.h"
@@ -52,7 +53,10 @@ engine::ParamSet<LoraParams> lora_params() {
   set.param("alpha", &LoraParams::alpha).above(0).doc("the change counts alpha / rank times");
   set.param("targets", &LoraParams::targets)
       .doc("last parts of the names of matrices in the layers, such as \"q_proj\"; \"all-linear\": all of them");
-  set.param("adapter", &LoraParams::adapter).must_exist().doc("a folder in PEFT's format, with whose values they begin");
+  set.param("adapter", &LoraParams::adapter)
+      .must_exist()
+      .found_by([](const std::string& text, const std::filesystem::path& path) { return models::model_folder(text, path); })
+      .doc("a folder in PEFT's format, with whose values they begin; or an id of the Hub, as checkpoint");
   set.param("save", &LoraParams::save)
       .doc("merged: the model with them, adapter: they alone in PEFT's format, both: the second in a subfolder adapter/");
   return set;

@@ -2,6 +2,7 @@
 
 What is asked is what set-up decides and says; that the packages and the build are right is what a fresh clone shows."""
 
+import fcntl
 import os
 import pathlib
 import shutil
@@ -19,7 +20,11 @@ STAND_INS = {
     "python3": 'case "$*" in (-c*) echo "${FOUND:-}" ;; (*--version) ;; (*--target*) [[ -z ${NO_NETWORK:-} ]] || exit 1\n'
                '  while [[ $1 != --target ]]; do shift; done; mkdir -p "$2/torch"; echo "__version__ = \'' + TORCH + '+cpu\'" >"$2/torch/version.py" ;; esac',
     "cmake": 'touch build/release/build.ninja',
-    "ninja": '[[ -z ${BROKEN:-} ]] || { echo "gae.cpp:1: error: no such thing"; exit 1; }\n'
+    "nproc": "echo 4",
+    "ccache": 'echo "files_in_cache ${CACHED:-0}"',
+    "ninja": 'if [[ $3 == -n ]]; then echo "[300/300] Linking"; exit; fi\n'
+             '[[ -z ${BROKEN:-} ]] || { echo "gae.cpp:1: error: no such thing"; exit 1; }\n'
+             '[[ -z ${SLOW:-} ]] || { echo "[150/300] Building CXX object gae.cpp.o"; sleep 2.5; }\n'
              'mkdir -p "$2/cli"; printf \'#!/bin/sh\\necho ran "$@"\\n\' >"$2/cli/rlhf-run"; chmod +x "$2/cli/rlhf-run"',
 }
 
@@ -28,21 +33,33 @@ class SetUp(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name) / "a checkout"
-        self.commands = pathlib.Path(folder.name) / "bin"
-        (self.root / "cmake").mkdir(parents=True)
+        self.folder = pathlib.Path(folder.name)
+        self.root = self.checkout("a checkout")
+        self.commands = self.folder / "bin"
         self.commands.mkdir()
-        shutil.copy(ROOT / "rlhf-run", self.root)
-        shutil.copy(ROOT / "cmake" / "set-up.sh", self.root / "cmake")
         for name, body in STAND_INS.items():
             (self.commands / name).write_text(f"#!/bin/bash\n{body}\n")
             (self.commands / name).chmod(0o755)
 
-    def run_it(self, *arguments, **machine):
-        inherited = {name: text for name, text in os.environ.items() if name != "Torch_ROOT"}
+    def checkout(self, name):
+        root = self.folder / name
+        (root / "cmake").mkdir(parents=True)
+        shutil.copy(ROOT / "rlhf-run", root)
+        shutil.copy(ROOT / "cmake" / "set-up.sh", root / "cmake")
+        return root
+
+    def start(self, root, *arguments, **machine):
+        inherited = {name: text for name, text in os.environ.items() if name not in ("Torch_ROOT", "SLUICE_DEPS")}
         environment = inherited | {"PATH": f"{self.commands}:{os.environ['PATH']}"} | machine
-        done = subprocess.run([self.root / "rlhf-run", *arguments], env=environment, capture_output=True, text=True, timeout=60)
-        return done.returncode, done.stdout, done.stderr
+        return subprocess.Popen([root / "rlhf-run", *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run_in(self, root, *arguments, **machine):
+        process = self.start(root, *arguments, **machine)
+        said, told = process.communicate(timeout=60)
+        return process.returncode, said, told
+
+    def run_it(self, *arguments, **machine):
+        return self.run_in(self.root, *arguments, **machine)
 
     def torch_at(self, name, version):
         folder = self.root.parent / name / "torch"
@@ -83,6 +100,60 @@ class SetUp(unittest.TestCase):
         status, _, told = self.run_it("--setup")
         self.assertEqual(status, 0, told)
         self.assertIn("fetching LibTorch", told)
+
+    def test_a_long_build_says_how_long_it_will_take_and_how_far_it_is(self):
+        for cached, words in (("0", "300 steps: about 10 min on 4 cores, nothing is in the compiler cache yet"),
+                              ("900", "300 steps: about 38 s on 4 cores, if the compiler cache has them")):
+            status, _, told = self.run_it("--setup", SLOW="1", CACHED=cached)
+            self.assertEqual(status, 0, told)
+            self.assertIn("step 4 of 4: building, " + words, told)
+            self.assertRegex(told, r"150 of 300 steps, about \d+ s left")
+
+    def test_two_checkouts_share_what_is_fetched(self):
+        shared, other = self.folder / "shared", self.checkout("another")
+        status, said, told = self.run_it("--setup", SLUICE_DEPS=str(shared))
+        self.assertEqual((status, said), (0, ""), told)
+        self.assertIn("fetching LibTorch", told)
+        status, _, told = self.run_in(other, "--setup", "--deps", str(shared))
+        self.assertEqual(status, 0, told)
+        self.assertNotIn("fetching", told)
+        for root in (self.root, other):  # found again without being told
+            self.assertEqual((root / ".deps").resolve(), shared.resolve())
+            self.assertEqual(self.run_in(root, "plan"), (0, "ran plan\n", ""))
+
+    def test_a_torch_that_another_checkout_needs_stays(self):
+        shared = self.folder / "shared"
+        older = shared / "python/torch/version.py"
+        older.parent.mkdir(parents=True)
+        older.write_text("__version__ = '2.10.0+cpu'\n")
+        status, _, told = self.run_it("--setup", SLUICE_DEPS=str(shared))
+        self.assertEqual(status, 0, told)
+        self.assertEqual(older.read_text(), "__version__ = '2.10.0+cpu'\n")
+        self.assertTrue((shared / f"python-{TORCH}/torch/version.py").exists())
+        self.assertEqual(self.run_it("plan"), (0, "ran plan\n", ""))
+
+    def test_a_folder_of_its_own_with_things_in_it_is_not_given_up_in_silence(self):
+        self.run_it("--setup")
+        status, _, told = self.run_it("--setup", "--deps", str(self.folder / "shared"))
+        self.assertEqual(status, 1)
+        self.assertIn("error: SLUICE_DEPS names another folder than .deps of this checkout, which is not empty", told)
+        self.assertTrue((self.root / ".deps/python").exists())
+
+    def test_who_changes_the_shared_folder_waits_for_who_builds_with_it_and_others_do_not(self):
+        shared, other = self.folder / "shared", self.checkout("another")
+        self.run_it("--setup", SLUICE_DEPS=str(shared))
+        with open(shared / "lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)  # as a build of a third checkout holds it
+            self.assertEqual(self.run_it("plan"), (0, "ran plan\n", ""))
+            waiting = self.start(other, "plan", SLUICE_DEPS=str(shared))
+            self.assertIn("waiting for another set-up to end", waiting.stderr.readline())
+            self.assertFalse((other / "build").exists())
+        self.assertEqual(waiting.communicate(timeout=60)[0], "ran plan\n")
+
+    def test_an_unknown_argument_of_setup_is_refused(self):
+        status, _, told = self.run_it("--setup", "--dep")
+        self.assertEqual(status, 1)
+        self.assertIn("error: --setup knows no --dep", told)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,9 @@ GOLDEN = {
     "nodes.train.value_objective.clip": (0.5, 0.5, 0.2, 0.2),
     "nodes.useful.drop_equal_scores": (True,) * 4,
     "nodes.useful.most_draws": (1, 1, 1, 10),
+    "models.actor.optimizer.schedule": ("cosine", "constant", "linear", "constant"),
+    "models.actor.optimizer.warmup": (0.03, 0.0, 0.0, 0.0),
+    "models.critic.optimizer.minimum": (0.1, 0.0, 0.0, 0.0),
     "models.actor.optimizer.beta1": (0.9,) * 4,
     "models.actor.optimizer.beta2": (0.95, 0.999, 0.999, 0.999),
     "models.actor.optimizer.epsilon": (1e-8,) * 4,
@@ -147,7 +150,7 @@ class WhatPresetsSet(PresetCase):
         text = self.output("plan", self.pipeline("verl"), "--config")
         self.assertRegex(text, r"(?m)^lambda = 1\.0 +# preset verl$")
         self.assertRegex(text, r"(?m)^objective = .*# default; preset verl: clip_low, clip_high, dual_clip")
-        self.assertRegex(text, r"(?m)^optimizer = .*# .*verl\.toml:\d+; preset verl: beta1, beta2, epsilon")
+        self.assertRegex(text, r"(?m)^optimizer = .*# .*verl\.toml:\d+; preset verl: schedule, warmup, beta1, beta2, epsilon")
 
     def test_the_effective_pipeline_is_a_pipeline_with_the_same_plan(self):
         for system in SYSTEMS:

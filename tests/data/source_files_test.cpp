@@ -89,8 +89,8 @@ TEST_F(SourceFilesTest, ParquetIsRefusedWithTheCommandThatConvertsIt) {
   for (const char* path : {"train.parquet", ".", "*.parquet"}) {
     const std::string text = error({path});
     EXPECT_THAT(text, HasSubstr("train.parquet is Parquet, which is not read: convert it to JSONL"));
-    EXPECT_THAT(text, HasSubstr("python3 -c \"import pandas; pandas.read_parquet('"));
-    EXPECT_THAT(text, HasSubstr("train.jsonl', orient='records', lines=True"));
+    EXPECT_THAT(text, HasSubstr("python3 -m pip install --target .pyarrow pyarrow && PYTHONPATH=.pyarrow python3 -c \"import "));
+    EXPECT_THAT(text, HasSubstr("train.jsonl'\n"));
   }
 }
 

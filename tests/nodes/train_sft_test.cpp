@@ -85,6 +85,21 @@ TEST(TrainSft, TheMaskWeighsActions) {
   EXPECT_NEAR(loss(SftLoss::kSampleMean), by_sample, 1e-5);
 }
 
+TEST(TrainSft, TheStepOfAnIterationHasItsLearningRateAndTheMetricSaysSo) {
+  const TinyFolder folder;
+  const auto scheduled = trainable(folder, 1.0), constant = trainable(folder, 0.125);
+  // Iteration 0 of a schedule whose warm-up begins at an eighth.
+  scheduled->set_learning_rate(
+      {.shape = models::LearningRateShape::kWsd, .highest = 1.0, .minimum = 0.125, .iterations = 9, .warmup = 4},
+      "learning_rate/actor");
+  const auto train = [](const std::shared_ptr<LanguageModel>& model) {
+    return run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups()).metrics;
+  };
+  EXPECT_EQ(metric(train(scheduled), "learning_rate/actor"), 0.125);
+  EXPECT_EQ(metric(train(constant), "learning_rate"), 0.125);
+  EXPECT_EQ(all_weights(*scheduled), all_weights(*constant));
+}
+
 // An id beyond the vocabulary cannot be computed.
 TEST(TrainSft, SamplesWithoutWeightAreNotComputed) {
   const TinyFolder folder;
