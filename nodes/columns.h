@@ -15,6 +15,10 @@ using engine::Extent;
 inline constexpr Column<std::string> kPrompt{"prompt", Extent::kGroup};
 inline constexpr Column<std::string> kLabel{"label", Extent::kGroup};  // the reference answer; may be empty
 
+// The conversation that a chat template wrote the prompt from, as JSON: [{"role": "user", "content": "..."}, ...]. Such a prompt
+// holds its special tokens. Empty: it was a text. A source writes the column if it reads conversations.
+inline constexpr Column<std::string> kMessages{"messages", Extent::kGroup};
+
 inline constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
 inline constexpr Column<std::string> kResponse{"response", Extent::kSample};
 inline constexpr Column<uint8_t> kFinish{"finish", Extent::kSample};  // why the sample ended
@@ -45,6 +49,7 @@ inline constexpr Column<float> kReturns{"returns", Extent::kAction};
 inline std::vector<engine::ColumnSpec> standard() {
   return {kPrompt.spec(),
           kLabel.spec(),
+          kMessages.spec(),
           kTokens.spec(),
           kResponse.spec(),
           kFinish.spec(),

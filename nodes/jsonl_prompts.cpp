@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "nodes/column_json.h"
 #include "nodes/columns.h"
 #include "nodes/conversation.h"
 
@@ -53,13 +54,17 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   c.param("max_prompt_tokens", &P::max_prompt_tokens).at_least(0).doc("the longest prompt; 0: no limit").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer prompt is an error, or left out and counted");
   c.writes(columns::kPrompt, columns::kLabel);
+  c.writes_if([](const P& params) { return !params.messages_field.empty(); }, columns::kMessages);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.groups_per_iteration = params.groups_per_iteration;
     const int64_t text = longest_text(params.path);
-    if (!params.messages_field.empty())
+    if (!params.messages_field.empty()) {
       needs.must_agree["add_special_tokens"] = 0;  // the template writes them; its prompts are bounded by their tokens
-    else
+      needs.by_products.insert(columns::kMessages.spec().name);
+      needs.string_bytes[columns::kMessages.spec().name] = text;
+    } else {
       needs.string_bytes[columns::kPrompt.spec().name] = static_cast<int64_t>(params.prefix.size() + params.suffix.size()) + text;
+    }
     needs.string_bytes[columns::kLabel.spec().name] = params.label_field.empty() ? 0 : text;
   });
   c.check(find_contradictions);
@@ -84,13 +89,16 @@ bool JsonlPrompts::next_group(engine::Group& group) {
   group.layout.end_group();
   group.write(columns::kPrompt)[0] = std::move(next.prompt);
   group.write(columns::kLabel)[0] = std::move(next.label);
+  if (reads_messages()) group.write(columns::kMessages)[0] = std::move(next.messages);
   return true;
 }
 
 JsonlPrompts::Row JsonlPrompts::row(data::Dataset::RowId id) const {
   const std::vector<Json> values = rows_.values(id);
   const std::string prompt = reads_messages() ? chat_prompt(*model_, values[0], chat_variables_) : data::text_of(values[0]);
-  return {params_.prefix + prompt + params_.suffix, values.size() > 1 ? data::text_of(values[1]) : std::string()};
+  return {.prompt = params_.prefix + prompt + params_.suffix,
+          .label = values.size() > 1 ? data::text_of(values[1]) : std::string(),
+          .messages = reads_messages() ? dump_json(values[0]) : std::string()};
 }
 
 std::optional<RowCheck::Fault> JsonlPrompts::fault_of(data::Dataset::RowId id) const {

@@ -35,9 +35,10 @@ namespace sluice::nodes {
 ///   max_prompt_tokens = 512         # 0: no limit
 ///   too_long = "drop"               # leave such prompts out; "refuse": they are errors
 ///
-/// Writes prompt[G], label[G]. All rows are checked before the run starts (see JsonlReader): conversations are rendered, and with
-/// max_prompt_tokens prompts are tokenised. Prompts of conversations hold their special tokens, so `generate` needs
-/// add_special_tokens = false. Figures: rows_dropped, the rows that are left out. Not for files that grow while they are read.
+/// Writes prompt[G], label[G], and of conversations messages[G]. All rows are checked before the run starts (see JsonlReader):
+/// conversations are rendered, and with max_prompt_tokens prompts are tokenised. Prompts of conversations hold their special
+/// tokens: `generate` sees that by the column messages, and adds none. Figures: rows_dropped, the rows that are left out. Not for
+/// files that grow while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
@@ -70,6 +71,7 @@ class JsonlPrompts final : public engine::Source {
   struct Row {
     std::string prompt;
     std::string label;
+    std::string messages;  // as JSON; of a conversation
   };
 
   bool reads_messages() const { return !params_.messages_field.empty(); }
