@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -48,6 +49,15 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
+// Of the system's list of a folder (getdents64).
+struct Entry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[1];
+};
+
 // All that the child needs, made before it is born.
 struct Birth {
   const char* program;
@@ -62,6 +72,27 @@ struct Birth {
   pid_t parent;
 };
 
+// Every descriptor from 3 on is closed by exec. The second way is for systems without the call, or that refuse it.
+bool inherit_nothing() {
+  constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
+  if (::syscall(SYS_close_range, 3U, ~0U, kCloseOnExec) == 0) return true;
+  const int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  alignas(Entry) char entries[4096];
+  long bytes = 0;
+  while ((bytes = ::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
+    for (long at = 0; at < bytes;) {
+      const auto* entry = reinterpret_cast<const Entry*>(entries + at);
+      int descriptor = 0;
+      for (const char* digit = entry->name; *digit >= '0' && *digit <= '9'; ++digit)
+        descriptor = 10 * descriptor + (*digit - '0');
+      if (descriptor > 2) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+      at += entry->length;
+    }
+  }
+  return bytes == 0;
+}
+
 // The child shares our memory until it execs, and another thread may have held any lock: nothing but system calls, and those that
 // the C library spreads over all threads (setresuid) past the library.
 bool prepare(const Birth& birth) {
@@ -71,8 +102,7 @@ bool prepare(const Birth& birth) {
   for (int signal = 1; signal < 65; ++signal) ::sigaction(signal, &to_default, nullptr);
 
   if (::dup2(birth.input, 0) < 0 || ::dup2(birth.output, 1) < 0 || ::dup2(birth.errors, 2) < 0) return false;
-  constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC
-  ::syscall(SYS_close_range, 3U, ~0U, kCloseOnExec);
+  if (!inherit_nothing()) return false;
   for (size_t i = 0; i < birth.inherited_count; ++i) {
     if (::fcntl(birth.inherited[i], F_SETFD, 0) != 0) return false;
   }

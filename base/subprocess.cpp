@@ -139,7 +139,7 @@ void Subprocess::move_input() {
 
 void Subprocess::move_output() {
   std::array<char, kChunk> bytes;
-  const ssize_t count = ::read(output_pipe_, bytes.data(), std::min(bytes.size(), options_.most_output - output_.size()));
+  const ssize_t count = ::read(output_pipe_, bytes.data(), std::min(bytes.size(), options_.most_output + 1 - output_.size()));
   if (count > 0) output_.append(bytes.data(), static_cast<size_t>(count));
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) close_one(output_pipe_);
 }

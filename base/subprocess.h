@@ -76,8 +76,8 @@ class Subprocess {
   /// "exited with code 3", "was killed by signal 11 (SEGV)". Of a process that has ended.
   std::string how_it_ended() const;
 
-  /// It wrote more than most_output. Nothing more of it is read.
-  bool overflowed() const { return output_.size() >= options_.most_output; }
+  /// More than most_output of what it wrote waits to be taken. Nothing more of it is read.
+  bool overflowed() const { return output_.size() > options_.most_output; }
 
   /// SIGTERM to the process and all of its group, and SIGKILL to what is left after `grace`. Returns when it has ended.
   void kill(std::chrono::milliseconds grace = {});

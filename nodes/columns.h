@@ -15,7 +15,8 @@ using engine::Extent;
 inline constexpr Column<std::string> kPrompt{"prompt", Extent::kGroup};
 inline constexpr Column<std::string> kLabel{"label", Extent::kGroup};  // the reference answer; may be empty
 
-// The prompt as a conversation, where it is one: the JSON of a list of {role, content}.
+// The conversation that a chat template wrote the prompt from, as JSON: [{"role": "user", "content": "..."}, ...]. Such a prompt
+// holds its special tokens. Empty: it was a text. A source writes the column if it reads conversations.
 inline constexpr Column<std::string> kMessages{"messages", Extent::kGroup};
 
 inline constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};

@@ -38,6 +38,7 @@ void EvaluateSamples::describe(engine::Contract<EvaluateSamplesParams>& c) {
   c.reads(columns::kScore, columns::kResponse);
   c.check(check_params);
   c.metric("pass_at_K", "for each K of k: chance that one of K samples is right, mean over the groups");
+  c.metric("answers_not_read", "responses on which extract gave up, where there were any: they do not vote");
   c.metric("maj_at_K", "for each K of k: how right the commonest answer of K samples is, mean over the groups");
 }
 
@@ -51,9 +52,7 @@ void EvaluateSamples::process(engine::MicroBatch& batch) {
   for (const engine::Range samples : batch.layout().samples_by_group()) {
     std::vector<Vote> votes;
     for (size_t s = samples.begin; s < samples.end; ++s) {
-      const auto found = finder_.find(responses[s]);
-      votes.push_back({.answer = found ? canonical_answer(*found, params_.normalize) : std::nullopt,
-                       .right = scores[s] >= params_.least_score});
+      votes.push_back({.answer = answer_in(responses[s]), .right = scores[s] >= params_.least_score});
     }
     const auto right = std::ranges::count(votes, true, &Vote::right);
     for (const double wanted : params_.k) {
@@ -70,6 +69,16 @@ void EvaluateSamples::process(engine::MicroBatch& batch) {
       metrics_.mean("maj_at_" + std::to_string(k), majorities / static_cast<double>(runs));
     }
     ++group;
+  }
+}
+
+std::optional<std::string> EvaluateSamples::answer_in(const std::string& response) {
+  try {
+    const auto found = finder_.find(response);
+    return found ? canonical_answer(*found, params_.normalize) : std::nullopt;
+  } catch (const text::RegexGaveUp&) {
+    metrics_.sum("answers_not_read", 1);
+    return std::nullopt;
   }
 }
 

@@ -49,6 +49,7 @@ class EvaluateSamples final : public engine::Node {
     bool right = false;
   };
 
+  std::optional<std::string> answer_in(const std::string& response);
   static double majority(std::span<const Vote> votes);
 
   EvaluateSamplesParams params_;

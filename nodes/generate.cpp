@@ -171,7 +171,7 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
       .doc("decoded side by side; the others wait");
   c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
   c.param("add_special_tokens", &P::add_special_tokens)
-      .doc("puts the tokenizer's special tokens around each prompt; false for prompts that a chat template wrote");
+      .doc("puts the tokenizer's special tokens around each prompt; unset: unless a chat template wrote it, with its own");
   c.param("stop", &P::stop).doc("strings that end a response: it ends with the token that completes one");
   c.param("baseline", &P::baseline).doc("the likeliest response of each prompt as well, as baseline_response");
   c.param("environment", &P::environment).doc("replies when a turn of the policy ends; none: a response is one turn");
@@ -180,6 +180,13 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
       .at_least(0)
       .doc("the policy's turns in a sample; 0: as many as max_new_tokens has room for");
   c.reads(columns::kPrompt);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    if (params.add_special_tokens) {
+      needs.must_agree["add_special_tokens"] = *params.add_special_tokens ? 1 : 0;
+    } else {
+      needs.choices.push_back({{columns::kMessages.spec()}, /*required=*/false});
+    }
+  });
   c.writes(columns::kTokens, columns::kRolloutLogprobs, columns::kResponse, columns::kFinish);
   c.writes_if([](const P& params) { return params.baseline; }, columns::kBaselineResponse);
   c.writes_if([](const P& params) { return params.has_environment(); }, columns::kEnvironmentScore);
@@ -195,7 +202,6 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
     needs.running_samples = params.max_running_samples;
     needs.string_bytes[columns::kResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
     needs.string_bytes[columns::kBaselineResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
-    needs.must_agree["add_special_tokens"] = params.add_special_tokens ? 1 : 0;
     needs.must_agree["temperature"] =
         params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
   });
@@ -254,11 +260,19 @@ void Generate::begin_iteration(const engine::Iteration& iteration) {
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
   const auto [place, missing] = tokenized_.try_emplace({group.iteration, group.index});
-  if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], params_.add_special_tokens);
+  if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], adds_special_tokens(group));
   const std::vector<int64_t>& tokens = place->second;
   if (tokens.empty())
     throw UserError("the prompt of group " + std::to_string(group.index) + " is empty", "remove it from the prompts");
   return tokens;
+}
+
+bool Generate::adds_special_tokens(const Group& group) const {
+  if (params_.add_special_tokens) return *params_.add_special_tokens;
+  const auto of_conversation = [](const Group::NamedColumn& column) {
+    return column.spec == columns::kMessages.spec() && !column.data.entries<std::string>()[0].empty();
+  };
+  return std::ranges::none_of(group.columns, of_conversation);
 }
 
 bool Generate::wants(const Group& prompt) {

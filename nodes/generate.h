@@ -37,7 +37,7 @@ namespace sluice::nodes {
 ///   frequency_penalty = 0.0           # on sampled tokens, each time
 ///   max_running_samples = 256         # decoded side by side; the others wait
 ///   ignore_end_of_sequence = false    # true: every sample runs to max_new_tokens
-///   add_special_tokens = true         # false: the prompts hold theirs, as those that a chat template wrote
+///   add_special_tokens = true         # false: the prompts hold theirs; default: false for those that a chat template wrote
 ///   stop = ["\n\n"]                   # a response ends with the token that completes one of these
 ///   baseline = false                  # true: the likeliest response of each prompt as well (for ReMax)
 ///   environment = "none"              # or { type = "calculator", ... }: who replies when a turn of the policy ends
@@ -59,8 +59,8 @@ namespace sluice::nodes {
 /// replies together; a reply that leaves no room for an action is cut there, and the sample has finished by length. The sum of
 /// its rewards goes to environment_score[S]. Reads label, if there is one.
 ///
-/// Where credit is taken on demand ([budget] admission), a sample that lacks it is preempted: it keeps its text and reads it again
-/// when its turn comes. Groups are handed on in the order of their index then.
+/// Where credit is taken on demand ([budget] admission), a sample that lacks it is preempted: it keeps its text and reads it
+/// again when its turn comes. Groups are handed on in the order of their index then.
 ///
 /// Its KV cache is a pool of the size that the plan predicts, enough for every sample that the token budget admits and a place is
 /// free for.
@@ -80,7 +80,7 @@ struct GenerateParams {
   double frequency_penalty = 0.0;
   int64_t max_running_samples = 256;
   bool ignore_end_of_sequence = false;
-  bool add_special_tokens = true;
+  std::optional<bool> add_special_tokens;
   std::vector<std::string> stop;
   bool baseline = false;
   engine::Component<Environment> environment{.type = "none"};
@@ -130,6 +130,7 @@ class Generate final : public engine::Rollout {
     int64_t unfinished = 0;
   };
 
+  bool adds_special_tokens(const engine::Group& group) const;
   const std::vector<int64_t>& prompt_tokens(const engine::Group& group) const;
   bool is_baseline(int64_t sample) const { return sample == params_.samples_per_prompt; }
   models::Next judge(uint64_t id, std::span<const int64_t> tokens);

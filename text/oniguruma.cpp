@@ -139,7 +139,7 @@ void Regex::search(std::string_view text, bool captures, FunctionRef<void(Match)
   for (size_t start = 0; start <= text.size();) {
     const int status = search.from(start);
     if (status == ONIG_MISMATCH) break;
-    if (status < 0) throw UserError(where_ + ": the regular expression gave up on a text: " + reason(status));
+    if (status < 0) throw RegexGaveUp(where_ + ": the regular expression gave up on a text: " + reason(status));
     const Match match = search.match();
     const bool touches = match.begin == match.end && last_end == match.end;
     if (touches) {

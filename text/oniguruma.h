@@ -6,11 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "text/function_ref.h"
 
 struct re_pattern_buffer;  // Oniguruma's compiled regex
 
 namespace sluice::text {
+
+/// A regular expression took more steps on a text than it may. The text's fault as much as the pattern's: who searches in texts
+/// from outside catches it.
+class RegexGaveUp : public UserError {
+ public:
+  using UserError::UserError;
+};
 
 /// A regular expression over UTF-8 text in Oniguruma's syntax, which is the one that tokenizer.json files are written in.
 /// Immutable: const use from many threads. Moves, does not copy.
@@ -28,8 +36,8 @@ class Regex {
   static std::string escape(std::string_view text);
 
   /// Calls `on_match` for all matches from left to right, without overlap; an empty match that touches the previous match is left
-  /// out. `text` must be well-formed UTF-8 below 2 GiB. Throws UserError when the pattern backtracks without bound on this text:
-  /// the steps back that all searches in one text may take grow with its length and no faster.
+  /// out. `text` must be well-formed UTF-8 below 2 GiB. Throws RegexGaveUp when the pattern backtracks without bound on this
+  /// text: the steps back that all searches in one text may take grow with its length and no faster.
   void for_each(std::string_view text, FunctionRef<void(Match)> on_match) const;
 
   /// The same as a list.

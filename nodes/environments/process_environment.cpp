@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 namespace {
@@ -16,7 +17,13 @@ constexpr size_t kShownReply = 200;  // bytes of a wrong one
 constexpr size_t kShownErrors = 2000;
 constexpr auto kGrace = std::chrono::milliseconds(500);  // to end by itself, for a process that did not reply
 
-std::string shown(const std::string& line) { return line.size() <= kShownReply ? line : line.substr(0, kShownReply) + "..."; }
+std::string shown(const std::string& line) { return shown_text(line, kShownReply); }
+
+// JSON of ASCII alone needs no escapes of ours.
+std::string shown(const Json& value) {
+  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  return text.size() <= kShownReply ? text : text.substr(0, kShownReply) + "...";
+}
 
 std::string end_of(const std::string& errors) {
   const std::string_view text = trim(errors);
@@ -24,7 +31,7 @@ std::string end_of(const std::string& errors) {
 }
 
 const Json& expect(const Json& value, bool right, const std::string& key, const char* what) {
-  if (!right) throw UserError("its reply has " + sluice::quoted(key) + " = " + shown(value.dump()) + ", expected " + what);
+  if (!right) throw UserError("its reply has " + sluice::quoted(key) + " = " + shown(value) + ", expected " + what);
   return value;
 }
 
@@ -77,7 +84,7 @@ Reply parse_reply(const std::string& line) {
     } else if (key == "reward") {
       if (!value.is_null()) reply.reward = expect(value, value.is_number(), key, "a number or null").get<double>();
     } else {
-      throw UserError("its reply has a key " + sluice::quoted(key), "a reply has \"text\", \"done\" and \"reward\"");
+      throw UserError("its reply has a key " + shown(key), "a reply has \"text\", \"done\" and \"reward\"");
     }
   }
   return reply;

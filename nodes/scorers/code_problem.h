@@ -11,7 +11,7 @@ namespace sluice::nodes {
 
 /// What a solution is tested with, as a label spells it in JSON:
 ///
-///   {"tests": ["assert f(1) == 2", ...]}                        statements, run behind the solution
+///   {"tests": ["assert f(1) == 2", ...]}                        statements, run after the solution
 ///   {"inputs": ["3 4\n", ...], "outputs": ["7\n", ...]}         of programs: what they read, and what they must write
 ///   {"fn_name": "f", "inputs": [[3, 4], ...], "outputs": [7]}   of functions: arguments, and what they must return
 ///

@@ -1,16 +1,15 @@
-"""What runs first in a sandbox of nodes/scorers/code_tests.cpp: sets limits, then runs /sandbox/solution.py.
+"""What runs first in the sandbox of a solution (code_runs.cpp): sets limits, then runs /sandbox/solution.py.
 
 usage: runner.py LIMITS program    the solution as a program, with this stdin and stdout
-       runner.py LIMITS tests      a line of JSON on stdin says what is asked of it:
-           {"secret": ..., "tests": ["assert ...", ...]}                       -> "SECRET true" or "SECRET false" for each
-           {"secret": ..., "function": "f", "arguments": [[1, 2], ...]}        -> "SECRET VALUE" for each, "SECRET" where it raised
+       runner.py LIMITS calls      a line {"function": "f", "arguments": [[1, 2], ...]} on stdin asks for calls; each is answered with
+                                   a line: the value as JSON, or nothing where it raised
+       runner.py LIMITS serve      code_judge.py runs the tests elsewhere and asks for what they need of the solution
 
-LIMITS is {"RLIMIT_CPU": 10, ...}. The first line on stdout is "started"; with tests, "SECRET loaded" comes once the solution is.
-Without the secret a solution that writes to stdout says nothing.
+LIMITS is {"RLIMIT_CPU": 10, ...}. The first line on stdout is "started"; but for programs, "loaded" comes once the solution is.
+The solution can do to all of this what it wants: nothing here knows what the tests expect, and nothing that is said here is a verdict.
 """
 
 import json
-import os
 import resource
 import sys
 
@@ -35,43 +34,34 @@ def run_program():
     exec(solution(), {"__name__": "__main__", "__file__": "solution.py", "__builtins__": __builtins__})
 
 
-def passes(test, names):
-    try:
-        exec(test, names)
-        return True
-    except BaseException:  # SystemExit too
-        return False
+def loaded_names(channel):
+    names = {"__name__": "solution", "__file__": "solution.py", "__builtins__": __builtins__}
+    exec(solution(), names)
+    channel.out.write(b"loaded\n")
+    channel.out.flush()
+    return names
 
 
 def value_of(function, arguments):
     try:
         return json.dumps(function(*arguments))
-    except BaseException:
+    except BaseException:  # SystemExit too
         return ""
 
 
-def run_tests():
-    job = json.loads(sys.stdin.readline())
-    answers = os.fdopen(os.dup(1), "w")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)
+def answer_calls(channel):
+    job = channel.receive()
+    names = loaded_names(channel)
+    holder = names["Solution"]() if "Solution" in names else None
+    function = getattr(holder, job["function"], None) or names[job["function"]]
+    for arguments in job["arguments"]:
+        channel.out.write((value_of(function, arguments) + "\n").encode())
+        channel.out.flush()
 
-    def answer(text):
-        answers.write(f"{job['secret']} {text}\n")
-        answers.flush()
 
-    names = {"__name__": "solution", "__file__": "solution.py", "__builtins__": __builtins__}
-    exec(solution(), names)
-    answer("loaded")
-    if "function" in job:
-        holder = names["Solution"]() if "Solution" in names else None
-        function = getattr(holder, job["function"], None) or names[job["function"]]
-        for arguments in job["arguments"]:
-            answer(value_of(function, arguments))
-    else:
-        for test in job["tests"]:
-            answer("true" if passes(test, names) else "false")
+def serve_tests(channel):
+    from sluice_server import Server
+    Server(channel, loaded_names(channel)).serve()
 
 
 if __name__ == "__main__":
@@ -81,4 +71,5 @@ if __name__ == "__main__":
     if sys.argv[2] == "program":
         run_program()
     else:
-        run_tests()
+        from sluice_values import take_channel
+        {"calls": answer_calls, "serve": serve_tests}[sys.argv[2]](take_channel())

@@ -16,8 +16,8 @@ struct CodeLimits {
   int64_t memory_bytes = 1 << 30;             // address space of a process
   int64_t file_bytes = 64 << 20;
   int64_t processes = 32;
-  size_t output_bytes = 1 << 20;
-  size_t parallel = 1;       // sandboxes
+  size_t output_bytes = 1 << 20;  // what a program writes, or a solution answers in a test
+  size_t parallel = 1;            // runs
   bool stop_at_fail = true;  // tests of a solution behind one that fails need not run
 };
 

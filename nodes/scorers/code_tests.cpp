@@ -42,12 +42,17 @@ void CodeTests::describe(engine::Contract<CodeTestsParams>& c) {
   c.param("prelude", &P::prelude).doc("Python that is put before every solution, such as imports");
   c.param("python", &P::python).doc("the interpreter in the sandbox: a name in /usr or /bin, or a path");
   c.param("bubblewrap", &P::bubblewrap).doc("the program that makes sandboxes: a name in PATH or a path");
-  c.param("workers", &P::workers).between(1, 1024).doc("sandboxes side by side; unset: as many as the executor has cores");
+  c.param("workers", &P::workers)
+      .between(1, 1024)
+      .doc("runs side by side, of one sandbox each, or two for statements; unset: as many as the executor has cores");
   c.param("timeout_seconds", &P::timeout_seconds).above(0).unit("seconds").doc("for one test");
   c.param("memory_mb", &P::memory_mb).between(64, 1 << 20).unit("MiB").doc("address space of each process");
   c.param("tmp_mb", &P::tmp_mb).between(1, 1 << 20).unit("MiB").doc("size of /tmp, and of a file");
   c.param("processes", &P::processes).between(4, 4096).doc("processes and threads of a sandbox");
-  c.param("output_kb", &P::output_kb).between(1, 1 << 20).unit("KiB").doc("what a test may write; more fails it");
+  c.param("output_kb", &P::output_kb)
+      .between(1, 1 << 20)
+      .unit("KiB")
+      .doc("for one test: what a program may write to stdout, or a solution may answer; more fails it");
   describe_scorer(c);
   c.reads(columns::kLabel);
   c.metric("tests_passed",

@@ -33,21 +33,22 @@ constexpr auto enum_names(ScoreBy) { return std::array{std::pair{ScoreBy::kAll, 
 ///   prelude = "from typing import *"   # put before every solution
 ///   python = "python3"           # in the sandbox: a name in /usr or /bin, or a path, such as that of a virtual environment
 ///   bubblewrap = "bwrap"
-///   workers = 4                  # sandboxes side by side; default: the cores of the executor
+///   workers = 4                  # runs side by side; default: the cores of the executor
 ///   timeout_seconds = 10.0       # for one test
 ///   memory_mb = 1024             # of address space, for each process
 ///   tmp_mb = 64                  # of /tmp, and of a file
 ///   processes = 32               # and threads
-///   output_kb = 1024             # of what a test writes
+///   output_kb = 1024             # for one test: what a program writes to stdout, or a solution answers
 ///
 /// And the parameters of every scorer (scorer.h). Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). The code
 /// is that of code_of(), the label that of CodeProblem. Figure: tests_passed, the mean share of the tests that pass (with
 /// score_by = "all" tests behind the first that fails may not be run, and count as failed).
 ///
 /// A program must end by itself with exit code 0 and have written what it should. Statements and calls of a sample run one after
-/// the other in one process: one that ends it or takes too long fails those behind it too. What a solution does, or fails to do,
-/// costs it its score and nothing else. A label without tests is a UserError that names the group; so is, before anything runs, a
-/// machine on which the sandbox does not work (sandbox.h).
+/// the other, with one process for the solution: one that ends it, takes too long or writes too much fails those behind it too.
+/// Nothing is judged in a process that the solution can reach (code_run.h); what that means for statements is in docs/scorers.md.
+/// What a solution does, or fails to do, costs it its score and nothing else. A label without tests is a UserError that names the
+/// group; so is, before anything runs, a machine on which the sandbox does not work (sandbox.h).
 struct CodeTestsParams : ScorerParams {
   ScoreBy score_by = ScoreBy::kAll;
   std::optional<int64_t> most_tests;

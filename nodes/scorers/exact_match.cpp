@@ -21,6 +21,7 @@ void ExactMatch::describe(engine::Contract<ExactMatchParams>& c) {
   c.param("label_extract", &P::label_extract).doc("the same for the label; unset: as extract");
   c.param("normalize", &P::normalize)
       .doc("what counts as equal: none: the same text, text: case and blanks aside, number: the same number");
+  describe_on_error(c);
   describe_scorer(c);
   c.reads(columns::kLabel);
   c.check([](const P& params, engine::Findings& findings) {
@@ -31,6 +32,7 @@ void ExactMatch::describe(engine::Contract<ExactMatchParams>& c) {
 
 ExactMatch::ExactMatch(const ExactMatchParams& params, engine::NodeResources& resources)
     : params_(params),
+      node_(resources.node),
       in_response_(params.extract, "node '" + resources.node + "', extract"),
       in_label_(label_pattern(params), "node '" + resources.node + "', label_extract"),
       metrics_(*resources.metrics) {}
@@ -41,18 +43,26 @@ void ExactMatch::process(engine::MicroBatch& batch) {
 
   std::vector<std::string> references;  // [G]
   for (size_t g = 0; g < labels.size(); ++g) references.push_back(reference_answer(labels[g], batch.group_index(g)));
-  for (size_t i = 0; i < texts.size(); ++i) {
+  FailedSamples failed;
+  score_each(texts, failed, [&](size_t i) {
     const auto answer = in_response_.find(texts.text(i));
     const bool right = answer && canonical_answer(*answer, params_.normalize) == references[texts.group_of(i)];
-    texts.score(i) = right ? 1.0f : 0.0f;
-  }
+    return right ? 1.0f : 0.0f;
+  });
+  failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
 }
 
 std::string ExactMatch::reference_answer(const std::string& label, int64_t group) const {
   check_label(label, group);
-  const auto answer = in_label_.find(label);
   const std::string where = name_of_label(label, group) + " ";
+  const auto answer = [&] {
+    try {
+      return in_label_.find(label);
+    } catch (const text::RegexGaveUp& error) {
+      throw UserError(where + "is too much for label_extract: " + error.problems().front().message);
+    }
+  }();
   if (!answer) {
     throw UserError(where + "has no match of " + sluice::quoted(label_pattern(params_)),
                     "label_extract = \"\" takes the label as it is");

@@ -6,6 +6,7 @@
 #include "engine/contract.h"
 #include "engine/node.h"
 #include "nodes/scorers/answer_text.h"
+#include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {
@@ -19,9 +20,12 @@ namespace sluice::nodes {
 ///   label_extract = ""        # the same for the label; default: as extract
 ///   normalize = "number"      # "none", "text"; what counts as equal, see AnswerForm
 ///
-/// And the parameters of every scorer (scorer.h). Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A
-/// response without an answer scores 0. A label without one is a UserError that names the group: nothing could ever match it.
-struct ExactMatchParams : ScorerParams {
+/// And the parameters of every scorer (scorer.h), on_error = "value" and error_value (failed_samples.h). Reads response[S],
+/// label[G]; writes score[S]  (S: samples, G: groups). A response without an answer scores 0. A label without one is a UserError
+/// that names the group: nothing could ever match it.
+struct ExactMatchParams : ScorerParams, OnErrorParams {
+  ExactMatchParams() { on_error = OnError::kValue; }
+
   std::string extract;
   std::optional<std::string> label_extract;
   AnswerForm normalize = AnswerForm::kNone;
@@ -39,6 +43,7 @@ class ExactMatch final : public engine::Node {
   std::string reference_answer(const std::string& label, int64_t group) const;
 
   ExactMatchParams params_;
+  const std::string node_;
   AnswerFinder in_response_;
   AnswerFinder in_label_;
   engine::MetricsRecorder& metrics_;

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "nodes/scorers/shown_text.h"
+#include "text/oniguruma.h"
 
 namespace sluice::nodes {
 namespace {
@@ -14,18 +16,31 @@ struct Sum {
   double count = 0;
 };
 
+// Sample 1 of group 7, "The answer ...".
+std::string name_of(size_t sample, const engine::MicroBatch& batch, const ScoredTexts& texts) {
+  size_t place = 0;
+  while (place < sample && texts.group_of(sample - place - 1) == texts.group_of(sample)) ++place;
+  return "sample " + std::to_string(place) + " of group " + std::to_string(batch.group_index(texts.group_of(sample))) + ", " +
+         shown_text(texts.text(sample));
+}
+
 }  // namespace
 
-void FailedSamples::settle(const OnErrorParams& params, const std::string& node, ScoredTexts& texts,
-                           engine::MetricsRecorder& metrics) const {
-  if (params.on_error != OnError::kFail) metrics.sum(node + "/failed_samples", static_cast<double>(failed_.size()));
+void FailedSamples::settle(const OnErrorParams& params, const std::string& node, const engine::MicroBatch& batch,
+                           ScoredTexts& texts, engine::MetricsRecorder& metrics) const {
   if (failed_.empty()) return;
   const auto first = std::ranges::min_element(failed_, {}, &std::pair<size_t, std::string>::first);
+  const std::string name = name_of(first->first, batch, texts);
   if (params.on_error == OnError::kFail) {
-    throw UserError(first->second, "on_error = \"skip\" or \"value\" goes on without the scores of such samples");
+    throw UserError({.where = {},
+                     .message = first->second,
+                     .notes = {"it was to score " + name},
+                     .help = "on_error = \"skip\" or \"value\" goes on without the scores of such samples"});
   }
-  log_warning("node '" + node + "': " + plural(static_cast<int64_t>(failed_.size()), "sample") + " of " +
-              std::to_string(texts.size()) + " could not be scored: " + first->second);
+  metrics.sum(node + "/failed_samples", static_cast<double>(failed_.size()));
+  log_warning("node '" + node + "', iteration " + std::to_string(batch.iteration()) + ": " +
+              plural(static_cast<int64_t>(failed_.size()), "sample") + " of " + std::to_string(texts.size()) +
+              " could not be scored, the first of them " + name + ": " + first->second);
 
   std::vector<bool> scored(texts.size(), true);
   for (const auto& [sample, what] : failed_) scored[sample] = false;
@@ -37,6 +52,16 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
     const Sum& others = groups[texts.group_of(sample)];
     const double mean = others.count > 0 ? others.scores / others.count : 0;
     texts.score(sample) = static_cast<float>(params.on_error == OnError::kSkip ? mean : params.error_value);
+  }
+}
+
+void score_each(ScoredTexts& texts, FailedSamples& failed, text::FunctionRef<float(size_t)> score_of) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    try {
+      texts.score(i) = score_of(i);
+    } catch (const text::RegexGaveUp& error) {
+      failed.add(i, error.problems().front().message);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include "engine/contract.h"
 #include "engine/node.h"
 #include "nodes/scorers/scorer.h"
+#include "text/function_ref.h"
 
 namespace sluice::nodes {
 
@@ -23,10 +24,12 @@ constexpr auto enum_names(OnError) {
   return std::array{std::pair{OnError::kFail, "fail"}, std::pair{OnError::kSkip, "skip"}, std::pair{OnError::kValue, "value"}};
 }
 
-/// What scorers whose work is done elsewhere have beside the parameters of every scorer:
+/// What scorers have that cannot score every text, because their work is done elsewhere or because a pattern may give up on it:
 ///
 ///   on_error = "fail"      # "skip": as if it had scored what its group scored, "value": error_value
 ///   error_value = 0.0
+///
+/// Where a text alone can be the cause, the default is "value": what was sampled must not end a run.
 struct OnErrorParams {
   OnError on_error = OnError::kFail;
   double error_value = 0;
@@ -45,7 +48,8 @@ void describe_on_error(engine::Contract<P>& c) {
       findings.without_effect("error_value", "error_value has no effect without on_error = \"value\"");
     }
   });
-  c.metric("NODE/failed_samples", "samples that could not be scored, with on_error = \"skip\" or \"value\"");
+  c.metric("NODE/failed_samples",
+           "samples that could not be scored, where there were any, with on_error = \"skip\" or \"value\"");
 }
 
 /// The samples of a micro-batch that could not be scored.
@@ -54,11 +58,16 @@ class FailedSamples {
   /// `what` names the failure as an end of a sentence would: "reward.py raised KeyError: 'unit' (reward.py:18)".
   void add(size_t sample, std::string what) { failed_.push_back({sample, std::move(what)}); }
 
-  /// Gives them their scores, and records and logs how many there were. Throws UserError of the first with on_error = "fail".
-  void settle(const OnErrorParams& params, const std::string& node, ScoredTexts& texts, engine::MetricsRecorder& metrics) const;
+  /// Gives them their scores, and records and logs how many there were. Throws UserError with on_error = "fail". Both name the
+  /// first by group and place in it, with the beginning of its text.
+  void settle(const OnErrorParams& params, const std::string& node, const engine::MicroBatch& batch, ScoredTexts& texts,
+              engine::MetricsRecorder& metrics) const;
 
  private:
   std::vector<std::pair<size_t, std::string>> failed_;
 };
+
+/// Scores the texts one by one; one on which a regular expression gives up is added to `failed`.
+void score_each(ScoredTexts& texts, FailedSamples& failed, text::FunctionRef<float(size_t)> score_of);
 
 }  // namespace sluice::nodes

@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "nodes/column_json.h"
+#include "nodes/scorers/metric_name.h"
+#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 namespace {
@@ -47,12 +49,6 @@ Json part(const std::vector<T>& all, engine::Range range) {
 
 bool is_score(const Json& value) {
   return value.is_number() && std::abs(value.get<double>()) <= static_cast<double>(std::numeric_limits<float>::max());
-}
-
-// The first bytes of an answer, for messages.
-std::string beginning(const std::string& body) {
-  constexpr size_t kMost = 200;
-  return sluice::quoted(std::string_view(body).substr(0, kMost)) + (body.size() > kMost ? "..." : "");
 }
 
 // The value that the server gives its score under; null: none.
@@ -124,7 +120,7 @@ void HttpScorer::process(engine::MicroBatch& batch) {
   const std::vector<HttpReply> replies = client_.post(requests);
   FailedSamples failed;
   for (size_t r = 0; r < ranges.size(); ++r) take(replies[r], ranges[r], texts, failed);
-  failed.settle(params_, node_, texts, metrics_);
+  failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
 }
 
@@ -150,7 +146,8 @@ void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& 
     for (size_t i = range.begin; i < range.end; ++i) failed.add(i, what);
   };
   if (!reply.failure.empty()) return fail_all(reply.failure);
-  const std::string answered = reply.url + " answered " + beginning(reply.body);
+  constexpr size_t kShown = 200;
+  const std::string answered = reply.url + " answered " + shown_text(reply.body, kShown);
   const Json answer = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
   if (answer.is_discarded()) return fail_all(answered + ", which is not JSON");
 
@@ -179,6 +176,9 @@ void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& 
   }
   const Json* logs = scores_of(answer, {"extra_logs"});
   if (logs == nullptr || !logs->is_object()) return;
+  for (const auto& [name, values] : logs->items()) {
+    if (const std::string fault = fault_of_metric_name(name); !fault.empty()) return fail_all(reply.url + " answered " + fault);
+  }
   for (const auto& [name, values] : logs->items()) {
     for (const Json& value : values.is_array() ? values : Json::array({values})) {
       if (is_score(value)) metrics_.mean(node_ + "/" + name, value.get<double>());

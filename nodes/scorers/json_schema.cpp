@@ -43,6 +43,7 @@ void JsonSchema::describe(engine::Contract<JsonSchemaParams>& c) {
   c.type("json_schema", "1 where the response is JSON that is valid under a schema, else 0");
   c.param("schema", &P::schema).required().must_exist().doc("file of the JSON schema (draft 7)");
   c.param("extract", &P::extract).doc("whole: all of the response, fenced: its last block between ```json and ```");
+  describe_on_error(c);
   describe_scorer(c);
   c.check([](const P& params, engine::Findings& findings) {
     try {
@@ -55,11 +56,13 @@ void JsonSchema::describe(engine::Contract<JsonSchemaParams>& c) {
 
 void JsonSchema::process(engine::MicroBatch& batch) {
   ScoredTexts texts(params_, batch);
-  for (size_t i = 0; i < texts.size(); ++i) {
+  FailedSamples failed;
+  score_each(texts, failed, [&](size_t i) {
     const std::string_view response = texts.text(i);
     const auto document = params_.extract == JsonPlace::kFenced ? last_fenced(response) : response;
-    texts.score(i) = document && checker_.accepts(*document) ? 1.0f : 0.0f;
-  }
+    return document && checker_.accepts(*document) ? 1.0f : 0.0f;
+  });
+  failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
 }
 

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <filesystem>
+#include <string>
 #include <utility>
 
 #include "engine/contract.h"
 #include "engine/node.h"
+#include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/json_schema_checker.h"
 #include "nodes/scorers/scorer.h"
 
@@ -26,9 +28,12 @@ constexpr auto enum_names(JsonPlace) {
 ///   schema = "answer.schema.json"   # JSON Schema, draft 7; what is supported: json_schema_checker.h
 ///   extract = "whole"               # all of the response; "fenced": its last block between ```json and ```
 ///
-/// And the parameters of every scorer (scorer.h). Reads response[S]; writes score[S]  (S: samples). A response without a closed
-/// block scores 0 with extract = "fenced". A schema that cannot be used is a UserError before the run.
-struct JsonSchemaParams : ScorerParams {
+/// And the parameters of every scorer (scorer.h), on_error = "value" and error_value (failed_samples.h). Reads response[S];
+/// writes score[S]  (S: samples). A response without a closed block scores 0 with extract = "fenced". A schema that cannot be
+/// used is a UserError before the run.
+struct JsonSchemaParams : ScorerParams, OnErrorParams {
+  JsonSchemaParams() { on_error = OnError::kValue; }
+
   std::filesystem::path schema;
   JsonPlace extract = JsonPlace::kWhole;
 };
@@ -38,12 +43,13 @@ class JsonSchema final : public engine::Node {
   static void describe(engine::Contract<JsonSchemaParams>& contract);
 
   JsonSchema(const JsonSchemaParams& params, engine::NodeResources& resources)
-      : params_(params), checker_(params.schema), metrics_(*resources.metrics) {}
+      : params_(params), node_(resources.node), checker_(params.schema), metrics_(*resources.metrics) {}
 
   void process(engine::MicroBatch& batch) override;
 
  private:
   const JsonSchemaParams params_;
+  const std::string node_;
   const JsonSchemaChecker checker_;
   engine::MetricsRecorder& metrics_;
 };

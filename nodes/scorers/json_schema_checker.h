@@ -19,7 +19,7 @@ class JsonSchemaChecker {
   ~JsonSchemaChecker();
 
   /// True if `text` is JSON that is valid under the schema. Not JSON is also what nests deeper than 512, or has an object of more
-  /// than 4096 keys. Throws UserError when a pattern of the schema backtracks without bound on the text.
+  /// than 4096 keys. Throws text::RegexGaveUp when a pattern of the schema backtracks without bound on the text.
   bool accepts(std::string_view text) const;
 
  private:

@@ -48,6 +48,7 @@ void MultipleChoice::describe(engine::Contract<MultipleChoiceParams>& c) {
   using P = MultipleChoiceParams;
   c.type("multiple_choice", "1 where the response chooses the letter of the label, else 0");
   c.param("choices", &P::choices).between(2, kMostChoices).doc("the letters from A on that can be chosen");
+  describe_on_error(c);
   describe_scorer(c);
   c.reads(columns::kLabel);
   c.metric("score_answered", "share of the responses that choose a letter");
@@ -55,6 +56,7 @@ void MultipleChoice::describe(engine::Contract<MultipleChoiceParams>& c) {
 
 MultipleChoice::MultipleChoice(const MultipleChoiceParams& params, engine::NodeResources& resources)
     : params_(params),
+      node_(resources.node),
       alone_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(params.choices) + ")" + kBehind + R"(\z)")),
       leading_(regex_of(R"(\A)" + std::string(kBefore) + "(" + any_case(params.choices) + R"()[*_}]*[).:\]])")),
       answer_is_(regex_of(answer_pattern(params.choices))),
@@ -78,11 +80,13 @@ void MultipleChoice::process(engine::MicroBatch& batch) {
     references.push_back(*letter);
   }
   size_t answered = 0;
-  for (size_t i = 0; i < texts.size(); ++i) {
+  FailedSamples failed;
+  score_each(texts, failed, [&](size_t i) {
     const auto letter = choice_of_response(texts.text(i));
     answered += letter.has_value();
-    texts.score(i) = letter == references[texts.group_of(i)] ? 1.0f : 0.0f;
-  }
+    return letter == references[texts.group_of(i)] ? 1.0f : 0.0f;
+  });
+  failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
   texts.record_answered(metrics_, answered);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
+#include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/scorer.h"
 #include "text/oniguruma.h"
 
@@ -18,9 +19,9 @@ namespace sluice::nodes {
 ///   inputs = ["generate"]
 ///   choices = 4            # A to D
 ///
-/// And the parameters of every scorer (scorer.h). A label is a letter (`B`, `b`, `(B)`), or begins with one in front of the text
-/// of the choice: `(B) Paris`, `B. Paris`, `B) Paris`, `B: Paris`. What a response chooses is, of the following, the first that
-/// is there:
+/// And the parameters of every scorer (scorer.h), on_error = "value" and error_value (failed_samples.h). A label is a letter
+/// (`B`, `b`, `(B)`), or begins with one in front of the text of the choice: `(B) Paris`, `B. Paris`, `B) Paris`, `B: Paris`.
+/// What a response chooses is, of the following, the first that is there:
 ///
 /// 1. all of it, where it is a letter alone: `B`, `(b).`, `**B**`;
 /// 2. the last \boxed{...}, read like a label; a box with anything else in it chooses nothing;
@@ -32,7 +33,9 @@ namespace sluice::nodes {
 /// Letters beyond `choices` are not seen. Emphasis, quotes, dollar signs, brackets and \text{} around a letter do not matter.
 /// Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). A response that chooses nothing scores 0, and so does
 /// one that is not UTF-8. A label without a letter is a UserError that names the group.
-struct MultipleChoiceParams : ScorerParams {
+struct MultipleChoiceParams : ScorerParams, OnErrorParams {
+  MultipleChoiceParams() { on_error = OnError::kValue; }
+
   int64_t choices = 4;
 };
 
@@ -50,6 +53,7 @@ class MultipleChoice final : public engine::Node {
   std::optional<char> last_match(std::initializer_list<const text::Regex*> patterns, std::string_view text) const;
 
   const MultipleChoiceParams params_;
+  const std::string node_;
   const text::Regex alone_;
   const text::Regex leading_;
   const text::Regex answer_is_;

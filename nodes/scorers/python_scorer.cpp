@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "nodes/column_json.h"
 #include "nodes/scorers/embedded.h"
+#include "nodes/scorers/python_reply.h"
 
 extern char** environ;
 
@@ -39,9 +40,11 @@ WorkerPoolOptions pool_options(const PythonScorerParams& params, std::string& fu
   options.timeout = milliseconds_of(params.timeout_seconds);
   const std::string file = params.file.filename().string();
   options.greeted = [&function, file](const std::string& line) {
-    const Json greeting = parse_json(line, file);
-    if (greeting.contains("failure")) throw UserError(file + ": " + greeting["failure"].get<std::string>());
-    function = file + ", function " + greeting["ready"]["function"].get<std::string>();
+    try {
+      function = file + ", function " + parse_python_greeting(line);
+    } catch (const UserError& error) {
+      throw UserError(file + ": " + error.problems().front().message);
+    }
   };
   return options;
 }
@@ -101,7 +104,7 @@ void PythonScorer::describe(engine::Contract<PythonScorerParams>& c) {
   c.param("data_source", &P::data_source).doc("what functions with a parameter data_source are told");
   describe_on_error(c);
   describe_scorer(c);
-  c.reads_if_written(columns::kPrompt, columns::kLabel);
+  c.reads_if_written(columns::kPrompt, columns::kLabel, columns::kMessages);
   c.metric("NODE/NAME", "mean of the other figures NAME that the function returns or logs");
 }
 
@@ -120,10 +123,15 @@ void PythonScorer::process(engine::MicroBatch& batch) {
   std::vector<std::string> requests;
   for (const engine::Range range : ranges) requests.push_back(request(samples, range, batch.iteration()));
 
-  const std::vector<WorkerReply> replies = pool_.ask(requests);
+  std::vector<PythonReply> answers(ranges.size());
+  const std::vector<WorkerReply> replies =
+      pool_.ask(requests, [&](size_t r, const std::string& line) { answers[r] = parse_python_reply(line, ranges[r].size()); });
   FailedSamples failed;
-  for (size_t r = 0; r < ranges.size(); ++r) take(replies[r], ranges[r], texts, failed);
-  failed.settle(params_, node_, texts, metrics_);
+  for (size_t r = 0; r < ranges.size(); ++r) {
+    if (!replies[r].failure.empty()) answers[r].failure = "its process " + replies[r].failure;
+    take(answers[r], ranges[r], texts, failed);
+  }
+  failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
 }
 
@@ -134,24 +142,18 @@ std::string PythonScorer::request(const ScoredSamples& samples, engine::Range ra
                         {"places", part(samples.places, range)},
                         {"prompts", part(samples.prompts, range)},
                         {"responses", part(samples.responses, range)},
-                        {"labels", part(samples.labels, range)}});
+                        {"labels", part(samples.labels, range)},
+                        {"messages", part(samples.messages, range)}});
 }
 
-void PythonScorer::take(const WorkerReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {
-  const auto fail_all = [&](const std::string& what) {
-    for (size_t i = range.begin; i < range.end; ++i) failed.add(i, what);
-  };
-  if (!reply.failure.empty()) return fail_all(function_ + ": its process " + reply.failure);
-  const Json said = parse_json(reply.line, function_);
-  if (said.contains("failure")) return fail_all(function_ + ": " + said["failure"].get<std::string>());
-  SLUICE_CHECK(said["scores"].size() == range.size(), "python_worker.py answers one score a sample");
-  for (size_t i = 0; i < range.size(); ++i) texts.score(range.begin + i) = said["scores"][i].get<float>();
-  for (const Json& error : said["errors"]) {
-    failed.add(range.begin + error[0].get<size_t>(), function_ + ": " + error[1].get<std::string>());
+void PythonScorer::take(const PythonReply& answer, engine::Range range, ScoredTexts& texts, FailedSamples& failed) {
+  if (!answer.failure.empty()) {
+    for (size_t i = range.begin; i < range.end; ++i) failed.add(i, function_ + ": " + answer.failure);
+    return;
   }
-  for (const auto& [name, values] : said["figures"].items()) {
-    for (const Json& value : values) metrics_.mean(node_ + "/" + name, value.get<double>());
-  }
+  for (size_t i = 0; i < range.size(); ++i) texts.score(range.begin + i) = answer.scores[i];
+  for (const auto& [sample, what] : answer.errors) failed.add(range.begin + sample, function_ + ": " + what);
+  for (const auto& [name, value] : answer.figures) metrics_.mean(node_ + "/" + name, value);
 }
 
 }  // namespace sluice::nodes

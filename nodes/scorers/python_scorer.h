@@ -8,6 +8,7 @@
 #include "engine/contract.h"
 #include "engine/node.h"
 #include "nodes/scorers/failed_samples.h"
+#include "nodes/scorers/python_reply.h"
 #include "nodes/scorers/scored_samples.h"
 #include "nodes/scorers/scorer.h"
 #include "nodes/scorers/worker_pool.h"
@@ -33,10 +34,11 @@ namespace sluice::nodes {
 /// as reward functions of OpenRLHF, verl, TRL and slime, or (prompt, response, label). What it prints goes to stderr, of which
 /// the end is shown when a process dies.
 ///
-/// Reads response[S], and prompt[G] and label[G] where they are written; writes score[S]  (S: samples, G: groups). Other figures
-/// that the function returns are recorded as NODE/NAME, their mean. A function that raises, does not answer in time (its process
-/// is killed), ends its process, or returns no finite number for each sample fails the samples that it was given: all of the
-/// batch, or one where it is called for each sample. A file that cannot be loaded is a UserError before anything runs.
+/// Reads response[S], and prompt[G], label[G] and messages[G] where they are written; writes score[S]  (S: samples, G: groups).
+/// Other figures that the function returns are recorded as NODE/NAME, their mean. A function that raises, does not answer in time
+/// (its process is killed), ends its process, writes into the channel to it, names a metric that cannot be one (metric_name.h),
+/// or returns no finite number for each sample fails the samples that it was given: all of the batch, or one where it is called
+/// for each sample. A file that cannot be loaded is a UserError before anything runs.
 struct PythonScorerParams : ScorerParams, OnErrorParams {
   std::filesystem::path file;
   std::string function;
@@ -58,7 +60,7 @@ class PythonScorer final : public engine::Node {
 
  private:
   std::string request(const ScoredSamples& samples, engine::Range range, int64_t iteration) const;
-  void take(const WorkerReply& reply, engine::Range range, ScoredTexts& texts, FailedSamples& failed);
+  void take(const PythonReply& answer, engine::Range range, ScoredTexts& texts, FailedSamples& failed);
 
   PythonScorerParams params_;
   std::string node_;

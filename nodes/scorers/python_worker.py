@@ -3,30 +3,39 @@
 usage: python3 -c SOURCE FILE FUNCTION DATA_SOURCE   (FUNCTION "": found by itself)
 
 Says {"ready": {"function": ..., "form": ...}} or {"failure": ...} once, and then for each line
-{"seed": ..., "iteration": ..., "groups": [...], "places": [...], "prompts": [...], "responses": [...], "labels": [...]} one line
+{"seed": ..., "iteration": ..., "groups": [...], "places": [...], "prompts": [...], "responses": [...], "labels": [...],
+"messages": [...]} one line
 {"scores": [...], "errors": [[index, what], ...], "figures": {name: [...]}} or {"failure": ...}.
 """
 
 import asyncio
+import fcntl
 import importlib.util
 import inspect
 import json
 import math
 import os
 import random
+import re
+import resource
 import sys
 import traceback
 import types
 
 MODULE = "sluice_reward_file"
 LONGEST = 2000  # characters of what an exception says
+METRIC_NAME = re.compile("[A-Za-z0-9_./-]{1,200}")  # metric_name.cpp has the last word
 LARGEST = 3.4028234663852886e38  # of float32, which scores are
 
 
 def take_protocol():
-    """Our own ends of stdin and stdout. What the file prints goes to stderr, and it reads nothing."""
-    requests = os.fdopen(os.dup(0), "rb")
-    replies = os.fdopen(os.dup(1), "wb")
+    """Our own ends of stdin and stdout. What the file prints goes to stderr, and it reads nothing.
+
+    What it starts inherits neither: they are closed by exec and after a fork. In this process they are out of the way of code that
+    goes through all descriptors it might have; what is written there all the same is no answer, and fails the request.
+    """
+    requests, replies = (os.fdopen(away(descriptor), mode) for descriptor, mode in ((0, "rb"), (1, "wb")))
+    os.register_at_fork(after_in_child=lambda: [os.close(channel.fileno()) for channel in (requests, replies)])
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -34,6 +43,15 @@ def take_protocol():
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
     return requests, replies
+
+
+def away(descriptor):
+    """A copy of it under a high number."""
+    highest = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1024)
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, highest - 8)
+    except OSError:
+        return os.dup(descriptor)
 
 
 class Unusable(Exception):
@@ -161,6 +179,8 @@ def figures_of(entries, skipped):
     for name, value in entries.items():
         value = plain(value)
         if isinstance(name, str) and name not in skipped and isinstance(value, (bool, int, float)) and math.isfinite(value):
+            if not METRIC_NAME.fullmatch(name):
+                raise Unusable(f"it named a metric {name[:80]!r}; names have letters, digits and _ - / .")
             figures[name] = float(value)
     return figures
 
@@ -271,6 +291,15 @@ def call_one_by_one(function, form, request, data_source, result):
             result.put(index, value)
 
 
+def trl_texts(request):
+    """As in TRL, a prompt that is a conversation is a list of messages, and its completion a list with the assistant's message."""
+    prompts, completions = [], []
+    for prompt, response, messages in zip(request["prompts"], request["responses"], request["messages"]):
+        prompts.append(json.loads(messages) if messages else prompt)
+        completions.append([{"role": "assistant", "content": response}] if messages else response)
+    return {"prompts": prompts, "completions": completions}
+
+
 def arguments_of_batch(function, form, request, data_source, result):
     prompts, responses, labels = request["prompts"], request["responses"], request["labels"]
     if form == "queries":
@@ -282,7 +311,7 @@ def arguments_of_batch(function, form, request, data_source, result):
                 "ground_truths": [row["ground_truth"] for row in rows], "extra_infos": [row["extra_info"] for row in rows]}
     if form == "samples":
         return {"args": types.SimpleNamespace(), "samples": [slime_sample(request, i) for i in range(len(responses))]}
-    arguments = {"prompts": prompts, "completions": responses, "label": labels}
+    arguments = {**trl_texts(request), "label": labels}
     objects = objects_of(labels)
     if objects:
         shared = [key for key in objects[0] if all(key in row for row in objects) and key not in arguments]

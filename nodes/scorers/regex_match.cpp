@@ -18,6 +18,7 @@ void RegexMatch::describe(engine::Contract<RegexMatchParams>& c) {
   c.param("pattern", &P::pattern).required().doc("the regular expression (Oniguruma)");
   c.param("match", &P::match).doc("search: any part of the response may match, whole: all of it must");
   c.param("dot_matches_newline", &P::dot_matches_newline).doc("true: . is any character, the newline included");
+  describe_on_error(c);
   describe_scorer(c);
   c.check([](const P& params, engine::Findings& findings) {
     check_pattern("pattern", params.pattern, findings);
@@ -31,14 +32,19 @@ void RegexMatch::describe(engine::Contract<RegexMatchParams>& c) {
 }
 
 RegexMatch::RegexMatch(const RegexMatchParams& params, engine::NodeResources& resources)
-    : params_(params), regex_(complete(params), "node '" + resources.node + "', pattern"), metrics_(*resources.metrics) {}
+    : params_(params),
+      node_(resources.node),
+      regex_(complete(params), "node '" + resources.node + "', pattern"),
+      metrics_(*resources.metrics) {}
 
 void RegexMatch::process(engine::MicroBatch& batch) {
   ScoredTexts texts(params_, batch);
-  for (size_t i = 0; i < texts.size(); ++i) {
+  FailedSamples failed;
+  score_each(texts, failed, [&](size_t i) {
     const std::string& text = texts.text(i);
-    texts.score(i) = is_utf8(text) && !regex_.find_all(text).empty() ? 1.0f : 0.0f;
-  }
+    return is_utf8(text) && !regex_.find_all(text).empty() ? 1.0f : 0.0f;
+  });
+  failed.settle(params_, node_, batch, texts, metrics_);
   texts.record(metrics_);
 }
 

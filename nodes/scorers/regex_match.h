@@ -6,6 +6,7 @@
 
 #include "engine/contract.h"
 #include "engine/node.h"
+#include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/scorer.h"
 #include "text/oniguruma.h"
 
@@ -28,10 +29,12 @@ constexpr auto enum_names(MatchExtent) {
 ///   dot_matches_newline = true       # else . is any character but the newline
 ///   writes = "score_format"          # beside another scorer; combine_scores adds the two
 ///
-/// And the parameters of every scorer (scorer.h). ^ and $ are the ends of a line, \A and \z those of the text.
-/// Reads response[S]; writes score[S]  (S: samples). A response that is not UTF-8 scores 0. A pattern that backtracks without
-/// bound on a response is a UserError.
-struct RegexMatchParams : ScorerParams {
+/// And the parameters of every scorer (scorer.h), on_error = "value" and error_value (failed_samples.h). ^ and $ are the ends of
+/// a line, \A and \z those of the text. Reads response[S]; writes score[S]  (S: samples). A response that is not UTF-8 scores 0.
+/// A response on which the pattern backtracks without bound cannot be scored: see on_error.
+struct RegexMatchParams : ScorerParams, OnErrorParams {
+  RegexMatchParams() { on_error = OnError::kValue; }
+
   std::string pattern;
   MatchExtent match = MatchExtent::kSearch;
   bool dot_matches_newline = false;
@@ -47,6 +50,7 @@ class RegexMatch final : public engine::Node {
 
  private:
   const RegexMatchParams params_;
+  const std::string node_;
   const text::Regex regex_;
   engine::MetricsRecorder& metrics_;
 };

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/scorers/answer_text.h"
+#include "nodes/scorers/shown_text.h"
 
 namespace sluice::nodes {
 
@@ -24,9 +25,7 @@ ColumnSpec ScorerParams::score_column() const {
 }
 
 std::string name_of_label(const std::string& label, int64_t group) {
-  constexpr size_t kLongest = 80;
-  const bool cut = label.size() > kLongest;
-  return "the label of group " + std::to_string(group) + ", " + sluice::quoted(label.substr(0, kLongest)) + (cut ? "...," : ",");
+  return "the label of group " + std::to_string(group) + ", " + shown_text(label) + ",";
 }
 
 void check_label(const std::string& label, int64_t group) {

@@ -40,7 +40,7 @@ struct ScorerParams {
 template <class P>
 void describe_scorer(engine::Contract<P>& c);
 
-/// `the label of group 3, "...",` as messages call it; a long one is cut.
+/// `the label of group 3, "...",` as messages call it; a long one is cut (shown_text.h).
 std::string name_of_label(const std::string& label, int64_t group);
 
 /// Throws UserError where a label is blank: nothing could match it.

@@ -47,14 +47,14 @@ WorkerPool::WorkerPool(WorkerPoolOptions options) : options_(std::move(options))
   while (any_busy()) {
     exchange();
     for (const auto& worker : workers_) {
-      if (worker->busy()) work(*worker, {}, none);
+      if (worker->busy()) work(*worker, {}, none, nullptr);
     }
   }
 }
 
 WorkerPool::~WorkerPool() = default;
 
-std::vector<WorkerReply> WorkerPool::ask(std::span<const std::string> requests) {
+std::vector<WorkerReply> WorkerPool::ask(std::span<const std::string> requests, const TakeReply& take) {
   std::vector<WorkerReply> replies(requests.size());
   for (size_t next = 0; next < requests.size() || any_busy();) {
     for (const auto& worker : workers_) {
@@ -71,7 +71,7 @@ std::vector<WorkerReply> WorkerPool::ask(std::span<const std::string> requests) 
     }
     exchange();
     for (const auto& worker : workers_) {
-      if (worker->busy()) work(*worker, requests, replies);
+      if (worker->busy()) work(*worker, requests, replies, take);
     }
   }
   return replies;
@@ -84,9 +84,15 @@ void WorkerPool::start(Worker& worker) {
 }
 
 // Looks at what came from a busy worker.
-void WorkerPool::work(Worker& worker, std::span<const std::string> requests, std::vector<WorkerReply>& replies) {
+void WorkerPool::work(Worker& worker, std::span<const std::string> requests, std::vector<WorkerReply>& replies,
+                      const TakeReply& take) {
   if (auto line = worker.process->take_line()) {
     if (worker.greeted) {
+      try {
+        take(worker.request, *line);
+      } catch (const UserError& error) {
+        return fail(worker, error.problems().front().message + " and was killed", replies);
+      }
       replies[worker.request].line = std::move(*line);
       worker.request = kNone;
       return;

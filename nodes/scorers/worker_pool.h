@@ -20,6 +20,10 @@ struct WorkerPoolOptions {
   std::function<void(const std::string& greeting)> greeted = [](const std::string&) {};  // throws what is wrong with it
 };
 
+/// Takes the line that answers a request. Throws UserError, "wrote ...", when it is no answer: the worker is killed then, because
+/// nobody knows what its next lines would be for, and the request fails.
+using TakeReply = std::function<void(size_t request, const std::string& line)>;
+
 /// A worker's line, or what happened to the worker instead: "was killed by signal 11 (SEGV)".
 struct WorkerReply {
   std::string line;
@@ -38,13 +42,14 @@ class WorkerPool {
   ~WorkerPool();
 
   /// The replies, in the order of the requests whatever the timing. A request has no end of a line in it.
-  std::vector<WorkerReply> ask(std::span<const std::string> requests);
+  std::vector<WorkerReply> ask(
+      std::span<const std::string> requests, const TakeReply& take = [](size_t, const std::string&) {});
 
  private:
   struct Worker;
 
   void start(Worker& worker);
-  void work(Worker& worker, std::span<const std::string> requests, std::vector<WorkerReply>& replies);
+  void work(Worker& worker, std::span<const std::string> requests, std::vector<WorkerReply>& replies, const TakeReply& take);
   void fail(Worker& worker, const std::string& what, std::vector<WorkerReply>& replies);
   void exchange() const;
   bool any_busy() const;

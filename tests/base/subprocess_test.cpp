@@ -3,12 +3,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <fstream>
 #include <thread>
 
@@ -215,6 +219,42 @@ TEST(Subprocess, HasNoDescriptorsButItsOwnAndThoseItInherits) {
   EXPECT_EQ(process.take_output(), std::to_string(shared) + "\n") << "the other one is " << secret;
   ::close(secret);
   ::close(shared);
+}
+
+// In a process of its own, for which the system refuses close_range as if it did not know it.
+TEST(Subprocess, HasNoDescriptorsWhereTheSystemCannotCloseThemAtOnce) {
+  const pid_t pid = ::fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    sock_filter filter[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                            {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 436 /* close_range */},
+                            {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},
+                            {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+    sock_fprog program{.len = std::size(filter), .filter = filter};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) ::_exit(2);
+    for (int i = 0; i < 300; ++i) static_cast<void>(::open("/dev/null", O_RDONLY));
+    Subprocess process(shell("i=3; while [ $i -lt 400 ]; do [ -e /proc/self/fd/$i ] && echo $i; i=$((i+1)); done; true"));
+    wait_for_end(process);
+    ::_exit(process.succeeded() && process.take_output().empty() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(Subprocess, OutputMayFillItsLimit) {
+  SubprocessOptions options = shell("printf 12345678");
+  options.most_output = 8;
+  Subprocess fits(options);
+  wait_for_end(fits);
+  EXPECT_FALSE(fits.overflowed());
+  EXPECT_EQ(fits.take_output(), "12345678");
+  options.most_output = 7;
+  Subprocess over(options);
+  Subprocess* const only = &over;
+  for (const auto until = later(); !over.overflowed() && Subprocess::Clock::now() < until;)
+    Subprocess::exchange({&only, 1}, until);
+  EXPECT_TRUE(over.overflowed());
 }
 
 TEST(Subprocess, EnvironmentAndFolderAreThoseThatWereGiven) {

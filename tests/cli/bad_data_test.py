@@ -83,10 +83,11 @@ class BadData(Case):
         done = run("validate", PPO, *sets(**{"nodes.prompts.path": path, "nodes.prompts.weights": [1, 2]}))
         self.assert_refused(done, "2 weights for 1 path")
 
-    def test_conversations_need_a_generate_that_adds_no_special_tokens(self):
+    def test_generate_adds_no_special_tokens_to_conversations_unless_it_is_told_to_which_is_refused(self):
         path = str(self.write("data.jsonl", '{"messages": [{"role": "user", "content": "1+1="}], "label": "2"}\n'))
         chats = {"nodes.prompts.path": path, "nodes.prompts.messages_field": "messages", "nodes.prompts.model": "actor"}
-        done = run("validate", PPO, *sets(**chats))
+        self.assertNotIn("add_special_tokens", run("validate", PPO, *sets(**chats)).stderr)
+        done = run("validate", PPO, *sets(**chats, **{"nodes.generate.add_special_tokens": True}))
         self.assert_refused(done, "must have the same add_special_tokens", "add_special_tokens is false in 'prompts' and true here",
                             "help: add_special_tokens = false in 'generate'")
 

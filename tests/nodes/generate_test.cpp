@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "nodes/builtin.h"
 #include "nodes/columns.h"
 #include "nodes/logprobs.h"
@@ -44,6 +46,30 @@ std::string two_characters_of(const std::vector<Group>& groups) {
     }
   }
   return "??";
+}
+
+// Its tokenizer puts <eos> in front of each text.
+TEST(Generate, PromptsThatAChatTemplateWroteGetNoSpecialTokensUnlessItIsTold) {
+  const TinyFolder folder;
+  Json tokenizer = read_json(folder.path() / "tokenizer.json");
+  tokenizer["post_processor"] = parse_json(
+      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<eos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+          "pair": [], "special_tokens": {"<eos>": {"id": "<eos>", "ids": [0], "tokens": ["<eos>"]}}})",
+      "the test");
+  write_file_atomically(folder.path() / "tokenizer.json", tokenizer.dump());
+  Group text = prompt_group(0, 0, "123456"), chat = prompt_group(0, 1, "123456");
+  text.write(columns::kMessages)[0] = "";
+  chat.write(columns::kMessages)[0] = R"([{"role": "user", "content": "123456"}])";
+  GenerateParams params = params_with(1, 5);
+  params.max_prompt_tokens = 6;
+  params.prompt_too_long = TooLong::kDrop;
+  const auto fits = [&](const Group& group) { return Sampling(params, tiny_model(folder.path(), {})).node().wants(group); };
+  EXPECT_FALSE(fits(text));
+  EXPECT_TRUE(fits(chat));
+  params.add_special_tokens = true;
+  EXPECT_FALSE(fits(chat));
+  params.add_special_tokens = false;
+  EXPECT_TRUE(fits(text));
 }
 
 TEST(Generate, LogprobsOfSamplesAreThoseOfTheLogprobsNode) {

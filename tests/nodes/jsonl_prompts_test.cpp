@@ -151,7 +151,10 @@ TEST_F(JsonlPromptsTest, ConversationsBecomePromptsByTheChatTemplate) {
   JsonlPromptsParams params{
       .path = {path_}, .suffix = "=", .messages_field = "m", .chat_variables = "{\"style\": \"!\"}", .model = "actor"};
   JsonlPrompts source(params, resources_);
-  EXPECT_EQ(prompt(source, 0, 0), "<user>2+2<assistant>!=");
+  engine::Group group;
+  ASSERT_TRUE(source.next_group(group));
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "<user>2+2<assistant>!=");
+  EXPECT_EQ(Json::parse(group.read(columns::kMessages)[0]), Json::parse(R"([{"role": "user", "content": "2+2"}])"));
 }
 
 constexpr const char* kTurns =

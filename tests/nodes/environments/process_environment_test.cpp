@@ -65,8 +65,8 @@ TEST(ProcessEnvironment, KeysOfAReplyMayBeLeftOut) {
 
 TEST(ProcessEnvironment, ALineThatIsNoReplyIsAnErrorThatShowsIt) {
   const auto error_of = [](const std::string& reply) { return [reply] { reply_of("read line; echo '" + reply + "'"); }; };
-  EXPECT_THAT(error_of("debug: 3"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON: debug: 3")));
-  EXPECT_THAT(error_of("[1]"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON object: [1]")));
+  EXPECT_THAT(error_of("debug: 3"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON: \"debug: 3\"")));
+  EXPECT_THAT(error_of("[1]"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON object: \"[1]\"")));
   EXPECT_THAT(error_of("{\"txt\": \"\"}"), ThrowsMessage<UserError>(HasSubstr("its reply has a key \"txt\"")));
   EXPECT_THAT(error_of("{\"done\": 1}"), ThrowsMessage<UserError>(HasSubstr("\"done\" = 1, expected true or false")));
   EXPECT_THAT(error_of("{\"text\": null}"), ThrowsMessage<UserError>(HasSubstr("\"text\" = null, expected a string")));

@@ -2,9 +2,7 @@
 
 #include <fstream>
 
-#include "base/error.h"
-#include "nodes/columns.h"
-#include "tests/nodes/node_harness.h"
+#include "tests/nodes/scorers/code_tests_fixture.h"
 #include "tests/nodes/scorers/test_server.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
@@ -15,49 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr const char* kTwoOf = R"({"inputs": ["1\n", "5\n"], "outputs": ["2\n", "10\n"]})";  // n -> 2 n
-constexpr const char* kPass = R"({"tests": ["pass"]})";                                      // what ran to its end
-constexpr const char* kDoubles = R"({"tests": ["assert f(1) == 2", "assert f(5) == 10", "assert f('a') == 'aa'"]})";
-
-std::string fenced(const std::string& code) { return "Here it is:\n```python\n" + code + "\n```\n"; }
-
-class CodeTestsTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    try {
-      Sandbox{SandboxOptions{}};
-    } catch (const UserError& error) {
-      *reason() = error.problems().front().message;
-    }
-  }
-  void SetUp() override {
-    if (!reason()->empty()) GTEST_SKIP() << *reason();
-    params.timeout_seconds = 20;
-  }
-
-  Output run(std::vector<std::pair<std::string, std::string>> labels_and_codes) const {
-    std::vector<GroupOf> groups;
-    for (const auto& [label, code] : labels_and_codes) {
-      groups.push_back(GroupOf{Sample().value(columns::kResponse, code)}.value(columns::kLabel, label));
-    }
-    return NodeHarness<CodeTests>(params).run(std::move(groups));
-  }
-  float score(const std::string& label, const std::string& code) const {
-    return run({{label, fenced(code)}})[columns::kScore][0];
-  }
-
-  // Whether all of `code` can be done in a sandbox without an exception.
-  bool works(const std::string& code) const { return score(kPass, code) == 1; }
-
-  CodeTestsParams params;
-
- private:
-  static std::string* reason() {
-    static std::string text;
-    return &text;
-  }
-};
 
 TEST(CodeTestsWithout, SandboxIsRefused) {
   CodeTestsParams params;
@@ -135,22 +90,6 @@ TEST_F(CodeTestsTest, OnlyTheFirstTestsCountWhereTheyAreLimited) {
 
 TEST_F(CodeTestsTest, LabelWithoutTestsNamesItsGroup) {
   EXPECT_THAT(message_of<UserError>([&] { run({{kPass, ""}, {"42", ""}}); }), HasSubstr("the label of group 1"));
-}
-
-// ---- cheating ----
-
-TEST_F(CodeTestsTest, EndingEarlyPassesNothing) {
-  for (const char* end : {"import os; os._exit(0)", "import sys; sys.exit(0)", "raise SystemExit(0)", "quit()"}) {
-    EXPECT_EQ(score(kDoubles, end), 0) << end;
-    EXPECT_EQ(score(kDoubles, std::string("def f(x):\n  ") + end), 0) << end;
-  }
-}
-
-TEST_F(CodeTestsTest, WritingVerdictsPassesNothing) {
-  EXPECT_EQ(score(kDoubles,
-                  "import os\nfor fd in range(3, 20):\n  try: os.write(fd, b'loaded\\ntrue\\ntrue\\ntrue\\n')\n  except OSError: "
-                  "pass\nos._exit(0)"),
-            0);
 }
 
 // ---- attacks ----
@@ -238,6 +177,25 @@ TEST_F(CodeTestsTest, OutputWithoutEndIsStopped) {
   params.output_kb = 64;
   EXPECT_EQ(score(kTwoOf, "while True: print('x' * 1000)"), 0);
   EXPECT_EQ(score(kTwoOf, "import sys\nfor i in range(10000): sys.stderr.write('x' * 1000)\nprint(2 * int(input()))"), 1);
+}
+
+TEST_F(CodeTestsTest, OutputOfAProgramMayFillItsLimitAndNoMore) {
+  params.output_kb = 64;
+  const auto writes = [&](size_t bytes) {
+    const std::string text = std::to_string(bytes);
+    return score(R"({"inputs": [""], "outputs": [")" + std::string(bytes, 'x') + R"("]})", "print('x' * " + text + ", end='')");
+  };
+  EXPECT_EQ(writes(64 << 10), 1);
+  EXPECT_EQ(writes((64 << 10) + 1), 0);
+}
+
+TEST_F(CodeTestsTest, ValueOfACallMayFillTheLimitOfOutputAndNoMore) {
+  params.output_kb = 1;
+  params.score_by = ScoreBy::kShare;
+  const std::string fits(1022, 'x'), over(1023, 'x');  // and two quotes
+  const std::string label = R"({"fn_name": "f", "inputs": [[1022], [1023], [1022]], "outputs": [")" + fits + R"(", ")" + over +
+                            R"(", ")" + fits + R"("]})";
+  EXPECT_NEAR(score(label, "def f(n): return 'x' * n"), 2.0 / 3, 1e-6);
 }
 
 TEST_F(CodeTestsTest, OtherProcessesCannotBeSeenOrKilled) {

@@ -184,6 +184,13 @@ TEST(HttpScorer, ExtraLogsAreRecorded) {
   EXPECT_EQ(out.metrics().at("score/version"), 3);
 }
 
+TEST(HttpScorer, NameOfAMetricThatCannotBeOneIsTheServersFailure) {
+  const TestServer server([](const Request&) -> Answer {
+    return {200, R"({"rewards": [1, 2, 3, 4], "extra_logs": {"a b": 1}})"};
+  });
+  EXPECT_THAT(error(params_for({server.url()})), AllOf(HasSubstr(server.url()), HasSubstr("a metric named \"a b\"")));
+}
+
 TEST(HttpScorer, TokenComesFromTheEnvironment) {
   const TestServer server(graded);
   HttpScorerParams params = params_for({server.url()});

@@ -45,6 +45,16 @@ TEST_F(JsonSchemaTest, ResponseMustBeValid) {
   }
 }
 
+TEST_F(JsonSchemaTest, ResponseOnWhichAPatternGivesUpDoesNotEndTheRun) {
+  JsonSchemaParams params;
+  params.schema = file(R"({"type": "string", "pattern": "^(a|a)*b$"})");
+  const std::string too_much = "\"" + std::string(100, 'a') + "\"";
+  EXPECT_EQ(score_of<JsonSchema>(params, "\"aab\""), 1);
+  EXPECT_EQ(score_of<JsonSchema>(params, too_much), 0);
+  params.on_error = OnError::kFail;
+  EXPECT_THAT(message_of<UserError>([&] { score_of<JsonSchema>(params, too_much); }), HasSubstr("gave up"));
+}
+
 // From the test suite of JSON Schema, draft 7.
 TEST_F(JsonSchemaTest, KeywordsMeanWhatTheDraftSays) {
   EXPECT_TRUE(accepts(R"({"oneOf": [{"type": "integer"}, {"minimum": 2}]})", "1"));

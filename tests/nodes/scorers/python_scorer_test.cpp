@@ -115,6 +115,26 @@ TEST(PythonScorer, TrlFunctionGetsTheKeysOfJsonLabelsAsColumns) {
   EXPECT_THAT(scorer.error(), HasSubstr("needs the columns answer, bonus"));
 }
 
+// The form of the arguments is that of TRL's GRPOTrainer for conversational data.
+TEST(PythonScorer, TrlFunctionGetsConversationsWhereThePromptIsOne) {
+  const Scorer scorer(
+      "def format_reward(prompts, completions, **kwargs):\n"
+      "  assert prompts[0] == [{'role': 'user', 'content': '2+2='}]\n"
+      "  assert completions[0][0]['role'] == 'assistant'\n"
+      "  return [float(completion[0]['content'] == '4') for completion in completions]\n");
+  GroupOf chat = group("<user>2+2=<assistant>", "", {"4", "5"});
+  chat.value(columns::kMessages, std::string(R"([{"role": "user", "content": "2+2="}])"));
+  EXPECT_THAT(scorer.run({chat})[columns::kScore], ElementsAre(1, 0));
+}
+
+TEST(PythonScorer, TrlFunctionGetsTextsWhereTheMessagesAreEmpty) {
+  const Scorer scorer(
+      "def f(prompts, completions, **kwargs): return [float(p + c == '2+2=4') for p, c in zip(prompts, completions)]");
+  GroupOf plain = group("2+2=", "", {"4", "5"});
+  plain.value(columns::kMessages, std::string());
+  EXPECT_THAT(scorer.run({plain})[columns::kScore], ElementsAre(1, 0));
+}
+
 TEST(PythonScorer, SlimeFunctionIsAwaitedForAllSamplesAtOnce) {
   EXPECT_THAT(Scorer("import asyncio\n"
                      "arrived = []\n"
@@ -240,6 +260,64 @@ TEST(PythonScorer, WhatItPrintsDoesNotDisturb) {
                      "  return response == label\n")
                   .scores(),
               ElementsAre(1, 0, 0, 1));
+}
+
+TEST(PythonScorer, FunctionThatWritesIntoEveryDescriptorFailsItsSampleAndIsNamed) {
+  Scorer scorer(
+      "import os\n"
+      "def f(response):\n"
+      "  for descriptor in range(3, 2000) if response == 'bad' else ():\n"
+      "    try: os.write(descriptor, b'[1, 2]\\n')\n"
+      "    except OSError: pass\n"
+      "  return 1\n");
+  scorer.params.batch_size = 1;
+  EXPECT_THAT(message_of<UserError>([&] { scorer.run({group("", "", {"bad"})}); }),
+              AllOf(HasSubstr("reward.py, function f: its process wrote \"[1, 2]\" into the channel"), HasSubstr("was killed")));
+  scorer.params.on_error = OnError::kValue;
+  const auto out = scorer.run({group("", "", {"bad", "good", "good"})});
+  EXPECT_THAT(out[columns::kScore], ElementsAre(0, 1, 1));
+}
+
+TEST(PythonScorer, FileThatWritesIntoEveryDescriptorIsRefusedByName) {
+  EXPECT_THAT(Scorer("import os\n"
+                     "for descriptor in range(3, 2000):\n"
+                     "  try: os.write(descriptor, b'[1]\\n')\n"
+                     "  except OSError: pass\n"
+                     "def f(response): return 1\n")
+                  .error(),
+              AllOf(HasSubstr("node 'score'"), HasSubstr("reward.py: wrote \"[1]\" into the channel")));
+}
+
+TEST(PythonScorer, WhatItStartsInheritsNoDescriptors) {
+  EXPECT_THAT(Scorer("import os, subprocess\n"
+                     "def f(response):\n"
+                     "  started = subprocess.run(['ls', '/proc/self/fd'], close_fds=False, capture_output=True, text=True)\n"
+                     "  assert started.stdout.split() == ['0', '1', '2', '3'], started.stdout  # 3: the folder that it lists\n"
+                     "  child = os.fork()\n"
+                     "  if child == 0: os._exit(len(os.listdir('/proc/self/fd')))\n"
+                     "  assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4\n"
+                     "  return 1\n")
+                  .scores(),
+              ElementsAre(1, 1, 1, 1));
+}
+
+TEST(PythonScorer, NameOfAMetricThatCannotBeOneIsItsFailure) {
+  Scorer scorer("def f(response): return {'score': 1, 'a/b-c_d.e' if response == '4' else 'x\\x1b[2J': 2}");
+  EXPECT_THAT(scorer.error(), AllOf(HasSubstr("reward.py, function f: it named a metric"), HasSubstr("x\\x1b[2J")));
+  scorer.params.on_error = OnError::kValue;
+  const auto out = scorer.run(sums());
+  EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0, 1, 0));
+  EXPECT_EQ(out.metrics().at("score/a/b-c_d.e"), 2);
+}
+
+TEST(PythonScorer, FailureNamesTheSampleAndShowsItsText) {
+  const Scorer scorer("def f(response): return 1 / (len(response) < 3)");
+  try {
+    scorer.run({group("", "", {"a", "b"}), group("", "", {"c", "\x1b[31mred and more"})});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sample 1 of group 1, \"\\u001B[31mred and more\""));
+  }
 }
 
 TEST(PythonScorer, WrongCountIsAnError) {

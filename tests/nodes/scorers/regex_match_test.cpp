@@ -1,10 +1,12 @@
 #include "nodes/scorers/regex_match.h"
 
+#include "base/error.h"
 #include "tests/nodes/scorers/text_groups.h"
 
 namespace sluice::nodes {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -35,6 +37,48 @@ TEST(RegexMatch, DotMatchesNewlinesOnRequest) {
 TEST(RegexMatch, EmptyMatchIsAMatch) { EXPECT_EQ(score("x*", ""), 1); }
 
 TEST(RegexMatch, ResponseThatIsNotUtf8DoesNotMatch) { EXPECT_EQ(score(".", "a\xff"), 0); }
+
+// It tries 2^n ways on n letters a.
+constexpr const char* kExponential = "^(a|a)*b$";
+const std::string kTooMuch(100, 'a');
+
+TEST(RegexMatch, ResponseOnWhichThePatternGivesUpScoresNothingAndIsCounted) {
+  RegexMatchParams params;
+  params.pattern = kExponential;
+  NodeHarness<RegexMatch> node(params);
+  node.resources().node = "format";
+  testing::internal::CaptureStderr();
+  const auto out = node.run({labelled("", "aab"), labelled("", kTooMuch)});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("node 'format', iteration 0: 1 sample of 2 could not be scored, the first of them sample 0 of group 1, \"" +
+                        std::string(80, 'a') + "...\""));
+  EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0));
+  EXPECT_EQ(out.metrics().at("format/failed_samples"), 1);
+}
+
+TEST(RegexMatch, SkippedResponseScoresWhatItsGroupScores) {
+  RegexMatchParams params;
+  params.pattern = kExponential;
+  params.on_error = OnError::kSkip;
+  const auto response = [](const std::string& text) { return Sample().value(columns::kResponse, text); };
+  const auto out = NodeHarness<RegexMatch>(params).run({GroupOf{response("b"), response(kTooMuch), response("ab")}});
+  EXPECT_THAT(out[columns::kScore], ElementsAre(1, 1, 1));
+}
+
+TEST(RegexMatch, FailureNamesSampleAndText) {
+  RegexMatchParams params;
+  params.pattern = kExponential;
+  params.on_error = OnError::kFail;
+  NodeHarness<RegexMatch> node(params);
+  node.resources().node = "format";
+  try {
+    node.run({labelled("", "b"), labelled("", kTooMuch)});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("node 'format', pattern: the regular expression gave up"),
+                                    HasSubstr("sample 0 of group 1, \"" + std::string(80, 'a') + "...\"")));
+  }
+}
 
 TEST(RegexMatch, BrokenOrEmptyPatternIsFoundBeforeTheRun) {
   const auto problems = &NodeHarness<RegexMatch>::problems;
