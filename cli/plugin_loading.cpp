@@ -37,15 +37,32 @@ void add_files(const std::vector<std::string>& files, engine::PipelineSpec& spec
   }
 }
 
+// In the same words as load_plugin() has.
+Problem missing(const PluginContext& context, const engine::Name& plugin, const fs::path& path) {
+  const bool goes_on = context.use == PluginUse::kGoOn;
+  return {.kind = "plugin-missing",
+          .where = plugin.where,
+          .message = "there is no plugin " + path.string(),
+          .caret = {},
+          .notes = {},
+          .help = goes_on ? "say where it is now: --set 'plugins=[\"FILE\"]'" : ""};
+}
+
 Problem refusal(const PluginContext& context, const engine::Name& plugin, const fs::path& path) {
   const bool goes_on = context.use == PluginUse::kGoOn;
   const std::string what =
       goes_on ? "plugin " + path.string() + " is not, or no longer, the file that this run has loaded"
-              : "plugin " + path.string() + " does not lie in the folder of the pipeline file or below, and nobody named it to the program";
-  const std::string help = goes_on
-                               ? "if you trust it: rlhf-run resume " + context.run_folder.string() + " --plugin " + path.string()
-                               : "if you trust it, add to the command: --plugin " + path.string() + ", or set SLUICE_PLUGINS to its folder";
-  return {.kind = "plugin-not-allowed", .where = plugin.where, .message = what, .caret = {}, .notes = {kWhatAPluginMay}, .help = help};
+              : "plugin " + path.string() +
+                    " does not lie in the folder of the pipeline file or below, and nobody named it to the program";
+  const std::string help =
+      goes_on ? "if you trust it: rlhf-run resume " + context.run_folder.string() + " --plugin " + path.string()
+              : "if you trust it, add to the command: --plugin " + path.string() + ", or set SLUICE_PLUGINS to its folder";
+  return {.kind = "plugin-not-allowed",
+          .where = plugin.where,
+          .message = what,
+          .caret = {},
+          .notes = {kWhatAPluginMay},
+          .help = help};
 }
 
 void report(const engine::Name& plugin, const UserError& error, Problems& problems) {
@@ -66,7 +83,8 @@ PluginPlace place_in(const PluginContext& context, const NamedPlugin& plugin) {
 
 }  // namespace
 
-PluginOutcome load_plugins(const PluginContext& context, engine::PipelineSpec& spec, engine::Registry& registry, Problems& problems) {
+PluginOutcome load_plugins(const PluginContext& context, engine::PipelineSpec& spec, engine::Registry& registry,
+                           Problems& problems) {
   add_files(context.arguments.plugins.files, spec);
   const size_t before = problems.size();
   PluginOutcome outcome;
@@ -74,10 +92,11 @@ PluginOutcome load_plugins(const PluginContext& context, engine::PipelineSpec& s
     const fs::path path = path_of(plugin, spec);
     try {
       const PluginPlace place = place_in(context, {plugin.text, path, context.arguments.file.parent_path()});
-      const bool missing = name_kind(path) == PathKind::kNothing;
-      if (place == PluginPlace::kElsewhere)
+      if (name_kind(path) == PathKind::kNothing)
+        problems.push_back(missing(context, plugin, path));
+      else if (place == PluginPlace::kElsewhere)
         problems.push_back(refusal(context, plugin, path));
-      else if (place == PluginPlace::kBeside && context.use == PluginUse::kLook && !missing)
+      else if (place == PluginPlace::kBeside && context.use == PluginUse::kLook)
         outcome.unasked.push_back(plugin);
       else
         engine::load_plugin(path, registry);
@@ -96,8 +115,8 @@ Problem unchecked_warning(const std::vector<engine::Name>& unasked, std::vector<
   unchecked.push_back(kWhatAPluginMay);
   return {.kind = kPluginNotLoaded,
           .where = unasked.front().where,
-          .message = (names.size() == 1 ? "plugin " : "plugins ") + join(names, ", ") +
-                     (names.size() == 1 ? " is" : " are") + " not loaded, so what it adds is not checked",
+          .message = (names.size() == 1 ? "plugin " : "plugins ") + join(names, ", ") + (names.size() == 1 ? " is" : " are") +
+                     " not loaded, so what it adds is not checked",
           .caret = {},
           .notes = std::move(unchecked),
           .help = "if you trust it, add --plugins to the command",

@@ -11,8 +11,9 @@
 
 namespace sluice::cli {
 
-/// What a pipeline is read for. It decides which of its plugins are loaded although the user did not name them: to look, none; to run,
-/// those beside the pipeline file (cli/plugin_rules.h); to go on, those that the run of the folder has loaded (cli/plugin_seal.h).
+/// What a pipeline is read for. It decides which of its plugins are loaded although the user did not name them: to look, none; to
+/// run, those beside the pipeline file (cli/plugin_rules.h); to go on, those that the run of the folder has loaded
+/// (cli/plugin_seal.h).
 enum class PluginUse { kLook, kRun, kGoOn };
 
 struct PluginContext {
@@ -22,13 +23,14 @@ struct PluginContext {
 };
 
 struct PluginOutcome {
-  bool complete = true;                // every plugin is loaded
+  bool complete = true;               // every plugin is loaded
   std::vector<engine::Name> unasked;  // those that lie where they may, but were not asked for
 };
 
 /// Adds the plugins of --plugin to `spec`, and loads into `registry` what may be loaded. What may not, or cannot, is an error in
 /// `problems`. Never throws for what a user wrote.
-PluginOutcome load_plugins(const PluginContext& context, engine::PipelineSpec& spec, engine::Registry& registry, Problems& problems);
+PluginOutcome load_plugins(const PluginContext& context, engine::PipelineSpec& spec, engine::Registry& registry,
+                           Problems& problems);
 
 inline constexpr char kPluginNotLoaded[] = "plugin-not-loaded";
 

@@ -29,7 +29,8 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
 
 PluginPlace place_of(const NamedPlugin& plugin, const PluginArguments& said, std::string_view environment) {
   const auto is_it = [&](const std::string& file) { return is_same_file(plugin.path, file); };
-  if (said.all || std::ranges::any_of(said.files, is_it) || is_in_environment(plugin.path, environment)) return PluginPlace::kSaid;
+  if (said.all || std::ranges::any_of(said.files, is_it) || is_in_environment(plugin.path, environment))
+    return PluginPlace::kSaid;
   if (!is_plainly_relative(plugin.text)) return PluginPlace::kElsewhere;
   if (name_kind(plugin.path) == PathKind::kNothing) return PluginPlace::kBeside;  // nothing is there that could be loaded
   return lies_in(plugin.path, plugin.folder) ? PluginPlace::kBeside : PluginPlace::kElsewhere;

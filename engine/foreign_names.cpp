@@ -360,7 +360,9 @@ constexpr auto kTypes = std::to_array<ForeignType>({
 std::string normal(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
   std::string text(name);
-  std::ranges::transform(text, text.begin(), [](char c) { return c == '-' ? '_' : c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c == '-' ? '_' : c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+  });
   return text;
 }
 
@@ -371,20 +373,21 @@ std::span<const ForeignType> foreign_types() { return kTypes; }
 
 std::vector<ForeignKey> foreign_keys(std::string_view name) {
   std::vector<ForeignKey> rows;
-  std::ranges::copy_if(kKeys, std::back_inserter(rows), [wanted = normal(name)](const ForeignKey& row) { return row.name == wanted; });
+  std::ranges::copy_if(kKeys, std::back_inserter(rows),
+                       [wanted = normal(name)](const ForeignKey& row) { return row.name == wanted; });
   return rows;
 }
 
 std::string foreign_key_text(std::string_view name, std::span<const ForeignKey> rows) {
+  const bool own = std::ranges::all_of(rows, [&](const ForeignKey& row) { return row.key == name; });
   std::vector<std::string> parts;
   for (const ForeignKey& row : rows) {
     if (row.of.empty()) return std::string(row.says);
-    const bool own = row.key == name;
-    parts.push_back((own ? "stands " : std::string(row.key) + " ") + place_text(row.of) + (row.says.empty() ? "" : " (" + std::string(row.says) + ")"));
+    const std::string key = own ? std::string() : std::string(row.key) + " ";
+    parts.push_back(key + place_text(row.of) + (row.says.empty() ? "" : " (" + std::string(row.says) + ")"));
   }
   if (parts.empty()) return {};
-  const bool own = parts.front().starts_with("stands ");
-  return std::string(name) + (own ? " " : " is ") + join(parts, ", or ") + (own ? "" : " here");
+  return (own ? std::string(name) + " stands " : "here " + std::string(name) + " is ") + join(parts, ", or ");
 }
 
 std::string foreign_type_text(std::string_view name, std::string_view as) {
@@ -399,7 +402,9 @@ std::string place_text(std::string_view of) {
   if (of.starts_with("models.")) return "in [models.NAME." + std::string(of.substr(7)) + "]";
   const size_t colon = of.find(':');
   if (colon == std::string_view::npos) return "in a node of type " + sluice::quoted(of);
-  return "in " + std::string(of.substr(0, colon)) + " " + sluice::quoted(of.substr(colon + 1));
+  std::string kind(of.substr(0, colon));
+  std::ranges::replace(kind, '_', ' ');
+  return "in " + kind + " " + sluice::quoted(of.substr(colon + 1));
 }
 
 }  // namespace sluice::engine

@@ -60,7 +60,7 @@ KeyHelp help_for_unknown_key(const std::string& key, const std::vector<std::stri
   for (const ForeignKey& row : rows) {
     const bool is_here = std::ranges::find(known, row.key) != known.end();
     if (!is_here) continue;
-    std::string caret = "this is " + std::string(row.key) + (row.says.empty() ? "" : " (" + std::string(row.says) + ")") + " here";
+    std::string caret = "here this is " + std::string(row.key) + (row.says.empty() ? "" : " (" + std::string(row.says) + ")");
     return {.caret = std::move(caret), .help = {}, .meant = std::string(row.key)};
   }
   std::erase_if(rows, [&](const ForeignKey& row) { return !row.of.empty() && !has_key(row.of, row.key, registry); });

@@ -15,8 +15,8 @@ struct KeyHelp {
   std::string meant;  // that key of this table; empty: none
 };
 
-/// `known`: the keys of the table. `owner`: what the table is called. Tries the names that other systems give a key, then the keys
-/// that other tables have, then typing errors.
+/// `known`: the keys of the table. `owner`: what the table is called. Tries the names that other systems give a key, then the
+/// keys that other tables have, then typing errors.
 KeyHelp help_for_unknown_key(const std::string& key, const std::vector<std::string>& known, const std::string& owner,
                              const Registry& registry);
 

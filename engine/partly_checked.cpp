@@ -8,8 +8,8 @@ namespace sluice::engine {
 namespace {
 
 // Errors that may only say that the values of an unknown preset are missing.
-constexpr std::array<std::string_view, 6> kMayFollowFromPreset{"missing-key",      "settings-disagree", "setting-without-effect",
-                                                               "budget-stalls",    "sample-too-long",   "group-exceeds-micro-batch"};
+constexpr std::array<std::string_view, 6> kMayFollowFromPreset{"missing-key",   "settings-disagree", "setting-without-effect",
+                                                               "budget-stalls", "sample-too-long",   "group-exceeds-micro-batch"};
 
 bool is_at(const Problem& problem, const Value& value) {
   return problem.where.source == value.where.source && problem.where.line == value.where.line &&
@@ -26,7 +26,8 @@ bool may_be_of_a_plugin(const Problem& problem, const PipelineSpec& spec) {
 }
 
 std::string line_of(const Problem& problem) {
-  const std::string place = problem.where.known() ? problem.where.source->name + ":" + std::to_string(problem.where.line) + ": " : "";
+  const std::string place =
+      problem.where.known() ? problem.where.source->name + ":" + std::to_string(problem.where.line) + ": " : "";
   return place + problem.message + (problem.caret.empty() ? "" : "; " + problem.caret);
 }
 

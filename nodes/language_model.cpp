@@ -51,7 +51,7 @@ void LanguageModel::set_learning_rate(const models::LearningRate& rate, std::str
 }
 
 double LanguageModel::enter_iteration(int64_t iteration) {
-  SLUICE_CHECK(optimizer_.has_value(), "a learning rate of a frozen model: " + name_);
+  SLUICE_CHECK(optimizer_.has_value(), "a learning rate of a frozen model: " + name());
   if (learning_rate_) optimizer_->set_learning_rate(learning_rate_->at(iteration));
   return optimizer_->learning_rate();
 }

@@ -45,7 +45,8 @@ def blocks_of(page, text):
 
 def without_comment(command):
     """Of a line that shows a command: the part before two blanks, a comment behind it, or what is meant as an explanation."""
-    return re.split(r"\s{2,}|\s+#\s", command.strip(), maxsplit=1)[0]
+    before, pipe, last = command.strip().rpartition("| ")
+    return before + pipe + re.split(r"\s{2,}|\s+#\s", last, maxsplit=1)[0]
 
 
 def shown_commands(page, text):

@@ -114,7 +114,8 @@ class Problems(unittest.TestCase):
 
     def test_the_effective_pipeline_has_the_same_warnings(self):
         validate_all()
-        valid = [case for case in self.cases if validate(case, *JSON).returncode == DONE]
+        valid = [case for case in self.cases if validate(case, *JSON).returncode == DONE
+                 and case.stem != "plugin-not-loaded"]  # has no plan that could be written out
         self.assertGreaterEqual(len(valid), 10)
         with tempfile.TemporaryDirectory() as folder:
             for case in valid:

@@ -41,7 +41,8 @@ bool is_pipeline(const std::string& name) {
 // A key that is renamed has to be renamed in the table too.
 TEST_F(ForeignNames, EveryKeyOfOursIsThere) {
   for (const ForeignKey& row : engine::foreign_keys()) {
-    if (!row.of.empty()) EXPECT_TRUE(engine::has_key(row.of, row.key, registry_)) << row.name << " -> " << row.of << " " << row.key;
+    if (!row.of.empty())
+      EXPECT_TRUE(engine::has_key(row.of, row.key, registry_)) << row.name << " -> " << row.of << " " << row.key;
   }
 }
 
@@ -56,7 +57,8 @@ TEST_F(ForeignNames, EveryTypeAndPipelineThatASentenceNamesIsThere) {
 // So that the test above looks at what people read.
 TEST_F(ForeignNames, ASentenceNamesWhatItsRowSays) {
   for (const ForeignType& row : engine::foreign_types()) {
-    for (const std::string& name : split(row.names, ' ')) EXPECT_THAT(std::string(row.says), HasSubstr(name.substr(name.find(':') + 1))) << row.name;
+    for (const std::string& name : split(row.names, ' '))
+      EXPECT_THAT(std::string(row.says), HasSubstr(name.substr(name.find(':') + 1))) << row.name;
   }
 }
 
@@ -77,7 +79,8 @@ TEST_F(ForeignNames, WhatIsNowhereSaysWhatDoesTheJob) {
 
 TEST_F(ForeignNames, NoForeignTypeIsOneOfOurs) {
   for (const ForeignType& row : engine::foreign_types()) {
-    EXPECT_FALSE(is_type(row.as == "node" ? std::string(row.name) : std::string(row.as) + ":" + std::string(row.name))) << row.name;
+    EXPECT_FALSE(is_type(row.as == "node" ? std::string(row.name) : std::string(row.as) + ":" + std::string(row.name)))
+        << row.name;
   }
 }
 
@@ -100,13 +103,13 @@ engine::KeyHelp help(const engine::Registry& registry, const std::string& key, c
 
 TEST_F(ForeignNames, AKeyOfThisTableIsNamedAtTheCaret) {
   const engine::KeyHelp found = help(registry_, "max_completion_length", {"model", "max_new_tokens"});
-  EXPECT_EQ(found.caret, "this is max_new_tokens here");
+  EXPECT_EQ(found.caret, "here this is max_new_tokens");
   EXPECT_EQ(found.meant, "max_new_tokens");
 }
 
 TEST_F(ForeignNames, AKeyOfAnotherTableIsNamedWithItsPlace) {
   EXPECT_EQ(help(registry_, "num_generations", {"iterations"}).help,
-            "num_generations is samples_per_prompt in a node of type \"generate\" here");
+            "here num_generations is samples_per_prompt in a node of type \"generate\"");
 }
 
 TEST_F(ForeignNames, AKeyOfOursInTheWrongTableIsNamedWithItsPlace) {
