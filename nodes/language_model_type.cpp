@@ -229,8 +229,9 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
   if (context.problems.size() == before) find_contradictions(spec, *params, context.problems);
   if (context.problems.size() > before) return nullptr;
   if (params->optimizer) {
-    check_schedule(spec.name.text, spec.params.find("optimizer")->value, *params->optimizer, context.iterations,
-                   context.problems);
+    const engine::Value& written = spec.params.find("optimizer")->value;
+    forget_unused(*params->optimizer, written);
+    check_schedule(spec.name.text, written, *params->optimizer, context.iterations, context.problems);
     if (has_errors({context.problems.begin() + static_cast<ptrdiff_t>(before), context.problems.end()})) return nullptr;
   }
   if (params->base_of) {

@@ -63,13 +63,13 @@ class ScheduleCheck {
            "minimum = 0.1 ends at a tenth of learning_rate, minimum = 0 at nothing");
   }
 
-  // Keys that a preset has set are not meant.
+  // Defaults that are written down, as in an effective pipeline, are no contradiction.
   void check_effect() {
-    const bool decays_at_last = params_.schedule == LearningRateShape::kWsd;
-    for (const char* key : {"decay", "decay_shape"}) {
-      if (!decays_at_last && find(key) != nullptr) refuse(key, "only with schedule = \"wsd\" is there a decay of its own");
-    }
-    if (params_.schedule == LearningRateShape::kConstant && find("minimum") != nullptr && params_.minimum > 0)
+    const OptimizerParams defaults;
+    const std::string why = "only with schedule = \"wsd\" is there a decay of its own";
+    if (params_.schedule != LearningRateShape::kWsd && params_.decay != defaults.decay) refuse("decay", why);
+    if (params_.schedule != LearningRateShape::kWsd && params_.decay_shape != defaults.decay_shape) refuse("decay_shape", why);
+    if (params_.schedule == LearningRateShape::kConstant && params_.minimum != defaults.minimum)
       refuse("minimum", "with schedule = \"constant\" the learning rate never falls");
   }
 
@@ -158,6 +158,16 @@ engine::ParamSet<OptimizerParams> optimizer_params() {
       .doc("share of a weight, times the learning rate, taken off at each step");
   set.param("clip_grad_norm", &P::clip_grad_norm).at_least(0).doc("largest norm of all gradients together; 0 turns clipping off");
   return set;
+}
+
+void forget_unused(OptimizerParams& params, const engine::Value& written) {
+  const auto* table = std::get_if<engine::Table>(&written.data);
+  const auto is_written = [&](const char* key) { return table != nullptr && table->find(key) != nullptr; };
+  const OptimizerParams defaults;
+  if (params.schedule == LearningRateShape::kConstant && !is_written("minimum")) params.minimum = defaults.minimum;
+  if (params.schedule == LearningRateShape::kWsd) return;
+  if (!is_written("decay")) params.decay = defaults.decay;
+  if (!is_written("decay_shape")) params.decay_shape = defaults.decay_shape;
 }
 
 void check_schedule(const std::string& model, const engine::Value& written, const OptimizerParams& params, int64_t iterations,

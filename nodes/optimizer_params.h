@@ -45,6 +45,10 @@ struct OptimizerParams {
 
 engine::ParamSet<OptimizerParams> optimizer_params();
 
+/// What a preset has set and means nothing of the schedule that is `written`, such as the minimum of a constant one, gets its
+/// default.
+void forget_unused(OptimizerParams& params, const engine::Value& written);
+
 /// Reports what is wrong with the schedule of the model `model`, whose optimizer is `written` so. `iterations`: 0, not known.
 void check_schedule(const std::string& model, const engine::Value& written, const OptimizerParams& params, int64_t iterations,
                     Problems& problems);

@@ -42,21 +42,16 @@ class LearningRates(Case):
         weights = lambda: read_safetensors(folder / "checkpoint/policy/model.safetensors")
         before = metrics(), weights()
         self.assertEqual([row["learning_rate"] for row in before[0]][:4], [1e-4, 5.5e-4, 1e-3, 1e-3])
-        done = run("resume", folder, "--from", "4")
+        done = run("resume", folder, "--from", "2")  # the later ones may have been passed over, while it was written
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual((metrics(), weights()), before)
 
     def test_other_iterations_change_results_where_the_learning_rate_follows_them(self):
-        more = sets(**{"pipeline.iterations": 7})
-        for name, schedule, refused in (("wsd", WSD, True), ("share", {MODEL + "warmup": 0.2}, True), ("constant", {MODEL + "warmup": 2}, False)):
-            with self.subTest(name):
-                folder = self.train(name, **(schedule | {"pipeline.iterations": 2 if name != "wsd" else 6}))
-                done = run("resume", folder, *more)
-                if not refused:
-                    self.assertEqual(done.returncode, DONE, done.stderr)
-                    continue
-                self.assert_refused(done, "-> 7 (the learning rate of policy follows it)", "--accept-changes")
-                self.assertEqual(run("resume", folder, "--accept-changes", *more).returncode, DONE)
+        short, more = {"pipeline.iterations": 1}, sets(**{"pipeline.iterations": 2})
+        follows = self.train("follows", **(short | {MODEL + "warmup": 0.5}))
+        self.assert_refused(run("resume", follows, *more), "iterations: 1 -> 2 (the learning rate of policy follows it)", "--accept-changes")
+        constant = run("resume", self.train("constant", **(short | {MODEL + "warmup": 1})), *more)
+        self.assertEqual(constant.returncode, DONE, constant.stderr)
 
     def test_the_plan_says_how_the_learning_rate_goes(self):
         done = run("plan", SFT, *sets(**(SMALL | WSD)))
@@ -65,7 +60,8 @@ class LearningRates(Case):
         self.assertIn('schedule = "wsd", warmup = 0.3, minimum = 0.1, decay = 3.0', run("plan", SFT, "--config", *sets(**(SMALL | WSD))).stdout)
 
     def test_a_run_with_a_schedule_can_be_simulated(self):
-        self.assertEqual(run("simulate", SFT, *sets(**(SMALL | WSD))).returncode, DONE)
+        done = run("simulate", SFT, *sets(**(SMALL | WSD)))
+        self.assertEqual(done.returncode, DONE, done.stderr)
 
 
 if __name__ == "__main__":

@@ -161,6 +161,13 @@ class WhatPresetsSet(PresetCase):
                 self.assertEqual(tomllib.loads(self.output("plan", effective, "--config")),
                                  tomllib.loads(self.output("plan", pipeline, "--config")))
 
+    def test_what_a_preset_sets_and_the_file_makes_mean_nothing_is_no_contradiction(self):
+        constant = self.pipeline("openrlhf", lambda text: text.replace("learning_rate = 1e-4", 'learning_rate = 1e-4, schedule = "constant"'))
+        text = self.output("plan", constant, "--config")
+        self.assertEqual(at(tomllib.loads(text), "models.actor.optimizer.minimum"), 0.0)
+        self.assertEqual(at(tomllib.loads(text), "models.critic.optimizer.minimum"), 0.1)
+        self.output("validate", self.write("effective.toml", text))
+
     def test_the_plan_names_the_preset(self):
         self.assertIn("; preset trl", self.output("plan", self.pipeline("trl")).splitlines()[0])
         self.assertNotIn("preset", self.output("plan", self.write("none.toml", PIPELINE)))
