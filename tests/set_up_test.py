@@ -24,7 +24,7 @@ STAND_INS = {
     "ccache": 'echo "files_in_cache ${CACHED:-0}"',
     "ninja": 'if [[ $3 == -n ]]; then echo "[300/300] Linking"; exit; fi\n'
              '[[ -z ${BROKEN:-} ]] || { echo "gae.cpp:1: error: no such thing"; exit 1; }\n'
-             '[[ -z ${SLOW:-} ]] || { echo "[150/300] Building CXX object gae.cpp.o"; sleep 2.5; }\n'
+             '[[ -z ${SLOW:-} ]] || { echo "[150/300] Building CXX object gae.cpp.o"; until [[ -e $SLOW ]]; do sleep 0.1; done; }\n'
              'mkdir -p "$2/cli"; printf \'#!/bin/sh\\necho ran "$@"\\n\' >"$2/cli/rlhf-run"; chmod +x "$2/cli/rlhf-run"',
 }
 
@@ -104,8 +104,12 @@ class SetUp(unittest.TestCase):
     def test_a_long_build_says_how_long_it_will_take_and_how_far_it_is(self):
         for cached, words in (("0", "300 steps: about 10 min on 4 cores, nothing is in the compiler cache yet"),
                               ("900", "300 steps: about 38 s on 4 cores, if the compiler cache has them")):
-            status, _, told = self.run_it("--setup", SLOW="1", CACHED=cached)
-            self.assertEqual(status, 0, told)
+            seen = self.folder / f"seen {cached}"  # the build goes on when what it is about was read
+            process, told = self.start(self.root, "--setup", SLOW=str(seen), CACHED=cached), ""
+            while "steps, about" not in told and (line := process.stderr.readline()):
+                told += line
+            seen.touch()
+            self.assertEqual(process.wait(timeout=60), 0, told + process.communicate()[1])
             self.assertIn("step 4 of 4: building, " + words, told)
             self.assertRegex(told, r"150 of 300 steps, about \d+ s left")
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <numbers>
 
 #include "base/error.h"
@@ -24,6 +26,13 @@ double fallen_to(DecayShape shape, double progress) {
       return 1 - std::sqrt(progress);
   }
   throw InternalError("unknown shape of a decay");
+}
+
+// A tenth of 1e-5 is 1e-06, not 1.0000000000000002e-06.
+std::string rounded_text(double rate) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", rate);
+  return real_text(std::strtod(text, nullptr));
 }
 
 // `factor` from 0 to 1 becomes one from `minimum` to 1.
@@ -53,9 +62,9 @@ double LearningRate::at(int64_t iteration) const {
 
 std::string LearningRate::text() const {
   if (shape == LearningRateShape::kConstant && warmup == 0) return {};
-  std::string text = real_text(highest);
+  std::string text = rounded_text(highest);
   if (warmup > 0) text += ", warm-up of " + plural(warmup, "iteration");
-  const std::string end = " to " + real_text(highest * minimum);
+  const std::string end = " to " + rounded_text(highest * minimum);
   switch (shape) {
     case LearningRateShape::kConstant:
       return text;

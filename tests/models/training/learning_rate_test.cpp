@@ -55,6 +55,8 @@ TEST(LearningRate, AShareOfTheRunIsRoundedUp) {
 TEST(LearningRate, ItsTextSaysWhereItGoes) {
   EXPECT_EQ((LearningRate{.highest = 1e-3, .iterations = 9}).text(), "");
   EXPECT_EQ((LearningRate{.highest = 1e-3, .iterations = 9, .warmup = 1}).text(), "0.001, warm-up of 1 iteration");
+  EXPECT_EQ((LearningRate{.shape = LearningRateShape::kCosine, .highest = 1e-5, .minimum = 0.1, .iterations = 9}).text(),
+            "1e-05, cosine to 1e-06");
   EXPECT_EQ(
       (LearningRate{.shape = LearningRateShape::kWsd, .highest = 2e-3, .minimum = 0.5, .iterations = 9, .warmup = 2, .decay = 3})
           .text(),
