@@ -254,7 +254,8 @@ std::vector<DescribedTable> described_tables(const Registry& registry) {
 }
 
 std::string describe_text(const DescribedTable& table) {
-  return table.name + ": the keys of [" + table.heading + "]\n\n  kind  table\n\n  parameters\n" + parameters_text(table.params, "    ") + "\n" +
+  return table.name + ": the keys of [" + table.heading + "]\n\n  kind  table\n\n  parameters\n" +
+         parameters_text(table.params, "    ") + "\n" +
          indented("[" + table.heading + "]\n" + join(key_lines(table.params), "\n") + "\n");
 }
 

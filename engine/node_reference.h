@@ -28,12 +28,12 @@ std::vector<DescribedTable> described_tables(const Registry& registry);
 std::string describe_text(const DescribedTable& table);
 
 /// Everything that the registry has and the tables of a pipeline, as one JSON object for editors and scripts:
-///   {"nodes": [{"type", "kind", "summary", "origin", "parameters": [...], "reads": [column...], "writes": [...], "models": [...],
-///               "metrics": [{"name", "doc"}]}],
+///   {"nodes": [{"type", "kind", "summary", "origin", "parameters": [...], "reads": [column, ...], "writes": [...],
+///               "models": [...], "metrics": [{"name", "doc"}]}],
 ///    "components": [{"kind", "type", "summary", "origin", "parameters"}],
 ///    "tables": [{"name", "heading", "parameters"}], "presets": [{"name", "summary", "origin"}]}
-/// A parameter is {"name", "kind", "value", "required", "default", "doc"} (default: TOML, null where there is none) and, where it has
-/// them, "minimum", "maximum", "unit", "choices", "component", "parameters". Reads and writes are those with default parameters.
+/// A parameter is {"name", "kind", "value", "required", "default", "doc"} (default: TOML, null where there is none) and, where
+/// it has them, "minimum", "maximum", "unit", "choices", "component", "parameters". Reads and writes are those with defaults.
 std::string reference_json(const Registry& registry);
 
 /// All node and component types as Markdown: docs/nodes.md.

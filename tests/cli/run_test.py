@@ -103,9 +103,9 @@ class RunFolder(Case):
     def test_summary_agrees_with_the_metrics(self):
         metrics = self.finished.metrics
         sampled = sum(row["sampled_tokens"] for row in metrics)
-        mean = sum(row["score_mean"] for row in metrics) / 2
         self.assertRegex(self.finished.stdout, rf"samples +128 of \d+ tokens in all, {sampled} sampled")
-        self.assertIn(f"{mean:.3f} -> {mean:.3f}", self.finished.stdout)
+        first, last = (row["score_mean"] for row in metrics)
+        self.assertIn(f"  score       {first:.3f} -> {last:.3f} (the first and the last iteration)\n", self.finished.stdout)
         self.assertIn(str(self.finished.folder), self.finished.stdout)
 
 

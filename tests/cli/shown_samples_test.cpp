@@ -106,8 +106,9 @@ TEST(ShownSamples, AreEscapedAndCutAtTheWidth) {
   const Batch batch({0, 1});
   write_texts(samples, batch, 0, {"\x1b[2Jx", "b"}, {"line\nline", "", "a response that is too long", ""});
   write_scores(samples, batch, 0, {1, 1, 1, 1});
-  EXPECT_EQ(samples.take(0, 40), "  prompt    \\x1b[2Jx\n  response  line\\nline  (score 1.000)\n  prompt    b\n"
-                                 "  response  a response...  (score 1.000)\n");
+  EXPECT_EQ(samples.take(0, 40),
+            "  prompt    \\x1b[2Jx\n  response  line\\nline  (score 1.000)\n  prompt    b\n"
+            "  response  a response...  (score 1.000)\n");
 }
 
 }  // namespace

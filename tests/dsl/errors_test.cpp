@@ -67,7 +67,10 @@ TEST(Errors, YamlIsRecognisedAndItsBeginIsShownInToml) {
 
 TEST(Errors, ValuesOfYamlAreShownAsTomlHasThem) {
   const std::string text = problems_of("a: 1e-6\nb: \"x\"\nc: [q_proj, 2]\nd: Qwen/Qwen2.5\ne: |\n  text\n");
-  EXPECT_THAT(text, HasSubstr("a = 1e-6\n          b = \"x\"\n          c = [\"q_proj\", 2]\n          d = \"Qwen/Qwen2.5\"\n          e = ..."));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "a = 1e-6\n          b = \"x\"\n          c = [\"q_proj\", 2]\n          d = \"Qwen/Qwen2.5\"\n          e = ..."));
 }
 
 TEST(Errors, OnlyAFileThatBeginsLikeYamlIsTakenForIt) {
