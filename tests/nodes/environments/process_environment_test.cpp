@@ -95,7 +95,7 @@ TEST(ProcessEnvironment, ALineThatNobodyAskedForIsAnError) {
   const auto some_turns = [&] {
     for (int turn = 0; turn < 100; ++turn) environment.reply({});
   };
-  EXPECT_THAT(some_turns, ThrowsMessage<UserError>(HasSubstr("a line that no turn asked for: {}")));
+  EXPECT_THAT(some_turns, ThrowsMessage<UserError>(HasSubstr("a line that no turn asked for: \"{}\"")));
 }
 
 TEST(ProcessEnvironment, BrokenCharactersOfATurnAreReplaced) {

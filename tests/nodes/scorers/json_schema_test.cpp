@@ -47,9 +47,9 @@ TEST_F(JsonSchemaTest, ResponseMustBeValid) {
 
 TEST_F(JsonSchemaTest, ResponseOnWhichAPatternGivesUpDoesNotEndTheRun) {
   JsonSchemaParams params;
-  params.schema = file(R"({"type": "string", "pattern": "^(a|a)*b$"})");
-  const std::string too_much = "\"" + std::string(100, 'a') + "\"";
-  EXPECT_EQ(score_of<JsonSchema>(params, "\"aab\""), 1);
+  params.schema = file(R"({"type": "string", "pattern": "^(a|a)+$"})");
+  const std::string too_much = "\"" + std::string(100, 'a') + "!\"";
+  EXPECT_EQ(score_of<JsonSchema>(params, "\"aa\""), 1);
   EXPECT_EQ(score_of<JsonSchema>(params, too_much), 0);
   params.on_error = OnError::kFail;
   EXPECT_THAT(message_of<UserError>([&] { score_of<JsonSchema>(params, too_much); }), HasSubstr("gave up"));
