@@ -34,7 +34,7 @@ std::map<std::string, int64_t> event_files(std::map<std::string, int64_t> files)
 RunFiles::RunFiles(Parts parts)
     : folder_(parts.folder),
       earlier_(event_files(std::move(parts.grown))),
-      metrics_(folder_.append_to(kMetricsFile)),
+      metrics_(folder_.path / kMetricsFile, OutputFile::Mode::kAppend, *folder_.files),
       events_(folder_),
       recorder_(parts.plan),
       trace_(folder_.path / kTraceFile, parts.plan, parts.trace_begin_ns, std::move(parts.on_failure), *folder_.files) {}

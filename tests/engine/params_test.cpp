@@ -149,12 +149,17 @@ TEST_F(Params, KeepsDefaultsAndMakesTheDefaultComponent) {
 TEST_F(Params, TakesAnIntegerForAReal) { EXPECT_EQ(bound("fraction = 1").fraction, 1.0); }
 TEST_F(Params, TakesAnAbsolutePathAsItIs) { EXPECT_EQ(bound("file = \"/data/x\"").file, "/data/x"); }
 TEST_F(Params, TakesOnePathOrMany) {
-  EXPECT_THAT(bound("files = \"/dev/null\"").files, ElementsAre("/dev/null"));
-  EXPECT_THAT(bound("files = [\"../*.jsonl\", \"/dev/null\"]").files, ElementsAre("folder/of/*.jsonl", "/dev/null"));
+  EXPECT_THAT(bound("files = \"/etc/passwd\"").files, ElementsAre("/etc/passwd"));
+  EXPECT_THAT(bound("files = [\"../*.jsonl\", \"/etc/passwd\"]").files, ElementsAre("folder/of/*.jsonl", "/etc/passwd"));
   EXPECT_EQ(render(problems_), "");
 }
+TEST_F(Params, ADeviceIsNoFile) {
+  bound("files = \"/dev/null\"");
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_[0].message, "files: /dev/null is a pipe, a device or a socket, not a file");
+}
 TEST_F(Params, EachMissingPathOfAListIsShown) {
-  bound("files = [\"a.jsonl\", \"/dev/null\", \"b.jsonl\"]");
+  bound("files = [\"a.jsonl\", \"/etc/passwd\", \"b.jsonl\"]");
   ASSERT_EQ(problems_.size(), 2u);
   EXPECT_EQ(problems_[0].message, "files: there is no file folder/of/pipeline/a.jsonl");
   EXPECT_EQ(problems_[1].message, "files: there is no file folder/of/pipeline/b.jsonl");

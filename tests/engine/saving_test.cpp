@@ -10,6 +10,7 @@
 #include "tests/engine/toy_world.h"
 #include "tests/files/faulty_file_system.h"
 #include "tests/files/forwarding_file_system.h"
+#include "tests/files/split_file_system.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::engine {
@@ -104,9 +105,10 @@ TEST_F(SavingTest, OnAFullDiskWarnsAndGoesOnUntilTheEnd) {
     fs::remove_all(folder_.path());
     fs::create_directories(folder_.path());
     FaultyFileSystem full({.kind = Fault::Kind::kDiskIsFull, .at = at, .error = ENOSPC}, unsynced_disk());
+    SplitFileSystem files("checkpoints", full, unsynced_disk());
     std::string warning;
     int64_t last_iteration = -1;
-    RunOptions options{.files = full,
+    RunOptions options{.files = files,
                        .on_warning = [&](const std::string& text) { warning = text; },
                        .on_iteration = [&](const IterationReport& report) { last_iteration = report.iteration; }};
     const RunSummary summary = run({{"every_iterations", int64_t{1}}}, std::move(options));
@@ -120,10 +122,29 @@ TEST_F(SavingTest, OnAFullDiskWarnsAndGoesOnUntilTheEnd) {
 
 TEST_F(SavingTest, OnAFullDiskStopsWhereItIsToldTo) {
   FaultyFileSystem full({.kind = Fault::Kind::kDiskIsFull, .at = 0, .error = ENOSPC}, unsynced_disk());
-  const RunSummary summary = run({{"every_iterations", int64_t{1}}, {"on_failure", std::string("stop")}}, {.files = full});
+  SplitFileSystem files("checkpoints", full, unsynced_disk());
+  const RunSummary summary = run({{"every_iterations", int64_t{1}}, {"on_failure", std::string("stop")}}, {.files = files});
   EXPECT_EQ(summary.end, RunEnd::kFailed);
   EXPECT_THAT(message_of(summary), HasSubstr("No space left on device"));
   EXPECT_THAT(saved_in(folder_.path()), ElementsAre());
+}
+
+// The metrics are the result of a run: without them it does not go on.
+TEST_F(SavingTest, OnADiskThatIsFullForEverythingTheRunFailsAndNamesTheFile) {
+  for (int64_t at = 0; at < 60; at += 7) {
+    SCOPED_TRACE(at);
+    fs::remove_all(folder_.path());
+    fs::create_directories(folder_.path());
+    FaultyFileSystem full({.kind = Fault::Kind::kDiskIsFull, .at = at, .error = ENOSPC}, unsynced_disk());
+    std::string message;
+    try {
+      message = message_of(run({{"every_iterations", int64_t{1}}}, {.files = full}));
+    } catch (const UserError& error) {
+      message = error.what();  // before anything was run
+    }
+    EXPECT_THAT(message, testing::AllOf(HasSubstr(folder_.path().string()), HasSubstr("No space left on device")));
+    EXPECT_TRUE(all_intact(folder_.path()));
+  }
 }
 
 TEST_F(SavingTest, RefusesABestFigureThatDoesNotExist) {
