@@ -28,9 +28,9 @@ struct PipelineArguments {
 
 struct RunArguments {
   PipelineArguments pipeline;
-  std::filesystem::path run_folder;  // empty: runs/NAME-TIME, or runs/NAME where the run may go on
-  bool may_go_on = false;            // with what is in the run folder, if there is something
-  bool accept_changes = false;       // of the pipeline since then, also those that change results
+  std::filesystem::path run_folder;     // empty: runs/NAME-TIME, or runs/NAME where the run may go on
+  bool may_go_on = false;               // with what is in the run folder, if there is something
+  bool accept_changes = false;          // of the pipeline since then, also those that change results
   std::int64_t show_samples_every = 0;  // two sample texts of every so many iterations; 0: none
 };
 int run_pipeline(const RunArguments& arguments);
@@ -51,14 +51,14 @@ struct CheckpointsArguments {
   std::filesystem::path run_folder;
   std::optional<long long> iterations;
   std::string format = "text";
-  std::optional<long long> keep_last;    // prune; those that are not there: what the run's [checkpoint] says
+  std::optional<long long> keep_last;  // prune; those that are not there: what the run's [checkpoint] says
   std::optional<std::string> keep_best;
-  std::optional<std::string> best;       // "highest" or "lowest"
+  std::optional<std::string> best;              // "highest" or "lowest"
   std::optional<std::filesystem::path> folder;  // prune; [checkpoint] folder, where they lie outside of the run folder
   bool dry_run = false;
-  std::string model;                     // export; empty: the only one
+  std::string model;  // export; empty: the only one
   std::filesystem::path target;
-  std::string dtype;                     // empty: that of the files
+  std::string dtype;  // empty: that of the files
 };
 /// One line each, or JSON: iterations, when it was saved, a figure, size, intact or what is damaged.
 int list_checkpoints(const CheckpointsArguments& arguments);
@@ -102,7 +102,8 @@ int model_tokenize(const std::filesystem::path& folder, bool add_special);
 int model_detokenize(const std::filesystem::path& folder);
 /// Prints what the folder holds, as text or as one JSON object.
 int model_info(const std::filesystem::path& folder, bool json);
-/// Reads every tensor: headers, names, shapes, checksums, finite values. Prints a line a problem and returns 1, or what was verified.
+/// Reads every tensor: headers, names, shapes, checksums, finite values. Prints a line a problem and returns 1, or what was
+/// verified.
 int model_verify(const std::filesystem::path& folder);
 /// Reads arrays of ids, one a line; prints the log-probability of each id after the first, given those before it.
 /// dtype: float32 or bfloat16, of the weights.

@@ -48,7 +48,9 @@ int validate_pipeline(const PipelineArguments& arguments, const std::string& for
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config) {
   const LoadedPipeline loaded = load_pipeline(arguments);
   print_warnings(loaded.warnings);
-  std::string text = config ? engine::config_text(loaded.plan) : format == "json" ? engine::plan_json(loaded.plan) : engine::plan_text(loaded.plan);
+  std::string text = config             ? engine::config_text(loaded.plan)
+                     : format == "json" ? engine::plan_json(loaded.plan)
+                                        : engine::plan_text(loaded.plan);
   if (!text.ends_with('\n')) text += '\n';
   print_text(text);
   return kDone;

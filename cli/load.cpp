@@ -34,7 +34,8 @@ void require_devices(const LoadedPipeline& loaded) {
 void warn_of_cores(const engine::Plan& plan) {
   const auto machine = static_cast<int64_t>(std::thread::hardware_concurrency());
   if (plan.runtime.cores <= machine) return;
-  std::fprintf(stderr, "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
+  std::fprintf(stderr,
+               "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
                static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 

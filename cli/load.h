@@ -25,15 +25,15 @@ struct CheckedPipeline {
 /// The builtin types and those of the plugins given on the command line.
 std::unique_ptr<engine::Registry> make_registry(const std::vector<std::string>& plugins = {});
 
-/// Reads and checks the file and looks at its data, to look at it: of its plugins only those that the user named are loaded (cli/plugin_rules.h), and a
-/// warning names what was not checked without the others. Throws one UserError with every problem.
+/// Reads and checks the file and looks at its data, to look at it: of its plugins only those that the user named are loaded
+/// (cli/plugin_rules.h), and a warning names what was not checked without the others. Throws one UserError with every problem.
 CheckedPipeline check_pipeline(const PipelineArguments& arguments);
 
 /// Likewise, for who needs the plan: throws UserError also where there is none without a plugin.
 LoadedPipeline load_pipeline(const PipelineArguments& arguments);
 
-/// Likewise, for a program that then runs it: loads plugins that lie beside the file too, prints the warnings, and refuses devices
-/// that this machine lacks.
+/// Likewise, for a program that then runs it: loads plugins that lie beside the file too, prints the warnings, and refuses
+/// devices that this machine lacks.
 LoadedPipeline load_to_run(const PipelineArguments& arguments);
 
 /// Likewise, by the pipeline of a run folder: loads the plugins that the run has loaded (cli/plugin_seal.h).

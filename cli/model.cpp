@@ -71,13 +71,15 @@ int model_logprobs(const std::filesystem::path& folder, const std::string& dtype
     const std::vector<int64_t> ids = ids_of(input, place, model.config().vocab_size);
     const auto count = static_cast<int64_t>(ids.size());
     if (count > model.config().max_positions) {
-      throw UserError(place + ": " + plural(count, "token") + ", but the model has " + std::to_string(model.config().max_positions) + " positions");
+      throw UserError(place + ": " + plural(count, "token") + ", but the model has " +
+                      std::to_string(model.config().max_positions) + " positions");
     }
     if (count < 2) return Json::array();
     const at::Tensor tokens = at::tensor(ids);
     const std::vector<int64_t> offsets{0, count};
     const at::Tensor hidden = model.hidden_states(tokens, offsets).slice(0, 0, count - 1);
-    const at::Tensor logprobs = models::action_logprobs(hidden, model.weights().head, tokens.slice(0, 1), {.softcap = model.config().logit_softcap});
+    const at::Tensor logprobs =
+        models::action_logprobs(hidden, model.weights().head, tokens.slice(0, 1), {.softcap = model.config().logit_softcap});
     return std::vector<float>(logprobs.data_ptr<float>(), logprobs.data_ptr<float>() + logprobs.numel());
   });
 }

@@ -95,8 +95,7 @@ int resume_run(const ResumeArguments& arguments) {
   }
   RunLock lock(folder);
   const auto point = arguments.from ? std::optional(point_at(folder, *arguments.from)) : newest_point(folder);
-  const LoadedPipeline loaded =
-      load_to_go_on(folder, {.file = pipeline, .sets = arguments.sets, .plugins = arguments.plugins});
+  const LoadedPipeline loaded = load_to_go_on(folder, {.file = pipeline, .sets = arguments.sets, .plugins = arguments.plugins});
   return go_on(loaded,
                {.folder = folder,
                 .from = point,

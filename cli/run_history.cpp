@@ -64,7 +64,8 @@ void RunHistory::add(const engine::IterationReport& report) {
 double RunHistory::seconds_left() const {
   const std::lock_guard lock(mutex_);
   if (iterations_ == 0) return 0;
-  return totals_.seconds / static_cast<double>(iterations_) * static_cast<double>(plan_.pipeline.iterations - before_ - iterations_);
+  return totals_.seconds / static_cast<double>(iterations_) *
+         static_cast<double>(plan_.pipeline.iterations - before_ - iterations_);
 }
 
 std::vector<Piece> RunHistory::latest() const {
@@ -115,21 +116,25 @@ std::string RunHistory::dropped_text() const {
 std::string RunHistory::summary(const engine::RunSummary& run, const std::string& folder, const Abilities& able) const {
   const std::lock_guard lock(mutex_);
   const Totals& t = totals_;
-  const char* ending = run.end == engine::RunEnd::kDone ? "finished" : run.end == engine::RunEnd::kInterrupted ? "interrupted" : "failed";
+  const char* ending = run.end == engine::RunEnd::kDone          ? "finished"
+                       : run.end == engine::RunEnd::kInterrupted ? "interrupted"
+                                                                 : "failed";
   const Ink ink = run.end == engine::RunEnd::kDone          ? Ink::kGreen
                   : run.end == engine::RunEnd::kInterrupted ? Ink::kYellow
                                                             : Ink::kRed;
   std::string text = plan_.pipeline.name + " " + inked(ending, ink, able.colour) + ": " + plural(run.iterations, "iteration");
-  text += (before_ > 0 ? ", the last " + std::to_string(run.iterations - before_) : "") + " in " + human_seconds(run.seconds) + "\n";
+  text +=
+      (before_ > 0 ? ", the last " + std::to_string(run.iterations - before_) : "") + " in " + human_seconds(run.seconds) + "\n";
   text += score_text(able);
-  text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " + std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";
+  text += "  samples     " + std::to_string(static_cast<int64_t>(t.samples)) + " of " +
+          std::to_string(static_cast<int64_t>(t.tokens)) + " tokens in all";
   if (t.sampled_tokens > 0) text += ", " + std::to_string(static_cast<int64_t>(t.sampled_tokens)) + " sampled";
   text += "\n" + dropped_text() + "  throughput  ";
   if (t.rollout_seconds > 0) text += "generation " + human_count(t.sampled_tokens / t.rollout_seconds) + " sampled tok/s, ";
   if (t.train_seconds > 0) text += "training " + human_count(t.tokens / t.train_seconds) + " tok/s, ";
   text += "whole run " + human_count(t.tokens / std::max(t.seconds, 1e-9)) + " tok/s\n";
-  text += "  busy        generation " + percent(t.rollout_seconds, t.seconds) + ", training " + percent(t.train_seconds, t.seconds) +
-          ", both at once " + percent(t.overlap_seconds, t.seconds) + " of the time\n";
+  text += "  busy        generation " + percent(t.rollout_seconds, t.seconds) + ", training " +
+          percent(t.train_seconds, t.seconds) + ", both at once " + percent(t.overlap_seconds, t.seconds) + " of the time\n";
   text += "  budget      at most " + human_count(t.tokens_in_flight_max) + " of " +
           human_count(static_cast<double>(plan_.budget.tokens_in_flight)) + " tokens in flight\n";
   const char* label = "  memory      ";

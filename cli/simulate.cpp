@@ -18,7 +18,8 @@ namespace {
 engine::SimulationResult simulate_with_trace(const engine::Plan& plan, const engine::Costs& costs,
                                              const std::filesystem::path& file) {
   engine::FailureSlot failure;
-  engine::TraceWriter trace(file, plan, /*begin_ns=*/0, [&] { failure.capture(); }, disk());
+  engine::TraceWriter trace(
+      file, plan, /*begin_ns=*/0, [&] { failure.capture(); }, disk());
   engine::SimulationResult result = engine::simulate(plan, costs, {&trace});
   trace.close();
   failure.rethrow();

@@ -62,8 +62,7 @@ std::vector<fs::path> files_of(const fs::path& path) {
     throw UserError("there is no file " + path.string());
   }
   // A pipe can be read once only, and rows are read in any order.
-  if (kind != PathKind::kFile)
-    throw UserError(path.string() + " is no file", "a file that stays on the disk is expected");
+  if (kind != PathKind::kFile) throw UserError(path.string() + " is no file", "a file that stays on the disk is expected");
   return {path};
 }
 

@@ -166,8 +166,8 @@ class Assembly {
     }
     const bool follows_rollout = draft_.rollout && from.type->kind == NodeKind::kSource;
     if (!follows_rollout) {
-      plan_.effective.push_back(
-          {table, "on", sluice::quoted(from.executor), spec.on.text.empty() ? "default" : origin_of(spec.on.where), /*harmless=*/true});
+      plan_.effective.push_back({table, "on", sluice::quoted(from.executor),
+                                 spec.on.text.empty() ? "default" : origin_of(spec.on.where), /*harmless=*/true});
     }
     for (EffectiveKey& key :
          effective_keys(table, from.type->params, from.params.get(), spec.params, preset_scope(draft_, from, &from.preset_uses)))

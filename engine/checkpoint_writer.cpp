@@ -142,9 +142,10 @@ fs::path checkpoints_folder(const fs::path& run_folder, const CheckpointSettings
     const fs::path target = settings.folder ? place_in(*settings.folder, run_folder) : fs::path();
     if (there == PathKind::kNothing || (!target.empty() && same_place(own, target))) return target;
   }
-  throw UserError(own.string() + " leads out of the run folder" + (settings.folder ? ", not to " + settings.folder->string() : ""),
-                  "if that is where this run has its checkpoints, say so: --set checkpoint.folder=" + folder_of_link(own) +
-                      ", or checkpoints prune --folder");
+  throw UserError(
+      own.string() + " leads out of the run folder" + (settings.folder ? ", not to " + settings.folder->string() : ""),
+      "if that is where this run has its checkpoints, say so: --set checkpoint.folder=" + folder_of_link(own) +
+          ", or checkpoints prune --folder");
 }
 
 fs::path make_checkpoints_folder(const fs::path& run_folder, const CheckpointSettings& settings, FileSystem& files) {

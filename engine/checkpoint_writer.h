@@ -60,9 +60,9 @@ class CheckpointWriter {
   const Parts parts_;
 };
 
-/// Where a run has its checkpoints: RUN/checkpoints, or with [checkpoint] folder FOLDER/NAME, NAME being that of the run folder, to
-/// which RUN/checkpoints is then a link. A folder RUN/checkpoints that is there stays in use. Throws UserError where a link leads
-/// elsewhere: nobody who starts the run has said that it may write there.
+/// Where a run has its checkpoints: RUN/checkpoints, or with [checkpoint] folder FOLDER/NAME, NAME being that of the run folder,
+/// to which RUN/checkpoints is then a link. A folder RUN/checkpoints that is there stays in use. Throws UserError where a link
+/// leads elsewhere: nobody who starts the run has said that it may write there.
 std::filesystem::path checkpoints_folder(const std::filesystem::path& run_folder, const CheckpointSettings& settings);
 
 /// Likewise; makes it, and the link. Throws UserError also when it cannot be made or there are another run's checkpoints.

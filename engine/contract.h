@@ -59,15 +59,16 @@ struct NodeNeeds {
   int64_t worst_sample_tokens = 0;   // likewise: prompt and response
   int64_t least_sample_tokens = 1;   // the least credit that a sample is admitted with
   int64_t on_demand_tokens = 0;      // rollouts: likewise where credit is taken on demand; 0: it takes the worst case at once
-  int64_t shared_prompt_tokens = 0;  // rollouts: the longest prompt, if its KV blocks are stored once for a group; 0: they are not
-  int64_t side_samples = 0;          // rollouts: samples that are made beside those of each group and do not travel with it, such
-                                     // as a baseline; they take credit like the others, until they end
-  bool drops_groups = false;         // a filter: groups that it drops do not reach the nodes behind it
-  int64_t most_draws = 1;            // filters: groups drawn in an iteration are at most so many times groups_per_iteration;
-                                     // above 1 what is dropped is replaced until groups_per_iteration groups were kept
-  double oversample = 1;             // filters: so many times the groups that are still missing are drawn in each round
-  int64_t step_tokens = 0;           // rollouts: the most tokens that one step works on
-  int64_t running_samples = 0;       // rollouts: the most samples that run at once; 0: only their tokens limit them
+  int64_t shared_prompt_tokens =
+      0;                        // rollouts: the longest prompt, if its KV blocks are stored once for a group; 0: they are not
+  int64_t side_samples = 0;     // rollouts: samples that are made beside those of each group and do not travel with it, such
+                                // as a baseline; they take credit like the others, until they end
+  bool drops_groups = false;    // a filter: groups that it drops do not reach the nodes behind it
+  int64_t most_draws = 1;       // filters: groups drawn in an iteration are at most so many times groups_per_iteration;
+                                // above 1 what is dropped is replaced until groups_per_iteration groups were kept
+  double oversample = 1;        // filters: so many times the groups that are still missing are drawn in each round
+  int64_t step_tokens = 0;      // rollouts: the most tokens that one step works on
+  int64_t running_samples = 0;  // rollouts: the most samples that run at once; 0: only their tokens limit them
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
   std::vector<FileNeed> files;                  // of the run folder, that it writes
   // Trainers: the key of the setting by which samples of older weights than those that are trained would give wrong gradients,

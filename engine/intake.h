@@ -15,11 +15,12 @@
 
 namespace sluice::engine {
 
-/// The head of the graph: takes groups from the source, admits them against the token budget and the version gate, lets the rollout make
-/// samples of them step by step (where they may take more credit, on demand), and packs what is finished into micro-batches. Groups are admitted in order, so a later iteration never
-/// takes credit that an earlier one needs. Groups are drawn in rounds: one, unless a filter has what it drops replaced; then the next
-/// round draws what is still missing once the verdicts on the last one are in, so what is drawn never depends on timing.
-/// Used by one executor only; waiting() and waits_for() may be asked by anybody.
+/// The head of the graph: takes groups from the source, admits them against the token budget and the version gate, lets the
+/// rollout make samples of them step by step (where they may take more credit, on demand), and packs what is finished into
+/// micro-batches. Groups are admitted in order, so a later iteration never takes credit that an earlier one needs. Groups are
+/// drawn in rounds: one, unless a filter has what it drops replaced; then the next round draws what is still missing once the
+/// verdicts on the last one are in, so what is drawn never depends on timing. Used by one executor only; waiting() and
+/// waits_for() may be asked by anybody.
 class Intake final : public Stepper {
  public:
   struct Parts {
@@ -53,15 +54,15 @@ class Intake final : public Stepper {
  private:
   class RolloutSink;
 
-  bool may_begin() const;        // the next iteration may start
-  bool may_fetch() const;        // another group of the current round is wanted
-  bool fits() const;             // the group that was fetched can be admitted
-  bool may_step() const;         // the rollout has something to do
-  bool round_complete() const;   // all groups of the round are finished
-  bool undecided() const;        // the filter has groups to judge or may want another round
-  bool wants_round() const;      // the filter's verdicts ask for another one
+  bool may_begin() const;       // the next iteration may start
+  bool may_fetch() const;       // another group of the current round is wanted
+  bool fits() const;            // the group that was fetched can be admitted
+  bool may_step() const;        // the rollout has something to do
+  bool round_complete() const;  // all groups of the round are finished
+  bool undecided() const;       // the filter has groups to judge or may want another round
+  bool wants_round() const;     // the filter's verdicts ask for another one
   bool iteration_complete() const;
-  bool drained() const;          // nothing more will come
+  bool drained() const;  // nothing more will come
   int node() const { return state_.plan.rollout.value_or(state_.plan.source); }
 
   void guarded(void (Intake::*half)());
@@ -90,27 +91,27 @@ class Intake final : public Stepper {
   const std::function<void()> finished_;
   const Readers& readers_;
   const int executor_;
-  const bool on_demand_;                // groups are admitted with less than they may become
-  const int64_t quota_;                 // groups that an iteration is to have
-  const NodeNeeds* const filter_;       // of the refilling filter; null: none
+  const bool on_demand_;           // groups are admitted with less than they may become
+  const int64_t quota_;            // groups that an iteration is to have
+  const NodeNeeds* const filter_;  // of the refilling filter; null: none
   Packer packer_;
 
   Iteration iteration_;
   bool in_iteration_ = false;
   bool data_ended_ = false;
   bool finished_run_ = false;
-  int64_t round_end_ = 0;               // groups to fetch in this iteration before the next verdicts
-  int64_t fetched_ = 0;                 // groups of this iteration taken from the source
-  int64_t done_ = 0;                    // of these: finished, or dropped
-  int64_t last_finished_ = 0;           // index
-  bool round_flushed_ = false;          // everything of the round has been emitted
-  std::optional<Group> waiting_;        // fetched, not admitted yet
-  int64_t waiting_tokens_ = 0;          // that it is admitted with
-  int64_t refused_tokens_ = 0;          // on demand: of credit that the rollout's last step could not have; 0: it had all
-  std::map<int64_t, Credit> credit_;    // of groups that were admitted and not emitted, by index
-  std::vector<Group> complete_;         // that the source made whole, until the step's second half
-  int at_ = 0;                          // the node whose code runs
-  Slice slice_;                         // what the step at hand amounts to
+  int64_t round_end_ = 0;             // groups to fetch in this iteration before the next verdicts
+  int64_t fetched_ = 0;               // groups of this iteration taken from the source
+  int64_t done_ = 0;                  // of these: finished, or dropped
+  int64_t last_finished_ = 0;         // index
+  bool round_flushed_ = false;        // everything of the round has been emitted
+  std::optional<Group> waiting_;      // fetched, not admitted yet
+  int64_t waiting_tokens_ = 0;        // that it is admitted with
+  int64_t refused_tokens_ = 0;        // on demand: of credit that the rollout's last step could not have; 0: it had all
+  std::map<int64_t, Credit> credit_;  // of groups that were admitted and not emitted, by index
+  std::vector<Group> complete_;       // that the source made whole, until the step's second half
+  int at_ = 0;                        // the node whose code runs
+  Slice slice_;                       // what the step at hand amounts to
   int64_t sequence_ = 0;
 
   std::atomic<int64_t> seen_iteration_, seen_waiting_tokens_{0};  // for waits_for()

@@ -97,7 +97,8 @@ void Monitor::loop() {
 }
 
 void Monitor::write(const RunStatus& status) {
-  if (!options_.folder.path.empty()) replace_file(options_.folder.path / kStatusFile, status_json(status), *options_.folder.files);
+  if (!options_.folder.path.empty())
+    replace_file(options_.folder.path / kStatusFile, status_json(status), *options_.folder.files);
 }
 
 void Monitor::watch(double passed_seconds) {

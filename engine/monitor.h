@@ -20,9 +20,9 @@ namespace sluice::engine {
 class Monitor {
  public:
   struct Options {
-    const Clock& clock;            // outlives this
-    RunFolder folder;              // without a path nothing is written
-    double stall_seconds = 0;      // 0: never
+    const Clock& clock;        // outlives this
+    RunFolder folder;          // without a path nothing is written
+    double stall_seconds = 0;  // 0: never
   };
 
   /// `status` is asked about the run, `progress` for a count that grows when anything gets on. `on_stall` gets the message to

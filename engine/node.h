@@ -44,8 +44,8 @@ class NodeBase {
   virtual void begin_iteration(const Iteration&) {}
   virtual void end_iteration(const Iteration&) {}
 
-  /// Everything that the node keeps from this iteration to the next and that is not in its parameters or models: called right after
-  /// each end_iteration(), also where nothing is saved, so it is to be cheap.
+  /// Everything that the node keeps from this iteration to the next and that is not in its parameters or models: called right
+  /// after each end_iteration(), also where nothing is saved, so it is to be cheap.
   virtual void save(StateWriter&) const {}
 
   /// Takes over what save() put at the end of the iteration before; called before the first begin_iteration() of a run that goes
@@ -82,27 +82,28 @@ class Rollout : public NodeBase {
     /// `tokens` of that group's credit are not needed: they will never be used or, on demand, not before they are taken again.
     virtual void return_credit(int64_t group_index, int64_t tokens) = 0;
 
-    /// On demand: takes `tokens` more credit for that group. False: the budget does not have them; no group is admitted then until
-    /// a step is refused nothing.
+    /// On demand: takes `tokens` more credit for that group. False: the budget does not have them; no group is admitted then
+    /// until a step is refused nothing.
     virtual bool take_credit(int64_t group_index, int64_t tokens) = 0;
 
-    /// A group is complete: with samples, tokens and all columns that the contract writes. In any order; on demand in the order of
-    /// their index, because what is finished holds its credit.
+    /// A group is complete: with samples, tokens and all columns that the contract writes. In any order; on demand in the order
+    /// of their index, because what is finished holds its credit.
     virtual void finish(Group group) = 0;
 
-    /// What the step did, told once a step: prompt tokens that it read and samples that it gave a token. For metrics and cost models.
+    /// What the step did, told once a step: prompt tokens that it read and samples that it gave a token. For metrics and cost
+    /// models.
     virtual void worked(int64_t prompt_tokens, int64_t sampled_tokens) = 0;
   };
 
-  /// Asked once for each group, in order, before anything else. False: no samples are made for it; it is dropped before it takes credit,
-  /// and its iteration has a group less unless a filter has it replaced.
+  /// Asked once for each group, in order, before anything else. False: no samples are made for it; it is dropped before it takes
+  /// credit, and its iteration has a group less unless a filter has it replaced.
   virtual bool wants(const Group&) { return true; }
 
   /// The most tokens that this group can become. At most the contract's bound for a group.
   virtual int64_t worst_tokens(const Group& prompt) const = 0;
 
-  /// On demand: the tokens that this group is admitted with, at most the worst. A rollout whose contract says on_demand_tokens takes
-  /// the rest through Sink::take_credit() before it samples; see SampleCredit.
+  /// On demand: the tokens that this group is admitted with, at most the worst. A rollout whose contract says on_demand_tokens
+  /// takes the rest through Sink::take_credit() before it samples; see SampleCredit.
   virtual int64_t least_tokens(const Group& prompt) const { return worst_tokens(prompt); }
 
   /// Takes a group whose worst case, or on demand least, was admitted.

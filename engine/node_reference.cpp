@@ -226,7 +226,8 @@ std::string describe_text(const NodeType& type, const Registry& registry) {
   const auto facts = facts_of(type, registry);
   size_t width = 6;
   for (const auto& [word, fact] : facts) width = std::max(width, word.size());
-  text += "  " + padded("kind", width) + "  " + kind_name_of(type.kind) + (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
+  text += "  " + padded("kind", width) + "  " + kind_name_of(type.kind) +
+          (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
   for (const auto& [word, fact] : facts) text += "  " + padded(word, width) + "  " + fact + "\n";
   if (!type.info.params.empty()) text += "\n  parameters\n" + parameters_text(type.info.params, "    ");
   if (!type.info.metrics.empty()) text += "\n  metrics\n" + metrics_text(type.info.metrics);

@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-/// Drives one ordinary node through the packets that reach it: boundaries of iterations, columns in and out, barriers, filters, release
-/// of columns and credit. Used by the node's executor only.
+/// Drives one ordinary node through the packets that reach it: boundaries of iterations, columns in and out, barriers, filters,
+/// release of columns and credit. Used by the node's executor only.
 class NodeRunner {
  public:
   /// `last`: nothing else leaves on account of the packet at hand.
@@ -18,16 +18,17 @@ class NodeRunner {
 
   NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics);
 
-  /// Handles one packet, which it may take over, and passes on what leaves the node; nothing is counted any more after the first packet
-  /// was passed on. Failures go to the run's failure slot, and nothing leaves then. The executor has begun to work on the node
-  /// (Activity::begin); this ends it.
+  /// Handles one packet, which it may take over, and passes on what leaves the node; nothing is counted any more after the first
+  /// packet was passed on. Failures go to the run's failure slot, and nothing leaves then. The executor has begun to work on the
+  /// node (Activity::begin); this ends it.
   void run(Packet& packet, const PassOn& pass_on);
 
   int node() const { return index_; }
   int executor() const { return executor_; }
 
-  /// What must have reached iteration i before the node may work on iteration i, so that it sees exactly the weights that the sequential
-  /// program would show it: a reader of live weights waits for the step of the iteration before, a trainer for the publication of it.
+  /// What must have reached iteration i before the node may work on iteration i, so that it sees exactly the weights that the
+  /// sequential program would show it: a reader of live weights waits for the step of the iteration before, a trainer for the
+  /// publication of it.
   const std::vector<Milestone*>& prerequisites() const { return prerequisites_; }
 
  private:
@@ -60,12 +61,12 @@ class NodeRunner {
   std::vector<std::string> updated_models_;
   bool publishes_ = false;
   std::vector<Milestone*> prerequisites_;
-  int64_t next_ = 0;                  // sequence number of the packet that is due
-  int64_t begun_ = -1;                // the iteration that the node is in
-  std::vector<Packet> held_;          // a barrier's micro-batches of this iteration, empty ones among them
+  int64_t next_ = 0;          // sequence number of the packet that is due
+  int64_t begun_ = -1;        // the iteration that the node is in
+  std::vector<Packet> held_;  // a barrier's micro-batches of this iteration, empty ones among them
 
   // Of a filter, in this iteration.
-  int64_t quota_ = 0;                 // groups that are wanted; 0: all that pass
+  int64_t quota_ = 0;  // groups that are wanted; 0: all that pass
   int64_t kept_ = 0, dropped_ = 0, surplus_ = 0;
 };
 

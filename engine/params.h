@@ -130,7 +130,8 @@ std::shared_ptr<const void> read_component(const Value&, std::string& type, std:
                                            const ParamInfo&);
 const Table* read_table(const Value&, BindContext&, const ParamInfo&);
 
-/// What the text of a path means: `~` and variables (base/user_path.h), relative to `base`, and ParamInfo::find. Throws UserError.
+/// What the text of a path means: `~` and variables (base/user_path.h), relative to `base`, and ParamInfo::find. Throws
+/// UserError.
 std::filesystem::path meant_path(const std::string& text, const std::string& base, const ParamInfo&);
 
 /// `{ a = 1, b = 2 }`
@@ -284,23 +285,22 @@ class ParamSet {
     ParamInfo info{.name = std::move(name), .kind = ParamKind::kTable};
     info.children = inner.erased().infos();
     auto shared = std::make_shared<ParamTable>(inner.erased());
-    Param& added = table_.add({std::move(info),
-                               [member, shared](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
-                                 const Table* table = detail::read_table(value, context, of);
-                                 BindContext inside{context.registry, context.problems, of.name + " in " + context.owner,
-                                                    context.preset.within(of.name, context.preset.of + "." + of.name),
-                                                    context.iterations};
-                                 if (table != nullptr)
-                                   shared->bind(&(static_cast<P*>(params)->*member).emplace(), *table, inside);
-                               },
-                               [member, shared](const void* params) {
-                                 const auto& value = static_cast<const P*>(params)->*member;
-                                 return value ? detail::inline_text(shared->texts(&*value)) : std::string();
-                               },
-                               [member, shared](const void* params) {
-                                 const auto& value = static_cast<const P*>(params)->*member;
-                                 return value ? shared->texts(&*value) : std::vector<ParamText>();
-                               }});
+    Param& added =
+        table_.add({std::move(info),
+                    [member, shared](void* params, const Value& value, BindContext& context, const ParamInfo& of) {
+                      const Table* table = detail::read_table(value, context, of);
+                      BindContext inside{context.registry, context.problems, of.name + " in " + context.owner,
+                                         context.preset.within(of.name, context.preset.of + "." + of.name), context.iterations};
+                      if (table != nullptr) shared->bind(&(static_cast<P*>(params)->*member).emplace(), *table, inside);
+                    },
+                    [member, shared](const void* params) {
+                      const auto& value = static_cast<const P*>(params)->*member;
+                      return value ? detail::inline_text(shared->texts(&*value)) : std::string();
+                    },
+                    [member, shared](const void* params) {
+                      const auto& value = static_cast<const P*>(params)->*member;
+                      return value ? shared->texts(&*value) : std::vector<ParamText>();
+                    }});
     return ParamBuilder(added.info);
   }
 

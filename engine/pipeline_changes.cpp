@@ -29,7 +29,8 @@ std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& be
     const auto found = old.extract({key.table, key.key});
     const std::string text = found.empty() ? std::string() : found.mapped();
     if (text == key.text) continue;
-    changes.push_back({.table = key.table, .key = key.key, .before = text, .after = key.text, .harmless = key.harmless, .why = key.why});
+    changes.push_back(
+        {.table = key.table, .key = key.key, .before = text, .after = key.text, .harmless = key.harmless, .why = key.why});
   }
   for (const EffectiveKey& key : before) {
     if (key.text.empty() || !old.contains({key.table, key.key})) continue;

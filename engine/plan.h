@@ -50,9 +50,9 @@ constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
 }
 
 struct CheckpointSettings {
-  int64_t every_iterations = 0;  // 0: not by count
-  double every_minutes = 0;      // 0: not by time
-  int64_t keep_last = 2;         // 0: all
+  int64_t every_iterations = 0;          // 0: not by count
+  double every_minutes = 0;              // 0: not by time
+  int64_t keep_last = 2;                 // 0: all
   std::optional<std::string> keep_best;  // a figure of metrics.jsonl
   Best best = Best::kHighest;
   std::optional<std::filesystem::path> folder;
@@ -78,7 +78,8 @@ struct PlanNode {
   std::vector<int> writes;   // likewise
   std::vector<int> frees;    // columns for which this is the last reader on every path
   int stream = -1;           // the filter that its micro-batches have passed last; -1: they come from the intake
-  int64_t worst_tokens = 0;  // the most tokens it can hold or cause at once: a barrier an iteration, a join what waits for the other inputs
+  int64_t worst_tokens =
+      0;  // the most tokens it can hold or cause at once: a barrier an iteration, a join what waits for the other inputs
 
   bool joins() const { return inputs.size() > 1; }
   bool is_barrier() const { return needs.scope == Scope::kIteration; }
@@ -110,10 +111,11 @@ struct PlanCapacity {
   int64_t drawn_groups = 0;        // groups drawn in an iteration: groups_per_iteration, or more where dropped ones are replaced
   int64_t iteration_tokens = 0;    // all groups drawn in an iteration
   int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
-  int64_t in_flight_tokens = 0;    // the most that is ever in flight: the budget, or less where the iterations that can be open hold less
-  int64_t open_iterations = 1;     // the most iterations of which tokens can be in flight at once
-  int64_t tokens_needed = 0;       // the smallest budget that cannot stall
-  std::string needed_by;           // the node that needs it
+  int64_t in_flight_tokens =
+      0;  // the most that is ever in flight: the budget, or less where the iterations that can be open hold less
+  int64_t open_iterations = 1;  // the most iterations of which tokens can be in flight at once
+  int64_t tokens_needed = 0;    // the smallest budget that cannot stall
+  std::string needed_by;        // the node that needs it
 };
 
 /// Bytes, predicted: upper bounds, of each class and so of all together.
@@ -132,12 +134,12 @@ struct PlanMemory {
 
 /// One key of the effective pipeline, for `plan --config` and the run folder.
 struct EffectiveKey {
-  std::string table;   // "budget", "nodes.generate"
+  std::string table;  // "budget", "nodes.generate"
   std::string key;
   std::string text;    // as TOML; empty: unset
   std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; behind it, which keys within the value are the preset's
-  bool harmless = false;  // ParamInfo::harmless
-  std::string why = {};   // it is not although it mostly is, for people
+  bool harmless = false;         // ParamInfo::harmless
+  std::string why = {};          // it is not although it mostly is, for people
   std::vector<ParamText> parts;  // of a component or a table: its keys; the text has them all
 };
 
@@ -156,14 +158,14 @@ struct Plan {
   PlanCapacity capacity;
   PlanMemory memory;
   const ModelType* model_type = nullptr;  // loads the models; null when there are none
-  int source = 0;                   // index of the one source
-  std::optional<int> rollout;       // index of the rollout, if there is one
-  std::optional<int> refill;        // index of the filter that has dropped groups replaced, if there is one
+  int source = 0;                         // index of the one source
+  std::optional<int> rollout;             // index of the rollout, if there is one
+  std::optional<int> refill;              // index of the filter that has dropped groups replaced, if there is one
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
 
-  int index_of(const std::string& node) const;  // -1: no such node
-  bool rollout_waits_for_versions() const;      // the model it samples from is trained here
+  int index_of(const std::string& node) const;                    // -1: no such node
+  bool rollout_waits_for_versions() const;                        // the model it samples from is trained here
   std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
 };
 

@@ -73,8 +73,8 @@ Json column_json(const Plan& plan, const PlanColumn& column) {
           {"freed_by", node_names(plan, plan.last_readers(column))}};
 }
 
-// Bytes of the columns with one entry a token or an action, of those with one a sample, and of those with one a group; of strings only the
-// entry itself.
+// Bytes of the columns with one entry a token or an action, of those with one a sample, and of those with one a group; of strings
+// only the entry itself.
 Json edge_json(const Plan& plan, const PlanEdge& edge) {
   Json schema = Json::array();
   int64_t a_token = 0, a_sample = 0, a_group = 0;

@@ -124,7 +124,8 @@ std::string memory_line(const PlanMemory& memory) {
 
 std::string micro_batch_line(const Plan& plan) {
   if (!plan.budget.micro_batch_tokens.automatic) return {};
-  return "  micro-batch  " + std::to_string(plan.budget.micro_batch_tokens.value) + " tokens, chosen by the memory that is left\n";
+  return "  micro-batch  " + std::to_string(plan.budget.micro_batch_tokens.value) +
+         " tokens, chosen by the memory that is left\n";
 }
 
 std::string checkpoints_line(const Plan& plan) {

@@ -44,7 +44,8 @@ struct ComponentType {
   std::function<MadeComponent(const Table&, BindContext&)> make;
 };
 
-/// All node, component and model types, and the presets, that a program knows. Filled before any pipeline is checked, constant after; owned by main.
+/// All node, component and model types, and the presets, that a program knows. Filled before any pipeline is checked, constant
+/// after; owned by main.
 class Registry {
  public:
   /// Adds a node type: T derives from Node, Source or Rollout, has `static void describe(Contract<Params>&)` and a constructor
@@ -52,7 +53,8 @@ class Registry {
   template <class T>
   void add();
 
-  /// Adds a component type: T derives from Base (with kComponent), has `static void describe(Contract<Params>&)` and T(const Params&).
+  /// Adds a component type: T derives from Base (with kComponent), has `static void describe(Contract<Params>&)` and T(const
+  /// Params&).
   template <class Base, class T>
   void add_component();
 
@@ -92,8 +94,10 @@ using ParamsOf = decltype(params_of(&T::describe));
 
 template <class T>
 constexpr NodeKind node_kind() {
-  if constexpr (std::is_base_of_v<Source, T>) return NodeKind::kSource;
-  else if constexpr (std::is_base_of_v<Rollout, T>) return NodeKind::kRollout;
+  if constexpr (std::is_base_of_v<Source, T>)
+    return NodeKind::kSource;
+  else if constexpr (std::is_base_of_v<Rollout, T>)
+    return NodeKind::kRollout;
   else {
     static_assert(std::is_base_of_v<Node, T>, "a node type derives from Node, Source or Rollout");
     return NodeKind::kOrdinary;

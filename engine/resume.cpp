@@ -92,8 +92,9 @@ std::map<std::string, int64_t> known_growing_files(const Manifest& manifest, con
     } else if (accept) {
       warn("no node of this pipeline writes " + name + ", to which the run appended before; it stays as it is");
     } else {
-      throw UserError("the checkpoint says that the run appends to " + sluice::quoted(name) + ", which no node of its pipeline does",
-                      "go on with --accept-changes to leave that file as it is");
+      throw UserError(
+          "the checkpoint says that the run appends to " + sluice::quoted(name) + ", which no node of its pipeline does",
+          "go on with --accept-changes to leave that file as it is");
     }
   }
   return known;

@@ -18,15 +18,15 @@ namespace sluice::engine {
 /// lag has become larger than the versions that were saved.
 void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept);
 
-/// Of the files that grow with the run, by the manifest, those that this plan knows: the run's own and its nodes'. Throws UserError naming one
-/// that it does not know; with `accept` that one is told to `warn` and left as it is.
+/// Of the files that grow with the run, by the manifest, those that this plan knows: the run's own and its nodes'. Throws
+/// UserError naming one that it does not know; with `accept` that one is told to `warn` and left as it is.
 std::map<std::string, int64_t> known_growing_files(const Manifest& manifest, const Plan& plan, bool accept,
                                                    const std::function<void(const std::string&)>& warn);
 
-/// Brings the files of a run folder back to where they were when `checkpoint` was saved: those that grow are cut to the lengths in
-/// `growing`, event files of later parts are removed, later checkpoints in `checkpoints` get the name `N.passed-over`. A crash in it leaves a
-/// folder in which it can be done again. Files that are gone or too short are told to `warn`; they are begun anew, or go on where
-/// they end. Throws UserError.
+/// Brings the files of a run folder back to where they were when `checkpoint` was saved: those that grow are cut to the lengths
+/// in `growing`, event files of later parts are removed, later checkpoints in `checkpoints` get the name `N.passed-over`. A crash
+/// in it leaves a folder in which it can be done again. Files that are gone or too short are told to `warn`; they are begun anew,
+/// or go on where they end. Throws UserError.
 struct Rewind {
   RunFolder folder;
   std::filesystem::path checkpoints;

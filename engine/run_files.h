@@ -21,8 +21,8 @@ namespace sluice::engine {
 class RunFiles {
  public:
   struct Parts {
-    const Plan& plan;  // outlives this
-    RunFolder folder;              // exists
+    const Plan& plan;                      // outlives this
+    RunFolder folder;                      // exists
     int64_t trace_begin_ns = 0;            // see TraceWriter
     std::map<std::string, int64_t> grown;  // lengths of files of the folder, as the checkpoint has them that the run goes on from
     std::function<void()> on_failure;      // called in a catch block on the thread that writes the trace

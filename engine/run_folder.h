@@ -23,8 +23,8 @@ inline constexpr const char* kCheckpointsFolder = "checkpoints";
 inline constexpr const char* kNewestCheckpointLink = "checkpoint";
 inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
 
-/// Why `path`, which somebody wrote for a file in a run folder, cannot be one: it may lead out of the folder, or is the run's own, or
-/// a name that one of the run's own has while it is written. Empty: it can.
+/// Why `path`, which somebody wrote for a file in a run folder, cannot be one: it may lead out of the folder, or is the run's
+/// own, or a name that one of the run's own has while it is written. Empty: it can.
 std::string fault_of_run_file(std::string_view path);
 
 /// The folder of a run, and the file system that keeps what is written in it: a run's is a ConfinedFileSystem. A plain value; the
@@ -33,7 +33,8 @@ struct RunFolder {
   std::filesystem::path path;  // empty: outside of a run, names are those of the current folder
   FileSystem* files = &disk();
 
-  /// A file of the folder, to append to; folders on the way to it are made. Throws UserError, also where a symbolic link leads out.
+  /// A file of the folder, to append to; folders on the way to it are made. Throws UserError, also where a symbolic link leads
+  /// out.
   OutputFile append_to(const std::string& name) const;
 };
 

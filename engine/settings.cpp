@@ -49,8 +49,8 @@ void check_name(const PipelineSpec& spec, Problems& problems, const std::string&
        .help = entry != nullptr ? "" : "give it one: name = \"...\" in [pipeline]"});
 }
 
-// A run writes below its folder. Where else it may write says the person who starts it, not the file that says what to run, which may be a
-// stranger's.
+// A run writes below its folder. Where else it may write says the person who starts it, not the file that says what to run, which
+// may be a stranger's.
 void check_checkpoint_folder(const Table& table, Problems& problems) {
   const Entry* entry = table.find("folder");
   const auto* folder = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value.data);
@@ -104,7 +104,9 @@ std::string origin_in(const Table& table, const std::string& key, const PresetSc
 
 ParamSet<PipelineSettings> pipeline_params() {
   ParamSet<PipelineSettings> set;
-  set.param("name", &PipelineSettings::name).harmless().doc("what the run folder is called after; by default the name of the file");
+  set.param("name", &PipelineSettings::name)
+      .harmless()
+      .doc("what the run folder is called after; by default the name of the file");
   set.param("preset", &PipelineSettings::preset)
       .harmless()  // the keys that it sets are compared themselves
       .doc("values for keys that are not written, as another system has them: \"openrlhf\", \"verl\", \"trl\", \"nemo_rl\"");
@@ -126,11 +128,15 @@ ParamSet<BudgetSettings> budget_params() {
       .at_least(1)
       .unit("tokens")
       .harmless()
-      .doc("the most tokens that are packed into one micro-batch; \"auto\": what memory has room for, up to half of tokens_in_flight");
+      .doc(
+          "the most tokens that are packed into one micro-batch; \"auto\": what memory has room for, up to half of "
+          "tokens_in_flight");
   set.param("admission", &BudgetSettings::admission)
       .harmless()
-      .doc("when credit is taken: \"worst_case\" for all that a group can become before it starts; \"on_demand\" for its prompts, then "
-           "for what is sampled, where the youngest samples are preempted when the budget is exhausted");
+      .doc(
+          "when credit is taken: \"worst_case\" for all that a group can become before it starts; \"on_demand\" for its prompts, "
+          "then "
+          "for what is sampled, where the youngest samples are preempted when the budget is exhausted");
   return set;
 }
 
@@ -159,7 +165,9 @@ ParamSet<RuntimeSettings> runtime_params() {
       .at_least(0)
       .unit("seconds")
       .harmless()
-      .doc("what is in flight when a run is interrupted may take so long to be finished; the rest is dropped, and made again by a resume");
+      .doc(
+          "what is in flight when a run is interrupted may take so long to be finished; the rest is dropped, and made again by a "
+          "resume");
   set.param("memory_gib", &RuntimeSettings::memory_gib)
       .at_least(0)
       .unit("GiB")
@@ -188,14 +196,20 @@ ParamSet<CheckpointSettings> checkpoint_params() {
   set.param("keep_best", &CheckpointSettings::keep_best)
       .harmless()
       .doc("a figure of metrics.jsonl, such as \"score_mean\": the checkpoint of the iteration where it is best stays too");
-  set.param("best", &CheckpointSettings::best).harmless().doc("whether the highest or the lowest value of that figure is the best");
+  set.param("best", &CheckpointSettings::best)
+      .harmless()
+      .doc("whether the highest or the lowest value of that figure is the best");
   set.param("folder", &CheckpointSettings::folder)
       .harmless()
-      .doc("checkpoints are written into FOLDER/NAME-OF-THE-RUN-FOLDER, to which RUN/checkpoints is then a link; unset: into the run folder. "
-           "Only on the command line: --set checkpoint.folder=FOLDER");
+      .doc(
+          "checkpoints are written into FOLDER/NAME-OF-THE-RUN-FOLDER, to which RUN/checkpoints is then a link; unset: into the "
+          "run folder. "
+          "Only on the command line: --set checkpoint.folder=FOLDER");
   set.param("on_failure", &CheckpointSettings::on_failure)
       .harmless()
-      .doc("when a checkpoint cannot be saved during the run: warn and go on, or end the run. Those saved before stay in either case");
+      .doc(
+          "when a checkpoint cannot be saved during the run: warn and go on, or end the run. Those saved before stay in either "
+          "case");
   return set;
 }
 
@@ -231,7 +245,12 @@ std::vector<EffectiveKey> effective_keys(const std::string& table_name, const Pa
     const Entry* entry = table.find(param.info.name);
     const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
     if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, param.info, text);
-    keys.push_back({table_name, param.info.name, std::move(text), origin_in(table, param.info.name, preset), param.info.harmless, {},
+    keys.push_back({table_name,
+                    param.info.name,
+                    std::move(text),
+                    origin_in(table, param.info.name, preset),
+                    param.info.harmless,
+                    {},
                     param.parts ? param.parts(values) : std::vector<ParamText>()});
   }
   return keys;

@@ -26,7 +26,8 @@ class TraceWriter final : public WorkObserver {
  public:
   /// `on_error` is called in a catch block when the file cannot be written, such as on a full disk; nothing is written after
   /// that. `begin_ns`: where on the trace's time the run begins. Above 0 the file goes on, which cut_trace() has left.
-  TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error, FileSystem& files);
+  TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error,
+              FileSystem& files);
   ~TraceWriter() override;
 
   void ended(const Slice& slice) override;

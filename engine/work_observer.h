@@ -11,15 +11,15 @@ namespace sluice::engine {
 
 /// One piece of work of one node on one executor, as it ended.
 struct Slice {
-  int executor = 0;            // index into Plan::executors
-  int node = 0;                // index into Plan::nodes
+  int executor = 0;  // index into Plan::executors
+  int node = 0;      // index into Plan::nodes
   int64_t iteration = 0;
-  int64_t micro_batch = -1;    // -1: none (a step of the rollout, the end of an iteration)
-  int64_t tokens = 0;          // of the micro-batch, or of all that a barrier collected; of a step: sampled
-  int64_t prompt_tokens = 0;   // of a step: read
-  int64_t groups = 0;          // of a source's step: taken
+  int64_t micro_batch = -1;   // -1: none (a step of the rollout, the end of an iteration)
+  int64_t tokens = 0;         // of the micro-batch, or of all that a barrier collected; of a step: sampled
+  int64_t prompt_tokens = 0;  // of a step: read
+  int64_t groups = 0;         // of a source's step: taken
   bool ends_iteration = false;
-  int64_t begin_ns = 0;        // on the run's clock
+  int64_t begin_ns = 0;  // on the run's clock
   int64_t end_ns = 0;
 };
 
@@ -48,8 +48,8 @@ class WorkObserver {
   virtual void packed(int64_t /*iteration*/, const Layout&) {}  // groups into a micro-batch, on the source's executor
   virtual void wrote(const WrittenColumns&) {}                  // on the executor of who wrote them
   virtual void began(int /*executor*/, int /*node*/) {}
-  virtual void ended(const Slice&) {}       // of work that is worth telling
-  virtual void left(int /*executor*/) {}    // after every began()
+  virtual void ended(const Slice&) {}     // of work that is worth telling
+  virtual void left(int /*executor*/) {}  // after every began()
 };
 
 }  // namespace sluice::engine

@@ -69,7 +69,7 @@ int64_t step_tokens(const GenerateParams& params) {
 
 // The pool has the blocks that the plan promised.
 models::GenerationLimits limits_of(const GenerateParams& params, const LanguageModel& model,
-                                    const engine::NodeResources& resources) {
+                                   const engine::NodeResources& resources) {
   const int64_t pool_bytes = resources.kv_bytes;
   models::GenerationLimits limits;
   if (resources.admission == engine::Admission::kOnDemand) limits.admission = models::KvAdmission::kOnDemand;
@@ -279,9 +279,10 @@ bool Generate::wants(const Group& prompt) {
   const auto count = static_cast<int64_t>(prompt_tokens(prompt).size());
   if (count <= params_.max_prompt_tokens) return true;
   if (params_.prompt_too_long == TooLong::kRefuse) {
-    throw UserError("the prompt of group " + std::to_string(prompt.index) + " has " + plural(count, "token") +
-                        ", max_prompt_tokens is " + std::to_string(params_.max_prompt_tokens),
-                    "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out with prompt_too_long = \"drop\"");
+    throw UserError(
+        "the prompt of group " + std::to_string(prompt.index) + " has " + plural(count, "token") + ", max_prompt_tokens is " +
+            std::to_string(params_.max_prompt_tokens),
+        "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out with prompt_too_long = \"drop\"");
   }
   tokenized_.erase({prompt.iteration, prompt.index});
   ++dropped_;
@@ -466,7 +467,8 @@ void Generate::end_iteration(const engine::Iteration&) {
     metrics_.sum("preempted_samples", 0);
     metrics_.sum("recomputed_tokens", 0);
   }
-  if (params_.prompt_too_long == TooLong::kDrop) metrics_.value("dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
+  if (params_.prompt_too_long == TooLong::kDrop)
+    metrics_.value("dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
 }
 
 }  // namespace sluice::nodes

@@ -153,14 +153,14 @@ class Generate final : public engine::Rollout {
   engine::MetricsRecorder& metrics_;
   models::GenerationEngine engine_;
   Turns turns_;
-  int64_t dropped_ = 0;             // groups, in this iteration
-  int64_t iteration_kv_bytes_ = 0;  // most of the pool that was used
-  int64_t most_kv_bytes_ = 0;       // likewise, of all iterations
-  const bool on_demand_;            // samples take credit as they grow, and may be preempted
-  engine::SampleCredit credit_;     // only then, as the next
-  std::map<uint64_t, Turns::Decision> replies_;  // whose samples lack the credit for them
+  int64_t dropped_ = 0;                             // groups, in this iteration
+  int64_t iteration_kv_bytes_ = 0;                  // most of the pool that was used
+  int64_t most_kv_bytes_ = 0;                       // likewise, of all iterations
+  const bool on_demand_;                            // samples take credit as they grow, and may be preempted
+  engine::SampleCredit credit_;                     // only then, as the next
+  std::map<uint64_t, Turns::Decision> replies_;     // whose samples lack the credit for them
   const models::PackedWeights* weights_ = nullptr;  // of the iteration's policy version
-  std::map<int64_t, RunningGroup> running_;   // by group index
+  std::map<int64_t, RunningGroup> running_;         // by group index
 
   // Prompts are needed when they are admitted and when they start: tokenised once, kept in between. By (iteration, group).
   mutable std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> tokenized_;

@@ -60,7 +60,8 @@ TEST_F(RunFilesTest, AreWholeOnceTheyAreClosed) {
 }
 
 TEST_F(RunFilesTest, NeedTheFolder) {
-  EXPECT_THROW(RunFiles({.plan = plan_, .folder = {.path = folder_.path() / "nowhere"}, .grown = {}, .on_failure = {}}), UserError);
+  EXPECT_THROW(RunFiles({.plan = plan_, .folder = {.path = folder_.path() / "nowhere"}, .grown = {}, .on_failure = {}}),
+               UserError);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-/// One file system for what has a folder of this name on its path, another for the rest: the disk of the checkpoints can be full while
-/// that of the run folder is not. Both outlive it. A rename or exchange goes by its second path. Thread-safe.
+/// One file system for what has a folder of this name on its path, another for the rest: the disk of the checkpoints can be full
+/// while that of the run folder is not. Both outlive it. A rename or exchange goes by its second path. Thread-safe.
 class SplitFileSystem final : public FileSystem {
  public:
   SplitFileSystem(std::filesystem::path folder, FileSystem& inside, FileSystem& outside)
@@ -33,7 +33,9 @@ class SplitFileSystem final : public FileSystem {
     return files.close(descriptor);
   }
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override { return of(to).rename(from, to); }
-  int exchange(const std::filesystem::path& one, const std::filesystem::path& other) override { return of(other).exchange(one, other); }
+  int exchange(const std::filesystem::path& one, const std::filesystem::path& other) override {
+    return of(other).exchange(one, other);
+  }
   int make_folder(const std::filesystem::path& path) override { return of(path).make_folder(path); }
   int make_link(const std::filesystem::path& target, const std::filesystem::path& path) override {
     return of(path).make_link(target, path);

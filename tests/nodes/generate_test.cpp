@@ -230,7 +230,8 @@ TEST(Generate, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
   shift_weights(*model, std::numeric_limits<float>::quiet_NaN());
   model->publish(1);
   Sampling sampling(params_with(1, 5), model);
-  EXPECT_THAT([&] { sampling.run(kPrompts, {.policy_version = 1}); }, ::testing::ThrowsMessage<UserError>(HasSubstr("not finite")));
+  EXPECT_THAT([&] { sampling.run(kPrompts, {.policy_version = 1}); },
+              ::testing::ThrowsMessage<UserError>(HasSubstr("not finite")));
 }
 
 TEST(Generate, ThePoolHasTheBytesThatThePlanPromised) {

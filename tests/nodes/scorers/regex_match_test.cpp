@@ -49,9 +49,10 @@ TEST(RegexMatch, ResponseOnWhichThePatternGivesUpScoresNothingAndIsCounted) {
   node.resources().node = "format";
   testing::internal::CaptureStderr();
   const auto out = node.run({labelled("", "aa"), labelled("", kTooMuch)});
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("node 'format', iteration 0: 1 sample of 2 could not be scored, the first of them sample 0 of group 1, \"" +
-                        std::string(80, 'a') + "...\""));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      HasSubstr("node 'format', iteration 0: 1 sample of 2 could not be scored, the first of them sample 0 of group 1, \"" +
+                std::string(80, 'a') + "...\""));
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0));
   EXPECT_EQ(out.metrics().at("format/failed_samples"), 1);
 }
