@@ -301,5 +301,29 @@ class Commands(unittest.TestCase):
         return subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120).stdout
 
 
+class Security(unittest.TestCase):
+    def test_every_threat_names_tests_that_are_there(self):
+        rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs/security.md").read_text().partition("## Threats")[2].splitlines()
+                if line.startswith("| ")][1:]
+        self.assertGreater(len(rows), 20)
+        for threat, _, tests in rows:
+            named = re.findall(r"`([^`]+)`", tests)
+            self.assertTrue(named, threat)
+            file = None
+            for name in named:
+                with self.subTest(threat=threat, name=name):
+                    if "/" in name:
+                        file = ROOT / name
+                        self.assertTrue(file.exists())
+                    elif re.fullmatch(r"[a-z]+:\w+", name):
+                        module, suite = name.split(":")
+                        sources = "".join(path.read_text() for path in (ROOT / "tests" / module).rglob("*_test.cpp"))
+                        self.assertRegex(sources, rf"TEST(_F|_P)?\({suite}\w*,")
+                    elif name.startswith("path-outside"):
+                        self.assertTrue((ROOT / f"tests/golden/problems/{name}.toml").exists())
+                    else:
+                        self.assertIn(name, file.read_text())
+
+
 if __name__ == "__main__":
     unittest.main()
