@@ -59,6 +59,32 @@ class Checkpoints(Case):
         self.assert_is_golden(f"cli/checkpoints/{name}", text, {self.run_folder: "RUN"})
 
 
+class Elsewhere(Case):
+    """Checkpoints on another disk: the command line says so, each time that a run would write there."""
+
+    def test_only_where_the_command_line_says_so(self):
+        disk, run_folder = self.folder / "disk", self.folder / "run"
+        there = sets(**{"checkpoint.folder": str(disk)})
+        written = self.write("elsewhere.toml", f'extends = "{PPO}"\n[checkpoint]\nfolder = "{disk}"\n')
+        self.assert_refused(run("validate", written), "elsewhere.toml:3:10", "--set checkpoint.folder=")
+
+        small = sets(**SMALL | {"pipeline.iterations": 1, "checkpoint.keep_last": 0})
+        done = run("run", PPO, "--run-dir", run_folder, *small, *there)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(os.readlink(run_folder / "checkpoints"), str(disk / "run"))
+
+        more = sets(**{"pipeline.iterations": 2})
+        self.assert_refused(run("resume", run_folder, *more), "pipeline.toml:", f"--set checkpoint.folder={disk}")
+        done = run("resume", run_folder, *more, *there)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(sorted(path.name for path in (disk / "run").iterdir()), ["1", "2"])
+
+        self.assert_refused(run("checkpoints", "prune", run_folder, "--keep-last", "1"), "leads out of the run folder", "checkpoints prune --folder")
+        done = run("checkpoints", "prune", run_folder, "--keep-last", "1", "--folder", disk)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual([path.name for path in (disk / "run").iterdir()], ["2"])
+
+
 class Room(Case):
     def planned_and_taken(self, name, pipeline, **settings):
         """Bytes of a checkpoint: by the plan, and of the tensors in the last of a run."""
