@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/plugin_loading.h"
+#include "cli/vocabulary_check.h"
 #include "dsl/parse.h"
 #include "engine/data_look.h"
 #include "engine/partly_checked.h"
@@ -63,6 +64,7 @@ CheckedPipeline check_pipeline(const PipelineArguments& arguments, PluginUse use
   if (checked.plan) {
     const engine::DataDepth depth = arguments.all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
     std::ranges::move(engine::check_data(*checked.plan, parsed.spec, depth), std::back_inserter(problems));
+    std::ranges::move(check_vocabularies(*checked.plan, parsed.spec), std::back_inserter(problems));
   }
   if (has_errors(problems)) throw UserError(problems);
   checked.warnings = std::move(problems);

@@ -322,7 +322,9 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
                               .message = info.name + ": there is no file " + out.string(),
                               .caret = {},
                               .notes = {},
-                              .help = "a relative path starts at the folder of the file that it is written in"});
+                              .help = value.where.known() && value.where.source->typed
+                                          ? "a relative path on the command line starts at the current folder"
+                                          : "a relative path starts at the folder of the file that it is written in"});
   return false;
 }
 

@@ -108,6 +108,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"model-unused", kWarning, "no node uses a model", "remove it"},
     {"optimizer-unused", kWarning, "a model has an optimizer, but no node trains it", "remove `optimizer`"},
     {"optimizer-without-effect", kWarning, "a learning rate of 0: training changes no weight", "set `learning_rate`"},
+    {"vocabularies-differ", kError, "models that work on the same tokens have tokenizers that differ",
+     "checkpoints of one family"},
     {"warmup-exceeds-run", kWarning, "`warmup` is not below `iterations`: the learning rate is never reached",
      "a shorter warm-up, or a share of the run"},
     // Versions, places and times.

@@ -17,7 +17,7 @@
 
 namespace sluice::nodes {
 
-/// Prompts with the completions that a model is to learn, from files of one JSON object a line.
+/// Prompts with the completions that a model is to learn, from files of JSON lines or of a JSON array.
 ///
 ///   [nodes.examples]
 ///   type = "jsonl_examples"

@@ -17,7 +17,7 @@
 
 namespace sluice::nodes {
 
-/// Prompts and reference answers from files of one JSON object a line.
+/// Prompts and reference answers from files of JSON lines or of a JSON array.
 ///
 ///   [nodes.prompts]
 ///   type = "jsonl_prompts"

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "base/strings.h"
 #include "dsl/parse.h"
-#include "engine/check.h"
+#include "engine/plan.h"
 #include "engine/run.h"
 #include "nodes/builtin.h"
 #include "nodes/columns.h"

@@ -24,6 +24,15 @@ GroupOf group(std::string label, std::initializer_list<const char*> responses) {
   return made.value(columns::kLabel, std::move(label));
 }
 
+ExactMatchParams extracting(std::string extract, std::optional<std::string> label_extract = {},
+                            AnswerForm normalize = AnswerForm::kNone) {
+  ExactMatchParams params;
+  params.extract = std::move(extract);
+  params.label_extract = std::move(label_extract);
+  params.normalize = normalize;
+  return params;
+}
+
 float score(const ExactMatchParams& params, const char* response, std::string label) {
   return NodeHarness<ExactMatch>(params).run({group(std::move(label), {response})})[columns::kScore][0];
 }
@@ -41,23 +50,23 @@ TEST(ExactMatch, EachGroupHasItsOwnLabel) {
 }
 
 TEST(ExactMatch, LastMatchIsTheAnswer) {
-  const ExactMatchParams params{{}, R"(####\s*\K.+)"};
+  const ExactMatchParams params = extracting(R"(####\s*\K.+)");
   EXPECT_EQ(score(params, "first #### 3\nno, #### 72", "because\n#### 72"), 1);
   EXPECT_EQ(score(params, "72", "#### 72"), 0);
 }
 
 TEST(ExactMatch, CaptureGroupIsTheAnswerWhereThereIsOne) {
-  const ExactMatchParams params{{}, R"(<answer>(.*?)</answer>|####\s*\K.+)", ""};
+  const ExactMatchParams params = extracting(R"(<answer>(.*?)</answer>|####\s*\K.+)", "");
   EXPECT_EQ(score(params, "<answer>3</answer> <answer>72</answer>", "72"), 1);
   EXPECT_EQ(score(params, "#### 72", "72"), 1);  // the group took no part
 }
 
 TEST(ExactMatch, LabelCanBeExtractedInAnotherWay) {
-  EXPECT_EQ(score({{}, R"(\\boxed\{\K[^}]*)", ""}, R"(so \boxed{72})", "72"), 1);
+  EXPECT_EQ(score(extracting(R"(\\boxed\{\K[^}]*)", ""), R"(so \boxed{72})", "72"), 1);
 }
 
 TEST(ExactMatch, NumbersAreEqualHoweverTheyAreWritten) {
-  const ExactMatchParams params{.normalize = AnswerForm::kNumber};
+  const ExactMatchParams params = extracting("", {}, AnswerForm::kNumber);
   for (const char* response : {"72", "72.0", "$72", "072", "+72", "72.", "72 apples", "7.2e1", "144/2", "72%"}) {
     EXPECT_EQ(score(params, response, "72"), 1) << response;
   }
@@ -72,15 +81,15 @@ TEST(ExactMatch, NumbersAreEqualHoweverTheyAreWritten) {
 }
 
 TEST(ExactMatch, TextsAreEqualUpToCaseBlanksAndFinalPunctuation) {
-  const ExactMatchParams params{.normalize = AnswerForm::kText};
+  const ExactMatchParams params = extracting("", {}, AnswerForm::kText);
   EXPECT_EQ(score(params, " New   york. ", "New York"), 1);
   EXPECT_EQ(score(params, "NewYork", "New York"), 0);
 }
 
-TEST(ExactMatch, ResponseThatIsNotUtf8HasNoMatch) { EXPECT_EQ(score({{}, ".+"}, "\xff 72", "72"), 0); }
+TEST(ExactMatch, ResponseThatIsNotUtf8HasNoMatch) { EXPECT_EQ(score(extracting(".+"), "\xff 72", "72"), 0); }
 
 TEST(ExactMatch, LabelWithoutAnAnswerNamesItsGroup) {
-  const NodeHarness<ExactMatch> node({{}, "####.+"});
+  const NodeHarness<ExactMatch> node(extracting("####.+"));
   try {
     node.run({group("#### 1", {"1"}), group("none", {"1"})});
     FAIL() << "nothing was thrown";
@@ -103,7 +112,7 @@ TEST(ExactMatch, EveryReferenceAnswerOfGsm8kScoresAgainstItself) {
     GTEST_SKIP() << "no test data";
   }
   std::ifstream file(path);
-  const NodeHarness<ExactMatch> node({{}, R"(####\s*\K.+)", {}, AnswerForm::kNumber});
+  const NodeHarness<ExactMatch> node(extracting(R"(####\s*\K.+)", {}, AnswerForm::kNumber));
   std::vector<GroupOf> groups;
   for (std::string line; std::getline(file, line);) {
     const std::string answer = parse_json(line, "gsm8k")["answer"];

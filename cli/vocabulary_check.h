@@ -1,0 +1,14 @@
+#pragma once
+
+#include "base/problem.h"
+#include "engine/plan.h"
+#include "engine/spec.h"
+
+namespace sluice::cli {
+
+/// Models that work on the same tokens must mean the same by them: an id of one vocabulary is another word in the next, and
+/// training would go on with it. Compares the tokenizers in the folders of all models whose nodes read or write the column
+/// tokens; weights are not loaded. What cannot be read is left to who loads the models.
+Problems check_vocabularies(const engine::Plan& plan, const engine::PipelineSpec& spec);
+
+}  // namespace sluice::cli
