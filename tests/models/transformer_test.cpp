@@ -271,10 +271,15 @@ TEST_P(TransformerOracle, GradientsMatchHuggingFace) {
   }
 }
 
+// How far bfloat16 leads from float32 depends on the model; where it rounds, on the instructions of the machine. So the measure is how far
+// Hugging Face's own numbers in bfloat16 are from those in float32.
 TEST_P(TransformerOracle, LogProbabilitiesInBfloat16MatchHuggingFace) {
   const at::NoGradGuard no_gradient;
   const at::Tensor logprobs = next_token_logprobs(load({.dtype = at::kBFloat16}), batch_);
-  EXPECT_LT((logprobs - numbers("logprobs_bfloat16")).abs().max().item<float>(), 2e-2);
+  const at::Tensor exact = numbers("logprobs"), theirs = numbers("logprobs_bfloat16");
+  const auto farthest = [](const at::Tensor& difference) { return difference.abs().max().item<float>(); };
+  EXPECT_LT(farthest(logprobs - theirs), 2 * farthest(theirs - exact));
+  EXPECT_LT(farthest(logprobs - exact), 2.5 * farthest(theirs - exact));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformerOracle, testing::ValuesIn(golden_models()),

@@ -222,13 +222,13 @@ TEST_F(HostilePipelines, WriteNothingOutsideOfTheRunFolder) {
   // The files are neither all refused by the checks nor all harmless.
   EXPECT_GT(refused, 200);
   EXPECT_GT(ended, 100);
-  EXPECT_GT(stopped, 100);
+  EXPECT_GT(stopped, 50);
 }
 
 TEST_F(HostilePipelines, TheCommandLineMayNameAnotherFolderForCheckpoints) {
   const std::string text =
       "[pipeline]\niterations = 1\n[budget]\ntokens_in_flight = 64\nmicro_batch_tokens = 8\n"
-      "[nodes.lines]\ntype = \"lines\"\n[nodes.sink]\ntype = \"write_jsonl\"\ninputs = [\"lines\"]\n";
+      "[nodes.lines]\ntype = \"lines\"\n[nodes.sink]\ntype = \"write_jsonl\"\ninputs = [\"lines\"]\nfields = [\"prompt\"]\n";
   const auto problems_with = [&](const std::string& written, const std::vector<std::string>& sets) {
     dsl::LoadResult parsed = dsl::parse_pipeline(text + written, "a.toml", folder_.path().string(), sets);
     return render(engine::check(parsed.spec, registry_).problems);

@@ -62,7 +62,7 @@ TEST_F(WriteJsonlTest, ACutFileGoesOnWithoutGapOrRepetition) {
   const auto made = [&] {
     engine::NodeResources resources;
     resources.run_folder.path = folder_;
-    return std::make_unique<WriteJsonl>(WriteJsonlParams{.path = "./samples.jsonl", .fields = {"score"}}, resources);
+    return std::make_unique<WriteJsonl>(WriteJsonlParams{.path = "samples.jsonl", .fields = {"score"}}, resources);
   };
   const auto write = [&](engine::Node& node, float score) {
     engine::Registry registry;

@@ -301,7 +301,7 @@ TEST(Config, SizesThatTogetherAreTooLargeAreRefused) {
               HasSubstr("too large for any machine"));
   EXPECT_THAT(error_of(llama(), {{"vocab_size", 1 << 24}, {"hidden_size", 1 << 24}, {"num_hidden_layers", 4096}}),
               HasSubstr("too large for any machine"));
-  EXPECT_THAT(error_for("_note", std::string(9'000'000, 'x')), HasSubstr("at most"));
+  EXPECT_THAT(error_for("_note", std::string(9'000'000, 'x')), HasSubstr("it has more than 1.0 MB"));
 }
 
 TEST(Config, InconsistentSizesAreRefused) {

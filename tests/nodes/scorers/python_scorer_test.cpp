@@ -210,7 +210,7 @@ TEST(PythonScorer, ValueStandsForTheScoreOfAFailedSample) {
 }
 
 TEST(PythonScorer, ErrorValueWithoutItsPolicyIsRefused) {
-  EXPECT_THAT(NodeHarness<PythonScorer>::problems({{"file", {std::string("/dev/null")}}, {"error_value", {1.0}}}),
+  EXPECT_THAT(NodeHarness<PythonScorer>::problems({{"file", {std::string("/etc/passwd")}}, {"error_value", {1.0}}}),
               ElementsAre(HasSubstr("error_value")));
 }
 
