@@ -57,6 +57,11 @@ ConfinedFileSystem::ConfinedFileSystem(std::vector<fs::path> folders, FileSystem
       }()),
       files_(files) {}
 
+// By its name alone: what a link leads to is written, if at all, through the rules for that path.
+bool ConfinedFileSystem::names_inside(const fs::path& path) const {
+  return std::ranges::any_of(folders_, [&](const fs::path& folder) { return rest_behind(folder, path).has_value(); });
+}
+
 bool ConfinedFileSystem::is_inside(const fs::path& path) const {
   return std::ranges::any_of(folders_, [&](const fs::path& folder) {
     const auto rest = rest_behind(folder, path);
@@ -84,7 +89,7 @@ int ConfinedFileSystem::make_folder(const fs::path& path) { return is_inside(pat
 
 int ConfinedFileSystem::make_link(const fs::path& target, const fs::path& path) {
   const fs::path led_to = without_slash((path.parent_path() / target).lexically_normal());
-  return is_inside(path) && is_inside(led_to) ? files_.make_link(target, path) : refuse(EXDEV);
+  return is_inside(path) && names_inside(led_to) ? files_.make_link(target, path) : refuse(EXDEV);
 }
 
 int ConfinedFileSystem::remove_file(const fs::path& path) { return is_inside(path) ? files_.remove_file(path) : refuse(EXDEV); }

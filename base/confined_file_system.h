@@ -32,6 +32,7 @@ class ConfinedFileSystem final : public FileSystem {
 
  private:
   bool is_inside(const std::filesystem::path& path) const;
+  bool names_inside(const std::filesystem::path& path) const;
 
   const std::vector<std::filesystem::path> folders_;
   FileSystem& files_;

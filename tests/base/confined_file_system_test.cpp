@@ -107,6 +107,7 @@ TEST_F(ConfinedFileSystemTest, ThereMayBeSeveralFolders) {
   fs::create_directory(folder_.path() / "other");
   ConfinedFileSystem files({in_, folder_.path() / "other"});
   replace_link(folder_.path() / "other", in_ / "checkpoints", files);
+  replace_link("checkpoints/1", in_ / "newest", files);
   OutputFile(folder_.path() / "other/log", OutputFile::Mode::kAppend, files).write("x");
   EXPECT_THROW(OutputFile(in_ / "checkpoints/log", OutputFile::Mode::kAppend, files), UserError);
 }
