@@ -91,8 +91,8 @@ fetch_torch() {
 step_seconds=8
 cached_step_seconds=0.5
 
-# steps_of TARGET...: how many ninja would make.
-steps_of() { NINJA_STATUS='[%f/%t] ' ninja -C "$build" -n "$@" 2>/dev/null | sed -n 's|^\[[0-9]*/\([0-9]*\)\].*|\1|p' | tail -n 1; }
+# How many steps the build has, once ninja has begun with them; before that it may configure anew, which counts apart.
+steps_of_build() { grep -vE 'Re-checking|Re-running' "$build/build.log" | sed -n 's|^\[[0-9]*/\([0-9]*\)\].*|\1|p' | head -n 1; }
 
 # Whether the compiler cache holds about as much as a build of so many steps makes. It does not know of which checkout.
 cache_is_warm() {
@@ -142,9 +142,14 @@ build_targets() {
   # Nothing to build takes a fraction of a second and needs no words.
   for moment in {1..15}; do kill -0 "$ninja" 2>/dev/null || break; sleep 0.1; done
   if kill -0 "$ninja" 2>/dev/null; then
-    forecast "$(steps_of "$@")"
+    local steps=
     while kill -0 "$ninja" 2>/dev/null; do
-      show_progress
+      if [[ -n $steps ]]; then
+        show_progress
+      else
+        steps=$(steps_of_build) || true
+        if [[ -n $steps ]]; then forecast "$steps"; fi
+      fi
       sleep 0.3
     done
     if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi

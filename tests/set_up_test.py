@@ -22,9 +22,8 @@ STAND_INS = {
     "cmake": 'touch build/release/build.ninja',
     "nproc": "echo 4",
     "ccache": 'echo "files_in_cache ${CACHED:-0}"',
-    "ninja": 'if [[ $3 == -n ]]; then echo "[300/300] Linking"; exit; fi\n'
-             '[[ -z ${BROKEN:-} ]] || { echo "gae.cpp:1: error: no such thing"; exit 1; }\n'
-             '[[ -z ${SLOW:-} ]] || { echo "[150/300] Building CXX object gae.cpp.o"; until [[ -e $SLOW ]]; do sleep 0.1; done; }\n'
+    "ninja": '[[ -z ${BROKEN:-} ]] || { echo "gae.cpp:1: error: no such thing"; exit 1; }\n'
+             '[[ -z ${SLOW:-} ]] || { echo "[0/2] Re-checking globbed directories..."; echo "[150/300] Building CXX object gae.cpp.o"; until [[ -e $SLOW ]]; do sleep 0.1; done; }\n'
              'mkdir -p "$2/cli"; printf \'#!/bin/sh\\necho ran "$@"\\n\' >"$2/cli/rlhf-run"; chmod +x "$2/cli/rlhf-run"',
 }
 
