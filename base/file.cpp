@@ -91,7 +91,8 @@ std::string read_end_of_file(const fs::path& path, int64_t bytes) {
 
 OutputFile::OutputFile(const fs::path& path, Mode mode, FileSystem& files) : files_(files), path_(path) {
   const int how = mode == Mode::kAppend ? O_APPEND : O_TRUNC;
-  descriptor_ = open_or_fail(path, O_WRONLY | O_CREAT | how, "write", files);
+  // A named pipe that nobody reads fails at once instead of waiting for a reader.
+  descriptor_ = open_or_fail(path, O_WRONLY | O_CREAT | O_NONBLOCK | how, "write", files);
   struct stat status {};
   if (::fstat(descriptor_, &status) == 0) size_ = status.st_size;
 }

@@ -203,6 +203,11 @@ TEST_F(File, OnlyRegularFilesAreRead) {
   EXPECT_THAT(message_of<UserError>([&] { MappedFile{"/dev/zero"}; }), HasSubstr("it is a device, not a file"));
 }
 
+TEST_F(File, APipeThatNobodyReadsIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of<UserError>([&] { OutputFile{at("pipe")}; }), HasSubstr("/pipe: No such device or address"));
+}
+
 TEST_F(File, AFileThatIsTooLargeIsNotReadAtAll) {
   put(at("text"), "12345");
   EXPECT_EQ(read_file(at("text"), 5), "12345");
