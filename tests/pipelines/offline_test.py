@@ -53,8 +53,12 @@ class Offline(Case):
         rows = self.metrics("sft_chat.toml", "chat")
         self.assertGreater(mean(rows[:3], "loss"), 4)
         self.assertLess(mean(rows[-10:], "loss"), 0.5)
-        answer = run("model", "sample", self.folder / "chat/checkpoint/policy", "--chat", "--temperature", "0", "--prompt", "after 17?")
-        self.assertEqual(answer.stdout.strip(), "18", answer.stderr)
+        # Which of them are right depends on the last bits, so on the machine; by chance it would be one in a hundred.
+        answers = {n: run("model", "sample", self.folder / "chat/checkpoint/policy", "--chat", "--temperature", "0", "--prompt", f"after {n}?")
+                   for n in range(20, 60, 2)}
+        right = sum(done.stdout.strip() == str(n + 1) for n, done in answers.items())
+        print(f"sft_chat: {right} of {len(answers)} answers right")
+        self.assertGreaterEqual(right, 4, {n: done.stdout + done.stderr for n, done in answers.items()})
 
     def test_other_preference_objectives_widen_the_margin_too(self):
         for objective in ('"ipo"', '"hinge"', '"simpo"', '{ type = "dpo", label_smoothing = 0.1 }'):
