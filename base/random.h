@@ -15,10 +15,10 @@ class RandomStream {
  public:
   RandomStream(uint64_t seed, uint64_t iteration, uint32_t group = 0, uint32_t sample = 0);
 
-  uint32_t next_bits();              // 32 random bits
-  double uniform();                  // in [0, 1), 53 bits
-  uint64_t below(uint64_t bound);    // unbiased, 0 <= result < bound; bound > 0
-  double normal();                   // mean 0, standard deviation 1
+  uint32_t next_bits();            // 32 random bits
+  double uniform();                // in [0, 1), 53 bits
+  uint64_t below(uint64_t bound);  // unbiased, 0 <= result < bound; bound > 0
+  double normal();                 // mean 0, standard deviation 1
 
  private:
   std::array<uint32_t, 2> key_;

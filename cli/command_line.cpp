@@ -23,6 +23,10 @@ bool looks_like_pipeline(const std::string& word) {
 bool names_command(const Command& program, const std::string& word) { return program.find(word) != nullptr; }
 
 std::vector<std::string> with_short_forms(std::vector<std::string> words, const Command& program) {
+  if (!words.empty() && words[0] == "help") {  // as git and cargo have it
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
   const bool named = words.empty() || words[0].starts_with('-') || names_command(program, words[0]);
   if (!named && looks_like_pipeline(words[0])) words.insert(words.begin(), "run");
   if (words.size() < 2 || words[0] != "checkpoints" || words[1].starts_with('-')) return words;

@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/type_names.h"
+#include "engine/foreign_names.h"
 #include "engine/node_reference.h"
 
 namespace sluice::cli {
@@ -60,10 +61,17 @@ std::optional<std::string> description(const engine::Registry& registry, const s
   return std::nullopt;
 }
 
-// The prefix of a table or preset need not be typed to be meant.
+// Of a name that another system has: what it is called here. Empty: nobody calls anything so.
+std::string foreign_text(const std::string& name) {
+  for (const char* kind : {"node", "objective", "preference_objective", "value_objective"}) {
+    if (std::string text = engine::foreign_type_text(name, kind); !text.empty()) return text;
+  }
+  return engine::foreign_key_text(name, engine::foreign_keys(name));
+}
+
+// The prefix of a preset need not be typed to be meant.
 std::string nearest_name(const engine::Registry& registry, const std::string& wrong) {
-  std::vector<std::string> known = described_names(registry);
-  for (const engine::DescribedTable& table : engine::described_tables(registry)) known.push_back(table.name);
+  const std::vector<std::string> known = described_names(registry);
   for (const auto& [name, preset] : registry.presets()) {
     if (name == wrong) return "preset:" + name;
   }
@@ -90,9 +98,10 @@ int describe_type(const std::string& name, const std::vector<std::string>& plugi
     std::fputs(text->c_str(), stdout);
     return kDone;
   }
+  const std::string wrong = "there is no node type, objective, preset or table " + sluice::quoted(name);
+  if (const std::string foreign = foreign_text(name); !foreign.empty()) throw UserError(wrong, foreign);
   const std::string near = nearest_name(*registry, name);
-  throw UserError("there is no node type, objective, preset or table " + sluice::quoted(name),
-                  near.empty() ? "rlhf-run nodes lists all" : "did you mean " + near + "?");
+  throw UserError(wrong, near.empty() ? "rlhf-run nodes lists all" : "did you mean " + near + "?");
 }
 
 int print_completion(const Command& program, const std::string& shell) {

@@ -52,6 +52,8 @@ int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
     std::printf("%s is complete: %s, the last checkpoint is %s\n", loaded.plan.pipeline.name.c_str(),
                 plural(start.from->manifest.iterations, "iteration").c_str(),
                 printable(start.from->place.folder.string()).c_str());
+    std::printf("  to go on with it: rlhf-run resume %s --set pipeline.iterations=N, with more than %lld\n",
+                printable(start.folder.string()).c_str(), static_cast<long long>(start.from->manifest.iterations));
     return kDone;
   }
   if (start.from) return conduct_run(loaded, start);

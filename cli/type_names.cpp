@@ -12,7 +12,10 @@ std::vector<std::string> described_names(const engine::Registry& registry) {
   for (const auto& [type, node] : registry.nodes()) names.push_back(type);
   for (const auto& [key, component] : registry.components()) names.push_back(full_name(component));
   for (const auto& [preset, value] : registry.presets()) names.push_back("preset:" + preset);
-  for (const engine::DescribedTable& table : engine::described_tables(registry)) names.push_back("table:" + table.name);
+  for (const engine::DescribedTable& table : engine::described_tables(registry)) {
+    names.push_back(table.name);
+    names.push_back("table:" + table.name);
+  }
   return names;
 }
 
@@ -21,8 +24,8 @@ std::vector<std::string> tried_names(const engine::Registry& registry) {
   std::vector<std::string> names;
   for (const auto& [type, node] : registry.nodes()) names.push_back(type);
   for (const auto& [key, component] : registry.components()) {
-    const bool controller = key.first == nodes::KlController::kComponent;
-    names.push_back(controller ? key.second : "objective:" + key.second);
+    if (key.first == nodes::KlController::kComponent) names.push_back(key.second);
+    if (key.first.ends_with("objective")) names.push_back("objective:" + key.second);
   }
   return names;
 }

@@ -9,7 +9,7 @@ function(sluice_module name)
                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sluice>)
   target_compile_features(sluice_${name} PUBLIC cxx_std_20)
   target_link_libraries(sluice_${name} ${ARGN})
-  set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  set_target_properties(sluice_${name} PROPERTIES DEFINE_SYMBOL "" EXPORT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
 # One test program a folder of tests/: sluice_tests(engine LIBRARIES ...) makes tests/engine/**_test.cpp into sluice_engine_test.
@@ -24,8 +24,10 @@ function(sluice_tests name)
   target_compile_options(sluice_${name}_test PRIVATE -O1)  # what is tested is optimized; its tests take a quarter less time to compile so
   target_link_libraries(sluice_${name}_test PRIVATE sluice_source_folder)
   if(TARGET sluice_models AND name MATCHES "^(models|nodes)$")
+    sluice_precompile(sluice_${name}_test tensor_test)
     sluice_discover_suites(sluice_${name}_test ${name}:)
   else()
+    sluice_precompile(sluice_${name}_test test)
     gtest_discover_tests(sluice_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
                          PROPERTIES TIMEOUT 300)
   endif()

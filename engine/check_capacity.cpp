@@ -30,8 +30,12 @@ std::optional<Worst> worst_case(const Draft& draft) {
   const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
   if (!source.bound || !maker.bound) return std::nullopt;
   // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
-  Worst worst{&maker, source.needs->groups_per_iteration, maker.needs->samples_per_group, maker.needs->worst_sample_tokens,
-              draft.rollout ? 1 : maker.needs->least_sample_tokens, std::max<int64_t>(0, maker.needs->side_samples)};
+  Worst worst{&maker,
+              source.needs->groups_per_iteration,
+              maker.needs->samples_per_group,
+              maker.needs->worst_sample_tokens,
+              draft.rollout ? 1 : maker.needs->least_sample_tokens,
+              std::max<int64_t>(0, maker.needs->side_samples)};
   worst.least = std::clamp<int64_t>(worst.least, 1, std::max<int64_t>(1, worst.tokens));
   if (worst.groups <= 0 || worst.samples <= 0 || worst.tokens <= 0) return std::nullopt;
   return worst;
@@ -70,12 +74,12 @@ void check_positions(Draft& draft, const Worst& worst) {
       if (limit <= 0 || worst.tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end())
         continue;
       reported.push_back(need.model);
-      draft.error("sample-too-long", place_of(node, need.param),
-                  "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model +
-                      "', which takes " + std::to_string(limit),
-                  limit < facts.max_positions ? facts.sampling_limit
-                                              : "prompt and response of '" + worst.maker->name() + "' together",
-                  "shorten them by " + std::to_string(worst.tokens - limit) + " tokens in [nodes." + worst.maker->name() + "]");
+      draft.error(
+          "sample-too-long", place_of(node, need.param),
+          "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model + "', which takes " +
+              std::to_string(limit),
+          limit < facts.max_positions ? facts.sampling_limit : "prompt and response of '" + worst.maker->name() + "' together",
+          "shorten them by " + std::to_string(worst.tokens - limit) + " tokens in [nodes." + worst.maker->name() + "]");
     }
   }
 }
@@ -179,7 +183,8 @@ class Stall {
 
   void report_at_packer() {
     const bool smaller_batches = budget() >= shape_.worst_group;
-    draft_.error("budget-stalls", where(), std::to_string(budget()) + " tokens in flight cannot fill one micro-batch: the run would stall",
+    draft_.error("budget-stalls", where(),
+                 std::to_string(budget()) + " tokens in flight cannot fill one micro-batch: the run would stall",
                  "a micro-batch is handed on when it holds " + std::to_string(needed()) + " tokens at worst",
                  "tokens_in_flight >= " + std::to_string(needed()) +
                      (smaller_batches ? ", or micro_batch_tokens <= " + std::to_string(budget()) : std::string()));
@@ -198,8 +203,8 @@ class Stall {
       caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
     std::vector<std::string> notes = drawn_notes(behind);
     for (std::string& note : preset_notes(draft_, barrier)) notes.push_back(std::move(note));
-    draft_.error("budget-stalls", where(), std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall",
-                 std::move(caret),
+    draft_.error("budget-stalls", where(),
+                 std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall", std::move(caret),
                  "tokens_in_flight >= " + std::to_string(needed()) + without_barriers() + behind_filter(behind) + fewer_groups(),
                  std::move(notes));
   }

@@ -107,8 +107,7 @@ class Remedies {
     }
     const std::string made = either(makers) + " writes it";
     if (ordinary.empty()) return makers.empty() ? std::string() : made;
-    return "add a node of type " + either(ordinary) + " and name it in inputs" +
-           (makers.empty() ? "" : "; " + made + " too");
+    return "add a node of type " + either(ordinary) + " and name it in inputs" + (makers.empty() ? "" : "; " + made + " too");
   }
 
   static std::string either(std::vector<std::string> names) {
@@ -219,7 +218,8 @@ std::string setting_text(const DraftNode& one, const DraftNode& other, const std
 }
 
 // A node may state a setting that it has no key for: then the other one has to follow.
-std::string agreement_help(const DraftNode& first, const DraftNode& node, const std::string& setting, double of_first, double of_node) {
+std::string agreement_help(const DraftNode& first, const DraftNode& node, const std::string& setting, double of_first,
+                           double of_node) {
   if (node.type->params.find(setting) == nullptr)
     return setting + " = " + setting_text(first, node, setting, of_node) + " in '" + first.name() + "'";
   const bool in_both = first.type->params.find(setting) != nullptr;

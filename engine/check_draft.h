@@ -75,8 +75,8 @@ struct Draft {
   Ancestors ancestors;
   std::optional<int> source;
   std::optional<int> rollout;
-  std::optional<int> refill;   // the filter that has dropped groups replaced
-  CapacityProof proof;         // by position in `order`; filled by check_capacity
+  std::optional<int> refill;  // the filter that has dropped groups replaced
+  CapacityProof proof;        // by position in `order`; filled by check_capacity
 
   DraftNode& node(int index) { return nodes[static_cast<size_t>(index)]; }
   const DraftNode& node(int index) const { return nodes[static_cast<size_t>(index)]; }
@@ -128,21 +128,21 @@ std::vector<std::string> preset_notes(const Draft& draft, const DraftNode& node)
 /// Another value of the setting that makes a node a barrier, under which it is none: `whiten = "none"`. Empty: none is known.
 std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 
-void resolve_preset(Draft& draft);   // check_preset.cpp: which one
-void resolve_nodes(Draft& draft);    // check_nodes.cpp: types, parameters, inputs
-void check_graph(Draft& draft);      // loops, order, source, rollout
-void settle_choices(Draft& draft);   // check_choices.cpp: which columns are read by nodes that leave it open
-void check_columns(Draft& draft);    // who reads and writes what
-void check_filters(Draft& draft);    // who drops groups, and whose micro-batches meet
-void bind_models(Draft& draft);      // check_models.cpp: parameters and what follows from them
-void check_models(Draft& draft);     // who uses which model, and how
+void resolve_preset(Draft& draft);          // check_preset.cpp: which one
+void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs
+void check_graph(Draft& draft);             // loops, order, source, rollout
+void settle_choices(Draft& draft);          // check_choices.cpp: which columns are read by nodes that leave it open
+void check_columns(Draft& draft);           // who reads and writes what
+void check_filters(Draft& draft);           // who drops groups, and whose micro-batches meet
+void bind_models(Draft& draft);             // check_models.cpp: parameters and what follows from them
+void check_models(Draft& draft);            // who uses which model, and how
 void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors
-void check_executors(Draft& draft);  // where nodes run
-void check_capacity(Draft& draft);   // tokens: can it stall?
-void check_effect(Draft& draft);     // who works for nothing; only in a graph without errors, like the next
-void check_preset(Draft& draft);     // has it any value for this pipeline?
-void check_doubts(Draft& draft);     // what is allowed but hardly meant
-void assemble_plan(Draft& draft);    // check_assemble.cpp: only when there is no error
-void check_memory(Draft& draft);     // bytes: does it fit? Only with an assembled plan
+void check_executors(Draft& draft);         // where nodes run
+void check_capacity(Draft& draft);          // tokens: can it stall?
+void check_effect(Draft& draft);            // who works for nothing; only in a graph without errors, like the next
+void check_preset(Draft& draft);            // has it any value for this pipeline?
+void check_doubts(Draft& draft);            // what is allowed but hardly meant
+void assemble_plan(Draft& draft);           // check_assemble.cpp: only when there is no error
+void check_memory(Draft& draft);            // bytes: does it fit? Only with an assembled plan
 
 }  // namespace sluice::engine::checking

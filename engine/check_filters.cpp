@@ -37,7 +37,8 @@ void check_contract(Draft& draft, const DraftNode& node) {
 void check_scope(Draft& draft, const DraftNode& node) {
   if (!is_filter(node) || node.needs->scope != Scope::kIteration) return;
   const std::string without = setting_without_barrier(draft, node);
-  draft.error("filter-contract", place_of(node), "filter '" + node.name() + "' cannot wait for the whole iteration" + reason_text(node),
+  draft.error("filter-contract", place_of(node),
+              "filter '" + node.name() + "' cannot wait for the whole iteration" + reason_text(node),
               "it judges each micro-batch as it comes", without);
 }
 

@@ -89,8 +89,9 @@ void check_memory(Draft& draft) {
   const int64_t needed = plan.memory.total_bytes(), there = plan.memory.machine_bytes;
   if (there == 0) return;
   if (needed > there) {
-    draft.error("memory-too-small", place(draft), "the run needs up to " + human(needed) + " of memory and does not fit into " + human(there), {},
-                remedies(plan), table_of(plan));
+    draft.error("memory-too-small", place(draft),
+                "the run needs up to " + human(needed) + " of memory and does not fit into " + human(there), {}, remedies(plan),
+                table_of(plan));
   } else if (static_cast<double>(needed) > kTight * static_cast<double>(there)) {
     draft.warning("memory-tight", place(draft),
                   "the run needs up to " + human(needed) + " of " + human(there) + " of memory: little is left for anything else",

@@ -9,30 +9,42 @@ namespace sluice::engine {
 
 const char* name_of(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return "float32";
-    case DType::kInt64: return "int64";
-    case DType::kUint8: return "uint8";
-    case DType::kString: return "string";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kString:
+      return "string";
   }
   return "?";
 }
 
 const char* name_of(Extent extent) {
   switch (extent) {
-    case Extent::kToken: return "token";
-    case Extent::kAction: return "action";
-    case Extent::kSample: return "sample";
-    case Extent::kGroup: return "group";
+    case Extent::kToken:
+      return "token";
+    case Extent::kAction:
+      return "action";
+    case Extent::kSample:
+      return "sample";
+    case Extent::kGroup:
+      return "group";
   }
   return "?";
 }
 
 int64_t entry_bytes(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return sizeof(float);
-    case DType::kInt64: return sizeof(int64_t);
-    case DType::kUint8: return sizeof(uint8_t);
-    case DType::kString: return sizeof(std::string);
+    case DType::kFloat32:
+      return sizeof(float);
+    case DType::kInt64:
+      return sizeof(int64_t);
+    case DType::kUint8:
+      return sizeof(uint8_t);
+    case DType::kString:
+      return sizeof(std::string);
   }
   return 0;
 }
@@ -53,7 +65,8 @@ int64_t ColumnData::bytes() const {
   int64_t total = static_cast<int64_t>(count_) * entry_bytes(dtype_);
   if (dtype_ != DType::kString) return total;
   constexpr size_t kInPlace = 15;  // libstdc++ keeps short strings inside the object
-  for (const std::string& text : entries<std::string>()) total += text.capacity() > kInPlace ? static_cast<int64_t>(text.capacity()) + 1 : 0;
+  for (const std::string& text : entries<std::string>())
+    total += text.capacity() > kInPlace ? static_cast<int64_t>(text.capacity()) + 1 : 0;
   return total;
 }
 

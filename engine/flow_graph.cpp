@@ -30,7 +30,8 @@ using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queu
 // Calls `action` once every milestone has reached `count`.
 void after_all(std::span<Milestone* const> milestones, int64_t count, std::function<void()> action) {
   if (milestones.empty()) return action();
-  milestones.front()->when_reached(count, [rest = milestones.subspan(1), count, action = std::move(action)] { after_all(rest, count, action); });
+  milestones.front()->when_reached(
+      count, [rest = milestones.subspan(1), count, action = std::move(action)] { after_all(rest, count, action); });
 }
 
 // Lets a packet through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
@@ -71,8 +72,10 @@ class Stage final : public Task {
         pass_on_([this](const Packet& packet, bool last) { pass_on(packet, last); }) {
     if (inputs < 2) return;
     join_.emplace(graph, flow::unlimited, [this](const Packet& packet, JoinNode::output_ports_type& out) noexcept {
-      if (arrivals_.complete(packet.sequence)) std::get<0>(out).try_put(packet);
-      else pending_.leave();
+      if (arrivals_.complete(packet.sequence))
+        std::get<0>(out).try_put(packet);
+      else
+        pending_.leave();
     });
     flow::make_edge(flow::output_port<0>(*join_), node_);
   }
@@ -156,8 +159,8 @@ struct FlowGraph::Impl {
   std::vector<std::unique_ptr<Stage>> stages;  // by index of Plan::nodes
 };
 
-FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners, const std::vector<Executor*>& executors,
-                     Pending& pending)
+FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners,
+                     const std::vector<Executor*>& executors, Pending& pending)
     : impl_(std::make_unique<Impl>(pending)) {
   const Plan& plan = state.plan;
   impl_->stages.resize(plan.nodes.size());

@@ -19,7 +19,8 @@ class FlowGraph {
  public:
   /// `runners` by index of Plan::nodes (null for source and rollout); `executors` by index of Plan::executors. All outlive the graph.
   /// A packet counts as pending from when it is sent to a node until the node has passed on what leaves.
-  FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners, const std::vector<Executor*>& executors, Pending& pending);
+  FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners, const std::vector<Executor*>& executors,
+            Pending& pending);
   ~FlowGraph();
 
   /// Puts a packet in at the head. Thread-safe, does not block.

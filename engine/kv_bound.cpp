@@ -8,7 +8,6 @@
 namespace sluice::engine {
 namespace {
 
-
 int64_t blocks_of(int64_t tokens, int64_t block) { return (tokens - 1) / block + 1; }
 
 // The most blocks of exactly `samples` samples. Each has its least credit; what is left buys more blocks. A sample's first

@@ -13,7 +13,8 @@ void append_offsets(std::vector<int64_t>& offsets, const std::vector<int64_t>& m
 std::vector<Range> ranges_of(const std::vector<int64_t>& offsets) {
   std::vector<Range> ranges;
   ranges.reserve(offsets.size() - 1);
-  for (size_t i = 1; i < offsets.size(); ++i) ranges.push_back({static_cast<size_t>(offsets[i - 1]), static_cast<size_t>(offsets[i])});
+  for (size_t i = 1; i < offsets.size(); ++i)
+    ranges.push_back({static_cast<size_t>(offsets[i - 1]), static_cast<size_t>(offsets[i])});
   return ranges;
 }
 
@@ -21,10 +22,14 @@ std::vector<Range> ranges_of(const std::vector<int64_t>& offsets) {
 
 size_t Layout::count(Extent extent) const {
   switch (extent) {
-    case Extent::kToken: return tokens();
-    case Extent::kAction: return actions();
-    case Extent::kSample: return samples();
-    case Extent::kGroup: return groups();
+    case Extent::kToken:
+      return tokens();
+    case Extent::kAction:
+      return actions();
+    case Extent::kSample:
+      return samples();
+    case Extent::kGroup:
+      return groups();
   }
   return 0;
 }
@@ -40,7 +45,8 @@ void Layout::add_sample(int64_t tokens, int64_t actions) {
 void Layout::add_sample(int64_t tokens, std::span<const int64_t> actions) {
   const int64_t begin = token_offsets.back();
   for (size_t i = 0; i < actions.size(); ++i) {
-    SLUICE_CHECK(actions[i] > (i == 0 ? 0 : actions[i - 1]) && actions[i] < tokens, "actions of a sample ascend from its second token");
+    SLUICE_CHECK(actions[i] > (i == 0 ? 0 : actions[i - 1]) && actions[i] < tokens,
+                 "actions of a sample ascend from its second token");
     action_tokens.push_back(begin + actions[i]);
   }
   token_offsets.push_back(begin + tokens);
@@ -81,10 +87,18 @@ std::vector<Range> Layout::entries_of(std::span<const uint8_t> keep, Extent exte
     if (keep[g] == 0) continue;
     const auto first = static_cast<size_t>(group_offsets[g]), last = static_cast<size_t>(group_offsets[g + 1]);
     switch (extent) {
-      case Extent::kGroup: ranges.push_back({g, g + 1}); break;
-      case Extent::kSample: ranges.push_back({first, last}); break;
-      case Extent::kToken: ranges.push_back({static_cast<size_t>(token_offsets[first]), static_cast<size_t>(token_offsets[last])}); break;
-      case Extent::kAction: ranges.push_back({static_cast<size_t>(action_offsets[first]), static_cast<size_t>(action_offsets[last])}); break;
+      case Extent::kGroup:
+        ranges.push_back({g, g + 1});
+        break;
+      case Extent::kSample:
+        ranges.push_back({first, last});
+        break;
+      case Extent::kToken:
+        ranges.push_back({static_cast<size_t>(token_offsets[first]), static_cast<size_t>(token_offsets[last])});
+        break;
+      case Extent::kAction:
+        ranges.push_back({static_cast<size_t>(action_offsets[first]), static_cast<size_t>(action_offsets[last])});
+        break;
     }
   }
   return ranges;

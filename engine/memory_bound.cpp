@@ -61,14 +61,15 @@ int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens
   const int64_t of_group = saturating_sum(std::max<int64_t>(1, rollout.samples_per_group), rollout.side_samples);
   const int64_t samples = saturating_product(plan.capacity.drawn_groups, of_group);
   const bool on_demand = plan.budget.admission == Admission::kOnDemand;
-  const KvDemand demand{.tokens = std::min(tokens, plan.capacity.iteration_tokens),
-                        .least_sample_tokens = std::max<int64_t>(1, on_demand ? rollout.on_demand_tokens : rollout.least_sample_tokens),
-                        .worst_sample_tokens = rollout.worst_sample_tokens,
-                        .running_samples = rollout.running_samples > 0 ? std::min(rollout.running_samples, samples) : samples,
-                        .block_tokens = facts.kv_block_tokens,
-                        .samples_per_group = std::max<int64_t>(1, rollout.samples_per_group),
-                        // On demand a group may have the credit of one sample alone: then no prompt is shared.
-                        .shared_prompt_tokens = on_demand ? 0 : rollout.shared_prompt_tokens};
+  const KvDemand demand{
+      .tokens = std::min(tokens, plan.capacity.iteration_tokens),
+      .least_sample_tokens = std::max<int64_t>(1, on_demand ? rollout.on_demand_tokens : rollout.least_sample_tokens),
+      .worst_sample_tokens = rollout.worst_sample_tokens,
+      .running_samples = rollout.running_samples > 0 ? std::min(rollout.running_samples, samples) : samples,
+      .block_tokens = facts.kv_block_tokens,
+      .samples_per_group = std::max<int64_t>(1, rollout.samples_per_group),
+      // On demand a group may have the credit of one sample alone: then no prompt is shared.
+      .shared_prompt_tokens = on_demand ? 0 : rollout.shared_prompt_tokens};
   return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, facts.kv_bytes_per_token));
 }
 

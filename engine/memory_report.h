@@ -25,13 +25,13 @@ struct MemoryReport {
 
 /// What was measured. Each is the most so far.
 struct MemoryPeaks {
-  int64_t program = 0;   // resident before models and nodes were made
+  int64_t program = 0;  // resident before models and nodes were made
   int64_t resident = 0;
-  int64_t tensors = 0;   // all of LibTorch's; 0: nobody counts them
+  int64_t tensors = 0;    // all of LibTorch's; 0: nobody counts them
   int64_t pool_held = 0;  // of the rollout's KV pool, a tensor
   int64_t pool_used = 0;
   int64_t columns = 0;
-  ModelBytes models;     // of all together
+  ModelBytes models;  // of all together
 };
 
 /// Activations are the tensors that are none of the others; "other" is what is resident beyond all classes.

@@ -43,8 +43,8 @@ const ColumnData& Group::find(const ColumnSpec& spec) const {
   return found->data;
 }
 
-BatchState::BatchState(int64_t iteration_, int64_t id_, Layout layout_, std::vector<int64_t> group_indices_, std::vector<Credit> credits,
-                       const Readers& readers, ByteMeter& meter_)
+BatchState::BatchState(int64_t iteration_, int64_t id_, Layout layout_, std::vector<int64_t> group_indices_,
+                       std::vector<Credit> credits, const Readers& readers, ByteMeter& meter_)
     : iteration(iteration_),
       id(id_),
       layout(std::move(layout_)),
@@ -94,8 +94,8 @@ std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, c
     credits.push_back(credits_[g]);
   }
   const bool all = indices.size() == layout.groups();
-  auto thin = std::make_shared<BatchState>(iteration, id, all ? layout : layout.selected(keep), std::move(indices), std::move(credits),
-                                           readers_behind, meter);
+  auto thin = std::make_shared<BatchState>(iteration, id, all ? layout : layout.selected(keep), std::move(indices),
+                                           std::move(credits), readers_behind, meter);
   thin->drawn_groups = drawn_groups;
   for (const int index : slots_to_copy) {
     const auto slot = static_cast<size_t>(index);
@@ -125,7 +125,8 @@ const ColumnData& MicroBatch::write(const ColumnSpec& spec) {
 
 const ColumnData& MicroBatch::written(const ColumnSpec& spec) const {
   const int place = slot_of(spec, *slots_, *writes_);
-  if (place < 0 || written_[static_cast<size_t>(place)].empty()) throw_contract_breach("column '" + spec.name + "' was not written yet");
+  if (place < 0 || written_[static_cast<size_t>(place)].empty())
+    throw_contract_breach("column '" + spec.name + "' was not written yet");
   return written_[static_cast<size_t>(place)];
 }
 

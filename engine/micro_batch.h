@@ -88,8 +88,8 @@ struct BatchState {
 
   /// The micro-batch of the groups for which `keep` [G] is not 0, with the columns in `slots_to_copy`, for `readers_behind`. Columns
   /// are shared, not copied, when all groups stay. Called by the filter while it is still one of the readers.
-  std::shared_ptr<BatchState> thinned(std::span<const uint8_t> keep, const ColumnSlots& specs, const std::vector<int>& slots_to_copy,
-                                      const Readers& readers_behind) const;
+  std::shared_ptr<BatchState> thinned(std::span<const uint8_t> keep, const ColumnSlots& specs,
+                                      const std::vector<int>& slots_to_copy, const Readers& readers_behind) const;
 
   const int64_t iteration;
   const int64_t id;  // counts micro-batches of the iteration from 0

@@ -8,7 +8,8 @@
 namespace sluice::engine {
 
 std::vector<Packer::Batch> Packer::add(Group group) {
-  if (group.layout.groups() != 1) throw_contract_breach("a finished group has a layout of " + std::to_string(group.layout.groups()) + " groups, not of one");
+  if (group.layout.groups() != 1)
+    throw_contract_breach("a finished group has a layout of " + std::to_string(group.layout.groups()) + " groups, not of one");
   early_.emplace(group.index, std::move(group));
   return take_in_order();
 }
@@ -56,7 +57,8 @@ Packer::Batch Packer::pack() {
     std::vector<ColumnData> parts;
     for (const Group& group : open_) {
       if (group.columns.size() != open_.front().columns.size() || group.columns[c].spec != open_.front().columns[c].spec) {
-        throw_contract_breach("groups " + std::to_string(open_.front().index) + " and " + std::to_string(group.index) + " have different columns");
+        throw_contract_breach("groups " + std::to_string(open_.front().index) + " and " + std::to_string(group.index) +
+                              " have different columns");
       }
       parts.push_back(group.columns[c].data);
     }

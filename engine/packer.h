@@ -16,7 +16,7 @@ namespace sluice::engine {
 class Packer {
  public:
   struct Batch {
-    int64_t id = 0;           // counts from 0 in each iteration
+    int64_t id = 0;  // counts from 0 in each iteration
     Layout layout;
     std::vector<int64_t> group_indices;
     std::vector<Group::NamedColumn> columns;

@@ -30,8 +30,8 @@ class PipelineBuilder {
   PipelineBuilder& set(const std::string& table, const std::string& key, Data value);
 
   PipelineBuilder& model(const std::string& name, const Params& params);
-  PipelineBuilder& node(const std::string& name, const std::string& type, const std::vector<std::string>& inputs, const Params& params = {},
-                        const std::string& on = {});
+  PipelineBuilder& node(const std::string& name, const std::string& type, const std::vector<std::string>& inputs,
+                        const Params& params = {}, const std::string& on = {});
 
   PipelineSpec build() const { return spec_; }
 

@@ -36,11 +36,11 @@ struct RunState {
   Traffic traffic;
   FailureSlot failure;
   IterationLog log;
-  Checkpointer* checkpointer;                // null: nothing is saved
+  Checkpointer* checkpointer;  // null: nothing is saved
   Ending ending;
   std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
   std::atomic<bool> interrupted{false};
-  std::atomic<int64_t> steps{0};             // of the intake that took in or brought out something
+  std::atomic<int64_t> steps{0};  // of the intake that took in or brought out something
 
   /// Grows whenever a group, a sample or a micro-batch gets on.
   int64_t progress() const { return steps.load(std::memory_order_relaxed) + traffic.packets_done(); }

@@ -58,7 +58,8 @@ bool SampleCredit::feed(Holdings::value_type& sample, Rollout::Sink& sink, Chang
 
 // Null: nobody holds anything.
 SampleCredit::Holdings::value_type* SampleCredit::youngest_holder() {
-  const auto found = std::find_if(holdings_.rbegin(), holdings_.rend(), [](const auto& sample) { return sample.second.held > 0; });
+  const auto found =
+      std::find_if(holdings_.rbegin(), holdings_.rend(), [](const auto& sample) { return sample.second.held > 0; });
   return found == holdings_.rend() ? nullptr : &*found;
 }
 

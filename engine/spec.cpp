@@ -22,9 +22,9 @@ const Entry* Table::find(std::string_view key) const {
 }
 
 std::string kind_name(const Value& value) {
-  return std::visit(Overloaded{[](bool) { return "a boolean"; }, [](int64_t) { return "an integer"; }, [](double) { return "a number"; },
-                               [](const std::string&) { return "a string"; }, [](const Array&) { return "an array"; },
-                               [](const Table&) { return "a table"; }},
+  return std::visit(Overloaded{[](bool) { return "a boolean"; }, [](int64_t) { return "an integer"; },
+                               [](double) { return "a number"; }, [](const std::string&) { return "a string"; },
+                               [](const Array&) { return "an array"; }, [](const Table&) { return "a table"; }},
                     value.data);
 }
 
@@ -39,10 +39,10 @@ std::string toml_text(const Value& value) {
     for (const Entry& entry : table.entries) parts.push_back(entry.key + " = " + toml_text(entry.value));
     return parts.empty() ? std::string("{}") : "{ " + join(parts, ", ") + " }";
   };
-  return std::visit(Overloaded{[](bool b) { return std::string(b ? "true" : "false"); }, [](int64_t i) { return std::to_string(i); },
-                               [](double d) { return real_text(d); }, [](const std::string& s) { return quoted(s); }, array_text,
-                               table_text},
-                    value.data);
+  return std::visit(
+      Overloaded{[](bool b) { return std::string(b ? "true" : "false"); }, [](int64_t i) { return std::to_string(i); },
+                 [](double d) { return real_text(d); }, [](const std::string& s) { return quoted(s); }, array_text, table_text},
+      value.data);
 }
 
 }  // namespace sluice::engine

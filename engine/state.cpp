@@ -79,8 +79,9 @@ const T& StateReader::value(const std::string& name, const char* kind) const {
   const auto found = state_.values.find(name);
   const T* const value = found == state_.values.end() ? nullptr : std::get_if<T>(&found->second);
   if (value != nullptr) return *value;
-  throw UserError("the checkpoint has no " + std::string(kind) + " " + sluice::quoted(name) + " of the node, from which it would go on",
-                  "it was saved by another version of the program or of the plugin");
+  throw UserError(
+      "the checkpoint has no " + std::string(kind) + " " + sluice::quoted(name) + " of the node, from which it would go on",
+      "it was saved by another version of the program or of the plugin");
 }
 
 int64_t StateReader::integer(const std::string& name) const { return value<int64_t>(name, "integer"); }

@@ -21,7 +21,7 @@ class Streams {
   const std::vector<int>& carried_by(int filter) const { return carried_.at(filter); }
 
  private:
-  std::map<int, Readers> readers_;      // by stream
+  std::map<int, Readers> readers_;  // by stream
   std::map<int, std::vector<int>> carried_;
 };
 

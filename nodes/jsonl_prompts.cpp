@@ -42,6 +42,7 @@ void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
     return look.all() ? prompts.fault_of(prompt) : std::nullopt;
   });
   warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
+  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
 }
 
 }  // namespace

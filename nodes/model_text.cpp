@@ -2,8 +2,13 @@
 
 #include "base/error.h"
 #include "models/config/config.h"
+#include "text/chat_template.h"
 
 namespace sluice::nodes {
+
+ModelText::ModelText(std::string name, std::filesystem::path folder) : name_(std::move(name)), folder_(std::move(folder)) {}
+
+ModelText::~ModelText() = default;
 
 const text::Tokenizer& ModelText::tokenizer() const {
   std::call_once(tokenizer_once_, [this] { tokenizer_ = std::make_unique<text::Tokenizer>(text::Tokenizer::load(folder_)); });

@@ -6,8 +6,11 @@
 #include <mutex>
 #include <string>
 
-#include "text/chat_template.h"
 #include "text/tokenizer.h"
+
+namespace sluice::text {
+class ChatTemplate;
+}
 
 namespace sluice::nodes {
 
@@ -16,7 +19,8 @@ namespace sluice::nodes {
 class ModelText {
  public:
   /// `name`: of the model, for messages.
-  ModelText(std::string name, std::filesystem::path folder) : name_(std::move(name)), folder_(std::move(folder)) {}
+  ModelText(std::string name, std::filesystem::path folder);
+  ~ModelText();
 
   const std::string& name() const { return name_; }
   const std::filesystem::path& folder() const { return folder_; }

@@ -93,11 +93,13 @@ class ScheduleCheck {
                         std::to_string(rate.decay) + " iterations, and the run has " + std::to_string(iterations_),
                     "fewer, or shares of the run: warmup = 0.05, decay = 0.2");
     }
-    if (rate.warmup < iterations_ || is_share(params_.warmup)) return;
+    if (rate.warmup < iterations_) return;
     report("warmup-exceeds-run", "warmup",
            "the warm-up of model '" + model_ + "' takes " + plural(rate.warmup, "iteration") + ", and the run has " + run +
                ": learning_rate is never reached",
-           "fewer iterations of warm-up, or a share of the run: warmup = 0.05", Severity::kWarning);
+           is_share(params_.warmup) ? "more iterations, or warmup = 0"
+                                    : "fewer iterations of warm-up, or a share of the run: warmup = 0.05",
+           Severity::kWarning);
   }
 
   const std::string& model_;

@@ -78,6 +78,7 @@ void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) 
     return pairs.fault_of(pairs.pair(values));
   });
   if (const auto prompt = pairs.plain_prompt(rows.values({0, 0}))) warn_of_skipped_template(format, params.model, *prompt, look);
+  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
 }
 
 }  // namespace

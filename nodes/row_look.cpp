@@ -30,6 +30,22 @@ std::optional<std::string> as_chat(const std::filesystem::path& folder, const st
   }
 }
 
+// Of the first row that has some.
+std::optional<std::string> first_input(const data::DatasetOptions& options) {
+  const data::JsonlField input{.name = "input", .param = "prompt_fields", .required = false};
+  try {
+    const data::Dataset rows(options, {input});
+    for (size_t source = 0; source < rows.sources(); ++source) {
+      for (size_t row = 0; row < rows.rows(source); ++row) {
+        if (std::string text = rows.texts({source, row}).front(); !text.empty()) return text;
+      }
+    }
+  } catch (const UserError&) {
+    // An "input" that is no text belongs to somebody's own format.
+  }
+  return std::nullopt;
+}
+
 const char* key_of(const PromptFormat& format) {
   if (!format.prompt_template.empty()) return "prompt_template";
   return format.prompt_fields.empty() ? "prompt_field" : "prompt_fields";
@@ -59,6 +75,17 @@ void warn_of_skipped_template(const PromptFormat& format, const std::string& mod
   const std::string with_model = model.empty() ? " with model = " + sluice::quoted(name) : std::string();
   look.warning(key_of(format), "prompts are sent as they are, without the chat template that model '" + name + "' has", notes,
                "chat = true" + with_model + ", or chat = false if that is meant");
+}
+
+void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look) {
+  const bool reads_several = !format.prompt_fields.empty() || !format.prompt_template.empty() || format.reads_messages();
+  if (reads_several || format.prompt_field != "instruction") return;
+  rows.most_rows = kFirstRows;
+  const std::optional<std::string> input = first_input(rows);
+  if (!input) return;
+  look.warning("prompt_field", "rows have an \"input\" beside their \"instruction\", which no prompt would have",
+               {"the first one: " + shown(*input)},
+               "prompt_fields = [\"instruction\", \"input\"] puts both into the prompt; drop prompt_field");
 }
 
 }  // namespace sluice::nodes

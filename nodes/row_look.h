@@ -33,4 +33,7 @@ bool has_needed_template(const PromptFormat& format, const std::string& model, e
 void warn_of_skipped_template(const PromptFormat& format, const std::string& model, const std::string& prompt,
                               engine::DataLook& look);
 
+/// Warns where the prompt is "instruction" alone and the first rows have an "input" too, as Alpaca's do: nothing would read it.
+void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look);
+
 }  // namespace sluice::nodes

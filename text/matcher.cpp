@@ -4,6 +4,7 @@
 
 #include "text/byte_level.h"
 #include "text/regex_properties.h"
+#include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 namespace sluice::text {

@@ -7,11 +7,12 @@
 
 #include "text/function_ref.h"
 #include "text/oniguruma.h"
-#include "text/tokenizer_json.h"
 #include "text/unicode.h"
 #include "text/word_scanner.h"
 
 namespace sluice::text {
+
+class JsonPart;
 
 /// What a step of a tokenizer looks for in text: a string, a regular expression, or characters of a class.
 /// Immutable: const use from many threads. Moves, does not copy.

@@ -1,6 +1,7 @@
 #include "text/metaspace.h"
 
 #include "base/strings.h"
+#include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 namespace sluice::text {

@@ -4,9 +4,10 @@
 #include <string_view>
 
 #include "text/splitter.h"
-#include "text/tokenizer_json.h"
 
 namespace sluice::text {
+
+class JsonPart;
 
 /// Which pieces of a text get a blank before them: SentencePiece's "dummy prefix".
 enum class PrependScheme { kNever, kFirst, kAlways };

@@ -7,6 +7,8 @@
 
 namespace sluice::text {
 
+class JsonPart;
+
 /// A part of a text on its way to the model.
 struct Piece {
   std::string_view text;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 namespace sluice::text {

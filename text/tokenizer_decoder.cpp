@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "text/byte_level.h"
 #include "text/decoder_steps.h"
+#include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 namespace sluice::text {

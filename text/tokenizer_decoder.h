@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "text/tokenizer_json.h"
-
 namespace sluice::text {
+
+class JsonPart;
 
 /// One step that turns tokens into text, at work on one text. Tokens come in fragments; each ends with end_token().
 class DecoderStep {

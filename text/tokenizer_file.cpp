@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "text/tokenizer_json.h"
 #include "text/tokenizer_model.h"
 
 namespace sluice::text {

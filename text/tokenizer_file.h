@@ -9,12 +9,13 @@
 #include "text/bpe.h"
 #include "text/tokenizer_added.h"
 #include "text/tokenizer_decoder.h"
-#include "text/tokenizer_json.h"
 #include "text/tokenizer_normalizer.h"
 #include "text/tokenizer_pretokenizer.h"
 #include "text/tokenizer_template.h"
 
 namespace sluice::text {
+
+struct TokenizerJson;
 
 /// What a tokenizer.json says, checked: ids are unique and in range, merges name known tokens.
 struct TokenizerFile {

@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "text/byte_level.h"
+#include "text/tokenizer_json.h"
 
 namespace sluice::text {
 namespace {

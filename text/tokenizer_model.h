@@ -5,9 +5,10 @@
 #include <unordered_map>
 
 #include "text/bpe.h"
-#include "text/tokenizer_json.h"
 
 namespace sluice::text {
+
+class JsonPart;
 
 /// Throws UserError when the "model" of a tokenizer.json is not byte-pair encoding, or has settings that are not supported.
 void refuse_other_models(const JsonPart& model);

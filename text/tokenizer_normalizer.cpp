@@ -2,6 +2,7 @@
 
 #include "base/strings.h"
 #include "text/growth.h"
+#include "text/tokenizer_json.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 #include "text/white_space.h"

@@ -7,9 +7,10 @@
 
 #include "text/matcher.h"
 #include "text/normal_forms.h"
-#include "text/tokenizer_json.h"
 
 namespace sluice::text {
+
+class JsonPart;
 
 /// The "normalizer" of a tokenizer.json: what is done to text before it is cut. Immutable.
 class Normalizer {

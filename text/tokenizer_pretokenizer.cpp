@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "text/tokenizer_json.h"
 
 namespace sluice::text {
 namespace {

@@ -6,9 +6,10 @@
 
 #include "text/metaspace.h"
 #include "text/splitter.h"
-#include "text/tokenizer_json.h"
 
 namespace sluice::text {
+
+class JsonPart;
 
 /// The "pre_tokenizer" of a tokenizer.json: cuts text into the words that byte-pair encoding works on. Immutable.
 /// Without steps the whole text is one word. There is at most one ByteLevel. Steps before it see the text, steps after it see the

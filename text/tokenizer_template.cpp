@@ -1,6 +1,7 @@
 #include "text/tokenizer_template.h"
 
 #include "base/strings.h"
+#include "text/tokenizer_json.h"
 
 namespace sluice::text {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "text/tokenizer_json.h"
-
 namespace sluice::text {
+
+class JsonPart;
 
 /// The special tokens that belong around a text.
 struct TextFrame {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kOfGroup = std::numeric_limits<uint32_t>::max();  // instead of the index of a sample
 constexpr uint64_t kLengths = 0x6c656e67746873;                      // sets these streams apart from those of the real run
-constexpr int64_t kRoom = 16;                                // tokens of credit that a sample asks for at once
+constexpr int64_t kRoom = 16;                                        // tokens of credit that a sample asks for at once
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 const PlanNode& sampler_of(const Plan& plan) { return plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))]; }

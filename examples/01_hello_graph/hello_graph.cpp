@@ -71,9 +71,16 @@ class Sum final : public engine::Node {
 int main() {
   engine::Registry registry;
   registry.add<Count>(), registry.add<Square>(), registry.add<Sum>();
-  const engine::CheckResult result = engine::check(engine::PipelineBuilder("hello", 3).budget(8, 2).node("numbers", "count", {})
-      .node("squares", "square", {"numbers"}).node("total", "sum", {"squares"}).build(), registry);
+  const engine::CheckResult result = engine::check(engine::PipelineBuilder("hello", 3)
+                                                       .budget(8, 2)
+                                                       .node("numbers", "count", {})
+                                                       .node("squares", "square", {"numbers"})
+                                                       .node("total", "sum", {"squares"})
+                                                       .build(),
+                                                   registry);
   if (!result.plan) return std::fputs(render(result.problems).c_str(), stderr), 1;
-  const auto print = [](const engine::IterationReport& r) { std::printf("iteration %d: %g\n", int(r.iteration), r.figure("sum_of_squares")); };
+  const auto print = [](const engine::IterationReport& r) {
+    std::printf("iteration %d: %g\n", int(r.iteration), r.figure("sum_of_squares"));
+  };
   return engine::Run(*result.plan, {.on_iteration = print}).execute().end == engine::RunEnd::kDone ? 0 : 1;
 }

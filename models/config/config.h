@@ -8,8 +8,12 @@
 namespace sluice::models {
 
 enum class NormKind { kRms, kRmsFromOne, kLayer };  // x/rms * w, x/rms * (1 + w) (Gemma), LayerNorm with a bias (GPT-2)
-enum class NormPlace { kBefore, kAfter, kBoth };    // of attention and of the MLP: on what goes in, what comes out (OLMo 2), both (Gemma 2)
-enum class QkNorm { kNone, kHead, kProjection };    // of queries and keys: each head alone (Qwen3), all heads together (OLMo 2)
+enum class NormPlace {
+  kBefore,
+  kAfter,
+  kBoth
+};  // of attention and of the MLP: on what goes in, what comes out (OLMo 2), both (Gemma 2)
+enum class QkNorm { kNone, kHead, kProjection };  // of queries and keys: each head alone (Qwen3), all heads together (OLMo 2)
 enum class Activation { kSilu, kGeluTanh, kGelu };
 enum class RopeScaling { kNone, kLinear, kDynamic, kYarn, kLlama3, kLongrope };
 
@@ -20,7 +24,7 @@ struct RopeConfig {
   int64_t dims = 0;  // of each head that turn, from the first; even. 0: all of it; fewer: partial rotary
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1.0;
-  int64_t original_positions = 0;  // the longest sample before stretching
+  int64_t original_positions = 0;                                  // the longest sample before stretching
   double low_frequency_factor = 1.0, high_frequency_factor = 4.0;  // llama3
   double beta_fast = 32.0, beta_slow = 1.0;                        // yarn
   bool truncate = true;                                            // yarn: round the bounds of the ramp to whole dimensions
@@ -47,13 +51,13 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::kNone;
   double norm_eps = 1e-6;
 
-  bool qkv_bias = false;              // biases on the query, key and value projections (Qwen2)
+  bool qkv_bias = false;  // biases on the query, key and value projections (Qwen2)
   bool attention_output_bias = false;
-  bool mlp_bias = false;              // on every projection of the MLP
-  double attention_scale = 0;         // on queries times keys; 0: 1 / sqrt(D)
-  double attention_softcap = 0;       // c: scores become c tanh(scores / c); 0: they do not (Gemma 2)
-  double logit_softcap = 0;           // likewise the logits
-  std::vector<int64_t> windows;       // [layers]: tokens that a token sees, itself included; 0: all. Empty: 0 everywhere
+  bool mlp_bias = false;         // on every projection of the MLP
+  double attention_scale = 0;    // on queries times keys; 0: 1 / sqrt(D)
+  double attention_softcap = 0;  // c: scores become c tanh(scores / c); 0: they do not (Gemma 2)
+  double logit_softcap = 0;      // likewise the logits
+  std::vector<int64_t> windows;  // [layers]: tokens that a token sees, itself included; 0: all. Empty: 0 everywhere
 
   bool learned_positions = false;  // a table of position embeddings instead of rotary positions (GPT-2)
   RopeConfig rope;

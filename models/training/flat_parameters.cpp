@@ -20,8 +20,7 @@ bool is_matrix(const at::Tensor& weight) { return weight.dim() > 1; }
 FlatParameters::FlatParameters(const NamedTensors& weights) {
   const at::NoGradGuard no_gradient;
   for (const auto& [name, weight] : weights) {
-    SLUICE_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.requires_grad() &&
-                     weight.is_leaf(),
+    SLUICE_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.requires_grad() && weight.is_leaf(),
                  name);
     slots_.push_back({name, weight, 0});
   }

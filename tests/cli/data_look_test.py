@@ -120,6 +120,16 @@ groups_per_iteration = 1
         done = run("validate", PPO, *sets(**{"nodes.prompts.chat": True, "nodes.prompts.model": "actor", "nodes.generate.add_special_tokens": False}))
         self.assert_refused(done, "chat needs a chat template, and model 'actor' has none", "chat = false sends the prompts as they are")
 
+    def test_an_input_that_no_prompt_would_have_is_told(self):
+        rows = [{"instruction": "Go.", "input": "", "label": "1"}, {"instruction": "Add.", "input": "1+1", "label": "2"}]
+        data = sets(**SMALL, **self.data(json.dumps(rows), "alpaca.json"))
+        done = run("validate", PPO, *data, "--set", "nodes.prompts.prompt_field=instruction")
+        self.assertEqual(done.returncode, DONE)
+        self.assertIn('warning: rows have an "input" beside their "instruction"', done.stderr)
+        self.assertIn('the first one: "1+1"', done.stderr)
+        both = run("validate", PPO, *data, "--set", 'nodes.prompts.prompt_fields=["instruction", "input"]')
+        self.assertEqual((both.returncode, both.stderr), (DONE, ""))
+
     def test_alpaca_and_sharegpt_are_trained_on(self):
         alpaca = self.write("alpaca.json", json.dumps([{"instruction": "Add.", "input": "1+1", "output": "2"}, {"instruction": "Hi", "input": "", "output": "Ho"}]))
         talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]

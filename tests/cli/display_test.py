@@ -7,20 +7,21 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import termios
 import unittest
 
-from support import DONE, MODEL, PPO, PROGRAM, ROOT, SMALL, WRONG_USAGE, Case, repeatable, run, sets
+from support import DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, WRONG_USAGE, Case, repeatable, run, sets
 
 COLOUR = re.compile(r"\x1b\[\d*m")
 BARS, SIGNS = "▁▂▃▄▅▆▇█", "_.,-~+*#"
 UTF8 = {"TERM": "xterm", "LANG": "C.UTF-8", "LC_ALL": "", "LC_CTYPE": "", "NO_COLOR": ""}
 
 
-def on_terminal(*words, columns=200, narrow_after=None, **environment):
-    """The exit code, and all that a terminal of that width gets; behind `narrow_after` it is 50 cells wide."""
+def on_terminal(*words, columns=200, watch=None, **environment):
+    """The exit code, and all that a terminal of that width gets. `watch(master, process, screen)` is called after each piece of it."""
     master, slave = pty.openpty()
     resize(master, columns)
     process = subprocess.Popen([PROGRAM, *map(str, words)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
@@ -30,8 +31,8 @@ def on_terminal(*words, columns=200, narrow_after=None, **environment):
     with contextlib.suppress(OSError):  # the other end is closed
         while piece := os.read(master, 65536):
             screen += piece
-            if narrow_after and narrow_after in screen:
-                resize(master, 50)
+            if watch:
+                watch(master, process, screen.decode(errors="ignore"))
     os.close(master)
     return process.wait(timeout=60), screen.decode()
 
@@ -84,9 +85,22 @@ class OnATerminal(Case):
         self.assertTrue(any(frame.startswith("ppo  #") and " left " in frame for frame in live), live)
 
     def test_the_line_is_as_wide_as_the_terminal_has_become(self):
-        live = frames_of(on_terminal(*self.small(60), columns=200, narrow_after=b"iteration 2/60")[1])[1:-1]
-        self.assertGreater(max(map(len, live)), 60)
-        self.assertLess(len(live[-1]), 50)
+        wide, narrow = [], []
+
+        def narrow_then_stop(terminal, process, screen):
+            live = frames_of(screen)[1:-1]
+            if not wide and live:
+                resize(terminal, 50)
+                wide.extend(live)
+            elif not narrow:
+                narrow.extend(frame for frame in live[len(wide):] if len(frame) < 50)
+                if narrow:
+                    process.send_signal(signal.SIGINT)
+
+        # As many iterations as no machine does before the line is drawn twice: the run is stopped once it was seen narrow.
+        code, _ = on_terminal(*self.small(1000000), columns=200, watch=narrow_then_stop)
+        self.assertEqual(code, INTERRUPTED)
+        self.assertGreater(max(map(len, wide)), 60)
 
     def test_samples_stand_above_the_line(self):
         screen = on_terminal(*self.small(3), "--show-samples", columns=100)[1]

@@ -24,7 +24,7 @@ struct Packet {
 struct Admitted {
   int tokens = 0;  // its credit, or its size once finished
   bool finished = false;
-  int text = 0;    // on demand: of a group that was preempted and holds no credit
+  int text = 0;  // on demand: of a group that was preempted and holds no credit
 };
 
 struct State {
@@ -354,7 +354,8 @@ std::string key_of(const State& state) {
   for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.drawn, state.to_draw, state.kept})
     add(static_cast<size_t>(number));
   add(state.admitted.size());
-  for (const Admitted& group : state.admitted) add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text));
+  for (const Admitted& group : state.admitted)
+    add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text));
   add(state.open.size());
   for (const int size : state.open) add(static_cast<size_t>(size));
   for (const Packet& packet : state.packets) {
@@ -435,8 +436,8 @@ std::string text_of(const Move& move) {
 std::string describe(const Machine& machine) {
   std::string text = std::to_string(machine.iterations) + " iterations of " + std::to_string(machine.groups) + " groups of " +
                      std::to_string(machine.least) + " to " + std::to_string(machine.worst) + " tokens" +
-                     (machine.rollout ? " by a rollout" : "") + (machine.on_demand ? ", on demand" : "") + ", micro-batches of " + std::to_string(machine.micro_batch) +
-                     ", lag " + std::to_string(machine.lag);
+                     (machine.rollout ? " by a rollout" : "") + (machine.on_demand ? ", on demand" : "") + ", micro-batches of " +
+                     std::to_string(machine.micro_batch) + ", lag " + std::to_string(machine.lag);
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     const Step& step = machine.steps[s];
     text += "; step " + std::to_string(s) + " <-";

@@ -181,7 +181,8 @@ TEST(CapacityProof, RoundsOversamplingUpButNotForABinaryFraction) {
 
 // The toys' rollout takes its worst case at once.
 TEST_F(Capacity, RefusesCreditOnDemandWhereNothingTakesItLater) {
-  const std::string text = edited(ppo_text(), "micro_batch_tokens = 2048", "micro_batch_tokens = 2048\nadmission = \"on_demand\"");
+  const std::string text =
+      edited(ppo_text(), "micro_batch_tokens = 2048", "micro_batch_tokens = 2048\nadmission = \"on_demand\"");
   const CheckResult result = check(spec_of(text), registry_);
   ASSERT_EQ(result.problems.size(), 1u);
   EXPECT_EQ(result.problems[0].kind, "setting-without-effect");
@@ -193,7 +194,8 @@ TEST_F(Capacity, AMicroBatchThatIsLeftToThePlanIsHalfOfWhatIsInFlightWhereMemory
   const CheckResult result = check(spec_of(edited(text, "tokens_in_flight = 16384", "tokens_in_flight = 8192")), registry_);
   ASSERT_TRUE(result.plan) << render(result.problems);
   EXPECT_EQ(result.plan->budget.micro_batch_tokens.value, 4096);
-  EXPECT_EQ(check(spec_of(edited(text, "tokens_in_flight = 16384", "tokens_in_flight = 300")), registry_).plan->budget.micro_batch_tokens.value,
+  EXPECT_EQ(check(spec_of(edited(text, "tokens_in_flight = 16384", "tokens_in_flight = 300")), registry_)
+                .plan->budget.micro_batch_tokens.value,
             176);  // one group
 }
 

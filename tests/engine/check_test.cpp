@@ -162,7 +162,8 @@ TEST_F(Check, RefusesAColumnOfAnotherShape) {
 TEST_F(Check, WarnsOfWorkThatNobodyReads) {
   expect_warned(
       "unread",
-      ppo_text() + "\n[nodes.old]\ntype = \"logprobs\"\ninputs = [\"generate\"]\nmodel = \"reference\"\nwrites = \"old_logprobs\"\n");
+      ppo_text() +
+          "\n[nodes.old]\ntype = \"logprobs\"\ninputs = [\"generate\"]\nmodel = \"reference\"\nwrites = \"old_logprobs\"\n");
 }
 
 TEST_F(Check, RefusesSettingsThatMustAgree) {

@@ -85,7 +85,8 @@ TEST(WorstKvBlocks, CountAPromptThatIsSharedOnce) {
 }
 
 TEST(WorstKvBlocks, OfLongSharedPromptsAreFewWherePlacesAreTheLimit) {
-  KvDemand demand{.tokens = 1 << 20, .least_sample_tokens = 65, .worst_sample_tokens = 576, .running_samples = 64, .block_tokens = 16};
+  KvDemand demand{
+      .tokens = 1 << 20, .least_sample_tokens = 65, .worst_sample_tokens = 576, .running_samples = 64, .block_tokens = 16};
   EXPECT_EQ(worst_kv_blocks(demand), 64 * 36);
   demand.samples_per_group = 64, demand.shared_prompt_tokens = 512;
   EXPECT_EQ(worst_kv_blocks(demand), (1 << 20) / 64 / 16 + 64 * 5);

@@ -32,7 +32,8 @@ struct World {
 
   explicit World(Readers readers_ = {.columns = {1, 0}, .tokens = 1}) : readers(std::move(readers_)) {
     budget.try_acquire(9);
-    state = std::make_shared<BatchState>(0, 0, two_samples(), std::vector<int64_t>{4}, std::vector{Credit(budget, 9)}, readers, meter);
+    state = std::make_shared<BatchState>(0, 0, two_samples(), std::vector<int64_t>{4}, std::vector{Credit(budget, 9)}, readers,
+                                         meter);
   }
 };
 
@@ -110,7 +111,8 @@ TEST(BatchState, HandsOnWhatAFilterKeepsWithItsCredit) {
   Layout layout = two_samples();
   layout.append(two_samples());
   budget.try_acquire(18);
-  auto whole = std::make_shared<BatchState>(3, 1, layout, std::vector<int64_t>{6, 7}, std::vector{Credit(budget, 9), Credit(budget, 9)}, before, meter);
+  auto whole = std::make_shared<BatchState>(3, 1, layout, std::vector<int64_t>{6, 7},
+                                            std::vector{Credit(budget, 9), Credit(budget, 9)}, before, meter);
   ColumnData values(DType::kFloat32, 6);
   for (size_t i = 0; i < 6; ++i) values.entries<float>()[i] = static_cast<float>(i);
   whole->store(0, values);
@@ -136,7 +138,8 @@ TEST(BatchState, ReturnsTheCreditOfDroppedGroupsFirst) {
   Layout layout = two_samples();
   layout.append(two_samples());
   budget.try_acquire(18);
-  auto whole = std::make_shared<BatchState>(0, 0, layout, std::vector<int64_t>{0, 1}, std::vector{Credit(budget, 9), Credit(budget, 9)}, before, meter);
+  auto whole = std::make_shared<BatchState>(0, 0, layout, std::vector<int64_t>{0, 1},
+                                            std::vector{Credit(budget, 9), Credit(budget, 9)}, before, meter);
   const auto thin = whole->thinned(std::vector<uint8_t>{1, 0}, {kValues.spec(), kReturns.spec()}, {}, behind);
   whole->release_one_token_reader();
   EXPECT_EQ(budget.in_flight(), 9);
@@ -154,8 +157,8 @@ TEST(MetricsRecorder, CombinesByKind) {
   metrics.maximum("ratio_max", -2);
   metrics.maximum("ratio_max", -3);
   const MetricRow row = metrics.take(reducer);
-  EXPECT_THAT(row, testing::ElementsAre(testing::Pair("loss", 3), testing::Pair("score_mean", 0.5), testing::Pair("score_std", 0.5),
-                                        testing::Pair("ratio_max", -2)));
+  EXPECT_THAT(row, testing::ElementsAre(testing::Pair("loss", 3), testing::Pair("score_mean", 0.5),
+                                        testing::Pair("score_std", 0.5), testing::Pair("ratio_max", -2)));
   EXPECT_TRUE(metrics.take(reducer).empty());
 }
 

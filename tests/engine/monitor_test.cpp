@@ -98,8 +98,9 @@ TEST(Watchdog, BlamesNobodyForTimeInWhichItDidNotRunItself) {
   const LeapingClock clock;
   std::atomic<int> looks{0};
   std::promise<int> stalled;
-  const Monitor monitor({.clock = clock, .folder = {}, .stall_seconds = 2.5}, [] { return RunStatus(); },
-                        [&looks] { return ++looks, 7; }, [&](const Problem&) { stalled.set_value(looks); });
+  const Monitor monitor(
+      {.clock = clock, .folder = {}, .stall_seconds = 2.5}, [] { return RunStatus(); }, [&looks] { return ++looks, 7; },
+      [&](const Problem&) { stalled.set_value(looks); });
   EXPECT_GE(stalled.get_future().get(), 4) << "a look at the progress, and three that find the same and count a second each";
 }
 

@@ -56,7 +56,8 @@ TEST(Packer, KeepsTheOrderOfGroupsThatArriveInAnyOrder) {
   const auto batches = packer.add(group_of(3, 2));
   ASSERT_EQ(batches.size(), 1u);
   EXPECT_THAT(batches[0].columns[0].data.entries<int64_t>(), testing::ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
-  EXPECT_THAT(batches[0].columns[1].data.entries<std::string>(), testing::ElementsAre("group 0", "group 1", "group 2", "group 3"));
+  EXPECT_THAT(batches[0].columns[1].data.entries<std::string>(),
+              testing::ElementsAre("group 0", "group 1", "group 2", "group 3"));
 }
 
 TEST(Packer, CountsMicroBatchesAndGroupsOfEachIterationFromZero) {

@@ -61,7 +61,8 @@ class Interpreter {
     }
     for (int64_t group = 0; group < drawn; ++group) {
       streams_[""].push_back(group);
-      for (const uint64_t value : columns_["drawn"][group]) row_["tokens"] += static_cast<double>(toy::sample_tokens(value, world_.worst));
+      for (const uint64_t value : columns_["drawn"][group])
+        row_["tokens"] += static_cast<double>(toy::sample_tokens(value, world_.worst));
     }
     row_["groups"] = static_cast<double>(drawn);
     for (const World::Step& step : world_.steps) step.filters() ? filter_groups(step) : mix_column(step);
@@ -110,9 +111,12 @@ class Interpreter {
       for (size_t s = 0; s < static_cast<size_t>(world_.samples); ++s) {
         for (const std::string& read : step.reads) verdict = mix(verdict, columns_[read][group][s]);
       }
-      if (verdict % static_cast<uint64_t>(step.drop_one_in) == 0) ++dropped;
-      else if (step.refills && static_cast<int64_t>(kept.size()) == world_.groups) ++surplus;
-      else kept.push_back(group);
+      if (verdict % static_cast<uint64_t>(step.drop_one_in) == 0)
+        ++dropped;
+      else if (step.refills && static_cast<int64_t>(kept.size()) == world_.groups)
+        ++surplus;
+      else
+        kept.push_back(group);
     }
     row_[step.name + "/groups_kept"] = static_cast<double>(kept.size());
     row_[step.name + "/groups_dropped"] = dropped;
@@ -195,13 +199,17 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
     std::vector<IterationReport> reports;
     // Some leave all the files of a run, whose writers watch every executor.
     const std::filesystem::path files = seed % 10 == 0 ? folder.path() : std::filesystem::path();
-    engine::Run run(*checked.plan, {.folder = files, .files = unsynced_disk(), .on_executor_start = {}, .on_iteration = [&](const IterationReport& r) { reports.push_back(r); }});
+    engine::Run run(*checked.plan, {.folder = files,
+                                    .files = unsynced_disk(),
+                                    .on_executor_start = {},
+                                    .on_iteration = [&](const IterationReport& r) { reports.push_back(r); }});
     const RunSummary summary = run.execute();
     ASSERT_EQ(summary.end, RunEnd::kDone) << message_of(summary);
     EXPECT_EQ(run.status().tokens_in_flight, 0) << "credit was lost";
     EXPECT_EQ(run.status().column_bytes, 0) << "columns were lost";
     for (const RunStatus::Edge& edge : run.status().edges) {
-      EXPECT_EQ(edge.micro_batches + edge.tokens + edge.bytes, 0) << "something is left between " << edge.from << " and " << edge.to;
+      EXPECT_EQ(edge.micro_batches + edge.tokens + edge.bytes, 0)
+          << "something is left between " << edge.from << " and " << edge.to;
     }
     const std::vector<Row> expected = Interpreter(world).run();
     ASSERT_EQ(reports.size(), expected.size());
@@ -229,7 +237,8 @@ TEST(RandomGraph, EndsAndNamesTheNodeThatFails) {
     const auto iteration = static_cast<int64_t>(random.below(static_cast<uint64_t>(world.iterations)));
     PipelineSpec spec = spec_of(world, seed, 50, budget_of(world, registry));
     for (NodeSpec& node : spec.nodes) {
-      if (node.name.text == culprit.name) node.params.entries.push_back({"fail_in_iteration", {}, {.data = iteration, .where = {}, .base = {}}});
+      if (node.name.text == culprit.name)
+        node.params.entries.push_back({"fail_in_iteration", {}, {.data = iteration, .where = {}, .base = {}}});
     }
     const CheckResult checked = check(spec, registry);
     ASSERT_TRUE(checked.plan) << render(checked.problems);
@@ -237,8 +246,9 @@ TEST(RandomGraph, EndsAndNamesTheNodeThatFails) {
     const RunSummary summary = run.execute();
     ASSERT_EQ(summary.end, RunEnd::kFailed);
     EXPECT_LE(summary.iterations, iteration + world.lag + 1);
-    EXPECT_THAT(message_of(summary), testing::AllOf(testing::HasSubstr("node '" + culprit.name + "' failed"),
-                                                    testing::HasSubstr("iteration " + std::to_string(iteration)), testing::HasSubstr("as asked")));
+    EXPECT_THAT(message_of(summary),
+                testing::AllOf(testing::HasSubstr("node '" + culprit.name + "' failed"),
+                               testing::HasSubstr("iteration " + std::to_string(iteration)), testing::HasSubstr("as asked")));
   }
 }
 
@@ -254,7 +264,11 @@ TEST(Failure, EndsARunWhoseTrainerWaitsForAPublication) {
     builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}}, "cpu:1");
     builder.node("train", "toy_train", {"rollout"}, {{"model", std::string("policy")}, {"reads", std::string("drawn")}});
     builder.node("late", "toy_mix", {"train"},
-                 {{"reads", drawn}, {"writes", std::string("late")}, {"barrier", true}, {"pause_us", int64_t{2000}}, {"fail_in_iteration", int64_t{1}}});
+                 {{"reads", drawn},
+                  {"writes", std::string("late")},
+                  {"barrier", true},
+                  {"pause_us", int64_t{2000}},
+                  {"fail_in_iteration", int64_t{1}}});
     builder.node("publish", "toy_publish", {"late"}, {{"model", std::string("policy")}});
     const CheckResult checked = check(builder.build(), registry);
     ASSERT_TRUE(checked.plan) << render(checked.problems);

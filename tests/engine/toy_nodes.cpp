@@ -310,7 +310,9 @@ class ToyModelType final : public ModelType {
              .max_sampled_positions = params->max_sampled_positions,
              .sampling_limit = "longer ones can only be read",
              .head = params->head};
-    facts.activation_bytes = [](bool training, int64_t tokens, int64_t longest) { return tokens * (training ? 64 : 16) + longest; };
+    facts.activation_bytes = [](bool training, int64_t tokens, int64_t longest) {
+      return tokens * (training ? 64 : 16) + longest;
+    };
     facts.trainable = params->optimizer.has_value();
     if (facts.trainable) facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000, facts.folder_bytes = 16000;
     return params;

@@ -23,7 +23,8 @@ TEST(Builtin, EveryDefaultComponentIsRegistered) {
       EXPECT_TRUE(found) << name << ": " << param.name << " = " << param.default_text;
     }
   }
-  EXPECT_GE(components, 4);  // objective and value_objective of train_ppo, kl_controller of token_rewards, objective of train_dpo, ...
+  EXPECT_GE(components,
+            4);  // objective and value_objective of train_ppo, kl_controller of token_rewards, objective of train_dpo, ...
 }
 
 TEST(Builtin, EveryTypeAndParameterIsDescribed) {

@@ -41,9 +41,12 @@ class OnDemand final : public engine::Rollout::Sink {
     while (next < prompts.size() || !node_->idle()) {
       while (next < prompts.size() && !refused_ && admit(prompt_group(0, static_cast<int64_t>(next), prompts[next]))) ++next;
       refused_ = false;
-      if (!node_->idle() && !node_->blocked()) node_->step(*this);
-      else if (node_->blocked()) release_all(), node_->step(*this);
-      else release_all();
+      if (!node_->idle() && !node_->blocked())
+        node_->step(*this);
+      else if (node_->blocked())
+        release_all(), node_->step(*this);
+      else
+        release_all();
       if (random_.below(4) == 0) release_all();
     }
     node_->end_iteration({});

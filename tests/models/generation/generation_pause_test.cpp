@@ -37,8 +37,8 @@ std::vector<SampleResult> finished(GenerationEngine& engine, const PackedWeights
 }
 
 // Pauses each sample when it has `at` tokens, and gives it `given` some steps later.
-std::vector<SampleResult> played(const std::vector<SampleRequest>& requests, const PackedWeights& weights, GenerationLimits limits,
-                                 const std::vector<int64_t>& given, int64_t steps_of_pause) {
+std::vector<SampleResult> played(const std::vector<SampleRequest>& requests, const PackedWeights& weights,
+                                 GenerationLimits limits, const std::vector<int64_t>& given, int64_t steps_of_pause) {
   constexpr size_t kAt = 5;
   GenerationEngine engine(kConfig, {.sampling = {.temperature = 0.8}}, limits);
   std::map<uint64_t, int64_t> paused;  // steps that are left
