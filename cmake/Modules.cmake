@@ -25,12 +25,10 @@ function(sluice_tests name)
   target_link_libraries(sluice_${name}_test PRIVATE sluice_source_folder)
   if(TARGET sluice_models AND name MATCHES "^(models|nodes)$")
     sluice_precompile(sluice_${name}_test tensor_test)
-    sluice_discover_suites(sluice_${name}_test ${name}:)
   else()
     sluice_precompile(sluice_${name}_test test)
-    gtest_discover_tests(sluice_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TEST_PREFIX ${name}: DISCOVERY_TIMEOUT 60
-                         PROPERTIES TIMEOUT 300)
   endif()
+  sluice_discover_suites(sluice_${name}_test ${name}:)
 endfunction()
 
 # A test for each suite of a program instead of one for each of its tests; see DiscoverSuites.cmake.

@@ -38,7 +38,7 @@ from docs_page import blocks_of, shown_commands, without_comment  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("SLUICE_PROGRAM", str(ROOT / "build/release/cli/rlhf-run"))
 COMPILER = os.environ.get("SLUICE_COMPILER", "c++")
-PAGES = [path for path in (ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.name != "nodes.md"]
+PAGES = [path for path in (ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.name != "nodes.md"]
 TINY = ROOT / "pipelines/models/tiny-arithmetic"
 BASE = "pipelines/ppo.toml"
 

@@ -1,0 +1,31 @@
+# The label of each test, by its name: `ctest -L unit`, and `./run-tests --quick` runs what has that label.
+#
+#   unit    everything else: 5 s or less
+#   slow    longer than that, on 2 cores
+#   oracle  compares with other systems' packages while it runs
+#   fault   kills runs, damages their files, or hands the program what is hostile
+
+set(_oracle_tests "^oracle:|_oracle$")
+set(_fault_tests "^cli\\.(faults|hostile_paths|interrupt|lock|resume|scorer_faults)$|^fuzz:|Fault|Crash|Hostile")
+set(_slow_tests "^cli\\.(bad_data|bad_model|bad_pipeline|checkpoints|command_line|completion|conventions|data_look|display|hub|inspect|learning_rate)$"
+                "^cli\\.(long_run|memory|model|plugins|presets|problems|run|simulate|top|try)$" "^(pipelines|example|bench):" "^(docs|set_up)$")
+list(JOIN _slow_tests "|" _slow_tests)
+
+function(sluice_label test result)
+  foreach(label oracle fault slow)
+    if(test MATCHES "${_${label}_tests}")
+      set(${result} ${label} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${result} unit PARENT_SCOPE)
+endfunction()
+
+# Of every test that CMake itself has defined in the current folder.
+function(sluice_label_tests)
+  get_property(tests DIRECTORY PROPERTY TESTS)
+  foreach(test IN LISTS tests)
+    sluice_label(${test} label)
+    set_property(TEST ${test} PROPERTY LABELS ${label})
+  endforeach()
+endfunction()
