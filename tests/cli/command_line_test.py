@@ -22,6 +22,18 @@ class CommandLine(Case):
         self.refuse("validat", PPO, says=['"validat"', "did you mean validate?"])
         self.refuse("frobnicate", says=['"frobnicate"', "--help"])
 
+    def test_help_as_a_word_is_the_option(self):
+        for words in ((), ("model",), ("checkpoints", "prune")):
+            with self.subTest(words=words):
+                asked, option = run("help", *words), run(*words, "--help")
+                self.assertEqual((asked.returncode, asked.stderr), (DONE, ""))
+                self.assertEqual(asked.stdout, option.stdout)
+
+    def test_a_name_of_another_system_is_answered_with_ours(self):
+        for name, ours in (("num_generations", "samples_per_prompt"), ("kl_coef", "kl_coefficient")):
+            with self.subTest(name=name):
+                self.assert_refused(run("describe", name), f'preset or table "{name}"', ours)
+
     def test_unknown_option(self):
         self.refuse("run", PPO, "--frob", says=["--frob", "rlhf-run run --help"])
 

@@ -122,7 +122,7 @@ groups_per_iteration = 1
 
     def test_an_input_that_no_prompt_would_have_is_told(self):
         rows = [{"instruction": "Go.", "input": "", "label": "1"}, {"instruction": "Add.", "input": "1+1", "label": "2"}]
-        data = sets(**SMALL, **self.data(json.dumps(rows), "alpaca.json"))
+        data = sets(**SMALL, **{"nodes.prompts.path": str(self.write("alpaca.json", json.dumps(rows)))})
         done = run("validate", PPO, *data, "--set", "nodes.prompts.prompt_field=instruction")
         self.assertEqual(done.returncode, DONE)
         self.assertIn('warning: rows have an "input" beside their "instruction"', done.stderr)
