@@ -41,7 +41,7 @@ std::string toml_text(const Value& value) {
   };
   return std::visit(
       Overloaded{[](bool b) { return std::string(b ? "true" : "false"); }, [](int64_t i) { return std::to_string(i); },
-                 [](double d) { return real_text(d); }, [](const std::string& s) { return quoted(s); }, array_text, table_text},
+                 [](double d) { return real_text(d); }, [](const std::string& s) { return sluice::quoted(s); }, array_text, table_text},
       value.data);
 }
 
