@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "engine/check_draft.h"
+#include "engine/memory_bound.h"
 #include "engine/settings.h"
 
 namespace sluice::engine {
@@ -39,15 +40,7 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
   return {std::move(draft.plan), std::move(draft.problems)};
 }
 
-bool leaves_memory(const CheckResult& result) {
-  constexpr double kMost = 0.85;  // below the share that check_memory warns of
-  if (!result.plan) return false;
-  const PlanMemory& memory = result.plan->memory;
-  return memory.machine_bytes == 0 ||
-         static_cast<double>(memory.total_bytes()) <= kMost * static_cast<double>(memory.machine_bytes);
-}
-
-// The largest micro-batch, in steps of kStep tokens, that leaves memory and lets one be trained while another is sampled.
+// The largest micro-batch, in steps of kStep tokens, that leaves memory with the smallest pass, if that is chosen too, and lets one be trained while another is sampled.
 CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& registry, CheckResult smallest) {
   constexpr int64_t kStep = 256;
   const int64_t budget = smallest.plan->budget.tokens_in_flight;
@@ -55,7 +48,7 @@ CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& r
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;
     CheckResult candidate = check_with(spec, registry, middle * kStep);
-    const bool fits = leaves_memory(candidate);
+    const bool fits = candidate.plan && leaves_memory(candidate.plan->memory);
     (fits ? enough : too_many) = middle;
     if (fits) smallest = std::move(candidate);
   }
@@ -63,10 +56,11 @@ CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& r
 }
 
 // What was chosen is shown where the key is.
-void show_choice(Plan& plan) {
+void show_choice(Plan& plan, const std::string& name, const IntegerOrAuto& chosen) {
+  if (!chosen.automatic) return;
   for (EffectiveKey& key : plan.effective) {
-    if (key.table != "budget" || key.key != "micro_batch_tokens") continue;
-    key.text = std::to_string(plan.budget.micro_batch_tokens.value);
+    if (key.table != "budget" || key.key != name) continue;
+    key.text = std::to_string(chosen.value);
     key.origin = "auto, " + key.origin;
   }
 }
@@ -75,9 +69,13 @@ void show_choice(Plan& plan) {
 
 CheckResult check(const PipelineSpec& spec, const Registry& registry) {
   CheckResult result = check_with(spec, registry, 0);
-  if (!result.plan || !result.plan->budget.micro_batch_tokens.automatic) return result;
-  result = with_largest_micro_batch(spec, registry, std::move(result));
-  show_choice(*result.plan);
+  if (!result.plan) return result;
+  if (result.plan->budget.micro_batch_tokens.automatic) {
+    result = with_largest_micro_batch(spec, registry, std::move(result));
+  }
+  const BudgetSettings& budget = result.plan->budget;
+  show_choice(*result.plan, "micro_batch_tokens", budget.micro_batch_tokens);
+  show_choice(*result.plan, "pass_tokens", budget.pass_tokens);
   return result;
 }
 

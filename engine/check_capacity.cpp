@@ -96,6 +96,23 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
                   (samples > 0 ? ", or at most " + plural(samples, "sample") + " a group" : ", or shorter samples"));
 }
 
+// A pass is cut between samples, so the longest one has to fit. What is chosen by memory is never less.
+void check_pass(Draft& draft, const Worst& worst) {
+  const IntegerOrAuto& pass = draft.plan.budget.pass_tokens;
+  if (pass.automatic || pass.value >= worst.tokens) return;
+  const auto found = std::ranges::find_if(draft.order, [&](int index) {
+    const DraftNode& node = draft.node(index);
+    return node.needs && computes_in_passes(*node.type, *node.needs);
+  });
+  if (found == draft.order.end()) return;
+  draft.error("sample-exceeds-pass", place_of(draft.spec.budget, "pass_tokens", draft.spec.where),
+              "a pass of " + std::to_string(pass.value) + " tokens cannot hold one sample",
+              "a sample of '" + worst.maker->name() + "' has up to " + std::to_string(worst.tokens) + " tokens, and '" +
+                  draft.node(*found).name() + "' computes whole samples",
+              "pass_tokens >= " + std::to_string(worst.tokens) + ", or samples that are " +
+                  plural(worst.tokens - pass.value, "token") + " shorter in [nodes." + worst.maker->name() + "]");
+}
+
 // Only a rollout that takes credit as its samples grow can be admitted with less than the worst case.
 void check_admission(Draft& draft, const Worst& worst) {
   if (draft.plan.budget.admission != Admission::kOnDemand) return;
@@ -290,6 +307,7 @@ void check_capacity(Draft& draft) {
   IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
   if (micro_batch.automatic) micro_batch.value = std::max(draft.chosen_micro_batch, worst->group_tokens());
   check_micro_batch(draft, *worst);
+  check_pass(draft, *worst);
   check_admission(draft, *worst);
   const CapacityShape shape = shape_of(draft, *worst);
   draft.proof = prove(shape);

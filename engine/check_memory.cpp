@@ -29,7 +29,7 @@ std::vector<Share> shares_of(const Plan& plan) {
                             {"optimizer", memory.optimizer_bytes, "of the models that are trained"},
                             {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
                             {"columns", memory.column_bytes, "grows with tokens_in_flight"},
-                            {"activations", memory.activation_bytes, "grows with micro_batch_tokens"},
+                            {"activations", memory.activation_bytes, "grows with pass_tokens"},
                             {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of all but the weights"}};
   std::erase_if(shares, [](const Share& share) { return share.bytes == 0; });
   return shares;
@@ -45,6 +45,30 @@ std::vector<std::string> table_of(const Plan& plan) {
     lines.push_back(name + bytes + "   " + share.remark);
   }
   return lines;
+}
+
+int64_t longest_sample(const Plan& plan) {
+  return plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs.worst_sample_tokens;
+}
+
+// A whole micro-batch, or the largest pass that leaves memory; at least the longest sample, which is not cut.
+void choose_pass(Plan& plan) {
+  IntegerOrAuto& pass = plan.budget.pass_tokens;
+  if (!pass.automatic) return;
+  const auto fits = [&](int64_t tokens) {
+    pass.value = tokens;
+    PlanMemory memory = predict_memory(plan, plan.budget.tokens_in_flight);
+    memory.machine_bytes = plan.memory.machine_bytes;
+    return leaves_memory(memory);
+  };
+  const int64_t most = plan.budget.micro_batch_tokens.value;
+  if (fits(most)) return;
+  int64_t enough = longest_sample(plan), too_many = most;
+  while (enough + 1 < too_many) {
+    const int64_t middle = enough + (too_many - enough) / 2;
+    (fits(middle) ? enough : too_many) = middle;
+  }
+  pass.value = enough;
 }
 
 // The largest budget that fits and cannot stall; 0: none.
@@ -67,8 +91,8 @@ std::string remedies(const Plan& plan) {
   } else if (memory.kv_bytes + memory.column_bytes > 0 && plan.budget.tokens_in_flight > plan.capacity.tokens_needed) {
     ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
   }
-  if (memory.activation_bytes > 0 && plan.capacity.micro_batch_tokens > plan.capacity.group_tokens) {
-    ways.push_back("a smaller micro_batch_tokens takes less activations");
+  if (memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
+    ways.push_back("a smaller pass_tokens takes less activations");
   }
   if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");
   return ways.empty() ? "smaller models, or a machine with more memory" : join(ways, "; ");
@@ -83,10 +107,13 @@ SourceSpan place(const Draft& draft) {
 
 void check_memory(Draft& draft) {
   Plan& plan = draft.plan;
-  plan.memory = predict_memory(plan, plan.budget.tokens_in_flight);
-  plan.memory.machine_bytes =
+  const int64_t there =
       plan.runtime.memory_gib > 0 ? static_cast<int64_t>(std::min(plan.runtime.memory_gib * kGib, 9e18)) : memory_of_machine();
-  const int64_t needed = plan.memory.total_bytes(), there = plan.memory.machine_bytes;
+  plan.memory.machine_bytes = there;
+  choose_pass(plan);
+  plan.memory = predict_memory(plan, plan.budget.tokens_in_flight);
+  plan.memory.machine_bytes = there;
+  const int64_t needed = plan.memory.total_bytes();
   if (there == 0) return;
   if (needed > there) {
     draft.error("memory-too-small", place(draft),

@@ -90,7 +90,7 @@ constexpr auto kKeys = std::to_array<ForeignKey>({
     {"train_micro_batch_size", "[budget]", "micro_batch_tokens", "counts tokens, not samples; results do not depend on it"},
     {"ppo_micro_batch_size", "[budget]", "micro_batch_tokens", "counts tokens, not samples; results do not depend on it"},
     {"ppo_micro_batch_size_per_gpu", "[budget]", "micro_batch_tokens", "counts tokens, not samples; results do not depend on it"},
-    {"ppo_max_token_len_per_gpu", "[budget]", "micro_batch_tokens", ""},
+    {"ppo_max_token_len_per_gpu", "[budget]", "pass_tokens", ""},
     {"gpu_memory_utilization", "[budget]", "tokens_in_flight", "bounds the memory of sampling in tokens"},
     {"gradient_accumulation_steps", "", "", "gradients of all micro-batches of a step are added up by themselves: mini_batches of train_ppo says "
                                             "how many steps an iteration has, and [budget] micro_batch_tokens what is trained at once"},
@@ -113,7 +113,7 @@ constexpr auto kKeys = std::to_array<ForeignKey>({
     {"ppo_epochs", "train_ppo", "epochs", ""},
     {"num_ppo_epochs", "train_ppo", "epochs", ""},
     {"max_epochs", "train_ppo", "epochs", ""},
-    {"num_iterations", "train_ppo", "epochs", "passes over the samples of an iteration"},
+    {"num_iterations", "train_ppo", "epochs", "times that it goes over the samples of an iteration"},
     {"num_train_epochs", "[pipeline]", "iterations", "the length of a run"},
     {"num_train_epochs", "jsonl_prompts", "epochs", "times through the rows, after which the run ends earlier"},
     {"num_epochs", "[pipeline]", "iterations", "the length of a run"},

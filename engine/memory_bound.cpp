@@ -55,6 +55,12 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
   return memory;
 }
 
+bool leaves_memory(const PlanMemory& memory) {
+  constexpr double kMost = 0.85;  // below the share that check_memory warns of
+  if (memory.machine_bytes == 0) return true;
+  return static_cast<double>(memory.total_bytes()) <= kMost * static_cast<double>(memory.machine_bytes);
+}
+
 // Only one iteration is in the rollout at a time.
 int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens) {
   const NodeNeeds& rollout = plan.nodes[static_cast<size_t>(*plan.rollout)].needs;
@@ -75,11 +81,12 @@ int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens
 
 int64_t worst_activation_bytes(const Plan& plan, int64_t tokens) {
   const int64_t longest = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs.worst_sample_tokens;
+  const int64_t micro_batch = plan.capacity.micro_batch_tokens, pass = std::min(plan.budget.pass_tokens.value, micro_batch);
   std::map<std::string, int64_t> by_executor;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const PlanNode& node = plan.nodes[i];
-    const bool samples = plan.rollout == static_cast<int>(i);
-    const int64_t of_pass = samples && node.needs.step_tokens > 0 ? node.needs.step_tokens : plan.capacity.micro_batch_tokens;
+    const int64_t step = node.needs.step_tokens > 0 ? node.needs.step_tokens : micro_batch;
+    const int64_t of_pass = plan.rollout == static_cast<int>(i) ? step : pass;
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
       if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;

@@ -89,7 +89,7 @@ std::string memory_advice(const Plan& plan, const MemoryReport& report) {
     return "a smaller tokens_in_flight in [budget] takes less " + std::string(largest) +
            (shorter ? ", and so do a smaller max_new_tokens and max_running_samples" : "");
   }
-  if (largest == kActivations) return "a smaller micro_batch_tokens in [budget] takes less activations";
+  if (largest == kActivations) return "a smaller pass_tokens in [budget] takes less activations";
   return model_advice(plan);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -14,7 +15,7 @@
 
 namespace sluice::engine {
 
-/// One pass through the graph.
+/// Once through the graph.
 struct Iteration {
   int64_t index = 0;
   int64_t policy_version = 0;  // the version of the weights that this iteration samples with
@@ -22,10 +23,13 @@ struct Iteration {
 
 /// What a node may hold on to for its whole life. Everything here outlives the node.
 struct NodeResources {
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
   std::string node;                                      // its name in the pipeline
   uint64_t seed = 0;                                     // [pipeline] seed
   int threads = 1;                                       // cores of its executor
   int64_t tokens_in_flight = 0;                          // [budget]
+  int64_t pass_tokens = kNoLimit;                        // likewise: the most that a node lets a model compute at once
   Admission admission = Admission::kWorstCase;           // likewise
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   RunFolder run_folder;                                  // where it writes, and nowhere else; without a path outside a run

@@ -15,6 +15,11 @@ int64_t PlanMemory::total_bytes() const {
   return total;
 }
 
+bool computes_in_passes(const NodeType& type, const NodeNeeds& needs) {
+  return type.kind == NodeKind::kOrdinary &&
+         std::ranges::any_of(needs.models, [](const ModelNeed& need) { return need.use != ModelUse::kPublishes; });
+}
+
 int Plan::index_of(const std::string& node) const {
   const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const PlanNode& n) { return n.name == node; });
   return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());

@@ -25,6 +25,7 @@ struct PipelineSettings {
 struct BudgetSettings {
   int64_t tokens_in_flight = 0;
   IntegerOrAuto micro_batch_tokens;
+  IntegerOrAuto pass_tokens{.value = 0, .automatic = true};
   Admission admission = Admission::kWorstCase;
 };
 
@@ -84,6 +85,10 @@ struct PlanNode {
   bool joins() const { return inputs.size() > 1; }
   bool is_barrier() const { return needs.scope == Scope::kIteration; }
 };
+
+/// Whether a node computes a model over micro-batches, and so in passes of at most [budget] pass_tokens. Sources have a model for
+/// its text alone, rollouts work in steps of their own.
+bool computes_in_passes(const NodeType& type, const NodeNeeds& needs);
 
 /// An edge with the columns that are alive on it.
 struct PlanEdge {

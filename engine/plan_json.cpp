@@ -104,6 +104,7 @@ Json capacity_json(const Plan& plan) {
   const PlanCapacity& capacity = plan.capacity;
   return {{"tokens_in_flight", plan.budget.tokens_in_flight},
           {"micro_batch_tokens", plan.budget.micro_batch_tokens.value},
+          {"pass_tokens", plan.budget.pass_tokens.value},
           {"group_tokens", capacity.group_tokens},
           {"drawn_groups", capacity.drawn_groups},
           {"iteration_tokens", capacity.iteration_tokens},

@@ -128,6 +128,16 @@ std::string micro_batch_line(const Plan& plan) {
          " tokens, chosen by the memory that is left\n";
 }
 
+// What the models compute at once of a micro-batch.
+std::string pass_line(const Plan& plan) {
+  const auto computes = [](const PlanNode& node) { return computes_in_passes(*node.type, node.needs); };
+  if (std::ranges::none_of(plan.nodes, computes)) return {};
+  const int64_t pass = plan.budget.pass_tokens.value, batch = plan.capacity.micro_batch_tokens;
+  if (pass >= batch) return "  passes       a micro-batch of up to " + std::to_string(batch) + " tokens is computed at once\n";
+  return "  passes       a micro-batch of up to " + std::to_string(batch) + " tokens is computed in passes of at most " +
+         std::to_string(pass) + "\n";
+}
+
 std::string checkpoints_line(const Plan& plan) {
   const CheckpointRoom room = checkpoint_room(plan);
   if (room.bytes == 0) return {};
@@ -219,7 +229,8 @@ std::string stall_line(const Plan& plan) {
 
 std::string plan_text(const Plan& plan) {
   return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) +
-         checkpoints_line(plan) + micro_batch_line(plan) + learning_rate_lines(plan) + overlap_line(plan) + stall_line(plan);
+         checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + learning_rate_lines(plan) + overlap_line(plan) +
+         stall_line(plan);
 }
 
 }  // namespace sluice::engine

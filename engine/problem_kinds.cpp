@@ -137,6 +137,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"group-exceeds-micro-batch", kError, "a group may be larger than a micro-batch", "raise `micro_batch_tokens`"},
     {"micro-batch-exceeds-budget", kWarning,
      "`micro_batch_tokens` above `tokens_in_flight`: no micro-batch can become that large", "lower `micro_batch_tokens`"},
+    {"sample-exceeds-pass", kError, "a sample may be longer than what a model may compute at once", "raise `pass_tokens`"},
     {"sample-too-long", kError, "samples may be longer than the positions of a model", "shorten prompts or responses"},
     // Bytes.
     {"memory-too-small", kError, "the run does not fit into the memory of the machine", "lower what the message names"},

@@ -110,7 +110,7 @@ ParamSet<PipelineSettings> pipeline_params() {
   set.param("preset", &PipelineSettings::preset)
       .harmless()  // the keys that it sets are compared themselves
       .doc("values for keys that are not written, as another system has them: \"openrlhf\", \"verl\", \"trl\", \"nemo_rl\"");
-  set.param("iterations", &PipelineSettings::iterations).required().at_least(1).harmless().doc("passes through the graph");
+  set.param("iterations", &PipelineSettings::iterations).required().at_least(1).harmless().doc("times that it goes through the graph");
   set.param("seed", &PipelineSettings::seed).at_least(0).doc("all random streams of the run start from it");
   return set;
 }
@@ -131,6 +131,13 @@ ParamSet<BudgetSettings> budget_params() {
       .doc(
           "the most tokens that are packed into one micro-batch; \"auto\": what memory has room for, up to half of "
           "tokens_in_flight");
+  set.param("pass_tokens", &BudgetSettings::pass_tokens)
+      .at_least(1)
+      .unit("tokens")
+      .harmless()
+      .doc(
+          "the most tokens of a micro-batch that a model computes at once, whole samples; activations follow it; \"auto\": what "
+          "memory has room for, up to micro_batch_tokens");
   set.param("admission", &BudgetSettings::admission)
       .harmless()
       .doc(

@@ -30,6 +30,7 @@ void load_models(const Plan& plan, const ModelType* type, Workload& workload, Pr
 NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const RunFolder& run_folder) {
   NodeResources resources{.node = node.name, .seed = static_cast<uint64_t>(plan.pipeline.seed)};
   resources.tokens_in_flight = plan.budget.tokens_in_flight;
+  resources.pass_tokens = plan.budget.pass_tokens.value;
   resources.admission = plan.budget.admission;
   resources.kv_bytes = plan.memory.kv_bytes;
   resources.run_folder = run_folder;

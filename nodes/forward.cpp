@@ -1,13 +1,16 @@
 #include "nodes/forward.h"
 
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/matmul.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 #include "models/training/action_logprobs.h"
+#include "models/training/value_head.h"
+#include "nodes/passes.h"
 
 namespace sluice::nodes {
 
@@ -38,7 +41,7 @@ PolicyOutputs logprobs_and_entropy_of(const models::Transformer& model, const at
 }
 
 at::Tensor values_of(const models::Transformer& model, const at::Tensor& states) {
-  return on_host(at::matmul(states, model.weights().value_head.squeeze(0).to(at::kFloat)));
+  return on_host(models::head_values(states, model.weights().value_head));
 }
 
 }  // namespace
@@ -69,6 +72,15 @@ PolicyAndValues policy_and_values(const models::Transformer& model, const Ragged
 
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples) {
   return values_of(model, states_at(model, samples, samples.predicting));
+}
+
+void fill_in_passes(std::span<const int64_t> tokens, const engine::Layout& layout, int64_t pass_tokens,
+                    const std::function<at::Tensor(const RaggedSamples&)>& compute, std::span<float> entries) {
+  std::vector<size_t> all(layout.samples());
+  std::iota(all.begin(), all.end(), size_t{0});
+  for (const std::vector<size_t>& pass : passes_of(layout, samples_that_count(layout, {}, all), pass_tokens)) {
+    copy_entries(compute(some_samples(tokens, layout, pass)), layout, pass, entries);
+  }
 }
 
 void require_finite(std::span<const float> entries, const std::string& what) {

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -40,6 +41,11 @@ PolicyAndValues policy_and_values(const models::Transformer& model, const Ragged
 
 /// Value of the state before each action: what a value head makes of the token before it. The same rules.
 at::Tensor critic_values(const models::Transformer& model, const RaggedSamples& samples);
+
+/// Fills `entries` [A], an action column of a micro-batch with these tokens [T], with what `compute` makes of the actions [A'] of
+/// some samples: in passes of at most `pass_tokens` tokens. Samples without actions are not computed.
+void fill_in_passes(std::span<const int64_t> tokens, const engine::Layout& layout, int64_t pass_tokens,
+                    const std::function<at::Tensor(const RaggedSamples&)>& compute, std::span<float> entries);
 
 /// Throws UserError when one of `entries` is NaN or infinite, so that the node which computed it is named and not the one that
 /// trains on it. `what`: "values of model critic".

@@ -24,14 +24,16 @@ void Logprobs::describe(engine::Contract<LogprobsParams>& c) {
 }
 
 Logprobs::Logprobs(const LogprobsParams& params, engine::NodeResources& resources)
-    : params_(params), model_(language_model(resources, params.model)) {}
+    : params_(params), model_(language_model(resources, params.model)), pass_tokens_(resources.pass_tokens) {}
 
 void Logprobs::process(engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;
   const auto tokens = batch.read(columns::kTokens);                                                                  // [T]
   auto logprobs = batch.write({params_.writes, engine::DType::kFloat32, engine::Extent::kAction}).entries<float>();  // [A]
-  if (logprobs.empty()) return;
-  copy_entries(policy_logprobs(model_->transformer(), all_samples(tokens, batch.layout()), params_.temperature), logprobs);
+  const auto compute = [&](const RaggedSamples& samples) {
+    return policy_logprobs(model_->transformer(), samples, params_.temperature);
+  };
+  fill_in_passes(tokens, batch.layout(), pass_tokens_, compute, logprobs);
   require_finite(logprobs, "log-probabilities of model " + model_->name());
 }
 

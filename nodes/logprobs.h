@@ -18,7 +18,8 @@ namespace sluice::nodes {
 ///   writes = "reference_logprobs"    # the column's name
 ///   temperature = 1.0                # as in generate
 ///
-/// Reads tokens[T]; writes `writes`[A], natural logs, under the model's live weights. No gradient.
+/// Reads tokens[T]; writes `writes`[A], natural logs, under the model's live weights. No gradient. Computed in passes
+/// of [budget] pass_tokens, which change no bit of it on the CPU.
 struct LogprobsParams {
   std::string model;
   std::string writes = "reference_logprobs";
@@ -36,6 +37,7 @@ class Logprobs final : public engine::Node {
  private:
   const LogprobsParams params_;
   const std::shared_ptr<const LanguageModel> model_;
+  const int64_t pass_tokens_;
 };
 
 }  // namespace sluice::nodes

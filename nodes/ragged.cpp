@@ -41,6 +41,7 @@ RaggedSamples all_samples(std::span<const int64_t> tokens, const engine::Layout&
 }
 
 RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout& layout, std::span<const size_t> chosen) {
+  if (chosen.size() == layout.samples()) return all_samples(tokens, layout);
   std::vector<int64_t> gathered, predicting, targets;
   RaggedSamples samples;
   for (const size_t sample : chosen) {
@@ -116,6 +117,18 @@ void copy_entries(const at::Tensor& tensor, std::span<float> entries) {
   SLUICE_CHECK(tensor.numel() == static_cast<int64_t>(entries.size()), "a tensor does not fit its column");
   const at::Tensor flat = tensor.detach().contiguous();
   std::copy_n(flat.const_data_ptr<float>(), entries.size(), entries.data());
+}
+
+void copy_entries(const at::Tensor& tensor, const engine::Layout& layout, std::span<const size_t> chosen,
+                  std::span<float> entries) {
+  const at::Tensor flat = tensor.detach().contiguous();
+  SLUICE_CHECK(flat.numel() == action_offsets(layout, chosen).back(), "a tensor does not fit its samples");
+  const float* from = flat.const_data_ptr<float>();
+  for (const size_t sample : chosen) {
+    const int64_t first = layout.action_offsets[sample], count = layout.action_offsets[sample + 1] - first;
+    std::copy_n(from, count, entries.data() + first);
+    from += count;
+  }
 }
 
 }  // namespace sluice::nodes

@@ -23,7 +23,8 @@ struct RaggedSamples {
 /// All samples of `layout`; shares the memory of `tokens`[T], which must outlive the result.
 RaggedSamples all_samples(std::span<const int64_t> tokens, const engine::Layout& layout);
 
-/// The samples `chosen` (ascending indices into those of `layout`), copied together without padding.
+/// The samples `chosen` (ascending indices into those of `layout`), copied together without padding; if they are all of them, as
+/// all_samples().
 RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout& layout, std::span<const size_t> chosen);
 
 /// The samples of the groups `chosen` (ascending indices into those of `layout`), ascending.
@@ -49,5 +50,9 @@ at::Tensor places_tensor(std::span<const int64_t> places);
 
 /// Copies `tensor` [N] into `entries` [N].
 void copy_entries(const at::Tensor& tensor, std::span<float> entries);
+
+/// Copies `tensor` [A'], entries of the actions of the samples `chosen`, to where these are in `entries` [A].
+void copy_entries(const at::Tensor& tensor, const engine::Layout& layout, std::span<const size_t> chosen,
+                  std::span<float> entries);
 
 }  // namespace sluice::nodes

@@ -26,6 +26,14 @@ std::vector<SamplePair> pairs_by_score(const engine::Layout& layout, std::span<c
 std::vector<SamplePair> pairs_with_actions(const engine::Layout& layout, std::span<const float> scores,
                                            std::span<const float> mask);
 
+/// How pairs are computed in passes of at most `limit` tokens.
+struct PairPasses {
+  std::vector<std::vector<SamplePair>> together;  // passes of whole pairs, cut as cut_into_passes() does
+  std::vector<SamplePair> apart;                  // pairs that do not fit one pass: each sample is a pass of its own
+};
+
+PairPasses passes_of_pairs(const engine::Layout& layout, const std::vector<SamplePair>& pairs, int64_t limit);
+
 /// The samples of pairs as a batch of their own: 2P samples, ascending, with A' actions.
 class PairedSamples {
  public:

@@ -1,17 +1,16 @@
 #include "nodes/token_values.h"
 
-#include <ATen/ops/matmul.h>
-
 #include <vector>
 
 #include "base/error.h"
+#include "models/training/value_head.h"
 #include "nodes/forward.h"
 
 namespace sluice::nodes {
 
 at::Tensor token_values(const models::Transformer& model, const RaggedSamples& samples, const at::Tensor& places) {
   const at::Tensor states = states_at(model, samples, places);  // [N,H]
-  return at::matmul(states, model.weights().value_head.squeeze(0).to(at::kFloat)).to(at::kCPU);
+  return models::head_values(states, model.weights().value_head).to(at::kCPU);
 }
 
 at::Tensor last_tokens(std::span<const int64_t> sample_offsets) {

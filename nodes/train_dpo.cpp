@@ -2,10 +2,10 @@
 
 #include "nodes/columns.h"
 #include "nodes/forward.h"
+#include "nodes/gradient_in_parts.h"
 #include "nodes/optimizer_step.h"
 #include "nodes/ragged.h"
 #include "nodes/rewards/score_columns.h"
-#include "nodes/sample_pairs.h"
 
 namespace sluice::nodes {
 namespace {
@@ -43,6 +43,7 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
 TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
     : params_(params),
       model_(language_model(resources, params.model)),
+      pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
       reducer_(*resources.reducer) {}
 
@@ -56,19 +57,39 @@ void TrainDpo::process(engine::MicroBatch& batch) {
   const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
   std::span<const float> mask;                                     // [A], or empty
   if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
-  const PairedSamples paired(pairs_with_actions(layout, scores, mask));
-  const auto pairs = static_cast<double>(paired.pairs());
-  metrics_.sum("pairs", pairs);
-  metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - pairs);
-  if (paired.pairs() == 0) return;
+  const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
+  const auto count = static_cast<double>(pairs.size());
+  metrics_.sum("pairs", count);
+  metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - count);
+  if (pairs.empty()) return;
 
-  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), layout, paired.samples());
-  const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, params_.temperature);  // [A']
-  at::Tensor reference;                                                                              // [A'], or undefined
-  if (reads_reference(params_)) reference = action_tensor(batch.read(columns::kReferenceLogprobs), layout, paired.samples());
-  const at::Tensor loss_sum = losses(preference_inputs(paired, layout, mask, logprobs, reference)).sum();
-  metrics_.mean("loss", accumulate_gradient(loss_sum, "loss") / pairs, pairs);
-  pairs_ += pairs;
+  double loss_sum = 0;
+  const PairPasses passes = passes_of_pairs(layout, pairs, pass_tokens_);
+  for (const std::vector<SamplePair>& pass : passes.together) {
+    const PairedSamples paired(pass);
+    loss_sum += accumulate_gradient(loss_of(batch, paired, mask, logprobs_of(batch, paired.samples())), "loss");
+  }
+  for (const SamplePair& pair : passes.apart) {
+    const PairedSamples paired({pair});
+    loss_sum += accumulate_in_parts(
+        2, [&](size_t i) { return logprobs_of(batch, std::span(paired.samples()).subspan(i, 1)); },
+        [&](const at::Tensor& logprobs) { return loss_of(batch, paired, mask, logprobs); }, "loss");
+  }
+  metrics_.mean("loss", loss_sum / count, count);
+  pairs_ += count;
+}
+
+at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) const {
+  return policy_logprobs(model_->transformer(), some_samples(batch.read(columns::kTokens), batch.layout(), samples),
+                         params_.temperature);
+}
+
+at::Tensor TrainDpo::loss_of(const engine::MicroBatch& batch, const PairedSamples& paired, std::span<const float> mask,
+                             const at::Tensor& logprobs) {
+  at::Tensor reference;  // [A'], or undefined
+  if (reads_reference(params_))
+    reference = action_tensor(batch.read(columns::kReferenceLogprobs), batch.layout(), paired.samples());
+  return losses(preference_inputs(paired, batch.layout(), mask, logprobs, reference)).sum();
 }
 
 at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/contract.h"
 #include "engine/node.h"
 #include "nodes/language_model.h"
 #include "nodes/objectives/preference/preference_objective.h"
+#include "nodes/sample_pairs.h"
 
 namespace sluice::nodes {
 
@@ -22,7 +24,8 @@ namespace sluice::nodes {
 ///
 /// Of each group the sample with the best score is chosen and the one with the worst is rejected, of equals the first: the pairs
 /// of preference_pairs, and samples that were just generated and scored (online DPO), are trained on alike. A group without two
-/// different scores has no pair and teaches nothing; only the samples of pairs are computed.
+/// different scores has no pair and teaches nothing; only the samples of pairs are computed. Passes of [budget] pass_tokens are
+/// cut between pairs; where the two samples of a pair do not fit one, each is computed on its own, and twice.
 ///
 /// Reads tokens[T], score[S], reference_logprobs[A] unless the objective needs none, and mask[A] if some node writes it: a sample
 /// is the sum over its actions by their weights, and one without weight is in no pair. Gradients accumulate as sums and are
@@ -47,10 +50,17 @@ class TrainDpo final : public engine::Node {
   void end_iteration(const engine::Iteration&) override;
 
  private:
+  // Of the actions of `samples`: [A'].
+  at::Tensor logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) const;
+
+  // The sum over pairs whose actions have these log-probabilities [A'].
+  at::Tensor loss_of(const engine::MicroBatch& batch, const PairedSamples& paired, std::span<const float> mask,
+                     const at::Tensor& logprobs);
   at::Tensor losses(const PreferenceInputs& inputs);
 
   const TrainDpoParams params_;
   const std::shared_ptr<LanguageModel> model_;
+  const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Reducer& reducer_;
   double pairs_ = 0;  // of this iteration, so far, in this process

@@ -6,12 +6,14 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "nodes/advantages/whitening.h"
 #include "nodes/columns.h"
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/optimizer_step.h"
+#include "nodes/passes.h"
 #include "nodes/ppo_minibatches.h"
 
 namespace sluice::nodes {
@@ -79,8 +81,8 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.type("train_ppo", "trains a policy, and a critic, on the advantages of an iteration");
   c.model("actor", &P::actor, ModelUse::kUpdates, "language_model").required().doc("the policy");
   c.model("critic", &P::critic, ModelUse::kUpdates, "value").doc("trained on the returns; empty: none");
-  c.param("epochs", &P::epochs).between(1, 1000).doc("passes over the iteration");
-  c.param("mini_batches", &P::mini_batches).between(1, 1000000).doc("optimizer steps of a pass, on groups dealt out at random");
+  c.param("epochs", &P::epochs).between(1, 1000).doc("times that it goes over the iteration");
+  c.param("mini_batches", &P::mini_batches).between(1, 1000000).doc("optimizer steps each time, on groups dealt out at random");
   c.param("objective", &P::objective).doc("loss of the policy");
   c.param("value_objective", &P::value_objective).doc("loss of the critic");
   c.param("value_coefficient", &P::value_coefficient)
@@ -124,6 +126,7 @@ TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resource
     : params_(params),
       actor_(language_model(resources, params.actor)),
       critic_(has_critic(params) ? language_model(resources, params.critic) : nullptr),
+      pass_tokens_(resources.pass_tokens),
       seed_(resources.seed),
       metrics_(*resources.metrics),
       reducer_(*resources.reducer),
@@ -195,17 +198,24 @@ void TrainPpo::whiten_mini_batch(std::span<MicroBatch> batches, std::span<const 
 std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
   const at::NoGradGuard no_gradient;
   std::vector<float> logprobs(batch.actions());
-  if (logprobs.empty()) return logprobs;
-  const RaggedSamples samples = all_samples(batch.read(columns::kTokens), batch.layout());
-  copy_entries(policy_logprobs(actor_->transformer(), samples, params_.temperature), logprobs);
+  const auto compute = [&](const RaggedSamples& samples) {
+    return policy_logprobs(actor_->transformer(), samples, params_.temperature);
+  };
+  fill_in_passes(batch.read(columns::kTokens), batch.layout(), pass_tokens_, compute, logprobs);
   return logprobs;
 }
 
 void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed) {
   const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
-  Part part{.batch = batch, .chosen = samples_that_count(batch.layout(), mask, chosen), .samples = {}, .recomputed = recomputed};
-  part.samples = some_samples(batch.read(columns::kTokens), batch.layout(), part.chosen);
-  if (part.samples.actions == 0) return;
+  const std::vector<size_t> counting = samples_that_count(batch.layout(), mask, chosen);
+  for (std::vector<size_t>& pass : passes_of(batch.layout(), counting, pass_tokens_)) {
+    Part part{.batch = batch, .chosen = std::move(pass), .samples = {}, .recomputed = recomputed};
+    part.samples = some_samples(batch.read(columns::kTokens), batch.layout(), part.chosen);
+    accumulate_pass(part);
+  }
+}
+
+void TrainPpo::accumulate_pass(const Part& part) {
   if (is_one_model(params_)) return accumulate_both(part);
   accumulate_actor(part);
   if (critic_) accumulate_critic(part);

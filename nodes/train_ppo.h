@@ -24,8 +24,8 @@ namespace sluice::nodes {
 ///   inputs = ["advantages"]
 ///   actor = "actor"
 ///   critic = "critic"                      # optional; head = "value"
-///   epochs = 1                             # passes over the iteration
-///   mini_batches = 1                       # optimizer steps of a pass; groups are dealt out to them at random
+///   epochs = 1                             # times that it goes over the iteration
+///   mini_batches = 1                       # optimizer steps each time; groups are dealt out to them at random
 ///   objective = "ppo_clip"                 # or a table with its parameters
 ///   value_objective = "value_clip"
 ///   value_coefficient = 1.0                # where actor and critic are one model: weight of the value objective in the sum
@@ -42,7 +42,7 @@ namespace sluice::nodes {
 /// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
 /// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its figures if they are there.
 /// Gradients accumulate as sums and are divided by the objective's count over the step and all processes: how groups are packed
-/// into micro-batches changes nothing but rounding. With one epoch and one mini-batch the gradients are taken as micro-batches
+/// into micro-batches, and these cut into passes of [budget] pass_tokens, changes nothing but rounding. With one epoch and one mini-batch the gradients are taken as micro-batches
 /// arrive, and the step is made at the end of the iteration; otherwise the node is a barrier. A mini-batch without actions makes
 /// no step, an iteration without any a warning. A loss or a gradient that is not finite is a UserError, before a weight has
 /// changed in that step.
@@ -73,7 +73,7 @@ class TrainPpo final : public engine::Node {
   void end_iteration(const engine::Iteration& iteration) override;
 
  private:
-  // A part of a micro-batch on its way through the models.
+  // What a pass works on: some samples of a micro-batch on their way through the models.
   struct Part {
     const engine::MicroBatch& batch;
     std::vector<size_t> chosen;         // samples
@@ -85,8 +85,9 @@ class TrainPpo final : public engine::Node {
   void whiten_mini_batch(std::span<engine::MicroBatch> batches, std::span<const size_t> groups);
   std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
 
-  // Adds the gradients of the samples `chosen` of a micro-batch.
+  // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass.
   void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed);
+  void accumulate_pass(const Part& part);
   void accumulate_both(const Part& part);  // of one model
   void accumulate_actor(const Part& part);
   void accumulate_critic(const Part& part);
@@ -106,6 +107,7 @@ class TrainPpo final : public engine::Node {
   const TrainPpoParams params_;
   const std::shared_ptr<LanguageModel> actor_;
   const std::shared_ptr<LanguageModel> critic_;  // null: none; may be the actor
+  const int64_t pass_tokens_;
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;
   engine::Reducer& reducer_;

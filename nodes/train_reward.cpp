@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "nodes/columns.h"
+#include "nodes/gradient_in_parts.h"
 #include "nodes/optimizer_step.h"
 #include "nodes/preference_pairs.h"
 #include "nodes/ragged.h"
 #include "nodes/rewards/score_columns.h"
-#include "nodes/sample_pairs.h"
 #include "nodes/token_values.h"
 
 namespace sluice::nodes {
@@ -47,6 +47,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
 TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
     : params_(params),
       model_(language_model(resources, params.model)),
+      pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
       reducer_(*resources.reducer) {}
 
@@ -62,17 +63,36 @@ void TrainReward::process(engine::MicroBatch& batch) {
   metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - count);
   if (pairs.empty()) return;
 
+  double loss_sum = 0;
+  const PairPasses passes = passes_of_pairs(batch.layout(), pairs, pass_tokens_);
+  for (const std::vector<SamplePair>& pass : passes.together) {
+    loss_sum += accumulate_gradient(loss_of(batch, pass, rewards_of(batch, PairedSamples(pass).samples())), "loss");
+  }
+  for (const SamplePair& pair : passes.apart) {
+    const PairedSamples paired({pair});
+    loss_sum += accumulate_in_parts(
+        2, [&](size_t i) { return rewards_of(batch, std::span(paired.samples()).subspan(i, 1)); },
+        [&](const at::Tensor& rewards) { return loss_of(batch, {pair}, rewards); }, "loss");
+  }
+  metrics_.mean("loss", loss_sum / count, count);
+  pairs_ += count;
+}
+
+at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) const {
+  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), chosen);
+  return token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets));
+}
+
+at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs,
+                                const at::Tensor& rewards) {
   const PairedSamples paired(pairs);
-  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), paired.samples());
-  const at::Tensor rewards = token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets));  // [2P]
-  const at::Tensor chosen = paired.chosen(rewards), rejected = paired.rejected(rewards);                         // [P]
+  const at::Tensor chosen = paired.chosen(rewards), rejected = paired.rejected(rewards);  // [P]
   at::Tensor difference = chosen.sub(rejected);
   if (batch.has(kMargin.spec())) difference = difference.sub(margins_of(batch, pairs));
   at::Tensor losses = at::log_sigmoid(difference).neg();
   if (params_.centre_coefficient > 0) losses = losses.add(chosen.add(rejected).square().mul(params_.centre_coefficient));
-  metrics_.mean("loss", accumulate_gradient(losses.sum(), "loss") / count, count);
   record(chosen.detach().to(at::kDouble), rejected.detach().to(at::kDouble));
-  pairs_ += count;
+  return losses.sum();
 }
 
 void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "engine/contract.h"
 #include "engine/node.h"
 #include "nodes/language_model.h"
+#include "nodes/sample_pairs.h"
 
 namespace sluice::nodes {
 
@@ -25,7 +28,7 @@ namespace sluice::nodes {
 ///
 /// Pairs are those of train_dpo: of each group the sample with the best score and the one with the worst. Reads tokens[T],
 /// score[S], and margin[G] if some node writes it. Gradients accumulate as sums and are divided by the number of pairs of the
-/// whole iteration. An iteration without pairs makes no step.
+/// whole iteration. An iteration without pairs makes no step. Passes are cut as in train_dpo.
 struct TrainRewardParams {
   std::string model;
   double centre_coefficient = 0;
@@ -42,10 +45,16 @@ class TrainReward final : public engine::Node {
   void end_iteration(const engine::Iteration&) override;
 
  private:
+  // Of the samples `chosen`: [S'].
+  at::Tensor rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) const;
+
+  // The sum over pairs of P, whose samples, as PairedSamples has them, have these rewards [2P].
+  at::Tensor loss_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs, const at::Tensor& rewards);
   void record(const at::Tensor& chosen, const at::Tensor& rejected);
 
   const TrainRewardParams params_;
   const std::shared_ptr<LanguageModel> model_;
+  const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Reducer& reducer_;
   double pairs_ = 0;  // of this iteration, so far, in this process

@@ -10,31 +10,31 @@
 #include "nodes/columns.h"
 #include "nodes/forward.h"
 #include "nodes/optimizer_step.h"
+#include "nodes/passes.h"
 #include "nodes/ragged.h"
 
 namespace sluice::nodes {
 namespace {
 
-// The samples that are learned from, how much each of their actions counts, and what the sum is divided by.
+// The samples that are learned from, how much each action counts, and what the sum is divided by.
 struct Learned {
   std::vector<size_t> samples;
-  std::vector<float> weights;  // of the actions of `samples`
+  std::vector<float> weights;  // [A] of the micro-batch
   double count = 0;
 };
 
 Learned learned_of(const engine::MicroBatch& batch, SftLoss loss) {
-  std::vector<float> mask(batch.actions(), 1.0f);
-  if (batch.has(columns::kMask.spec())) std::ranges::copy(batch.read(columns::kMask), mask.begin());
-  Learned learned;
+  Learned learned{.samples = {}, .weights = std::vector<float>(batch.actions(), 1.0f)};
+  if (batch.has(columns::kMask.spec())) std::ranges::copy(batch.read(columns::kMask), learned.weights.begin());
   size_t sample = 0;
   for (const engine::Range actions : batch.actions_by_sample()) {
-    const auto weights = std::span(mask).subspan(actions.begin, actions.size());
+    const auto weights = std::span(learned.weights).subspan(actions.begin, actions.size());
     if (std::ranges::any_of(weights, [](float weight) { return weight != 0; })) {
       const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
       const bool by_sample = loss == SftLoss::kSampleMean;
       learned.samples.push_back(sample);
       learned.count += by_sample ? 1 : total;
-      for (const float weight : weights) learned.weights.push_back(by_sample ? static_cast<float>(weight / total) : weight);
+      for (float& weight : weights) weight = by_sample ? static_cast<float>(weight / total) : weight;
     }
     ++sample;
   }
@@ -58,6 +58,7 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
     : params_(params),
       model_(language_model(resources, params.model)),
+      pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
       reducer_(*resources.reducer) {}
 
@@ -69,14 +70,15 @@ void TrainSft::begin_iteration(const engine::Iteration& iteration) {
 void TrainSft::process(engine::MicroBatch& batch) {
   const Learned learned = learned_of(batch, params_.loss);
   if (learned.samples.empty()) return;
-  const auto tokens = batch.read(columns::kTokens);
-  const RaggedSamples samples = learned.samples.size() == batch.samples() ? all_samples(tokens, batch.layout())
-                                                                          : some_samples(tokens, batch.layout(), learned.samples);
-  const at::Tensor weights = action_tensor(learned.weights);                         // [A']
-  const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, 1.0);  // [A']
-  const at::Tensor counted = at::where(weights.ne(0), logprobs, at::zeros({}, logprobs.options()));
-  const at::Tensor loss_sum = counted.mul(weights).sum().neg();
-  metrics_.mean("loss", accumulate_gradient(loss_sum, "loss") / learned.count, learned.count);
+  double loss_sum = 0;
+  for (const std::vector<size_t>& pass : passes_of(batch.layout(), learned.samples, pass_tokens_)) {
+    const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);
+    const at::Tensor weights = action_tensor(learned.weights, batch.layout(), pass);   // [A']
+    const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, 1.0);  // [A']
+    const at::Tensor counted = at::where(weights.ne(0), logprobs, at::zeros({}, logprobs.options()));
+    loss_sum += accumulate_gradient(counted.mul(weights).sum().neg(), "loss");
+  }
+  metrics_.mean("loss", loss_sum / learned.count, learned.count);
   count_ += learned.count;
 }
 

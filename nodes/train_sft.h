@@ -32,7 +32,7 @@ constexpr auto enum_names(SftLoss) {
 /// Reads tokens[T], and mask[A] if some node writes it: the weight of each action, in the sums and in what they are divided by.
 /// Samples none of whose actions has a weight are not computed at all, so that best-of-n and rejection sampling cost what they
 /// train on. Packing needs no setting: samples lie back to back in micro-batches of micro_batch_tokens, each attends to itself
-/// only, and nothing is padded. Gradients accumulate as sums and are divided by the count of the whole iteration, of actions or
+/// only, and nothing is padded. What is computed at once is a pass of [budget] pass_tokens. Gradients accumulate as sums and are divided by the count of the whole iteration, of actions or
 /// samples, so the step does not depend on the micro-batches. An iteration without actions makes no step.
 struct TrainSftParams {
   std::string model;
@@ -52,6 +52,7 @@ class TrainSft final : public engine::Node {
  private:
   const TrainSftParams params_;
   const std::shared_ptr<LanguageModel> model_;
+  const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Reducer& reducer_;
   double count_ = 0;  // of this iteration, so far, in this process: what the loss is a mean over

@@ -15,14 +15,15 @@ void Values::describe(engine::Contract<ValuesParams>& c) {
   c.writes(columns::kValues);
 }
 
-Values::Values(const ValuesParams& params, engine::NodeResources& resources) : model_(language_model(resources, params.model)) {}
+Values::Values(const ValuesParams& params, engine::NodeResources& resources)
+    : model_(language_model(resources, params.model)), pass_tokens_(resources.pass_tokens) {}
 
 void Values::process(engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;
   const auto tokens = batch.read(columns::kTokens);  // [T]
   auto values = batch.write(columns::kValues);       // [A]
-  if (values.empty()) return;
-  copy_entries(critic_values(model_->transformer(), all_samples(tokens, batch.layout())), values);
+  const auto compute = [&](const RaggedSamples& samples) { return critic_values(model_->transformer(), samples); };
+  fill_in_passes(tokens, batch.layout(), pass_tokens_, compute, values);
   require_finite(values, "values of model " + model_->name());
 }
 

@@ -17,6 +17,7 @@ namespace sluice::nodes {
 ///   model = "critic"       # head = "value"
 ///
 /// Reads tokens[T]; writes values[A]: of the state before the action, which the critic sees at the token before it. No gradient.
+/// Computed in passes of [budget] pass_tokens, which change no bit of it on the CPU.
 struct ValuesParams {
   std::string model;
 };
@@ -31,6 +32,7 @@ class Values final : public engine::Node {
 
  private:
   const std::shared_ptr<const LanguageModel> model_;
+  const int64_t pass_tokens_;
 };
 
 }  // namespace sluice::nodes

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "nodes/advantages/step_rewards.h"
 #include "nodes/columns.h"
 #include "nodes/forward.h"
+#include "nodes/passes.h"
 #include "nodes/ragged.h"
 #include "nodes/scorers/step_ends.h"
 #include "nodes/token_values.h"
@@ -16,14 +18,12 @@
 namespace sluice::nodes {
 namespace {
 
-// Runs of actions that stand side by side, as places among the actions: text that another put between them parts them.
-std::vector<engine::Range> runs_of_actions(const engine::Layout& layout) {
+// Runs of a sample's actions that stand side by side, as places among the actions: text that another put between them parts them.
+std::vector<engine::Range> runs_of_actions(const engine::Layout& layout, engine::Range actions) {
   std::vector<engine::Range> runs;
-  for (const engine::Range actions : layout.actions_by_sample()) {
-    for (size_t begin = actions.begin, end = begin; begin < actions.end; begin = end) {
-      for (++end; end < actions.end && layout.action_tokens[end] == layout.action_tokens[end - 1] + 1;) ++end;
-      runs.push_back({begin, end});
-    }
+  for (size_t begin = actions.begin, end = begin; begin < actions.end; begin = end) {
+    for (++end; end < actions.end && layout.action_tokens[end] == layout.action_tokens[end - 1] + 1;) ++end;
+    runs.push_back({begin, end});
   }
   return runs;
 }
@@ -61,7 +61,10 @@ void RewardModel::describe(engine::Contract<RewardModelParams>& c) {
 }
 
 RewardModel::RewardModel(const RewardModelParams& params, engine::NodeResources& resources)
-    : params_(params), model_(language_model(resources, params.model)), metrics_(*resources.metrics) {}
+    : params_(params),
+      model_(language_model(resources, params.model)),
+      pass_tokens_(resources.pass_tokens),
+      metrics_(*resources.metrics) {}
 
 void RewardModel::process(engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;
@@ -74,39 +77,70 @@ void RewardModel::process(engine::MicroBatch& batch) {
 }
 
 void RewardModel::score_samples(const engine::MicroBatch& batch, std::span<float> scores) {
-  if (scores.empty()) return;
-  const RaggedSamples samples = all_samples(batch.read(columns::kTokens), batch.layout());
-  copy_entries(token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets)), scores);
+  const engine::Layout& layout = batch.layout();
+  std::vector<size_t> all(layout.samples());
+  std::iota(all.begin(), all.end(), size_t{0});
+  for (const std::vector<size_t>& pass : passes_of(layout, all, pass_tokens_)) {
+    const RaggedSamples samples = some_samples(batch.read(columns::kTokens), layout, pass);
+    std::vector<float> of_pass(pass.size());
+    copy_entries(token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets)), of_pass);
+    for (size_t i = 0; i < pass.size(); ++i) scores[pass[i]] = of_pass[i];
+  }
   require_finite(scores, "scores of model " + model_->name());
   for (const float score : scores) metrics_.moments(params_.column().name, score);
+}
+
+std::vector<std::vector<size_t>> RewardModel::steps_of(const engine::MicroBatch& batch) const {
+  const engine::Layout& layout = batch.layout();
+  const auto tokens = batch.read(columns::kTokens);
+  std::vector<int64_t> actions;
+  for (const int64_t token : layout.action_tokens) actions.push_back(tokens[static_cast<size_t>(token)]);
+  std::vector<std::vector<size_t>> steps;
+  for (const engine::Range of_sample : layout.actions_by_sample()) {
+    auto& ends = steps.emplace_back();
+    for (const engine::Range run : runs_of_actions(layout, of_sample)) {
+      const auto text = std::span<const int64_t>(actions).subspan(run.begin, run.size());
+      for (const size_t end : step_ends(model_->tokenizer(), text, params_.separator)) ends.push_back(run.begin + end);
+    }
+  }
+  return steps;
 }
 
 void RewardModel::score_steps(const engine::MicroBatch& batch, std::span<float> rewards) {
   std::ranges::fill(rewards, std::numeric_limits<float>::quiet_NaN());
   const engine::Layout& layout = batch.layout();
-  const RaggedSamples samples = all_samples(batch.read(columns::kTokens), layout);
-  const std::span<const int64_t> actions(samples.targets.const_data_ptr<int64_t>(), layout.actions());
-  std::vector<size_t> ends;     // of steps, among the actions
-  std::vector<int64_t> tokens;  // and among the tokens
-  for (const engine::Range run : runs_of_actions(layout)) {
-    for (const size_t end : step_ends(model_->tokenizer(), actions.subspan(run.begin, run.size()), params_.separator)) {
-      ends.push_back(run.begin + end);
-      tokens.push_back(layout.action_tokens[run.begin + end]);
-    }
+  const std::vector<std::vector<size_t>> steps = steps_of(batch);
+  std::vector<size_t> with_steps, ends;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (!steps[s].empty()) with_steps.push_back(s);
+    ends.insert(ends.end(), steps[s].begin(), steps[s].end());
   }
   if (batch.samples() > 0) {
     const auto count = static_cast<double>(batch.samples());
     metrics_.mean("steps_mean", static_cast<double>(ends.size()) / count, count);
   }
-  if (ends.empty()) return;
-
-  std::vector<float> values(ends.size());
-  copy_entries(token_values(model_->transformer(), samples, places_tensor(tokens)), values);
+  for (const std::vector<size_t>& pass : passes_of(layout, with_steps, pass_tokens_)) score_pass(batch, pass, steps, rewards);
+  std::vector<float> values;
+  for (const size_t end : ends) values.push_back(rewards[end]);
   require_finite(values, "step rewards of model " + model_->name());
-  for (size_t i = 0; i < ends.size(); ++i) {
-    rewards[ends[i]] = values[i];
-    metrics_.moments(params_.column().name, values[i]);
+  for (const float value : values) metrics_.moments(params_.column().name, value);
+}
+
+void RewardModel::score_pass(const engine::MicroBatch& batch, std::span<const size_t> pass,
+                             const std::vector<std::vector<size_t>>& steps, std::span<float> rewards) {
+  const engine::Layout& layout = batch.layout();
+  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), layout, pass);
+  std::vector<size_t> ends;
+  std::vector<int64_t> places;  // of those among the tokens of the pass
+  for (size_t i = 0; i < pass.size(); ++i) {
+    for (const size_t end : steps[pass[i]]) {
+      ends.push_back(end);
+      places.push_back(layout.action_tokens[end] - layout.token_offsets[pass[i]] + samples.sample_offsets[i]);
+    }
   }
+  std::vector<float> values(ends.size());
+  copy_entries(token_values(model_->transformer(), samples, places_tensor(places)), values);
+  for (size_t i = 0; i < ends.size(); ++i) rewards[ends[i]] = values[i];
 }
 
 }  // namespace sluice::nodes

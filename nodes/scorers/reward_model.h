@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/contract.h"
 #include "engine/node.h"
@@ -34,7 +35,8 @@ constexpr auto enum_names(RewardLevel) {
 /// Reads tokens[T]. With level = "sample" it writes score[S]: what the value head makes of the last token of the sample, the end
 /// of sequence where it has one. That is the logit of transformers' AutoModelForSequenceClassification, unless the padding token
 /// is what ends the sample. With level = "step" it writes step_rewards[A]: at each action that ends a step (step_ends.h) what the
-/// value head makes of that token, NaN elsewhere; actions that other text parts are steps apart. No gradient.
+/// value head makes of that token, NaN elsewhere; actions that other text parts are steps apart. No gradient. Computed in
+/// passes of [budget] pass_tokens, which change no bit of it on the CPU.
 struct RewardModelParams {
   std::string model;
   RewardLevel level = RewardLevel::kSample;
@@ -56,8 +58,14 @@ class RewardModel final : public engine::Node {
   void score_samples(const engine::MicroBatch& batch, std::span<float> scores);
   void score_steps(const engine::MicroBatch& batch, std::span<float> rewards);
 
+  // Of each sample the actions that end a step.
+  std::vector<std::vector<size_t>> steps_of(const engine::MicroBatch& batch) const;
+  void score_pass(const engine::MicroBatch& batch, std::span<const size_t> pass, const std::vector<std::vector<size_t>>& steps,
+                  std::span<float> rewards);
+
   const RewardModelParams params_;
   const std::shared_ptr<const LanguageModel> model_;
+  const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
 };
 

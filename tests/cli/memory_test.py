@@ -1,7 +1,8 @@
-"""Memory: the report of a run, credit on demand, micro-batches chosen by memory, and what happens when there is not enough."""
+"""Memory: the report of a run, credit on demand, micro-batches and passes chosen by memory, and what happens when there is not enough."""
 
 import json
 import pathlib
+import re
 import resource
 import time
 import unittest
@@ -78,6 +79,39 @@ class MicroBatch(Case):
         self.assertIn("micro-batch  768 tokens, chosen by the memory that is left", plan)
 
 
+class Pass(Case):
+    def plan(self, **settings):
+        return json.loads(run("plan", PPO, "--format", "json", *sets(**{**SMALL, **settings})).stdout)
+
+    def memory_for(self, pass_tokens):
+        """GiB of which 85 % hold a run with such passes, and hardly more."""
+        return (self.plan(**{"budget.pass_tokens": pass_tokens})["predicted"]["total_bytes"] + 500) / 0.85 / 2**30
+
+    def test_bounds_what_is_computed_at_once(self):
+        finished = self.run_ppo(**{"budget.pass_tokens": 64})
+        report = json.loads((finished.folder / "memory.json").read_text())
+        (activations,) = [entry for entry in report["classes"] if entry["name"] == "activations"]
+        self.assertEqual(activations["planned_bytes"], self.plan(**{"budget.pass_tokens": 64})["predicted"]["activation_bytes"])
+        self.assertLess(activations["planned_bytes"], self.plan()["predicted"]["activation_bytes"])
+        self.assertLessEqual(activations["peak_bytes"], activations["planned_bytes"])
+
+    def test_is_a_micro_batch_unless_memory_is_short(self):
+        self.assertEqual(self.plan()["capacity"]["pass_tokens"], SMALL["budget.micro_batch_tokens"])
+        short = {"runtime.memory_gib": self.memory_for(300)}
+        chosen = self.plan(**short)["capacity"]["pass_tokens"]
+        self.assertTrue(300 <= chosen < 400, chosen)
+        self.assertIn(f"is computed in passes of at most {chosen}\n", run("plan", PPO, *sets(**{**SMALL, **short})).stdout)
+        self.assertRegex(run("plan", PPO, "--config", *sets(**{**SMALL, **short})).stdout, rf"(?m)^pass_tokens = {chosen} +# auto, default$")
+
+    def test_stays_what_it_was_when_a_run_goes_on_with_other_memory(self):
+        finished = self.run_ppo(**{"runtime.memory_gib": self.memory_for(300), "checkpoint.every_iterations": 1})
+        (line,) = re.findall("(?m)^pass_tokens = [0-9]+", (finished.folder / "pipeline.toml").read_text())
+        iterations = SMALL["pipeline.iterations"] + 1
+        done = run("resume", finished.folder, *sets(**{"runtime.memory_gib": 0, "pipeline.iterations": iterations}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn(line + " ", (finished.folder / "pipeline.toml").read_text())
+
+
 class NotEnough(Case):
     def wait_for(self, path, process):
         end = time.monotonic() + 60
@@ -96,7 +130,7 @@ class NotEnough(Case):
         resource.prlimit(process.pid, resource.RLIMIT_DATA, (1 << 20, 1 << 20))  # nothing more can be had
         stdout, stderr = process.communicate(timeout=60)
         self.assertEqual(process.returncode, FAILED, stderr + stdout)
-        for text in ("node '", "out of memory", "activations", "peak", "micro_batch_tokens", "last checkpoint: "):
+        for text in ("node '", "out of memory", "activations", "peak", "pass_tokens", "last checkpoint: "):
             self.assertIn(text, stderr)
         for word in ("internal error", "terminate", "what():", "bug in sluice"):
             self.assertNotIn(word, stderr)

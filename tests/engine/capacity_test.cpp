@@ -98,6 +98,15 @@ TEST_F(Capacity, ExplainsTheStallAtThePacker) { expect_refused("packer", checked
 TEST_F(Capacity, AMicroBatchMustHoldAGroup) { expect_refused("group", checked(16384, 100, "none")); }
 TEST_F(Capacity, AMicroBatchMustHoldASample) { expect_refused("sample", checked(16384, 40, "none")); }
 
+TEST_F(Capacity, APassMustHoldASampleAndNeedNotHoldAGroup) {
+  const auto with = [&](const std::string& pass) {
+    return check(spec_of(edited(ppo_text(), "micro_batch_tokens = 2048", "micro_batch_tokens = 2048\npass_tokens = " + pass)),
+                 registry_);
+  };
+  EXPECT_TRUE(with("44").plan.has_value());
+  expect_refused("pass", with("43"));
+}
+
 TEST_F(Capacity, SamplesMustFitEveryModel) {
   const std::string text = edited(ppo_text(), "head = \"value\"\n", "head = \"value\"\nmax_positions = 40\n");
   expect_refused("positions", check(spec_of(text), registry_));

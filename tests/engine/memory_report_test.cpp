@@ -44,7 +44,7 @@ TEST(MemoryReport, NamesTheKeyOfTheLargestClass) {
   const auto advice = [&] { return memory_advice(plan, memory_report(plan.memory, {})); };
   EXPECT_THAT(advice(), HasSubstr("tokens_in_flight"));
   plan.memory.activation_bytes = 50 * kMega;
-  EXPECT_THAT(advice(), HasSubstr("micro_batch_tokens"));
+  EXPECT_THAT(advice(), HasSubstr("pass_tokens"));
   plan.memory.weights_bytes = 60 * kMega;
   EXPECT_THAT(advice(), HasSubstr("dtype"));
 }

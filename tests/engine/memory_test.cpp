@@ -5,6 +5,7 @@
 
 #include "engine/machine.h"
 #include "engine/memory_bound.h"
+#include "engine/plan_text.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
@@ -204,6 +205,49 @@ TEST_F(PpoMemory, CountsTheLargestPassOfEachExecutor) {
   EXPECT_EQ(check(spec_of(text), registry_).plan->memory.activation_bytes, 2048 * 64 + 44 + 2048 * 16 + 44);
 }
 
+const std::string kMicroBatch = "micro_batch_tokens = 2048";
+
+TEST_F(PpoMemory, CountsAPassOfAMicroBatch) {
+  const Plan plan = *checked(1, kMicroBatch, kMicroBatch + "\npass_tokens = 1200").plan;
+  EXPECT_EQ(plan.memory.activation_bytes, 1200 * 64 + 44);
+  EXPECT_EQ(plan.capacity.micro_batch_tokens, 2048);
+}
+
+TEST_F(PpoMemory, NeverCountsAPassOfMoreThanAMicroBatch) {
+  EXPECT_EQ(checked(1, kMicroBatch, kMicroBatch + "\npass_tokens = 9000").plan->memory.activation_bytes, 2048 * 64 + 44);
+}
+
+// The choice is the same wherever there is enough.
+TEST_F(PpoMemory, LeavesAPassToBeAWholeMicroBatchWhereThereIsRoom) {
+  for (const double gib : {0.001, 1.0, 1000.0}) EXPECT_EQ(checked(gib).plan->budget.pass_tokens.value, 2048) << gib;
+}
+
+TEST_F(PpoMemory, ChoosesTheLargestPassThatLeavesMemory) {
+  const CheckResult chosen = checked(0.00053);
+  ASSERT_TRUE(chosen.plan.has_value()) << render(chosen.problems);
+  const int64_t pass = chosen.plan->budget.pass_tokens.value;
+  const auto leaves = [&](int64_t tokens) {
+    Plan plan = *chosen.plan;
+    plan.budget.pass_tokens.value = tokens;
+    PlanMemory memory = predict_memory(plan, plan.budget.tokens_in_flight);
+    memory.machine_bytes = plan.memory.machine_bytes;
+    return leaves_memory(memory);
+  };
+  EXPECT_GT(pass, 1000);
+  EXPECT_LT(pass, 2000);
+  EXPECT_TRUE(leaves(pass));
+  EXPECT_FALSE(leaves(pass + 1));
+  EXPECT_TRUE(chosen.problems.empty());
+  EXPECT_NE(config_text(*chosen.plan).find("pass_tokens = " + std::to_string(pass) + "  # auto, default"), std::string::npos);
+}
+
+// What else there is has to fit all the same.
+TEST_F(PpoMemory, ChoosesTheLongestSampleWhereNothingLeavesMemory) {
+  const double least =
+      static_cast<double>(checked(1, kMicroBatch, kMicroBatch + "\npass_tokens = 44").plan->memory.total_bytes());
+  EXPECT_EQ(checked(least * 1.05 / (1024.0 * 1024.0 * 1024.0)).plan->budget.pass_tokens.value, 44);
+}
+
 TEST_F(PpoMemory, HasTheAllocatorsShareOfAllButTheWeights) {
   const PlanMemory memory = checked(1).plan->memory;
   const int64_t rest =
@@ -221,15 +265,16 @@ TEST_F(PpoMemory, IsRefusedWhereItDoesNotFit) {
   expect_golden("engine/memory/does_not_fit.txt", render(refused.problems));
 }
 
+// With the pass that is chosen, the smallest.
 TEST_F(PpoMemory, OffersABudgetThatFits) {
-  const CheckResult refused = checked(0.0004, "iterations = 120", "iterations = 2");
+  const CheckResult refused = checked(0.00035, "iterations = 120", "iterations = 2");
   ASSERT_FALSE(refused.plan.has_value());
   const std::string& help = refused.problems.front().help;
   const std::string begin = "tokens_in_flight <= ";
   ASSERT_EQ(help.substr(0, begin.size()), begin) << help;
   const int64_t tokens = std::stoll(help.substr(begin.size()));
   const auto with = [&](int64_t budget) {
-    return checked(0.0004, "tokens_in_flight = 16384", "tokens_in_flight = " + std::to_string(budget)).plan.has_value();
+    return checked(0.00035, "tokens_in_flight = 16384", "tokens_in_flight = " + std::to_string(budget)).plan.has_value();
   };
   EXPECT_TRUE(with(tokens));
   EXPECT_FALSE(with(tokens + 1));
@@ -237,7 +282,7 @@ TEST_F(PpoMemory, OffersABudgetThatFits) {
 
 TEST_F(PpoMemory, IsWarnedOfWhereLittleIsLeft) {
   const double total = static_cast<double>(checked(1).plan->memory.total_bytes());
-  const CheckResult tight = checked(total * 1.02 / (1024.0 * 1024.0 * 1024.0));
+  const CheckResult tight = checked(total * 1.02 / (1024.0 * 1024.0 * 1024.0), kMicroBatch, kMicroBatch + "\npass_tokens = 2048");
   EXPECT_TRUE(tight.plan.has_value());
   ASSERT_EQ(tight.problems.size(), 1u);
   EXPECT_EQ(tight.problems.front().severity, Severity::kWarning);

@@ -16,6 +16,7 @@
 #include "nodes/train_sft.h"
 #include "nodes/values.h"
 #include "tests/models/dense_reference.h"
+#include "tests/nodes/ppo_experience.h"
 #include "tests/nodes/tiny_model.h"
 
 // What the plan predicts against what LibTorch reports.
@@ -68,21 +69,21 @@ std::shared_ptr<LanguageModel> model_of(const ModelConfig& config, bool value_he
                                          optimizer, 1);
 }
 
-// Two micro-batches of `tokens` tokens, each of one sample or four. Every token but a
-// sample's first is an action.
+// Every token but a sample's first is an action.
+engine::Group group_of(const std::vector<int64_t>& lengths, int64_t vocabulary) {
+  engine::Group group;
+  for (const int64_t tokens : lengths) group.layout.add_sample(tokens, tokens - 1);
+  group.layout.end_group();
+  int64_t next = 0;
+  for (int64_t& token : group.write(columns::kTokens)) token = next++ * 7 % vocabulary;
+  for (const auto& column : {columns::kAdvantages, columns::kRolloutLogprobs, columns::kReturns, columns::kValues})
+    std::ranges::fill(group.write(column), 0.1f);
+  return group;
+}
+
+// Two micro-batches of `tokens` tokens, each of one sample or four.
 std::vector<engine::Group> groups_of(int64_t tokens, int64_t vocabulary) {
-  std::vector<engine::Group> groups;
-  for (const int64_t samples : {1, 4}) {
-    engine::Group group;
-    for (int64_t s = 0; s < samples; ++s) group.layout.add_sample(tokens / samples, tokens / samples - 1);
-    group.layout.end_group();
-    int64_t next = 0;
-    for (int64_t& token : group.write(columns::kTokens)) token = next++ * 7 % vocabulary;
-    for (const auto& column : {columns::kAdvantages, columns::kRolloutLogprobs, columns::kReturns, columns::kValues})
-      std::ranges::fill(group.write(column), 0.1f);
-    groups.push_back(std::move(group));
-  }
-  return groups;
+  return {group_of({tokens}, vocabulary), group_of(std::vector<int64_t>(4, tokens / 4), vocabulary)};
 }
 
 TrainPpoParams ppo_params(const std::string& critic) {
@@ -94,12 +95,13 @@ TrainPpoParams ppo_params(const std::string& critic) {
 
 // The peak of tensors beside those that live before and after, on a thread with two cores.
 template <class T, class P>
-int64_t measured(const P& params, const Models& models, const std::vector<engine::Group>& groups) {
+int64_t measured(const P& params, const Models& models, const std::vector<engine::Group>& groups,
+                 int64_t pass_tokens = engine::NodeResources::kNoLimit) {
   TensorMemory memory;
   std::thread([&] {
     use_threads(2);
     memory.watch_this_thread();
-    run_node<T>(params, models, groups, std::vector<size_t>(groups.size(), 1));
+    run_node<T>(params, models, groups, std::vector<size_t>(groups.size(), 1), pass_tokens);
   }).join();
   return memory.take_peak();
 }
@@ -157,6 +159,51 @@ TEST_P(ActivationBytesTest, OfACriticsTrainingAreWhatThePlanPredicts) {
     const int64_t of_actor = predicted(actor->config(), true, false);
     expect_close(both, std::max(of_actor, predicted(c.config, true, true)), label(c, "critic of train_ppo"));
   }
+}
+
+// Micro-batches of 3 and 6 passes, one of which is full.
+TEST_P(ActivationBytesTest, AreThoseOfAPassHoweverManyAMicroBatchHas) {
+  for (const Case& c : kCases) {
+    const int64_t all = tokens(), half = all / 2;
+    const std::vector<engine::Group> groups{group_of({all, half, half, half}, c.config.vocab_size),
+                                            group_of({half + 1, all, half + 1, all, half + 1, half + 1}, c.config.vocab_size)};
+    const auto reference = model_of(c.config, false, false), sft = model_of(c.config, false, true),
+               actor = model_of(c.config, false, true);
+    expect_close(measured<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", reference}}, groups, all),
+                 predicted(c.config, false, false), label(c, "logprobs"));
+    expect_close(measured<TrainSft>(TrainSftParams{.model = "actor"}, {{"actor", sft}}, groups, all),
+                 predicted(c.config, true, false), label(c, "train_sft"));
+    expect_close(measured<TrainPpo>(ppo_params(""), {{"actor", actor}}, groups, all), predicted(c.config, true, false),
+                 label(c, "train_ppo"));
+  }
+}
+
+// 18,488 tokens in a model of 4 million parameters: a group, and what is computed at once is one sample of the longest.
+TEST(Passes, AGroupOf16SamplesOfUpTo2048TokensTrainsInPassesOf2048) {
+  ModelConfig config = config_of(97, 256, 1024, 4, 8, 8);
+  config.head_dim = 32;
+  std::vector<int64_t> lengths;
+  for (int64_t s = 0; s < 16; ++s) lengths.push_back(2048 - 119 * s);
+  const std::vector<engine::Group> groups{group_of(lengths, config.vocab_size)};
+  const auto weights = models::reference::random_weights(config, 0.05);
+  const auto train = [&](int64_t pass_tokens, std::vector<float>& gradient) {
+    models::Weights own = weights.clone();
+    for (auto& [name, tensor] : own.named()) tensor.requires_grad_(true);
+    const auto model = std::make_shared<LanguageModel>("actor", "", models::Transformer(config, std::move(own)),
+                                                       models::AdamWOptions{.learning_rate = 0, .beta1 = testing::kBeta1}, 1);
+    const int64_t peak = measured<TrainPpo>(ppo_params(""), {{"actor", model}}, groups, pass_tokens);
+    gradient = testing::first_gradient(*model);
+    return peak;
+  };
+
+  std::vector<float> at_once, in_passes;
+  train(engine::NodeResources::kNoLimit, at_once);
+  const int64_t peak = train(2048, in_passes);
+  const auto predicted =
+      models::activation_bytes(config, {.training = true, .tokens = 2048, .longest_sample = 2048, .threads = 2}).tensors;
+  EXPECT_LE(static_cast<double>(peak), 1.05 * static_cast<double>(predicted));
+  EXPECT_GT(testing::norm(at_once), 1e-3);
+  EXPECT_LT(testing::distance(in_passes, at_once), 1e-6 * testing::norm(at_once));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokens, ActivationBytesTest, ::testing::Values(64, 500, 4096));

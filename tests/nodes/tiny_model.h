@@ -59,16 +59,17 @@ void shift_weights(LanguageModel& model, float amount);
 
 using Models = std::map<std::string, std::shared_ptr<engine::Model>>;
 
-/// One node alone on `groups`, packed as `groups_per_batch` says (empty: all in one micro-batch).
+/// One node alone on `groups`, packed as `groups_per_batch` says (empty: all in one micro-batch), in passes of `pass_tokens`.
 template <class T, class P>
 engine::NodeOutcome run_node(const P& params, const Models& models, std::vector<engine::Group> groups,
-                             std::vector<size_t> groups_per_batch = {}) {
+                             std::vector<size_t> groups_per_batch = {}, int64_t pass_tokens = engine::NodeResources::kNoLimit) {
   engine::Registry registry;
   registry.add<T>();
   engine::NodeTrial trial;
   trial.type = &registry.nodes().begin()->second;
   trial.params = std::make_shared<P>(params);
   trial.resources.models = models;
+  trial.resources.pass_tokens = pass_tokens;
   trial.groups = std::move(groups);
   trial.groups_per_batch = std::move(groups_per_batch);
   return engine::try_node(std::move(trial));
