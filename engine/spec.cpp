@@ -39,10 +39,10 @@ std::string toml_text(const Value& value) {
     for (const Entry& entry : table.entries) parts.push_back(entry.key + " = " + toml_text(entry.value));
     return parts.empty() ? std::string("{}") : "{ " + join(parts, ", ") + " }";
   };
-  return std::visit(
-      Overloaded{[](bool b) { return std::string(b ? "true" : "false"); }, [](int64_t i) { return std::to_string(i); },
-                 [](double d) { return real_text(d); }, [](const std::string& s) { return quoted(s); }, array_text, table_text},
-      value.data);
+  return std::visit(Overloaded{[](bool b) { return std::string(b ? "true" : "false"); },
+                               [](int64_t i) { return std::to_string(i); }, [](double d) { return real_text(d); },
+                               [](const std::string& s) { return sluice::quoted(s); }, array_text, table_text},
+                    value.data);
 }
 
 }  // namespace sluice::engine
