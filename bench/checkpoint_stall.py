@@ -28,7 +28,7 @@ def mean_milliseconds(setting, folder, every, iterations):
     if done.returncode != 0:
         sys.exit(f"error: ppo.toml ended with {done.returncode}\n{done.stderr}")
     rows = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
-    return sum(row["iteration_seconds"] for row in rows[1:]) / (len(rows) - 1) * 1e3
+    return sum(row["time/iteration_seconds"] for row in rows[1:]) / (len(rows) - 1) * 1e3
 
 
 def main():

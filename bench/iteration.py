@@ -44,7 +44,7 @@ class Shape:
 
 def our_rate(pipeline, program, iterations):
     rows, _ = pipeline.run(program, iterations + 1)
-    return pipeline.sampled_tokens / statistics.median(row["iteration_seconds"] for row in rows[1:])
+    return pipeline.sampled_tokens / statistics.median(row["time/iteration_seconds"] for row in rows[1:])
 
 
 def peer_arguments(bench, shape, dtype, folder):

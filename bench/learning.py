@@ -2,7 +2,7 @@
 """Do the ready pipelines learn, with every seed? One table, and a curve of each.
 
     python3 bench/learning.py [--seeds 1-5] [--svg docs/curves] [--set KEY=VALUE ... [--name NAME]] grpo rloo dapo ppo
-    python3 bench/learning.py --figure loss sft
+    python3 bench/learning.py --figure policy/loss sft
 
 Runs pipelines/NAME.toml from the shipped model with each seed, one run after the other, and evaluates what was learned on the held-out sums.
 Prints a line a run: mean score of the first 3 and the last 10 iterations, the greedy accuracy on sums that were never practised, seconds. With --svg
@@ -39,12 +39,12 @@ def one_run(pipeline, seed, overrides, folder, figure):
     if figure:
         scores = [row[figure] for row in rows if figure in row]
         return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": float("nan"),
-                "samples": sum(row["samples"] for row in rows), "seconds": seconds}
+                "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
     held_out = rows_of("evaluate", folder.with_name(folder.name + "-held-out"), [f"models.policy.checkpoint={folder}/checkpoint/actor"])
     # `correct` where the score is more than being right
-    scores = [row.get("correct_mean", row["score_mean"]) for row in rows]
-    return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": held_out[0]["score_mean"],
-            "samples": sum(row["samples"] for row in rows), "seconds": seconds}
+    scores = [row.get("reward/correct_mean", row["reward/score_mean"]) for row in rows]
+    return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": held_out[0]["reward/score_mean"],
+            "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
 
 
 def svg(title, curves):

@@ -23,8 +23,8 @@ def times(setting, pipeline, iterations):
     """Mean seconds of an iteration, and of each executor's work in it; the first two iterations fill the pipeline."""
     rows, _ = pipeline.run(setting.program("cli/rlhf-run"), iterations + 2)
     mean = {key: statistics.fmean(row[key] for row in rows[2:]) for key in
-            ("iteration_seconds", *(f"executor/{name}/busy_seconds" for name in EXECUTORS))}
-    return mean["iteration_seconds"], [mean[f"executor/{name}/busy_seconds"] for name in EXECUTORS]
+            ("time/iteration_seconds", *(f"time/executor/{name}/busy_seconds" for name in EXECUTORS))}
+    return mean["time/iteration_seconds"], [mean[f"time/executor/{name}/busy_seconds"] for name in EXECUTORS]
 
 
 def main():

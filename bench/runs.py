@@ -137,6 +137,6 @@ class Pipeline:
                 errors.seek(0)
                 sys.exit(f"error: {program} {pipeline} ended with {process.returncode}\n{errors.read()}")
         rows = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
-        if any(row["sampled_tokens"] != self.sampled_tokens for row in rows):
+        if any(row["rollout/sampled_tokens"] != self.sampled_tokens for row in rows):
             sys.exit(f"error: {run_folder} sampled other numbers of tokens than {self.sampled_tokens} an iteration")
         return rows, usage.ru_maxrss * 1024

@@ -9,6 +9,7 @@
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "cli/damage_name.h"
+#include "cli/shown_metrics.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;
@@ -56,7 +57,9 @@ std::string best_by(const engine::Manifest& manifest) {
 std::string figure_to_show(const std::vector<ListedCheckpoint>& checkpoints) {
   for (auto listed = checkpoints.rbegin(); listed != checkpoints.rend(); ++listed) {
     if (!listed->manifest) continue;
-    for (const std::string& name : {best_by(*listed->manifest), std::string("score_mean"), std::string("loss")}) {
+    std::vector<std::string> names{best_by(*listed->manifest), kScoreMetric};
+    names.insert(names.end(), kLossMetrics.begin(), kLossMetrics.end());
+    for (const std::string& name : names) {
       if (!std::isnan(figure_of(*listed, name))) return name;
     }
   }

@@ -22,7 +22,7 @@ struct ListedCheckpoint {
 /// run.
 std::vector<ListedCheckpoint> look_at_checkpoints(const std::filesystem::path& run_folder);
 
-/// A line each: iterations, when it was saved, the figure that [checkpoint] keep_best names, or else score_mean or loss, size,
+/// A line each: iterations, when it was saved, the figure that [checkpoint] keep_best names, or else the score or the loss, size,
 /// and whether it is intact; then how to go on. Each line ends in a newline.
 std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder);
 

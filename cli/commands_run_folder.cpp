@@ -63,10 +63,10 @@ void add_verify(Command& checkpoints) {
 void add_prune(Command& checkpoints) {
   Command& prune = checkpoints.add("prune", "remove what [checkpoint] keep_last and keep_best do not keep",
                                    {"rlhf-run checkpoints prune runs/ppo --dry-run",
-                                    "rlhf-run checkpoints prune runs/ppo --keep-last 2 --keep-best score_mean"});
+                                    "rlhf-run checkpoints prune runs/ppo --keep-last 2 --keep-best reward/score_mean"});
   const Checkpoints taken = take_run(prune);
   prune.option("--keep-last", taken->keep_last, Values::number_from_0(), "how many of the newest stay; 0: all");
-  prune.option("--keep-best", taken->keep_best, Values::any(), "a figure of metrics.jsonl: the one where it is best stays too");
+  prune.option("--keep-best", taken->keep_best, Values::any(), "a metric: the one where it is best stays too");
   prune.option("--best", taken->best, Values::one_of({"highest", "lowest"}), "which value of that figure is best");
   prune.option("--folder", taken->folder, Values::folder(),
                "where the run was told to keep its checkpoints, if not in its folder: [checkpoint] folder");

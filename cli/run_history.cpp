@@ -9,9 +9,13 @@
 
 #include "base/printable.h"
 #include "base/strings.h"
+#include "cli/shown_metrics.h"
+#include "engine/engine_metrics.h"
 
 namespace sluice::cli {
 namespace {
+
+namespace metrics = engine::metrics;
 
 constexpr size_t kFirst = 3;
 constexpr size_t kLast = 10;
@@ -31,6 +35,15 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+// What is to improve; empty: no node records a score or a loss.
+std::string target_of(const engine::IterationReport& report) {
+  if (!std::isnan(report.figure(kScoreMetric))) return kScoreMetric;
+  for (const char* loss : kLossMetrics) {
+    if (!std::isnan(report.figure(loss))) return loss;
+  }
+  return {};
+}
+
 // "the first 3 and the last 10 iterations", "the first and the last iteration"
 std::string windows_text(size_t first, size_t last) {
   const auto counted = [](const char* word, size_t count) {
@@ -46,16 +59,17 @@ void RunHistory::add(const engine::IterationReport& report) {
   latest_ = report;
   ++iterations_;
   const auto figure = [&](const char* name) { return zero_if_missing(report.figure(name)); };
-  totals_.samples += figure("samples");
-  totals_.tokens += figure("tokens");
-  totals_.sampled_tokens += figure("sampled_tokens");
-  totals_.seconds += figure("iteration_seconds");
-  totals_.rollout_seconds += figure("rollout_seconds");
-  totals_.train_seconds += figure("train_seconds");
-  totals_.overlap_seconds += figure("overlap_seconds");
-  totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, figure("tokens_in_flight_max"));
+  totals_.samples += figure(metrics::kSamples);
+  totals_.tokens += figure(metrics::kTokens);
+  totals_.sampled_tokens += figure(metrics::kSampledTokens);
+  totals_.seconds += figure(metrics::kIterationSeconds);
+  totals_.rollout_seconds += figure(metrics::kRolloutSeconds);
+  totals_.train_seconds += figure(metrics::kTrainSeconds);
+  totals_.overlap_seconds += figure(metrics::kOverlapSeconds);
+  totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, figure(metrics::kTokensInFlightMax));
 
-  if (target_.empty()) target_ = std::isnan(report.figure("score_mean")) ? "loss" : "score_mean";
+  if (target_.empty()) target_ = target_of(report);
+  if (target_.empty()) return;
   const double value = report.figure(target_);
   if (std::isnan(value)) return;
   targets_.push_back(value);
@@ -79,11 +93,13 @@ std::vector<Piece> RunHistory::latest() const {
     line.push_back({std::string("   ") + label + " "});
     line.push_back({fixed(value, digits), ink});
   };
-  add_if_there("score", "score_mean", 3, Ink::kBold);
-  add_if_there("loss", "loss", 4, Ink::kPlain);
-  add_if_there("KL", "kl_mean", 4, Ink::kPlain);
-  const double seconds = latest_.figure("iteration_seconds");
-  if (seconds > 0) line.push_back({"   " + human_count(zero_if_missing(latest_.figure("tokens")) / seconds) + " tok/s"});
+  if (target_ == kScoreMetric)
+    add_if_there("score", kScoreMetric, 3, Ink::kBold);
+  else if (!target_.empty())
+    add_if_there("loss", target_.c_str(), 4, Ink::kPlain);
+  add_if_there("KL", kKlMetric, 4, Ink::kPlain);
+  const double seconds = latest_.figure(metrics::kIterationSeconds);
+  if (seconds > 0) line.push_back({"   " + human_count(zero_if_missing(latest_.figure(metrics::kTokens)) / seconds) + " tok/s"});
   return line;
 }
 
@@ -96,7 +112,7 @@ std::string RunHistory::score_curve(size_t iterations, size_t width, bool unicod
 // Of a short run the windows shrink, so that no iteration is in both.
 std::string RunHistory::score_text(const Abilities& able) const {
   if (targets_.empty()) return {};  // no node records a score or a loss
-  const std::string label = target_ == "loss" ? "  loss        " : "  score       ";
+  const std::string label = target_ == kScoreMetric ? "  score       " : "  loss        ";
   if (targets_.size() == 1) return label + fixed(targets_.front(), 3) + "\n";
   const size_t first = std::min(kFirst, targets_.size() / 2), last = std::min(kLast, targets_.size() - first);
   const std::span<const double> all(targets_);
@@ -107,9 +123,9 @@ std::string RunHistory::score_text(const Abilities& able) const {
 }
 
 std::string RunHistory::dropped_text() const {
-  const double dropped = zero_if_missing(latest_.figure("rows_dropped"));
+  const double dropped = zero_if_missing(latest_.figure("data/rows_dropped"));
   if (dropped == 0) return {};
-  return "  data        " + fixed(dropped, 0) + " of " + fixed(zero_if_missing(latest_.figure("rows_read")), 0) +
+  return "  data        " + fixed(dropped, 0) + " of " + fixed(zero_if_missing(latest_.figure("data/rows_read")), 0) +
          " rows left out: too long\n";
 }
 

@@ -49,7 +49,7 @@ class RunHistory {
   engine::IterationReport latest_;
   int64_t iterations_ = 0;  // those of this run
   Totals totals_;
-  std::string target_;           // the figure that is to improve: score_mean, or loss
+  std::string target_;           // the metric that is to improve; empty: none
   std::vector<double> targets_;  // its values
 };
 

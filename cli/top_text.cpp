@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "cli/ink.h"
 #include "cli/terminal.h"
+#include "engine/engine_metrics.h"
 
 namespace sluice::cli {
 namespace {
@@ -148,10 +149,6 @@ std::string figure_text(double value) {
   return text;
 }
 
-bool depends_on_timing(const std::string& name) {
-  return name.ends_with("_seconds") || name.ends_with("_per_second") || name.ends_with("_max") || name.starts_with("resident_");
-}
-
 template <size_t n>
 bool is_one_of(const std::string& name, const std::array<std::string_view, n>& names) {
   return std::ranges::find(names, name) != names.end();
@@ -160,10 +157,11 @@ bool is_one_of(const std::string& name, const std::array<std::string_view, n>& n
 // What the nodes say of the training; behind it, because it hardly changes, how much there was of everything.
 engine::MetricRow figures_to_show(const engine::MetricRow& figures) {
   constexpr std::array<std::string_view, 3> kInHeading{"iteration", "policy_version", "policy_lag"};
-  constexpr std::array<std::string_view, 5> kCounts{"groups", "samples", "tokens", "sampled_tokens", "action_tokens"};
+  constexpr std::array<std::string_view, 5> kCounts{engine::metrics::kGroups, engine::metrics::kSamples, engine::metrics::kTokens,
+                                                    engine::metrics::kSampledTokens, engine::metrics::kActionTokens};
   engine::MetricRow shown;
   std::ranges::copy_if(figures, std::back_inserter(shown), [&](const auto& figure) {
-    return !depends_on_timing(figure.first) && !is_one_of(figure.first, kInHeading);
+    return !engine::depends_on_timing(figure.first) && !is_one_of(figure.first, kInHeading);
   });
   std::stable_partition(shown.begin(), shown.end(), [&](const auto& figure) { return !is_one_of(figure.first, kCounts); });
   return shown;

@@ -56,7 +56,8 @@ engine::Table parameters(const std::string& what, const std::vector<std::string>
   std::vector<std::string> overrides;
   for (const std::string& set : sets) {
     const std::string_view key = trim(std::string_view(set).substr(0, set.find('=')));
-    if (key == "type" || key == "inputs" || key == "on") throw UserError("--set " + set + ": only parameters can be set here");
+    if (key == "type" || key == "inputs" || key == "on" || key == "metrics_prefix")
+      throw UserError("--set " + set + ": only parameters can be set here");
     overrides.push_back(prefix + set);
   }
   dsl::LoadResult result = dsl::parse_pipeline("nodes.it.type = \"it\"\n", "rlhf-run try " + what, ".", overrides);

@@ -131,6 +131,8 @@ class Shaper {
         node.inputs = names(key.value, what, "generate");
       } else if (key.key == "on") {
         node.on = text(key.value, what, "cpu:1");
+      } else if (key.key == "metrics_prefix") {
+        node.metrics_prefix = text(key.value, what, "second");
       } else {
         node.params.entries.push_back(std::move(key));
       }

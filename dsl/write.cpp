@@ -50,6 +50,7 @@ std::string node_lines(const engine::NodeSpec& node) {
   std::string text = "type = " + sluice::quoted(node.type.text) + "\n";
   if (!node.inputs.empty()) text += "inputs = " + names_text(node.inputs) + "\n";
   if (!node.on.text.empty()) text += "on = " + sluice::quoted(node.on.text) + "\n";
+  if (!node.metrics_prefix.text.empty()) text += "metrics_prefix = " + sluice::quoted(node.metrics_prefix.text) + "\n";
   return text + lines_of(node.params);
 }
 

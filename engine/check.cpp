@@ -20,6 +20,7 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
   checking::check_graph(draft);
   checking::settle_choices(draft);
   checking::check_filters(draft);
+  checking::check_metrics(draft);
   checking::bind_models(draft);  // a node runs where its models are
   checking::check_executors(draft);
   checking::check_models(draft);
@@ -35,6 +36,7 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   checking::assemble_plan(draft);
   draft.plan.model_type = registry.model_type();
+  checking::check_keep_best(draft);
   checking::check_memory(draft);
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   return {std::move(draft.plan), std::move(draft.problems)};

@@ -47,6 +47,7 @@ class Assembly {
     to.type = from.type;
     to.params = from.params;
     to.needs = *from.needs;
+    to.metrics_prefix = from.spec->metrics_prefix.text;
     to.executor = from.executor;
     to.stream = from.stream < 0 ? -1 : position(from.stream);
     for (const int input : from.inputs) to.inputs.push_back(position(input));
@@ -113,7 +114,6 @@ class Assembly {
       to.usage.seed = static_cast<uint64_t>(plan_.pipeline.seed);
       to.usage.iterations = plan_.pipeline.iterations;
       to.usage.updated = from.updater >= 0;
-      to.usage.alone = std::ranges::count_if(draft_.models, [](const DraftModel& m) { return m.updater >= 0; }) <= 1;
       to.usage.kept_versions = kept_versions(from);
       to.usage.saved_versions = from.sampler >= 0 && from.updater >= 0 ? plan_.schedule.policy_lag : 0;
     }
@@ -168,6 +168,10 @@ class Assembly {
     if (!follows_rollout) {
       plan_.effective.push_back({table, "on", sluice::quoted(from.executor),
                                  spec.on.text.empty() ? "default" : origin_of(spec.on.where), /*harmless=*/true});
+    }
+    if (const Name& prefix = spec.metrics_prefix; !prefix.text.empty()) {
+      plan_.effective.push_back(
+          {table, "metrics_prefix", sluice::quoted(prefix.text), origin_of(prefix.where), /*harmless=*/true});
     }
     for (EffectiveKey& key :
          effective_keys(table, from.type->params, from.params.get(), spec.params, preset_scope(draft_, from, &from.preset_uses)))

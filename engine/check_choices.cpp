@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "base/strings.h"
 #include "engine/check_draft.h"
 
 // Some nodes work with a column if it is there, or with one of several. What is there is known once the order of the nodes is.
@@ -12,6 +14,44 @@ bool arrives_at(const Draft& draft, int index, const ColumnSpec& column) {
     return needs && draft.before(other, index) &&
            std::find(needs->writes.begin(), needs->writes.end(), column) != needs->writes.end();
   });
+}
+
+const ColumnSpec* column_called(const Draft& draft, const std::string& name, int before) {
+  for (const int other : draft.order) {
+    const auto& needs = draft.node(other).needs;
+    if (!needs || (before >= 0 && !draft.before(other, before))) continue;
+    const auto found = std::ranges::find(needs->writes, name, &ColumnSpec::name);
+    if (found != needs->writes.end()) return &*found;
+  }
+  return nullptr;
+}
+
+void report_unknown_column(Draft& draft, int index, const std::string& name) {
+  const DraftNode& node = draft.node(index);
+  if (!node.sealed) return;
+  std::vector<std::string> there;
+  for (const int other : draft.order) {
+    const auto& needs = draft.node(other).needs;
+    if (!needs || !draft.before(other, index)) continue;
+    for (const ColumnSpec& column : needs->writes) there.push_back(column.name);
+  }
+  const std::string near = did_you_mean(name, there);
+  draft.error("column-not-written", place_of(node),
+              "node '" + node.name() + "' reads column '" + name + "', which no node writes",
+              near.empty() ? std::string() : "did you mean " + near + "?", "there are " + join(there, ", "));
+}
+
+// What is written elsewhere is missing like any other column: check_columns says so.
+void settle_reads_of_any_type(Draft& draft, int index) {
+  NodeNeeds& needs = *draft.node(index).needs;
+  for (const std::string& name : std::exchange(needs.reads_any, {})) {
+    const ColumnSpec* column = column_called(draft, name, index);
+    if (column == nullptr) column = column_called(draft, name, -1);
+    if (column != nullptr)
+      needs.reads.push_back(*column);
+    else
+      report_unknown_column(draft, index, name);
+  }
 }
 
 }  // namespace
@@ -29,6 +69,7 @@ void settle_choices(Draft& draft) {
         needs->reads.push_back(choice.columns.back());
     }
     needs->choices.clear();
+    settle_reads_of_any_type(draft, index);
   }
 }
 

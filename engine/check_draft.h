@@ -132,6 +132,7 @@ void resolve_preset(Draft& draft);          // check_preset.cpp: which one
 void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);             // loops, order, source, rollout
 void settle_choices(Draft& draft);          // check_choices.cpp: which columns are read by nodes that leave it open
+void check_metrics(Draft& draft);           // who records what
 void check_columns(Draft& draft);           // who reads and writes what
 void check_filters(Draft& draft);           // who drops groups, and whose micro-batches meet
 void bind_models(Draft& draft);             // check_models.cpp: parameters and what follows from them
@@ -143,6 +144,7 @@ void check_effect(Draft& draft);            // who works for nothing; only in a 
 void check_preset(Draft& draft);            // has it any value for this pipeline?
 void check_doubts(Draft& draft);            // what is allowed but hardly meant
 void assemble_plan(Draft& draft);           // check_assemble.cpp: only when there is no error
-void check_memory(Draft& draft);            // bytes: does it fit? Only with an assembled plan
+void check_keep_best(Draft& draft);         // check_metrics.cpp: is it recorded? Only with an assembled plan, like the next
+void check_memory(Draft& draft);            // bytes: does it fit?
 
 }  // namespace sluice::engine::checking

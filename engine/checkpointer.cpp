@@ -6,20 +6,24 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "engine/checkpoint_schedule.h"
+#include "engine/engine_metrics.h"
 
 namespace sluice::engine {
 namespace fs = std::filesystem;
 namespace {
 
-// Which figures there are is known once an iteration has them all; a misspelt one would never be the best.
-void refuse_unknown_figure(const CheckpointSettings& settings, const IterationReport& report) {
+// What a user's function makes up is known once an iteration has it all; a misspelt one would never be the best. Anything else was
+// checked with the pipeline, and may well be missing from an iteration.
+void refuse_unknown_metric(const Plan& plan, const IterationReport& report) {
+  const std::optional<std::string>& wanted = plan.checkpoint.keep_best;
+  if (!wanted || !metrics::is_of_family(plan, *wanted)) return;
   std::vector<std::string> names;
   for (const auto& [name, value] : report.figures) names.push_back(name);
-  if (!settings.keep_best || std::ranges::find(names, *settings.keep_best) != names.end()) return;
-  const std::string near = did_you_mean(*settings.keep_best, names);
+  if (std::ranges::find(names, *wanted) != names.end()) return;
+  const std::string near = nearest_metric(*wanted, names);
   throw UserError(
-      "[checkpoint] keep_best = " + sluice::quoted(*settings.keep_best) + ": no figure of this pipeline is called so",
-      near.empty() ? "the figures are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
+      "[checkpoint] keep_best = " + sluice::quoted(*wanted) + ": no metric of this pipeline is called so",
+      near.empty() ? "the metrics are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
 
 void Checkpointer::iteration_reported(const IterationReport& report, std::map<std::string, int64_t> growing) {
   try {
-    refuse_unknown_figure(parts_.plan.checkpoint, report);
+    refuse_unknown_metric(parts_.plan, report);
   } catch (const UserError&) {
     parts_.on_failure();
   }

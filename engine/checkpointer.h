@@ -36,7 +36,7 @@ class Checkpointer {
     CheckpointWriter::Parts writer;
     std::function<void()> before_write;  // on the writing thread: brings to the disk's cache what is on its way to growing files
     std::function<void()> on_failure;    // called in a catch block, where the run is to end: [checkpoint] on_failure = "stop", or
-                                         // its keep_best is no figure
+                                         // its keep_best is no metric
   };
 
   explicit Checkpointer(Parts parts);

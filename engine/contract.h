@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/column.h"
+#include "engine/metric_spec.h"
 #include "engine/params.h"
 
 namespace sluice::engine {
@@ -48,7 +49,8 @@ struct ReadsChoice {
 /// A contract with given parameters: what the checks and the plan work on.
 struct NodeNeeds {
   std::vector<ColumnSpec> reads;
-  std::vector<ReadsChoice> choices;  // the checks settle them: what is read joins `reads`, and MicroBatch::has() tells it
+  std::vector<ReadsChoice> choices;    // the checks settle them: what is read joins `reads`, and MicroBatch::has() tells it
+  std::vector<std::string> reads_any;  // columns of whatever type their writers give them; likewise, see MicroBatch::column()
   std::vector<ColumnSpec> writes;
   std::set<std::string> by_products;  // of what it writes: columns that may well stay unread
   std::vector<ModelNeed> models;
@@ -71,6 +73,7 @@ struct NodeNeeds {
   int64_t running_samples = 0;  // rollouts: the most samples that run at once; 0: only their tokens limit them
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
   std::vector<FileNeed> files;                  // of the run folder, that it writes
+  std::vector<MetricSpec> metrics;              // all that it may record
   // Trainers: the key of the setting by which samples of older weights than those that are trained would give wrong gradients,
   // such as an objective without a ratio. Empty: it corrects for them.
   std::string uncorrected_by;
@@ -78,12 +81,6 @@ struct NodeNeeds {
 };
 
 class DataLook;
-
-/// A doc line of a metric that a node records.
-struct MetricInfo {
-  std::string name;
-  std::string doc;
-};
 
 /// Findings of a contract's own check.
 class Findings {
@@ -124,7 +121,7 @@ struct ContractInfo {
   std::string type;
   std::string summary;
   std::vector<ParamInfo> params;
-  std::vector<MetricInfo> metrics;
+  std::vector<MetricSpec> metrics;  // with names as the docs show them
 };
 
 /// The one description of a node type: a type's static `describe(Contract<P>&)` fills it. TOML binding, checks, plan, graph
@@ -193,6 +190,11 @@ class Contract : public ParamSet<P> {
     add([=](const P& params, NodeNeeds& needs) { needs.writes.push_back({params.*name, dtype, extent}); });
   }
 
+  /// Columns of any type, whose names are a parameter.
+  void reads_any(std::vector<std::string> P::*names) {
+    add([=](const P& params, NodeNeeds& needs) { needs.reads_any = params.*names; });
+  }
+
   /// A parameter that names a model. An empty name (an optional model that is not given) uses none.
   ParamBuilder model(std::string param, std::string P::*member, ModelUse use, std::string head = {}) {
     add([=](const P& params, NodeNeeds& needs) {
@@ -232,7 +234,46 @@ class Contract : public ParamSet<P> {
     looks_.push_back(look);
   }
 
-  void metric(std::string name, std::string doc) { metrics_.push_back({std::move(name), std::move(doc)}); }
+  /// A metric that nodes of the type record; see MetricSpec. To record any other is an error.
+  void metric(const std::string& name, Metric kind, std::string doc) {
+    metrics(name, kind, std::move(doc), [name](const P&) { return std::vector{name}; });
+  }
+
+  /// A metric that is recorded only where `when` holds.
+  template <std::predicate<const P&> When>
+  void metric_if(When when, const std::string& name, Metric kind, std::string doc) {
+    metrics(name, kind, std::move(doc),
+            [=](const P& params) { return when(params) ? std::vector{name} : std::vector<std::string>(); });
+  }
+
+  /// Metrics whose names, a list of strings, follow from the parameters; the docs show them as `shown` ("reward/COLUMN_margin").
+  template <std::invocable<const P&> Names>
+  void metrics(std::string shown, Metric kind, std::string doc, Names names) {
+    metrics_.push_back({.name = std::move(shown), .kind = kind, .doc = doc});
+    add([=](const P& params, NodeNeeds& needs) {
+      for (const std::string& name : names(params)) needs.metrics.push_back({.name = name, .kind = kind, .doc = doc});
+    });
+  }
+
+  /// Means whose names a user's function makes up as it runs. They begin with `beginning`, such as "reward/NODE/".
+  void metric_family(const std::string& beginning, const std::string& doc) {
+    const MetricSpec family{.name = beginning, .doc = doc, .is_family = true};
+    metrics_.push_back(family);
+    add([=](const P&, NodeNeeds& needs) { needs.metrics.push_back(family); });
+  }
+
+  /// Those that a component declares.
+  template <class Base>
+  void metrics_of(Component<Base> P::*component) {
+    metrics_of_if([](const P&) { return true; }, component);
+  }
+  template <std::predicate<const P&> When, class Base>
+  void metrics_of_if(When when, Component<Base> P::*component) {
+    add([=](const P& params, NodeNeeds& needs) {
+      const std::vector<MetricSpec>& metrics = (params.*component).metrics;
+      if (when(params)) needs.metrics.insert(needs.metrics.end(), metrics.begin(), metrics.end());
+    });
+  }
 
   ContractInfo info() const { return {name_, summary_, this->erased().infos(), metrics_}; }
 
@@ -256,7 +297,7 @@ class Contract : public ParamSet<P> {
 
   std::string name_;
   std::string summary_;
-  std::vector<MetricInfo> metrics_;
+  std::vector<MetricSpec> metrics_;
   std::vector<std::function<void(const P&, NodeNeeds&)>> fills_;
   std::vector<std::function<void(const P&, Findings&)>> checks_;
   std::vector<std::function<void(const P&, DataLook&)>> looks_;

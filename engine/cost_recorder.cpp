@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/checkpoint_schedule.h"
+#include "engine/engine_metrics.h"
 
 namespace sluice::engine {
 namespace {
@@ -66,7 +67,8 @@ void CostRecorder::reported(const IterationReport& report) {
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     if (!plan_.nodes[i].needs.drops_groups) continue;
     const auto figure = [&](const char* name) {
-      const double value = report.figure(plan_.nodes[i].name + "/" + name);
+      const double value =
+          report.figure(prefixed_metric(plan_.nodes[i].metrics_prefix, metrics::of_filter(plan_.nodes[i].name, name)));
       return std::isnan(value) ? 0 : value;
     };
     const double passed = figure("groups_kept") + figure("groups_surplus");

@@ -1,11 +1,13 @@
 #include "engine/driver.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "engine/engine_metrics.h"
 
 namespace sluice::engine {
 namespace {
@@ -113,7 +115,7 @@ void Driver::Impl::notify_intake() {
   if (intake_executor != nullptr) intake_executor->notify();
 }
 
-// The figures that belong to the whole run, around those of the nodes. What depends on timing ends in _seconds or _max.
+// The figures that belong to the whole run, around those of the nodes. What depends on timing is in time/, memory/ and engine/.
 void Driver::Impl::close_iteration(IterationReport& report) {
   const Plan& plan = state.plan;
   const BusySeconds busy = state.activity.take();
@@ -126,21 +128,20 @@ void Driver::Impl::close_iteration(IterationReport& report) {
                     {"policy_version", state.gate.version_for(report.iteration)},
                     {"policy_lag", state.gate.lag_of(report.iteration)}};
   figures.insert(figures.end(), report.figures.begin(), report.figures.end());
-  const std::string actions = plan.rollout ? "sampled_tokens" : "action_tokens";
-  const auto counted = std::ranges::find(report.figures, actions, &MetricRow::value_type::first);
-  if (counted != report.figures.end() && seconds > 0) figures.emplace_back(actions + "_per_second", counted->second / seconds);
-  figures.insert(figures.end(), {{"rollout_seconds", busy.rollout},
-                                 {"train_seconds", busy.train},
-                                 {"overlap_seconds", busy.overlap},
-                                 {"iteration_seconds", seconds},
-                                 {"tokens_in_flight_max", in_flight},
-                                 {"column_bytes_max", column_bytes}});
+  const double actions = report.figure(metrics::action_tokens(plan));
+  if (seconds > 0 && !std::isnan(actions)) figures.emplace_back(metrics::action_tokens_per_second(plan), actions / seconds);
+  figures.insert(figures.end(), {{metrics::kRolloutSeconds, busy.rollout},
+                                 {metrics::kTrainSeconds, busy.train},
+                                 {metrics::kOverlapSeconds, busy.overlap},
+                                 {metrics::kIterationSeconds, seconds},
+                                 {metrics::kTokensInFlightMax, in_flight},
+                                 {metrics::kColumnBytesMax, column_bytes}});
   for (size_t i = 0; i < plan.executors.size(); ++i) {
-    figures.emplace_back("executor/" + plan.executors[i].name + "/busy_seconds", busy.of_executors[i]);
+    figures.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const bool inside_rollout = plan.rollout && plan.nodes[i].type->kind == NodeKind::kSource;
-    if (!inside_rollout) figures.emplace_back("node/" + plan.nodes[i].name + "/busy_seconds", busy.of_nodes[i]);
+    if (!inside_rollout) figures.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
   }
   report.figures = std::move(figures);
   notify_intake();  // a later iteration may begin

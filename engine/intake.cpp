@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "engine/capacity.h"
 #include "engine/contract_breach.h"
+#include "engine/engine_metrics.h"
 #include "engine/node_runner.h"
 
 namespace sluice::engine {
@@ -304,11 +305,12 @@ void Intake::emit_batches(std::vector<Packer::Batch> batches) {
         throw_contract_breach("it writes column '" + column.spec.name + "', which its contract does not say");
       packed->store(static_cast<size_t>(slot - state_.slots.begin()), std::move(column.data));
     }
-    MetricsRecorder& metrics = parts_.rollout ? *parts_.rollout_metrics : *parts_.source_metrics;
-    metrics.sum("groups", static_cast<double>(packed->layout.groups()));
-    metrics.sum("samples", static_cast<double>(packed->layout.samples()));
-    metrics.sum("tokens", static_cast<double>(packed->layout.tokens()));
-    metrics.sum(parts_.rollout ? "sampled_tokens" : "action_tokens", static_cast<double>(packed->layout.actions()));
+    MetricsRecorder& recorder = parts_.rollout ? *parts_.rollout_metrics : *parts_.source_metrics;
+    recorder.sum(metrics::kGroups, static_cast<double>(packed->layout.groups()));
+    recorder.sum(metrics::kSamples, static_cast<double>(packed->layout.samples()));
+    recorder.sum(metrics::kTokens, static_cast<double>(packed->layout.tokens()));
+    recorder.sum(parts_.rollout ? metrics::kSampledTokens : metrics::kActionTokens,
+                 static_cast<double>(packed->layout.actions()));
     state_.activity.packed(iteration_.index, packed->layout);
     state_.traffic.handed_on(node(), packed.get());
     emit_({.sequence = sequence_++, .iteration = iteration_, .batch = std::move(packed)});
@@ -351,7 +353,7 @@ void Intake::end_iteration() {
   if (parts_.rollout) {
     parts_.rollout->end_iteration(iteration_);
     save_state(*state_.plan.rollout, *parts_.rollout);
-    parts_.rollout_metrics->maximum("kv_bytes_max", static_cast<double>(parts_.rollout->pool_bytes().held));
+    parts_.rollout_metrics->maximum(metrics::kKvBytesMax, static_cast<double>(parts_.rollout->pool_bytes().held));
     state_.log.node_ended(iteration_.index, static_cast<size_t>(*state_.plan.rollout),
                           parts_.rollout_metrics->take(state_.reducer));
   }

@@ -13,8 +13,8 @@
 
 namespace sluice::engine {
 
-/// What an iteration amounted to. `figures` is the line of metrics.jsonl: what depends on timing ends in `_seconds` or `_max`, or
-/// starts with `resident_`; everything else repeats exactly.
+/// What an iteration amounted to. `figures` is the line of metrics.jsonl: what depends on timing is in the groups time/, memory/ and
+/// engine/; everything else repeats exactly.
 struct IterationReport {
   int64_t iteration = 0;
   MetricRow figures;

@@ -107,6 +107,14 @@ std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, c
 
 bool MicroBatch::has(const ColumnSpec& spec) const { return slot_of(spec, *slots_, *reads_) >= 0; }
 
+const ColumnSpec& MicroBatch::column(std::string_view name) const {
+  for (const int slot : *reads_) {
+    const ColumnSpec& spec = (*slots_)[static_cast<size_t>(slot)];
+    if (spec.name == name) return spec;
+  }
+  throw_contract_breach("it reads column '" + std::string(name) + "', which its contract does not say");
+}
+
 const ColumnData& MicroBatch::read(const ColumnSpec& spec) const { return read(spec.name, spec.dtype, spec.extent); }
 
 const ColumnData& MicroBatch::read(std::string_view name, DType dtype, Extent extent) const {

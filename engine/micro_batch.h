@@ -128,7 +128,8 @@ class MicroBatch {
   std::span<const T> read(const Column<T>& column) const {
     return read(column.name, dtype_of<T>(), column.extent).template entries<T>();
   }
-  bool has(const ColumnSpec& spec) const;  // declared as read by the node
+  bool has(const ColumnSpec& spec) const;                 // declared as read by the node
+  const ColumnSpec& column(std::string_view name) const;  // of a column that the node reads
 
   /// Entries to fill, zero at first.
   template <class T>

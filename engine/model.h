@@ -98,7 +98,6 @@ struct ModelUsage {
   uint64_t seed = 0;
   int64_t iterations = 0;       // of the run
   bool updated = false;         // some node trains it
-  bool alone = true;            // no other model is trained
   int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
                                 // 1: nothing is sampled between an update of the weights and their publication
   int64_t saved_versions = 0;   // older versions that a snapshot may have to hold: the policy lag of what samples from it

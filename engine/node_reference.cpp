@@ -134,11 +134,19 @@ std::string parameters_text(const std::vector<ParamInfo>& params, const std::str
   return text;
 }
 
-std::string metrics_text(const std::vector<MetricInfo>& metrics) {
+std::string metrics_text(const std::vector<MetricSpec>& metrics) {
+  if (metrics.empty()) return {};
   size_t width = 0;
-  for (const MetricInfo& metric : metrics) width = std::max(width, metric.name.size());
-  std::string text;
-  for (const MetricInfo& metric : metrics) text += "    " + padded(metric.name, width) + "  " + metric.doc + "\n";
+  for (const MetricSpec& metric : metrics) width = std::max(width, shown_name(metric).size());
+  std::string text = "\n  metrics\n";
+  for (const MetricSpec& metric : metrics) text += "    " + padded(shown_name(metric), width) + "  " + metric.doc + "\n";
+  return text;
+}
+
+std::string metrics_markdown(const std::vector<MetricSpec>& metrics) {
+  if (metrics.empty()) return {};
+  std::string text = "- metrics:\n";
+  for (const MetricSpec& metric : metrics) text += "  - `" + shown_name(metric) + "`: " + metric.doc + "\n";
   return text;
 }
 
@@ -154,6 +162,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const NodeType& type, 
   };
   if (const auto node = checking::with_default_params(type, registry)) {
     add("reads", columns_text(node->needs.reads));
+    add("reads, of any type", join(node->needs.reads_any, ", "));
     add("reads one of", choices_text(node->needs.choices, true));
     add("reads if written", choices_text(node->needs.choices, false));
     add("writes", columns_text(node->needs.writes));
@@ -189,8 +198,7 @@ std::string parameters_markdown(const std::vector<ParamInfo>& params) {
 std::string node_markdown(const NodeType& type, const Registry& registry) {
   std::string text = "### " + type.info.type + "\n\n" + type.info.summary + "\n\n";
   for (const auto& [word, fact] : facts_of(type, registry)) text += "- " + word + ": " + fact + "\n";
-  if (!type.info.metrics.empty()) text += "- metrics:\n";
-  for (const MetricInfo& metric : type.info.metrics) text += "  - `" + metric.name + "`: " + metric.doc + "\n";
+  text += metrics_markdown(type.info.metrics);
   if (text.back() == '\n' && text[text.size() - 2] != '\n') text += "\n";
   return text + parameters_markdown(type.info.params) + "```toml\n" + toml_block(type) + "```\n\n";
 }
@@ -214,7 +222,9 @@ std::string components_markdown(const Registry& registry) {
   for (const auto& [key, type] : registry.components()) {
     if (key.first != kind) text += "## Components of kind `" + key.first + "`\n\n";
     kind = key.first;
-    text += "### " + type.type + "\n\n" + type.summary + "\n\n" + parameters_markdown(type.params.infos());
+    text += "### " + type.type + "\n\n" + type.summary + "\n\n";
+    if (!type.metrics.empty()) text += metrics_markdown(type.metrics) + "\n";
+    text += parameters_markdown(type.params.infos());
   }
   return text;
 }
@@ -230,7 +240,7 @@ std::string describe_text(const NodeType& type, const Registry& registry) {
           (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
   for (const auto& [word, fact] : facts) text += "  " + padded(word, width) + "  " + fact + "\n";
   if (!type.info.params.empty()) text += "\n  parameters\n" + parameters_text(type.info.params, "    ");
-  if (!type.info.metrics.empty()) text += "\n  metrics\n" + metrics_text(type.info.metrics);
+  text += metrics_text(type.info.metrics);
   return text + "\n" + indented(toml_block(type));
 }
 
@@ -238,7 +248,8 @@ std::string describe_text(const ComponentType& type) {
   std::string text = type.type + ": " + type.summary + "\n\n  " + padded("kind", 8) + type.kind +
                      (type.origin == "builtin" ? "" : ", from " + type.origin) + "\n";
   const std::vector<ParamInfo> params = type.params.infos();
-  return params.empty() ? text : text + "\n  parameters\n" + parameters_text(params, "    ");
+  if (!params.empty()) text += "\n  parameters\n" + parameters_text(params, "    ");
+  return text + metrics_text(type.metrics);
 }
 
 std::vector<DescribedTable> described_tables(const Registry& registry) {

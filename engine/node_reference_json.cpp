@@ -67,6 +67,12 @@ Json columns_json(const std::vector<ColumnSpec>& columns) {
   return list;
 }
 
+Json metrics_json(const std::vector<MetricSpec>& metrics) {
+  Json list = Json::array();
+  for (const MetricSpec& metric : metrics) list.push_back({{"name", shown_name(metric)}, {"doc", metric.doc}});
+  return list;
+}
+
 Json node_json(const NodeType& type, const Registry& registry) {
   Json json{{"type", type.info.type},
             {"kind", name_of(type.kind)},
@@ -76,8 +82,7 @@ Json node_json(const NodeType& type, const Registry& registry) {
             {"reads", Json::array()},
             {"writes", Json::array()},
             {"models", Json::array()},
-            {"metrics", Json::array()}};
-  for (const MetricInfo& metric : type.info.metrics) json["metrics"].push_back({{"name", metric.name}, {"doc", metric.doc}});
+            {"metrics", metrics_json(type.info.metrics)}};
   const auto node = checking::with_default_params(type, registry);
   if (!node) return json;
   json["reads"] = columns_json(node->needs.reads);
@@ -97,7 +102,8 @@ std::string reference_json(const Registry& registry) {
                           {"type", type.type},
                           {"summary", type.summary},
                           {"origin", type.origin},
-                          {"parameters", parameters_json(type.params.infos())}});
+                          {"parameters", parameters_json(type.params.infos())},
+                          {"metrics", metrics_json(type.metrics)}});
   }
   for (const DescribedTable& table : described_tables(registry))
     tables.push_back({{"name", table.name}, {"heading", table.heading}, {"parameters", parameters_json(table.params)}});

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/contract_breach.h"
+#include "engine/engine_metrics.h"
 
 namespace sluice::engine {
 
@@ -230,11 +231,11 @@ std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
 
 // Every group that arrived was kept, dropped or over the quota; what the quota lacks is told as well.
 void NodeRunner::record_filter() {
-  metrics_->value(plan_.name + "/groups_kept", static_cast<double>(kept_));
-  metrics_->value(plan_.name + "/groups_dropped", static_cast<double>(dropped_));
+  metrics_->value(metrics::of_filter(plan_.name, "groups_kept"), static_cast<double>(kept_));
+  metrics_->value(metrics::of_filter(plan_.name, "groups_dropped"), static_cast<double>(dropped_));
   if (quota_ > 0) {
-    metrics_->value(plan_.name + "/groups_surplus", static_cast<double>(surplus_));
-    metrics_->value(plan_.name + "/groups_missing", static_cast<double>(quota_ - kept_));
+    metrics_->value(metrics::of_filter(plan_.name, "groups_surplus"), static_cast<double>(surplus_));
+    metrics_->value(metrics::of_filter(plan_.name, "groups_missing"), static_cast<double>(quota_ - kept_));
   }
   kept_ = dropped_ = surplus_ = 0;
 }

@@ -383,20 +383,16 @@ bool read_choice(const Value& value, size_t& index, BindContext& context, const 
   return true;
 }
 
-std::shared_ptr<const void> read_component(const Value& value, std::string& type, std::vector<ParamText>& parts,
-                                           BindContext& context, const ParamInfo& info) {
-  type.clear(), parts.clear();  // stay empty where nothing could be made
+Component<const void> read_component(const Value& value, BindContext& context, const ParamInfo& info) {
   const auto written = component_text(value, context, info);
-  if (!written) return nullptr;
+  if (!written) return {};
   const ComponentType* component = context.registry.find_component(info.component, written->type);
-  if (component == nullptr) return report_unknown_component(*written, context, info), nullptr;
-  type = written->type;
+  if (component == nullptr) return report_unknown_component(*written, context, info), Component<const void>{};
   BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type),
                      context.preset.within(info.name, info.component + ":" + written->type)};
   MadeComponent made = component->make(written->params, inside);
-  parts = std::move(made.parts);
-  parts.insert(parts.begin(), {.name = "type", .text = sluice::quoted(type)});
-  return made.object;
+  made.parts.insert(made.parts.begin(), {.name = "type", .text = sluice::quoted(written->type)});
+  return {written->type, std::move(made.object), std::move(made.parts), std::move(made.metrics)};
 }
 
 const Table* read_table(const Value& value, BindContext& context, const ParamInfo& info) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/metric_spec.h"
 #include "engine/preset.h"
 #include "engine/spec.h"
 
@@ -68,7 +69,8 @@ template <class Base>
 struct Component {
   std::string type;
   std::shared_ptr<const Base> object;
-  std::vector<ParamText> parts;  // its type and every key, defaults among them
+  std::vector<ParamText> parts;     // its type and every key, defaults among them
+  std::vector<MetricSpec> metrics;  // what it declares
 };
 
 /// One parameter, type-erased. `bind` writes the value into the params struct and reports what is wrong with it.
@@ -125,9 +127,9 @@ bool read_paths(const Value&, std::vector<std::filesystem::path>&, BindContext&,
 bool read_reals(const Value&, std::vector<double>&, BindContext&, const ParamInfo&);
 bool read_strings(const Value&, std::vector<std::string>&, BindContext&, const ParamInfo&);
 bool read_choice(const Value&, size_t& index, BindContext&, const ParamInfo&);
-/// Makes the component that `value` names through the registry; null when something was reported.
-std::shared_ptr<const void> read_component(const Value&, std::string& type, std::vector<ParamText>& parts, BindContext&,
-                                           const ParamInfo&);
+/// Makes the component that `value` names through the registry, type and parts among it; without object when something was
+/// reported.
+Component<const void> read_component(const Value&, BindContext&, const ParamInfo&);
 const Table* read_table(const Value&, BindContext&, const ParamInfo&);
 
 /// What the text of a path means: `~` and variables (base/user_path.h), relative to `base`, and ParamInfo::find. Throws
@@ -195,7 +197,8 @@ void read(const Value& value, T& out, BindContext& context, const ParamInfo& inf
     out = inner;
   } else if constexpr (IsComponent<T>::value) {
     using Base = std::remove_reference_t<decltype(*out.object)>;
-    out.object = std::static_pointer_cast<Base>(read_component(value, out.type, out.parts, context, info));
+    Component<const void> read = read_component(value, context, info);
+    out = {std::move(read.type), std::static_pointer_cast<Base>(read.object), std::move(read.parts), std::move(read.metrics)};
   } else if constexpr (std::is_same_v<T, bool>) {
     read_boolean(value, out, context, info);
   } else if constexpr (std::is_same_v<T, int64_t>) {

@@ -54,7 +54,7 @@ struct CheckpointSettings {
   int64_t every_iterations = 0;          // 0: not by count
   double every_minutes = 0;              // 0: not by time
   int64_t keep_last = 2;                 // 0: all
-  std::optional<std::string> keep_best;  // a figure of metrics.jsonl
+  std::optional<std::string> keep_best;  // a metric
   Best best = Best::kHighest;
   std::optional<std::filesystem::path> folder;
   OnSaveFailure on_failure = OnSaveFailure::kContinue;
@@ -71,7 +71,8 @@ struct PlanNode {
   SourceSpan where;
   const NodeType* type = nullptr;
   std::shared_ptr<const void> params;
-  NodeNeeds needs;
+  NodeNeeds needs;             // its metrics with those that the engine records in its name
+  std::string metrics_prefix;  // see prefixed_metric()
   std::string executor;
   std::vector<int> inputs;   // indices into Plan::nodes
   std::vector<int> outputs;  // likewise

@@ -1,5 +1,6 @@
 #include "base/json.h"
 #include "engine/checkpoint_room.h"
+#include "engine/engine_metrics.h"
 #include "engine/plan_text.h"
 
 // plan_json of plan_text.h.
@@ -38,6 +39,7 @@ Json node_json(const Plan& plan, size_t order) {
             {"writes", column_names(plan, node.writes)},
             {"frees", column_names(plan, node.frees)},
             {"models", models},
+            {"metrics", metrics::names_of(node)},
             {"scope", node.is_barrier() ? "iteration" : "micro_batch"},
             {"worst_tokens", node.worst_tokens}};
   if (node.is_barrier()) json["scope_reason"] = node.needs.scope_reason;

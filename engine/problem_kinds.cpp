@@ -56,6 +56,10 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"data-unusable", kError, "a data file, or a row of it, is not what its node reads", "mend the row, or name its fields"},
     {"data-doubtful", kWarning, "data that works, but is hardly used as it was meant, such as prompts without the chat template",
      "say what is meant, as the message shows"},
+    // Metrics.
+    {"metric-recorded-twice", kError, "two nodes record metrics of one name",
+     "`metrics_prefix` in one of the two, or another column where a scorer names its own"},
+    {"unknown-metric", kError, "`keep_best` names a metric that no node records", "name one that is recorded"},
     // The graph.
     {"unknown-input", kError, "`inputs` names something that is not a node", "name nodes"},
     {"input-itself", kError, "a node takes input from itself", "remove that input"},

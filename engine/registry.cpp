@@ -9,7 +9,7 @@ namespace sluice::engine {
 namespace {
 
 // Keys that the pipeline language itself gives to every node.
-constexpr std::array kReservedKeys{"type", "inputs", "on"};
+constexpr std::array kReservedKeys{"type", "inputs", "on", "metrics_prefix"};
 
 [[noreturn]] void throw_taken(const std::string& what, const std::string& origin, const std::string& taken_by) {
   throw UserError(Problem{.kind = "type-taken",

@@ -32,6 +32,7 @@ struct NodeType {
 struct MadeComponent {
   std::shared_ptr<const void> object;
   std::vector<ParamText> parts;  // its keys, without its type
+  std::vector<MetricSpec> metrics;
 };
 
 /// A component type (see Component), such as the objective "ppo_clip".
@@ -40,6 +41,7 @@ struct ComponentType {
   std::string type;
   std::string summary;
   std::string origin;
+  std::vector<MetricSpec> metrics;
   ParamTable params;
   std::function<MadeComponent(const Table&, BindContext&)> make;
 };
@@ -159,11 +161,16 @@ void Registry::add_component() {
   auto contract = std::make_shared<Contract<P>>();
   T::describe(*contract);
   const ContractInfo info = contract->info();
-  ComponentType type{.kind = Base::kComponent, .type = info.type, .summary = info.summary, .params = contract->erased()};
+  ComponentType type{.kind = Base::kComponent,
+                     .type = info.type,
+                     .summary = info.summary,
+                     .metrics = info.metrics,
+                     .params = contract->erased()};
   type.make = [contract](const Table& table, BindContext& context) {
     const auto params = detail::bind_params(*contract, table, context);
     return MadeComponent{.object = std::static_pointer_cast<const Base>(std::make_shared<const T>(*params)),
-                         .parts = contract->erased().texts(params.get())};
+                         .parts = contract->erased().texts(params.get()),
+                         .metrics = contract->needs_of(*params).metrics};
   };
   insert(std::move(type));
 }

@@ -15,6 +15,7 @@
 #include "engine/checkpoint_room.h"
 #include "engine/checkpointer.h"
 #include "engine/driver.h"
+#include "engine/engine_metrics.h"
 #include "engine/monitor.h"
 #include "engine/out_of_memory.h"
 #include "engine/resume.h"
@@ -223,10 +224,10 @@ std::vector<WorkObserver*> Run::Impl::observers() {
 void Run::Impl::report_iteration(const IterationReport& report) {
   IterationReport whole = report;
   sample_memory();
-  whole.figures.emplace_back("resident_bytes", resident_bytes());
-  if (options.tensors.take_peak_bytes) whole.figures.emplace_back("tensor_bytes_max", meter.take_tensor_peak());
+  whole.figures.emplace_back(metrics::kResidentBytes, resident_bytes());
+  if (options.tensors.take_peak_bytes) whole.figures.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
   if (files) {
-    whole.figures.emplace_back("checkpoint_seconds", checkpointer->take_seconds());
+    whole.figures.emplace_back(metrics::kCheckpointSeconds, checkpointer->take_seconds());
     files->write(whole);
     checkpointer->iteration_reported(whole, files->lengths());
   }

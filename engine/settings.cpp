@@ -202,10 +202,10 @@ ParamSet<CheckpointSettings> checkpoint_params() {
       .doc("how many of the newest checkpoints stay; 0: all");
   set.param("keep_best", &CheckpointSettings::keep_best)
       .harmless()
-      .doc("a figure of metrics.jsonl, such as \"score_mean\": the checkpoint of the iteration where it is best stays too");
+      .doc("a metric, such as \"reward/score_mean\": the checkpoint of the iteration where it is best stays too");
   set.param("best", &CheckpointSettings::best)
       .harmless()
-      .doc("whether the highest or the lowest value of that figure is the best");
+      .doc("whether the highest or the lowest value of that metric is the best");
   set.param("folder", &CheckpointSettings::folder)
       .harmless()
       .doc(

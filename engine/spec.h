@@ -60,7 +60,8 @@ struct NodeSpec {
   Name name;
   Name type;
   std::vector<Name> inputs;
-  Name on;  // empty text: not written
+  Name on;              // empty text: not written
+  Name metrics_prefix;  // likewise
   Table params;
 };
 

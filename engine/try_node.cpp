@@ -48,6 +48,13 @@ void settle_choices(NodeNeeds& needs, std::span<const Group> groups) {
     else if (choice.required)
       needs.reads.push_back(choice.columns.back());
   }
+  if (groups.empty()) return;
+  for (const std::string& name : needs.reads_any) {
+    const auto same_name = [&](const Group::NamedColumn& column) { return column.spec.name == name; };
+    const auto there = std::ranges::find_if(groups.front().columns, same_name);
+    if (there == groups.front().columns.end()) throw UserError("column '" + name + "' is not given");
+    needs.reads.push_back(there->spec);
+  }
 }
 
 const Group::NamedColumn& input_column(const Group& group, const ColumnSpec& wanted, const std::string& type) {

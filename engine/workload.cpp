@@ -49,7 +49,7 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reducer& r
 
   for (const PlanNode& node : plan.nodes) {
     Workload::Part& part = workload.parts.emplace_back();
-    part.metrics = std::make_unique<MetricsRecorder>();
+    part.metrics = std::make_unique<MetricsRecorder>(node.needs.metrics, node.metrics_prefix);
     NodeResources resources = resources_of(plan, node, workload, run_folder);
     resources.metrics = part.metrics.get();
     resources.reducer = &reducer;

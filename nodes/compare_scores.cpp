@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "nodes/scorers/scorer.h"
+
 namespace sluice::nodes {
 namespace {
 
@@ -20,8 +22,12 @@ void CompareScores::describe(engine::Contract<CompareScoresParams>& c) {
     if (params.column == params.against)
       findings.error("against", "column and against are the same column", "name two scores, such as \"reward\" and \"score\"");
   });
-  c.metric("COLUMN_accuracy", "share of the pairs told apart by `against` that `column` orders alike; equal ones count half");
-  c.metric("COLUMN_margin", "mean of `column` of the better sample of such a pair minus that of the worse");
+  c.metrics("reward/COLUMN_accuracy", engine::Metric::kMean,
+            "share of the pairs told apart by `against` that `column` orders alike; equal ones count half",
+            [](const P& params) { return std::vector{score_metric(params.column, "accuracy")}; });
+  c.metrics("reward/COLUMN_margin", engine::Metric::kMean,
+            "mean of `column` of the better sample of such a pair minus that of the worse",
+            [](const P& params) { return std::vector{score_metric(params.column, "margin")}; });
 }
 
 void CompareScores::process(engine::MicroBatch& batch) {
@@ -32,10 +38,10 @@ void CompareScores::process(engine::MicroBatch& batch) {
       for (size_t b = a + 1; b < samples.end; ++b) {
         if (right[a] == right[b]) continue;
         const auto [better, worse] = right[a] > right[b] ? std::pair(a, b) : std::pair(b, a);
-        metrics_.mean(params_.column + "_accuracy", judged[better] > judged[worse]    ? 1
-                                                    : judged[better] == judged[worse] ? 0.5
-                                                                                      : 0);
-        metrics_.mean(params_.column + "_margin", static_cast<double>(judged[better]) - judged[worse]);
+        metrics_.mean(score_metric(params_.column, "accuracy"), judged[better] > judged[worse]    ? 1
+                                                                : judged[better] == judged[worse] ? 0.5
+                                                                                                  : 0);
+        metrics_.mean(score_metric(params_.column, "margin"), static_cast<double>(judged[better]) - judged[worse]);
       }
     }
   }

@@ -23,12 +23,20 @@ void check_params(const EvaluateSamplesParams& params, engine::Findings& finding
   }
 }
 
+std::string metric_at(const std::string& what, size_t k) { return "reward/" + what + "_at_" + std::to_string(k); }
+
+std::vector<std::string> metrics_at(const std::string& what, const EvaluateSamplesParams& params) {
+  std::vector<std::string> names;
+  for (const double k : params.k) names.push_back(metric_at(what, static_cast<size_t>(k)));
+  return names;
+}
+
 }  // namespace
 
 void EvaluateSamples::describe(engine::Contract<EvaluateSamplesParams>& c) {
   using P = EvaluateSamplesParams;
   c.type("evaluate_samples", "pass@k and majority@k of each group's samples");
-  c.param("k", &P::k).doc("numbers of samples to tell figures for; each at most the samples of a group");
+  c.param("k", &P::k).doc("numbers of samples to tell metrics for; each at most the samples of a group");
   c.param("least_score", &P::least_score).doc("a sample with at least this score is right");
   c.param("extract", &P::extract)
       .doc(
@@ -37,9 +45,14 @@ void EvaluateSamples::describe(engine::Contract<EvaluateSamplesParams>& c) {
       .doc("which answers are the same: none: the same text, text: case and blanks aside, number: the same number");
   c.reads(columns::kScore, columns::kResponse);
   c.check(check_params);
-  c.metric("pass_at_K", "for each K of k: chance that one of K samples is right, mean over the groups");
-  c.metric("answers_not_read", "responses on which extract gave up, where there were any: they do not vote");
-  c.metric("maj_at_K", "for each K of k: how right the commonest answer of K samples is, mean over the groups");
+  c.metrics("reward/pass_at_K", engine::Metric::kMean,
+            "for each K of k: chance that one of K samples is right, mean over the groups",
+            [](const P& params) { return metrics_at("pass", params); });
+  c.metric("reward/answers_not_read", engine::Metric::kSum,
+           "responses on which extract gave up, where there were any: they do not vote");
+  c.metrics("reward/maj_at_K", engine::Metric::kMean,
+            "for each K of k: how right the commonest answer of K samples is, mean over the groups",
+            [](const P& params) { return metrics_at("maj", params); });
 }
 
 EvaluateSamples::EvaluateSamples(const EvaluateSamplesParams& params, engine::NodeResources& resources)
@@ -62,11 +75,11 @@ void EvaluateSamples::process(engine::MicroBatch& batch) {
                             plural(static_cast<int64_t>(votes.size()), "sample") + ", k names " + std::to_string(k),
                         "draw more (samples_per_prompt), or leave that k out");
       }
-      metrics_.mean("pass_at_" + std::to_string(k), pass_at(static_cast<int64_t>(votes.size()), right, static_cast<int64_t>(k)));
+      metrics_.mean(metric_at("pass", k), pass_at(static_cast<int64_t>(votes.size()), right, static_cast<int64_t>(k)));
       double majorities = 0;
       const size_t runs = votes.size() / k;
       for (size_t run = 0; run < runs; ++run) majorities += majority(std::span(votes).subspan(run * k, k));
-      metrics_.mean("maj_at_" + std::to_string(k), majorities / static_cast<double>(runs));
+      metrics_.mean(metric_at("maj", k), majorities / static_cast<double>(runs));
     }
     ++group;
   }
@@ -77,7 +90,7 @@ std::optional<std::string> EvaluateSamples::answer_in(const std::string& respons
     const auto found = finder_.find(response);
     return found ? canonical_answer(*found, params_.normalize) : std::nullopt;
   } catch (const text::RegexGaveUp&) {
-    metrics_.sum("answers_not_read", 1);
+    metrics_.sum("reward/answers_not_read", 1);
     return std::nullopt;
   }
 }

@@ -36,7 +36,7 @@ void FilterGroups::describe(engine::Contract<FilterGroupsParams>& c) {
     needs.most_draws = params.most_draws;
     needs.oversample = params.oversample;
   });
-  c.metric("zero_variance", "share of the groups all of whose samples have the same score");
+  c.metric("filter/NODE/zero_variance", engine::Metric::kMean, "share of the groups all of whose samples have the same score");
   c.check([](const P& params, engine::Findings& findings) {
     if (!params.drop_equal_scores && !params.least_mean_score && !params.most_mean_score) {
       findings.without_effect("drop_equal_scores", "the filter keeps every group",
@@ -61,7 +61,7 @@ void FilterGroups::process(MicroBatch& batch) {
       throw UserError("group " + std::to_string(batch.group_index(g)) + " has one sample, so all its scores are equal",
                       "samples_per_prompt >= 2, or drop_equal_scores = false");
     }
-    metrics_.mean("zero_variance", all_equal(of_group));
+    metrics_.mean("filter/" + node_ + "/zero_variance", all_equal(of_group));
     if (!passes(of_group)) batch.drop_group(g);
   }
 }

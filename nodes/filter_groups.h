@@ -35,7 +35,7 @@ class FilterGroups final : public engine::Node {
   static void describe(engine::Contract<FilterGroupsParams>& contract);
 
   FilterGroups(const FilterGroupsParams& params, engine::NodeResources& resources)
-      : params_(params), metrics_(*resources.metrics) {}
+      : params_(params), node_(resources.node), metrics_(*resources.metrics) {}
 
   /// Throws UserError where equal scores are to be dropped and every group is a single sample: nothing could pass.
   void process(engine::MicroBatch& batch) override;
@@ -44,6 +44,7 @@ class FilterGroups final : public engine::Node {
   bool passes(std::span<const float> scores) const;
 
   const FilterGroupsParams params_;
+  std::string node_;
   engine::MetricsRecorder& metrics_;
 };
 

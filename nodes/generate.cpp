@@ -207,17 +207,20 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
   });
   c.check(find_greedy_contradictions);
   c.check(find_turn_contradictions);
-  c.metric("response_length", "mean tokens of a response, replies among them");
-  c.metric("response_length_max", "tokens of the longest response");
-  c.metric("truncated", "share of the responses that max_new_tokens cut");
-  c.metric("stopped", "share of the responses that a stop string ended, or the end of a last turn");
-  c.metric("turns", "mean turns of the policy in a response, with an environment");
-  c.metric("environment_score_mean", "mean over the responses of the environment's rewards");
-  c.metric("environment_score_std", "standard deviation of the same");
-  c.metric("dropped_prompts", "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
-  c.metric("preempted_samples", "samples that lost their credit to older ones, where it is taken on demand; depends on timing");
-  c.metric("recomputed_tokens", "tokens of these that are to be read again; depends on timing");
-  c.metric("kv_used_bytes_max", "most bytes of the KV pool that running samples used at a time");
+  c.metric("rollout/response_length_mean", engine::Metric::kMean, "mean tokens of a response, replies among them");
+  c.metric("rollout/response_length_max", engine::Metric::kMaximum, "tokens of the longest response");
+  c.metric("rollout/truncated", engine::Metric::kMean, "share of the responses that max_new_tokens cut");
+  c.metric("rollout/stopped", engine::Metric::kMean,
+           "share of the responses that a stop string ended, or the end of a last turn");
+  c.metric("rollout/turns_mean", engine::Metric::kMean, "mean turns of the policy in a response, with an environment");
+  c.metric("reward/environment_score", engine::Metric::kMoments,
+           "mean and standard deviation over the responses of the environment's rewards");
+  c.metric("rollout/dropped_prompts", engine::Metric::kValue,
+           "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
+  c.metric("engine/preempted_samples", engine::Metric::kSum,
+           "samples that lost their credit to older ones, where it is taken on demand");
+  c.metric("engine/recomputed_tokens", engine::Metric::kSum, "tokens of these that are to be read again");
+  c.metric("memory/kv_used_bytes_max", engine::Metric::kMaximum, "most bytes of the KV pool that running samples used at a time");
 }
 
 Generate::Generate(const GenerateParams& params, engine::NodeResources& resources)
@@ -370,8 +373,8 @@ void Generate::settle_credit(Sink& sink) {
     const uint64_t id = id_of(key);
     const bool had_begun = engine_.kv_tokens(id) > 0;
     const int64_t text = running_.at(key.group).prompt.size() + static_cast<int64_t>(engine_.sampled(id).size());
-    metrics_.sum("preempted_samples", 1);
-    metrics_.sum("recomputed_tokens", had_begun ? static_cast<double>(text) : 0);
+    metrics_.sum("engine/preempted_samples", 1);
+    metrics_.sum("engine/recomputed_tokens", had_begun ? static_cast<double>(text) : 0);
     engine_.preempt(id);
   }
   for (const engine::SampleCredit::Key& key : changes.restarted) engine_.restart(id_of(key));
@@ -410,13 +413,13 @@ void Generate::hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink&
 }
 
 void Generate::record(const Response& response) {
-  metrics_.mean("response_length", static_cast<double>(response.result.tokens.size()));
-  metrics_.maximum("response_length_max", static_cast<double>(response.result.tokens.size()));
-  metrics_.mean("truncated", response.summary.finish == Finish::kLength);
-  if (!turns_.idle_rules()) metrics_.mean("stopped", response.summary.finish == Finish::kStopString);
+  metrics_.mean("rollout/response_length_mean", static_cast<double>(response.result.tokens.size()));
+  metrics_.maximum("rollout/response_length_max", static_cast<double>(response.result.tokens.size()));
+  metrics_.mean("rollout/truncated", response.summary.finish == Finish::kLength);
+  if (!turns_.idle_rules()) metrics_.mean("rollout/stopped", response.summary.finish == Finish::kStopString);
   if (!params_.has_environment()) return;
-  metrics_.mean("turns", static_cast<double>(response.summary.turns));
-  metrics_.moments("environment_score", response.summary.score);
+  metrics_.mean("rollout/turns_mean", static_cast<double>(response.summary.turns));
+  metrics_.moments("reward/environment_score", response.summary.score);
 }
 
 // Without the token that ended it.
@@ -462,13 +465,13 @@ void Generate::write_samples(std::span<const Response> samples, std::span<const 
 }
 
 void Generate::end_iteration(const engine::Iteration&) {
-  metrics_.maximum("kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
+  metrics_.maximum("memory/kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
   if (on_demand_) {  // told of every iteration, also of one without
-    metrics_.sum("preempted_samples", 0);
-    metrics_.sum("recomputed_tokens", 0);
+    metrics_.sum("engine/preempted_samples", 0);
+    metrics_.sum("engine/recomputed_tokens", 0);
   }
   if (params_.prompt_too_long == TooLong::kDrop)
-    metrics_.value("dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
+    metrics_.value("rollout/dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
 }
 
 }  // namespace sluice::nodes

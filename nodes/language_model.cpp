@@ -45,10 +45,7 @@ engine::ModelBytes LanguageModel::bytes() const {
           .optimizer = optimizer_bytes_};
 }
 
-void LanguageModel::set_learning_rate(const models::LearningRate& rate, std::string metric) {
-  learning_rate_ = rate;
-  learning_rate_metric_ = std::move(metric);
-}
+void LanguageModel::set_learning_rate(const models::LearningRate& rate) { learning_rate_ = rate; }
 
 double LanguageModel::enter_iteration(int64_t iteration) {
   SLUICE_CHECK(optimizer_.has_value(), "a learning rate of a frozen model: " + name());

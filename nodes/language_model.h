@@ -46,12 +46,11 @@ class LanguageModel final : public engine::Model {
 
   void set_saved_adapter(models::SavedAdapter saved) { saved_adapter_ = saved; }
 
-  /// Without it the learning rate is that of the optimizer's options. `metric` is what the trainer records it as.
-  void set_learning_rate(const models::LearningRate& rate, std::string metric);
+  /// Without it the learning rate is that of the optimizer's options.
+  void set_learning_rate(const models::LearningRate& rate);
 
   /// Sets the learning rate of the optimizer to that of an iteration, and returns it.
   double enter_iteration(int64_t iteration);
-  const std::string& learning_rate_metric() const { return learning_rate_metric_; }
 
   /// The live weights are another model's, which counts them in its bytes().
   void share_weights() { weight_bytes_ = 0; }
@@ -82,8 +81,7 @@ class LanguageModel final : public engine::Model {
   models::Transformer transformer_;
   std::optional<models::AdamW> optimizer_;
   std::optional<models::LearningRate> learning_rate_;  // unset: constant
-  std::string learning_rate_metric_ = "learning_rate";
-  std::optional<KeptVersions> saved_versions_;  // of a trained model, as the next
+  std::optional<KeptVersions> saved_versions_;         // of a trained model, as the next
   std::optional<ModelSnapshot> snapshot_;
   int64_t weight_bytes_ = 0;  // of the live ones
   int64_t optimizer_bytes_ = 0;

@@ -277,8 +277,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                trained ? std::optional(of.optimizer->options()) : std::nullopt,
                                                usage.kept_versions, of.dtype, usage.saved_versions);
   if (trained) {
-    model->set_learning_rate(of.optimizer->schedule_of(usage.iterations),
-                             usage.alone ? "learning_rate" : "learning_rate/" + usage.name);
+    model->set_learning_rate(of.optimizer->schedule_of(usage.iterations));
   }
   if (of.lora) model->set_saved_adapter(of.lora->save);
   return model;

@@ -27,7 +27,7 @@ class SampleMask {
   void drop(const std::string& reason, Goes goes) {
     for (size_t s = 0; s < keep_.size(); ++s) {
       const bool dropped = goes(s);
-      metrics_.mean("masked_" + reason, dropped);
+      metrics_.mean("filter/masked_" + reason, dropped);
       if (dropped) keep_[s] = false;
     }
   }
@@ -63,11 +63,11 @@ void MaskSamples::describe(engine::Contract<MaskSamplesParams>& c) {
   c.reads_if([](const P& params) { return params.truncated; }, columns::kFinish);
   c.reads_if(reads_score, columns::kScore);
   c.writes(columns::kMask);
-  c.metric("masked", "share of the samples that are masked, for whatever reason");
-  c.metric("masked_truncated", "share of the samples that were cut off");
-  c.metric("masked_best_of", "share of the samples that are not among the best of their group");
-  c.metric("masked_least_score", "share of the samples with a score below least_score");
-  c.metric("masked_most_tokens", "share of the samples of more than most_tokens actions");
+  c.metric("filter/masked", engine::Metric::kMean, "share of the samples that are masked, for whatever reason");
+  c.metric("filter/masked_truncated", engine::Metric::kMean, "share of the samples that were cut off");
+  c.metric("filter/masked_best_of", engine::Metric::kMean, "share of the samples that are not among the best of their group");
+  c.metric("filter/masked_least_score", engine::Metric::kMean, "share of the samples with a score below least_score");
+  c.metric("filter/masked_most_tokens", engine::Metric::kMean, "share of the samples of more than most_tokens actions");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.truncated || reads_score(params) || params.most_tokens) return;
     findings.without_effect("truncated", "no sample is ever masked",
@@ -97,7 +97,7 @@ void MaskSamples::process(MicroBatch& batch) {
 
   auto mask = batch.write(columns::kMask);  // [A], zero
   for (size_t s = 0; s < actions.size(); ++s) {
-    metrics_.mean("masked", !samples.keep()[s]);
+    metrics_.mean("filter/masked", !samples.keep()[s]);
     if (samples.keep()[s]) std::ranges::fill(mask.subspan(actions[s].begin, actions[s].size()), 1.0f);
   }
 }

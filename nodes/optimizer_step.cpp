@@ -19,8 +19,9 @@ std::string text_of(double not_finite) { return std::isnan(not_finite) ? "nan" :
 
 }  // namespace
 
-void begin_training(LanguageModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics) {
-  metrics.value(model.learning_rate_metric(), model.enter_iteration(iteration.index));
+void begin_training(LanguageModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
+                    const std::string& group) {
+  metrics.value(group + "/learning_rate", model.enter_iteration(iteration.index));
 }
 
 double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what) {
@@ -47,9 +48,10 @@ double step_optimizer(LanguageModel& model, double count) {
   return norm;
 }
 
-void finish_iteration(LanguageModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics) {
+void finish_iteration(LanguageModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
+                      const std::string& group) {
   if (count > 0)
-    metrics.value("grad_norm", step_optimizer(model, count));
+    metrics.value(group + "/grad_norm", step_optimizer(model, count));
   else
     warn_of_no_step(model, iteration);
 }

@@ -14,8 +14,8 @@ void PolicyFigures::add_sampled(const at::Tensor& logprobs, const at::Tensor& ro
   const auto count = static_cast<double>(logprobs.numel());
   if (count == 0) return;
   const at::Tensor log_ratio = logprobs.sub(rollout_logprobs), distance = log_ratio.abs();
-  metrics_.mean("logprob_difference_mean", total(distance) / count, count);
-  metrics_.maximum("logprob_difference_max", distance.max().item().toDouble());
+  metrics_.mean("policy/logprob_difference_mean", total(distance) / count, count);
+  metrics_.maximum("policy/logprob_difference_max", distance.max().item().toDouble());
   const at::Tensor ratio = exp_log_ratio(log_ratio.to(at::kDouble));
   sampled_.count += count;
   sampled_.sum += total(ratio);
@@ -26,14 +26,14 @@ void PolicyFigures::add_reference(const at::Tensor& logprobs, const at::Tensor& 
   const auto count = static_cast<double>(logprobs.numel());
   if (count == 0) return;
   const at::Tensor k1 = logprobs.sub(reference_logprobs).to(at::kDouble);
-  metrics_.mean("kl_mean", total(k1) / count, count);
-  metrics_.mean("kl_k2_mean", total(k1.square()) / 2 / count, count);
-  metrics_.mean("kl_k3_mean", total(exp_log_ratio(k1.neg()).sub(1).add(k1)) / count, count);
+  metrics_.mean("reference/kl_mean", total(k1) / count, count);
+  metrics_.mean("reference/kl_k2_mean", total(k1.square()) / 2 / count, count);
+  metrics_.mean("reference/kl_k3_mean", total(exp_log_ratio(k1.neg()).sub(1).add(k1)) / count, count);
 }
 
 void PolicyFigures::add_entropy(const at::Tensor& entropy) {
   const auto count = static_cast<double>(entropy.numel());
-  metrics_.mean("entropy_mean", total(entropy) / count, count);
+  metrics_.mean("policy/entropy_mean", total(entropy) / count, count);
 }
 
 void PolicyFigures::add_values(const at::Tensor& values, const at::Tensor& returns) {
@@ -52,10 +52,10 @@ void PolicyFigures::end_iteration() {
                              explained_.errors,  explained_.errors_squared};
   reducer_.sum(sums);
   const auto [ratios, ratio_sum, ratio_squares, count, returns, returns_squared, errors, errors_squared] = sums;
-  if (ratios > 0) metrics_.value("effective_sample_size", ratio_sum * ratio_sum / (ratios * ratio_squares));
+  if (ratios > 0) metrics_.value("policy/effective_sample_size", ratio_sum * ratio_sum / (ratios * ratio_squares));
   const double return_variance = returns_squared - returns * returns / count;  // times count; NaN without actions
   const double error_variance = errors_squared - errors * errors / count;
-  if (return_variance > 0) metrics_.value("explained_variance", 1 - error_variance / return_variance);
+  if (return_variance > 0) metrics_.value("value/explained_variance", 1 - error_variance / return_variance);
 }
 
 }  // namespace sluice::nodes

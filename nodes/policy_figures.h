@@ -53,16 +53,19 @@ class PolicyFigures {
 
 template <class P>
 void PolicyFigures::describe(engine::Contract<P>& c) {
-  c.metric("logprob_difference_mean",
+  c.metric("policy/logprob_difference_mean", engine::Metric::kMean,
            "before the first step: distance of an action's log-probability from the one it was sampled with");
-  c.metric("logprob_difference_max", "the largest such distance");
-  c.metric("effective_sample_size",
+  c.metric("policy/logprob_difference_max", engine::Metric::kMaximum, "the largest such distance");
+  c.metric("policy/effective_sample_size", engine::Metric::kValue,
            "before the first step: (sum r)^2 / (n sum r^2) over the ratios r of training to sampling probability; 1: on-policy");
-  c.metric("kl_mean", "before the first step: divergence from the reference, mean of log policy - log reference (k1)");
-  c.metric("kl_k2_mean", "the same by half the square of that (k2)");
-  c.metric("kl_k3_mean", "the same by the k3 estimator, which is never negative");
-  c.metric("entropy_mean", "before the first step: entropy of the distribution that an action is drawn from, in nats");
-  c.metric("explained_variance", "before the first step: 1 - variance(return - value) / variance(return)");
+  c.metric("reference/kl_mean", engine::Metric::kMean,
+           "before the first step: divergence from the reference, mean of log policy - log reference (k1)");
+  c.metric("reference/kl_k2_mean", engine::Metric::kMean, "the same by half the square of that (k2)");
+  c.metric("reference/kl_k3_mean", engine::Metric::kMean, "the same by the k3 estimator, which is never negative");
+  c.metric("policy/entropy_mean", engine::Metric::kMean,
+           "before the first step: entropy of the distribution that an action is drawn from, in nats");
+  c.metric("value/explained_variance", engine::Metric::kValue,
+           "before the first step: 1 - variance(return - value) / variance(return)");
 }
 
 }  // namespace sluice::nodes

@@ -88,8 +88,8 @@ void RowCheck::run(data::Dataset& dataset, const std::function<std::optional<Fau
 
 void RowCheck::record(engine::MetricsRecorder* metrics) const {
   if (dropped_ == 0 || metrics == nullptr) return;
-  metrics->value("rows_dropped", static_cast<double>(dropped_));
-  metrics->value("rows_read", static_cast<double>(rows_));
+  metrics->value("data/rows_dropped", static_cast<double>(dropped_));
+  metrics->value("data/rows_read", static_cast<double>(rows_));
 }
 
 }  // namespace sluice::nodes

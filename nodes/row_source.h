@@ -75,8 +75,8 @@ class RowCheck {
 
 template <class P>
 void describe_dropped(engine::Contract<P>& c) {
-  c.metric("rows_dropped", "rows that are left out because they are too long");
-  c.metric("rows_read", "rows that were there before; both are told only when some were dropped");
+  c.metric("data/rows_dropped", engine::Metric::kValue, "rows that are left out because they are too long");
+  c.metric("data/rows_read", engine::Metric::kValue, "rows that were there before; both are told only when some were dropped");
 }
 
 template <class P>

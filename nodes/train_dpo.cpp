@@ -27,17 +27,20 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
   c.reads_if(reads_reference, columns::kReferenceLogprobs);
   c.reads_if_written(columns::kMask);
   c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
-  c.metric("loss", "mean loss of a pair");
-  c.metric("accuracy", "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
-  c.metric("reward_margin", "mean of the chosen sample's reward minus that of the rejected one");
-  c.metric("chosen_reward_mean", "mean reward of the chosen samples");
-  c.metric("rejected_reward_mean", "mean reward of the rejected samples");
-  c.metric("chosen_logprob_mean", "mean log-probability of a chosen sample, all of its actions together");
-  c.metric("rejected_logprob_mean", "the same of the rejected samples");
-  c.metric("pairs", "pairs of the iteration");
-  c.metric("groups_without_pair", "groups that have no two samples with different scores");
-  c.metric("grad_norm", "norm of all gradients before clipping");
-  describe_learning_rate(c);
+  c.metric("policy/loss", engine::Metric::kMean, "mean loss of a pair");
+  c.metric("preference/accuracy", engine::Metric::kMean,
+           "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
+  c.metric("preference/reward_margin", engine::Metric::kMean,
+           "mean of the chosen sample's reward minus that of the rejected one");
+  c.metric("preference/chosen_reward_mean", engine::Metric::kMean, "mean reward of the chosen samples");
+  c.metric("preference/rejected_reward_mean", engine::Metric::kMean, "mean reward of the rejected samples");
+  c.metric("preference/chosen_logprob_mean", engine::Metric::kMean,
+           "mean log-probability of a chosen sample, all of its actions together");
+  c.metric("preference/rejected_logprob_mean", engine::Metric::kMean, "the same of the rejected samples");
+  c.metric("preference/pairs", engine::Metric::kSum, "pairs of the iteration");
+  c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
+  c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_learning_rate(c, "policy");
 }
 
 TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
@@ -49,7 +52,7 @@ TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resource
 
 void TrainDpo::begin_iteration(const engine::Iteration& iteration) {
   pairs_ = 0;
-  begin_training(*model_, iteration, metrics_);
+  begin_training(*model_, iteration, metrics_, "policy");
 }
 
 void TrainDpo::process(engine::MicroBatch& batch) {
@@ -59,8 +62,8 @@ void TrainDpo::process(engine::MicroBatch& batch) {
   if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
   const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
   const auto count = static_cast<double>(pairs.size());
-  metrics_.sum("pairs", count);
-  metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - count);
+  metrics_.sum("preference/pairs", count);
+  metrics_.sum("preference/groups_without_pair", static_cast<double>(batch.groups()) - count);
   if (pairs.empty()) return;
 
   double loss_sum = 0;
@@ -75,7 +78,7 @@ void TrainDpo::process(engine::MicroBatch& batch) {
         2, [&](size_t i) { return logprobs_of(batch, std::span(paired.samples()).subspan(i, 1)); },
         [&](const at::Tensor& logprobs) { return loss_of(batch, paired, mask, logprobs); }, "loss");
   }
-  metrics_.mean("loss", loss_sum / count, count);
+  metrics_.mean("policy/loss", loss_sum / count, count);
   pairs_ += count;
 }
 
@@ -103,7 +106,7 @@ at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
 void TrainDpo::end_iteration(const engine::Iteration& iteration) {
   double pairs = pairs_;
   reducer_.sum({&pairs, 1});
-  finish_iteration(*model_, pairs, iteration, metrics_);
+  finish_iteration(*model_, pairs, iteration, metrics_, "policy");
 }
 
 }  // namespace sluice::nodes

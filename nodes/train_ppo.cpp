@@ -29,6 +29,7 @@ engine::ColumnSpec action_column(const std::string& name) { return {name, DType:
 
 bool has_critic(const TrainPpoParams& params) { return !params.critic.empty(); }
 bool is_one_model(const TrainPpoParams& params) { return params.critic == params.actor; }
+bool trains_a_critic(const TrainPpoParams& params) { return has_critic(params) && !is_one_model(params); }
 ObjectiveNeeds needs_of(const TrainPpoParams& params) { return params.objective.object->needs(); }
 bool reads_old_column(const TrainPpoParams& params) { return needs_of(params).old_logprobs && !params.recompute_old_logprobs; }
 bool reads_old_values(const TrainPpoParams& params) {
@@ -113,12 +114,15 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.iteration_scope_if([](const P& p) { return p.epochs > 1; }, "epochs > 1");
   c.iteration_scope_if([](const P& p) { return p.whiten_advantages; }, "whiten_advantages = true");
   c.check(find_contradictions);
-  c.metric("policy_loss", "mean loss, over what the objective aggregates");
-  c.metric("value_loss", "mean loss of the critic on an action");
-  c.metric("grad_norm", "norm of the actor's gradients before clipping, mean over the steps");
-  c.metric("critic_grad_norm", "the same of the critic, if it is another model");
-  c.metric("optimizer_steps", "steps of the iteration");
-  describe_learning_rate(c);
+  c.metric("policy/loss", engine::Metric::kMean, "mean loss, over what the objective aggregates");
+  c.metric_if(has_critic, "value/loss", engine::Metric::kMean, "mean loss of the critic on an action");
+  c.metric("policy/grad_norm", engine::Metric::kMean, "norm of the actor's gradients before clipping, mean over the steps");
+  c.metric_if(trains_a_critic, "value/grad_norm", engine::Metric::kMean, "the same of the critic, if it is another model");
+  c.metric("policy/optimizer_steps", engine::Metric::kValue, "steps of the iteration");
+  describe_learning_rate(c, "policy");
+  c.metric_if(trains_a_critic, "value/learning_rate", engine::Metric::kValue, "the same of the critic");
+  c.metrics_of(&P::objective);
+  c.metrics_of_if(has_critic, &P::value_objective);
   PolicyFigures::describe(c);
 }
 
@@ -138,8 +142,8 @@ void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
   steps_ = 0;
   actor_count_ = critic_count_ = 0;
   figures_.begin_iteration();
-  begin_training(*actor_, iteration, metrics_);
-  if (trains_two_models()) begin_training(*critic_, iteration, metrics_);
+  begin_training(*actor_, iteration, metrics_, "policy");
+  if (trains_two_models()) begin_training(*critic_, iteration, metrics_, "value");
 }
 
 void TrainPpo::process(MicroBatch& batch) {
@@ -173,7 +177,7 @@ void TrainPpo::train_epoch(std::span<MicroBatch> batches, size_t groups, int64_t
 
 void TrainPpo::end_iteration(const engine::Iteration& iteration) {
   if (!is_barrier(params_)) step();
-  metrics_.value("optimizer_steps", static_cast<double>(steps_));
+  metrics_.value("policy/optimizer_steps", static_cast<double>(steps_));
   figures_.end_iteration();
   if (steps_ == 0) warn_of_no_step(*actor_, iteration);
 }
@@ -243,8 +247,8 @@ void TrainPpo::accumulate_both(const Part& part) {
   const ObjectiveResult policy = policy_loss(part, outputs.policy), value = value_loss(part, outputs.values);
   SLUICE_CHECK(policy.count == value.count, "losses over different counts cannot be added");
   accumulate_gradient(policy.loss_sum.add(value.loss_sum, params_.value_coefficient), "policy and value loss");
-  record_loss("policy_loss", policy.loss_sum.item().toDouble(), policy, actor_count_);
-  record_loss("value_loss", value.loss_sum.item().toDouble(), value, critic_count_);
+  record_loss("policy/loss", policy.loss_sum.item().toDouble(), policy, actor_count_);
+  record_loss("value/loss", value.loss_sum.item().toDouble(), value, critic_count_);
 }
 
 void TrainPpo::accumulate_actor(const Part& part) {
@@ -254,12 +258,12 @@ void TrainPpo::accumulate_actor(const Part& part) {
   else
     outputs.logprobs = policy_logprobs(actor_->transformer(), part.samples, params_.temperature);
   const ObjectiveResult result = policy_loss(part, outputs);
-  record_loss("policy_loss", accumulate_gradient(result.loss_sum, "policy loss"), result, actor_count_);
+  record_loss("policy/loss", accumulate_gradient(result.loss_sum, "policy loss"), result, actor_count_);
 }
 
 void TrainPpo::accumulate_critic(const Part& part) {
   const ObjectiveResult result = value_loss(part, critic_values(critic_->transformer(), part.samples));
-  record_loss("value_loss", accumulate_gradient(result.loss_sum, "value loss"), result, critic_count_);
+  record_loss("value/loss", accumulate_gradient(result.loss_sum, "value loss"), result, critic_count_);
 }
 
 bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !is_one_model(params_); }
@@ -318,8 +322,8 @@ void TrainPpo::step() {
     require_finite_gradients(*actor_);
     require_finite_gradients(*critic_);
   }
-  metrics_.mean("grad_norm", step_optimizer(*actor_, counts[0]));
-  if (trains_two_models()) metrics_.mean("critic_grad_norm", step_optimizer(*critic_, counts[1]));
+  metrics_.mean("policy/grad_norm", step_optimizer(*actor_, counts[0]));
+  if (trains_two_models()) metrics_.mean("value/grad_norm", step_optimizer(*critic_, counts[1]));
   ++steps_;
 }
 

@@ -33,15 +33,16 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
       .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
   c.reads(columns::kTokens, columns::kScore);
   c.reads_if_written(kMargin);
-  c.metric("loss", "mean loss of a pair");
-  c.metric("accuracy", "share of the pairs whose chosen sample has the higher reward");
-  c.metric("reward_margin", "mean of the chosen sample's reward minus that of the rejected one");
-  c.metric("chosen_reward_mean", "mean reward of the chosen samples");
-  c.metric("rejected_reward_mean", "mean reward of the rejected samples");
-  c.metric("pairs", "pairs of the iteration");
-  c.metric("groups_without_pair", "groups that have no two samples with different scores");
-  c.metric("grad_norm", "norm of all gradients before clipping");
-  describe_learning_rate(c);
+  c.metric("reward_model/loss", engine::Metric::kMean, "mean loss of a pair");
+  c.metric("preference/accuracy", engine::Metric::kMean, "share of the pairs whose chosen sample has the higher reward");
+  c.metric("preference/reward_margin", engine::Metric::kMean,
+           "mean of the chosen sample's reward minus that of the rejected one");
+  c.metric("preference/chosen_reward_mean", engine::Metric::kMean, "mean reward of the chosen samples");
+  c.metric("preference/rejected_reward_mean", engine::Metric::kMean, "mean reward of the rejected samples");
+  c.metric("preference/pairs", engine::Metric::kSum, "pairs of the iteration");
+  c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
+  c.metric("reward_model/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_learning_rate(c, "reward_model");
 }
 
 TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
@@ -53,14 +54,14 @@ TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources&
 
 void TrainReward::begin_iteration(const engine::Iteration& iteration) {
   pairs_ = 0;
-  begin_training(*model_, iteration, metrics_);
+  begin_training(*model_, iteration, metrics_, "reward_model");
 }
 
 void TrainReward::process(engine::MicroBatch& batch) {
   const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), finite_scores(batch, columns::kScore.name));
   const auto count = static_cast<double>(pairs.size());
-  metrics_.sum("pairs", count);
-  metrics_.sum("groups_without_pair", static_cast<double>(batch.groups()) - count);
+  metrics_.sum("preference/pairs", count);
+  metrics_.sum("preference/groups_without_pair", static_cast<double>(batch.groups()) - count);
   if (pairs.empty()) return;
 
   double loss_sum = 0;
@@ -74,7 +75,7 @@ void TrainReward::process(engine::MicroBatch& batch) {
         2, [&](size_t i) { return rewards_of(batch, std::span(paired.samples()).subspan(i, 1)); },
         [&](const at::Tensor& rewards) { return loss_of(batch, {pair}, rewards); }, "loss");
   }
-  metrics_.mean("loss", loss_sum / count, count);
+  metrics_.mean("reward_model/loss", loss_sum / count, count);
   pairs_ += count;
 }
 
@@ -98,16 +99,16 @@ at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const std::vect
 void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {
   const auto pairs = static_cast<double>(chosen.numel());
   const auto mean = [&](const char* name, const at::Tensor& x) { metrics_.mean(name, x.mean().item().toDouble(), pairs); };
-  mean("accuracy", chosen.gt(rejected).to(at::kDouble));
-  mean("reward_margin", chosen.sub(rejected));
-  mean("chosen_reward_mean", chosen);
-  mean("rejected_reward_mean", rejected);
+  mean("preference/accuracy", chosen.gt(rejected).to(at::kDouble));
+  mean("preference/reward_margin", chosen.sub(rejected));
+  mean("preference/chosen_reward_mean", chosen);
+  mean("preference/rejected_reward_mean", rejected);
 }
 
 void TrainReward::end_iteration(const engine::Iteration& iteration) {
   double pairs = pairs_;
   reducer_.sum({&pairs, 1});
-  finish_iteration(*model_, pairs, iteration, metrics_);
+  finish_iteration(*model_, pairs, iteration, metrics_, "reward_model");
 }
 
 }  // namespace sluice::nodes

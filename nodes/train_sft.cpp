@@ -50,9 +50,10 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
   c.param("loss", &P::loss).doc("token_mean: a mean over all actions, sample_mean: over the samples' own means");
   c.reads(columns::kTokens);
   c.reads_if_written(columns::kMask);
-  c.metric("loss", "mean cross entropy, in nats: of an action, or over the samples of their own means");
-  c.metric("grad_norm", "norm of all gradients before clipping");
-  describe_learning_rate(c);
+  c.metric("policy/loss", engine::Metric::kMean,
+           "mean cross entropy, in nats: of an action, or over the samples of their own means");
+  c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_learning_rate(c, "policy");
 }
 
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
@@ -64,7 +65,7 @@ TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resource
 
 void TrainSft::begin_iteration(const engine::Iteration& iteration) {
   count_ = 0;
-  begin_training(*model_, iteration, metrics_);
+  begin_training(*model_, iteration, metrics_, "policy");
 }
 
 void TrainSft::process(engine::MicroBatch& batch) {
@@ -78,14 +79,14 @@ void TrainSft::process(engine::MicroBatch& batch) {
     const at::Tensor counted = at::where(weights.ne(0), logprobs, at::zeros({}, logprobs.options()));
     loss_sum += accumulate_gradient(counted.mul(weights).sum().neg(), "loss");
   }
-  metrics_.mean("loss", loss_sum / learned.count, learned.count);
+  metrics_.mean("policy/loss", loss_sum / learned.count, learned.count);
   count_ += learned.count;
 }
 
 void TrainSft::end_iteration(const engine::Iteration& iteration) {
   double count = count_;
   reducer_.sum({&count, 1});
-  finish_iteration(*model_, count, iteration, metrics_);
+  finish_iteration(*model_, count, iteration, metrics_, "policy");
 }
 
 }  // namespace sluice::nodes

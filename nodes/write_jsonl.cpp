@@ -1,11 +1,9 @@
 #include "nodes/write_jsonl.h"
 
-#include <algorithm>
 #include <set>
 
 #include "base/strings.h"
 #include "nodes/column_json.h"
-#include "nodes/columns.h"
 
 namespace sluice::nodes {
 
@@ -15,30 +13,10 @@ using engine::MicroBatch;
 
 namespace {
 
-std::optional<ColumnSpec> standard_column(const std::string& name) {
-  const auto all = columns::standard();
-  const auto found = std::ranges::find(all, name, &ColumnSpec::name);
-  return found == all.end() ? std::nullopt : std::optional(*found);
-}
-
-std::vector<ColumnSpec> columns_of(const WriteJsonlParams& params) {
-  std::vector<ColumnSpec> specs;
-  for (const std::string& field : params.fields) {
-    if (auto column = standard_column(field)) specs.push_back(std::move(*column));
-  }
-  return specs;
-}
-
 void check_fields(const WriteJsonlParams& params, engine::Findings& findings) {
-  std::vector<std::string> names;
-  for (const ColumnSpec& column : columns::standard()) names.push_back(column.name);
   std::set<std::string> seen;
   for (const std::string& field : params.fields) {
     if (!seen.insert(field).second) findings.error("fields", sluice::quoted(field) + " is there twice");
-    if (standard_column(field)) continue;
-    const std::string nearest = did_you_mean(field, names);
-    findings.error("fields", "no column is called " + sluice::quoted(field),
-                   (nearest.empty() ? "" : "did you mean " + nearest + "? ") + ("there are " + join(names, ", ")));
   }
 }
 
@@ -70,10 +48,8 @@ void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
   c.param("path", &P::path).doc("the file, in the run folder or below it; folders on the way are made");
   c.param("fields", &P::fields).doc("columns to write");
   c.param("every", &P::every).at_least(1).doc("write every so many iterations").unit("iterations");
-  c.needs([](const P& params, engine::NodeNeeds& needs) {
-    needs.reads = columns_of(params);
-    needs.files.push_back({"path", params.path});
-  });
+  c.reads_any(&P::fields);
+  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.files.push_back({"path", params.path}); });
   c.check([](const P& params, engine::Findings& findings) {
     if (params.fields.empty())
       findings.error("fields", "no fields: there would be nothing to write", "fields = [\"prompt\", \"response\"]");
@@ -82,7 +58,7 @@ void WriteJsonl::describe(engine::Contract<WriteJsonlParams>& c) {
 }
 
 WriteJsonl::WriteJsonl(const WriteJsonlParams& params, engine::NodeResources& resources)
-    : params_(params), columns_(columns_of(params)), file_(resources.run_folder.append_to(params.path)) {}
+    : params_(params), file_(resources.run_folder.append_to(params.path)) {}
 
 void WriteJsonl::process(MicroBatch& batch) {
   if (batch.iteration() % params_.every != 0) return;
@@ -94,7 +70,7 @@ void WriteJsonl::process(MicroBatch& batch) {
       line["iteration"] = batch.iteration();
       line["group"] = batch.group_index(group);
       line["sample"] = sample - samples.begin;
-      for (const ColumnSpec& column : columns_) line[column.name] = field_of_sample(batch, column, group, sample);
+      for (const std::string& field : params_.fields) line[field] = field_of_sample(batch, batch.column(field), group, sample);
       lines += dump_json(line) + "\n";
     }
     ++group;

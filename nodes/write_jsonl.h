@@ -16,7 +16,7 @@ namespace sluice::nodes {
 ///   type = "write_jsonl"
 ///   inputs = ["score"]
 ///   path = "samples.jsonl"                       # in the run folder, or below it: "texts/samples.jsonl"
-///   fields = ["prompt", "response", "score"]     # any of the standard columns
+///   fields = ["prompt", "response", "score"]     # any columns that nodes before it write
 ///   every = 10                                   # iterations
 ///
 /// A line has iteration, group, sample (its place in the group) and then the fields; token and action columns are lists, a number
@@ -39,7 +39,6 @@ class WriteJsonl final : public engine::Node {
 
  private:
   WriteJsonlParams params_;
-  std::vector<engine::ColumnSpec> columns_;  // of params_.fields
   OutputFile file_;
 };
 

@@ -304,7 +304,7 @@ SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs) 
   SimulatedWorkload simulated;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     Workload::Part& part = simulated.workload.parts.emplace_back();
-    part.metrics = std::make_unique<MetricsRecorder>();
+    part.metrics = std::make_unique<MetricsRecorder>(plan.nodes[i].needs.metrics, plan.nodes[i].metrics_prefix);
     switch (plan.nodes[i].type->kind) {
       case NodeKind::kSource: {
         auto source = std::make_unique<SimulatedSource>(plan, costs);

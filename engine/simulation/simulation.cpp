@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/driver.h"
+#include "engine/engine_metrics.h"
 #include "engine/monitor.h"
 #include "engine/simulation/simulated_nodes.h"
 #include "engine/simulation/timeline.h"
@@ -90,12 +91,12 @@ class Simulation {
       return std::isnan(value) ? 0 : value;
     };
     ++result_.iterations;
-    result_.iteration_seconds.push_back(figure("iteration_seconds"));
-    result_.rollout_seconds += figure("rollout_seconds");
-    result_.train_seconds += figure("train_seconds");
-    result_.overlap_seconds += figure("overlap_seconds");
-    result_.tokens += static_cast<int64_t>(figure("tokens"));
-    result_.sampled_tokens += static_cast<int64_t>(figure("sampled_tokens") + figure("action_tokens"));
+    result_.iteration_seconds.push_back(figure(metrics::kIterationSeconds));
+    result_.rollout_seconds += figure(metrics::kRolloutSeconds);
+    result_.train_seconds += figure(metrics::kTrainSeconds);
+    result_.overlap_seconds += figure(metrics::kOverlapSeconds);
+    result_.tokens += static_cast<int64_t>(figure(metrics::kTokens));
+    result_.sampled_tokens += static_cast<int64_t>(figure(metrics::kSampledTokens) + figure(metrics::kActionTokens));
   }
 
   void finish() {

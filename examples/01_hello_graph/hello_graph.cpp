@@ -56,12 +56,12 @@ class Sum final : public engine::Node {
   static void describe(engine::Contract<NoParams>& c) {
     c.type("sum", "the sum of the squares, as a metric");
     c.reads(kSquare);
-    c.metric("sum_of_squares", "over the iteration");
+    c.metric("numbers/sum_of_squares", engine::Metric::kSum, "over the iteration");
   }
   Sum(const NoParams&, engine::NodeResources& resources) : metrics_(*resources.metrics) {}
 
   void process(engine::MicroBatch& batch) override {
-    for (const float square : batch.read(kSquare)) metrics_.sum("sum_of_squares", square);
+    for (const float square : batch.read(kSquare)) metrics_.sum("numbers/sum_of_squares", square);
   }
 
  private:
@@ -80,7 +80,7 @@ int main() {
                                                    registry);
   if (!result.plan) return std::fputs(render(result.problems).c_str(), stderr), 1;
   const auto print = [](const engine::IterationReport& r) {
-    std::printf("iteration %d: %g\n", int(r.iteration), r.figure("sum_of_squares"));
+    std::printf("iteration %d: %g\n", int(r.iteration), r.figure("numbers/sum_of_squares"));
   };
   return engine::Run(*result.plan, {.on_iteration = print}).execute().end == engine::RunEnd::kDone ? 0 : 1;
 }

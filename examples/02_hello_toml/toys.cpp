@@ -73,12 +73,12 @@ class Sum final : public engine::Node {
     c.type("sum", "the sum of the squares, as a metric");
     c.param("scale", &SumParams::scale).above(0).doc("factor of the sum");
     c.reads(kSquare);
-    c.metric("sum_of_squares", "over the iteration");
+    c.metric("numbers/sum_of_squares", engine::Metric::kSum, "over the iteration");
   }
   Sum(const SumParams& params, engine::NodeResources& resources) : params_(params), metrics_(*resources.metrics) {}
 
   void process(engine::MicroBatch& batch) override {
-    for (const float square : batch.read(kSquare)) metrics_.sum("sum_of_squares", params_.scale * square);
+    for (const float square : batch.read(kSquare)) metrics_.sum("numbers/sum_of_squares", params_.scale * square);
   }
 
  private:

@@ -32,8 +32,7 @@ class BrevityScore final : public engine::Node {
     c.param("cost", &BrevityParams::cost).at_least(0).doc("of each character beyond");
     c.reads(nodes::columns::kResponse, nodes::columns::kLabel);
     c.writes(nodes::columns::kScore);
-    c.metric("score_mean", "mean score of the samples");
-    c.metric("score_std", "standard deviation of the score");
+    c.metric("reward/score", engine::Metric::kMoments, "mean and standard deviation of the score");
   }
 
   BrevityScore(const BrevityParams& params, engine::NodeResources& resources) : params_(params), metrics_(*resources.metrics) {}
@@ -47,7 +46,7 @@ class BrevityScore final : public engine::Node {
       for (size_t s = samples[g].begin; s < samples[g].end; ++s) {
         const auto excess = std::max<int64_t>(0, static_cast<int64_t>(responses[s].size()) - params_.free_characters);
         scores[s] = static_cast<float>((responses[s] == labels[g] ? 1.0 : 0.0) - params_.cost * static_cast<double>(excess));
-        metrics_.moments("score", scores[s]);
+        metrics_.moments("reward/score", scores[s]);
       }
     }
   }

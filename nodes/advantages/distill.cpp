@@ -31,7 +31,7 @@ void Distill::describe(engine::Contract<DistillParams>& c) {
   c.reads_named(&P::logprobs, DType::kFloat32, Extent::kAction);
   c.reads_if_written(columns::kMask);
   c.writes(columns::kAdvantages);
-  c.metric("teacher_kl_mean", "mean over the actions of log policy - log teacher, not clipped");
+  c.metric("reference/teacher_kl_mean", engine::Metric::kMean, "mean over the actions of log policy - log teacher, not clipped");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.teacher_logprobs != params.logprobs) return;
     findings.error("teacher_logprobs",
@@ -59,7 +59,7 @@ void Distill::process(MicroBatch& batch) {
     }
   }
   const double count = mask.total(batch.actions());
-  metrics_.mean("teacher_kl_mean", kl_sum / count, count);
+  metrics_.mean("reference/teacher_kl_mean", kl_sum / count, count);
 }
 
 }  // namespace sluice::nodes

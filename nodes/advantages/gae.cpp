@@ -19,8 +19,8 @@ void Gae::describe(engine::Contract<GaeParams>& c) {
   c.reads(columns::kTokenRewards, columns::kValues);
   c.reads_if_written(columns::kMask);
   c.writes(columns::kAdvantages, columns::kReturns);
-  c.metric("return_mean", "mean over the actions of the return that the critic learns");
-  c.metric("value_mean", "mean over the actions of the critic's value");
+  c.metric("advantage/return_mean", engine::Metric::kMean, "mean over the actions of the return that the critic learns");
+  c.metric("value/mean", engine::Metric::kMean, "mean over the actions of the critic's value");
 }
 
 void Gae::process(MicroBatch& batch) {
@@ -49,8 +49,8 @@ void Gae::process(MicroBatch& batch) {
     }
   }
   const double count = mask.total(batch.actions());
-  metrics_.mean("return_mean", return_sum / count, count);
-  metrics_.mean("value_mean", value_sum / count, count);
+  metrics_.mean("advantage/return_mean", return_sum / count, count);
+  metrics_.mean("value/mean", value_sum / count, count);
 }
 
 void Gae::process_iteration(std::span<MicroBatch> batches) {

@@ -47,8 +47,9 @@ void GroupRelative::process(MicroBatch& batch) {
 }
 
 void GroupRelative::record(const RewardedGroup& group, bool all_zero) {
-  if (group.rewards.size() > 1) metrics_.mean("group_std_mean", std::sqrt(moments_of(group.rewards, Variance::kBessel).variance));
-  metrics_.mean("zero_advantages", all_zero);
+  if (group.rewards.size() > 1)
+    metrics_.mean("advantage/group_std_mean", std::sqrt(moments_of(group.rewards, Variance::kBessel).variance));
+  metrics_.mean("advantage/zero_advantages", all_zero);
 }
 
 }  // namespace sluice::nodes

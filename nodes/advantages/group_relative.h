@@ -62,8 +62,9 @@ class GroupRelative : public engine::Node {
 template <class P>
 void describe_group_relative(engine::Contract<P>& c) {
   c.writes(columns::kAdvantages);
-  c.metric("group_std_mean", "mean over the groups of the standard deviation of their rewards");
-  c.metric("zero_advantages", "share of the groups all of whose advantages are 0: they teach nothing");
+  c.metric("advantage/group_std_mean", engine::Metric::kMean, "mean over the groups of the standard deviation of their rewards");
+  c.metric("advantage/zero_advantages", engine::Metric::kMean,
+           "share of the groups all of whose advantages are 0: they teach nothing");
 }
 
 }  // namespace sluice::nodes

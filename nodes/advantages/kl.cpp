@@ -14,8 +14,8 @@ void Kl::describe(engine::Contract<KlNodeParams>& c) {
   c.reads(columns::kReferenceLogprobs);
   c.reads_if_written(columns::kMask);
   c.writes(columns::kKl);
-  c.metric("reference_kl_mean", "mean over the actions of the estimate");
-  c.metric("reference_kl_max", "largest estimate of an action");
+  c.metric("reference/kl_estimate_mean", engine::Metric::kMean, "mean over the actions of the estimate");
+  c.metric("reference/kl_estimate_max", engine::Metric::kMaximum, "largest estimate of an action");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.logprobs != columns::kReferenceLogprobs.name) return;
     findings.error("logprobs", "the KL of reference_logprobs against itself is always 0",
@@ -34,10 +34,10 @@ void Kl::process(engine::MicroBatch& batch) {
     const double estimate = params_.estimate(policy[a], reference[a]);
     kl[a] = static_cast<float>(estimate * mask.weight(a));
     sum += estimate * mask.weight(a);
-    metrics_.maximum("reference_kl_max", estimate);
+    metrics_.maximum("reference/kl_estimate_max", estimate);
   }
   const double count = mask.total(kl.size());
-  metrics_.mean("reference_kl_mean", sum / count, count);
+  metrics_.mean("reference/kl_estimate_mean", sum / count, count);
 }
 
 }  // namespace sluice::nodes

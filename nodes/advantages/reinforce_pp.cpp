@@ -43,7 +43,7 @@ void ReinforcePp::describe(engine::Contract<ReinforcePpParams>& c) {
   c.reads_if_written(columns::kMask);
   c.writes(columns::kAdvantages);
   c.writes_by_product(columns::kReturns);  // for a critic, or to look at
-  c.metric("return_mean", "mean over the actions of the return before whitening");
+  c.metric("advantage/return_mean", engine::Metric::kMean, "mean over the actions of the return before whitening");
 }
 
 void ReinforcePp::process(MicroBatch& batch) {
@@ -67,7 +67,7 @@ void ReinforcePp::process(MicroBatch& batch) {
   }
   zero_masked(advantages, mask);
   const double count = mask.total(batch.actions());
-  metrics_.mean("return_mean", return_sum / count, count);
+  metrics_.mean("advantage/return_mean", return_sum / count, count);
 }
 
 void ReinforcePp::process_iteration(std::span<MicroBatch> batches) {

@@ -10,7 +10,7 @@ void ReMax::describe(engine::Contract<ReMaxParams>& c) {
   describe_rewards(c);
   c.reads(columns::kBaselineScore);
   c.writes(columns::kAdvantages);
-  c.metric("advantage_mean", "mean over the samples of the reward less the baseline's");
+  c.metric("advantage/mean", engine::Metric::kMean, "mean over the samples of the reward less the baseline's");
 }
 
 void ReMax::process(MicroBatch& batch) {
@@ -28,7 +28,7 @@ void ReMax::process(MicroBatch& batch) {
         to_go += rewards[t];
         advantages[t] = static_cast<float>(to_go - baselines[group]);
       }
-      if (mask.last_kept(actions[s])) metrics_.mean("advantage_mean", to_go - baselines[group]);
+      if (mask.last_kept(actions[s])) metrics_.mean("advantage/mean", to_go - baselines[group]);
     }
     ++group;
   }

@@ -18,7 +18,8 @@ Surrogate Cispo::surrogate(const PolicyTerms& terms) const {
   const double low = 1 - params_.clip_low, high = 1 + params_.clip_high;
   const at::Tensor ratio = exp_log_ratio(terms.log_ratio()).detach();  // [K]
   return {.losses = ratio.clamp(low, high).mul(terms.advantages).neg().mul(terms.logprobs),
-          .metrics = {mean_metric("clip_fraction_low", ratio.lt(low)), mean_metric("clip_fraction_high", ratio.gt(high))}};
+          .metrics = {mean_metric("policy/clip_fraction_low", ratio.lt(low)),
+                      mean_metric("policy/clip_fraction_high", ratio.gt(high))}};
 }
 
 }  // namespace sluice::nodes

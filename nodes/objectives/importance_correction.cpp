@@ -27,9 +27,9 @@ at::Tensor importance_weights(const CorrectionOptions& options, const at::Tensor
                               std::vector<ObjectiveMetric>& metrics) {
   const at::Tensor raw = raw_weights(options.level, old_logprobs.detach().sub(rollout_logprobs), kept);  // [K]
   const at::Tensor outside = raw.gt(options.maximum).logical_or(raw.lt(options.minimum));
-  metrics.push_back(mean_metric("importance_weight_mean", raw));
-  metrics.push_back(maximum_metric("importance_weight_max", raw));
-  metrics.push_back(mean_metric("importance_bounded", outside));
+  metrics.push_back(mean_metric("policy/importance_weight_mean", raw));
+  metrics.push_back(maximum_metric("policy/importance_weight_max", raw));
+  metrics.push_back(mean_metric("policy/importance_bounded", outside));
   if (options.correction == Correction::kMask) return raw.masked_fill(outside, 0);
   return raw.clamp(options.minimum, options.maximum);
 }

@@ -36,9 +36,9 @@ at::Tensor kl_term(const PolicyLossParams& params, const at::Tensor& logprobs, c
 void add_ratio_metrics(const PolicyTerms& terms, std::vector<ObjectiveMetric>& metrics) {
   const at::Tensor log_ratio = terms.log_ratio().detach();
   const at::Tensor ratio = exp_log_ratio(log_ratio);
-  metrics.push_back(mean_metric("ratio_mean", ratio));
-  metrics.push_back(maximum_metric("ratio_max", ratio));
-  metrics.push_back(mean_metric("policy_kl_mean", ratio.sub(1).sub(log_ratio)));
+  metrics.push_back(mean_metric("policy/ratio_mean", ratio));
+  metrics.push_back(maximum_metric("policy/ratio_max", ratio));
+  metrics.push_back(mean_metric("policy/kl_mean", ratio.sub(1).sub(log_ratio)));
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ at::Tensor PolicyObjective::with_penalties(at::Tensor losses, const ObjectiveInp
                                            std::vector<ObjectiveMetric>& metrics) const {
   if (loss_.kl_coefficient != 0) {
     const at::Tensor kl = kl_term(loss_, terms.logprobs, terms.kept.of(inputs.reference_logprobs));  // [K]
-    metrics.push_back(mean_metric("kl_loss_mean", kl));
+    metrics.push_back(mean_metric("policy/kl_loss_mean", kl));
     losses = losses.add(kl, loss_.kl_coefficient);
   }
   if (loss_.entropy_coefficient != 0) losses = losses.sub(terms.kept.of(inputs.entropy), loss_.entropy_coefficient);

@@ -134,13 +134,13 @@ void describe_policy_loss(engine::Contract<P>& c) {
   c.param("kl_clamp_input", &P::kl_clamp_input).above(0).doc("bounds the log ratio to the reference symmetrically; unset: none");
   c.param("kl_clamp_output", &P::kl_clamp_output).above(0).doc("bounds the estimate symmetrically; unset: none");
   c.param("entropy_coefficient", &P::entropy_coefficient).at_least(0).doc("weight of a bonus for the entropy of each action");
-  c.metric("ratio_mean", "mean over the actions of new over old probability");
-  c.metric("ratio_max", "largest such ratio");
-  c.metric("policy_kl_mean", "divergence of the trained weights from the old ones (k3)");
-  c.metric("importance_weight_mean", "mean importance weight before its bounds");
-  c.metric("importance_weight_max", "largest such weight");
-  c.metric("importance_bounded", "part of the actions whose weight is outside of the bounds");
-  c.metric("kl_loss_mean", "mean over the actions of the divergence that is in the loss");
+  c.metric("policy/ratio_mean", engine::Metric::kMean, "mean over the actions of new over old probability");
+  c.metric("policy/ratio_max", engine::Metric::kMaximum, "largest such ratio");
+  c.metric("policy/kl_mean", engine::Metric::kMean, "divergence of the trained weights from the old ones (k3)");
+  c.metric("policy/importance_weight_mean", engine::Metric::kMean, "mean importance weight before its bounds");
+  c.metric("policy/importance_weight_max", engine::Metric::kMaximum, "largest such weight");
+  c.metric("policy/importance_bounded", engine::Metric::kMean, "part of the actions whose weight is outside of the bounds");
+  c.metric("policy/kl_loss_mean", engine::Metric::kMean, "mean over the actions of the divergence that is in the loss");
   c.check([](const P& params, engine::Findings& findings) { check_policy_loss(params, findings); });
 }
 

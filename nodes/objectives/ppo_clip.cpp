@@ -14,7 +14,7 @@ void PpoClip::describe(engine::Contract<PpoClipParams>& c) {
       .doc("an action of negative advantage loses at most dual_clip times it; 0: no such bound");
   describe_policy_loss(c);
   describe_clip_fractions(c);
-  c.metric("dual_clip_fraction", "part of the actions that dual_clip bounds");
+  c.metric("policy/dual_clip_fraction", engine::Metric::kMean, "part of the actions that dual_clip bounds");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.dual_clip > 0 && params.dual_clip <= 1) {
       findings.error("dual_clip", "dual_clip must be above 1, or 0 for none", "usual is 3.0");
@@ -28,8 +28,8 @@ Surrogate clipped_surrogate(const at::Tensor& ratio, const at::Tensor& advantage
   const at::Tensor clipped = slope.mul(ratio.clamp(1 - low, 1 + high));
   const at::Tensor binds = clipped.gt(free);
   return {.losses = free.maximum(clipped),
-          .metrics = {mean_metric("clip_fraction_low", binds.logical_and(ratio.lt(1 - low))),
-                      mean_metric("clip_fraction_high", binds.logical_and(ratio.gt(1 + high)))}};
+          .metrics = {mean_metric("policy/clip_fraction_low", binds.logical_and(ratio.lt(1 - low))),
+                      mean_metric("policy/clip_fraction_high", binds.logical_and(ratio.gt(1 + high)))}};
 }
 
 Surrogate PpoClip::surrogate(const PolicyTerms& terms) const {
@@ -37,7 +37,7 @@ Surrogate PpoClip::surrogate(const PolicyTerms& terms) const {
   if (params_.dual_clip > 0) {
     const at::Tensor bound = terms.advantages.mul(-params_.dual_clip);
     const at::Tensor negative = terms.advantages.lt(0);
-    result.metrics.push_back(mean_metric("dual_clip_fraction", negative.logical_and(result.losses.gt(bound))));
+    result.metrics.push_back(mean_metric("policy/dual_clip_fraction", negative.logical_and(result.losses.gt(bound))));
     result.losses = result.losses.minimum(bound).where(negative, result.losses);
   }
   return result;

@@ -38,8 +38,9 @@ Surrogate clipped_surrogate(const at::Tensor& ratio, const at::Tensor& advantage
 /// Declares those figures.
 template <class P>
 void describe_clip_fractions(engine::Contract<P>& c) {
-  c.metric("clip_fraction_low", "part of the actions whose ratio is below the clip range and does not pay any more");
-  c.metric("clip_fraction_high", "part of the actions whose ratio is above it, likewise");
+  c.metric("policy/clip_fraction_low", engine::Metric::kMean,
+           "part of the actions whose ratio is below the clip range and does not pay any more");
+  c.metric("policy/clip_fraction_high", engine::Metric::kMean, "part of the actions whose ratio is above it, likewise");
 }
 
 }  // namespace sluice::nodes

@@ -7,7 +7,7 @@ namespace sluice::nodes {
 void ValueClip::describe(engine::Contract<ValueClipParams>& c) {
   c.type("value_clip", "half the squared error of the critic, moves beyond `clip` not rewarded");
   c.param("clip", &ValueClipParams::clip).above(0).doc("how far a value may move from the old one");
-  c.metric("value_clip_fraction", "part of the actions whose value is clipped");
+  c.metric("value/clip_fraction", engine::Metric::kMean, "part of the actions whose value is clipped");
 }
 
 ObjectiveResult ValueClip::compute(const ValueObjectiveInputs& inputs) const {
@@ -19,7 +19,7 @@ ObjectiveResult ValueClip::compute(const ValueObjectiveInputs& inputs) const {
   const at::Tensor free = terms.values.sub(terms.returns).square();                       // [K]
   const at::Tensor clipped = near.sub(terms.returns).square();                            // [K]
   const at::Tensor moved = move.abs().gt(params_.clip);  // inside the range the two differ by rounding only
-  return terms.mean(free.maximum(clipped).div(2), {mean_metric("value_clip_fraction", moved.logical_and(clipped.gt(free)))});
+  return terms.mean(free.maximum(clipped).div(2), {mean_metric("value/clip_fraction", moved.logical_and(clipped.gt(free)))});
 }
 
 }  // namespace sluice::nodes

@@ -45,9 +45,9 @@ void ShapeScore::describe(engine::Contract<ShapeScoreParams>& c) {
   c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kRunning; }, "normalize = \"running\"");
   c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kIteration; }, "normalize = \"iteration\"");
   describe_scores(c);
-  c.metric("score_clipped", "share of the scores that clip has cut");
-  c.metric("score_norm_mean", "the mean that normalize works with");
-  c.metric("score_norm_std", "the standard deviation that normalize works with");
+  describe_score_metric(c, "clipped", engine::Metric::kMean, "share of the scores that clip has cut");
+  describe_score_metric(c, "norm_mean", engine::Metric::kValue, "the mean that normalize works with");
+  describe_score_metric(c, "norm_std", engine::Metric::kValue, "the standard deviation that normalize works with");
   c.check(check);
 }
 
@@ -83,15 +83,15 @@ void ShapeScore::shape(engine::MicroBatch& batch) {
   for (size_t s = 0; s < scores.size(); ++s) {
     double score = params_.scale * (scores[s] - mean) / deviation + params_.offset;
     if (params_.clip) {
-      metrics_.mean(params_.writes + "_clipped", std::abs(score) > *params_.clip);
+      metrics_.mean(score_metric(params_.writes, "clipped"), std::abs(score) > *params_.clip);
       score = std::clamp(score, -*params_.clip, *params_.clip);
     }
     shaped[s] = static_cast<float>(score);
   }
   record_scores(metrics_, params_.writes, shaped, group_of_samples(batch.layout()));
   if (!known) return;
-  metrics_.value(params_.writes + "_norm_mean", moments_.mean());
-  metrics_.value(params_.writes + "_norm_std", moments_.deviation());
+  metrics_.value(score_metric(params_.writes, "norm_mean"), moments_.mean());
+  metrics_.value(score_metric(params_.writes, "norm_std"), moments_.deviation());
 }
 
 }  // namespace sluice::nodes

@@ -55,8 +55,9 @@ void CodeTests::describe(engine::Contract<CodeTestsParams>& c) {
       .doc("for one test: what a program may write to stdout, or a solution may answer; more fails it");
   describe_scorer(c);
   c.reads(columns::kLabel);
-  c.metric("tests_passed",
-           "mean share of the tests that pass; with score_by = \"all\" those behind the first that fails may not run");
+  describe_score_metric(
+      c, "tests_passed", engine::Metric::kMean,
+      "mean share of the tests that pass; with score_by = \"all\" those behind the first that fails may not run");
 }
 
 CodeTests::CodeTests(const CodeTestsParams& params, engine::NodeResources& resources)
@@ -86,7 +87,7 @@ void CodeTests::process(engine::MicroBatch& batch) {
     const auto tests = static_cast<double>(passed[i].size());
     const double share = static_cast<double>(std::ranges::count(passed[i], true)) / tests;
     texts.score(i) = static_cast<float>(params_.score_by == ScoreBy::kShare ? share : share == 1 ? 1 : 0);
-    metrics_.mean("tests_passed", share);
+    metrics_.mean(texts.metric("tests_passed"), share);
   }
   texts.record(metrics_);
 }

@@ -37,7 +37,7 @@ void FailedSamples::settle(const OnErrorParams& params, const std::string& node,
                      .notes = {"it was to score " + name},
                      .help = "on_error = \"skip\" or \"value\" goes on without the scores of such samples"});
   }
-  metrics.sum(node + "/failed_samples", static_cast<double>(failed_.size()));
+  metrics.sum("reward/" + node + "/failed_samples", static_cast<double>(failed_.size()));
   log_warning("node '" + node + "', iteration " + std::to_string(batch.iteration()) + ": " +
               plural(static_cast<int64_t>(failed_.size()), "sample") + " of " + std::to_string(texts.size()) +
               " could not be scored, the first of them " + name + ": " + first->second);

@@ -35,7 +35,7 @@ struct OnErrorParams {
   double error_value = 0;
 };
 
-/// Declares the parameters and the figure NODE/failed_samples.
+/// Declares the parameters and the metric reward/NODE/failed_samples.
 template <class P>
 void describe_on_error(engine::Contract<P>& c) {
   c.param("on_error", &P::on_error)
@@ -48,7 +48,7 @@ void describe_on_error(engine::Contract<P>& c) {
       findings.without_effect("error_value", "error_value has no effect without on_error = \"value\"");
     }
   });
-  c.metric("NODE/failed_samples",
+  c.metric("reward/NODE/failed_samples", engine::Metric::kSum,
            "samples that could not be scored, where there were any, with on_error = \"skip\" or \"value\"");
 }
 

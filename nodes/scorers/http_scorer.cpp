@@ -89,7 +89,7 @@ void HttpScorer::describe(engine::Contract<HttpScorerParams>& c) {
   describe_on_error(c);
   describe_scorer(c);
   c.reads_if_written(columns::kPrompt, columns::kLabel);
-  c.metric("NODE/NAME", "mean of the other figures NAME that the server answers in extra_logs");
+  c.metric_family("reward/NODE/", "means of the other metrics that the server answers in extra_logs");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.urls.empty()) findings.error("urls", "urls names no server");
     for (const std::string& url : params.urls) {
@@ -181,7 +181,7 @@ void HttpScorer::take(const HttpReply& reply, engine::Range range, ScoredTexts& 
   }
   for (const auto& [name, values] : logs->items()) {
     for (const Json& value : values.is_array() ? values : Json::array({values})) {
-      if (is_score(value)) metrics_.mean(node_ + "/" + name, value.get<double>());
+      if (is_score(value)) metrics_.mean("reward/" + node_ + "/" + name, value.get<double>());
     }
   }
 }

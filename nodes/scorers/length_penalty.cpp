@@ -21,7 +21,7 @@ void LengthPenalty::describe(engine::Contract<LengthPenaltyParams>& c) {
   c.param("writes", &P::writes).doc("the column of the scores");
   c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kSample);
   describe_scores(c);
-  c.metric("score_penalised", "share of the samples with a penalty");
+  describe_score_metric(c, "penalised", engine::Metric::kMean, "share of the samples with a penalty");
   c.check([](const P& params, engine::Findings& findings) {
     if (params.shape == PenaltyShape::kLinear && params.cache_tokens != 0) {
       findings.without_effect("cache_tokens", "cache_tokens has no effect with shape = \"linear\"", "remove cache_tokens");
@@ -40,7 +40,7 @@ void LengthPenalty::process(engine::MicroBatch& batch) {
   size_t sample = 0;
   for (const Range actions : batch.actions_by_sample()) {
     scores[sample] = static_cast<float>(score_of(static_cast<int64_t>(actions.size())));
-    metrics_.mean(params_.writes + "_penalised", scores[sample] < 0);
+    metrics_.mean(score_metric(params_.writes, "penalised"), scores[sample] < 0);
     ++sample;
   }
   record_scores(metrics_, params_.writes, scores, group_of_samples(batch.layout()));

@@ -17,6 +17,7 @@ bool is_allowed(char c) {
 }  // namespace
 
 std::string fault_of_metric_name(std::string_view name) {
+  if (name == "failed_samples") return "a metric named failed_samples, which counts the samples that could not be scored";
   if (!name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_allowed)) return {};
   return "a metric named " + shown_text(name) + "; names have letters, digits and _ - / . and at most " +
          std::to_string(kLongestName) + " of them";

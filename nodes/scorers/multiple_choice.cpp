@@ -51,7 +51,7 @@ void MultipleChoice::describe(engine::Contract<MultipleChoiceParams>& c) {
   describe_on_error(c);
   describe_scorer(c);
   c.reads(columns::kLabel);
-  c.metric("score_answered", "share of the responses that choose a letter");
+  describe_score_metric(c, "answered", engine::Metric::kMean, "share of the responses that choose a letter");
 }
 
 MultipleChoice::MultipleChoice(const MultipleChoiceParams& params, engine::NodeResources& resources)

@@ -55,7 +55,7 @@ void NumericMatch::describe(engine::Contract<NumericMatchParams>& c) {
   c.param("percent", &P::percent).doc("what 50% is: ignore: 50, scale: 0.5");
   describe_scorer(c);
   c.reads(columns::kLabel);
-  c.metric("score_answered", "share of the responses in which a number was found");
+  describe_score_metric(c, "answered", engine::Metric::kMean, "share of the responses in which a number was found");
 }
 
 NumericMatch::NumericMatch(const NumericMatchParams& params, engine::NodeResources& resources)

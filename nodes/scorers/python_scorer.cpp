@@ -105,7 +105,7 @@ void PythonScorer::describe(engine::Contract<PythonScorerParams>& c) {
   describe_on_error(c);
   describe_scorer(c);
   c.reads_if_written(columns::kPrompt, columns::kLabel, columns::kMessages);
-  c.metric("NODE/NAME", "mean of the other figures NAME that the function returns or logs");
+  c.metric_family("reward/NODE/", "means of the other metrics that the function returns or logs");
 }
 
 PythonScorer::PythonScorer(const PythonScorerParams& params, engine::NodeResources& resources)
@@ -153,7 +153,7 @@ void PythonScorer::take(const PythonReply& answer, engine::Range range, ScoredTe
   }
   for (size_t i = 0; i < range.size(); ++i) texts.score(range.begin + i) = answer.scores[i];
   for (const auto& [sample, what] : answer.errors) failed.add(range.begin + sample, function_ + ": " + what);
-  for (const auto& [name, value] : answer.figures) metrics_.mean(node_ + "/" + name, value);
+  for (const auto& [name, value] : answer.figures) metrics_.mean("reward/" + node_ + "/" + name, value);
 }
 
 }  // namespace sluice::nodes

@@ -12,6 +12,7 @@
 #include "nodes/forward.h"
 #include "nodes/passes.h"
 #include "nodes/ragged.h"
+#include "nodes/scorers/scorer.h"
 #include "nodes/scorers/step_ends.h"
 #include "nodes/token_values.h"
 
@@ -55,9 +56,14 @@ void RewardModel::describe(engine::Contract<RewardModelParams>& c) {
     }
     if (params.separator.empty()) findings.error("separator", "separator is empty", "name the text that ends a step");
   });
-  c.metric("score_mean", "mean of the scores; of another column than score, its name stands for score");
-  c.metric("score_std", "standard deviation of the scores");
-  c.metric("steps_mean", "with level = \"step\": mean number of steps of a sample");
+  c.metrics("reward/COLUMN", engine::Metric::kMoments,
+            "mean and standard deviation of the rewards, of COLUMN \"score\" by default",
+            [](const P& params) { return std::vector{score_metric(params.column().name)}; });
+  c.metrics("reward/COLUMN_steps_mean", engine::Metric::kMean, "with level = \"step\": mean number of steps of a sample",
+            [](const P& params) {
+              const bool by_step = params.level == RewardLevel::kStep;
+              return by_step ? std::vector{score_metric(params.column().name, "steps_mean")} : std::vector<std::string>();
+            });
 }
 
 RewardModel::RewardModel(const RewardModelParams& params, engine::NodeResources& resources)
@@ -87,7 +93,7 @@ void RewardModel::score_samples(const engine::MicroBatch& batch, std::span<float
     for (size_t i = 0; i < pass.size(); ++i) scores[pass[i]] = of_pass[i];
   }
   require_finite(scores, "scores of model " + model_->name());
-  for (const float score : scores) metrics_.moments(params_.column().name, score);
+  for (const float score : scores) metrics_.moments(score_metric(params_.column().name), score);
 }
 
 std::vector<std::vector<size_t>> RewardModel::steps_of(const engine::MicroBatch& batch) const {
@@ -117,13 +123,13 @@ void RewardModel::score_steps(const engine::MicroBatch& batch, std::span<float> 
   }
   if (batch.samples() > 0) {
     const auto count = static_cast<double>(batch.samples());
-    metrics_.mean("steps_mean", static_cast<double>(ends.size()) / count, count);
+    metrics_.mean(score_metric(params_.column().name, "steps_mean"), static_cast<double>(ends.size()) / count, count);
   }
   for (const std::vector<size_t>& pass : passes_of(layout, with_steps, pass_tokens_)) score_pass(batch, pass, steps, rewards);
   std::vector<float> values;
   for (const size_t end : ends) values.push_back(rewards[end]);
   require_finite(values, "step rewards of model " + model_->name());
-  for (const float value : values) metrics_.moments(params_.column().name, value);
+  for (const float value : values) metrics_.moments(score_metric(params_.column().name), value);
 }
 
 void RewardModel::score_pass(const engine::MicroBatch& batch, std::span<const size_t> pass,

@@ -42,14 +42,19 @@ void check_pattern(const std::string& key, const std::string& pattern, engine::F
   }
 }
 
-void record_scores(engine::MetricsRecorder& metrics, const std::string& name, std::span<const float> scores,
+std::string score_metric(const std::string& column, const std::string& what) {
+  return "reward/" + column + (what.empty() ? "" : "_" + what);
+}
+
+void record_scores(engine::MetricsRecorder& metrics, const std::string& column, std::span<const float> scores,
                    std::span<const size_t> groups) {
-  for (const float score : scores) metrics.moments(name, score);
+  for (const float score : scores) metrics.moments(score_metric(column), score);
   for (size_t begin = 0, end = 0; begin < scores.size(); begin = end) {
     while (end < scores.size() && groups[end] == groups[begin]) ++end;
     if (end - begin < 2) continue;  // one score alone says nothing
     const auto of_group = scores.subspan(begin, end - begin);
-    metrics.mean(name + "_zero_variance", std::ranges::all_of(of_group, [&](float score) { return score == of_group.front(); }));
+    metrics.mean(score_metric(column, "zero_variance"),
+                 std::ranges::all_of(of_group, [&](float score) { return score == of_group.front(); }));
   }
 }
 
@@ -72,7 +77,7 @@ ScoredTexts::ScoredTexts(const ScorerParams& params, engine::MicroBatch& batch)
 
 void ScoredTexts::record_answered(engine::MetricsRecorder& metrics, size_t answered) const {
   const auto texts = static_cast<double>(size());
-  metrics.mean(name_ + "_answered", static_cast<double>(answered) / texts, texts);
+  metrics.mean(metric("answered"), static_cast<double>(answered) / texts, texts);
 }
 
 }  // namespace sluice::nodes

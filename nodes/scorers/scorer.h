@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct ScorerParams {
   engine::ColumnSpec score_column() const;
 };
 
-/// Declares the parameters, the columns of texts and scores, and the figures of record_scores().
+/// Declares the parameters, the columns of texts and scores, and the metrics of record_scores().
 template <class P>
 void describe_scorer(engine::Contract<P>& c);
 
@@ -49,9 +50,12 @@ void check_label(const std::string& label, int64_t group);
 /// Reports under `key` what is wrong with a regular expression.
 void check_pattern(const std::string& key, const std::string& pattern, engine::Findings& findings);
 
-/// Records NAME_mean and NAME_std of `scores`[S] and, of groups of several samples, NAME_zero_variance: the share of the groups
+/// A metric of the scores in a column: "reward/score_answered", or with no `what` "reward/score".
+std::string score_metric(const std::string& column, const std::string& what = {});
+
+/// Records mean and std of `scores`[S] of a column and, of groups of several samples, zero_variance: the share of the groups
 /// all of whose scores are equal. `groups`[S]: the group of each, ascending.
-void record_scores(engine::MetricsRecorder& metrics, const std::string& name, std::span<const float> scores,
+void record_scores(engine::MetricsRecorder& metrics, const std::string& column, std::span<const float> scores,
                    std::span<const size_t> groups);
 
 /// The group of each sample.
@@ -70,7 +74,10 @@ class ScoredTexts {
   /// record_scores() under the name of the column.
   void record(engine::MetricsRecorder& metrics) const { record_scores(metrics, name_, scores_, groups_); }
 
-  /// Records NAME_answered: the share of the texts in which an answer was found.
+  /// A metric of the column that is written.
+  std::string metric(const std::string& what) const { return score_metric(name_, what); }
+
+  /// Records COLUMN_answered: the share of the texts in which an answer was found.
   void record_answered(engine::MetricsRecorder& metrics, size_t answered) const;
 
  private:
@@ -80,12 +87,29 @@ class ScoredTexts {
   std::string name_;
 };
 
-/// Declares the figures of record_scores().
+/// The column of the scores that a node writes.
+template <class P>
+std::string written_scores(const P& params) {
+  if constexpr (std::is_base_of_v<ScorerParams, P>)
+    return params.score_column().name;
+  else
+    return params.writes;
+}
+
+/// Declares score_metric(column, what).
+template <class P>
+void describe_score_metric(engine::Contract<P>& c, const std::string& what, engine::Metric kind, const std::string& doc) {
+  c.metrics(score_metric("COLUMN", what), kind, doc,
+            [what](const P& params) { return std::vector{score_metric(written_scores(params), what)}; });
+}
+
+/// Declares the metrics of record_scores().
 template <class P>
 void describe_scores(engine::Contract<P>& c) {
-  c.metric("score_mean", "mean of the scores; of another column than score, its name stands for score");
-  c.metric("score_std", "standard deviation of the score over the samples");
-  c.metric("score_zero_variance", "share of the groups all of whose samples have the same score");
+  describe_score_metric(c, "", engine::Metric::kMoments,
+                        "mean and standard deviation of the scores, of COLUMN \"score\" by default");
+  describe_score_metric(c, "zero_variance", engine::Metric::kMean,
+                        "share of the groups all of whose samples have the same score");
 }
 
 template <class P>

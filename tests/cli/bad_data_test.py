@@ -130,7 +130,7 @@ class BadData(Case):
         self.assert_refused(refused, "data.jsonl:2:1: error: the prompt has 11 tokens, max_prompt_tokens is 8", 'too_long = "drop"')
         finished = self.run_ppo(**limit, **{"nodes.prompts.too_long": "drop"})
         self.assertIn("1 of 2 rows left out: too long", finished.stdout + finished.stderr)
-        self.assertTrue(all(row["rows_dropped"] == 1 for row in finished.metrics), finished.metrics)
+        self.assertTrue(all(row["data/rows_dropped"] == 1 for row in finished.metrics), finished.metrics)
 
     def test_empty_file(self):
         self.refuse("", "data.jsonl holds no rows")

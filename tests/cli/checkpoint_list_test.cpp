@@ -18,7 +18,7 @@ ListedCheckpoint listed(int64_t iterations, double score, int64_t bytes, const s
   engine::Manifest manifest;
   manifest.saved_at = "2026-01-31T18:0" + std::to_string(iterations / 100) + ":00Z";
   manifest.iterations = iterations;
-  manifest.figures = {{"score_mean", score}, {"kl_mean", 0.0213}};
+  manifest.figures = {{"reward/score_mean", score}, {"reference/kl_mean", 0.0213}};
   return {.place = {iterations, "runs/ppo/checkpoints/" + std::to_string(iterations)},
           .manifest = manifest,
           .bytes = bytes,
@@ -59,9 +59,9 @@ TEST(CheckpointList, NoneIntactIsSaid) {
 TEST(CheckpointList, JsonHasNullForWhatIsNotKnown) {
   const Json all = Json::parse(checkpoints_json(four()))["checkpoints"];
   ASSERT_EQ(all.size(), 4u);
-  EXPECT_EQ(all[0]["figures"]["score_mean"], 0.47);
+  EXPECT_EQ(all[0]["figures"]["reward/score_mean"], 0.47);
   EXPECT_TRUE(all[0]["intact"] == true && all[0]["damage"].is_null());
-  EXPECT_TRUE(all[1]["figures"]["score_mean"].is_null());
+  EXPECT_TRUE(all[1]["figures"]["reward/score_mean"].is_null());
   EXPECT_TRUE(all[3]["figures"].is_null() && all[3]["saved_at"].is_null() && all[3]["intact"] == false);
   EXPECT_EQ(all[3]["damage"], "manifest.json is missing");
 }

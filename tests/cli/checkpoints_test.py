@@ -123,7 +123,7 @@ class List(Checkpoints):
         self.assertEqual([one["intact"] for one in listed], [True, True, True, False])
         self.assertRegex(listed[3]["damage"], r'^actor/model.safetensors: tensor "[a-z0-9_.]+" has another checksum than when it was saved$')
         for row, one in zip(metrics, listed):
-            self.assertEqual(one["figures"]["score_mean"], row["score_mean"])
+            self.assertEqual(one["figures"]["reward/score_mean"], row["reward/score_mean"])
             size = sum(path.stat().st_size for path in pathlib.Path(one["folder"]).rglob("*") if path.is_file())
             self.assertEqual(one["bytes"], size)
 
@@ -201,18 +201,18 @@ class Prune(Checkpoints):
         self.assertEqual((self.run_folder / "checkpoint").resolve().name, "4")
 
     def test_the_best_stays_too(self):
-        rows = [json.loads(line)["response_length"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+        rows = [json.loads(line)["rollout/response_length_mean"] for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
         for best, choose in (("highest", max), ("lowest", min)):
             with self.subTest(best):
                 shutil.rmtree(self.run_folder)
                 shutil.copytree(self.made, self.run_folder, symlinks=True)
-                self.output("prune", self.run_folder, "--keep-last", "1", "--keep-best", "response_length", "--best", best)
+                self.output("prune", self.run_folder, "--keep-last", "1", "--keep-best", "rollout/response_length_mean", "--best", best)
                 kept = {row["iterations"] for row in self.listed()}
                 self.assertEqual(len(kept - {4}), 0 if choose(rows) == rows[3] else 1)
                 self.assertIn(choose(rows), [rows[n - 1] for n in kept])
 
     def test_a_figure_that_no_run_has_is_refused(self):
-        self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a figure", "score_mean")
+        self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a figure", "reward/score_mean")
         self.assertEqual(self.names(), ["1", "2", "3", "4"])
 
     def test_what_a_kill_has_left_goes_too(self):

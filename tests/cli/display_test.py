@@ -206,7 +206,7 @@ class TextThatSteers(Case):
 class ShortRuns(Case):
     def test_of_one_iteration_the_summary_has_its_score_and_compares_nothing(self):
         done = self.run_ppo(**{"pipeline.iterations": 1})
-        self.assertEqual(re.search(r"(?m)^  score +(.*)$", done.stdout).group(1), f"{done.metrics[0]['score_mean']:.3f}")
+        self.assertEqual(re.search(r"(?m)^  score +(.*)$", done.stdout).group(1), f"{done.metrics[0]['reward/score_mean']:.3f}")
 
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ class LearningRates(Case):
         schedule = {"models.actor.optimizer.schedule": '"cosine"', "models.actor.optimizer.warmup": 2, "models.actor.optimizer.minimum": 0.1}
         rows = self.run_ppo(**schedule, **{"pipeline.iterations": 5, "models.actor.optimizer.learning_rate": 2e-4}).metrics
         for i, row in enumerate(rows):
-            self.assertAlmostEqual(row["learning_rate/actor"], 2e-4 * cosine(i, 5, 2, 0.1), delta=1e-18)
-            self.assertEqual(row["learning_rate/critic"], 1e-3)
-            self.assertEqual(row["optimizer_steps"], 4)  # all with the learning rate of the iteration
+            self.assertAlmostEqual(row["policy/learning_rate"], 2e-4 * cosine(i, 5, 2, 0.1), delta=1e-18)
+            self.assertEqual(row["value/learning_rate"], 1e-3)
+            self.assertEqual(row["policy/optimizer_steps"], 4)  # all with the learning rate of the iteration
             self.assertNotIn("learning_rate", row)
 
     def test_a_run_that_goes_on_has_the_same_bits(self):
@@ -41,7 +41,7 @@ class LearningRates(Case):
         metrics = lambda: repeatable([json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()])
         weights = lambda: read_safetensors(folder / "checkpoint/policy/model.safetensors")
         before = metrics(), weights()
-        self.assertEqual([row["learning_rate"] for row in before[0]][:4], [1e-4, 5.5e-4, 1e-3, 1e-3])
+        self.assertEqual([row["policy/learning_rate"] for row in before[0]][:4], [1e-4, 5.5e-4, 1e-3, 1e-3])
         done = run("resume", folder, "--from", "2")  # the later ones may have been passed over, while it was written
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual((metrics(), weights()), before)

@@ -25,7 +25,7 @@ class LongRun(Case):
         folder = self.folder / file
         done = run("run", pipeline, "--run-dir", folder, *sets(**(settings | SAVED)), timeout=300)
         self.assertEqual(done.returncode, DONE, done.stderr)
-        resident = [json.loads(line)["resident_bytes"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        resident = [json.loads(line)["memory/resident_bytes"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
         self.assertEqual(len(resident), ITERATIONS)
         return statistics.median(resident[-100:]) - statistics.median(resident[100:200])
 

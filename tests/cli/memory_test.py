@@ -43,7 +43,7 @@ class OnDemand(Case):
         self.assertEqual(*(repeatable(finished.metrics) for finished in runs))
         self.assertEqual(*(finished.samples for finished in runs))
         for row in runs[1].metrics:
-            self.assertLessEqual(row["tokens_in_flight_max"], 180)
+            self.assertLessEqual(row["engine/tokens_in_flight_max"], 180)
 
     def test_is_refused_where_nothing_takes_credit_later(self):
         path = self.write("p.toml", f'extends = "{PPO}"\nbudget.admission = "later"\n')
@@ -57,7 +57,7 @@ class Prompts(Case):
         settings = {"nodes.prompts.path": str(data), "nodes.generate.max_prompt_tokens": 8, "nodes.prompts.groups_per_iteration": 16,
                     "nodes.prompts.shuffle": False, "pipeline.iterations": 1}
         finished = self.run_ppo(**settings, **{"nodes.generate.prompt_too_long": "drop"})
-        self.assertEqual((finished.metrics[0]["dropped_prompts"], finished.metrics[0]["groups"]), (8, 8))
+        self.assertEqual((finished.metrics[0]["rollout/dropped_prompts"], finished.metrics[0]["data/groups"]), (8, 8))
 
 
 class MicroBatch(Case):

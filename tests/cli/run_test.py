@@ -6,9 +6,9 @@ import unittest
 
 from support import MODEL, PPO, ROOT, Case, read_safetensors, repeatable, run, sets
 
-DEMANDED = {"iteration", "policy_version", "policy_lag", "samples", "sampled_tokens", "score_mean", "score_std", "kl_mean",
-            "policy_loss", "value_loss", "grad_norm", "rollout_seconds", "train_seconds", "iteration_seconds", "overlap_seconds",
-            "tokens_in_flight_max", "kv_used_bytes_max", "column_bytes_max", "resident_bytes"}
+DEMANDED = {"iteration", "policy_version", "policy_lag", "data/samples", "rollout/sampled_tokens", "reward/score_mean", "reward/score_std", "reference/kl_mean",
+            "policy/loss", "value/loss", "policy/grad_norm", "time/rollout_seconds", "time/train_seconds", "time/iteration_seconds", "time/overlap_seconds",
+            "engine/tokens_in_flight_max", "memory/kv_used_bytes_max", "memory/column_bytes_max", "memory/resident_bytes"}
 
 # Nothing waits for the whole iteration, and the optimizer steps once.
 NO_BARRIER = {"nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1}
@@ -37,15 +37,15 @@ class RunFolder(Case):
 
     def test_metrics_count_each_sample_once(self):
         for row in self.finished.metrics:
-            self.assertEqual(row["samples"], 16 * 4)
-            self.assertGreaterEqual(row["sampled_tokens"], row["samples"])
-            self.assertLessEqual(row["sampled_tokens"], row["samples"] * 6)
-            self.assertAlmostEqual(row["response_length"], row["sampled_tokens"] / row["samples"])
+            self.assertEqual(row["data/samples"], 16 * 4)
+            self.assertGreaterEqual(row["rollout/sampled_tokens"], row["data/samples"])
+            self.assertLessEqual(row["rollout/sampled_tokens"], row["data/samples"] * 6)
+            self.assertAlmostEqual(row["rollout/response_length_mean"], row["rollout/sampled_tokens"] / row["data/samples"])
 
     def test_tokens_in_flight_stay_within_the_budget(self):
         for row in self.finished.metrics:
-            self.assertLessEqual(row["tokens_in_flight_max"], 8192)
-            self.assertGreaterEqual(row["tokens_in_flight_max"], row["sampled_tokens"])
+            self.assertLessEqual(row["engine/tokens_in_flight_max"], 8192)
+            self.assertGreaterEqual(row["engine/tokens_in_flight_max"], row["rollout/sampled_tokens"])
 
     def test_checkpoints_are_hugging_face_folders(self):
         start = read_safetensors(MODEL / "model.safetensors")
@@ -102,9 +102,9 @@ class RunFolder(Case):
 
     def test_summary_agrees_with_the_metrics(self):
         metrics = self.finished.metrics
-        sampled = sum(row["sampled_tokens"] for row in metrics)
+        sampled = sum(row["rollout/sampled_tokens"] for row in metrics)
         self.assertRegex(self.finished.stdout, rf"samples +128 of \d+ tokens in all, {sampled} sampled")
-        first, last = (row["score_mean"] for row in metrics)
+        first, last = (row["reward/score_mean"] for row in metrics)
         self.assertIn(f"  score       {first:.3f} -> {last:.3f} (the first and the last iteration)\n", self.finished.stdout)
         self.assertIn(str(self.finished.folder), self.finished.stdout)
 
@@ -124,28 +124,28 @@ class SameNumbers(Case):
 
     def test_another_seed_gives_another_run(self):
         first, second = self.run_ppo("first"), self.run_ppo("second", **{"pipeline.seed": 2})
-        self.assertNotEqual(first.metrics[0]["policy_loss"], second.metrics[0]["policy_loss"])
+        self.assertNotEqual(first.metrics[0]["policy/loss"], second.metrics[0]["policy/loss"])
 
     def test_losses_do_not_depend_on_the_size_of_the_micro_batches(self):
         small = self.run_ppo("small", **NO_BARRIER, **{"budget.micro_batch_tokens": 512})
         large = self.run_ppo("large", **NO_BARRIER, **{"budget.micro_batch_tokens": 4096})
-        self.assert_close(small.metrics[0], large.metrics[0], ("policy_loss", "value_loss", "grad_norm", "critic_grad_norm"),
+        self.assert_close(small.metrics[0], large.metrics[0], ("policy/loss", "value/loss", "policy/grad_norm", "value/grad_norm"),
                           1e-5)
-        self.assertEqual(small.metrics[0]["score_mean"], large.metrics[0]["score_mean"])
+        self.assertEqual(small.metrics[0]["reward/score_mean"], large.metrics[0]["reward/score_mean"])
 
     def test_one_executor_gives_what_two_give(self):
         one = self.run_ppo("one", **{"nodes.generate.on": "cpu"})
         two = self.run_ppo("two", **{"nodes.generate.on": "cpu:1"})
         a, b = repeatable(one.metrics)[0], repeatable(two.metrics)[0]
         self.assertEqual(set(a), set(b))
-        self.assertEqual((a["score_mean"], a["sampled_tokens"]), (b["score_mean"], b["sampled_tokens"]))
-        self.assert_close(a, b, ("policy_loss", "value_loss", "grad_norm", "critic_grad_norm", "return_mean"), 1e-5)
+        self.assertEqual((a["reward/score_mean"], a["rollout/sampled_tokens"]), (b["reward/score_mean"], b["rollout/sampled_tokens"]))
+        self.assert_close(a, b, ("policy/loss", "value/loss", "policy/grad_norm", "value/grad_norm", "advantage/return_mean"), 1e-5)
 
     def test_a_learning_rate_of_zero_changes_no_weight(self):
         still = self.run_ppo(**{"models.actor.optimizer.learning_rate": 0.0, "models.critic.optimizer.learning_rate": 0.0})
         self.assertEqual(still.weights("actor"), read_safetensors(MODEL / "model.safetensors"))
         first, second = still.metrics
-        self.assertLess(abs(second["kl_mean"]), 1e-5)
+        self.assertLess(abs(second["reference/kl_mean"]), 1e-5)
         self.assertEqual(first["policy_version"], 0)
         self.assertEqual(second["policy_version"], 1)
 
@@ -160,7 +160,7 @@ class SameNumbers(Case):
                                      **{"nodes.prompts.path": str(data), "pipeline.iterations": 1}))
         right, permuted = runs
         self.assertEqual([row["response"] for row in right.samples], [row["response"] for row in permuted.samples])
-        self.assertNotEqual(right.metrics[0]["score_mean"], permuted.metrics[0]["score_mean"])
+        self.assertNotEqual(right.metrics[0]["reward/score_mean"], permuted.metrics[0]["reward/score_mean"])
 
     def test_samples_are_scored_against_the_label_of_their_prompt(self):
         finished = self.run_ppo(pipeline=self.saving_pipeline(), **{"pipeline.iterations": 1})
@@ -174,7 +174,7 @@ class SameNumbers(Case):
             a, b = map(int, re.fullmatch(r"(\d+)\+(\d+)=", row["prompt"]).groups())
             self.assertEqual(truth[row["prompt"]], str(a + b))
             self.assertEqual(row["score"], 1 if row["response"] == str(a + b) else 0, row)
-        self.assertAlmostEqual(finished.metrics[0]["score_mean"], sum(row["score"] for row in samples) / 64)
+        self.assertAlmostEqual(finished.metrics[0]["reward/score_mean"], sum(row["score"] for row in samples) / 64)
 
 
 class BoundedMemory(Case):
@@ -184,10 +184,10 @@ class BoundedMemory(Case):
             "pipeline.iterations": 1}).metrics[0] for tokens in (2048, 1024)]
         whole, half = runs
         for row, tokens in ((whole, 2048), (half, 1024)):
-            self.assertLessEqual(row["tokens_in_flight_max"], tokens)
-            self.assertGreater(row["tokens_in_flight_max"], tokens // 2, "the budget does not bind")
-        self.assertLess(half["kv_bytes_max"] + half["column_bytes_max"], whole["kv_bytes_max"] + whole["column_bytes_max"])
-        self.assertEqual(half["score_mean"], whole["score_mean"])
+            self.assertLessEqual(row["engine/tokens_in_flight_max"], tokens)
+            self.assertGreater(row["engine/tokens_in_flight_max"], tokens // 2, "the budget does not bind")
+        self.assertLess(half["memory/kv_bytes_max"] + half["memory/column_bytes_max"], whole["memory/kv_bytes_max"] + whole["memory/column_bytes_max"])
+        self.assertEqual(half["reward/score_mean"], whole["reward/score_mean"])
 
 
 class PolicyLag(Case):

@@ -36,7 +36,7 @@ class Estimate(SimulateCase):
         self.assertEqual([executor["name"] for executor in variant["executors"]], ["cpu:1", "cpu"])
         for executor in variant["executors"]:
             self.assertAlmostEqual(whole(executor), variant["seconds"])
-        self.assertEqual(len(variant["iteration_seconds"]), 2)
+        self.assertEqual(len(variant["time/iteration_seconds"]), 2)
         self.assertEqual(len(variant["tokens_in_flight"]), 60)
         self.assertLessEqual(max(variant["tokens_in_flight"]), variant["tokens_in_flight_peak"])
         self.assertLessEqual(variant["tokens_in_flight_peak"], variant["budget"])
@@ -75,7 +75,7 @@ class Costs(SimulateCase):
         lengths = costs["lengths"]
         self.assertEqual([entry["first_iteration"] for entry in lengths], list(range(15)))
         sampled = sum(length * count for entry in lengths for length, count in entry["response"])
-        self.assertEqual(sampled, sum(row["sampled_tokens"] for row in measured.metrics))
+        self.assertEqual(sampled, sum(row["rollout/sampled_tokens"] for row in measured.metrics))
 
         result = self.simulated("--costs", measured.folder, "--what-if", "budget.tokens_in_flight=2048", "--what-if", "budget.micro_batch_tokens=512",
                                 **{"pipeline.iterations": 15, "nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1})

@@ -153,11 +153,8 @@ class Finished:
 
 
 def repeatable(metrics):
-    """The figures that may not depend on timing."""
-    return [{key: value for key,
-             value in row.items() if not key.endswith(("_seconds", "_per_second", "_max")) and
-             not key.startswith(("resident_", "preempted_", "recomputed_"))}
-            for row in metrics]
+    """The metrics that may not depend on timing."""
+    return [{key: value for key, value in row.items() if not key.startswith(("time/", "memory/", "engine/"))} for row in metrics]
 
 
 def read_safetensors(path):

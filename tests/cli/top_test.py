@@ -45,7 +45,7 @@ class Once(TopCase):
 
     def test_shows_progress_budget_and_what_each_part_does(self):
         self.write_status()
-        self.write("metrics.jsonl", '{"iteration":0,"loss":9.5}\n{"iteration":1,"loss":0.25,"train_seconds":3.5}\n')
+        self.write("metrics.jsonl", '{"iteration":0,"policy/loss":9.5}\n{"iteration":1,"policy/loss":0.25,"time/train_seconds":3.5}\n')
         text = self.text("--once")
         self.assertTrue(text.startswith("hand-made  running   iteration 2/8  ####------------ 25 %   elapsed 20 s   about 60 s left\n"),
                         text)
@@ -86,12 +86,12 @@ class Once(TopCase):
 
     def test_a_line_that_is_being_written_is_not_read(self):
         self.write_status()
-        self.write("metrics.jsonl", '{"iteration":0,"loss":9.5}\n{"iteration":1,"lo')
+        self.write("metrics.jsonl", '{"iteration":0,"policy/loss":9.5}\n{"iteration":1,"lo')
         self.assertIn("\niteration 0\nloss  9.5\n", self.text())
 
     def test_metrics_of_any_length_are_read_from_their_end(self):
         self.write_status()
-        self.write("metrics.jsonl", ('{"iteration":0,"loss":9.5}\n' * 10000) + '{"iteration":10000,"loss":null}\n')
+        self.write("metrics.jsonl", ('{"iteration":0,"policy/loss":9.5}\n' * 10000) + '{"iteration":10000,"policy/loss":null}\n')
         self.assertIn("\niteration 10000\nloss  not finite\n", self.text())
 
 

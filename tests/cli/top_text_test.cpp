@@ -47,14 +47,21 @@ TopView running() {
                 {"train", "cpu", 120, 655'000, 27.1, 0, 0, "micro-batches of advantages"}},
       .edges = {
           {"generate", "score", 2, 4096, 98'304}, {"score", "advantages", 0, 0, 0}, {"advantages", "train", 3, 6100, 146'400}}};
-  engine::MetricRow figures{{"iteration", 40},        {"policy_version", 40},
-                            {"policy_lag", 0},        {"groups", 32},
-                            {"samples", 128},         {"tokens", 5473},
-                            {"score_mean", 0.8125},   {"score_std", 0.39},
-                            {"kl_mean", 0.0213456},   {"policy_loss", -0.00012345},
-                            {"value_loss", 0.131},    {"grad_norm", 1.25},
-                            {"iteration_seconds", 1}, {"tokens_in_flight_max", 4e3},
-                            {"resident_bytes", 812e6}};
+  engine::MetricRow figures{{"iteration", 40},
+                            {"policy_version", 40},
+                            {"policy_lag", 0},
+                            {"data/groups", 32},
+                            {"data/samples", 128},
+                            {"data/tokens", 5473},
+                            {"reward/score_mean", 0.8125},
+                            {"reward/score_std", 0.39},
+                            {"reference/kl_mean", 0.0213456},
+                            {"policy/loss", -0.00012345},
+                            {"value/loss", 0.131},
+                            {"policy/grad_norm", 1.25},
+                            {"time/iteration_seconds", 1},
+                            {"engine/tokens_in_flight_max", 4e3},
+                            {"memory/resident_bytes", 812e6}};
   return {.status = status, .figures = figures};
 }
 
@@ -103,7 +110,7 @@ TEST(TopText, HasNoFiguresAndNoForecastBeforeTheFirstIterationEnded) {
   view.figures.clear();
   const std::string text = top_text(view, 120);
   EXPECT_THAT(text, HasSubstr("iteration 0/120  ---------------- 0 %   elapsed 71 s\n"));
-  EXPECT_THAT(text, Not(HasSubstr("score_mean")));
+  EXPECT_THAT(text, Not(HasSubstr("reward/score_mean")));
 }
 
 TEST(TopText, OfAnEmptyStatusDividesNothingByZero) {
@@ -119,14 +126,14 @@ TEST(TopText, OfManyFiguresShowsTheFirstAndCountsTheOthers) {
   const std::string text = top_text(view, 120);
   const std::vector<std::string> lines = lines_of(text.substr(text.find("iteration 40, ")));
   EXPECT_THAT(lines, SizeIs(1 + 8 + 1));
-  EXPECT_THAT(lines[1], StartsWith("score_mean "));
+  EXPECT_THAT(lines[1], StartsWith("reward/score_mean "));
   EXPECT_EQ(lines.back(), "and 77 more in metrics.jsonl");  // of 109, four columns of 8 are shown
 }
 
 TEST(TopText, ShowsAFigureThatIsNotANumber) {
   TopView view = running();
-  view.figures = {{"loss", std::numeric_limits<double>::quiet_NaN()}};
-  EXPECT_THAT(top_text(view, 120), HasSubstr("loss  not finite\n"));
+  view.figures = {{"policy/loss", std::numeric_limits<double>::quiet_NaN()}};
+  EXPECT_THAT(top_text(view, 120), HasSubstr("policy/loss  not finite\n"));
 }
 
 // A status file is text that anyone may have written.

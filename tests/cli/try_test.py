@@ -100,7 +100,7 @@ class Preferences(TryCase):
         self.assert_near(out["loss"], 0.3868710061)
         slope = 0.5 / (1 + math.exp(0.75))  # (1 - sigmoid) * beta
         self.assert_near(out["gradient"]["logprobs"], [[-slope, -slope], [0], [slope]])
-        self.assert_near(out["metrics"]["reward_margin"], 0.75)
+        self.assert_near(out["metrics"]["preference/reward_margin"], 0.75)
 
     def test_a_masked_action_does_not_count(self):
         columns = {"logprobs": [[-2, None], [-3]], "reference_logprobs": [[-2.5, 0], [-2]], "score": [1, 0],

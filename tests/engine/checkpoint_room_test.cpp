@@ -42,10 +42,10 @@ TEST(CheckpointRoom, IsForThoseThatAreKeptAndTheNextOne) {
   };
   EXPECT_EQ(at_a_time(100, {}), 1) << "only that at the end";
   EXPECT_EQ(at_a_time(100, {.every_iterations = 10}), 3);
-  EXPECT_EQ(at_a_time(100, {.every_iterations = 10, .keep_best = "score_mean"}), 4);
+  EXPECT_EQ(at_a_time(100, {.every_iterations = 10, .keep_best = "reward/score_mean"}), 4);
   EXPECT_EQ(at_a_time(20, {.every_iterations = 10}), 2) << "no more than are saved";
   EXPECT_EQ(at_a_time(100, {.every_iterations = 10, .keep_last = 0}), 10);
-  EXPECT_EQ(at_a_time(100, {.every_iterations = 10, .keep_last = kMost, .keep_best = "score_mean"}), 10);
+  EXPECT_EQ(at_a_time(100, {.every_iterations = 10, .keep_last = kMost, .keep_best = "reward/score_mean"}), 10);
   EXPECT_EQ(at_a_time(100, {.every_minutes = 1, .keep_last = 5}), 6);
 }
 

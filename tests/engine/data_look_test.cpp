@@ -44,7 +44,7 @@ class Reads final : public Node {
   static void describe(Contract<NoParams>& c) {
     c.type("reads", "numbers");
     c.reads(kNumber);
-    c.metric("sum", "of them");
+    c.metric("toy/NODE/sum", Metric::kMean, "of them");
   }
   explicit Reads(const NoParams&) {}
   void process(MicroBatch&) override {}

@@ -3,10 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "base/error.h"
-#include "engine/metrics.h"
 
 namespace sluice::engine {
 namespace {
@@ -145,21 +142,6 @@ TEST(BatchState, ReturnsTheCreditOfDroppedGroupsFirst) {
   EXPECT_EQ(budget.in_flight(), 9);
   thin->release_one_token_reader();
   EXPECT_EQ(budget.in_flight(), 0);
-}
-
-TEST(MetricsRecorder, CombinesByKind) {
-  MetricsRecorder metrics;
-  Reducer reducer;
-  metrics.mean("loss", 1, 1);
-  metrics.mean("loss", 4, 2);
-  metrics.mean("empty", std::nan(""), 0);
-  for (const double score : {1.0, 0.0, 1.0, 0.0}) metrics.moments("score", score);
-  metrics.maximum("ratio_max", -2);
-  metrics.maximum("ratio_max", -3);
-  const MetricRow row = metrics.take(reducer);
-  EXPECT_THAT(row, testing::ElementsAre(testing::Pair("loss", 3), testing::Pair("score_mean", 0.5),
-                                        testing::Pair("score_std", 0.5), testing::Pair("ratio_max", -2)));
-  EXPECT_TRUE(metrics.take(reducer).empty());
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class Hangs final : public Node {
     c.type("hangs", "until it is released");
     c.param("in_iteration", &HangParams::in_iteration).doc("when");
     c.reads(toy::kDrawn);
-    c.metric("hangs", "so that it has an effect");
+    c.metric("toy/NODE/hangs", Metric::kMean, "so that it has an effect");
   }
   explicit Hangs(const HangParams& params) : params_(params) {}
   void process(MicroBatch& batch) override {

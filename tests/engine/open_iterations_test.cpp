@@ -46,7 +46,7 @@ class Reader final : public Node {
   static void describe(Contract<NoParams>& c) {
     c.type("reader", "the fast branch, which reads");
     c.reads(kNumber);
-    c.metric("reader", "so that it has an effect");
+    c.metric("toy/NODE/reader", Metric::kMean, "so that it has an effect");
   }
   explicit Reader(const NoParams&) {}
   void process(MicroBatch&) override {}
@@ -56,7 +56,7 @@ class Slow final : public Node {
  public:
   static void describe(Contract<NoParams>& c) {
     c.type("slow", "the slow branch, which reads nothing and so holds no tokens");
-    c.metric("slow", "so that it has an effect");
+    c.metric("toy/NODE/slow", Metric::kMean, "so that it has an effect");
   }
   explicit Slow(const NoParams&) {}
   void process(MicroBatch&) override { std::this_thread::sleep_for(std::chrono::microseconds(500)); }

@@ -62,9 +62,9 @@ class Interpreter {
     for (int64_t group = 0; group < drawn; ++group) {
       streams_[""].push_back(group);
       for (const uint64_t value : columns_["drawn"][group])
-        row_["tokens"] += static_cast<double>(toy::sample_tokens(value, world_.worst));
+        row_["data/tokens"] += static_cast<double>(toy::sample_tokens(value, world_.worst));
     }
-    row_["groups"] = static_cast<double>(drawn);
+    row_["data/groups"] = static_cast<double>(drawn);
     for (const World::Step& step : world_.steps) step.filters() ? filter_groups(step) : mix_column(step);
     if (world_.trained) train();
     return row_;
@@ -118,11 +118,11 @@ class Interpreter {
       else
         kept.push_back(group);
     }
-    row_[step.name + "/groups_kept"] = static_cast<double>(kept.size());
-    row_[step.name + "/groups_dropped"] = dropped;
+    row_["filter/" + step.name + "/groups_kept"] = static_cast<double>(kept.size());
+    row_["filter/" + step.name + "/groups_dropped"] = dropped;
     if (step.refills) {
-      row_[step.name + "/groups_surplus"] = surplus;
-      row_[step.name + "/groups_missing"] = static_cast<double>(world_.groups) - static_cast<double>(kept.size());
+      row_["filter/" + step.name + "/groups_surplus"] = surplus;
+      row_["filter/" + step.name + "/groups_missing"] = static_cast<double>(world_.groups) - static_cast<double>(kept.size());
     }
     streams_[step.name] = kept;
   }
@@ -144,7 +144,7 @@ class Interpreter {
         for (uint64_t& value : values) value = mix(value, fold);
       }
     }
-    row_[step.name] = static_cast<double>(fold >> 12);
+    row_["mix/" + step.name] = static_cast<double>(fold >> 12);
   }
 
   void train() {
@@ -154,7 +154,7 @@ class Interpreter {
       for (const uint64_t value : columns_[world_.trained_column][group]) gradient = mix(gradient, value);
     }
     versions_.push_back(mix(versions_.back(), gradient));
-    row_["weights"] = static_cast<double>(versions_.back() >> 12);
+    row_["policy/weights"] = static_cast<double>(versions_.back() >> 12);
   }
 
   const World& world_;
@@ -215,8 +215,8 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
     ASSERT_EQ(reports.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(reports[i].iteration, static_cast<int64_t>(i));
-      EXPECT_LE(reports[i].figure("tokens_in_flight_max"), static_cast<double>(budget));
-      EXPECT_LE(reports[i].figure("column_bytes_max"), static_cast<double>(checked.plan->memory.column_bytes));
+      EXPECT_LE(reports[i].figure("engine/tokens_in_flight_max"), static_cast<double>(budget));
+      EXPECT_LE(reports[i].figure("memory/column_bytes_max"), static_cast<double>(checked.plan->memory.column_bytes));
       for (const auto& [name, value] : expected[i]) ASSERT_EQ(reports[i].figure(name), value) << name << " of iteration " << i;
     }
   }

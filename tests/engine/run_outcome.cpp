@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/checkpoint_folder.h"
+#include "engine/metric_spec.h"
 
 namespace sluice::engine {
 
@@ -20,9 +21,7 @@ std::vector<std::string> metrics_of(const fs::path& folder) {
     Json kept = Json::object();
     const Json figures = parse_json(line, "metrics.jsonl");
     for (const auto& [name, value] : figures.items()) {
-      if (!name.ends_with("_seconds") && !name.ends_with("_per_second") && !name.ends_with("_max") &&
-          !name.starts_with("resident_"))
-        kept[name] = value;
+      if (!depends_on_timing(name)) kept[name] = value;
     }
     lines.push_back(kept.dump());
   }

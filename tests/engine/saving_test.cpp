@@ -147,11 +147,5 @@ TEST_F(SavingTest, OnADiskThatIsFullForEverythingTheRunFailsAndNamesTheFile) {
   }
 }
 
-TEST_F(SavingTest, RefusesABestFigureThatDoesNotExist) {
-  const RunSummary summary = run({{"keep_best", std::string("weihgts")}});
-  EXPECT_EQ(summary.end, RunEnd::kFailed);
-  EXPECT_THAT(message_of(summary), testing::AllOf(HasSubstr("keep_best = \"weihgts\""), HasSubstr("did you mean \"weights\"?")));
-}
-
 }  // namespace
 }  // namespace sluice::engine

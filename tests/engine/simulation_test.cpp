@@ -252,7 +252,8 @@ TEST(Simulation, TheRecorderLearnsWhatAFilterKeepsFromTheReports) {
   CostRecorder recorder(toys.plan);
   for (int64_t iteration = 0; iteration < 4; ++iteration) {
     recorder.reported(
-        {.iteration = iteration, .figures = {{"keep/groups_kept", 5}, {"keep/groups_dropped", 3}, {"keep/groups_surplus", 1}}});
+        {.iteration = iteration,
+         .figures = {{"filter/keep/groups_kept", 5}, {"filter/keep/groups_dropped", 3}, {"filter/keep/groups_surplus", 1}}});
   }
   const Costs costs = recorder.costs();
   EXPECT_EQ(costs.iterations, 4);

@@ -153,12 +153,15 @@ class Reader {
       for (const Entry& entry : node.params.entries) {
         const Value& value = entry.value;
         if (entry.key == "type") node.type = {std::get<std::string>(value.data), value.where};
+        if (entry.key == "metrics_prefix") node.metrics_prefix = {std::get<std::string>(value.data), value.where};
         if (entry.key == "on") node.on = {std::get<std::string>(value.data), value.where};
         if (entry.key != "inputs") continue;
         for (const Value& input : std::get<Array>(value.data))
           node.inputs.push_back({std::get<std::string>(input.data), input.where});
       }
-      std::erase_if(node.params.entries, [](const Entry& e) { return e.key == "type" || e.key == "on" || e.key == "inputs"; });
+      std::erase_if(node.params.entries, [](const Entry& e) {
+        return e.key == "type" || e.key == "on" || e.key == "inputs" || e.key == "metrics_prefix";
+      });
     }
   }
 

@@ -98,7 +98,7 @@ class Generate final : public Rollout {
       needs.worst_sample_tokens = p.max_prompt_tokens + p.max_new_tokens;
       needs.must_agree["temperature"] = p.temperature;
     });
-    c.metric("response_tokens", "mean length of a response");
+    c.metric("toy/NODE/response_tokens", Metric::kMean, "mean length of a response");
   }
   explicit Generate(const GenerateParams&) {}
   int64_t worst_tokens(const Group&) const override { return 0; }
@@ -124,7 +124,7 @@ class GroupScore final : public Idle {
   static void describe(Contract<NoParams>& c) {
     c.type("group_score", "reads one score a group");
     c.reads(kScoreOfGroup);
-    c.metric("score", "mean score");
+    c.metric("toy/NODE/score", Metric::kMean, "mean score");
   }
   explicit GroupScore(const NoParams&) {}
 };

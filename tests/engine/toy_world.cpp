@@ -192,6 +192,7 @@ class ToyMix final : public Node {
     c.param("fail_in_iteration", &MixParams::fail_in_iteration).doc("throw there");
     c.param("remembers", &MixParams::remembers).doc("every value depends on all earlier iterations too");
     c.writes_named(&MixParams::writes, DType::kInt64, Extent::kSample);
+    c.metric("mix/NODE", Metric::kValue, "a hash of all values");
     c.iteration_scope_if([](const MixParams& p) { return p.barrier; }, "barrier = true");
     c.needs([](const MixParams& p, NodeNeeds& needs) {
       for (const std::string& name : p.reads) needs.reads.push_back({name, DType::kInt64, Extent::kSample});
@@ -200,7 +201,7 @@ class ToyMix final : public Node {
   ToyMix(const MixParams& params, NodeResources& resources)
       : params_(params),
         name_(name_hash(resources.node)),
-        label_(resources.node),
+        label_("mix/" + resources.node),
         metrics_(*resources.metrics),
         pauses_(resources.seed, name_) {}
 
@@ -301,6 +302,7 @@ class ToyTrain final : public Node {
     c.model("model", &TrainParams::model, ModelUse::kUpdates).required().doc("trained");
     c.param("reads", &TrainParams::reads).required().doc("column");
     c.reads_named(&TrainParams::reads, DType::kInt64, Extent::kSample);
+    c.metric("policy/weights", Metric::kValue, "a hash of them");
   }
   ToyTrain(const TrainParams& params, NodeResources& resources)
       : params_(params),
@@ -315,7 +317,7 @@ class ToyTrain final : public Node {
 
   void end_iteration(const Iteration&) override {
     model_->live = mix(model_->live, std::exchange(gradient_, 0));
-    metrics_.value("weights", static_cast<double>(model_->live >> 12));
+    metrics_.value("policy/weights", static_cast<double>(model_->live >> 12));
   }
 
  private:

@@ -16,11 +16,13 @@ std::map<std::string, double> figures(std::vector<GroupOf> groups) {
 
 TEST(CompareScores, AccuracyIsTheShareOfPairsThatAreOrderedAlike) {
   const auto found = figures({{sample(1, 3), sample(0, -1)}, {sample(2, 0), sample(1, 1), sample(0, -2)}});
-  EXPECT_NEAR(found.at("reward_accuracy"), 3.0 / 4, 1e-12);
-  EXPECT_NEAR(found.at("reward_margin"), (4 - 1 + 2 + 3) / 4.0, 1e-12);
+  EXPECT_NEAR(found.at("reward/reward_accuracy"), 3.0 / 4, 1e-12);
+  EXPECT_NEAR(found.at("reward/reward_margin"), (4 - 1 + 2 + 3) / 4.0, 1e-12);
 }
 
-TEST(CompareScores, EqualRewardsCountHalf) { EXPECT_EQ(figures({{sample(1, 3), sample(0, 3)}}).at("reward_accuracy"), 0.5); }
+TEST(CompareScores, EqualRewardsCountHalf) {
+  EXPECT_EQ(figures({{sample(1, 3), sample(0, 3)}}).at("reward/reward_accuracy"), 0.5);
+}
 
 TEST(CompareScores, PairsThatAreNotToldApartDoNotCount) {
   EXPECT_TRUE(figures({{sample(1, 3), sample(1, 5)}, {sample(0, 2)}}).empty());

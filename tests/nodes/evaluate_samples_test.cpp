@@ -34,38 +34,38 @@ TEST(PassAt, IsTheChanceOfARightOneAmongThoseDrawn) {
 TEST(EvaluateSamples, PassAtKIsTheMeanOverTheGroups) {
   const auto found = figures({.k = {1, 2}}, {{sample("1", 1), sample("2", 0), sample("3", 0), sample("4", 0)},
                                              {sample("1", 1), sample("2", 1), sample("3", 0), sample("4", 0)}});
-  EXPECT_NEAR(found.at("pass_at_1"), (0.25 + 0.5) / 2, 1e-12);
-  EXPECT_NEAR(found.at("pass_at_2"), (0.5 + (1 - 1.0 / 6)) / 2, 1e-12);
+  EXPECT_NEAR(found.at("reward/pass_at_1"), (0.25 + 0.5) / 2, 1e-12);
+  EXPECT_NEAR(found.at("reward/pass_at_2"), (0.5 + (1 - 1.0 / 6)) / 2, 1e-12);
 }
 
 TEST(EvaluateSamples, TheCommonestAnswerDecidesTheMajority) {
-  EXPECT_EQ(figures({.k = {3}}, {{sample("7", 1), sample(" 7\n", 1), sample("8", 0)}}).at("maj_at_3"), 1);
-  EXPECT_EQ(figures({.k = {3}}, {{sample("7", 1), sample("8", 0), sample("8", 0)}}).at("maj_at_3"), 0);
+  EXPECT_EQ(figures({.k = {3}}, {{sample("7", 1), sample(" 7\n", 1), sample("8", 0)}}).at("reward/maj_at_3"), 1);
+  EXPECT_EQ(figures({.k = {3}}, {{sample("7", 1), sample("8", 0), sample("8", 0)}}).at("reward/maj_at_3"), 0);
 }
 
 TEST(EvaluateSamples, EquallyCommonAnswersShareTheMajority) {
-  EXPECT_EQ(figures({.k = {2}}, {{sample("7", 1), sample("8", 0)}}).at("maj_at_2"), 0.5);
+  EXPECT_EQ(figures({.k = {2}}, {{sample("7", 1), sample("8", 0)}}).at("reward/maj_at_2"), 0.5);
 }
 
 TEST(EvaluateSamples, MajorityOfFewerIsTheMeanOverRunsOfThem) {
   const auto found = figures({.k = {2}}, {{sample("7", 1), sample("7", 1), sample("8", 0), sample("8", 0), sample("9", 0)}});
-  EXPECT_EQ(found.at("maj_at_2"), 0.5);
+  EXPECT_EQ(found.at("reward/maj_at_2"), 0.5);
 }
 
 TEST(EvaluateSamples, AnswersVoteByTheirNormalForm) {
   const auto found = figures({.k = {3}, .extract = R"(####\s*(.+))", .normalize = AnswerForm::kNumber},
                              {{sample("so #### 1,000", 1), sample("#### 1000.0", 1), sample("#### 7", 0)}});
-  EXPECT_EQ(found.at("maj_at_3"), 1);
+  EXPECT_EQ(found.at("reward/maj_at_3"), 1);
 }
 
 TEST(EvaluateSamples, AResponseWithoutAnswerDoesNotVote) {
   const EvaluateSamplesParams params{.k = {3}, .extract = "#(.+)"};
-  EXPECT_EQ(figures(params, {{sample("none", 0), sample("none", 0), sample("#7", 1)}}).at("maj_at_3"), 1);
-  EXPECT_EQ(figures(params, {{sample("none", 0), sample("none", 0), sample("7", 0)}}).at("maj_at_3"), 0);
+  EXPECT_EQ(figures(params, {{sample("none", 0), sample("none", 0), sample("#7", 1)}}).at("reward/maj_at_3"), 1);
+  EXPECT_EQ(figures(params, {{sample("none", 0), sample("none", 0), sample("7", 0)}}).at("reward/maj_at_3"), 0);
 }
 
 TEST(EvaluateSamples, FromLeastScoreOnASampleIsRight) {
-  EXPECT_EQ(figures({.k = {1}, .least_score = 0.5}, {{sample("7", 0.5f), sample("8", 0.4f)}}).at("pass_at_1"), 0.5);
+  EXPECT_EQ(figures({.k = {1}, .least_score = 0.5}, {{sample("7", 0.5f), sample("8", 0.4f)}}).at("reward/pass_at_1"), 0.5);
 }
 
 TEST(EvaluateSamples, AGroupWithFewerSamplesIsAnError) {

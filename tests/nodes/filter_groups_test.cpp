@@ -36,7 +36,7 @@ TEST(FilterGroups, KeepsThemWhereOnlyTheMeanCounts) {
 TEST(FilterGroups, JudgesEachMicroBatchByItself) {
   const auto outcome = NodeHarness<FilterGroups>().run(groups_of_scores({{0, 1}, {1, 1}, {1, 1}}), {2, 1});
   EXPECT_THAT(outcome.dropped_groups(), ElementsAre(1, 2));
-  EXPECT_NEAR(outcome.metrics().at("zero_variance"), 2.0 / 3, 1e-9);
+  EXPECT_NEAR(outcome.metrics().at("filter/useful/zero_variance"), 2.0 / 3, 1e-9);
 }
 
 TEST(FilterGroups, SaysThatASingleSampleCannotPass) {

@@ -123,7 +123,7 @@ TEST(GenerateOnDemand, ATextIsThatOfItsSampleAloneHoweverOftenItWasPreempted) {
     const std::vector<Group> groups = rollout.run(prompts);
     ASSERT_EQ(tokens_of(groups), tokens_of(expected)) << seed;
     ASSERT_EQ(logprobs_of(groups), logprobs_of(expected)) << seed;
-    preempted += metric(rollout.metrics(), "preempted_samples");
+    preempted += metric(rollout.metrics(), "engine/preempted_samples");
   }
   EXPECT_GT(preempted, 20);
 }

@@ -129,7 +129,7 @@ TEST(Generate, EverySampleRunsToItsLengthWhenTheEndIsIgnored) {
     EXPECT_EQ(group.layout.actions(), 800u);
     EXPECT_THAT(group.read(columns::kFinish), Each(1));
   }
-  EXPECT_EQ(metric(sampling.metrics(), "truncated"), 1.0);
+  EXPECT_EQ(metric(sampling.metrics(), "rollout/truncated"), 1.0);
 }
 
 TEST(Generate, CreditThatComesBackIsTheWorstCaseMinusWhatTheGroupBecame) {
@@ -221,7 +221,7 @@ TEST(Generate, APromptThatIsTooLongIsDroppedAndCountedWhereThatIsAskedFor) {
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[1].index, 2);
   EXPECT_EQ(tokens_of(kept), tokens_of({all[0], all[2]}));  // the others are what they were
-  EXPECT_EQ(metric(sampling.metrics(), "dropped_prompts"), 1);
+  EXPECT_EQ(metric(sampling.metrics(), "rollout/dropped_prompts"), 1);
 }
 
 TEST(Generate, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
@@ -246,9 +246,9 @@ TEST(Generate, BytesInUseAtTheSameTimeAreRecordedForEachIteration) {
   params.ignore_end_of_sequence = true;
   Sampling sampling(params, tiny_model(folder.path(), {}));
   sampling.run({"a"});  // four samples of 20 cached tokens: two blocks each
-  EXPECT_EQ(metric(sampling.metrics(), "kv_used_bytes_max"), 8 * kBlockBytes);
+  EXPECT_EQ(metric(sampling.metrics(), "memory/kv_used_bytes_max"), 8 * kBlockBytes);
   sampling.run({"a", "b"}, {.index = 1});
-  EXPECT_EQ(metric(sampling.metrics(), "kv_used_bytes_max"), 16 * kBlockBytes);
+  EXPECT_EQ(metric(sampling.metrics(), "memory/kv_used_bytes_max"), 16 * kBlockBytes);
 }
 
 TEST(Generate, APoolThatDoesNotHoldASampleIsAnInternalError) {
@@ -318,7 +318,7 @@ TEST(Generate, ASampleEndsWithTheTokenThatCompletesAStopStringWhichItKeeps) {
     }
   }
   EXPECT_GT(stops, 0);
-  EXPECT_NEAR(metric(sampling.metrics(), "stopped"), static_cast<double>(stops) / 48, 1e-9);
+  EXPECT_NEAR(metric(sampling.metrics(), "rollout/stopped"), static_cast<double>(stops) / 48, 1e-9);
 }
 
 TEST(Generate, CreditOfAStoppedSampleComesBack) {
@@ -357,7 +357,7 @@ TEST(Generate, ABaselineChangesNothingOfTheSamplesBesideIt) {
   const std::vector<Group> beside = with.run(kPrompts);
   EXPECT_EQ(tokens_of(beside), tokens_of(alone));
   EXPECT_EQ(logprobs_of(beside), logprobs_of(alone));
-  EXPECT_EQ(metric(with.metrics(), "response_length"), metric(without.metrics(), "response_length"));
+  EXPECT_EQ(metric(with.metrics(), "rollout/response_length_mean"), metric(without.metrics(), "rollout/response_length_mean"));
 }
 
 TEST(Generate, ABaselineTakesCreditUntilItEnds) {

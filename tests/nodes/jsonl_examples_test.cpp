@@ -150,7 +150,7 @@ TEST_F(JsonlExamplesTest, TooLongExampleIsLeftOutAndCountedWhereThatIsWanted) {
   }
   source.begin_iteration({});
   engine::Reducer reducer;
-  EXPECT_THAT(metrics.take(reducer), ElementsAre(Pair("rows_dropped", 1), Pair("rows_read", 2)));
+  EXPECT_THAT(metrics.take(reducer), ElementsAre(Pair("data/rows_dropped", 1), Pair("data/rows_read", 2)));
 }
 
 TEST_F(JsonlExamplesTest, NothingIsCountedWhereNothingIsLeftOut) {

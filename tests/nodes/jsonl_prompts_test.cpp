@@ -223,7 +223,7 @@ TEST_F(JsonlPromptsTest, TooLongPromptIsLeftOutAndCountedWhereThatIsWanted) {
   EXPECT_EQ(prompt(source, 0, 0) + prompt(source, 1, 0), "1212");
   source.begin_iteration({});
   engine::Reducer reducer;
-  EXPECT_THAT(metrics.take(reducer), ElementsAre(::testing::Pair("rows_dropped", 1), ::testing::Pair("rows_read", 2)));
+  EXPECT_THAT(metrics.take(reducer), ElementsAre(::testing::Pair("data/rows_dropped", 1), ::testing::Pair("data/rows_read", 2)));
 }
 
 TEST_F(JsonlPromptsTest, BlankLinesCarriageReturnsAndAMissingLastLineBreakAreFine) {

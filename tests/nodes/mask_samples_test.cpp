@@ -55,9 +55,9 @@ TEST(MaskSamples, EveryReasonLooksAtAllSamples) {
 TEST(MaskSamples, TellsTheShareOfEachReason) {
   const auto out = NodeHarness<MaskSamples>({.truncated = true, .least_score = 0.5})
                        .run({{sample(1, 1), sample(1, 0), sample(1, 1, Finish::kLength), sample(0, 0, Finish::kLength)}});
-  EXPECT_NEAR(out.metrics().at("masked_truncated"), 0.5, 1e-9);
-  EXPECT_NEAR(out.metrics().at("masked_least_score"), 0.5, 1e-9);
-  EXPECT_NEAR(out.metrics().at("masked"), 0.75, 1e-9);
+  EXPECT_NEAR(out.metrics().at("filter/masked_truncated"), 0.5, 1e-9);
+  EXPECT_NEAR(out.metrics().at("filter/masked_least_score"), 0.5, 1e-9);
+  EXPECT_NEAR(out.metrics().at("filter/masked"), 0.75, 1e-9);
   EXPECT_EQ(out.metrics().size(), 3u);
 }
 

@@ -77,8 +77,8 @@ class TrainDpoTest : public ::testing::Test {
 TEST_F(TrainDpoTest, OfAPolicyThatIsItsReferenceTheLossIsLogTwo) {
   const auto model = trainable(0);
   const auto metrics = train(model, with_reference(pairs(), model));
-  EXPECT_NEAR(metric(metrics, "loss"), std::log(2), 1e-6);
-  EXPECT_NEAR(metric(metrics, "reward_margin"), 0, 1e-6);
+  EXPECT_NEAR(metric(metrics, "policy/loss"), std::log(2), 1e-6);
+  EXPECT_NEAR(metric(metrics, "preference/reward_margin"), 0, 1e-6);
 }
 
 TEST_F(TrainDpoTest, LossIsThatOfTheSumsOverTheActionsOfBestAndWorst) {
@@ -94,10 +94,10 @@ TEST_F(TrainDpoTest, LossIsThatOfTheSumsOverTheActionsOfBestAndWorst) {
   const auto loss = [](double difference) { return std::log1p(std::exp(-0.5 * difference)); };
 
   const auto metrics = train(model, groups);
-  EXPECT_NEAR(metric(metrics, "loss"), (loss(first) + loss(second)) / 2, 1e-5);
-  EXPECT_NEAR(metric(metrics, "reward_margin"), 0.5 * (first + second) / 2, 1e-5);
-  EXPECT_EQ(metric(metrics, "pairs"), 2);
-  EXPECT_EQ(metric(metrics, "groups_without_pair"), 1);
+  EXPECT_NEAR(metric(metrics, "policy/loss"), (loss(first) + loss(second)) / 2, 1e-5);
+  EXPECT_NEAR(metric(metrics, "preference/reward_margin"), 0.5 * (first + second) / 2, 1e-5);
+  EXPECT_EQ(metric(metrics, "preference/pairs"), 2);
+  EXPECT_EQ(metric(metrics, "preference/groups_without_pair"), 1);
 }
 
 TEST_F(TrainDpoTest, TheStepDoesNotDependOnHowGroupsArePacked) {
@@ -105,8 +105,9 @@ TEST_F(TrainDpoTest, TheStepDoesNotDependOnHowGroupsArePacked) {
   const auto groups = with_reference(pairs(), reference);
   const auto of_packed = train(packed, groups);
   const auto of_single = train(single, groups, params_of(), {1, 1, 1});
-  EXPECT_NEAR(metric(of_packed, "grad_norm"), metric(of_single, "grad_norm"), 1e-5 * metric(of_packed, "grad_norm"));
-  EXPECT_NEAR(metric(of_packed, "loss"), metric(of_single, "loss"), 1e-6);
+  EXPECT_NEAR(metric(of_packed, "policy/grad_norm"), metric(of_single, "policy/grad_norm"),
+              1e-5 * metric(of_packed, "policy/grad_norm"));
+  EXPECT_NEAR(metric(of_packed, "policy/loss"), metric(of_single, "policy/loss"), 1e-6);
   EXPECT_THAT(all_weights(*packed), Pointwise(FloatNear(1e-5f), all_weights(*single)));
 }
 
@@ -115,8 +116,8 @@ TEST_F(TrainDpoTest, StepsRaiseTheMarginOfThePairs) {
   const auto groups = with_reference(pairs(), model);
   for (int step = 0; step < 10; ++step) train(model, groups);
   const auto metrics = train(model, groups);
-  EXPECT_GT(metric(metrics, "reward_margin"), 0.5);
-  EXPECT_EQ(metric(metrics, "accuracy"), 1);
+  EXPECT_GT(metric(metrics, "preference/reward_margin"), 0.5);
+  EXPECT_EQ(metric(metrics, "preference/accuracy"), 1);
 }
 
 TEST_F(TrainDpoTest, WithoutPairsThereIsNoStep) {
@@ -124,7 +125,7 @@ TEST_F(TrainDpoTest, WithoutPairsThereIsNoStep) {
   const auto before = all_weights(*model);
   const auto metrics = train(model, with_reference({scored({{{5, 17}, 1}, {{5, 18}, 1}}, {1, 1})}, model));
   EXPECT_EQ(all_weights(*model), before);
-  EXPECT_EQ(metric(metrics, "groups_without_pair"), 1);
+  EXPECT_EQ(metric(metrics, "preference/groups_without_pair"), 1);
 }
 
 TEST_F(TrainDpoTest, AnActionWithoutWeightDoesNotExist) {
@@ -135,14 +136,14 @@ TEST_F(TrainDpoTest, AnActionWithoutWeightDoesNotExist) {
   std::ranges::copy(std::vector<float>{1, 0, 1}, longer[0].write(columns::kMask).begin());
   const auto of_shorter = train(shorter, with_reference(plain, shorter));
   const auto of_masked = train(masked, longer);
-  EXPECT_NEAR(metric(of_masked, "loss"), metric(of_shorter, "loss"), 1e-6);
+  EXPECT_NEAR(metric(of_masked, "policy/loss"), metric(of_shorter, "policy/loss"), 1e-6);
   EXPECT_THAT(all_weights(*masked), Pointwise(FloatNear(1e-5f), all_weights(*shorter)));
 }
 
 TEST_F(TrainDpoTest, AnObjectiveWithoutReferenceReadsNone) {
   const engine::Component<PreferenceObjective> simpo{
       .type = "simpo", .object = std::make_shared<Simpo>(SimpoParams{}), .parts = {}};
-  EXPECT_GT(metric(train(trainable(0), pairs(), params_of(simpo)), "loss"), 0);
+  EXPECT_GT(metric(train(trainable(0), pairs(), params_of(simpo)), "policy/loss"), 0);
 }
 
 TEST_F(TrainDpoTest, NllOfTheChosenSampleIsAddedByItsMeanOverActions) {
@@ -151,7 +152,7 @@ TEST_F(TrainDpoTest, NllOfTheChosenSampleIsAddedByItsMeanOverActions) {
   const auto logprobs = groups[0].read(columns::kReferenceLogprobs);
   TrainDpoParams params = params_of();
   params.nll_coefficient = 2;
-  EXPECT_NEAR(metric(train(model, groups, params), "loss"), std::log(2) - (logprobs[0] + logprobs[1]), 1e-5);
+  EXPECT_NEAR(metric(train(model, groups, params), "policy/loss"), std::log(2) - (logprobs[0] + logprobs[1]), 1e-5);
 }
 
 TEST_F(TrainDpoTest, AScoreThatIsNotFiniteIsAnError) {

@@ -130,7 +130,7 @@ TEST(TrainPpo, EveryEpochMakesAStepForEachMiniBatch) {
   const auto out = run_node<TrainPpo>(params, pair.models(), experience(pair));
   EXPECT_EQ(pair.actor->optimizer()->steps(), 6);
   EXPECT_EQ(pair.critic->optimizer()->steps(), 6);
-  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 6);
+  EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 6);
 }
 
 TEST(TrainPpo, OneEpochAndOneMiniBatchMakeOneStep) {
@@ -138,7 +138,7 @@ TEST(TrainPpo, OneEpochAndOneMiniBatchMakeOneStep) {
   const Pair pair = trainable(folder, 1e-3);
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), experience(pair), {2, 2});
   EXPECT_EQ(pair.actor->optimizer()->steps(), 1);
-  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 1);
+  EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 1);
 }
 
 TEST(TrainPpo, OldAndNewLogprobsAgreeBeforeTheFirstStep) {
@@ -147,8 +147,8 @@ TEST(TrainPpo, OldAndNewLogprobsAgreeBeforeTheFirstStep) {
   TrainPpoParams params = ppo();
   params.epochs = 3;
   const auto out = run_node<TrainPpo>(params, pair.models(), experience(pair));
-  EXPECT_LT(metric(out.metrics, "logprob_difference_max"), 1e-4);
-  EXPECT_GT(metric(out.metrics, "ratio_max"), 1.001);  // of later epochs
+  EXPECT_LT(metric(out.metrics, "policy/logprob_difference_max"), 1e-4);
+  EXPECT_GT(metric(out.metrics, "policy/ratio_max"), 1.001);  // of later epochs
 }
 
 TEST(TrainPpo, ValueLossOnPolicyIsHalfTheMeanSquaredError) {
@@ -161,7 +161,7 @@ TEST(TrainPpo, ValueLossOnPolicyIsHalfTheMeanSquaredError) {
     for (size_t a = 0; a < values.size(); ++a) sum += 0.5 * std::pow(values[a] - returns[a], 2);
   }
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups, {1, 3});
-  EXPECT_NEAR(metric(out.metrics, "value_loss"), sum / static_cast<double>(actions_of(groups)), 1e-4);
+  EXPECT_NEAR(metric(out.metrics, "value/loss"), sum / static_cast<double>(actions_of(groups)), 1e-4);
 }
 
 TEST(TrainPpo, TheCriticLearnsToExplainTheReturns) {
@@ -170,7 +170,9 @@ TEST(TrainPpo, TheCriticLearnsToExplainTheReturns) {
   const std::vector<Group> groups = experience(pair);
   TrainPpoParams params = ppo();
   params.value_objective = {.type = "value_mse", .object = std::make_shared<ValueMse>(ValueMseParams{})};
-  const auto explained = [&] { return metric(run_node<TrainPpo>(params, pair.models(), groups).metrics, "explained_variance"); };
+  const auto explained = [&] {
+    return metric(run_node<TrainPpo>(params, pair.models(), groups).metrics, "value/explained_variance");
+  };
   const double first = explained();
   for (int step = 0; step < 40; ++step) explained();
   EXPECT_LT(first, 0.5);
@@ -243,7 +245,7 @@ TEST(TrainPpo, AnIterationWithoutActionsMakesNoStep) {
     fill(groups, column, {});
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups);
   EXPECT_EQ(pair.actor->optimizer()->steps(), 0);
-  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 0);
+  EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 0);
 }
 
 TEST(TrainPpo, WithoutACriticNeitherReturnsNorValuesAreRead) {
@@ -286,7 +288,7 @@ TEST(TrainPpo, WhenEverythingIsMaskedNoStepIsMade) {
   fill(groups, columns::kMask, std::vector<float>(actions_of(groups), 0.0f));
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups);
   EXPECT_EQ(pair.actor->optimizer()->steps(), 0);
-  EXPECT_EQ(metric(out.metrics, "optimizer_steps"), 0);
+  EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 0);
 }
 
 // The recorded log-probabilities of the weights that sampled are wrong on purpose: the ratios must not see them.
@@ -305,13 +307,13 @@ TEST(TrainPpo, RecomputedOldLogprobsAreThoseOfTheWeightsBeforeTheFirstStep) {
     params.epochs = epochs;
     params.recompute_old_logprobs = true;
     const auto out = run_node<TrainPpo>(params, pair.models(), groups, {2, 2});
-    EXPECT_NEAR(metric(out.metrics, "logprob_difference_mean"), 1, 1e-4);
+    EXPECT_NEAR(metric(out.metrics, "policy/logprob_difference_mean"), 1, 1e-4);
     if (epochs == 1) {
-      EXPECT_NEAR(metric(out.metrics, "ratio_mean"), 1, 1e-6);
-      EXPECT_NEAR(metric(out.metrics, "ratio_max"), 1, 1e-6);
+      EXPECT_NEAR(metric(out.metrics, "policy/ratio_mean"), 1, 1e-6);
+      EXPECT_NEAR(metric(out.metrics, "policy/ratio_max"), 1, 1e-6);
     } else {
-      EXPECT_GT(metric(out.metrics, "ratio_max"), 1 + 1e-6);
-      EXPECT_LT(metric(out.metrics, "ratio_max"), 1.2);  // e, were it taken from the recorded ones
+      EXPECT_GT(metric(out.metrics, "policy/ratio_max"), 1 + 1e-6);
+      EXPECT_LT(metric(out.metrics, "policy/ratio_max"), 1.2);  // e, were it taken from the recorded ones
     }
   }
 }
@@ -332,7 +334,7 @@ TEST(TrainPpo, EffectiveSampleSizeIsThatOfTheRatios) {
     }
   }
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups, {1, 3});
-  EXPECT_NEAR(metric(out.metrics, "effective_sample_size"), sum * sum / (count * squares), 1e-4);
+  EXPECT_NEAR(metric(out.metrics, "policy/effective_sample_size"), sum * sum / (count * squares), 1e-4);
 }
 
 // log policy - log reference is 0.5 on every action.
@@ -346,17 +348,17 @@ TEST(TrainPpo, DivergenceFromTheReferenceIsToldByThreeEstimators) {
     std::ranges::transform(reference, group.write(columns::kReferenceLogprobs).begin(), [](float x) { return x - 0.5f; });
   }
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups, {2, 2});
-  EXPECT_NEAR(metric(out.metrics, "kl_mean"), 0.5, 1e-4);
-  EXPECT_NEAR(metric(out.metrics, "kl_k2_mean"), 0.125, 1e-4);
-  EXPECT_NEAR(metric(out.metrics, "kl_k3_mean"), std::exp(-0.5) - 1 + 0.5, 1e-4);
+  EXPECT_NEAR(metric(out.metrics, "reference/kl_mean"), 0.5, 1e-4);
+  EXPECT_NEAR(metric(out.metrics, "reference/kl_k2_mean"), 0.125, 1e-4);
+  EXPECT_NEAR(metric(out.metrics, "reference/kl_k3_mean"), std::exp(-0.5) - 1 + 0.5, 1e-4);
 }
 
 TEST(TrainPpo, EntropyIsAtMostThatOfAUniformVocabulary) {
   const TinyFolder folder;
   const Pair pair = trainable(folder, 0);
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), experience(pair));
-  EXPECT_GT(metric(out.metrics, "entropy_mean"), 0);
-  EXPECT_LE(metric(out.metrics, "entropy_mean"), std::log(static_cast<double>(pair.actor->config().vocab_size)) + 1e-6);
+  EXPECT_GT(metric(out.metrics, "policy/entropy_mean"), 0);
+  EXPECT_LE(metric(out.metrics, "policy/entropy_mean"), std::log(static_cast<double>(pair.actor->config().vocab_size)) + 1e-6);
 }
 
 // On-policy the loss of an action is minus its advantage: whitened ones lose nothing on the whole, in each step.
@@ -367,10 +369,10 @@ TEST(TrainPpo, WhitenedAdvantagesHaveNoMean) {
     TrainPpoParams params = ppo();
     params.mini_batches = mini_batches;
     const std::vector<Group> groups = experience(pair, 7.0f);
-    EXPECT_GT(std::abs(metric(run_node<TrainPpo>(params, pair.models(), groups).metrics, "policy_loss")), 0.1);
+    EXPECT_GT(std::abs(metric(run_node<TrainPpo>(params, pair.models(), groups).metrics, "policy/loss")), 0.1);
     params.whiten_advantages = true;
     EXPECT_EQ(needs_of<TrainPpo>(params).scope, engine::Scope::kIteration);
-    EXPECT_NEAR(metric(run_node<TrainPpo>(params, pair.models(), groups, {1, 3}).metrics, "policy_loss"), 0, 1e-5);
+    EXPECT_NEAR(metric(run_node<TrainPpo>(params, pair.models(), groups, {1, 3}).metrics, "policy/loss"), 0, 1e-5);
   }
 }
 

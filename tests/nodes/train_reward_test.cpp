@@ -64,31 +64,34 @@ TEST_F(TrainRewardTest, LossIsThatOfBradleyAndTerryOnBestAndWorst) {
   const auto model = trainable(0);
   const auto r = rewards(model);
   const auto metrics = train(model, pairs());
-  EXPECT_NEAR(metric(metrics, "loss"), (loss(r[1] - r[0]) + loss(r[2] - r[4])) / 2, 1e-5);
-  EXPECT_NEAR(metric(metrics, "reward_margin"), (r[1] - r[0] + r[2] - r[4]) / 2, 1e-5);
-  EXPECT_NEAR(metric(metrics, "chosen_reward_mean"), (r[1] + r[2]) / 2, 1e-5);
-  EXPECT_NEAR(metric(metrics, "accuracy"), ((r[1] > r[0]) + (r[2] > r[4])) / 2.0, 1e-9);
-  EXPECT_EQ(metric(metrics, "groups_without_pair"), 1);
+  EXPECT_NEAR(metric(metrics, "reward_model/loss"), (loss(r[1] - r[0]) + loss(r[2] - r[4])) / 2, 1e-5);
+  EXPECT_NEAR(metric(metrics, "preference/reward_margin"), (r[1] - r[0] + r[2] - r[4]) / 2, 1e-5);
+  EXPECT_NEAR(metric(metrics, "preference/chosen_reward_mean"), (r[1] + r[2]) / 2, 1e-5);
+  EXPECT_NEAR(metric(metrics, "preference/accuracy"), ((r[1] > r[0]) + (r[2] > r[4])) / 2.0, 1e-9);
+  EXPECT_EQ(metric(metrics, "preference/groups_without_pair"), 1);
 }
 
 TEST_F(TrainRewardTest, AMarginIsAskedForOnTopWhereThereIsOne) {
   const auto model = trainable(0);
   const auto r = rewards(model);
-  EXPECT_NEAR(metric(train(model, pairs(0.75f)), "loss"), (loss(r[1] - r[0] - 0.75) + loss(r[2] - r[4] - 0.75)) / 2, 1e-5);
+  EXPECT_NEAR(metric(train(model, pairs(0.75f)), "reward_model/loss"), (loss(r[1] - r[0] - 0.75) + loss(r[2] - r[4] - 0.75)) / 2,
+              1e-5);
 }
 
 TEST_F(TrainRewardTest, CentringAddsTheSquaredSum) {
   const auto model = trainable(0);
   const auto r = rewards(model);
   const double centre = (std::pow(r[0] + r[1], 2) + std::pow(r[2] + r[4], 2)) / 2;
-  EXPECT_NEAR(metric(train(model, pairs(), 0.5), "loss") - metric(train(model, pairs()), "loss"), 0.5 * centre, 1e-5);
+  EXPECT_NEAR(metric(train(model, pairs(), 0.5), "reward_model/loss") - metric(train(model, pairs()), "reward_model/loss"),
+              0.5 * centre, 1e-5);
 }
 
 TEST_F(TrainRewardTest, TheStepDoesNotDependOnHowGroupsArePacked) {
   const auto packed = trainable(1e-3), single = trainable(1e-3);
   const auto of_packed = train(packed, pairs(), 0.01);
   const auto of_single = train(single, pairs(), 0.01, {1, 1, 1});
-  EXPECT_NEAR(metric(of_packed, "grad_norm"), metric(of_single, "grad_norm"), 1e-5 * metric(of_packed, "grad_norm"));
+  EXPECT_NEAR(metric(of_packed, "reward_model/grad_norm"), metric(of_single, "reward_model/grad_norm"),
+              1e-5 * metric(of_packed, "reward_model/grad_norm"));
   EXPECT_THAT(all_weights(*packed), Pointwise(FloatNear(1e-5f), all_weights(*single)));
 }
 
@@ -96,8 +99,8 @@ TEST_F(TrainRewardTest, StepsLearnThePreferences) {
   const auto model = trainable(1e-3);
   for (int step = 0; step < 20; ++step) train(model, pairs());
   const auto metrics = train(model, pairs());
-  EXPECT_EQ(metric(metrics, "accuracy"), 1);
-  EXPECT_LT(metric(metrics, "loss"), 0.2);
+  EXPECT_EQ(metric(metrics, "preference/accuracy"), 1);
+  EXPECT_LT(metric(metrics, "reward_model/loss"), 0.2);
 }
 
 TEST_F(TrainRewardTest, WithoutPairsThereIsNoStep) {

@@ -39,7 +39,7 @@ TEST(TrainSft, LossIsTheMeanOfMinusTheLogProbabilityOfAllActions) {
       floats(run_node<Logprobs>(LogprobsParams{.model = "actor"}, {{"actor", model}}, mixed_groups()), "reference_logprobs");
   const double mean = std::accumulate(logprobs.begin(), logprobs.end(), 0.0) / static_cast<double>(logprobs.size());
   const auto out = run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups(), {1, 2, 1});
-  EXPECT_NEAR(metric(out.metrics, "loss"), -mean, 1e-5);
+  EXPECT_NEAR(metric(out.metrics, "policy/loss"), -mean, 1e-5);
 }
 
 // The log-probabilities of the actions of mixed_groups(): 3 and 1, 5, then 1, 4 and 2, then 2 and none.
@@ -67,7 +67,8 @@ TEST(TrainSft, SampleMeanIsTheMeanOfTheSamplesOwnMeans) {
     first += actions;
   }
   const TrainSftParams params{.model = "actor", .loss = SftLoss::kSampleMean};
-  EXPECT_NEAR(metric(run_node<TrainSft>(params, {{"actor", model}}, mixed_groups(), {1, 2, 1}).metrics, "loss"), -sum / 7, 1e-5);
+  EXPECT_NEAR(metric(run_node<TrainSft>(params, {{"actor", model}}, mixed_groups(), {1, 2, 1}).metrics, "policy/loss"), -sum / 7,
+              1e-5);
 }
 
 TEST(TrainSft, TheMaskWeighsActions) {
@@ -79,7 +80,7 @@ TEST(TrainSft, TheMaskWeighsActions) {
   const double by_sample = -((logprobs[0] + 0.5 * logprobs[1]) / 1.5 + logprobs[16]) / 2;
   const auto loss = [&](SftLoss of) {
     return metric(run_node<TrainSft>(TrainSftParams{.model = "actor", .loss = of}, {{"actor", model}}, groups, {2, 1, 1}).metrics,
-                  "loss");
+                  "policy/loss");
   };
   EXPECT_NEAR(loss(SftLoss::kTokenMean), by_token, 1e-5);
   EXPECT_NEAR(loss(SftLoss::kSampleMean), by_sample, 1e-5);
@@ -90,13 +91,12 @@ TEST(TrainSft, TheStepOfAnIterationHasItsLearningRateAndTheMetricSaysSo) {
   const auto scheduled = trainable(folder, 1.0), constant = trainable(folder, 0.125);
   // Iteration 0 of a schedule whose warm-up begins at an eighth.
   scheduled->set_learning_rate(
-      {.shape = models::LearningRateShape::kWsd, .highest = 1.0, .minimum = 0.125, .iterations = 9, .warmup = 4},
-      "learning_rate/actor");
+      {.shape = models::LearningRateShape::kWsd, .highest = 1.0, .minimum = 0.125, .iterations = 9, .warmup = 4});
   const auto train = [](const std::shared_ptr<LanguageModel>& model) {
     return run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups()).metrics;
   };
-  EXPECT_EQ(metric(train(scheduled), "learning_rate/actor"), 0.125);
-  EXPECT_EQ(metric(train(constant), "learning_rate"), 0.125);
+  EXPECT_EQ(metric(train(scheduled), "policy/learning_rate"), 0.125);
+  EXPECT_EQ(metric(train(constant), "policy/learning_rate"), 0.125);
   EXPECT_EQ(all_weights(*scheduled), all_weights(*constant));
 }
 
@@ -115,15 +115,17 @@ TEST(TrainSft, TheStepDoesNotDependOnHowGroupsArePacked) {
   const auto packed = trainable(folder, 1e-3), single = trainable(folder, 1e-3);
   const auto of_packed = run_node<TrainSft>(kParams, {{"actor", packed}}, mixed_groups());
   const auto of_single = run_node<TrainSft>(kParams, {{"actor", single}}, mixed_groups(), {1, 1, 1, 1});
-  EXPECT_NEAR(metric(of_packed.metrics, "grad_norm"), metric(of_single.metrics, "grad_norm"),
-              1e-5 * metric(of_packed.metrics, "grad_norm"));
+  EXPECT_NEAR(metric(of_packed.metrics, "policy/grad_norm"), metric(of_single.metrics, "policy/grad_norm"),
+              1e-5 * metric(of_packed.metrics, "policy/grad_norm"));
   EXPECT_THAT(all_weights(*packed), ::testing::Pointwise(::testing::FloatNear(1e-5f), all_weights(*single)));
 }
 
 TEST(TrainSft, StepsLowerTheLossOfWhatIsTrainedOn) {
   const TinyFolder folder;
   const auto model = trainable(folder, 1e-2);
-  const auto loss = [&] { return metric(run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups()).metrics, "loss"); };
+  const auto loss = [&] {
+    return metric(run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups()).metrics, "policy/loss");
+  };
   const double first = loss();
   for (int step = 0; step < 10; ++step) loss();
   EXPECT_LT(loss(), first / 2);

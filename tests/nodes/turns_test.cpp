@@ -200,7 +200,7 @@ TEST_F(TurnsTest, AReplyThatLeavesNoRoomIsCutAndTheSampleFinishesByLength) {
     EXPECT_EQ(group.layout.tokens(), 3 * (prompt + 30));
     EXPECT_EQ(sampling.worst(group.index) - sampling.returned(group.index), static_cast<int64_t>(group.layout.tokens()));
   }
-  EXPECT_EQ(metric(sampling.metrics(), "truncated"), 1.0);
+  EXPECT_EQ(metric(sampling.metrics(), "rollout/truncated"), 1.0);
 }
 
 TEST_F(TurnsTest, CreditThatComesBackIsTheWorstCaseMinusWhatTheGroupBecame) {
@@ -231,7 +231,7 @@ TEST_F(TurnsTest, AfterTheLastTurnThereIsNoReply) {
       EXPECT_EQ(given_text(group, s, kPrompts[static_cast<size_t>(group.index)].size(), model_->tokenizer()), "again");
     }
   }
-  EXPECT_EQ(metric(sampling.metrics(), "turns"), 2.0);
+  EXPECT_EQ(metric(sampling.metrics(), "rollout/turns_mean"), 2.0);
 }
 
 TEST_F(TurnsTest, ASampleThatIsDoneFinishedAsItsLastTurnDid) {

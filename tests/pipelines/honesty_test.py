@@ -44,7 +44,7 @@ class Honesty(Case):
 
     def test_with_learning_rate_zero_the_score_does_not_rise(self):
         folder = self.run_ppo("frozen", 30, **FROZEN)
-        scores = [json.loads(line)["score_mean"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        scores = [json.loads(line)["reward/score_mean"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
         # 10 x 512 samples: five standard errors of a difference of two means of Bernoulli variables are below 0.05.
         self.assertLess(abs(sum(scores[-10:]) / 10 - sum(scores[:10]) / 10), 0.05)
 

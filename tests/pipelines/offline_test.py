@@ -25,7 +25,7 @@ class Offline(Case):
 
     def accuracy(self, checkpoint, name):
         """Share of the held-out sums that the likeliest answer gets right."""
-        return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["score_mean"]
+        return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["reward/score_mean"]
 
     def test_a_reward_model_tells_right_from_wrong_where_it_never_was(self):
         rows = self.metrics("reward_model.toml", "reward")
@@ -34,25 +34,25 @@ class Offline(Case):
         self.assertNotIn("warning", valid.stdout + valid.stderr)  # a reward model is meant to be frozen
         before = self.metrics("evaluate_reward.toml", "before")[0]
         after = self.metrics("evaluate_reward.toml", "after", **{"models.reward.checkpoint": checkpoint})[0]
-        print(f"reward model: accuracy on held-out pairs {before['reward_accuracy']:.3f} -> {after['reward_accuracy']:.3f}")
-        self.assertAlmostEqual(before["reward_accuracy"], 0.5)  # a value head of zeros
-        self.assertGreater(after["reward_accuracy"], 0.9)
-        self.assertGreater(after["reward_margin"], 1)
-        self.assertLess(mean(rows[-20:], "loss"), mean(rows[:3], "loss") / 2)
+        print(f"reward model: accuracy on held-out pairs {before['reward/reward_accuracy']:.3f} -> {after['reward/reward_accuracy']:.3f}")
+        self.assertAlmostEqual(before["reward/reward_accuracy"], 0.5)  # a value head of zeros
+        self.assertGreater(after["reward/reward_accuracy"], 0.9)
+        self.assertGreater(after["reward/reward_margin"], 1)
+        self.assertLess(mean(rows[-20:], "reward_model/loss"), mean(rows[:3], "reward_model/loss") / 2)
 
     def test_dpo_makes_the_likeliest_answer_right(self):
         rows = self.metrics("dpo.toml", "dpo")
         before, after = self.accuracy(SHIPPED, "before"), self.accuracy(self.folder / "dpo/checkpoint/actor", "after")
         print(f"dpo: held-out accuracy {before:.3f} -> {after:.3f}")
-        self.assertAlmostEqual(rows[0]["reward_margin"], 0, places=3)  # the policy is the reference
-        self.assertGreater(mean(rows[-20:], "reward_margin"), 0.5)
-        self.assertGreater(mean(rows[-20:], "accuracy"), 0.9)
+        self.assertAlmostEqual(rows[0]["preference/reward_margin"], 0, places=3)  # the policy is the reference
+        self.assertGreater(mean(rows[-20:], "preference/reward_margin"), 0.5)
+        self.assertGreater(mean(rows[-20:], "preference/accuracy"), 0.9)
         self.assertGreater(after, before + 0.3)
 
     def test_sft_learns_what_the_assistant_says(self):
         rows = self.metrics("sft_chat.toml", "chat")
-        self.assertGreater(mean(rows[:3], "loss"), 4)
-        self.assertLess(mean(rows[-10:], "loss"), 0.5)
+        self.assertGreater(mean(rows[:3], "policy/loss"), 4)
+        self.assertLess(mean(rows[-10:], "policy/loss"), 0.5)
         # Which of them are right depends on the last bits, so on the machine; by chance it would be one in a hundred.
         answers = {n: run("model", "sample", self.folder / "chat/checkpoint/policy", "--chat", "--temperature", "0", "--prompt", f"after {n}?")
                    for n in range(20, 60, 2)}
@@ -65,30 +65,30 @@ class Offline(Case):
             with self.subTest(objective):
                 name = "".join(filter(str.isalpha, objective))
                 rows = self.metrics("dpo.toml", name, **{"nodes.train.objective": objective, "pipeline.iterations": 40})
-                self.assertGreater(mean(rows[-5:], "reward_margin"), mean(rows[:2], "reward_margin"))
-                self.assertGreater(mean(rows[-5:], "accuracy"), 0.7)
+                self.assertGreater(mean(rows[-5:], "preference/reward_margin"), mean(rows[:2], "preference/reward_margin"))
+                self.assertGreater(mean(rows[-5:], "preference/accuracy"), 0.7)
 
     def test_online_dpo_raises_the_score(self):
         rows = self.metrics("online_dpo.toml", "online")
-        first, last = mean(rows[:3], "score_mean"), mean(rows[-10:], "score_mean")
+        first, last = mean(rows[:3], "reward/score_mean"), mean(rows[-10:], "reward/score_mean")
         print(f"online dpo: {first:.3f} -> {last:.3f}")
         self.assertGreater(last, first + 0.25)
         for row in rows:
-            self.assertEqual(row["pairs"] + row["groups_without_pair"], row["groups"])
+            self.assertEqual(row["preference/pairs"] + row["preference/groups_without_pair"], row["data/groups"])
 
     def test_rejection_sampling_raises_the_score(self):
         rows = self.metrics("rejection_sampling.toml", "rejection")
-        first, last = mean(rows[:3], "score_mean"), mean(rows[-10:], "score_mean")
+        first, last = mean(rows[:3], "reward/score_mean"), mean(rows[-10:], "reward/score_mean")
         print(f"rejection sampling: {first:.3f} -> {last:.3f}")
         self.assertGreater(last, first + 0.2)
 
     def test_samples_of_the_shipped_model_are_better_together(self):
         row = self.metrics("evaluate_samples.toml", "samples")[0]
         print(", ".join(f"{key} {value:.3f}" for key, value in row.items() if "_at_" in key))
-        self.assertAlmostEqual(row["pass_at_1"], row["score_mean"], places=6)
-        self.assertAlmostEqual(row["maj_at_1"], row["pass_at_1"], places=6)
-        self.assertGreater(row["pass_at_4"], row["pass_at_1"] + 0.2)
-        self.assertGreater(row["pass_at_8"], row["pass_at_4"])
+        self.assertAlmostEqual(row["reward/pass_at_1"], row["reward/score_mean"], places=6)
+        self.assertAlmostEqual(row["reward/maj_at_1"], row["reward/pass_at_1"], places=6)
+        self.assertGreater(row["reward/pass_at_4"], row["reward/pass_at_1"] + 0.2)
+        self.assertGreater(row["reward/pass_at_8"], row["reward/pass_at_4"])
 
 
 if __name__ == "__main__":

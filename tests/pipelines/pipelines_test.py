@@ -18,9 +18,9 @@ class Pipelines(Case):
         return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
     def accuracy(self, checkpoint, name):
-        return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["score_mean"]
+        return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["reward/score_mean"]
 
-    def assert_learns_to_add(self, pipeline, name, figure="score_mean", **overrides):
+    def assert_learns_to_add(self, pipeline, name, figure="reward/score_mean", **overrides):
         """The share of right answers rises, also on sums that were never practised; the rows of metrics.jsonl."""
         rows = self.metrics(pipeline, name, **overrides)
         scores = [row[figure] for row in rows]
@@ -42,33 +42,33 @@ class Pipelines(Case):
                 self.assert_learns_to_add(f"{name}.toml", name)
 
     def test_dapo_learns_to_add_from_groups_that_teach_something(self):
-        rows = self.assert_learns_to_add("dapo.toml", "dapo", figure="correct_mean")
-        self.assertGreater(sum(row["useful/groups_dropped"] for row in rows), 0)
+        rows = self.assert_learns_to_add("dapo.toml", "dapo", figure="reward/correct_mean")
+        self.assertGreater(sum(row["filter/useful/groups_dropped"] for row in rows), 0)
 
     def test_gspo_learns_to_add_though_whole_samples_are_clipped(self):
         rows = self.assert_learns_to_add("gspo.toml", "gspo")
-        self.assertGreater(sum(row["clip_fraction_low"] + row["clip_fraction_high"] for row in rows), 0)
+        self.assertGreater(sum(row["policy/clip_fraction_low"] + row["policy/clip_fraction_high"] for row in rows), 0)
 
     def test_samples_of_older_weights_teach_as_much_with_the_correction(self):
         rows = self.assert_learns_to_add("grpo.toml", "lagging", **{
             "schedule.policy_lag": 2, "nodes.train.recompute_old_logprobs": True, "nodes.train.objective.correction": "truncate"})
         self.assertEqual([row["policy_lag"] for row in rows[:4]], [0, 1, 2, 2])
-        self.assertGreater(rows[-1]["importance_weight_max"], 1.0)
-        self.assertLess(rows[-1]["effective_sample_size"], 1.0)
+        self.assertGreater(rows[-1]["policy/importance_weight_max"], 1.0)
+        self.assertLess(rows[-1]["policy/effective_sample_size"], 1.0)
 
     def test_distillation_brings_the_policy_to_its_teacher(self):
         rows = self.assert_learns_to_add("distill.toml", "distill")
-        self.assertLess(sum(row["teacher_kl_mean"] for row in rows[-5:]), sum(row["teacher_kl_mean"] for row in rows[:5]) / 2)
+        self.assertLess(sum(row["reference/teacher_kl_mean"] for row in rows[-5:]), sum(row["reference/teacher_kl_mean"] for row in rows[:5]) / 2)
 
     def test_policy_objectives_without_a_pipeline_of_their_own_learn_too(self):
         for name in ("cispo", "sapo"):
             with self.subTest(name):
                 rows = self.metrics("grpo.toml", name, **{"pipeline.iterations": 40, "nodes.train.mini_batches": 2,
                                                           "nodes.train.objective": f'{{ type = "{name}" }}'})
-                self.assertGreater(sum(row["score_mean"] for row in rows[-5:]) / 5, sum(row["score_mean"] for row in rows[:5]) / 5 + 0.2)
+                self.assertGreater(sum(row["reward/score_mean"] for row in rows[-5:]) / 5, sum(row["reward/score_mean"] for row in rows[:5]) / 5 + 0.2)
 
     def assert_improves(self, rows, by):
-        scores = [row["score_mean"] for row in rows]
+        scores = [row["reward/score_mean"] for row in rows]
         first, last = sum(scores[:3]) / 3, sum(scores[-3:]) / 3
         print(f"{first:.3f} -> {last:.3f}")
         self.assertGreater(last, first + by)
@@ -76,32 +76,32 @@ class Pipelines(Case):
     def test_adapters_learn_and_are_saved_merged_and_alone(self):
         rows = self.metrics("../tests/pipelines/ppo_adapters.toml", "adapters")
         self.assert_improves(rows, 0.25)
-        self.assertEqual(rows[0]["kl_mean"], 0.0)  # the base is the model as it was
+        self.assertEqual(rows[0]["reference/kl_mean"], 0.0)  # the base is the model as it was
         saved = self.folder / "adapters/checkpoint/actor"
         self.assertTrue((saved / "adapter/adapter_model.safetensors").exists())
         # On from what was saved, both ways.
         merged = self.accuracy(saved, "adapters-merged")
         more = {"pipeline.iterations": 1, "models.actor.lora.adapter": str(saved / "adapter")}
-        again = self.metrics("../tests/pipelines/ppo_adapters.toml", "adapters-again", **more)[0]["score_mean"]
+        again = self.metrics("../tests/pipelines/ppo_adapters.toml", "adapters-again", **more)[0]["reward/score_mean"]
         self.assertGreater(merged, 0.7)
         self.assertGreater(again, 0.7)
 
     def test_one_model_learns_as_actor_and_critic(self):
         rows = self.metrics("../tests/pipelines/ppo_one_trunk.toml", "one-trunk")
         self.assert_improves(rows, 0.25)
-        self.assertNotIn("critic_grad_norm", rows[0])
-        self.assertLess(rows[-1]["value_loss"], rows[0]["value_loss"])
+        self.assertNotIn("value/grad_norm", rows[0])
+        self.assertLess(rows[-1]["value/loss"], rows[0]["value/loss"])
 
     def test_dynamic_sampling_accounts_for_every_group(self):
         rows = self.metrics("ppo_dynamic.toml", "dynamic", **{"pipeline.iterations": 8})
         for row in rows:
             kept, dropped, surplus = (row[f"useful/groups_{what}"] for what in ("kept", "dropped", "surplus"))
-            self.assertEqual(kept + dropped + surplus, row["groups"])
-            self.assertEqual(kept + row["useful/groups_missing"], 64)
-            self.assertLessEqual(row["groups"], 3 * 64)
+            self.assertEqual(kept + dropped + surplus, row["data/groups"])
+            self.assertEqual(kept + row["filter/useful/groups_missing"], 64)
+            self.assertLessEqual(row["data/groups"], 3 * 64)
             self.assertGreater(dropped, 0)
-            if row["useful/groups_missing"] > 0:
-                self.assertEqual(row["groups"], 3 * 64, "fewer were drawn than allowed")
+            if row["filter/useful/groups_missing"] > 0:
+                self.assertEqual(row["data/groups"], 3 * 64, "fewer were drawn than allowed")
 
     def test_an_iteration_of_which_no_group_is_left_trains_nothing(self):
         rows = self.metrics("ppo_dynamic.toml", "nothing-left", **{
@@ -109,8 +109,8 @@ class Pipelines(Case):
             "nodes.useful.most_draws": 2})
         self.assertEqual(len(rows), 2)
         for row in rows:
-            self.assertEqual((row["useful/groups_kept"], row["useful/groups_dropped"], row["useful/groups_missing"]), (0, 8, 4))
-            self.assertEqual(row["optimizer_steps"], 0)
+            self.assertEqual((row["filter/useful/groups_kept"], row["filter/useful/groups_dropped"], row["filter/useful/groups_missing"]), (0, 8, 4))
+            self.assertEqual(row["policy/optimizer_steps"], 0)
 
     def test_the_shipped_model_is_good_but_clearly_imperfect(self):
         accuracy = self.accuracy(ROOT / "pipelines/models/tiny-arithmetic", "shipped")
@@ -121,39 +121,39 @@ class Pipelines(Case):
     def test_sft_learns_the_demonstrations(self):
         rows = self.metrics("sft.toml", "sft", **{"pipeline.iterations": 600})
         # Always answering one of the three kinds that the clerk gives leaves -(2/5 ln 2/5 + 2/5 ln 2/5 + 1/5 ln 1/5) nats a sum.
-        self.assertGreater(rows[0]["loss"], 3.5)
-        self.assertLess(sum(row["loss"] for row in rows[-20:]) / 20, 0.60)
+        self.assertGreater(rows[0]["policy/loss"], 3.5)
+        self.assertLess(sum(row["policy/loss"] for row in rows[-20:]) / 20, 0.60)
 
     def test_a_policy_learns_to_call_the_calculator(self):
         rows = self.metrics("calculator.toml", "calculator")
         mean = lambda key, rows: sum(row[key] for row in rows) / len(rows)  # noqa: E731
         first, last = rows[:2], rows[-10:]
-        print(f"score {mean('score_mean', first):.3f} -> {mean('score_mean', last):.3f}, "
-              f"turns {mean('turns', first):.3f} -> {mean('turns', last):.3f}")
-        self.assertLessEqual(mean("score_mean", first), 0.65)
-        self.assertGreaterEqual(mean("score_mean", last), 0.90)
-        self.assertLessEqual(mean("turns", first), 1.70)  # 1: it guesses; 2: it calls once
-        self.assertGreaterEqual(mean("turns", last), 1.90)
+        print(f"score {mean('reward/score_mean', first):.3f} -> {mean('reward/score_mean', last):.3f}, "
+              f"turns {mean('rollout/turns_mean', first):.3f} -> {mean('rollout/turns_mean', last):.3f}")
+        self.assertLessEqual(mean("reward/score_mean", first), 0.65)
+        self.assertGreaterEqual(mean("reward/score_mean", last), 0.90)
+        self.assertLessEqual(mean("rollout/turns_mean", first), 1.70)  # 1: it guesses; 2: it calls once
+        self.assertGreaterEqual(mean("rollout/turns_mean", last), 1.90)
 
     def test_sft_learns_to_call_every_other_time(self):
         rows = self.metrics("calculator_sft.toml", "calculator_sft")
         checkpoint = str(self.folder / "calculator_sft/checkpoint/policy")
         overrides = {"models.actor.checkpoint": checkpoint, "models.critic.checkpoint": checkpoint, "pipeline.iterations": 1}
-        self.assertGreater(rows[0]["loss"], 3.5)
+        self.assertGreater(rows[0]["policy/loss"], 3.5)
         start = self.metrics("calculator.toml", "calculator_start", **overrides)[0]
-        self.assertGreaterEqual(start["turns"], 1.3)
-        self.assertLessEqual(start["turns"], 1.7)
+        self.assertGreaterEqual(start["rollout/turns_mean"], 1.3)
+        self.assertLessEqual(start["rollout/turns_mean"], 1.7)
 
     # The calculator of the engine and one in Python: nothing but who replies differs.
     def test_an_environment_in_another_process_gives_the_same_run(self):
         own = self.metrics("calculator.toml", "calculator_own", **{"pipeline.iterations": 2})
         process = self.metrics("../examples/07_calculator/calculator_process.toml", "calculator_process")
-        for key in ("score_mean", "turns", "response_length", "sampled_tokens", "policy_loss", "grad_norm"):
+        for key in ("reward/score_mean", "rollout/turns_mean", "rollout/response_length_mean", "rollout/sampled_tokens", "policy/loss", "policy/grad_norm"):
             self.assertEqual([row[key] for row in process], [row[key] for row in own], key)
 
     def test_gsm8k_runs_on_its_own_problems(self):
         rows = self.metrics("ppo_gsm8k.toml", "own")
-        self.assertEqual([row["samples"] for row in rows], [8] * 4)
+        self.assertEqual([row["data/samples"] for row in rows], [8] * 4)
 
     def test_gsm8k_runs_on_the_real_data(self):
         path = DATA / "gsm8k/train.jsonl"
@@ -162,7 +162,7 @@ class Pipelines(Case):
             self.assertNotEqual(os.environ.get("CI"), "true", f"{path} is missing")
             self.skipTest(f"{path} is not there")
         rows = self.metrics("ppo_gsm8k.toml", "real", **{"nodes.prompts.path": str(path)})
-        self.assertEqual([row["samples"] for row in rows], [8] * 4)
+        self.assertEqual([row["data/samples"] for row in rows], [8] * 4)
         samples = [json.loads(line) for line in (self.folder / "real/samples.jsonl").read_text().splitlines()]
         self.assertEqual(len(samples), 32)
 

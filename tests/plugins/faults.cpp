@@ -64,7 +64,7 @@ class FaultyNode final : public engine::Node {
     describe_params(c);
     c.reads(kTokens);
     c.writes(kPassed);
-    c.metric("faulty", "so that it has an effect");
+    c.metric("toy/NODE/faulty", engine::Metric::kMean, "so that it has an effect");
   }
   explicit FaultyNode(const FaultParams& params) : params_(params) {}
 

@@ -82,7 +82,7 @@ struct DrawsButKeeps {
   void operator()(engine::Contract<NoParams>& c) const {
     c.type("draws_but_keeps", "asks for more groups in place of those that it does not drop");
     c.reads(kNumber);
-    c.metric("draws_but_keeps", "so that it has an effect");
+    c.metric("toy/NODE/draws_but_keeps", engine::Metric::kMean, "so that it has an effect");
     c.needs([](const NoParams&, engine::NodeNeeds& needs) { needs.most_draws = 2; });
   }
 };
@@ -91,7 +91,7 @@ struct OtherScore {
   void operator()(engine::Contract<NoParams>& c) const {
     c.type("other_score", "a second type that writes score");
     c.writes(kScore);
-    c.metric("other_score_mean", "so that it has an effect");
+    c.metric("toy/NODE/other_score_mean", engine::Metric::kMean, "so that it has an effect");
   }
 };
 

@@ -8,12 +8,12 @@ double mean_of(const at::Tensor& x) { return x.detach().to(at::kDouble).mean().i
 }  // namespace
 
 std::vector<std::pair<std::string, double>> preference_figures(const PreferenceInputs& inputs, const PreferenceTerms& terms) {
-  return {{"accuracy", mean_of(terms.chosen_rewards.gt(terms.rejected_rewards))},
-          {"reward_margin", mean_of(terms.chosen_rewards.sub(terms.rejected_rewards))},
-          {"chosen_reward_mean", mean_of(terms.chosen_rewards)},
-          {"rejected_reward_mean", mean_of(terms.rejected_rewards)},
-          {"chosen_logprob_mean", mean_of(inputs.chosen.policy)},
-          {"rejected_logprob_mean", mean_of(inputs.rejected.policy)}};
+  return {{"preference/accuracy", mean_of(terms.chosen_rewards.gt(terms.rejected_rewards))},
+          {"preference/reward_margin", mean_of(terms.chosen_rewards.sub(terms.rejected_rewards))},
+          {"preference/chosen_reward_mean", mean_of(terms.chosen_rewards)},
+          {"preference/rejected_reward_mean", mean_of(terms.rejected_rewards)},
+          {"preference/chosen_logprob_mean", mean_of(inputs.chosen.policy)},
+          {"preference/rejected_logprob_mean", mean_of(inputs.rejected.policy)}};
 }
 
 }  // namespace sluice::nodes

@@ -19,7 +19,7 @@ Sample sample(std::vector<float> teacher, std::vector<float> policy) {
 TEST(Distill, IsHowMuchLikelierTheTeacherFindsTheAction) {
   const auto out = NodeHarness<Distill>().run(sample({-1, -5}, {-2, -1}));
   EXPECT_THAT(out[columns::kAdvantages], ElementsAre(1, -4));
-  EXPECT_NEAR(out.metrics().at("teacher_kl_mean"), 1.5, 1e-6);
+  EXPECT_NEAR(out.metrics().at("reference/teacher_kl_mean"), 1.5, 1e-6);
 }
 
 TEST(Distill, ClipBoundsEachDifferenceAndDiscountAddsThemUp) {

@@ -102,7 +102,7 @@ TEST(Gae, WhitenedAdvantageOfASkippedActionIsZero) {
 TEST(Gae, NanUnderAMaskIsSkippedInAnyCase) {
   const auto out = NodeHarness<Gae>(with(1, 1)).run(sample({1, kNan, 2}, {0, 0, 0}).actions(columns::kMask, {1.0f, 0.0f, 1.0f}));
   EXPECT_THAT(out[columns::kAdvantages], Near({3, 0, 2}));
-  EXPECT_NEAR(out.metrics().at("return_mean"), 2.5, 1e-6);
+  EXPECT_NEAR(out.metrics().at("advantage/return_mean"), 2.5, 1e-6);
 }
 
 TEST(Gae, MetricsOfNothingAreNotRecorded) {

@@ -93,8 +93,8 @@ TEST(GroupRelative, MaskedTokenRewardsAreLeftOut) {
 TEST(GroupRelative, RecordsSpreadAndTheShareOfUselessGroups) {
   const auto metrics =
       NodeHarness<Rloo>().run({GroupOf{scored(1), scored(3)}, GroupOf{scored(2), scored(2)}, GroupOf{scored(5)}}).metrics();
-  EXPECT_NEAR(metrics.at("group_std_mean"), 1.4142136 / 2, 1e-6);
-  EXPECT_NEAR(metrics.at("zero_advantages"), 2.0 / 3, 1e-9);
+  EXPECT_NEAR(metrics.at("advantage/group_std_mean"), 1.4142136 / 2, 1e-6);
+  EXPECT_NEAR(metrics.at("advantage/zero_advantages"), 2.0 / 3, 1e-9);
 }
 
 TEST(GroupRelative, NothingAtAllRecordsNothing) {

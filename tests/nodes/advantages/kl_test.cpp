@@ -41,7 +41,7 @@ TEST(Kl, MaskMultipliesAndHidesEvenNan) {
     const auto out = kl.run(sample({-1, -1, kNan}, {-3, -3, -1}).actions(columns::kMask, {1.0f, 0.25f, 0.0f}));
     EXPECT_THAT(out[columns::kKl], Near({plain[0], plain[0] / 4, 0})) << name;
     EXPECT_EQ(out[columns::kKl][2], 0) << name;
-    EXPECT_NEAR(out.metrics().at("reference_kl_mean"), plain[0], 1e-6) << name;
+    EXPECT_NEAR(out.metrics().at("reference/kl_estimate_mean"), plain[0], 1e-6) << name;
   }
 }
 

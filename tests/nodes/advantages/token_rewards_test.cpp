@@ -138,7 +138,7 @@ std::vector<double> adaptive_coefficients(KlMeasure measure, double target, int 
     const auto outcome = engine::try_node(
         {.type = &type, .params = params, .resources = resources, .groups = {group.built()}, .groups_per_batch = {}});
     const std::map<std::string, double> row(outcome.metrics.begin(), outcome.metrics.end());
-    coefficients.push_back(row.at("kl_coefficient"));
+    coefficients.push_back(row.at("reward/kl_coefficient"));
     EXPECT_NEAR(outcome.columns.front().data.entries<float>()[0], -coefficients.back(), 1e-6);
   }
   return coefficients;

@@ -311,7 +311,7 @@ TEST(ImportanceCorrection, DecoupledObjectiveIsWeightTimesClippedSurrogate) {
   inputs.rollout_logprobs = tensor({-std::log(3), std::log(2)});
   const ObjectiveResult result = PpoClip(params).compute(inputs);
   EXPECT_NEAR(result.loss_sum.item().toDouble(), -(3 * 1.2 * 2 + 0.5 * 0.5 * 2), 1e-12);
-  EXPECT_NEAR(metric(result, "importance_weight_mean"), (3 + 0.5) / 2, 1e-12);
+  EXPECT_NEAR(metric(result, "policy/importance_weight_mean"), (3 + 0.5) / 2, 1e-12);
 }
 
 TEST(KlInTheLoss, AgreesWithNemoRl) {
@@ -324,7 +324,7 @@ TEST(KlInTheLoss, AgreesWithNemoRl) {
   inputs.reference_logprobs = tensor((*entry)["ref"]);
   const ObjectiveResult result = PpoClip(params).compute(inputs);
   EXPECT_NEAR(loss_of(result), (*entry)["expect"]["loss"], 1e-4);
-  EXPECT_NEAR(metric(result, "kl_loss_mean"), (*entry)["expect"]["mean"], 1e-3);
+  EXPECT_NEAR(metric(result, "policy/kl_loss_mean"), (*entry)["expect"]["mean"], 1e-3);
 }
 
 TEST(KlInTheLoss, ClampsBoundTheLogRatioAndTheEstimate) {

@@ -108,12 +108,12 @@ TEST(PreferenceFigures, AreMeansOverThePairs) {
   const PreferenceInputs inputs = pairs(kChosen, kRejected);
   const auto figures = preference_figures(inputs, Dpo({.beta = 0.5}).compute(inputs));
   const std::map<std::string, double> by_name(figures.begin(), figures.end());
-  EXPECT_DOUBLE_EQ(by_name.at("accuracy"), 0.5);
-  EXPECT_DOUBLE_EQ(by_name.at("reward_margin"), -0.25);
-  EXPECT_DOUBLE_EQ(by_name.at("chosen_reward_mean"), -0.125);
-  EXPECT_DOUBLE_EQ(by_name.at("rejected_reward_mean"), 0.125);
-  EXPECT_DOUBLE_EQ(by_name.at("chosen_logprob_mean"), -3.5);
-  EXPECT_DOUBLE_EQ(by_name.at("rejected_logprob_mean"), -3.75);
+  EXPECT_DOUBLE_EQ(by_name.at("preference/accuracy"), 0.5);
+  EXPECT_DOUBLE_EQ(by_name.at("preference/reward_margin"), -0.25);
+  EXPECT_DOUBLE_EQ(by_name.at("preference/chosen_reward_mean"), -0.125);
+  EXPECT_DOUBLE_EQ(by_name.at("preference/rejected_reward_mean"), 0.125);
+  EXPECT_DOUBLE_EQ(by_name.at("preference/chosen_logprob_mean"), -3.5);
+  EXPECT_DOUBLE_EQ(by_name.at("preference/rejected_logprob_mean"), -3.75);
 }
 
 }  // namespace

@@ -64,10 +64,10 @@ TEST(PpoClip, UpperAndLowerBoundAreSeparate) {
   const Vector logprobs{std::log(3), std::log(0.2), 0};
   const auto result = loss<PpoClip>(clips(0.1, 0.5), {0, 0, 0}, {1, -1, 1})(tensor(logprobs));
   EXPECT_NEAR(result.loss_sum.item().toDouble(), -1.5 + 0.9 - 1, 1e-12);
-  EXPECT_NEAR(metric(result, "clip_fraction_high"), 1.0 / 3, 1e-12);
-  EXPECT_NEAR(metric(result, "clip_fraction_low"), 1.0 / 3, 1e-12);
-  EXPECT_NEAR(metric(result, "ratio_max"), 3, 1e-12);
-  EXPECT_NEAR(metric(result, "ratio_mean"), 4.2 / 3, 1e-12);
+  EXPECT_NEAR(metric(result, "policy/clip_fraction_high"), 1.0 / 3, 1e-12);
+  EXPECT_NEAR(metric(result, "policy/clip_fraction_low"), 1.0 / 3, 1e-12);
+  EXPECT_NEAR(metric(result, "policy/ratio_max"), 3, 1e-12);
+  EXPECT_NEAR(metric(result, "policy/ratio_mean"), 4.2 / 3, 1e-12);
 }
 
 TEST(PpoClip, NoActionsLoseNothing) {
@@ -109,7 +109,7 @@ TEST(Gspo, BeyondTheClipTheWholeSampleHasNoGradient) {
   params.clip_low = 3e-4, params.clip_high = 4e-4;
   expect_near(gradient(loss<Gspo>(params, {0, 0}, {1, 1}), {0.01, 0}), {0, 0});
   const auto result = loss<Gspo>(params, {0, 0}, {1, 1})(tensor({0.01, 0}));
-  EXPECT_EQ(metric(result, "clip_fraction_high"), 1);
+  EXPECT_EQ(metric(result, "policy/clip_fraction_high"), 1);
   EXPECT_NEAR(loss_of(result), -1.0004, 1e-12);
 }
 
@@ -131,7 +131,7 @@ TEST(Cispo, AgreesWithSlime) {
   const auto result = cispo(tensor(logprobs));
   EXPECT_NEAR(result.loss_sum.item().toDouble(), expected, 1e-6);
   expect_near(gradient(cispo, logprobs), expected_gradient, 1e-6);
-  EXPECT_EQ(metric(result, "clip_fraction_low") + metric(result, "clip_fraction_high"), 0.5);
+  EXPECT_EQ(metric(result, "policy/clip_fraction_low") + metric(result, "policy/clip_fraction_high"), 0.5);
 }
 
 // f(r) = 4 / tau sigmoid(tau (r - 1)): f(1) = 2 / tau and f'(1) = 1.

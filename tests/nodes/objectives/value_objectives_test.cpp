@@ -34,7 +34,7 @@ TEST(ValueClip, MovesBeyondTheRangeAreNotRewarded) {
   const auto clipped = loss<ValueClip>(ValueClipParams{.clip = 0.2}, {1, 1, -1}, {0, 0, 0});
   const auto result = clipped(tensor({0.1, 0.5, 0.5}));
   EXPECT_NEAR(result.loss_sum.item().toDouble(), (0.81 + 0.64 + 2.25) / 2, 1e-12);
-  EXPECT_NEAR(metric(result, "value_clip_fraction"), 1.0 / 3, 1e-12);
+  EXPECT_NEAR(metric(result, "value/clip_fraction"), 1.0 / 3, 1e-12);
   expect_near(gradient(clipped, {0.1, 0.5, 0.5}), {-0.9, 0, 1.5});
   expect_gradient_is_numeric(clipped, {0.1, 0.5, 0.5});
 }

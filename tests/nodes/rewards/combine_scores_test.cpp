@@ -36,8 +36,8 @@ TEST(CombineScores, RecordsTheSumUnderItsOwnName) {
   params.writes = "total";
   const auto out =
       NodeHarness<CombineScores>(params).run({GroupOf{scored(1, 1), scored(1, 1)}, GroupOf{scored(0, 1), scored(1, 1)}});
-  EXPECT_NEAR(out.metrics().at("total_mean"), 1.75, 1e-9);
-  EXPECT_NEAR(out.metrics().at("total_zero_variance"), 0.5, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/total_mean"), 1.75, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/total_zero_variance"), 0.5, 1e-9);
   EXPECT_EQ(out.metrics().size(), 3u);
 }
 

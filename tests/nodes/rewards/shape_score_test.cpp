@@ -75,7 +75,7 @@ TEST(ShapeScore, ScalesShiftsAndClipsInThisOrder) {
 
 TEST(ShapeScore, RecordsHowManyWereClipped) {
   const auto out = NodeHarness<ShapeScore>({.clip = 3}).run(groups_of({-4, 0, 3, 9}));
-  EXPECT_NEAR(out.metrics().at("score_clipped"), 0.5, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/score_clipped"), 0.5, 1e-9);
 }
 
 // statistics.stdev([1, 2, 3, 6]) = 2.160246899

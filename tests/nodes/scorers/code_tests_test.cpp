@@ -55,7 +55,7 @@ TEST_F(CodeTestsTest, ShareOfTheTests) {
   params.score_by = ScoreBy::kShare;
   const auto out = run({{kDoubles, fenced("def f(x): return x * 2 if x != 5 else 0")}, {kTwoOf, fenced("print(2)")}});
   EXPECT_THAT(out[columns::kScore], Near({2.0 / 3, 0.5}));
-  EXPECT_NEAR(out.metrics().at("tests_passed"), (2.0 / 3 + 0.5) / 2, 1e-6);
+  EXPECT_NEAR(out.metrics().at("reward/score_tests_passed"), (2.0 / 3 + 0.5) / 2, 1e-6);
 }
 
 TEST_F(CodeTestsTest, FunctionsAndMethodsAreCalled) {

@@ -46,7 +46,7 @@ TEST(ExactMatch, BlanksAroundDoNotMatterTheRestDoes) {
 TEST(ExactMatch, EachGroupHasItsOwnLabel) {
   const auto out = NodeHarness<ExactMatch>().run({group("4", {"4", "5"}), group("5", {"5"})}, {1, 1});
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0, 1));
-  EXPECT_NEAR(out.metrics().at("score_mean"), 2.0 / 3, 1e-9);
+  EXPECT_NEAR(out.metrics().at("reward/score_mean"), 2.0 / 3, 1e-9);
 }
 
 TEST(ExactMatch, LastMatchIsTheAnswer) {

@@ -171,7 +171,7 @@ TEST(HttpScorer, FailedRequestCanBeSkipped) {
   params.on_error = OnError::kSkip;
   const auto out = run(params);
   EXPECT_THAT(out[columns::kScore], ElementsAre(7, 7, 7, 7));
-  EXPECT_EQ(out.metrics().at("score/failed_samples"), 1);
+  EXPECT_EQ(out.metrics().at("reward/score/failed_samples"), 1);
 }
 
 TEST(HttpScorer, ExtraLogsAreRecorded) {
@@ -180,8 +180,8 @@ TEST(HttpScorer, ExtraLogsAreRecorded) {
   });
   const auto out = run(params_for({server.url()}));
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(out.metrics().at("score/length"), 3);
-  EXPECT_EQ(out.metrics().at("score/version"), 3);
+  EXPECT_EQ(out.metrics().at("reward/score/length"), 3);
+  EXPECT_EQ(out.metrics().at("reward/score/version"), 3);
 }
 
 TEST(HttpScorer, NameOfAMetricThatCannotBeOneIsTheServersFailure) {

@@ -21,7 +21,7 @@ Output run_lengths(const LengthPenaltyParams& params, std::initializer_list<size
 TEST(LengthPenalty, SoftOverlongFallsFromZeroToMinusOne) {
   const auto out = run_lengths({.max_tokens = 10, .cache_tokens = 4}, {0, 5, 6, 7, 8, 10, 11, 100});
   EXPECT_THAT(out[kLengthScore], Near({0, 0, 0, -0.25, -0.5, -1, -1, -1}));
-  EXPECT_NEAR(out.metrics().at("length_score_penalised"), 5.0 / 8, 1e-12);
+  EXPECT_NEAR(out.metrics().at("reward/length_score_penalised"), 5.0 / 8, 1e-12);
 }
 
 TEST(LengthPenalty, LinearIsTheShareOfMaxTokens) {

@@ -101,8 +101,8 @@ TEST(NumericMatch, TellsHowManyAnswered) {
   const auto out =
       NodeHarness<NumericMatch>().run({labelled("1", "1"), labelled("1", "2"), labelled("1", "one"), labelled("1", "?")});
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0, 0, 0));
-  EXPECT_EQ(out.metrics().at("score_answered"), 0.5);
-  EXPECT_EQ(out.metrics().at("score_mean"), 0.25);
+  EXPECT_EQ(out.metrics().at("reward/score_answered"), 0.5);
+  EXPECT_EQ(out.metrics().at("reward/score_mean"), 0.25);
 }
 
 TEST(NumericMatch, ScoresTheBaselineOnRequest) {

@@ -66,8 +66,8 @@ TEST(PythonScorer, OpenRlhfFunctionGetsQueriesAndReturnsAListOrADictionary) {
                        "  return {'rewards': [1, 2, 3, 4], 'scores': [0] * 4, 'extra_logs': {'length': [1, 1, 1, 5]}}\n")
                        .run(sums());
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(out.metrics().at("score/length"), 2);
-  EXPECT_EQ(out.metrics().at("score_mean"), 2.5);
+  EXPECT_EQ(out.metrics().at("reward/score/length"), 2);
+  EXPECT_EQ(out.metrics().at("reward/score_mean"), 2.5);
 }
 
 TEST(PythonScorer, ArraysWithTolistCountAsLists) {
@@ -86,8 +86,8 @@ TEST(PythonScorer, VerlFunctionIsCalledForEachSampleAndItsOtherFiguresAreRecorde
   scorer.params.data_source = "sums";
   const auto out = scorer.run(sums());
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0, 0, 1));
-  EXPECT_EQ(out.metrics().at("score/acc"), 0.5);
-  EXPECT_EQ(out.metrics().count("score/text"), 0u);
+  EXPECT_EQ(out.metrics().at("reward/score/acc"), 0.5);
+  EXPECT_EQ(out.metrics().count("reward/score/text"), 0u);
 }
 
 TEST(PythonScorer, VerlFunctionReadsALabelThatIsARowOfItsData) {
@@ -199,7 +199,7 @@ TEST(PythonScorer, SkippedSampleScoresWhatItsGroupScores) {
   scorer.params.on_error = OnError::kSkip;
   const auto out = scorer.run({group("", "4", {"4", "5"}), group("", "5", {"4", "5", "6"}), group("", "5", {"4", "4"})});
   EXPECT_THAT(out[columns::kScore], ElementsAre(2, 1, 1, 1, 1, 0, 0));
-  EXPECT_EQ(out.metrics().at("score/failed_samples"), 3);
+  EXPECT_EQ(out.metrics().at("reward/score/failed_samples"), 3);
 }
 
 TEST(PythonScorer, ValueStandsForTheScoreOfAFailedSample) {
@@ -307,7 +307,7 @@ TEST(PythonScorer, NameOfAMetricThatCannotBeOneIsItsFailure) {
   scorer.params.on_error = OnError::kValue;
   const auto out = scorer.run(sums());
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0, 1, 0));
-  EXPECT_EQ(out.metrics().at("score/a/b-c_d.e"), 2);
+  EXPECT_EQ(out.metrics().at("reward/score/a/b-c_d.e"), 2);
 }
 
 TEST(PythonScorer, FailureNamesTheSampleAndShowsItsText) {

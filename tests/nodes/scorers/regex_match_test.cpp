@@ -54,7 +54,7 @@ TEST(RegexMatch, ResponseOnWhichThePatternGivesUpScoresNothingAndIsCounted) {
       HasSubstr("node 'format', iteration 0: 1 sample of 2 could not be scored, the first of them sample 0 of group 1, \"" +
                 std::string(80, 'a') + "...\""));
   EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0));
-  EXPECT_EQ(out.metrics().at("format/failed_samples"), 1);
+  EXPECT_EQ(out.metrics().at("reward/format/failed_samples"), 1);
 }
 
 TEST(RegexMatch, SkippedResponseScoresWhatItsGroupScores) {

@@ -65,7 +65,7 @@ TEST(RewardModel, StepsHaveTheValueOfTheTokenThatEndsThem) {
   EXPECT_THAT(
       floats(out, "step_rewards"),
       Pointwise(NanSensitiveFloatNear(1e-5f), std::vector<float>{kNan, values[2], kNan, kNan, values[5], kNan, kNan, scores[1]}));
-  EXPECT_EQ(metric(out.metrics, "steps_mean"), 1.5);
+  EXPECT_EQ(metric(out.metrics, "reward/step_rewards_steps_mean"), 1.5);
 }
 
 TEST(RewardModel, WithoutActionsThereAreNoSteps) {
