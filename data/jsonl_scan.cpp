@@ -30,6 +30,12 @@ bool may_be(FieldKind kind, Json::value_t type) {
   return (kind != FieldKind::kMessages && is_text(type)) || (kind != FieldKind::kText && type == Json::value_t::array);
 }
 
+std::string type_text(Json::value_t type) {
+  const std::string name = Json(type).type_name();
+  if (name == "null") return name;
+  return (name == "array" || name == "object" ? "an " : "a ") + name;
+}
+
 const char* expected_text(FieldKind kind) {
   switch (kind) {
     case FieldKind::kText:
@@ -46,7 +52,7 @@ const char* expected_text(FieldKind kind) {
 std::optional<std::string> fault_of(FieldKind kind, const Json& value) {
   if (kind != FieldKind::kMessages && is_text(value.type())) return std::nullopt;
   if (kind == FieldKind::kText || (kind == FieldKind::kTextOrMessages && !value.is_array()))
-    return "it is " + std::string(value.type_name());
+    return "it is " + type_text(value.type());
   return fault_of_messages(value);
 }
 
@@ -109,22 +115,22 @@ void RowProblems::check_field(const RowPlace& place, const Row& row, size_t inde
   const JsonlField& field = fields_[index];
   const Json* value = find_field(row.fields, field.name);
   if (value == nullptr || (value->is_null() && !field.required)) {
-    if (field.required) report_missing(place, row, index);
+    if (field.required && !is_repeated(index, {}))
+      report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(row), help_for_missing(field, row));
   } else if (value->is_null() && field.nullable) {
     return;
-  } else if (auto fault = fault_of(field.kind, *value)) {
+  } else if (auto fault = fault_of(field.kind, *value); fault && !is_repeated(index, *fault)) {
     const bool is_conversation = value->is_array() && !field.list_param.empty();
     report(place, 0, place.length, "field " + sluice::quoted(field.name) + " " + expected_text(field.kind), std::move(*fault),
            is_conversation ? field.list_param + " = " + sluice::quoted(field.name) + " reads a list of messages" : std::string());
   }
 }
 
-void RowProblems::report_missing(const RowPlace& place, const Row& row, size_t index) {
-  // When the parameter is wrong every line lacks the field: that is one problem, not twenty.
-  if (lacking_[index]++ > 0) return;
-  const JsonlField& field = fields_[index];
-  lacking_problem_[index] = problems_.size();
-  report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(row), help_for_missing(field, row));
+// When a parameter is wrong every row has the same fault: that is one problem, not twenty.
+bool RowProblems::is_repeated(size_t index, const std::string& fault) {
+  const auto [found, is_new] = repeated_.try_emplace({index, fault}, Repeated{.problem = problems_.size()});
+  if (!is_new) ++found->second.rows;
+  return !is_new;
 }
 
 void RowProblems::report(const RowPlace& place, size_t byte, size_t length, std::string message, std::string caret,
@@ -137,9 +143,9 @@ void RowProblems::report(const RowPlace& place, size_t byte, size_t length, std:
 }
 
 void RowProblems::finish() {
-  for (const auto& [index, count] : lacking_) {
-    if (count > 1)
-      problems_[lacking_problem_[index]].notes.push_back("so do " + plural(count - 1, "more line") + " that were read");
+  for (const auto& [fault, repeated] : repeated_) {
+    if (repeated.rows > 1)
+      problems_[repeated.problem].notes.push_back("likewise in " + plural(repeated.rows - 1, "more line") + " that were read");
   }
   if (full()) problems_.back().notes.push_back("reading stopped here: " + plural(kMostProblems, "broken line"));
   if (!problems_.empty()) throw UserError(std::move(problems_));

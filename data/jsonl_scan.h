@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/problem.h"
@@ -41,12 +42,17 @@ class RowProblems {
 
  private:
   void check_field(const RowPlace& place, const Row& row, size_t index);
-  void report_missing(const RowPlace& place, const Row& row, size_t index);
+  bool is_repeated(size_t index, const std::string& fault);
+
+  // What several rows have wrong in the same way.
+  struct Repeated {
+    size_t problem;  // of the first of them, in problems_
+    int64_t rows = 1;
+  };
 
   const std::vector<JsonlField>& fields_;
   Problems problems_;
-  std::map<size_t, int64_t> lacking_;         // lines without the field, by index of the field
-  std::map<size_t, size_t> lacking_problem_;  // where the first of them is in problems_
+  std::map<std::pair<size_t, std::string>, Repeated> repeated_;  // by field and fault
 };
 
 /// `length` bytes from `byte` of a row, up to the end of that line. Only the neighbourhood is copied; the file may be large.

@@ -51,6 +51,9 @@ class BadData(Case):
         self.refuse('{"prompt": ["1+1="], "label": "2"}\n', 'data.jsonl:1:1: error: field "prompt" must be a string or a number',
                     "array")
 
+    def test_a_field_of_another_type_everywhere_is_one_problem(self):
+        self.refuse('{"prompt": ["1+1="], "label": "2"}\n' * 30, "it is an array", "likewise in 29 more lines", problems=1)
+
     def test_line_that_is_no_object(self):
         self.refuse(GOOD + "[1, 2]\n", "data.jsonl:2:1: error: each line must be a JSON object", "array")
 
