@@ -45,7 +45,7 @@ engine::CheckpointSettings settings_of(const CheckpointsArguments& arguments) {
   return settings;
 }
 
-// A figure that was never measured would keep nothing.
+// A metric that was never measured would keep nothing.
 void check_figure(const std::string& name, const std::vector<engine::Manifest>& manifests) {
   std::vector<std::string> names;
   for (const engine::Manifest& manifest : manifests) {
@@ -55,9 +55,9 @@ void check_figure(const std::string& name, const std::vector<engine::Manifest>& 
     }
   }
   if (manifests.empty()) return;
-  const std::string nearest = did_you_mean(name, names);
-  throw UserError("no checkpoint has a figure " + sluice::quoted(name),
-                  nearest.empty() ? "metrics.jsonl has the figures of a run" : "did you mean " + nearest + "?");
+  const std::string nearest = engine::nearest_metric(name, names);
+  throw UserError("no checkpoint has a metric " + sluice::quoted(name),
+                  nearest.empty() ? "metrics.jsonl has the metrics of a run" : "did you mean " + nearest + "?");
 }
 
 std::string described(const ListedCheckpoint& listed) {

@@ -38,6 +38,15 @@ std::vector<std::string> names_of(const DraftNode& node) {
   return names;
 }
 
+bool train_one_model(const DraftNode& a, const DraftNode& b) {
+  const auto trained_by_a = [&](const ModelNeed& need) {
+    return need.use == ModelUse::kUpdates && std::ranges::any_of(a.needs->models, [&](const ModelNeed& other) {
+             return other.use == ModelUse::kUpdates && other.model == need.model;
+           });
+  };
+  return std::ranges::any_of(b.needs->models, trained_by_a);
+}
+
 bool write_one_column(const DraftNode& a, const DraftNode& b) {
   std::set<std::string> names;
   for (const ColumnSpec& column : a.needs->writes) names.insert(column.name);
@@ -53,7 +62,7 @@ std::string listed(std::vector<std::string> names) {
 
 void report_second_recorder(Draft& draft, const DraftNode& node, const DraftNode& first, const std::vector<std::string>& names) {
   const bool both_make_groups = node.type->kind != NodeKind::kOrdinary && first.type->kind != NodeKind::kOrdinary;
-  if (both_make_groups || write_one_column(first, node)) return;  // reported as that
+  if (both_make_groups || write_one_column(first, node) || train_one_model(first, node)) return;  // reported as that
   const std::string shown = node.spec->metrics_prefix.text.empty()
                                 ? kPrefixKey + std::string(" = ") + sluice::quoted(node.name()) + " in '" + node.name() +
                                       "' makes it " + prefixed_metric(node.name(), names.front())

@@ -41,8 +41,12 @@ bool depends_on_timing(std::string_view name) { return timing_group_length(name)
 
 std::string nearest_metric(const std::string& wanted, const std::vector<std::string>& names) {
   const auto means = [&](const std::string& name) { return name.ends_with("/" + wanted) || in_one_word(name) == wanted; };
-  const auto found = std::ranges::find_if(names, means);
-  return found != names.end() ? *found : did_you_mean(wanted, names);
+  if (const auto found = std::ranges::find_if(names, means); found != names.end()) return *found;
+  if (std::string near = did_you_mean(wanted, names); !near.empty()) return near;
+  std::vector<std::string> last_parts;
+  for (const std::string& name : names) last_parts.push_back(split(name, '/').back());
+  const auto near = std::ranges::find(last_parts, did_you_mean(wanted, last_parts));
+  return near == last_parts.end() ? std::string() : names[static_cast<size_t>(near - last_parts.begin())];
 }
 
 }  // namespace sluice::engine

@@ -212,7 +212,7 @@ class Prune(Checkpoints):
                 self.assertIn(choose(rows), [rows[n - 1] for n in kept])
 
     def test_a_figure_that_no_run_has_is_refused(self):
-        self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a figure", "reward/score_mean")
+        self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a metric", "reward/score_mean")
         self.assertEqual(self.names(), ["1", "2", "3", "4"])
 
     def test_what_a_kill_has_left_goes_too(self):

@@ -141,6 +141,7 @@ TEST(Metrics, OfAnotherGroupOrMisspeltAreFound) {
   EXPECT_EQ(nearest_metric("score_mean", names), "reward/score_mean");
   EXPECT_EQ(nearest_metric("policy_loss", names), "policy/loss");
   EXPECT_EQ(nearest_metric("reward/score_maen", names), "reward/score_mean");
+  EXPECT_EQ(nearest_metric("score_maen", names), "reward/score_mean");
   EXPECT_EQ(nearest_metric("entropy", names), "");
 }
 
