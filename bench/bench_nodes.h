@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/registry.h"
+#include "engine/contract/registry.h"
 
 namespace sluice::bench {
 

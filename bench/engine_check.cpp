@@ -9,8 +9,8 @@
 
 #include "bench/bench_nodes.h"
 #include "bench/report.h"
-#include "engine/pipeline_builder.h"
-#include "engine/plan_text.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/text/plan_text.h"
 
 namespace sluice::bench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "bench/report.h"
 #include "bench/world.h"
-#include "engine/engine_metrics.h"
+#include "engine/observe/engine_metrics.h"
 
 namespace sluice::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/pipeline_builder.h"
-#include "engine/run.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/run/run.h"
 
 namespace sluice::bench {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint_folder.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 
 namespace sluice::cli {
 

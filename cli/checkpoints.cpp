@@ -15,10 +15,10 @@
 #include "cli/run_lock.h"
 #include "cli/terminal.h"
 #include "dsl/parse.h"
-#include "engine/checkpoint_writer.h"
-#include "engine/params.h"
-#include "engine/registry.h"
-#include "engine/settings.h"
+#include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/contract/params.h"
+#include "engine/contract/registry.h"
+#include "engine/contract/settings.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/micro_batch.h"
+#include "engine/contract/micro_batch.h"
 
 namespace sluice::cli {
 

@@ -70,7 +70,7 @@ int prune_checkpoints(const CheckpointsArguments& arguments);
 int export_checkpoint(const CheckpointsArguments& arguments);
 
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
-/// `format`: "dot" or "mermaid". `columns`: "read" or "all", see engine/graph_text.h.
+/// `format`: "dot" or "mermaid". `columns`: "read" or "all", see engine/text/graph_text.h.
 int print_graph(const PipelineArguments& arguments, const std::string& format, const std::string& columns);
 int print_plan(const PipelineArguments& arguments, const std::string& format, bool config);
 /// `format`: "text", "json" or "markdown".

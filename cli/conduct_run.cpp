@@ -20,8 +20,8 @@
 #include "cli/run_signals.h"
 #include "cli/shown_samples.h"
 #include "cli/stop_signals.h"
-#include "engine/pipeline_changes.h"
-#include "engine/run.h"
+#include "engine/plan/pipeline_changes.h"
+#include "engine/run/run.h"
 #include "models/training/tensor_memory.h"
 #include "nodes/torch_threads.h"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/checkpoint_folder.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 
 namespace sluice::cli {
 

@@ -10,7 +10,7 @@
 
 #include "cli/ink.h"
 #include "cli/run_history.h"
-#include "engine/run.h"
+#include "engine/run/run.h"
 
 namespace sluice::cli {
 

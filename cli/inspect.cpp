@@ -7,8 +7,8 @@
 #include "cli/load.h"
 #include "cli/problems.h"
 #include "cli/terminal.h"
-#include "engine/graph_text.h"
-#include "engine/plan_text.h"
+#include "engine/text/graph_text.h"
+#include "engine/text/plan_text.h"
 
 namespace sluice::cli {
 

@@ -9,9 +9,9 @@
 #include "cli/plugin_loading.h"
 #include "cli/vocabulary_check.h"
 #include "dsl/parse.h"
-#include "engine/data_look.h"
-#include "engine/partly_checked.h"
-#include "engine/plugin.h"
+#include "engine/contract/plugin.h"
+#include "engine/plan/data_look.h"
+#include "engine/plan/partly_checked.h"
 #include "models/device.h"
 #include "nodes/builtin.h"
 

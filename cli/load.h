@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "cli/commands.h"
-#include "engine/plan.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::cli {
 

@@ -13,8 +13,8 @@
 #include "cli/command_line.h"
 #include "cli/exit_codes.h"
 #include "cli/resume_point.h"
-#include "engine/out_of_memory.h"
-#include "engine/version.h"
+#include "engine/contract/version.h"
+#include "engine/memory/out_of_memory.h"
 #include "models/tensor_pool.h"
 
 namespace sluice::cli {

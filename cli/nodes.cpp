@@ -10,8 +10,8 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/type_names.h"
-#include "engine/foreign_names.h"
-#include "engine/node_reference.h"
+#include "engine/contract/foreign_names.h"
+#include "engine/text/node_reference.h"
 
 namespace sluice::cli {
 namespace {

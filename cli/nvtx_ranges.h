@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/plan.h"
-#include "engine/work_observer.h"
+#include "engine/observe/work_observer.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::cli {
 

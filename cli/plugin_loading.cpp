@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "cli/plugin_rules.h"
 #include "cli/plugin_seal.h"
-#include "engine/plugin.h"
+#include "engine/contract/plugin.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

@@ -6,8 +6,8 @@
 
 #include "base/problem.h"
 #include "cli/commands.h"
-#include "engine/registry.h"
-#include "engine/spec.h"
+#include "engine/contract/registry.h"
+#include "engine/contract/spec.h"
 
 namespace sluice::cli {
 

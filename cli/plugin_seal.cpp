@@ -10,7 +10,7 @@
 #include "base/confined_file_system.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/run_folder.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

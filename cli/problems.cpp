@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "engine/problem_kinds.h"
+#include "engine/check/problem_kinds.h"
 
 namespace sluice::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "engine/checkpoint_folder.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 
 namespace sluice::cli {
 

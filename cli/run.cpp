@@ -13,8 +13,8 @@
 #include "cli/resume_point.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
-#include "engine/run_folder.h"
-#include "engine/status.h"
+#include "engine/contract/run_folder.h"
+#include "engine/observe/status.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

@@ -9,9 +9,9 @@
 #include "base/folder.h"
 #include "base/path_kind.h"
 #include "cli/plugin_seal.h"
-#include "engine/graph_text.h"
-#include "engine/plan_text.h"
-#include "engine/run_folder.h"
+#include "engine/contract/run_folder.h"
+#include "engine/text/graph_text.h"
+#include "engine/text/plan_text.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/plan.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::cli {
 

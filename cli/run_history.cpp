@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/shown_metrics.h"
-#include "engine/engine_metrics.h"
+#include "engine/observe/engine_metrics.h"
 
 namespace sluice::cli {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cli/ink.h"
-#include "engine/iteration_log.h"
-#include "engine/plan.h"
-#include "engine/run.h"
+#include "engine/observe/iteration_log.h"
+#include "engine/plan/plan.h"
+#include "engine/run/run.h"
 
 namespace sluice::cli {
 

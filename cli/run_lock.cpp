@@ -19,7 +19,7 @@
 #include "base/path_kind.h"
 #include "base/printable.h"
 #include "base/strings.h"
-#include "engine/run_folder.h"
+#include "engine/contract/run_folder.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

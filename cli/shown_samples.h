@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan.h"
-#include "engine/work_observer.h"
+#include "engine/observe/work_observer.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::cli {
 

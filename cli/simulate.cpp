@@ -7,10 +7,10 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/simulate_text.h"
-#include "engine/failure.h"
+#include "engine/observe/trace.h"
+#include "engine/schedule/failure.h"
 #include "engine/simulation/cost_model.h"
 #include "engine/simulation/simulation.h"
-#include "engine/trace.h"
 
 namespace sluice::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/strings.h"
 #include "cli/ink.h"
 #include "cli/terminal.h"
-#include "engine/engine_metrics.h"
+#include "engine/observe/engine_metrics.h"
 
 namespace sluice::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/metrics.h"
-#include "engine/status.h"
+#include "engine/contract/metrics.h"
+#include "engine/observe/status.h"
 
 namespace sluice::cli {
 

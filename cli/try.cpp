@@ -17,7 +17,7 @@
 #include "cli/try_preference.h"
 #include "cli/type_names.h"
 #include "dsl/parse.h"
-#include "engine/try_node.h"
+#include "engine/run/try_node.h"
 #include "nodes/column_json.h"
 #include "nodes/columns.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/registry.h"
+#include "engine/contract/registry.h"
 
 namespace sluice::cli {
 

@@ -1,6 +1,6 @@
 #include "cli/type_names.h"
 
-#include "engine/node_reference.h"
+#include "engine/text/node_reference.h"
 #include "nodes/advantages/kl_controller.h"
 
 namespace sluice::cli {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/problem.h"
-#include "engine/plan.h"
-#include "engine/spec.h"
+#include "engine/contract/spec.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::cli {
 

@@ -5,7 +5,7 @@ function(sluice_module name)
   add_library(sluice_${name} SHARED ${sources})
   add_library(sluice::${name} ALIAS sluice_${name})
   target_include_directories(sluice_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-                                                   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>  # <sluice/engine/run.h>
+                                                   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>  # <sluice/engine/run/run.h>
                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sluice>)
   target_compile_features(sluice_${name} PUBLIC cxx_std_20)
   target_link_libraries(sluice_${name} ${ARGN})

@@ -7,7 +7,7 @@
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "dsl/toml_source.h"
-#include "engine/foreign_names.h"
+#include "engine/contract/foreign_names.h"
 
 namespace sluice::dsl {
 namespace fs = std::filesystem;

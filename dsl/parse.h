@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/problem.h"
-#include "engine/spec.h"
+#include "engine/contract/spec.h"
 
 namespace sluice::dsl {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/problem.h"
-#include "engine/spec.h"
+#include "engine/contract/spec.h"
 
 namespace sluice::dsl {
 

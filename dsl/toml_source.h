@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/problem.h"
-#include "engine/spec.h"
+#include "engine/contract/spec.h"
 
 namespace sluice::dsl {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "engine/column.h"
+#include "engine/contract/column.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/model_text.h"
 
 namespace sluice::nodes {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 
 namespace sluice::nodes {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
-#include "engine/sample_credit.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
+#include "engine/schedule/sample_credit.h"
 #include "models/generation/generation.h"
 #include "nodes/environments/environment.h"
 #include "nodes/language_model.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/conversation.h"
 #include "nodes/language_model.h"
 #include "nodes/prompt_reader.h"

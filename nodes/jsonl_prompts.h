@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/language_model.h"
 #include "nodes/prompt_reader.h"
 #include "nodes/row_cursor.h"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/model.h"
-#include "engine/node.h"
+#include "engine/contract/model.h"
+#include "engine/contract/node.h"
 #include "models/folder/folder.h"
 #include "models/training/adamw.h"
 #include "models/training/learning_rate.h"

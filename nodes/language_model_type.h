@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/model.h"
+#include "engine/contract/model.h"
 #include "models/precision.h"
 #include "models/transformer.h"
 #include "nodes/optimizer_params.h"

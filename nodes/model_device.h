@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/spec.h"
+#include "engine/contract/spec.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file_system.h"
-#include "engine/model.h"
+#include "engine/contract/model.h"
 #include "models/folder/folder.h"
 #include "models/training/adamw.h"
 #include "models/training/host_copy.h"

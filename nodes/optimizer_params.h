@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "engine/params.h"
+#include "engine/contract/params.h"
 #include "models/training/adamw.h"
 #include "models/training/learning_rate.h"
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "engine/contract.h"
-#include "engine/metrics.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/metrics.h"
 
 namespace sluice::nodes {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/registry.h"
+#include "engine/contract/registry.h"
 
 namespace sluice::nodes {
 

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "data/jsonl_reader.h"
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/conversation.h"
 #include "nodes/prompt_template.h"
 

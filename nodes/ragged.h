@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/layout.h"
+#include "engine/contract/layout.h"
 
 namespace sluice::nodes {
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "data/dataset.h"
-#include "engine/state.h"
+#include "engine/contract/state.h"
 
 namespace sluice::nodes {
 

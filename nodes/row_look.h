@@ -4,11 +4,11 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "engine/data_look.h"
+#include "engine/plan/data_look.h"
 #include "nodes/model_text.h"
 #include "nodes/prompt_reader.h"
 
-// How a source of rows looks at them before a run (engine/data_look.h).
+// How a source of rows looks at them before a run (engine/plan/data_look.h).
 namespace sluice::nodes {
 
 /// Of each file, unless all rows are looked at.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/layout.h"
+#include "engine/contract/layout.h"
 #include "nodes/objectives/preference/preference_objective.h"
 
 namespace sluice::nodes {

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/language_model.h"
 #include "nodes/objectives/preference/preference_objective.h"
 #include "nodes/sample_pairs.h"

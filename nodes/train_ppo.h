@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/advantages/moments.h"
 #include "nodes/forward.h"
 #include "nodes/language_model.h"

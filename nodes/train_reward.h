@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/language_model.h"
 #include "nodes/sample_pairs.h"
 

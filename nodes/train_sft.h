@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/language_model.h"
 
 namespace sluice::nodes {

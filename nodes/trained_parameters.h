@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/params.h"
+#include "engine/contract/params.h"
 #include "models/config/config.h"
 #include "models/folder/folder.h"
 #include "models/head.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/micro_batch.h"
+#include "engine/contract/micro_batch.h"
 #include "models/generation/generation.h"
 #include "nodes/environments/environment_calls.h"
 #include "nodes/response_text.h"

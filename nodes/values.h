@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/language_model.h"
 
 namespace sluice::nodes {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 
 namespace sluice::nodes {
 

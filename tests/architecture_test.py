@@ -22,6 +22,8 @@ FORBIDDEN = {
     "nodes": ("dsl/", "cli/"),
     "cli": (),
 }
+# The folders of engine/, each of which includes only those before it.
+ENGINE = ("contract", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text")
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
 TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/generation/block_pool", "models/generation/prefix_", "models/generation/sample.", "models/generation/scheduler")
 # Whatever changes files goes through base/file.h and base/folder.h, so that it is whole after a crash and can be tested to be.
@@ -40,8 +42,8 @@ WRITERS = {
 }
 # Those that may ask, and why.
 ASKERS = {
-    "engine/machine.cpp": "files of the system below a folder that tests lay out",
-    "engine/memory_meter.cpp": "a file of the system",
+    "engine/memory/machine_memory.cpp": "files of the system below a folder that tests lay out",
+    "engine/memory/memory_meter.cpp": "a file of the system",
     "cli/nvtx_ranges.cpp": "files of the system below a folder that tests lay out",
     "nodes/scorers/sandbox.cpp": "links and folders of the system, of which those that are not there are left out",
 }
@@ -75,6 +77,17 @@ def asks(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(0)
 
 
+def wrong_arrow(name, header):
+    """What is wrong with a file of engine/ that includes this header of engine/; nothing if it may."""
+    folder, target = name.split("/")[1], header.split("/")[1]
+    for one in (folder, target):
+        if one not in ENGINE:
+            return f"engine/ has the folders {', '.join(ENGINE)}"
+    if ENGINE.index(target) > ENGINE.index(folder):
+        return f"engine/{folder} must not include engine/{target}"
+    return None
+
+
 def violations(root):
     """One line for each broken rule, `file:line: what`."""
     found = []
@@ -88,6 +101,8 @@ def violations(root):
             place = f"{name}:{number}"
             if header.startswith(FORBIDDEN[module]):
                 found.append(f"{place}: {module} must not include {header}")
+            if module == "engine" and header.startswith("engine/") and (wrong := wrong_arrow(name, header)):
+                found.append(f"{place}: {wrong}")
             if header.startswith(TORCH) and name.startswith(TORCH_FREE):
                 found.append(f"{place}: this file stays free of torch, so that it can be fuzzed or sanitized without")
             if header.startswith("torch/torch.h"):
@@ -126,6 +141,14 @@ class TheTestItself(unittest.TestCase):
                 with self.subTest(module=module, header=header):
                     found = self.violations_of({f"{module}/a.cpp": f'// a file\n#include "{header}x.h"\n'})
                     self.assertEqual(found, [f"{module}/a.cpp:2: {module} must not include {header}x.h"])
+
+    def test_finds_arrows_between_the_folders_of_engine(self):
+        for folder, header, fault in (("plan", "check/a.h", "engine/plan must not include engine/check"), ("check", "plan/a.h", None),
+                                      ("run", "run/a.h", None), ("run", "b.h", "engine/ has the folders")):
+            with self.subTest(folder=folder, header=header):
+                found = self.violations_of({f"engine/{folder}/a.cpp": f'#include "engine/{header}"\n'})
+                self.assertEqual(len(found), 0 if fault is None else 1)
+                self.assertTrue(fault is None or fault in found[0], found)
 
     def test_finds_headers_that_only_one_place_may_include(self):
         for name, line in (("nodes/a.cpp", "#include <torch/torch.h>"), ("models/config/a.cpp", "#include <ATen/ATen.h>"), ("cli/a.cpp", "# include <spdlog/spdlog.h>"),
@@ -172,7 +195,7 @@ class TheTestItself(unittest.TestCase):
     def test_allows_what_is_allowed(self):
         self.assertEqual(self.violations_of({
             "base/log.cpp": "#include <spdlog/spdlog.h>\n",
-            "nodes/a.cpp": '#include "engine/node.h"\n#include "models/config/config.h"\n#include <ATen/core/Tensor.h>\n',
+            "nodes/a.cpp": '#include "engine/contract/node.h"\n#include "models/config/config.h"\n#include <ATen/core/Tensor.h>\n',
             "models/cuda/a.cu": "#include <cuda_runtime.h>\n",
             "engine/a.h": "\n" * 500}), [])
 

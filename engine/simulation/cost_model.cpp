@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "engine/checkpoint_schedule.h"
+#include "engine/checkpoint/checkpoint_schedule.h"
 #include "engine/simulation/simulated_nodes.h"
 
 namespace sluice::engine {

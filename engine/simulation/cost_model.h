@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/costs.h"
-#include "engine/executor.h"
-#include "engine/plan.h"
+#include "engine/observe/costs.h"
+#include "engine/plan/plan.h"
+#include "engine/schedule/executor.h"
 
 namespace sluice::engine {
 

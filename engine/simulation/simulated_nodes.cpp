@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "engine/sample_credit.h"
+#include "engine/schedule/sample_credit.h"
 
 namespace sluice::engine {
 namespace {

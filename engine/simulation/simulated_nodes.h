@@ -2,10 +2,10 @@
 
 #include <functional>
 
-#include "engine/costs.h"
-#include "engine/plan.h"
+#include "engine/observe/costs.h"
+#include "engine/plan/plan.h"
+#include "engine/schedule/workload.h"
 #include "engine/simulation/cost_model.h"
-#include "engine/workload.h"
 
 namespace sluice::engine {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/driver.h"
-#include "engine/engine_metrics.h"
-#include "engine/monitor.h"
+#include "engine/observe/engine_metrics.h"
+#include "engine/observe/monitor.h"
+#include "engine/schedule/driver.h"
 #include "engine/simulation/simulated_nodes.h"
 #include "engine/simulation/timeline.h"
 #include "engine/simulation/virtual_executor.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/problem.h"
-#include "engine/costs.h"
-#include "engine/plan.h"
-#include "engine/work_observer.h"
+#include "engine/observe/costs.h"
+#include "engine/observe/work_observer.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::engine {
 

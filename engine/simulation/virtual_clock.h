@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/clock.h"
+#include "engine/observe/clock.h"
 
 namespace sluice::engine {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/activity.h"
-#include "engine/executor.h"
+#include "engine/observe/activity.h"
+#include "engine/schedule/executor.h"
 #include "engine/simulation/cost_model.h"
 #include "engine/simulation/virtual_clock.h"
 

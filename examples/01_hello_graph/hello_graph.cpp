@@ -1,8 +1,8 @@
 // A graph in C++ alone, without torch and without TOML: a source counts, a node squares, a node sums. Prints the sum of each iteration.
 #include <cstdio>
 
-#include "engine/pipeline_builder.h"
-#include "engine/run.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/run/run.h"
 
 using namespace sluice;
 

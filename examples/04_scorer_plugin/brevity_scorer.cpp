@@ -1,9 +1,9 @@
 // A scorer as a plugin: right answers score 1, and every character beyond a limit costs something.
 #include <algorithm>
 
-#include "engine/node.h"
-#include "engine/plugin.h"
-#include "engine/registry.h"
+#include "engine/contract/node.h"
+#include "engine/contract/plugin.h"
+#include "engine/contract/registry.h"
 #include "nodes/columns.h"
 
 namespace brevity {

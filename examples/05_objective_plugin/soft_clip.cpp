@@ -3,8 +3,8 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sub.h>
 
-#include "engine/plugin.h"
-#include "engine/registry.h"
+#include "engine/contract/plugin.h"
+#include "engine/contract/registry.h"
 #include "nodes/objectives/policy_loss.h"
 
 namespace soft_clip {

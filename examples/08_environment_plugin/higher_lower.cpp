@@ -1,8 +1,8 @@
 // An environment as a plugin: the policy guesses a number, and is told whether it is higher or lower.
 #include <cstdlib>
 
-#include "engine/plugin.h"
-#include "engine/registry.h"
+#include "engine/contract/plugin.h"
+#include "engine/contract/registry.h"
 #include "nodes/environments/environment.h"
 
 namespace higher_lower {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/advantages/kl_controller.h"
 
 namespace sluice::nodes {

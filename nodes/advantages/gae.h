@@ -1,7 +1,7 @@
 #pragma once
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/advantages/action_mask.h"
 #include "nodes/advantages/whitening.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/advantages/rewards.h"
 
 namespace sluice::nodes {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/advantages/kl_estimator.h"
 
 namespace sluice::nodes {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 
 namespace sluice::nodes {
 

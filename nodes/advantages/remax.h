@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/node.h"
+#include "engine/contract/node.h"
 #include "nodes/advantages/rewards.h"
 
 namespace sluice::nodes {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/advantages/action_mask.h"
 #include "nodes/columns.h"
 

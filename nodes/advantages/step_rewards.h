@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/column.h"
+#include "engine/contract/column.h"
 
 namespace sluice::nodes::columns {
 

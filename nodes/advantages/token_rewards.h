@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/advantages/action_mask.h"
 #include "nodes/advantages/kl_controller.h"
 #include "nodes/advantages/kl_estimator.h"

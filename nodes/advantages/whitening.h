@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/metrics.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/metrics.h"
 #include "nodes/advantages/moments.h"
 
 namespace sluice::nodes {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/environments/environment.h"
 
 namespace sluice::nodes {

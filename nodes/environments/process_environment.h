@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/subprocess.h"
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/environments/environment.h"
 
 namespace sluice::nodes {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/metrics.h"
+#include "engine/contract/metrics.h"
 
 namespace sluice::nodes {
 

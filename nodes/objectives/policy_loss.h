@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/advantages/kl_estimator.h"
 #include "nodes/objectives/importance_correction.h"
 #include "nodes/objectives/kept_actions.h"

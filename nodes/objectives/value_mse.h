@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/objectives/objective.h"
 
 namespace sluice::nodes {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/metrics.h"
-#include "engine/state.h"
+#include "engine/contract/metrics.h"
+#include "engine/contract/state.h"
 
 namespace sluice::nodes {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/rewards/running_moments.h"
 
 namespace sluice::nodes {

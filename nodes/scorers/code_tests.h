@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/scorers/code_problem.h"
 #include "nodes/scorers/sandbox.h"
 #include "nodes/scorers/scorer.h"

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/scorers/answer_text.h"
 #include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/scorer.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/no_pipe_signal.h"
 #include "base/strings.h"
-#include "engine/version.h"
+#include "engine/contract/version.h"
 
 namespace sluice::nodes {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/http_client.h"
 #include "nodes/scorers/scored_samples.h"

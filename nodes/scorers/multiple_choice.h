@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/scorer.h"
 #include "text/oniguruma.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/scorers/number_in_text.h"
 #include "nodes/scorers/scorer.h"
 

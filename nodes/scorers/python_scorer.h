@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/scorers/failed_samples.h"
 #include "nodes/scorers/python_reply.h"
 #include "nodes/scorers/scored_samples.h"

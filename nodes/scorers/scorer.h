@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/contract.h"
-#include "engine/node.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
 #include "nodes/columns.h"
 
 namespace sluice::nodes {

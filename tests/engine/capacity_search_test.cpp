@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/strings.h"
-#include "engine/plan.h"
+#include "engine/plan/plan.h"
 #include "tests/engine/capacity_machine.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_world.h"

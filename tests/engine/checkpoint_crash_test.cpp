@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "engine/checkpoint_folder.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "tests/engine/toy_checkpoint.h"
 #include "tests/files/crash_states.h"
 #include "tests/files/faulty_file_system.h"

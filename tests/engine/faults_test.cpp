@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "engine/run.h"
+#include "engine/run/run.h"
 #include "tests/engine/faulty_parts.h"
 #include "tests/engine/random_world.h"
 #include "tests/engine/run_outcome.h"
@@ -40,7 +40,8 @@ class FaultsTest : public testing::Test {
     return std::move(*checked.plan);
   }
 
-  RunSummary run(const Plan& plan, const fs::path& folder, Seams seams = {}, std::function<void(int)> on_executor_start = {}) {
+  RunSummary run(const Plan& plan, const fs::path& folder, ReplaceableParts seams = {},
+                 std::function<void(int)> on_executor_start = {}) {
     const fs::path checkpoint = newest_checkpoint(folder);
     if (checkpoint.empty()) start_over(folder);
     return engine::Run(plan, {.folder = folder,
@@ -88,11 +89,11 @@ class FaultsTest : public testing::Test {
     fail_random_graphs(wanted, end, says, [&](const Plan& plan, RandomStream& random) {
       const auto which = static_cast<int>(random.below(plan.executors.size()));
       const PartFault fault{.kind = kind, .at = static_cast<int64_t>(random.below(30))};
-      return Seams{.budget = {},
-                   .executor = [which, fault](int index, std::unique_ptr<Executor> executor) -> std::unique_ptr<Executor> {
-                     if (index != which) return executor;
-                     return std::make_unique<FaultyExecutor>(std::move(executor), fault);
-                   }};
+      return ReplaceableParts{
+          .budget = {}, .executor = [which, fault](int index, std::unique_ptr<Executor> executor) -> std::unique_ptr<Executor> {
+            if (index != which) return executor;
+            return std::make_unique<FaultyExecutor>(std::move(executor), fault);
+          }};
     });
   }
 
@@ -100,10 +101,11 @@ class FaultsTest : public testing::Test {
                        const testing::Matcher<std::string>& says) {
     fail_random_graphs(wanted, end, says, [&](const Plan&, RandomStream& random) {
       const PartFault fault{.kind = kind, .at = static_cast<int64_t>(random.below(20))};
-      return Seams{.budget = [fault](int64_t capacity, std::function<void()> on_release) -> std::unique_ptr<TokenBudget> {
-                     return std::make_unique<FaultyBudget>(capacity, std::move(on_release), fault);
-                   },
-                   .executor = {}};
+      return ReplaceableParts{
+          .budget = [fault](int64_t capacity, std::function<void()> on_release) -> std::unique_ptr<TokenBudget> {
+            return std::make_unique<FaultyBudget>(capacity, std::move(on_release), fault);
+          },
+          .executor = {}};
     });
   }
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor.h"
-#include "engine/token_budget.h"
+#include "engine/contract/token_budget.h"
+#include "engine/schedule/executor.h"
 
 namespace sluice::engine {
 

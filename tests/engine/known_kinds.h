@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/problem_kinds.h"
+#include "engine/check/problem_kinds.h"
 
 namespace sluice::engine::testing {
 

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/machine.h"
-#include "engine/memory_bound.h"
-#include "engine/plan_text.h"
+#include "engine/memory/machine_memory.h"
+#include "engine/memory/memory_bound.h"
+#include "engine/text/plan_text.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/pipeline_builder.h"
-#include "engine/run.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/run/run.h"
 
 namespace sluice::engine {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "engine/pipeline_builder.h"
-#include "engine/run.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/run/run.h"
 #include "tests/engine/random_world.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"

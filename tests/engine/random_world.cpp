@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "engine/pipeline_builder.h"
-#include "engine/plan.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::engine::toy {
 namespace {

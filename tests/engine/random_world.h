@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/registry.h"
-#include "engine/spec.h"
+#include "engine/contract/registry.h"
+#include "engine/contract/spec.h"
 
 namespace sluice::engine::toy {
 

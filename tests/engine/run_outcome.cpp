@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/checkpoint_folder.h"
-#include "engine/metric_spec.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/contract/metric_spec.h"
 
 namespace sluice::engine {
 

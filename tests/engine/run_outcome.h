@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/state.h"
+#include "engine/contract/state.h"
 
 namespace sluice::engine {
 

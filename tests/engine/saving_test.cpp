@@ -4,9 +4,9 @@
 #include <cerrno>
 
 #include "base/error.h"
-#include "engine/checkpoint_folder.h"
-#include "engine/pipeline_builder.h"
-#include "engine/run.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/run/run.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/faulty_file_system.h"
 #include "tests/files/forwarding_file_system.h"

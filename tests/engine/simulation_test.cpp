@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/cost_recorder.h"
+#include "engine/run/cost_recorder.h"
 #include "engine/simulation/cost_model.h"
 #include "tests/engine/simulation_world.h"
 

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "engine/costs.h"
-#include "engine/pipeline_builder.h"
-#include "engine/plan.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/observe/costs.h"
+#include "engine/plan/plan.h"
 #include "tests/engine/toy_world.h"
 
 namespace sluice::engine::testing {

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "engine/checkpoint_folder.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 
 namespace sluice::engine::toy {
 namespace fs = std::filesystem;

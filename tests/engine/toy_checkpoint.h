@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "engine/checkpoint_writer.h"
+#include "engine/checkpoint/checkpoint_writer.h"
 #include "tests/engine/toy_world.h"
 
 namespace sluice::engine::toy {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/registry.h"
+#include "engine/contract/registry.h"
 
 namespace sluice::engine::testing {
 

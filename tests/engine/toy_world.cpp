@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/random.h"
-#include "engine/sample_credit.h"
+#include "engine/schedule/sample_credit.h"
 
 namespace sluice::engine::toy {
 namespace {

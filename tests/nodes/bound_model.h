@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/registry.h"
+#include "engine/contract/registry.h"
 #include "nodes/language_model_type.h"
 
 namespace sluice::nodes::testing {

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "engine/checkpoint_folder.h"
-#include "engine/checkpoint_writer.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/checkpoint_writer.h"
 #include "nodes/language_model.h"
 #include "tests/files/crash_states.h"
 #include "tests/files/forwarding_file_system.h"

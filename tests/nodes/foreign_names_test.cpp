@@ -1,4 +1,4 @@
-#include "engine/foreign_names.h"
+#include "engine/contract/foreign_names.h"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "base/strings.h"
-#include "engine/key_help.h"
+#include "engine/contract/key_help.h"
 #include "nodes/builtin.h"
 #include "tests/source_folder.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/random.h"
-#include "engine/token_budget.h"
+#include "engine/contract/token_budget.h"
 #include "tests/nodes/sampling.h"
 
 namespace sluice::nodes {

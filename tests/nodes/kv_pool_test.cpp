@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/kv_bound.h"
+#include "engine/memory/kv_bound.h"
 #include "models/generation/generation.h"
 #include "tests/models/dense_reference.h"
 

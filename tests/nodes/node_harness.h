@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "engine/registry.h"
-#include "engine/try_node.h"
+#include "engine/contract/registry.h"
+#include "engine/run/try_node.h"
 
 namespace sluice::nodes {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "engine/registry.h"
+#include "engine/contract/registry.h"
 #include "nodes/columns.h"
 #include "nodes/jsonl_examples.h"
 #include "nodes/jsonl_prompts.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "engine/node.h"
-#include "engine/state.h"
+#include "engine/contract/node.h"
+#include "engine/contract/state.h"
 
 namespace sluice::nodes {
 

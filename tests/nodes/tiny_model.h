@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/registry.h"
-#include "engine/try_node.h"
+#include "engine/contract/registry.h"
+#include "engine/run/try_node.h"
 #include "nodes/language_model.h"
 #include "nodes/trained_parameters.h"
 

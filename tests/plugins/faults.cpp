@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "engine/node.h"
-#include "engine/plugin.h"
-#include "engine/registry.h"
+#include "engine/contract/node.h"
+#include "engine/contract/plugin.h"
+#include "engine/contract/registry.h"
 
 namespace faults {
 

@@ -1,7 +1,7 @@
 // A plugin whose node type has the name of a builtin one.
-#include "engine/node.h"
-#include "engine/plugin.h"
-#include "engine/registry.h"
+#include "engine/contract/node.h"
+#include "engine/contract/plugin.h"
+#include "engine/contract/registry.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "engine/contract.h"
+#include "engine/contract/contract.h"
 #include "nodes/objectives/preference/preference_objective.h"
 
 namespace sluice::nodes {

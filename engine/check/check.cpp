@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <utility>
+
+#include "engine/check/check_draft.h"
+#include "engine/memory/memory_bound.h"
+#include "engine/plan/bind_settings.h"
+
+namespace sluice::engine {
+
+namespace {
+
+// With micro_batch_tokens = "auto" as `micro_batch`, or a group if that is more.
+CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64_t micro_batch) {
+  checking::Draft draft(spec, registry);
+  draft.chosen_micro_batch = micro_batch;
+  bind_settings(spec, registry, draft.problems, draft.plan);
+  draft.settings_bound = !has_errors(draft.problems);
+  checking::resolve_preset(draft);
+  checking::resolve_nodes(draft);
+  checking::check_graph(draft);
+  checking::settle_choices(draft);
+  checking::check_filters(draft);
+  checking::check_metrics(draft);
+  checking::bind_models(draft);  // a node runs where its models are
+  checking::check_executors(draft);
+  checking::check_models(draft);
+  checking::check_columns(draft);
+  checking::check_capacity(draft);
+  // In a graph with other errors a missing edge would often be only their consequence.
+  if (!has_errors(draft.problems)) checking::check_order_of_readers(draft);
+  if (!has_errors(draft.problems)) {
+    checking::check_effect(draft);
+    checking::check_preset(draft);
+    checking::check_doubts(draft);
+  }
+  if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
+  checking::assemble_plan(draft);
+  draft.plan.model_type = registry.model_type();
+  checking::check_keep_best(draft);
+  checking::check_memory(draft);
+  if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
+  return {std::move(draft.plan), std::move(draft.problems)};
+}
+
+// The largest micro-batch, in steps of kStep tokens, that leaves memory with the smallest pass, if that is chosen too, and lets one be trained while another is sampled.
+CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& registry, CheckResult smallest) {
+  constexpr int64_t kStep = 256;
+  const int64_t budget = smallest.plan->budget.tokens_in_flight;
+  int64_t enough = 0, too_many = std::min(budget / 2, smallest.plan->capacity.iteration_tokens) / kStep + 1;
+  while (enough + 1 < too_many) {
+    const int64_t middle = enough + (too_many - enough) / 2;
+    CheckResult candidate = check_with(spec, registry, middle * kStep);
+    const bool fits = candidate.plan && leaves_memory(candidate.plan->memory);
+    (fits ? enough : too_many) = middle;
+    if (fits) smallest = std::move(candidate);
+  }
+  return smallest;
+}
+
+// What was chosen is shown where the key is.
+void show_choice(Plan& plan, const std::string& name, const IntegerOrAuto& chosen) {
+  if (!chosen.automatic) return;
+  for (EffectiveKey& key : plan.effective) {
+    if (key.table != "budget" || key.key != name) continue;
+    key.text = std::to_string(chosen.value);
+    key.origin = "auto, " + key.origin;
+  }
+}
+
+}  // namespace
+
+CheckResult check(const PipelineSpec& spec, const Registry& registry) {
+  CheckResult result = check_with(spec, registry, 0);
+  if (!result.plan) return result;
+  if (result.plan->budget.micro_batch_tokens.automatic) {
+    result = with_largest_micro_batch(spec, registry, std::move(result));
+  }
+  const BudgetSettings& budget = result.plan->budget;
+  show_choice(*result.plan, "micro_batch_tokens", budget.micro_batch_tokens);
+  show_choice(*result.plan, "pass_tokens", budget.pass_tokens);
+  return result;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,318 @@
+#include <algorithm>
+
+#include "base/strings.h"
+#include "engine/check/check_draft.h"
+#include "engine/plan/capacity.h"
+#include "engine/plan/saturating.h"
+
+// Tokens: can the run stall? Fills a CapacityShape from the draft and says what the proof found.
+namespace sluice::engine::checking {
+namespace {
+
+struct Worst {
+  const DraftNode* maker;  // the node that makes the samples
+  int64_t groups;
+  int64_t samples;  // of a group
+  int64_t tokens;   // of a sample
+  int64_t least;    // tokens of a sample once it is finished
+  int64_t side;     // samples beside those of a group
+
+  int64_t group_tokens() const { return saturating_product(saturating_sum(samples, side), tokens); }
+  std::string group_text() const {
+    const std::string own = std::to_string(samples);
+    return (side == 0 ? own : "(" + own + " + " + std::to_string(side) + ")") + " x " + std::to_string(tokens);
+  }
+};
+
+std::optional<Worst> worst_case(const Draft& draft) {
+  if (!draft.source) return std::nullopt;
+  const DraftNode& source = draft.node(*draft.source);
+  const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
+  if (!source.bound || !maker.bound) return std::nullopt;
+  // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
+  Worst worst{&maker,
+              source.needs->groups_per_iteration,
+              maker.needs->samples_per_group,
+              maker.needs->worst_sample_tokens,
+              draft.rollout ? 1 : maker.needs->least_sample_tokens,
+              std::max<int64_t>(0, maker.needs->side_samples)};
+  worst.least = std::clamp<int64_t>(worst.least, 1, std::max<int64_t>(1, worst.tokens));
+  if (worst.groups <= 0 || worst.samples <= 0 || worst.tokens <= 0) return std::nullopt;
+  return worst;
+}
+
+// Without bounds nothing can be proven. The contract of a type is to give them; a source without samples has been reported
+// already.
+void report_unbounded(Draft& draft) {
+  if (!draft.source) return;
+  const DraftNode& source = draft.node(*draft.source);
+  const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
+  if (!source.bound || !maker.bound || maker.needs->samples_per_group <= 0) return;
+  const bool by_source = source.needs->groups_per_iteration <= 0;
+  const DraftNode& node = by_source ? source : maker;
+  draft.error("contract-unbounded", place_of(node),
+              "type " + sluice::quoted(node.type->info.type) + " gives no bound for " +
+                  (by_source ? "the groups of an iteration" : "the tokens of a sample"),
+              {}, std::string("its contract must set ") + (by_source ? "groups_per_iteration" : "worst_sample_tokens"));
+}
+
+// The longest sample that a node can have of a model; 0: any.
+int64_t positions_of(const ModelFacts& facts, ModelUse use) {
+  return use == ModelUse::kSamples && facts.max_sampled_positions > 0 ? facts.max_sampled_positions : facts.max_positions;
+}
+
+void check_positions(Draft& draft, const Worst& worst) {
+  std::vector<std::string> reported;
+  for (const int index : draft.order) {
+    const DraftNode& node = draft.node(index);
+    if (!node.needs) continue;
+    for (const ModelNeed& need : node.needs->models) {
+      const int found = draft.find_model(need.model);
+      if (found < 0 || need.use == ModelUse::kPublishes) continue;
+      const ModelFacts& facts = draft.models[static_cast<size_t>(found)].facts;
+      const int64_t limit = positions_of(facts, need.use);
+      if (limit <= 0 || worst.tokens <= limit || std::find(reported.begin(), reported.end(), need.model) != reported.end())
+        continue;
+      reported.push_back(need.model);
+      draft.error(
+          "sample-too-long", place_of(node, need.param),
+          "samples of up to " + std::to_string(worst.tokens) + " tokens do not fit model '" + need.model + "', which takes " +
+              std::to_string(limit),
+          limit < facts.max_positions ? facts.sampling_limit : "prompt and response of '" + worst.maker->name() + "' together",
+          "shorten them by " + std::to_string(worst.tokens - limit) + " tokens in [nodes." + worst.maker->name() + "]");
+    }
+  }
+}
+
+void check_micro_batch(Draft& draft, const Worst& worst) {
+  const int64_t size = draft.plan.budget.micro_batch_tokens.value;
+  if (size >= worst.group_tokens()) return;
+  const int64_t samples = size / worst.tokens - worst.side;
+  draft.error("group-exceeds-micro-batch", place_of(draft.spec.budget, "micro_batch_tokens", draft.spec.where),
+              "a micro-batch of " + std::to_string(size) + " tokens cannot hold one group",
+              "a group of '" + worst.maker->name() + "' is at worst " + worst.group_text() + " = " +
+                  std::to_string(worst.group_tokens()) + " tokens",
+              "micro_batch_tokens >= " + std::to_string(worst.group_tokens()) +
+                  (samples > 0 ? ", or at most " + plural(samples, "sample") + " a group" : ", or shorter samples"));
+}
+
+// A pass is cut between samples, so the longest one has to fit. What is chosen by memory is never less.
+void check_pass(Draft& draft, const Worst& worst) {
+  const IntegerOrAuto& pass = draft.plan.budget.pass_tokens;
+  if (pass.automatic || pass.value >= worst.tokens) return;
+  const auto found = std::ranges::find_if(draft.order, [&](int index) {
+    const DraftNode& node = draft.node(index);
+    return node.needs && computes_in_passes(*node.type, *node.needs);
+  });
+  if (found == draft.order.end()) return;
+  draft.error("sample-exceeds-pass", place_of(draft.spec.budget, "pass_tokens", draft.spec.where),
+              "a pass of " + std::to_string(pass.value) + " tokens cannot hold one sample",
+              "a sample of '" + worst.maker->name() + "' has up to " + std::to_string(worst.tokens) + " tokens, and '" +
+                  draft.node(*found).name() + "' computes whole samples",
+              "pass_tokens >= " + std::to_string(worst.tokens) + ", or samples that are " +
+                  plural(worst.tokens - pass.value, "token") + " shorter in [nodes." + worst.maker->name() + "]");
+}
+
+// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case.
+void check_admission(Draft& draft, const Worst& worst) {
+  if (draft.plan.budget.admission != Admission::kOnDemand) return;
+  if (draft.rollout && worst.maker->needs->on_demand_tokens > 0) return;
+  draft.error("setting-without-effect", place_of(draft.spec.budget, "admission", draft.spec.where),
+              std::string("admission = \"on_demand\" has no effect: ") +
+                  (draft.rollout ? "type " + sluice::quoted(worst.maker->type->info.type) + " takes its worst case at once"
+                                 : "the groups of '" + worst.maker->name() + "' are complete when they are admitted"),
+              {}, "remove it");
+}
+
+bool is_barrier(const DraftNode& node) { return node.bound && node.needs->scope == Scope::kIteration; }
+
+// Iterations of which tokens can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open; and, where
+// it waits for version i - policy_lag, when all before the publisher are done with iteration i - policy_lag - 1.
+int64_t open_iterations(const Draft& draft) {
+  const int64_t lag = draft.plan.schedule.policy_lag, iterations = draft.plan.pipeline.iterations;
+  const auto releases_all = [&](const DraftModel& model) {
+    if (model.sampler < 0 || model.updater < 0 || model.publisher < 0) return false;
+    return std::all_of(draft.order.begin(), draft.order.end(), [&](int index) {
+      const DraftNode& node = draft.node(index);
+      return !node.needs || node.needs->reads.empty() || index == model.publisher || draft.before(index, model.publisher) ||
+             node.type->kind != NodeKind::kOrdinary;
+    });
+  };
+  const bool waits = std::any_of(draft.models.begin(), draft.models.end(), releases_all);
+  return std::min(iterations, lag + (waits ? 1 : 2));
+}
+
+CapacityShape shape_of(const Draft& draft, const Worst& worst) {
+  CapacityShape shape{.worst_group = worst.group_tokens(),
+                      .least_group = saturating_product(worst.samples, worst.least),
+                      .groups = worst.groups,
+                      .micro_batch = draft.plan.budget.micro_batch_tokens.value,
+                      .open_iterations = open_iterations(draft)};
+  std::vector<int> position(draft.nodes.size());
+  for (const int index : draft.order) {
+    const DraftNode& node = draft.node(index);
+    position[static_cast<size_t>(index)] = static_cast<int>(shape.nodes.size());
+    CapacityNode& to = shape.nodes.emplace_back();
+    for (const int input : node.inputs) to.inputs.push_back(position[static_cast<size_t>(input)]);
+    to.reads = node.needs && node.type->kind == NodeKind::kOrdinary && !node.needs->reads.empty();
+    to.barrier = is_barrier(node);
+  }
+  if (draft.refill) {
+    const NodeNeeds& needs = *draft.node(*draft.refill).needs;
+    shape.refill = position[static_cast<size_t>(*draft.refill)];
+    shape.most_draws = needs.most_draws;
+    shape.oversample = std::max(1.0, needs.oversample);
+  }
+  return shape;
+}
+
+void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape) {
+  PlanCapacity& capacity = draft.plan.capacity;
+  const CapacityProof& proof = draft.proof;
+  capacity.group_tokens = shape.worst_group;
+  capacity.drawn_groups = proof.drawn_groups;
+  capacity.iteration_tokens = proof.iteration_tokens;
+  capacity.micro_batch_tokens = proof.micro_batch_tokens;
+  capacity.in_flight_tokens = std::min(draft.plan.budget.tokens_in_flight, proof.most_in_flight);
+  capacity.open_iterations = shape.open_iterations;
+  capacity.tokens_needed = proof.tokens_needed;
+  capacity.needed_by =
+      proof.needed_by ? draft.node(draft.order[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
+}
+
+/// What to say of a budget that is too small.
+class Stall {
+ public:
+  Stall(Draft& draft, const Worst& worst, const CapacityShape& shape) : draft_(draft), worst_(worst), shape_(shape) {}
+
+  void report() {
+    if (draft_.proof.needed_by)
+      report_at_barrier();
+    else
+      report_at_packer();
+  }
+
+ private:
+  int64_t budget() const { return draft_.plan.budget.tokens_in_flight; }
+  int64_t needed() const { return draft_.proof.tokens_needed; }
+  const DraftNode& node(int position) const { return draft_.node(draft_.order[static_cast<size_t>(position)]); }
+  SourceSpan where() const { return place_of(draft_.spec.budget, "tokens_in_flight", draft_.spec.where); }
+
+  void report_at_packer() {
+    const bool smaller_batches = budget() >= shape_.worst_group;
+    draft_.error("budget-stalls", where(),
+                 std::to_string(budget()) + " tokens in flight cannot fill one micro-batch: the run would stall",
+                 "a micro-batch is handed on when it holds " + std::to_string(needed()) + " tokens at worst",
+                 "tokens_in_flight >= " + std::to_string(needed()) +
+                     (smaller_batches ? ", or micro_batch_tokens <= " + std::to_string(budget()) : std::string()));
+  }
+
+  void report_at_barrier() {
+    const DraftNode& barrier = node(*draft_.proof.needed_by);
+    const bool behind =
+        draft_.refill && draft_.before(*draft_.refill, draft_.order[static_cast<size_t>(*draft_.proof.needed_by)]);
+    const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
+    const int64_t groups = behind ? worst_.groups : draft_.proof.drawn_groups;
+    const int64_t collected = saturating_product(groups, shape_.worst_group);
+    std::string caret = "'" + barrier.name() + "'" + reason + " must collect " + plural(groups, "group") + ", at worst " +
+                        std::to_string(groups) + " x " + worst_.group_text() + " = " + std::to_string(collected) + " tokens";
+    if (needed() > collected)
+      caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
+    std::vector<std::string> notes = drawn_notes(behind);
+    for (std::string& note : preset_notes(draft_, barrier)) notes.push_back(std::move(note));
+    draft_.error("budget-stalls", where(),
+                 std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall", std::move(caret),
+                 "tokens_in_flight >= " + std::to_string(needed()) + without_barriers() + behind_filter(behind) + fewer_groups(),
+                 std::move(notes));
+  }
+
+  std::vector<std::string> drawn_notes(bool behind) const {
+    if (behind || !draft_.refill) return {};
+    return {"filter '" + draft_.node(*draft_.refill).name() + "' has dropped groups replaced: up to " +
+            std::to_string(shape_.most_draws) + " x " + std::to_string(worst_.groups) + " groups are drawn in an iteration"};
+  }
+
+  std::string behind_filter(bool behind) const {
+    if (behind || !draft_.refill) return {};
+    CapacityShape moved = shape_;
+    moved.nodes[static_cast<size_t>(*draft_.proof.needed_by)].barrier = false;
+    moved.nodes.push_back({.inputs = {*moved.refill}, .reads = true, .barrier = true});
+    if (prove(moved).tokens_needed > budget()) return {};
+    return ", or '" + node(*draft_.proof.needed_by).name() + "' behind '" + draft_.node(*draft_.refill).name() + "'";
+  }
+
+  // Settings under which no barrier is left that needs more than the budget.
+  std::string without_barriers() const {
+    CapacityShape open = shape_;
+    std::vector<const DraftNode*> barriers;
+    for (size_t i = 0; i < open.nodes.size(); ++i) {
+      if (!open.nodes[i].barrier || !draft_.proof.holds[i]) continue;
+      barriers.push_back(&node(static_cast<int>(i)));
+      open.nodes[i].barrier = false;
+    }
+    if (prove(open).tokens_needed > budget()) return {};
+    std::vector<std::string> settings;
+    for (const DraftNode* barrier : barriers) {
+      std::string setting = setting_without_barrier(draft_, *barrier);
+      if (setting.empty()) return {};
+      settings.push_back(barriers.size() == 1 ? setting : setting + " in '" + barrier->name() + "'");
+    }
+    return ", or " + join(settings, " and ");
+  }
+
+  // The most groups for which the budget is enough.
+  std::string fewer_groups() const {
+    int64_t enough = 0, too_many = shape_.groups;
+    while (enough + 1 < too_many) {
+      CapacityShape fewer = shape_;
+      fewer.groups = enough + (too_many - enough) / 2;
+      (prove(fewer).tokens_needed <= budget() ? enough : too_many) = fewer.groups;
+    }
+    return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough);
+  }
+
+  Draft& draft_;
+  const Worst& worst_;
+  const CapacityShape& shape_;
+};
+
+}  // namespace
+
+std::string setting_without_barrier(const Draft& draft, const DraftNode& node) {
+  const std::string key(trim(node.needs->scope_reason.substr(0, node.needs->scope_reason.find_first_of(" =<>"))));
+  const Param* param = node.type->params.find(key);
+  if (param == nullptr) return {};
+  std::vector<Value> candidates;
+  for (const std::string& choice : param->info.choices) candidates.push_back({choice, {}, {}});
+  if (param->info.kind == ParamKind::kBoolean) candidates = {{false, {}, {}}, {true, {}, {}}};
+  if (param->info.kind == ParamKind::kInteger) candidates = {{static_cast<int64_t>(param->info.minimum.value_or(1)), {}, {}}};
+  for (Value& candidate : candidates) {  // each is bound and the contract asked
+    Table table = node.spec->params;
+    std::erase_if(table.entries, [&](const Entry& entry) { return entry.key == key; });
+    const std::string text = key + " = " + toml_text(candidate);
+    table.entries.push_back({key, {}, std::move(candidate)});
+    Problems problems;
+    BindContext context{draft.registry, problems, {}, preset_scope(draft, node)};
+    const auto params = node.type->bind(table, context);
+    if (problems.empty() && params != nullptr && node.type->needs(params.get()).scope == Scope::kMicroBatch) return text;
+  }
+  return {};
+}
+
+void check_capacity(Draft& draft) {
+  const auto worst = worst_case(draft);
+  if (!worst) return report_unbounded(draft);
+  check_positions(draft, *worst);
+  if (!draft.settings_bound) return;
+  IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
+  if (micro_batch.automatic) micro_batch.value = std::max(draft.chosen_micro_batch, worst->group_tokens());
+  check_micro_batch(draft, *worst);
+  check_pass(draft, *worst);
+  check_admission(draft, *worst);
+  const CapacityShape shape = shape_of(draft, *worst);
+  draft.proof = prove(shape);
+  fill_capacity(draft, *worst, shape);
+  if (draft.plan.budget.tokens_in_flight < draft.proof.tokens_needed) Stall(draft, *worst, shape).report();
+}
+
+}  // namespace sluice::engine::checking

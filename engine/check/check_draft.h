@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/plan/capacity.h"
+#include "engine/plan/plan.h"
+
+// The phases of check(): each adds to a Draft and reports what is wrong, and goes on with what is left.
+namespace sluice::engine::checking {
+
+/// A node while it is checked. Indices are into Draft::nodes, which keeps the order of the file.
+struct DraftNode {
+  const NodeSpec* spec = nullptr;
+  const NodeType* type = nullptr;  // null: no such type
+  std::shared_ptr<const void> params;
+  std::optional<NodeNeeds> needs;  // absent: unknown type, or parameters from which nothing follows
+  bool bound = false;              // every parameter is right
+  std::vector<PresetUse> preset_uses;
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+  bool inputs_known = true;  // false: an input is missing or wrong, so what arrives is not known
+  bool sealed = true;        // all that arrives is known: no ancestor is without needs or inputs_known
+  std::string executor = "cpu";
+  int stream = -1;  // its micro-batches come from the intake (-1) or have passed this filter last
+
+  const std::string& name() const { return spec->name.text; }
+};
+
+struct DraftModel {
+  const ModelSpec* spec = nullptr;
+  std::shared_ptr<const void> params;  // null: wrong
+  ModelFacts facts;
+  std::vector<PresetUse> preset_uses;
+  // The first node that does so; -1: none.
+  int reader = -1;
+  int sampler = -1;
+  int updater = -1;
+  int publisher = -1;
+
+  bool is_idle_critic() const { return facts.head == "value" && reader >= 0 && updater < 0; }
+  bool used() const { return reader >= 0 || sampler >= 0 || updater >= 0 || publisher >= 0; }
+};
+
+/// For each node the set of nodes from which data reaches it. Quadratic in bits: 1000 nodes take 125 kB.
+class Ancestors {
+ public:
+  void resize(size_t nodes);
+  void add_edge(int from, int to);  // `from` must have all its own ancestors by now
+  bool contains(int node, int ancestor) const;
+
+ private:
+  size_t words_ = 0;
+  std::vector<uint64_t> bits_;
+};
+
+struct Draft {
+  Draft(const PipelineSpec& spec_, const Registry& registry_) : spec(spec_), registry(registry_) {}
+
+  const PipelineSpec& spec;
+  const Registry& registry;
+  Problems problems;
+  Plan plan;  // its settings are bound first
+  bool settings_bound = false;
+  int64_t chosen_micro_batch = 0;  // where it is left to the plan: a candidate; 0: as small as it can be
+  const Preset* preset = nullptr;  // null: none
+  std::vector<DraftNode> nodes;
+  std::vector<DraftModel> models;
+  std::vector<int> order;  // topological, ties in file order; without nodes in or behind a loop
+  Ancestors ancestors;
+  std::optional<int> source;
+  std::optional<int> rollout;
+  std::optional<int> refill;  // the filter that has dropped groups replaced
+  CapacityProof proof;        // by position in `order`; filled by check_capacity
+
+  DraftNode& node(int index) { return nodes[static_cast<size_t>(index)]; }
+  const DraftNode& node(int index) const { return nodes[static_cast<size_t>(index)]; }
+  int find_node(const std::string& name) const;   // -1: none
+  int find_model(const std::string& name) const;  // -1: none
+  bool before(int a, int b) const { return ancestors.contains(b, a); }
+
+  /// `kind` is an id of problem_kinds() with that severity.
+  void error(const char* kind, const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
+             std::vector<std::string> notes = {});
+  void warning(const char* kind, const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
+               std::vector<std::string> notes = {});
+
+  /// The problems of `error`; those that are of no kind yet become `kind`.
+  void add(const char* kind, const UserError& error);
+
+ private:
+  std::map<std::string, int> node_index_;  // filled at the first look-up
+  friend void resolve_nodes(Draft&);
+};
+
+/// The header of the node's table.
+SourceSpan place_of(const DraftNode& node);
+
+/// The value of a key where it is written, else the header.
+SourceSpan place_of(const DraftNode& node, const std::string& key);
+SourceSpan place_of(const Table& table, const std::string& key, const SourceSpan& otherwise);
+
+/// Types of the registry, bound with `written`, and default parameters and stand-ins for the required ones beside it.
+struct DefaultNode {
+  const NodeType* type = nullptr;
+  NodeNeeds needs;
+};
+std::optional<DefaultNode> with_default_params(const NodeType& type, const Registry& registry, std::vector<Entry> written = {});
+
+/// False where a component could not be made: asking the contract for its needs would look into nothing.
+bool params_usable(const NodeType& type, const void* params);
+
+/// Letters, digits, '_' and '-': names of nodes and models appear in metrics, file names and graphs.
+bool is_plain_name(const std::string& name);
+
+/// The scope in which the tables of a node and a model are bound. What the preset has for them is noted in `uses`, if given.
+PresetScope preset_scope(const Draft& draft, const DraftNode& node, std::vector<PresetUse>* uses = nullptr);
+PresetScope preset_scope(const Draft& draft, std::vector<PresetUse>* uses);
+
+/// A note of what the node has from the preset, for problems whose cause the file does not show. Empty: it has nothing from it.
+std::vector<std::string> preset_notes(const Draft& draft, const DraftNode& node);
+
+/// Another value of the setting that makes a node a barrier, under which it is none: `whiten = "none"`. Empty: none is known.
+std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
+
+void resolve_preset(Draft& draft);          // check_preset.cpp: which one
+void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs
+void check_graph(Draft& draft);             // loops, order, source, rollout
+void settle_choices(Draft& draft);          // check_choices.cpp: which columns are read by nodes that leave it open
+void check_metrics(Draft& draft);           // who records what
+void check_columns(Draft& draft);           // who reads and writes what
+void check_filters(Draft& draft);           // who drops groups, and whose micro-batches meet
+void bind_models(Draft& draft);             // check_models.cpp: parameters and what follows from them
+void check_models(Draft& draft);            // who uses which model, and how
+void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors
+void check_executors(Draft& draft);         // where nodes run
+void check_capacity(Draft& draft);          // tokens: can it stall?
+void check_effect(Draft& draft);            // who works for nothing; only in a graph without errors, like the next
+void check_preset(Draft& draft);            // has it any value for this pipeline?
+void check_doubts(Draft& draft);            // what is allowed but hardly meant
+void assemble_plan(Draft& draft);           // check_assemble.cpp: only when there is no error
+void check_keep_best(Draft& draft);         // check_metrics.cpp: is it recorded? Only with an assembled plan, like the next
+void check_memory(Draft& draft);            // bytes: does it fit?
+
+}  // namespace sluice::engine::checking

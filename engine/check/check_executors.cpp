@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "base/strings.h"
+#include "engine/check/check_draft.h"
+#include "engine/plan/bind_settings.h"
+
+namespace sluice::engine::checking {
+namespace {
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() <= 3 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_device(std::string_view name) { return name.starts_with("cuda:") && is_number(name.substr(5)); }
+
+// The devices of the node's models, in the order of its parameters.
+std::vector<std::string> devices_of(const Draft& draft, const DraftNode& node) {
+  std::vector<std::string> devices;
+  if (!node.needs) return devices;
+  for (const ModelNeed& need : node.needs->models) {
+    const int model = draft.find_model(need.model);
+    if (model >= 0) devices.push_back(draft.models[static_cast<size_t>(model)].facts.device);
+  }
+  return devices;
+}
+
+// Only what a model computes runs on its device: a node without one there would be on the CPU, whatever it is called.
+void place_on_device(Draft& draft, DraftNode& node) {
+  const Name& on = node.spec->on;
+  const std::vector<std::string> devices = devices_of(draft, node);
+  node.executor = on.text;
+  if (std::find(devices.begin(), devices.end(), on.text) != devices.end()) return;
+  const bool has_models = node.needs && !node.needs->models.empty();
+  draft.error("executor-unavailable", on.where,
+              "'" + node.name() + "' cannot run on " + on.text + ": " +
+                  (has_models ? "none of its models is there" : "only nodes with a model compute on a device"),
+              {},
+              has_models ? "device = " + sluice::quoted(on.text) + " in [models." + node.needs->models.front().model +
+                               "], or leave on out"
+                         : "on = \"cpu\", or leave it out");
+}
+
+// Reports a wrong name; "cpu:0" is the same place as "cpu". Left out: the device of its first model that is on one.
+void place(Draft& draft, DraftNode& node) {
+  const Name& on = node.spec->on;
+  if (on.text.empty()) {
+    for (const std::string& device : devices_of(draft, node)) {
+      if (node.executor == "cpu") node.executor = device;
+    }
+  } else if (is_device(on.text)) {
+    place_on_device(draft, node);
+  } else if (on.text != "cpu" && !(on.text.starts_with("cpu:") && is_number(on.text.substr(4)))) {
+    draft.error("executor-unknown", on.where, "on must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N",
+                "such as \"cpu:1\"");
+  } else if (on.text != "cpu") {
+    const int number = std::stoi(on.text.substr(4));
+    node.executor = number == 0 ? "cpu" : "cpu:" + std::to_string(number);
+  }
+}
+
+// The rollout asks its source for the next group whenever it has room, so both are one task.
+void place_source(Draft& draft) {
+  if (!draft.source || !draft.rollout) return;
+  DraftNode& source = draft.node(*draft.source);
+  const DraftNode& rollout = draft.node(*draft.rollout);
+  if (!source.spec->on.text.empty()) {
+    draft.error("executor-of-source", source.spec->on.where,
+                "source '" + source.name() + "' runs where its rollout '" + rollout.name() + "' runs", "on has no effect here",
+                "write on in [nodes." + rollout.name() + "]");
+  }
+  source.executor = rollout.executor;
+}
+
+std::vector<std::string> executors_in_use(const Draft& draft) {
+  std::vector<std::string> names;
+  for (const int index : draft.order) {
+    const std::string& name = draft.node(index).executor;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void check_executors(Draft& draft) {
+  for (DraftNode& node : draft.nodes) place(draft, node);
+  place_source(draft);
+  if (!draft.settings_bound) return;
+  const std::vector<std::string> names = executors_in_use(draft);
+  const int64_t cores = resolved_cores(draft.plan.runtime.cores);
+  const auto count = std::count_if(names.begin(), names.end(), [](const std::string& name) { return !is_device(name); });
+  if (count > cores) {
+    draft.error("executors-exceed-cores", place_of(draft.spec.runtime, "cores", draft.spec.where),
+                plural(count, "executor") + " (" + join(names, ", ") + ") cannot share " + plural(cores, "core") +
+                    ": more threads than cores are many times slower",
+                {}, "use at most " + plural(cores, "executor") + ", or raise cores in [runtime]");
+    return;
+  }
+  int64_t next = 0;
+  for (const std::string& name : names) {
+    if (is_device(name)) {  // its thread waits for the device most of the time, and takes no core from the others
+      draft.plan.executors.push_back({name, 1});
+      continue;
+    }
+    const int64_t threads = cores / count + (next++ < cores % count ? 1 : 0);
+    draft.plan.executors.push_back({name, static_cast<int>(threads)});
+  }
+}
+
+}  // namespace sluice::engine::checking

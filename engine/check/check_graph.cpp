@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "base/strings.h"
+#include "engine/check/check_draft.h"
+
+namespace sluice::engine::checking {
+namespace {
+
+// Kahn's algorithm; of the nodes that are ready, the first in the file goes first.
+void sort_topologically(Draft& draft) {
+  std::vector<size_t> waiting(draft.nodes.size());
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (size_t i = 0; i < draft.nodes.size(); ++i) {
+    waiting[i] = draft.nodes[i].inputs.size();
+    if (waiting[i] == 0) ready.push(static_cast<int>(i));
+  }
+  draft.ancestors.resize(draft.nodes.size());
+  while (!ready.empty()) {
+    const int index = ready.top();
+    ready.pop();
+    draft.order.push_back(index);
+    for (const int output : draft.node(index).outputs) {
+      draft.ancestors.add_edge(index, output);
+      if (--waiting[static_cast<size_t>(output)] == 0) ready.push(output);
+    }
+  }
+}
+
+// Follows inputs inside `left` until a node comes again: the loop in the direction of the data, beginning with its first node of
+// the file. Nodes from which no loop is reached are taken out of `left`; empty when `start` is one of them.
+std::vector<int> loop_before(const Draft& draft, int start, std::vector<bool>& left) {
+  std::vector<int> path{start};
+  std::vector<bool> on_path(left.size());
+  on_path[static_cast<size_t>(start)] = true;
+  while (!path.empty()) {
+    const auto& inputs = draft.node(path.back()).inputs;
+    const auto next = std::find_if(inputs.begin(), inputs.end(), [&](int input) { return left[static_cast<size_t>(input)]; });
+    if (next == inputs.end()) {
+      left[static_cast<size_t>(path.back())] = false;
+      path.pop_back();
+      continue;
+    }
+    if (on_path[static_cast<size_t>(*next)]) {
+      path.erase(path.begin(), std::find(path.begin(), path.end(), *next));
+      std::reverse(path.begin(), path.end());
+      std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
+      return path;
+    }
+    on_path[static_cast<size_t>(*next)] = true;
+    path.push_back(*next);
+  }
+  return {};
+}
+
+void report_loop(Draft& draft, const std::vector<int>& loop) {
+  std::vector<std::string> names;
+  for (const int index : loop) names.push_back(draft.node(index).name());
+  names.push_back(names.front());
+  const DraftNode& first = draft.node(loop.front());
+  SourceSpan where = place_of(first);
+  for (const Name& input : first.spec->inputs) {
+    if (input.text == draft.node(loop.back()).name()) where = input.where;
+  }
+  draft.error("nodes-in-a-loop", where, "nodes form a loop: " + join(names, " -> "), "an iteration passes each node once",
+              "take one of these inputs away; what later iterations need of earlier ones goes through the weights of a model");
+}
+
+// What sorting could not order lies in loops or behind them. Each loop is reported once; its nodes are taken out before the next
+// search.
+void report_loops(Draft& draft) {
+  std::vector<bool> left(draft.nodes.size(), true);
+  for (const int index : draft.order) left[static_cast<size_t>(index)] = false;
+  for (size_t i = 0; i < left.size(); ++i) {
+    while (left[i]) {
+      const std::vector<int> loop = loop_before(draft, static_cast<int>(i), left);
+      if (!loop.empty()) report_loop(draft, loop);
+      for (const int index : loop) left[static_cast<size_t>(index)] = false;
+    }
+  }
+}
+
+std::string types_of_kind(const Registry& registry, NodeKind kind) {
+  constexpr size_t kListed = 6;
+  std::vector<std::string> names;
+  for (const auto& [name, type] : registry.nodes()) {
+    if (type.kind == kind && names.size() < kListed) names.push_back(sluice::quoted(name));
+  }
+  return join(names, " or ");
+}
+
+bool is_source(const DraftNode& node) { return node.type != nullptr && node.type->kind == NodeKind::kSource; }
+
+bool all_types_known(const Draft& draft) {
+  return std::all_of(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& node) { return node.type != nullptr; });
+}
+
+void find_source(Draft& draft) {
+  for (size_t i = 0; i < draft.nodes.size(); ++i) {
+    const DraftNode& node = draft.nodes[i];
+    if (!is_source(node)) continue;
+    if (!node.spec->inputs.empty()) {
+      draft.error("source-with-inputs", node.spec->inputs.front().where, "source '" + node.name() + "' takes inputs",
+                  "groups begin here: remove inputs");
+    }
+    if (draft.source) {
+      draft.error("source-twice", place_of(node),
+                  "a pipeline has one source; '" + draft.node(*draft.source).name() + "' is one already");
+    } else {
+      draft.source = static_cast<int>(i);
+    }
+  }
+  if (draft.source || !all_types_known(draft)) return;
+  const std::string types = types_of_kind(draft.registry, NodeKind::kSource);
+  draft.error("source-missing", draft.spec.where, "the pipeline has no source: nothing would ever start", {},
+              types.empty() ? std::string() : "add a node of type " + types);
+}
+
+void check_all_have_inputs(Draft& draft) {
+  for (const DraftNode& node : draft.nodes) {
+    if (node.type == nullptr || is_source(node) || !node.spec->inputs.empty()) continue;
+    if (!draft.source && node.type->kind == NodeKind::kRollout) continue;  // its input is what is missing
+    draft.error("node-without-inputs", place_of(node), "nothing from the source reaches '" + node.name() + "': it has no inputs",
+                "type " + sluice::quoted(node.type->info.type) + " is not a source",
+                "name in inputs = [...] the nodes whose columns it reads");
+  }
+}
+
+void check_rollout_input(Draft& draft, const DraftNode& rollout) {
+  if (!draft.source || !rollout.inputs_known || rollout.spec->inputs.empty()) return;
+  const std::string& source = draft.node(*draft.source).name();
+  if (rollout.inputs == std::vector<int>{*draft.source}) return;
+  draft.error("rollout-misplaced", rollout.spec->inputs.front().where,
+              "rollout '" + rollout.name() + "' must take its groups from source '" + source + "' alone", {},
+              "inputs = [" + sluice::quoted(source) + "]");
+}
+
+// Before the rollout there are no samples, so no micro-batches.
+void check_ways_past(Draft& draft) {
+  const std::string& source = draft.node(*draft.source).name();
+  const std::string& rollout = draft.node(*draft.rollout).name();
+  for (const int output : draft.node(*draft.source).outputs) {
+    const DraftNode& node = draft.node(output);
+    if (output == *draft.rollout || (node.type != nullptr && node.type->kind == NodeKind::kRollout)) continue;
+    for (const Name& input : node.spec->inputs) {
+      if (input.text != source) continue;
+      draft.error("past-rollout", input.where,
+                  "'" + node.name() + "' takes groups from source '" + source + "' past rollout '" + rollout + "'",
+                  "there are no samples yet",
+                  "take them from " + sluice::quoted(rollout) + ": the columns of the source pass through it");
+    }
+  }
+}
+
+void check_source_makes(Draft& draft) {
+  const DraftNode& source = draft.node(*draft.source);
+  if (!source.bound) return;
+  if (!draft.rollout && source.needs->samples_per_group <= 0 && all_types_known(draft)) {
+    const std::string types = types_of_kind(draft.registry, NodeKind::kRollout);
+    draft.error("samples-missing", place_of(source),
+                "source '" + source.name() + "' makes prompts without samples, and no node makes samples of them", {},
+                types.empty() ? std::string() : "add a node of type " + types);
+  }
+  if (!draft.rollout) return;
+  for (const ColumnSpec& column : source.needs->writes) {
+    if (column.extent == Extent::kGroup) continue;
+    draft.error("samples-twice", place_of(source),
+                "source '" + source.name() + "' makes samples itself, so rollout '" + draft.node(*draft.rollout).name() +
+                    "' has nothing to do",
+                "it writes " + column.name, "take the rollout away, or use a source of prompts");
+    return;
+  }
+}
+
+void check_rollouts(Draft& draft) {
+  for (size_t i = 0; i < draft.nodes.size(); ++i) {
+    const DraftNode& node = draft.nodes[i];
+    if (node.type == nullptr || node.type->kind != NodeKind::kRollout) continue;
+    if (draft.rollout) {
+      draft.error("rollout-twice", place_of(node),
+                  "a pipeline has at most one rollout; '" + draft.node(*draft.rollout).name() + "' is one already");
+    } else {
+      draft.rollout = static_cast<int>(i);
+      check_rollout_input(draft, node);
+    }
+  }
+  if (draft.source && draft.rollout) check_ways_past(draft);
+  if (draft.source) check_source_makes(draft);
+}
+
+// What reaches a node is known when its inputs are, and all that is before them.
+void mark_sealed(Draft& draft) {
+  for (DraftNode& node : draft.nodes) node.sealed = false;  // those in and behind a loop stay so
+  for (const int index : draft.order) {
+    DraftNode& node = draft.node(index);
+    node.sealed = node.inputs_known && (is_source(node) || !node.inputs.empty()) &&
+                  std::all_of(node.inputs.begin(), node.inputs.end(),
+                              [&](int input) { return draft.node(input).sealed && draft.node(input).needs; });
+  }
+}
+
+}  // namespace
+
+void check_graph(Draft& draft) {
+  sort_topologically(draft);
+  if (draft.order.size() < draft.nodes.size()) report_loops(draft);
+  find_source(draft);
+  check_all_have_inputs(draft);
+  check_rollouts(draft);
+  mark_sealed(draft);
+}
+
+}  // namespace sluice::engine::checking

@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include "base/strings.h"
+#include "engine/check/check_draft.h"
+#include "engine/memory/machine_memory.h"
+#include "engine/memory/memory_bound.h"
+
+// Bytes: does the run fit into the memory that there is?
+namespace sluice::engine::checking {
+namespace {
+
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+constexpr double kTight = 0.9;  // from this share on a warning: other programs need memory too
+
+std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+/// One line of the table.
+struct Share {
+  const char* name;
+  int64_t bytes;
+  const char* remark;  // mostly the key that it grows with
+};
+
+std::vector<Share> shares_of(const Plan& plan) {
+  const PlanMemory& memory = plan.memory;
+  const char* copies = plan.schedule.policy_lag > 0 ? "of the models; policy_lag + 1 published copies" : "of the models";
+  std::vector<Share> shares{{"weights", memory.weights_bytes, copies},
+                            {"gradients", memory.gradient_bytes, "of the models that are trained"},
+                            {"optimizer", memory.optimizer_bytes, "of the models that are trained"},
+                            {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
+                            {"columns", memory.column_bytes, "grows with tokens_in_flight"},
+                            {"activations", memory.activation_bytes, "grows with pass_tokens"},
+                            {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of all but the weights"}};
+  std::erase_if(shares, [](const Share& share) { return share.bytes == 0; });
+  return shares;
+}
+
+std::vector<std::string> table_of(const Plan& plan) {
+  constexpr size_t kNameWidth = 12, kBytesWidth = 8;
+  std::vector<std::string> lines;
+  for (const Share& share : shares_of(plan)) {
+    std::string name = share.name, bytes = human(share.bytes);
+    name.resize(std::max(kNameWidth, name.size()), ' ');
+    bytes.insert(0, kBytesWidth - std::min(kBytesWidth, bytes.size()), ' ');
+    lines.push_back(name + bytes + "   " + share.remark);
+  }
+  return lines;
+}
+
+int64_t longest_sample(const Plan& plan) {
+  return plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs.worst_sample_tokens;
+}
+
+// A whole micro-batch, or the largest pass that leaves memory; at least the longest sample, which is not cut.
+void choose_pass(Plan& plan) {
+  IntegerOrAuto& pass = plan.budget.pass_tokens;
+  if (!pass.automatic) return;
+  const auto fits = [&](int64_t tokens) {
+    pass.value = tokens;
+    PlanMemory memory = predict_memory(plan, plan.budget.tokens_in_flight);
+    memory.machine_bytes = plan.memory.machine_bytes;
+    return leaves_memory(memory);
+  };
+  const int64_t most = plan.budget.micro_batch_tokens.value;
+  if (fits(most)) return;
+  int64_t enough = longest_sample(plan), too_many = most;
+  while (enough + 1 < too_many) {
+    const int64_t middle = enough + (too_many - enough) / 2;
+    (fits(middle) ? enough : too_many) = middle;
+  }
+  pass.value = enough;
+}
+
+// The largest budget that fits and cannot stall; 0: none.
+int64_t budget_that_fits(const Plan& plan) {
+  const auto fits = [&](int64_t tokens) { return predict_memory(plan, tokens).total_bytes() <= plan.memory.machine_bytes; };
+  int64_t enough = plan.capacity.tokens_needed, too_many = plan.budget.tokens_in_flight;
+  if (enough >= too_many || !fits(enough)) return 0;
+  while (enough + 1 < too_many) {
+    const int64_t middle = enough + (too_many - enough) / 2;
+    (fits(middle) ? enough : too_many) = middle;
+  }
+  return enough;
+}
+
+std::string remedies(const Plan& plan) {
+  const PlanMemory& memory = plan.memory;
+  std::vector<std::string> ways;
+  if (const int64_t tokens = budget_that_fits(plan); tokens > 0) {
+    ways.push_back("tokens_in_flight <= " + std::to_string(tokens) + " fits");
+  } else if (memory.kv_bytes + memory.column_bytes > 0 && plan.budget.tokens_in_flight > plan.capacity.tokens_needed) {
+    ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
+  }
+  if (memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
+    ways.push_back("a smaller pass_tokens takes less activations");
+  }
+  if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");
+  return ways.empty() ? "smaller models, or a machine with more memory" : join(ways, "; ");
+}
+
+SourceSpan place(const Draft& draft) {
+  const Entry* given = draft.spec.runtime.find("memory_gib");
+  return given != nullptr ? given->value.where : place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where);
+}
+
+}  // namespace
+
+void check_memory(Draft& draft) {
+  Plan& plan = draft.plan;
+  const int64_t there =
+      plan.runtime.memory_gib > 0 ? static_cast<int64_t>(std::min(plan.runtime.memory_gib * kGib, 9e18)) : memory_of_machine();
+  plan.memory.machine_bytes = there;
+  choose_pass(plan);
+  plan.memory = predict_memory(plan, plan.budget.tokens_in_flight);
+  plan.memory.machine_bytes = there;
+  const int64_t needed = plan.memory.total_bytes();
+  if (there == 0) return;
+  if (needed > there) {
+    draft.error("memory-too-small", place(draft),
+                "the run needs up to " + human(needed) + " of memory and does not fit into " + human(there), {}, remedies(plan),
+                table_of(plan));
+  } else if (static_cast<double>(needed) > kTight * static_cast<double>(there)) {
+    draft.warning("memory-tight", place(draft),
+                  "the run needs up to " + human(needed) + " of " + human(there) + " of memory: little is left for anything else",
+                  {}, remedies(plan), table_of(plan));
+  }
+}
+
+}  // namespace sluice::engine::checking

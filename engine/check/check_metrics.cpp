@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/strings.h"
+#include "engine/check/check_draft.h"
+#include "engine/observe/engine_metrics.h"
+
+// What each node will record is known before the run: a name belongs to one node, and [checkpoint] keep_best is one of them.
+namespace sluice::engine::checking {
+namespace {
+
+constexpr const char* kPrefixKey = "metrics_prefix";
+
+// The part NODE of a declared name stands for the node's name.
+std::string with_node(const std::string& name, const std::string& node) {
+  std::vector<std::string> parts = split(name, '/');
+  std::ranges::replace(parts, "NODE", node);
+  return join(parts, "/");
+}
+
+void check_prefix(Draft& draft, const DraftNode& node) {
+  const Name& prefix = node.spec->metrics_prefix;
+  if (prefix.text.empty() || (is_plain_name(prefix.text) && !depends_on_timing(prefix.text + "/"))) return;
+  draft.error("bad-name", prefix.where,
+              sluice::quoted(prefix.text) + " cannot stand in front of the metrics of '" + node.name() + "'",
+              is_plain_name(prefix.text) ? "time, memory and engine are the groups of what depends on timing"
+                                         : "letters, digits, _ and -");
+}
+
+std::vector<std::string> names_of(const DraftNode& node) {
+  std::vector<std::string> names;
+  for (const MetricSpec& metric : node.needs->metrics) {
+    if (metric.is_family) continue;
+    for (const std::string& name : engine::names_of(metric))
+      names.push_back(prefixed_metric(node.spec->metrics_prefix.text, name));
+  }
+  return names;
+}
+
+bool train_one_model(const DraftNode& a, const DraftNode& b) {
+  const auto trained_by_a = [&](const ModelNeed& need) {
+    return need.use == ModelUse::kUpdates && std::ranges::any_of(a.needs->models, [&](const ModelNeed& other) {
+             return other.use == ModelUse::kUpdates && other.model == need.model;
+           });
+  };
+  return std::ranges::any_of(b.needs->models, trained_by_a);
+}
+
+bool write_one_column(const DraftNode& a, const DraftNode& b) {
+  std::set<std::string> names;
+  for (const ColumnSpec& column : a.needs->writes) names.insert(column.name);
+  return std::ranges::any_of(b.needs->writes, [&](const ColumnSpec& column) { return names.contains(column.name); });
+}
+
+std::string listed(std::vector<std::string> names) {
+  constexpr size_t kListed = 3;
+  const size_t more = names.size() > kListed ? names.size() - kListed : 0;
+  names.resize(names.size() - more);
+  return join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
+void report_second_recorder(Draft& draft, const DraftNode& node, const DraftNode& first, const std::vector<std::string>& names) {
+  const bool both_make_groups = node.type->kind != NodeKind::kOrdinary && first.type->kind != NodeKind::kOrdinary;
+  if (both_make_groups || write_one_column(first, node) || train_one_model(first, node)) return;  // reported as that
+  const std::string shown = node.spec->metrics_prefix.text.empty()
+                                ? kPrefixKey + std::string(" = ") + sluice::quoted(node.name()) + " in '" + node.name() +
+                                      "' makes it " + prefixed_metric(node.name(), names.front())
+                                : "give one of the two another " + std::string(kPrefixKey);
+  draft.error("metric-recorded-twice", place_of(node),
+              "'" + node.name() + "' records " + listed(names) + ", which '" + first.name() + "' records too", {}, shown);
+}
+
+}  // namespace
+
+void check_metrics(Draft& draft) {
+  const int giver = draft.rollout.value_or(draft.source.value_or(-1));
+  std::map<std::string, int> recorders;
+  for (size_t i = 0; i < draft.nodes.size(); ++i) {
+    DraftNode& node = draft.nodes[i];
+    check_prefix(draft, node);
+    if (!node.needs) continue;
+    std::vector<MetricSpec>& metrics = node.needs->metrics;
+    metrics::declare(node.type->kind, *node.needs, static_cast<int>(i) == giver, metrics);
+    for (MetricSpec& metric : metrics) metric.name = with_node(metric.name, node.name());
+    std::map<int, std::vector<std::string>> recorded_before;  // by node
+    for (const std::string& name : names_of(node)) {
+      const auto [found, first] = recorders.emplace(name, static_cast<int>(i));
+      if (!first && found->second != static_cast<int>(i)) recorded_before[found->second].push_back(name);
+    }
+    for (const auto& [first, names] : recorded_before) report_second_recorder(draft, node, draft.node(first), names);
+  }
+}
+
+void check_keep_best(Draft& draft) {
+  const std::optional<std::string>& wanted = draft.plan.checkpoint.keep_best;
+  if (!wanted || metrics::is_of_family(draft.plan, *wanted)) return;
+  const std::vector<std::string> names = metrics::all_names(draft.plan);
+  if (std::ranges::find(names, *wanted) != names.end()) return;
+  const std::string near = nearest_metric(*wanted, names);
+  draft.error("unknown-metric", place_of(draft.spec.checkpoint, "keep_best", draft.spec.where),
+              "no node records a metric " + sluice::quoted(*wanted),
+              near.empty() ? "" : "did you mean " + sluice::quoted(near) + "?",
+              near.empty() ? "metrics of this pipeline are such as " + listed(names) : "");
+}
+
+}  // namespace sluice::engine::checking

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "engine/check/check_draft.h"
+#include "engine/contract/foreign_names.h"
+
+namespace sluice::engine::checking {
+namespace {
+
+std::vector<std::string> known_types(const Registry& registry) {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : registry.nodes()) names.push_back(name);
+  return names;
+}
+
+// The reader of the file says the same in the same words, so that both together are one problem.
+void report_no_type(Draft& draft, const DraftNode& node) {
+  draft.error("node-without-type", node.spec->name.where, "node '" + node.name() + "' has no type",
+              "write type = \"...\" below it");
+}
+
+void report_unknown_type(Draft& draft, const DraftNode& node) {
+  constexpr size_t kListed = 12;
+  std::vector<std::string> known = known_types(draft.registry);
+  std::string help = foreign_type_text(node.spec->type.text, "node");
+  const std::string near = help.empty() ? did_you_mean(node.spec->type.text, known) : std::string();
+  if (near.empty() && help.empty()) {
+    const bool more = known.size() > kListed;
+    if (more) known.resize(kListed);
+    help = known.empty() ? "this program knows no node types; load a plugin"
+                         : "known types: " + join(known, ", ") + (more ? ", ..." : "");
+  }
+  const SourceSpan where = node.spec->type.where.known() ? node.spec->type.where : place_of(node);
+  draft.error("unknown-node-type", where, "there is no node type " + sluice::quoted(node.spec->type.text),
+              near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
+}
+
+// A column whose name is left empty is not asked for, like an optional model.
+NodeNeeds needs_of(const DraftNode& node) {
+  NodeNeeds needs = node.type->needs(node.params.get());
+  std::erase_if(needs.reads, [](const ColumnSpec& column) { return column.name.empty(); });
+  std::erase_if(needs.writes, [](const ColumnSpec& column) { return column.name.empty(); });
+  return needs;
+}
+
+void bind(Draft& draft, DraftNode& node) {
+  if (node.spec->type.text.empty()) return report_no_type(draft, node);
+  node.type = draft.registry.find(node.spec->type.text);
+  if (node.type == nullptr) return report_unknown_type(draft, node);
+  const auto errors_before = std::count_if(draft.problems.begin(), draft.problems.end(),
+                                           [](const Problem& p) { return p.severity == Severity::kError; });
+  const std::string type = "type " + sluice::quoted(node.type->info.type);
+  BindContext context{draft.registry, draft.problems, place_of(node).known() ? type : type + " of node '" + node.name() + "'",
+                      preset_scope(draft, node, &node.preset_uses)};
+  try {
+    node.params = node.type->bind(node.spec->params, context);
+    if (node.params != nullptr && params_usable(*node.type, node.params.get())) node.needs = needs_of(node);
+  } catch (const UserError& error) {
+    draft.add("setting-unusable", error);
+  }
+  const auto errors_after = std::count_if(draft.problems.begin(), draft.problems.end(),
+                                          [](const Problem& p) { return p.severity == Severity::kError; });
+  node.bound = node.needs && errors_before == errors_after;
+}
+
+void report_unknown_input(Draft& draft, const DraftNode& node, const Name& input) {
+  std::vector<std::string> others;
+  for (const DraftNode& other : draft.nodes) {
+    if (&other != &node) others.push_back(other.name());
+  }
+  const std::string near = did_you_mean(input.text, others);
+  std::string help;
+  const auto& models = draft.spec.models;
+  const bool is_model =
+      std::any_of(models.begin(), models.end(), [&](const ModelSpec& model) { return model.name.text == input.text; });
+  if (near.empty() && is_model) help = "a model is named by a parameter of the node, not in inputs";
+  draft.error("unknown-input", input.where, "'" + node.name() + "' takes input from '" + input.text + "', which is not a node",
+              near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
+}
+
+void resolve_inputs(Draft& draft, int index) {
+  DraftNode& node = draft.node(index);
+  if (node.type != nullptr && node.type->kind == NodeKind::kSource) return;  // reported by check_graph
+  std::set<int> seen;
+  for (const Name& input : node.spec->inputs) {
+    const int from = draft.find_node(input.text);
+    if (from < 0) {
+      node.inputs_known = false;
+      report_unknown_input(draft, node, input);
+    } else if (from == index) {
+      node.inputs_known = false;
+      draft.error("input-itself", input.where, "'" + node.name() + "' takes input from itself",
+                  "an iteration passes each node once");
+    } else if (!seen.insert(from).second) {
+      draft.error("written-twice", input.where, "'" + node.name() + "' names input '" + input.text + "' twice", "once is enough");
+    } else {
+      node.inputs.push_back(from);
+      draft.node(from).outputs.push_back(index);
+    }
+  }
+}
+
+}  // namespace
+
+void resolve_nodes(Draft& draft) {
+  for (const NodeSpec& spec : draft.spec.nodes) {
+    const int index = static_cast<int>(draft.nodes.size());
+    DraftNode& node = draft.nodes.emplace_back();
+    node.spec = &spec;
+    if (!draft.node_index_.emplace(spec.name.text, index).second)
+      draft.error("bad-name", place_of(node), "there are two nodes '" + node.name() + "'");
+    // Of a name in a file the reader of the file has said so, at its very place.
+    if (!is_plain_name(spec.name.text) && !spec.name.where.known()) {
+      draft.error("bad-name", spec.name.where, sluice::quoted(spec.name.text) + " cannot be the name of a node",
+                  "letters, digits, _ and -");
+    }
+    bind(draft, node);
+  }
+  for (size_t i = 0; i < draft.nodes.size(); ++i) resolve_inputs(draft, static_cast<int>(i));
+}
+
+}  // namespace sluice::engine::checking

@@ -1,0 +1,167 @@
+#include "engine/checkpoint/checkpoint_writer.h"
+
+#include <algorithm>
+#include <ctime>
+#include <string_view>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/path_kind.h"
+#include "base/strings.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/contract/run_folder.h"
+#include "engine/contract/version.h"
+#include "engine/plan/pipeline_changes.h"
+
+namespace sluice::engine {
+namespace fs = std::filesystem;
+namespace {
+
+// Read back, so that the checksum is of what the disk's cache has.
+Manifest::File described(const fs::path& folder, const fs::path& path) {
+  const MappedFile mapped(path);
+  const std::string_view content(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  return {.path = path.lexically_relative(folder).generic_string(),
+          .bytes = static_cast<int64_t>(content.size()),
+          .crc32c = crc32c(content)};
+}
+
+void add_files(const fs::path& checkpoint, const fs::path& folder, std::vector<Manifest::File>& files) {
+  for (const fs::path& entry : entries_of(folder)) {
+    if (is_folder(entry)) add_files(checkpoint, entry, files);
+    if (is_file(entry)) files.push_back(described(checkpoint, entry));
+  }
+}
+
+std::vector<Manifest::File> described_files(const fs::path& folder) {
+  std::vector<Manifest::File> files;
+  add_files(folder, folder, files);
+  std::ranges::sort(files, {}, &Manifest::File::path);
+  return files;
+}
+
+// In a folder for the checkpoints of many runs, that of this one.
+fs::path place_in(const fs::path& folder, const fs::path& run_folder) {
+  return absolute_path(folder) / absolute_path(run_folder / ".").lexically_normal().parent_path().filename();
+}
+
+bool same_place(const fs::path& one, const fs::path& other) {
+  std::error_code missing;
+  return fs::weakly_canonical(one, missing) == fs::weakly_canonical(other, missing) && !missing;
+}
+
+// What [checkpoint] folder must have been, for RUN/checkpoints to be this link.
+std::string folder_of_link(const fs::path& link) {
+  std::error_code none;
+  const fs::path target = fs::read_symlink(link, none);
+  return none ? "FOLDER" : target.parent_path().string();
+}
+
+}  // namespace
+
+fs::path CheckpointWriter::write(const Cut& cut) {
+  const fs::path folder = make_checkpoints_folder(parts_.run_folder, parts_.plan.checkpoint, parts_.files);
+  const std::string name = std::to_string(cut.iterations);
+  const fs::path unfinished = folder / (name + ".tmp"), place = folder / name;
+  try {
+    remove_tree(unfinished, parts_.files);
+    make_folders(unfinished, parts_.files);
+    fill(unfinished, cut);
+    put_in_place(unfinished, place);
+  } catch (...) {
+    try {
+      remove_tree(unfinished, parts_.files);
+    } catch (const UserError&) {
+      // The first failure is the one to tell; the next checkpoint removes it.
+    }
+    throw;
+  }
+  tidy(folder);
+  return parts_.run_folder / kCheckpointsFolder / name;
+}
+
+void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
+  Manifest manifest{.program_version = kVersionText,
+                    .saved_at = utc_text(std::time(nullptr)),
+                    .iterations = cut.iterations,
+                    .oldest_version = cut.iterations,
+                    .figures = cut.figures,
+                    .pipeline = keys_to_compare(parts_.plan),
+                    .nodes = cut.nodes,
+                    .growing = cut.growing,
+                    .files = {}};
+  for (const auto& [name, saved] : parts_.models) {
+    saved.model->write_snapshot(folder, parts_.files);
+    manifest.oldest_version = std::min(manifest.oldest_version, saved.versions(cut.iterations).oldest);
+  }
+  for (const auto& [name, state] : cut.nodes) manifest.growing.insert(state.files.begin(), state.files.end());
+  for (const auto& [name, bytes] : manifest.growing) sync_file(parts_.run_folder / name, parts_.files);
+  manifest.files = described_files(folder);
+  OutputFile file(folder / kManifestName, OutputFile::Mode::kTruncate, parts_.files);
+  file.write(manifest_json(manifest));
+  file.close();
+  sync_folder(folder, parts_.files);
+}
+
+void CheckpointWriter::put_in_place(const fs::path& folder, const fs::path& place) {
+  replace_path(folder, place, parts_.files);
+  replace_link(fs::path(kCheckpointsFolder) / place.filename(), parts_.run_folder / kNewestCheckpointLink, parts_.files);
+}
+
+void CheckpointWriter::tidy(const fs::path& folder) noexcept {
+  try {
+    for (const fs::path& path : leftovers(parts_.run_folder)) remove_tree(folder / path.filename(), parts_.files);
+    remove_superfluous(folder);
+  } catch (const std::exception& error) {
+    if (parts_.on_warning) parts_.on_warning(std::string("an old checkpoint could not be removed: ") + error.what());
+  }
+}
+
+// One that is damaged is neither counted nor removed: what is in it may still be wanted.
+void CheckpointWriter::remove_superfluous(const fs::path& folder) {
+  std::vector<Manifest> manifests;
+  for (const CheckpointPlace& place : list_checkpoints(parts_.run_folder)) {
+    try {
+      manifests.push_back(read_manifest(place.folder));
+    } catch (const UserError&) {
+      continue;
+    }
+  }
+  for (const int64_t iterations : superfluous(manifests, parts_.plan.checkpoint)) {
+    remove_whole(folder / std::to_string(iterations), parts_.files);
+  }
+}
+
+fs::path checkpoints_folder(const fs::path& run_folder, const CheckpointSettings& settings) {
+  const fs::path own = run_folder / kCheckpointsFolder;
+  const PathKind there = name_kind(own);
+  if (there == PathKind::kFolder || (there == PathKind::kNothing && !settings.folder)) return own;
+  if (there == PathKind::kNothing || there == PathKind::kLink) {
+    const fs::path target = settings.folder ? place_in(*settings.folder, run_folder) : fs::path();
+    if (there == PathKind::kNothing || (!target.empty() && same_place(own, target))) return target;
+  }
+  throw UserError(
+      own.string() + " leads out of the run folder" + (settings.folder ? ", not to " + settings.folder->string() : ""),
+      "if that is where this run has its checkpoints, say so: --set checkpoint.folder=" + folder_of_link(own) +
+          ", or checkpoints prune --folder");
+}
+
+fs::path make_checkpoints_folder(const fs::path& run_folder, const CheckpointSettings& settings, FileSystem& files) {
+  const fs::path folder = checkpoints_folder(run_folder, settings);
+  const fs::path own = run_folder / kCheckpointsFolder;
+  if (folder == own) {
+    make_folders(folder, files);
+    return folder;
+  }
+  if (name_kind(own) == PathKind::kNothing && is_folder(folder) && !entries_of(folder).empty()) {
+    throw UserError(folder.string() + " already holds the checkpoints of another run",
+                    "choose another folder with --set checkpoint.folder=..., or remove that one");
+  }
+  make_folders(folder, files);
+  if (name_kind(own) == PathKind::kNothing) replace_link(folder, own, files);
+  return folder;
+}
+
+}  // namespace sluice::engine

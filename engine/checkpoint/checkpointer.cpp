@@ -1,0 +1,191 @@
+#include "engine/checkpoint/checkpointer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "engine/checkpoint/checkpoint_schedule.h"
+#include "engine/observe/engine_metrics.h"
+
+namespace sluice::engine {
+namespace fs = std::filesystem;
+namespace {
+
+// What a user's function makes up is known once an iteration has it all; a misspelt one would never be the best. Anything else was
+// checked with the pipeline, and may well be missing from an iteration.
+void refuse_unknown_metric(const Plan& plan, const IterationReport& report) {
+  const std::optional<std::string>& wanted = plan.checkpoint.keep_best;
+  if (!wanted || !metrics::is_of_family(plan, *wanted)) return;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : report.figures) names.push_back(name);
+  if (std::ranges::find(names, *wanted) != names.end()) return;
+  const std::string near = nearest_metric(*wanted, names);
+  throw UserError(
+      "[checkpoint] keep_best = " + sluice::quoted(*wanted) + ": no metric of this pipeline is called so",
+      near.empty() ? "the metrics are those of a line of metrics.jsonl" : "did you mean " + sluice::quoted(near) + "?");
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(Parts parts)
+    : parts_(std::move(parts)),
+      writer_(parts_.writer),
+      last_cut_ns_(parts_.clock.now_ns()),
+      saved_(parts_.begun),
+      last_(parts_.last) {
+  thread_ = std::thread([this] { loop(); });
+}
+
+Checkpointer::~Checkpointer() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+// With the lock held. The last iteration is left to save_last().
+bool Checkpointer::due(int64_t iteration) const {
+  const CheckpointSettings& settings = parts_.plan.checkpoint;
+  if (iteration + 1 == parts_.plan.pipeline.iterations) return false;
+  const double minutes = static_cast<double>(parts_.clock.now_ns() - last_cut_ns_) * 1e-9 / 60;
+  return saved_by_count(parts_.plan, iteration) || wanted_ || (settings.every_minutes > 0 && minutes >= settings.every_minutes);
+}
+
+// Without the memory for the copies the first one would wait for it.
+void Checkpointer::source_ended(int64_t iteration) {
+  std::unique_lock lock(mutex_);
+  if (!due(iteration)) return;
+  changed_.wait(lock, [this] { return prepared_; });
+  wanted_ = cut_ >= 0;
+  if (wanted_) return;
+  cut_ = iteration;
+  last_cut_ns_ = parts_.clock.now_ns();
+}
+
+void Checkpointer::node_ended(const std::string& node, int64_t iteration, const NodeBase& implementation) {
+  StateWriter state;
+  implementation.save(state);
+  const std::lock_guard lock(mutex_);
+  states_[iteration][node] = state.take();
+}
+
+void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cut_ != iteration) return;
+  }
+  const SavedModel& saved = parts_.writer.models.at(model);
+  const int64_t begin = parts_.clock.now_ns();
+  saved.model->take_snapshot(saved.versions(iteration + 1));
+  const std::lock_guard lock(mutex_);
+  seconds_ += static_cast<double>(parts_.clock.now_ns() - begin) * 1e-9;
+}
+
+void Checkpointer::iteration_reported(const IterationReport& report, std::map<std::string, int64_t> growing) {
+  try {
+    refuse_unknown_metric(parts_.plan, report);
+  } catch (const UserError&) {
+    parts_.on_failure();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    states_.erase(states_.begin(), states_.find(report.iteration));
+    last_report_ = report;
+    last_growing_ = std::move(growing);
+    if (cut_ != report.iteration) return;
+    complete_ = Cut{.iterations = cut_ + 1, .nodes = states_[cut_], .figures = report.figures, .growing = last_growing_};
+  }
+  changed_.notify_all();
+}
+
+void Checkpointer::save_now() {
+  const std::lock_guard lock(mutex_);
+  wanted_ = true;
+}
+
+// Memory that cannot be had now is asked for again when the first copy is taken, on the thread of a node, which is then the one
+// to tell.
+void Checkpointer::prepare() {
+  try {
+    for (const auto& [name, saved] : parts_.writer.models) saved.model->prepare_snapshot();
+  } catch (const std::exception&) {
+  }
+  const std::lock_guard lock(mutex_);
+  prepared_ = true;
+  changed_.notify_all();
+}
+
+// Waits for: a cut to be complete. Ends when: the destructor is called and nothing is left to write.
+void Checkpointer::loop() {
+  prepare();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || complete_; });
+    if (!complete_) return;
+    const Cut cut = std::move(*complete_);
+    lock.unlock();
+    try {
+      write(cut);
+    } catch (const UserError& error) {
+      failed(error.problems().front().message);
+    } catch (const std::exception& error) {
+      failed(error.what());
+    }
+    lock.lock();
+    complete_.reset();
+    cut_ = -1;
+    changed_.notify_all();
+  }
+}
+
+void Checkpointer::write(const Cut& cut) {
+  if (parts_.before_write) parts_.before_write();
+  fs::path place = writer_.write(cut);
+  const std::lock_guard lock(mutex_);
+  last_ = std::move(place);
+  saved_ = cut.iterations;
+}
+
+// In a catch block.
+void Checkpointer::failed(const std::string& what) {
+  if (parts_.plan.checkpoint.on_failure == OnSaveFailure::kStop) {
+    parts_.on_failure();
+  } else if (parts_.writer.on_warning) {
+    parts_.writer.on_warning("the run could not be saved and goes on; earlier checkpoints are as they were: " + what);
+  }
+}
+
+void Checkpointer::save_last() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return prepared_ && !complete_; });
+  cut_ = -1;  // one that was never complete
+  const int64_t iterations = last_report_.iteration + 1;
+  if (iterations <= saved_) return;
+  const Cut cut{.iterations = iterations,
+                .nodes = states_[last_report_.iteration],
+                .figures = last_report_.figures,
+                .growing = last_growing_};
+  lock.unlock();
+  for (const auto& [name, saved] : parts_.writer.models) saved.model->take_snapshot(saved.versions(iterations));
+  write(cut);
+}
+
+void Checkpointer::finish_writing(std::chrono::seconds limit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [this] { return !complete_; });
+}
+
+fs::path Checkpointer::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+double Checkpointer::take_seconds() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(seconds_, 0);
+}
+
+}  // namespace sluice::engine

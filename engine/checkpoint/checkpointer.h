@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/contract/node.h"
+#include "engine/observe/clock.h"
+#include "engine/observe/iteration_log.h"
+
+namespace sluice::engine {
+
+/// Decides when a run is saved, and gathers its state from the threads of the nodes. Thread-safe.
+///
+/// A checkpoint is a cut behind an iteration: each node and each model that is trained gives its state when it has ended that
+/// iteration, while others may be behind or ahead of it. The source is the first to end an iteration, so there it is decided.
+/// Once every node has ended it the cut is complete, and a thread of its own writes it while the run goes on. There is one cut at
+/// a time, because models hold one copy of themselves; one that becomes due before the last is written is
+/// made up for at the next iteration's end.
+class Checkpointer {
+ public:
+  struct Parts {
+    const Plan& plan;  // outlives this, as what follows
+    const Clock& clock;
+    int64_t begun = 0;           // iterations that were complete when the run began
+    std::filesystem::path last;  // the checkpoint that it goes on from; empty: none
+    CheckpointWriter::Parts writer;
+    std::function<void()> before_write;  // on the writing thread: brings to the disk's cache what is on its way to growing files
+    std::function<void()> on_failure;    // called in a catch block, where the run is to end: [checkpoint] on_failure = "stop", or
+                                         // its keep_best is no metric
+  };
+
+  explicit Checkpointer(Parts parts);
+
+  /// Waits for a cut that is being written; one that is not complete is dropped.
+  ~Checkpointer();
+
+  /// The source has ended the iteration; before its state is given.
+  void source_ended(int64_t iteration);
+
+  /// A node has ended the iteration; on its thread.
+  void node_ended(const std::string& node, int64_t iteration, const NodeBase& implementation);
+
+  /// The node that updates `model` has ended the iteration, and nobody has published the weights; on its thread.
+  void model_updated(const std::string& model, int64_t iteration);
+
+  /// Every node has ended the iteration. `growing`: lengths of the files that have its figures.
+  void iteration_reported(const IterationReport& report, std::map<std::string, int64_t> growing);
+
+  /// Saves the run at the next end of an iteration.
+  void save_now();
+
+  /// Saves the last complete iteration unless it is saved. Only when no node runs any more. Throws UserError.
+  void save_last();
+
+  /// For a run that has failed. Waits for: a complete cut to be written. Ends when: it is, or it takes longer than `limit`.
+  void finish_writing(std::chrono::seconds limit);
+
+  /// Where the last complete checkpoint lies; empty: there is none.
+  std::filesystem::path last() const;
+
+  /// Seconds that nodes have waited for copies of models since the last call.
+  double take_seconds();
+
+ private:
+  bool due(int64_t iteration) const;
+  void prepare();
+  void loop();
+  void write(const Cut& cut);
+  void failed(const std::string& what);
+
+  const Parts parts_;
+  CheckpointWriter writer_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<int64_t, std::map<std::string, NodeState>> states_;  // of iterations that are not all reported, and the last that is
+  IterationReport last_report_{.iteration = -1, .figures = {}};
+  std::map<std::string, int64_t> last_growing_;
+  int64_t cut_ = -1;             // the iteration behind which one is taken; -1: none
+  std::optional<Cut> complete_;  // it, when it can be written
+  bool wanted_ = false;          // one was missed, or asked for
+  bool prepared_ = false;        // the models have the memory for their copies
+  int64_t last_cut_ns_ = 0;
+  int64_t saved_ = 0;  // iterations of the last checkpoint
+  double seconds_ = 0;
+  std::filesystem::path last_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::engine

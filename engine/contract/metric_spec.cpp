@@ -1,0 +1,52 @@
+#include "engine/contract/metric_spec.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/strings.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr std::array<std::string_view, 3> kOfTiming{"time/", "memory/", "engine/"};
+
+size_t timing_group_length(std::string_view name) {
+  for (const std::string_view group : kOfTiming) {
+    if (name.starts_with(group)) return group.size();
+  }
+  return 0;
+}
+
+// "policy/loss" as it would be without groups: "policy_loss".
+std::string in_one_word(std::string name) {
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> names_of(const MetricSpec& metric) {
+  if (metric.kind != Metric::kMoments) return {metric.name};
+  return {metric.name + "_mean", metric.name + "_std"};
+}
+
+std::string shown_name(const MetricSpec& metric) { return metric.is_family ? metric.name + "..." : join(names_of(metric), ", "); }
+
+std::string prefixed_metric(const std::string& prefix, const std::string& name) {
+  if (prefix.empty()) return name;
+  return std::string(name).insert(timing_group_length(name), prefix + "/");
+}
+
+bool depends_on_timing(std::string_view name) { return timing_group_length(name) > 0; }
+
+std::string nearest_metric(const std::string& wanted, const std::vector<std::string>& names) {
+  const auto means = [&](const std::string& name) { return name.ends_with("/" + wanted) || in_one_word(name) == wanted; };
+  if (const auto found = std::ranges::find_if(names, means); found != names.end()) return *found;
+  if (std::string near = did_you_mean(wanted, names); !near.empty()) return near;
+  std::vector<std::string> last_parts;
+  for (const std::string& name : names) last_parts.push_back(split(name, '/').back());
+  const auto near = std::ranges::find(last_parts, did_you_mean(wanted, last_parts));
+  return near == last_parts.end() ? std::string() : names[static_cast<size_t>(near - last_parts.begin())];
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/file_system.h"
+#include "engine/contract/params.h"
+
+namespace sluice::engine {
+
+/// What a plan must know of a model before anything is loaded.
+struct ModelFacts {
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;
+  int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
+  int64_t gradient_bytes = 0;   // 0 when frozen
+  int64_t optimizer_bytes = 0;  // 0 when frozen
+  int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
+  int64_t version_bytes = 0;    // of each older version that is saved
+  int64_t folder_bytes = 0;     // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
+  int64_t kv_bytes_per_token = 0;
+  int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
+  int64_t max_positions = 0;          // the longest sample it can take
+  int64_t max_sampled_positions = 0;  // the longest that can be sampled from it; 0: max_positions
+  std::string sampling_limit;         // why that is less than max_positions
+
+  /// The most bytes that one pass takes beside weights, gradients and columns: over `tokens` tokens none of whose samples is
+  /// longer than `longest_sample`; a pass that trains keeps what its backward needs. Absent: not known, counted as 0.
+  std::function<int64_t(bool training, int64_t tokens, int64_t longest_sample)> activation_bytes;
+
+  bool trainable = false;
+  std::string head;  // "language_model", "value" or "policy+value", which is both
+
+  bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
+  std::string learning_rate;        // how that changes over the run, for people; empty: it does not
+
+  bool has_base = false;  // a language model whose training leaves the weights as they are and learns a change of them
+  std::string base_of;    // the model whose weights without what was learned this one is; the other facts are then that model's
+                          // too, but for memory of its own: the checks see to it. Empty: it has weights of its own
+
+  bool has_head(const std::string& wanted) const { return head == wanted || head == "policy+value"; }
+
+  std::filesystem::path folder;  // with its tokenizer and chat template; empty: it has none
+
+  std::string device = "cpu";  // where its weights are and what reads them computes: "cpu", or "cuda:N"
+};
+
+/// What a model holds.
+struct ModelBytes {
+  int64_t weights = 0;    // live and published ones
+  int64_t copies = 0;     // of weights and optimizer, to be saved; not among the tensors that are counted
+  int64_t gradients = 0;  // the most that were there at a time
+  int64_t optimizer = 0;
+};
+
+/// The versions of a model that a run which goes on needs: `newest` is that of the live weights, the older ones are those that
+/// iterations under way were sampled with. They are the same where nobody samples from it.
+struct VersionRange {
+  int64_t oldest = 0;
+  int64_t newest = 0;
+};
+
+/// A model of a run. The engine only needs to save it and to know its size; nodes know the concrete class.
+///
+/// A model that is trained is saved in two steps: take_snapshot() copies what training changes, write_snapshot() writes the copy
+/// while training goes on. Never two snapshots at a time. Only those that are updated are asked for snapshots.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  /// Called from any thread.
+  virtual ModelBytes bytes() const { return {}; }
+
+  /// Gets the memory for the copies, which may take seconds. Called once at the start of a run, on another thread than those of
+  /// nodes, and never beside the calls that follow.
+  virtual void prepare_snapshot() {}
+
+  /// Copies weights and optimizer of this moment, and older versions. Called on the executor thread of the node that updates the
+  /// model, between its end of an iteration and the publication of the weights; or when no node runs.
+  virtual void take_snapshot(VersionRange versions) = 0;
+
+  /// Writes the copy into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to
+  /// load, what only a run that goes on needs lies beside it as `NAME.*`. Every file is on the disk on return. Called once after
+  /// each take_snapshot(), on any thread; the memory of the copy may be used again after it. Throws UserError (disk full).
+  virtual void write_snapshot(const std::filesystem::path& folder, FileSystem& files) = 0;
+
+  /// Takes over what write_snapshot() wrote: afterwards the model is bit for bit what it was, and `versions` are published.
+  /// Called before the run starts. Throws UserError naming file and tensor when something is missing or does not fit.
+  virtual void restore(const std::filesystem::path& folder, VersionRange versions) = 0;
+};
+
+/// What a load must know of the plan.
+struct ModelUsage {
+  std::string name;
+  uint64_t seed = 0;
+  int64_t iterations = 0;       // of the run
+  bool updated = false;         // some node trains it
+  int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
+                                // 1: nothing is sampled between an update of the weights and their publication
+  int64_t saved_versions = 0;   // older versions that a snapshot may have to hold: the policy lag of what samples from it
+  std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
+};
+
+/// How `[models.NAME]` tables are understood. One implementation a program; the engine's tests have a toy one.
+class ModelType {
+ public:
+  virtual ~ModelType() = default;
+
+  virtual const ParamTable& params() const = 0;
+
+  /// Binds and looks at the folder without loading weights. Null when something was reported.
+  virtual std::shared_ptr<const void> bind(const ModelSpec& spec, BindContext& context, ModelFacts& facts) const = 0;
+
+  virtual std::shared_ptr<Model> load(const std::shared_ptr<const void>& params, const ModelUsage& usage) const = 0;
+};
+
+}  // namespace sluice::engine

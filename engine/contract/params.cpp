@@ -1,0 +1,438 @@
+#include "engine/contract/params.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/path_kind.h"
+#include "base/strings.h"
+#include "base/user_path.h"
+#include "engine/contract/foreign_names.h"
+#include "engine/contract/key_help.h"
+#include "engine/contract/registry.h"
+
+namespace sluice::engine {
+namespace {
+
+std::string number_text(double value) {
+  const std::string text = real_text(value);
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
+std::string range_text(const ParamInfo& info) {
+  const std::string low =
+      info.minimum ? (info.minimum_excluded ? " above " : " from ") + number_text(*info.minimum) : std::string();
+  const std::string high =
+      info.maximum ? (info.minimum_excluded || !info.minimum ? " up to " : " to ") + number_text(*info.maximum) : std::string();
+  return low + high;
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::vector<std::string> parts;
+  for (const std::string& name : names) parts.push_back(sluice::quoted(name));
+  return join(parts, ", ");
+}
+
+// A pipeline that was built in C++ has no places to point at.
+void report(BindContext& context, const char* kind, const SourceSpan& where, std::string message, std::string caret,
+            std::string help = {}) {
+  if (!where.known() && message.find(context.owner) == std::string::npos) message += " (" + context.owner + ")";
+  context.problems.push_back({.kind = kind,
+                              .where = where,
+                              .message = std::move(message),
+                              .caret = std::move(caret),
+                              .notes = {},
+                              .help = std::move(help)});
+}
+
+void report_expected(BindContext& context, const char* kind, const Value& value, const ParamInfo& info, std::string caret) {
+  report(context, kind, value.where, info.name + " must be " + expectation(info), std::move(caret));
+}
+
+void report_kind(BindContext& context, const Value& value, const ParamInfo& info) {
+  report_expected(context, "wrong-type", value, info, "this is " + kind_name(value));
+}
+
+bool in_range(double number, const ParamInfo& info) {
+  if (info.minimum && (info.minimum_excluded ? number <= *info.minimum : number < *info.minimum)) return false;
+  return !info.maximum || number <= *info.maximum;
+}
+
+std::vector<std::string> component_types(const Registry& registry, const std::string& kind) {
+  std::vector<std::string> types;
+  for (const auto& [key, type] : registry.components()) {
+    if (key.first == kind) types.push_back(key.second);
+  }
+  return types;
+}
+
+// `objective = "x"` or `objective = { type = "x", ... }`: the name, and the table without `type`.
+struct ComponentText {
+  std::string type;
+  SourceSpan where;
+  Table params;
+};
+
+std::optional<ComponentText> component_text(const Value& value, BindContext& context, const ParamInfo& info) {
+  if (const auto* name = std::get_if<std::string>(&value.data)) {
+    ComponentText text{*name, value.where, {}};
+    text.params.where = value.where;
+    return text;
+  }
+  const Table* table = std::get_if<Table>(&value.data);
+  if (table == nullptr) return report_kind(context, value, info), std::nullopt;
+  const Entry* type = table->find("type");
+  const auto* name = type == nullptr ? nullptr : std::get_if<std::string>(&type->value.data);
+  if (name == nullptr) {
+    const SourceSpan where = type == nullptr ? value.where : type->value.where;
+    report(context, "missing-key", where, info.name + " needs a type", {},
+           info.name + " = { type = NAME, ... } with one of " + quoted_list(component_types(context.registry, info.component)));
+    return std::nullopt;
+  }
+  ComponentText text{*name, type->value.where, *table};
+  std::erase_if(text.params.entries, [](const Entry& entry) { return entry.key == "type"; });
+  return text;
+}
+
+void report_unknown_component(const ComponentText& text, BindContext& context, const ParamInfo& info) {
+  const std::vector<std::string> known = component_types(context.registry, info.component);
+  const std::string foreign = foreign_type_text(text.type, info.component);
+  const std::string near = foreign.empty() ? did_you_mean(text.type, known) : std::string();
+  std::string help = !foreign.empty() ? foreign
+                     : known.empty()  ? "this program knows no " + info.component + "; a plugin can add one"
+                                      : "known: " + quoted_list(known);
+  report(context, "unknown-component", text.where, "there is no " + info.component + " " + sluice::quoted(text.type),
+         near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", std::move(help));
+}
+
+std::string example_text(const ParamInfo& info) {
+  switch (info.kind) {
+    case ParamKind::kBoolean:
+      return "true";
+    case ParamKind::kInteger:
+      return number_text(info.minimum.value_or(1));
+    case ParamKind::kReal:
+      return real_text(info.maximum.value_or(1.0));
+    case ParamKind::kChoice:
+      return sluice::quoted(info.choices.empty() ? "" : info.choices.front());
+    case ParamKind::kReals:
+      return "[1.0]";
+    case ParamKind::kStrings:
+      return "[\"...\"]";
+    case ParamKind::kTable:
+      return "{ ... }";
+    case ParamKind::kString:
+    case ParamKind::kPath:
+    case ParamKind::kPaths:
+    case ParamKind::kComponent:
+      return "\"...\"";
+  }
+  return {};
+}
+
+void report_missing(const Table& table, BindContext& context, const ParamInfo& info) {
+  std::string help = "add " + info.name + " = " + example_text(info);
+  help += info.doc.empty() ? " (" + expectation(info) + ")" : ": " + info.doc;
+  report(context, "missing-key", table.where, context.owner + " needs " + info.name, {}, std::move(help));
+}
+
+// Reports a key that no parameter has; returns the parameter that was probably meant.
+std::string report_unknown_key(const Entry& entry, const std::vector<Param>& params, BindContext& context) {
+  std::vector<std::string> known;
+  for (const Param& param : params) known.push_back(param.info.name);
+  KeyHelp help = help_for_unknown_key(entry.key, known, context.owner, context.registry);
+  report(context, "unknown-key", entry.key_where, entry.key + " is not a parameter of " + context.owner, std::move(help.caret),
+         std::move(help.help));
+  return help.meant;
+}
+
+// A component that is not written still has to be made: `default_text` is its quoted type.
+void bind_default_component(void* params, const Table& table, BindContext& context, const Param& param) {
+  if (param.info.kind != ParamKind::kComponent || param.info.default_text.empty()) return;
+  const std::string type = param.info.default_text.substr(1, param.info.default_text.size() - 2);
+  param.bind(params, Value{type, table.where, {}}, context, param.info);
+}
+
+}  // namespace
+
+std::string expectation(const ParamInfo& info) {
+  switch (info.kind) {
+    case ParamKind::kBoolean:
+      return "true or false";
+    case ParamKind::kInteger:
+      return "an integer" + range_text(info) + (info.or_auto ? ", or \"auto\"" : "");
+    case ParamKind::kReal:
+      return "a number" + range_text(info);
+    case ParamKind::kString:
+      return "a string";
+    case ParamKind::kChoice:
+      return "one of " + quoted_list(info.choices);
+    case ParamKind::kPath:
+      return "a path";
+    case ParamKind::kPaths:
+      return "a path or an array of paths";
+    case ParamKind::kReals:
+      return "an array of numbers" + range_text(info);
+    case ParamKind::kStrings:
+      return "an array of strings";
+    case ParamKind::kTable:
+      return "a table";
+    case ParamKind::kComponent:
+      return "the name of its " + info.component + ", or a table with type and parameters";
+  }
+  return {};
+}
+
+void ParamTable::bind(void* params, const Table& table, BindContext& context) const {
+  std::set<std::string> meant;  // by keys with a typing error: they are not missing
+  for (const Entry& entry : table.entries) {
+    const Param* param = find(entry.key);
+    if (param == nullptr)
+      meant.insert(report_unknown_key(entry, params_, context));
+    else
+      param->bind(params, entry.value, context, param->info);
+  }
+  for (const Param& param : params_) {
+    const bool written = table.find(param.info.name) != nullptr || meant.contains(param.info.name);
+    const Value* preset = context.preset.value_of(param.info.name, !written);
+    if (written) continue;
+    if (preset != nullptr)
+      param.bind(params, *preset, context, param.info);
+    else if (param.info.required)
+      report_missing(table, context, param.info);
+    else
+      bind_default_component(params, table, context, param);
+  }
+}
+
+const Param* ParamTable::find(std::string_view name) const {
+  for (const Param& param : params_) {
+    if (param.info.name == name) return &param;
+  }
+  return nullptr;
+}
+
+std::vector<ParamInfo> ParamTable::infos() const {
+  std::vector<ParamInfo> infos;
+  for (const Param& param : params_) infos.push_back(param.info);
+  return infos;
+}
+
+std::vector<ParamText> ParamTable::texts(const void* params) const {
+  std::vector<ParamText> texts;
+  for (const Param& param : params_) {
+    std::string text = param.text(params);
+    if (!text.empty()) texts.push_back({.name = param.info.name, .text = std::move(text), .harmless = param.info.harmless});
+  }
+  return texts;
+}
+
+Param& ParamTable::add(Param param) {
+  SLUICE_CHECK(find(param.info.name) == nullptr, "parameter " + param.info.name + " is declared twice");
+  params_.push_back(std::move(param));
+  return params_.back();
+}
+
+namespace detail {
+
+bool read_boolean(const Value& value, bool& out, BindContext& context, const ParamInfo& info) {
+  const bool* flag = std::get_if<bool>(&value.data);
+  if (flag == nullptr) return report_kind(context, value, info), false;
+  out = *flag;
+  return true;
+}
+
+bool read_integer(const Value& value, int64_t& out, BindContext& context, const ParamInfo& info) {
+  if (const auto* real = std::get_if<double>(&value.data);
+      real != nullptr && *real == std::trunc(*real) && std::abs(*real) < 1e15) {
+    return report_expected(context, "wrong-type", value, info, "write " + number_text(*real)), false;
+  }
+  const auto* number = std::get_if<int64_t>(&value.data);
+  if (number == nullptr) return report_kind(context, value, info), false;
+  if (!in_range(static_cast<double>(*number), info))
+    return report_expected(context, "out-of-range", value, info, info.doc), false;
+  out = *number;
+  return true;
+}
+
+bool read_integer_or_auto(const Value& value, IntegerOrAuto& out, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  out.automatic = text != nullptr && *text == "auto";
+  return out.automatic || read_integer(value, out.value, context, info);
+}
+
+bool read_real(const Value& value, double& out, BindContext& context, const ParamInfo& info) {
+  double number = 0;
+  if (const auto* integer = std::get_if<int64_t>(&value.data))
+    number = static_cast<double>(*integer);
+  else if (const auto* real = std::get_if<double>(&value.data))
+    number = *real;
+  else
+    return report_kind(context, value, info), false;
+  if (!std::isfinite(number)) return report_expected(context, "out-of-range", value, info, "this is not finite"), false;
+  if (!in_range(number, info)) return report_expected(context, "out-of-range", value, info, info.doc), false;
+  out = number;
+  return true;
+}
+
+bool read_string(const Value& value, std::string& out, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) return report_kind(context, value, info), false;
+  out = *text;
+  return true;
+}
+
+std::filesystem::path meant_path(const std::string& text, const std::string& base, const ParamInfo& info) {
+  std::filesystem::path path = (std::filesystem::path(base) / expanded_path(text)).lexically_normal();
+  return info.find ? info.find(text, path) : path;
+}
+
+bool read_path(const Value& value, std::filesystem::path& out, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) return report_kind(context, value, info), false;
+  if (text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
+  try {
+    out = meant_path(*text, value.base, info);
+  } catch (const UserError& error) {
+    const Problem& problem = error.problems().front();
+    context.problems.push_back({.kind = "path-missing",
+                                .where = value.where,
+                                .message = info.name + ": " + problem.message,
+                                .caret = {},
+                                .notes = problem.notes,
+                                .help = problem.help});
+    return false;
+  }
+  const bool is_pattern = info.kind == ParamKind::kPaths && text->find_first_of("*?[") != std::string::npos;
+  if (!info.must_exist || is_pattern) return true;
+  try {
+    const PathKind kind = path_kind(out);
+    if (kind == PathKind::kFile || kind == PathKind::kFolder) return true;
+    if (kind == PathKind::kOther) throw UserError(out.string() + " is a pipe, a device or a socket, not a file");
+  } catch (const UserError& unreadable) {  // or in a folder that may not be entered
+    Problem problem = unreadable.problems().front();
+    problem.kind = "file-unreadable";
+    problem.where = value.where;
+    problem.message = info.name + ": " + problem.message;
+    context.problems.push_back(std::move(problem));
+    return false;
+  }
+  context.problems.push_back({.kind = "path-missing",
+                              .where = value.where,
+                              .message = info.name + ": there is no file " + out.string(),
+                              .caret = {},
+                              .notes = {},
+                              .help = value.where.known() && value.where.source->typed
+                                          ? "a relative path on the command line starts at the current folder"
+                                          : "a relative path starts at the folder of the file that it is written in"});
+  return false;
+}
+
+bool read_paths(const Value& value, std::vector<std::filesystem::path>& out, BindContext& context, const ParamInfo& info) {
+  std::vector<std::filesystem::path> paths(1);
+  if (std::holds_alternative<std::string>(value.data)) {
+    if (!read_path(value, paths.front(), context, info)) return false;
+  } else {
+    const auto* array = std::get_if<Array>(&value.data);
+    if (array == nullptr) return report_kind(context, value, info), false;
+    if (array->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
+    paths.resize(array->size());
+    bool all = true;
+    for (size_t i = 0; i < paths.size(); ++i) all &= read_path((*array)[i], paths[i], context, info);
+    if (!all) return false;
+  }
+  out = std::move(paths);
+  return true;
+}
+
+bool read_reals(const Value& value, std::vector<double>& out, BindContext& context, const ParamInfo& info) {
+  const auto* array = std::get_if<Array>(&value.data);
+  if (array == nullptr) return report_kind(context, value, info), false;
+  std::vector<double> numbers(array->size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!read_real((*array)[i], numbers[i], context, info)) return false;
+  }
+  out = std::move(numbers);
+  return true;
+}
+
+bool read_strings(const Value& value, std::vector<std::string>& out, BindContext& context, const ParamInfo& info) {
+  const auto* array = std::get_if<Array>(&value.data);
+  if (array == nullptr) return report_kind(context, value, info), false;
+  std::vector<std::string> strings;
+  for (const Value& element : *array) {
+    const auto* text = std::get_if<std::string>(&element.data);
+    if (text == nullptr) return report_kind(context, element, info), false;
+    strings.push_back(*text);
+  }
+  out = std::move(strings);
+  return true;
+}
+
+bool read_choice(const Value& value, size_t& index, BindContext& context, const ParamInfo& info) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) return report_kind(context, value, info), false;
+  const auto found = std::find(info.choices.begin(), info.choices.end(), *text);
+  if (found == info.choices.end()) {
+    const std::string near = did_you_mean(*text, info.choices);
+    return report_expected(context, "unknown-choice", value, info,
+                           near.empty() ? info.doc : "did you mean " + sluice::quoted(near) + "?"),
+           false;
+  }
+  index = static_cast<size_t>(found - info.choices.begin());
+  return true;
+}
+
+Component<const void> read_component(const Value& value, BindContext& context, const ParamInfo& info) {
+  const auto written = component_text(value, context, info);
+  if (!written) return {};
+  const ComponentType* component = context.registry.find_component(info.component, written->type);
+  if (component == nullptr) return report_unknown_component(*written, context, info), Component<const void>{};
+  BindContext inside{context.registry, context.problems, info.component + " " + sluice::quoted(written->type),
+                     context.preset.within(info.name, info.component + ":" + written->type)};
+  MadeComponent made = component->make(written->params, inside);
+  made.parts.insert(made.parts.begin(), {.name = "type", .text = sluice::quoted(written->type)});
+  return {written->type, std::move(made.object), std::move(made.parts), std::move(made.metrics)};
+}
+
+const Table* read_table(const Value& value, BindContext& context, const ParamInfo& info) {
+  const Table* table = std::get_if<Table>(&value.data);
+  if (table == nullptr) report_kind(context, value, info);
+  return table;
+}
+
+std::string inline_text(const std::vector<ParamText>& parts) {
+  std::vector<std::string> texts;
+  for (const ParamText& part : parts) texts.push_back(part.name + " = " + part.text);
+  return texts.empty() ? "{}" : "{ " + join(texts, ", ") + " }";
+}
+
+std::string to_text(bool value) { return value ? "true" : "false"; }
+std::string to_text(const IntegerOrAuto& value) { return value.automatic ? "\"auto\"" : std::to_string(value.value); }
+std::string to_text(int64_t value) { return std::to_string(value); }
+std::string to_text(double value) { return real_text(value); }
+std::string to_text(const std::string& value) { return sluice::quoted(value); }
+
+// An empty path is no path: written out as "" it would read back as the folder of the pipeline.
+std::string to_text(const std::filesystem::path& value) {
+  return value.empty() ? std::string() : sluice::quoted(unexpanded_path(value.string()));
+}
+
+// One path as it is mostly written: without brackets.
+std::string to_text(const std::vector<std::filesystem::path>& value) {
+  if (value.size() == 1) return to_text(value.front());
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : value) names.push_back(unexpanded_path(path.string()));
+  return names.empty() ? std::string() : to_text(names);
+}
+
+std::string to_text(const std::vector<double>& value) {
+  std::vector<std::string> parts;
+  for (const double number : value) parts.push_back(real_text(number));
+  return "[" + join(parts, ", ") + "]";
+}
+
+std::string to_text(const std::vector<std::string>& value) { return "[" + quoted_list(value) + "]"; }
+
+}  // namespace detail
+}  // namespace sluice::engine

@@ -1,0 +1,67 @@
+#include "engine/contract/registry.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace sluice::engine {
+namespace {
+
+// Keys that the pipeline language itself gives to every node.
+constexpr std::array kReservedKeys{"type", "inputs", "on", "metrics_prefix"};
+
+[[noreturn]] void throw_taken(const std::string& what, const std::string& origin, const std::string& taken_by) {
+  throw UserError(Problem{.kind = "type-taken",
+                          .where = {},
+                          .message = what + " of " + origin + " is already taken by " + taken_by,
+                          .caret = {},
+                          .notes = {},
+                          .help = "give it another name, or do not load both"});
+}
+
+}  // namespace
+
+const NodeType* Registry::find(const std::string& type) const {
+  const auto found = nodes_.find(type);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+const ComponentType* Registry::find_component(const std::string& kind, const std::string& type) const {
+  const auto found = components_.find({kind, type});
+  return found == components_.end() ? nullptr : &found->second;
+}
+
+void Registry::insert(NodeType type) {
+  const std::string name = type.info.type;
+  SLUICE_CHECK(!name.empty(), "a node type has no name: its describe() must call type(name, summary)");
+  for (const char* key : kReservedKeys) {
+    SLUICE_CHECK(type.params.find(key) == nullptr,
+                 "node type " + sluice::quoted(name) + " declares parameter " + key + ", which every node has");
+  }
+  if (const NodeType* taken = find(name)) throw_taken("node type " + sluice::quoted(name), origin_, taken->origin);
+  type.origin = origin_;
+  nodes_.emplace(name, std::move(type));
+}
+
+void Registry::insert(ComponentType type) {
+  SLUICE_CHECK(!type.type.empty(), "a component has no name: its describe() must call type(name, summary)");
+  SLUICE_CHECK(type.params.find("type") == nullptr,
+               type.kind + " " + sluice::quoted(type.type) + " declares parameter type, which every one has");
+  if (const ComponentType* taken = find_component(type.kind, type.type)) {
+    throw_taken(type.kind + " " + sluice::quoted(type.type), origin_, taken->origin);
+  }
+  type.origin = origin_;
+  std::pair<std::string, std::string> key{type.kind, type.type};
+  components_.emplace(std::move(key), std::move(type));
+}
+
+void Registry::add_preset(Preset preset) {
+  if (const auto taken = presets_.find(preset.name); taken != presets_.end())
+    throw_taken("preset " + sluice::quoted(preset.name), origin_, taken->second.origin);
+  preset.origin = origin_;
+  std::string name = preset.name;
+  presets_.emplace(std::move(name), std::move(preset));
+}
+
+}  // namespace sluice::engine

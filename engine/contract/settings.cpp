@@ -1,0 +1,135 @@
+#include "engine/contract/settings.h"
+
+namespace sluice::engine {
+
+ParamSet<PipelineSettings> pipeline_params() {
+  ParamSet<PipelineSettings> set;
+  set.param("name", &PipelineSettings::name)
+      .harmless()
+      .doc("what the run folder is called after; by default the name of the file");
+  set.param("preset", &PipelineSettings::preset)
+      .harmless()  // the keys that it sets are compared themselves
+      .doc("values for keys that are not written, as another system has them: \"openrlhf\", \"verl\", \"trl\", \"nemo_rl\"");
+  set.param("iterations", &PipelineSettings::iterations)
+      .required()
+      .at_least(1)
+      .harmless()
+      .doc("times that it goes through the graph");
+  set.param("seed", &PipelineSettings::seed).at_least(0).doc("all random streams of the run start from it");
+  return set;
+}
+
+ParamSet<BudgetSettings> budget_params() {
+  ParamSet<BudgetSettings> set;
+  set.param("tokens_in_flight", &BudgetSettings::tokens_in_flight)
+      .required()
+      .at_least(1)
+      .unit("tokens")
+      .harmless()
+      .doc("admitted at the source and not yet released by the last reader; peak memory follows it");
+  set.param("micro_batch_tokens", &BudgetSettings::micro_batch_tokens)
+      .required()
+      .at_least(1)
+      .unit("tokens")
+      .harmless()
+      .doc(
+          "the most tokens that are packed into one micro-batch; \"auto\": what memory has room for, up to half of "
+          "tokens_in_flight");
+  set.param("pass_tokens", &BudgetSettings::pass_tokens)
+      .at_least(1)
+      .unit("tokens")
+      .harmless()
+      .doc(
+          "the most tokens of a micro-batch that a model computes at once, whole samples; activations follow it; \"auto\": what "
+          "memory has room for, up to micro_batch_tokens");
+  set.param("admission", &BudgetSettings::admission)
+      .harmless()
+      .doc(
+          "when credit is taken: \"worst_case\" for all that a group can become before it starts; \"on_demand\" for its prompts, "
+          "then "
+          "for what is sampled, where the youngest samples are preempted when the budget is exhausted");
+  return set;
+}
+
+ParamSet<ScheduleSettings> schedule_params() {
+  ParamSet<ScheduleSettings> set;
+  set.param("policy_lag", &ScheduleSettings::policy_lag)
+      .between(0, 64)
+      .unit("versions")
+      .doc("how many versions older than the trainer the sampling weights are; 0 is on-policy");
+  return set;
+}
+
+ParamSet<RuntimeSettings> runtime_params() {
+  ParamSet<RuntimeSettings> set;
+  set.param("cores", &RuntimeSettings::cores)
+      .between(0, 65536)
+      .unit("cores")
+      .harmless()
+      .doc("divided among the cpu executors; 0: all of the machine");
+  set.param("stall_seconds", &RuntimeSettings::stall_seconds)
+      .at_least(0)
+      .unit("seconds")
+      .harmless()
+      .doc("a run in which nothing has got on for so long is ended with a report of what waits for what; 0: never");
+  set.param("grace_seconds", &RuntimeSettings::grace_seconds)
+      .at_least(0)
+      .unit("seconds")
+      .harmless()
+      .doc(
+          "what is in flight when a run is interrupted may take so long to be finished; the rest is dropped, and made again by a "
+          "resume");
+  set.param("memory_gib", &RuntimeSettings::memory_gib)
+      .at_least(0)
+      .unit("GiB")
+      .harmless()
+      .doc("memory that the run may take; what it needs at worst is compared with it; 0: what the machine has");
+  return set;
+}
+
+ParamSet<CheckpointSettings> checkpoint_params() {
+  ParamSet<CheckpointSettings> set;
+  set.param("every_iterations", &CheckpointSettings::every_iterations)
+      .at_least(0)
+      .unit("iterations")
+      .harmless()
+      .doc("save the run so often; 0: not by count. It is always saved at its end, and when it is interrupted");
+  set.param("every_minutes", &CheckpointSettings::every_minutes)
+      .at_least(0)
+      .unit("minutes")
+      .harmless()
+      .doc("save the run at the end of an iteration when the last checkpoint is so old; 0: not by time");
+  set.param("keep_last", &CheckpointSettings::keep_last)
+      .at_least(0)
+      .unit("checkpoints")
+      .harmless()
+      .doc("how many of the newest checkpoints stay; 0: all");
+  set.param("keep_best", &CheckpointSettings::keep_best)
+      .harmless()
+      .doc("a metric, such as \"reward/score_mean\": the checkpoint of the iteration where it is best stays too");
+  set.param("best", &CheckpointSettings::best)
+      .harmless()
+      .doc("whether the highest or the lowest value of that metric is the best");
+  set.param("folder", &CheckpointSettings::folder)
+      .harmless()
+      .doc(
+          "checkpoints are written into FOLDER/NAME-OF-THE-RUN-FOLDER, to which RUN/checkpoints is then a link; unset: into the "
+          "run folder. "
+          "Only on the command line: --set checkpoint.folder=FOLDER");
+  set.param("on_failure", &CheckpointSettings::on_failure)
+      .harmless()
+      .doc(
+          "when a checkpoint cannot be saved during the run: warn and go on, or end the run. Those saved before stay in either "
+          "case");
+  return set;
+}
+
+std::vector<SettingsTable> settings_tables() {
+  return {{"pipeline", pipeline_params().erased()},
+          {"budget", budget_params().erased()},
+          {"schedule", schedule_params().erased()},
+          {"runtime", runtime_params().erased()},
+          {"checkpoint", checkpoint_params().erased()}};
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/contract/params.h"
+
+namespace sluice::engine {
+
+/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, bound. Their descriptions are in settings.cpp.
+struct PipelineSettings {
+  std::string name;
+  std::optional<std::string> preset;  // of the registry
+  int64_t iterations = 1;
+  int64_t seed = 0;
+};
+
+struct BudgetSettings {
+  int64_t tokens_in_flight = 0;
+  IntegerOrAuto micro_batch_tokens;
+  IntegerOrAuto pass_tokens{.value = 0, .automatic = true};
+  Admission admission = Admission::kWorstCase;
+};
+
+struct ScheduleSettings {
+  int64_t policy_lag = 0;
+};
+
+struct RuntimeSettings {
+  int64_t cores = 0;           // 0: all cores of the machine
+  double stall_seconds = 600;  // 0: never
+  double grace_seconds = 20;   // for what is in flight when a run is interrupted
+  double memory_gib = 0;       // 0: what the machine has
+};
+
+enum class OnSaveFailure { kContinue, kStop };
+constexpr std::array<std::pair<OnSaveFailure, const char*>, 2> enum_names(OnSaveFailure) {
+  return {{{OnSaveFailure::kContinue, "continue"}, {OnSaveFailure::kStop, "stop"}}};
+}
+
+enum class Best { kHighest, kLowest };
+constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
+  return {{{Best::kHighest, "highest"}, {Best::kLowest, "lowest"}}};
+}
+
+struct CheckpointSettings {
+  int64_t every_iterations = 0;          // 0: not by count
+  double every_minutes = 0;              // 0: not by time
+  int64_t keep_last = 2;                 // 0: all
+  std::optional<std::string> keep_best;  // a metric
+  Best best = Best::kHighest;
+  std::optional<std::filesystem::path> folder;
+  OnSaveFailure on_failure = OnSaveFailure::kContinue;
+};
+
+/// A table that every pipeline may have, such as [budget], and its parameters.
+struct SettingsTable {
+  std::string name;
+  ParamTable params;
+};
+
+ParamSet<PipelineSettings> pipeline_params();
+ParamSet<BudgetSettings> budget_params();
+ParamSet<ScheduleSettings> schedule_params();
+ParamSet<RuntimeSettings> runtime_params();
+ParamSet<CheckpointSettings> checkpoint_params();
+
+/// All of them in the order of a pipeline file; what the JSON schema and the documentation list.
+std::vector<SettingsTable> settings_tables();
+
+}  // namespace sluice::engine

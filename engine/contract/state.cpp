@@ -1,0 +1,97 @@
+#include "engine/contract/state.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/strings.h"
+#include "engine/contract/state_json.h"
+
+namespace sluice::engine {
+namespace {
+
+// JSON has no such numbers.
+Json json_of(double value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
+}
+
+double double_of(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  const auto text = json.get<std::string>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// Reals are in an object, so that they are told from integers and texts also where they are whole, not finite, or none.
+struct ToJson {
+  Json operator()(int64_t value) const { return value; }
+  Json operator()(double value) const { return {{"real", json_of(value)}}; }
+  Json operator()(const std::string& value) const { return value; }
+  Json operator()(const std::vector<int64_t>& values) const { return values; }
+  Json operator()(const std::vector<double>& values) const {
+    Json array = Json::array();
+    for (const double value : values) array.push_back(json_of(value));
+    return {{"reals", std::move(array)}};
+  }
+};
+
+NodeState::Value value_of(const Json& json) {
+  if (json.is_number_integer()) return json.get<int64_t>();
+  if (json.is_string()) return json.get<std::string>();
+  if (json.is_array()) return json.get<std::vector<int64_t>>();
+  if (json.contains("real")) return double_of(json.at("real"));
+  std::vector<double> values;
+  for (const Json& value : json.at("reals")) values.push_back(double_of(value));
+  return values;
+}
+
+}  // namespace
+
+Json json_of(const NodeState& state) {
+  Json json = Json::object();
+  for (const auto& [name, value] : state.values) json["values"][name] = std::visit(ToJson(), value);
+  for (const auto& [name, bytes] : state.files) json["files"][name] = bytes;
+  return json;
+}
+
+NodeState state_of(const Json& json) {
+  try {
+    NodeState state;
+    const Json values = json.value("values", Json::object()), files = json.value("files", Json::object());
+    for (const auto& [name, value] : values.items()) state.values[name] = value_of(value);
+    for (const auto& [name, bytes] : files.items()) state.files[name] = bytes.get<int64_t>();
+    return state;
+  } catch (const Json::exception& error) {
+    throw UserError("the state of a node is not what a run writes: " + reason_of_json_error(error.what()));
+  }
+}
+
+std::string state_json(const NodeState& state) { return json_of(state).dump(); }
+
+NodeState parse_state(const std::string& text) { return state_of(parse_json(text, "the state of a node")); }
+
+template <class T>
+const T& StateReader::value(const std::string& name, const char* kind) const {
+  const auto found = state_.values.find(name);
+  const T* const value = found == state_.values.end() ? nullptr : std::get_if<T>(&found->second);
+  if (value != nullptr) return *value;
+  throw UserError(
+      "the checkpoint has no " + std::string(kind) + " " + sluice::quoted(name) + " of the node, from which it would go on",
+      "it was saved by another version of the program or of the plugin");
+}
+
+int64_t StateReader::integer(const std::string& name) const { return value<int64_t>(name, "integer"); }
+double StateReader::number(const std::string& name) const { return value<double>(name, "number"); }
+const std::string& StateReader::text(const std::string& name) const { return value<std::string>(name, "text"); }
+const std::vector<int64_t>& StateReader::integers(const std::string& name) const {
+  return value<std::vector<int64_t>>(name, "integers");
+}
+const std::vector<double>& StateReader::numbers(const std::string& name) const {
+  return value<std::vector<double>>(name, "numbers");
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,103 @@
+#include "engine/memory/memory_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "engine/memory/kv_bound.h"
+#include "engine/plan/saturating.h"
+
+namespace sluice::engine {
+namespace {
+
+// Memory that allocators keep beside what they have given out: fragments, rounding, caches. Weights are few large blocks.
+constexpr double kAllocatorShare = 0.05;
+
+int64_t in_flight(const Plan& plan, int64_t tokens_in_flight) {
+  return std::min(tokens_in_flight, saturating_product(plan.capacity.open_iterations, plan.capacity.iteration_tokens));
+}
+
+int64_t slack_of(const PlanMemory& memory) {
+  const double rest = static_cast<double>(memory.total_bytes()) - static_cast<double>(memory.weights_bytes);
+  return static_cast<int64_t>(std::ceil(rest * kAllocatorShare));
+}
+
+const PlanModel* model_named(const Plan& plan, const std::string& name) {
+  const auto found =
+      std::find_if(plan.models.begin(), plan.models.end(), [&](const PlanModel& model) { return model.name == name; });
+  return found == plan.models.end() ? nullptr : &*found;
+}
+
+// The copy of what is trained that is being saved, and older versions of it, which are kept and may be in a copy that is being
+// written; behind a publication one more of these is kept.
+int64_t bytes_to_save(const PlanModel& model) {
+  const int64_t versions = model.usage.saved_versions > 0 ? 2 * (model.usage.saved_versions + 1) : 0;
+  return saturating_sum(model.facts.snapshot_bytes, saturating_product(model.facts.version_bytes, versions));
+}
+
+}  // namespace
+
+PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
+  const int64_t tokens = in_flight(plan, tokens_in_flight);
+  PlanMemory memory;
+  for (const PlanModel& model : plan.models) {
+    const int64_t published = saturating_product(model.facts.published_bytes, model.usage.kept_versions);
+    memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(model.facts.weight_bytes, published));
+    if (model.usage.updated) memory.weights_bytes = saturating_sum(memory.weights_bytes, bytes_to_save(model));
+    memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
+    memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
+    if (model.usage.kept_versions == 0 || !plan.rollout) continue;
+    memory.kv_bytes += worst_kv_bytes(plan, model.facts, tokens);
+  }
+  memory.column_bytes = worst_column_bytes(plan, tokens);
+  memory.activation_bytes = worst_activation_bytes(plan, tokens);
+  memory.slack_bytes = slack_of(memory);
+  return memory;
+}
+
+bool leaves_memory(const PlanMemory& memory) {
+  constexpr double kMost = 0.85;  // below the share that check_memory warns of
+  if (memory.machine_bytes == 0) return true;
+  return static_cast<double>(memory.total_bytes()) <= kMost * static_cast<double>(memory.machine_bytes);
+}
+
+// Only one iteration is in the rollout at a time.
+int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens) {
+  const NodeNeeds& rollout = plan.nodes[static_cast<size_t>(*plan.rollout)].needs;
+  const int64_t of_group = saturating_sum(std::max<int64_t>(1, rollout.samples_per_group), rollout.side_samples);
+  const int64_t samples = saturating_product(plan.capacity.drawn_groups, of_group);
+  const bool on_demand = plan.budget.admission == Admission::kOnDemand;
+  const KvDemand demand{
+      .tokens = std::min(tokens, plan.capacity.iteration_tokens),
+      .least_sample_tokens = std::max<int64_t>(1, on_demand ? rollout.on_demand_tokens : rollout.least_sample_tokens),
+      .worst_sample_tokens = rollout.worst_sample_tokens,
+      .running_samples = rollout.running_samples > 0 ? std::min(rollout.running_samples, samples) : samples,
+      .block_tokens = facts.kv_block_tokens,
+      .samples_per_group = std::max<int64_t>(1, rollout.samples_per_group),
+      // On demand a group may have the credit of one sample alone: then no prompt is shared.
+      .shared_prompt_tokens = on_demand ? 0 : rollout.shared_prompt_tokens};
+  return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, facts.kv_bytes_per_token));
+}
+
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens) {
+  const int64_t longest = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs.worst_sample_tokens;
+  const int64_t micro_batch = plan.capacity.micro_batch_tokens, pass = std::min(plan.budget.pass_tokens.value, micro_batch);
+  std::map<std::string, int64_t> by_executor;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const PlanNode& node = plan.nodes[i];
+    const int64_t step = node.needs.step_tokens > 0 ? node.needs.step_tokens : micro_batch;
+    const int64_t of_pass = plan.rollout == static_cast<int>(i) ? step : pass;
+    for (const ModelNeed& need : node.needs.models) {
+      const PlanModel* model = model_named(plan, need.model);
+      if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
+      const int64_t bytes = model->facts.activation_bytes(need.use == ModelUse::kUpdates, std::min(of_pass, tokens), longest);
+      int64_t& largest = by_executor[node.executor];
+      largest = std::max(largest, bytes);
+    }
+  }
+  int64_t sum = 0;
+  for (const auto& [executor, bytes] : by_executor) sum = saturating_sum(sum, bytes);
+  return sum;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/plan/plan.h"
+
+namespace sluice::engine {
+
+// Upper bounds of the bytes that a run of a plan takes. Pure functions of the plan: nodes, columns, models, budget and capacity
+// must be filled. They count at worst: every sample as long as it may be, every token in flight an action.
+
+/// All classes but machine_bytes, for a budget of `tokens_in_flight`.
+PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight);
+
+/// What is chosen by memory leaves a share of it: true if it is needed to 85 % at most, or if nobody knows how much there is.
+bool leaves_memory(const PlanMemory& memory);
+
+/// The KV pool of a model that the rollout samples from, for samples that have `tokens` tokens of credit together.
+int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens);
+
+/// Columns. Those of one micro-batch that can be alive together are the columns none of which has all its readers before the
+/// writer of another (engine/plan/antichain.h). A filter's copies of what it keeps count as columns of their own.
+int64_t worst_column_bytes(const Plan& plan, int64_t tokens);
+
+/// Activations: on each executor the pass that takes most, because its nodes do not work at once. A pass has at most
+/// [budget] pass_tokens; of a rollout it is a step.
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens);
+
+}  // namespace sluice::engine

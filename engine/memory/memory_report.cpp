@@ -1,0 +1,96 @@
+#include "engine/memory/memory_report.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/strings.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr const char* kProgram = "program";
+constexpr const char* kWeights = "weights";
+constexpr const char* kGradients = "gradients";
+constexpr const char* kOptimizer = "optimizer";
+constexpr const char* kPool = "KV cache";
+constexpr const char* kColumns = "columns";
+constexpr const char* kActivations = "activations";
+constexpr const char* kOther = "other";
+
+std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::string padded(std::string text, size_t width) { return text.append(width - std::min(width, text.size()), ' '); }
+std::string right(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
+
+std::string line_of(const std::string& name, const std::string& planned, int64_t peak) {
+  constexpr size_t kName = 12, kBytes = 8;
+  return padded(name, kName) + "planned " + right(planned, kBytes) + "   peak " + right(human(peak), kBytes);
+}
+
+std::string model_advice(const Plan& plan) {
+  return std::string("smaller models, or dtype = \"bfloat16\"") + (plan.schedule.policy_lag > 0 ? "; a smaller policy_lag" : "");
+}
+
+}  // namespace
+
+MemoryReport memory_report(const PlanMemory& planned, const MemoryPeaks& peaks) {
+  const ModelBytes& models = peaks.models;
+  const int64_t other_tensors = models.weights + models.gradients + models.optimizer + peaks.pool_held;
+  MemoryReport report;
+  report.classes = {{kProgram, 0, peaks.program},
+                    {kWeights, planned.weights_bytes, models.weights + models.copies},
+                    {kGradients, planned.gradient_bytes, models.gradients},
+                    {kOptimizer, planned.optimizer_bytes, models.optimizer},
+                    {kPool, planned.kv_bytes, peaks.pool_used},
+                    {kColumns, planned.column_bytes, peaks.columns},
+                    {kActivations, planned.activation_bytes, std::max<int64_t>(0, peaks.tensors - other_tensors)}};
+  int64_t known = 0;
+  for (const MemoryClass& of : report.classes) known += of.peak_bytes;
+  report.classes.push_back({kOther, planned.slack_bytes, std::max<int64_t>(0, peaks.resident - known)});
+  std::erase_if(report.classes, [](const MemoryClass& of) { return of.planned_bytes == 0 && of.peak_bytes == 0; });
+  report.planned_bytes = peaks.program + planned.total_bytes();
+  report.peak_bytes = peaks.resident;
+  report.machine_bytes = planned.machine_bytes;
+  return report;
+}
+
+std::vector<std::string> memory_lines(const MemoryReport& report) {
+  std::vector<std::string> lines;
+  for (const MemoryClass& of : report.classes)
+    lines.push_back(line_of(of.name, of.name == kProgram ? "-" : human(of.planned_bytes), of.peak_bytes));
+  const std::string machine = report.machine_bytes > 0 ? " of " + human(report.machine_bytes) : std::string();
+  lines.push_back(line_of("resident", human(report.planned_bytes), report.peak_bytes) + machine);
+  return lines;
+}
+
+std::string memory_json(const MemoryReport& report) {
+  Json json;
+  json["classes"] = Json::array();
+  for (const MemoryClass& of : report.classes)
+    json["classes"].push_back({{"name", of.name}, {"planned_bytes", of.planned_bytes}, {"peak_bytes", of.peak_bytes}});
+  json["planned_bytes"] = report.planned_bytes;
+  json["peak_bytes"] = report.peak_bytes;
+  json["machine_bytes"] = report.machine_bytes;
+  return json.dump(2) + "\n";
+}
+
+std::string memory_advice(const Plan& plan, const MemoryReport& report) {
+  std::string_view largest;
+  int64_t most = 0;
+  for (const MemoryClass& of : report.classes) {
+    const int64_t bytes = std::max(of.planned_bytes, of.peak_bytes);
+    if (of.name == kProgram || of.name == kOther || bytes <= most) continue;
+    most = bytes;
+    largest = of.name;
+  }
+  if (largest == kPool || largest == kColumns) {
+    const bool shorter = largest == kPool && plan.budget.admission == Admission::kWorstCase;
+    return "a smaller tokens_in_flight in [budget] takes less " + std::string(largest) +
+           (shorter ? ", and so do a smaller max_new_tokens and max_running_samples" : "");
+  }
+  if (largest == kActivations) return "a smaller pass_tokens in [budget] takes less activations";
+  return model_advice(plan);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/plan/plan.h"
+
+namespace sluice::engine {
+
+/// One class of memory, as the plan predicted it and as it was measured.
+struct MemoryClass {
+  std::string name;
+  int64_t planned_bytes = 0;
+  int64_t peak_bytes = 0;  // the most at a time; the peaks of several classes need not have come at once
+};
+
+/// Where the memory of a run went. A plain value.
+struct MemoryReport {
+  std::vector<MemoryClass> classes;
+  int64_t planned_bytes = 0;  // of all classes, the program as it was measured
+  int64_t peak_bytes = 0;     // resident, of the process
+  int64_t machine_bytes = 0;  // what there is; 0: not known
+};
+
+/// What was measured. Each is the most so far.
+struct MemoryPeaks {
+  int64_t program = 0;  // resident before models and nodes were made
+  int64_t resident = 0;
+  int64_t tensors = 0;    // all of LibTorch's; 0: nobody counts them
+  int64_t pool_held = 0;  // of the rollout's KV pool, a tensor
+  int64_t pool_used = 0;
+  int64_t columns = 0;
+  ModelBytes models;  // of all together
+};
+
+/// Activations are the tensors that are none of the others; "other" is what is resident beyond all classes.
+MemoryReport memory_report(const PlanMemory& planned, const MemoryPeaks& peaks);
+
+/// One line a class and one for the total, without newlines: `KV cache      planned   5.8 MB   peak   4.1 MB`.
+std::vector<std::string> memory_lines(const MemoryReport& report);
+
+/// One JSON object: `classes`, `planned_bytes`, `peak_bytes`, `machine_bytes`.
+std::string memory_json(const MemoryReport& report);
+
+/// What to lower, by the class that is the largest of those that a key can change.
+std::string memory_advice(const Plan& plan, const MemoryReport& report);
+
+}  // namespace sluice::engine

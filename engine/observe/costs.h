@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/observe/lengths.h"
+
+namespace sluice::engine {
+
+/// What the work of one node takes, in microseconds. What does not apply to a node is 0.
+struct NodeCosts {
+  int threads = 1;  // cores of the executor that it was measured on
+
+  // An ordinary node: each micro-batch, and the end of an iteration (optimizer step, publication). A barrier has the same work at
+  // the end.
+  double per_batch_us = 0;
+  double per_token_us = 0;
+  double per_iteration_us = 0;
+  double per_checkpoint_us = 0;  // more, when the models are saved
+
+  // A rollout: each step, each token that it samples, each prompt token of each sample.
+  double per_step_us = 0;
+  double per_sampled_token_us = 0;
+  double per_prompt_token_us = 0;
+
+  double per_group_us = 0;  // a source without rollout: each group
+
+  double kept_share = 1;  // a filter: of the groups
+
+  bool operator==(const NodeCosts&) const = default;
+};
+
+/// The lengths of samples from one iteration on: policies learn to be brief, or long.
+struct Lengths {
+  int64_t first_iteration = 0;
+  LengthHistogram prompt;    // of each group
+  LengthHistogram response;  // of each sample
+
+  bool operator==(const Lengths&) const = default;
+};
+
+/// What a simulation must know of the work that it does not do: `RUN/costs.json`.
+struct Costs {
+  std::string pipeline;
+  int64_t iterations = 0;  // that were measured; 0: nothing was
+  double seconds = 0;      // from the beginning of the run to the end of its last work
+  double gap_us = 0;       // between two pieces of work of an executor that has more to do
+  std::map<std::string, NodeCosts> nodes;
+  std::vector<Lengths> lengths;  // by first_iteration, ascending; the first is 0
+
+  /// Those of an iteration. There must be some.
+  const Lengths& lengths_of(int64_t iteration) const;
+
+  bool operator==(const Costs&) const = default;
+};
+
+std::string costs_json(const Costs& costs);
+
+/// Reads what costs_json wrote. Throws UserError naming `name` and the key that is wrong.
+Costs parse_costs(const std::string& text, const std::string& name);
+
+/// Of a run folder or a file. Throws UserError.
+Costs read_costs(const std::filesystem::path& path);
+
+}  // namespace sluice::engine

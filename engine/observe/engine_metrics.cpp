@@ -1,0 +1,67 @@
+#include "engine/observe/engine_metrics.h"
+
+#include <algorithm>
+
+namespace sluice::engine::metrics {
+
+std::string busy_seconds_of_executor(const std::string& executor) { return "time/executor/" + executor + "/busy_seconds"; }
+
+std::string busy_seconds_of_node(const std::string& node) { return "time/node/" + node + "/busy_seconds"; }
+
+std::string of_filter(const std::string& node, const std::string& what) { return "filter/" + node + "/" + what; }
+
+std::string action_tokens(const Plan& plan) {
+  const PlanNode& node = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))];
+  return prefixed_metric(node.metrics_prefix, plan.rollout ? kSampledTokens : kActionTokens);
+}
+
+std::string action_tokens_per_second(const Plan& plan) {
+  return plan.rollout ? "time/sampled_tokens_per_second" : "time/action_tokens_per_second";
+}
+
+void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, std::vector<MetricSpec>& metrics) {
+  const auto add = [&](std::string name, Metric how) { metrics.push_back({.name = std::move(name), .kind = how, .doc = {}}); };
+  if (gives_batches) {
+    for (const char* name : {kGroups, kSamples, kTokens}) add(name, Metric::kSum);
+    add(kind == NodeKind::kRollout ? kSampledTokens : kActionTokens, Metric::kSum);
+  }
+  if (kind == NodeKind::kRollout) add(kKvBytesMax, Metric::kMaximum);
+  if (!needs.drops_groups) return;
+  for (const char* what : {"groups_kept", "groups_dropped"}) add(of_filter("NODE", what), Metric::kValue);
+  if (needs.most_draws <= 1) return;
+  for (const char* what : {"groups_surplus", "groups_missing"}) add(of_filter("NODE", what), Metric::kValue);
+}
+
+std::vector<std::string> names_of(const PlanNode& node) {
+  std::vector<std::string> names;
+  for (const MetricSpec& metric : node.needs.metrics) {
+    if (metric.is_family) continue;
+    for (const std::string& name : engine::names_of(metric)) names.push_back(prefixed_metric(node.metrics_prefix, name));
+  }
+  return names;
+}
+
+std::vector<std::string> all_names(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanNode& node : plan.nodes) std::ranges::copy(names_of(node), std::back_inserter(names));
+  names.push_back(action_tokens_per_second(plan));
+  names.insert(names.end(),
+               {kRolloutSeconds, kTrainSeconds, kOverlapSeconds, kIterationSeconds, kTokensInFlightMax, kColumnBytesMax});
+  for (const PlanExecutor& executor : plan.executors) names.push_back(busy_seconds_of_executor(executor.name));
+  for (const PlanNode& node : plan.nodes) {
+    const bool inside_rollout = plan.rollout && node.type->kind == NodeKind::kSource;
+    if (!inside_rollout) names.push_back(busy_seconds_of_node(node.name));
+  }
+  names.insert(names.end(), {kResidentBytes, kTensorBytesMax, kCheckpointSeconds});
+  return names;
+}
+
+bool is_of_family(const Plan& plan, const std::string& name) {
+  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
+    return std::ranges::any_of(node.needs.metrics, [&](const MetricSpec& metric) {
+      return metric.is_family && name.starts_with(prefixed_metric(node.metrics_prefix, metric.name));
+    });
+  });
+}
+
+}  // namespace sluice::engine::metrics

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/plan/plan.h"
+
+/// Metrics that the engine records itself, beside what nodes declare. Everything that names one of them takes the name from here.
+namespace sluice::engine::metrics {
+
+// In the name of the node from which micro-batches come: the rollout, or the source where there is none.
+inline constexpr const char* kGroups = "data/groups";
+inline constexpr const char* kSamples = "data/samples";
+inline constexpr const char* kTokens = "data/tokens";
+inline constexpr const char* kActionTokens = "data/action_tokens";       // without a rollout
+inline constexpr const char* kSampledTokens = "rollout/sampled_tokens";  // with one, like the next
+inline constexpr const char* kKvBytesMax = "memory/kv_bytes_max";
+
+// Of the whole run.
+inline constexpr const char* kIterationSeconds = "time/iteration_seconds";
+inline constexpr const char* kRolloutSeconds = "time/rollout_seconds";
+inline constexpr const char* kTrainSeconds = "time/train_seconds";
+inline constexpr const char* kOverlapSeconds = "time/overlap_seconds";
+inline constexpr const char* kCheckpointSeconds = "time/checkpoint_seconds";
+inline constexpr const char* kTokensInFlightMax = "engine/tokens_in_flight_max";
+inline constexpr const char* kColumnBytesMax = "memory/column_bytes_max";
+inline constexpr const char* kResidentBytes = "memory/resident_bytes";
+inline constexpr const char* kTensorBytesMax = "memory/tensor_bytes_max";
+
+std::string busy_seconds_of_executor(const std::string& executor);
+std::string busy_seconds_of_node(const std::string& node);
+
+/// What a filter let through: `what` is groups_kept, groups_dropped, groups_surplus or groups_missing.
+std::string of_filter(const std::string& node, const std::string& what);
+
+/// The tokens that are learned from or sampled, with their node's prefix, and their number in a second.
+std::string action_tokens(const Plan& plan);
+std::string action_tokens_per_second(const Plan& plan);
+
+/// Declares what the engine records in the name of a node. `gives_batches`: micro-batches come from it.
+void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, std::vector<MetricSpec>& metrics);
+
+/// Every metric that a run of the plan can have, families left out, in the order of metrics.jsonl.
+std::vector<std::string> all_names(const Plan& plan);
+
+/// Those of one node, with its prefix.
+std::vector<std::string> names_of(const PlanNode& node);
+
+/// True where a user's function may make up that name as it runs.
+bool is_of_family(const Plan& plan, const std::string& name);
+
+}  // namespace sluice::engine::metrics

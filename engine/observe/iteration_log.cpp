@@ -1,0 +1,33 @@
+#include "engine/observe/iteration_log.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace sluice::engine {
+
+double IterationReport::figure(const std::string& name) const {
+  const auto found = std::ranges::find(figures, name, &MetricRow::value_type::first);
+  return found == figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
+void IterationLog::node_ended(int64_t iteration, size_t node, MetricRow row) {
+  const std::lock_guard lock(mutex_);
+  WorkInProgress& pending = pending_[iteration];
+  pending.rows.resize(nodes_);
+  pending.rows[node] = std::move(row);
+  ++pending.ended;
+  // Every node ends iterations in order, so a later one cannot be complete before an earlier one.
+  while (!pending_.empty() && pending_.begin()->second.ended == nodes_) {
+    IterationReport report{.iteration = pending_.begin()->first, .figures = {}};
+    for (MetricRow& figures : pending_.begin()->second.rows) {
+      report.figures.insert(report.figures.end(), figures.begin(), figures.end());
+    }
+    pending_.erase(pending_.begin());
+    close_(report);
+    report_(report);
+    ++reported_;
+  }
+}
+
+}  // namespace sluice::engine

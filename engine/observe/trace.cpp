@@ -1,0 +1,208 @@
+#include "engine/observe/trace.h"
+
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "base/json.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr int64_t kPause_ns = 200'000;          // steps closer than this belong together
+constexpr int64_t kLongest_ns = 1'000'000'000;  // so that a slice is on the disk soon
+constexpr size_t kMostSpare = 4;                // chunks of an executor that are kept to be filled again
+constexpr auto kPeriod = std::chrono::milliseconds(250);
+
+// How the slices of each node begin.
+std::vector<std::string> heads_of(const Plan& plan) {
+  std::vector<std::string> heads;
+  for (const PlanNode& node : plan.nodes)
+    heads.push_back(",\n{\"name\":" + Json(node.name).dump() + ",\"ph\":\"X\",\"pid\":1,\"tid\":");
+  return heads;
+}
+
+bool is_step(const Slice& slice) { return slice.micro_batch < 0 && !slice.ends_iteration; }
+
+bool continues(const Slice& last, const Slice& next) {
+  return is_step(last) && is_step(next) && last.node == next.node && last.iteration == next.iteration &&
+         next.begin_ns - last.end_ns < kPause_ns && next.end_ns - last.begin_ns < kLongest_ns;
+}
+
+void append_number(std::string& text, int64_t number) {
+  char digits[24];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+// Microseconds with three decimals, which is what the format counts in.
+void append_us(std::string& text, int64_t ns) {
+  append_number(text, ns / 1000);
+  const int64_t rest = ns % 1000;
+  text += {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10), static_cast<char>('0' + rest % 10)};
+}
+
+}  // namespace
+
+TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error,
+                         FileSystem& files)
+    : heads_(heads_of(plan)),
+      begin_ns_(begin_ns),
+      on_error_(std::move(on_error)),
+      file_(path, begin_ns > 0 ? OutputFile::Mode::kAppend : OutputFile::Mode::kTruncate, files),
+      rows_(plan.executors.size()) {
+  std::string text = begin_ns > 0 ? "" : "[\n";
+  for (size_t i = 0; i < plan.executors.size(); ++i) {
+    const Json name = {
+        {"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", i}, {"args", {{"name", plan.executors[i].name}}}};
+    text += (i == 0 ? "" : ",\n") + name.dump();
+  }
+  file_.write(text);
+  thread_ = std::thread([this] { loop(); });
+}
+
+TraceWriter::~TraceWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+// Only steps may grow. Everything else goes where the writer finds it without a lock, which is what makes it cheap.
+void TraceWriter::ended(const Slice& slice) {
+  Row& row = rows_[static_cast<size_t>(slice.executor)];
+  if (row.grows || is_step(slice)) {
+    if (const std::optional<Slice> finished = grow(row, slice)) put(row, *finished);
+    if (row.grows) return;
+  }
+  put(row, slice);
+}
+
+// What was a step before `slice` and does not go on with it.
+std::optional<Slice> TraceWriter::grow(Row& row, const Slice& slice) {
+  const std::lock_guard lock(row.mutex);
+  if (row.step && continues(*row.step, slice)) {
+    row.step->end_ns = slice.end_ns;
+    row.step->tokens += slice.tokens;
+    row.step->prompt_tokens += slice.prompt_tokens;
+    return std::nullopt;
+  }
+  row.grows = is_step(slice);
+  return std::exchange(row.step, row.grows ? std::optional(slice) : std::nullopt);
+}
+
+void TraceWriter::put(Row& row, const Slice& slice) {
+  const size_t place = row.open->filled.load(std::memory_order_relaxed);
+  row.open->slices[place] = slice;
+  row.open->filled.store(place + 1, std::memory_order_release);
+  if (place + 1 < Chunk::kSlices) return;
+  {
+    const std::lock_guard lock(row.mutex);
+    if (row.spare.empty()) row.spare.push_back(std::make_unique<Chunk>());
+    row.full.push_back(std::exchange(row.open, std::move(row.spare.back())));
+    row.spare.pop_back();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    full_ = true;
+  }
+  wake_.notify_one();
+}
+
+void TraceWriter::flush() {
+  const std::lock_guard lock(writing_);
+  if (broken_ || closed_) return;
+  write_finished(/*also_last=*/true);
+  file_.sync();
+}
+
+void TraceWriter::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+  flush();
+  const std::lock_guard lock(writing_);
+  closed_ = true;
+  if (broken_) return;  // told already
+  file_.write("\n]\n");
+  file_.close();
+}
+
+// Waits for: a quarter of a second to pass, or a chunk to be full. Ends when: close() or the destructor.
+void TraceWriter::loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait_for(lock, kPeriod, [this] { return closing_ || full_; });
+    if (closing_) return;
+    full_ = false;
+    lock.unlock();
+    write_or_break();
+    lock.lock();
+  }
+}
+
+void TraceWriter::write_or_break() {
+  const std::lock_guard lock(writing_);
+  if (broken_) return;
+  try {
+    write_finished(/*also_last=*/false);
+  } catch (...) {
+    broken_ = true;
+    on_error_();
+  }
+}
+
+void TraceWriter::write_finished(bool also_last) {
+  for (Row& row : rows_) write_row(row, also_last);
+}
+
+void TraceWriter::write_row(Row& row, bool also_last) {
+  std::vector<std::unique_ptr<Chunk>> full;
+  std::vector<Slice> rest;  // of the chunk that is still being filled
+  {
+    const std::lock_guard lock(row.mutex);
+    full.swap(row.full);
+    const std::span<const Slice> filled(row.open->slices.data(), row.open->filled.load(std::memory_order_acquire));
+    rest.assign(filled.begin() + static_cast<std::ptrdiff_t>(row.open->written), filled.end());
+    row.open->written = filled.size();
+    if (also_last && row.step) rest.push_back(*std::exchange(row.step, std::nullopt));
+  }
+  for (const auto& chunk : full) {
+    write(std::span(chunk->slices).subspan(chunk->written));
+    chunk->filled = chunk->written = 0;
+  }
+  write(rest);
+  const std::lock_guard lock(row.mutex);
+  for (auto& chunk : full) {
+    if (row.spare.size() < kMostSpare) row.spare.push_back(std::move(chunk));
+  }
+}
+
+void TraceWriter::write(std::span<const Slice> slices) {
+  if (slices.empty()) return;
+  text_.clear();
+  for (const Slice& slice : slices) append(slice);
+  file_.write(text_);
+}
+
+void TraceWriter::append(const Slice& slice) {
+  text_ += heads_[static_cast<size_t>(slice.node)];
+  append_number(text_, slice.executor);
+  text_ += ",\"ts\":";
+  append_us(text_, begin_ns_ + slice.begin_ns);
+  text_ += ",\"dur\":";
+  append_us(text_, slice.end_ns - slice.begin_ns);
+  text_ += ",\"args\":{\"iteration\":";
+  append_number(text_, slice.iteration);
+  text_ += ",\"tokens\":";
+  append_number(text_, slice.tokens);
+  if (slice.prompt_tokens > 0) text_ += ",\"prompt_tokens\":", append_number(text_, slice.prompt_tokens);
+  if (slice.micro_batch >= 0) text_ += ",\"micro_batch\":", append_number(text_, slice.micro_batch);
+  text_ += "}}";
+}
+
+}  // namespace sluice::engine

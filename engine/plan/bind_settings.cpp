@@ -1,0 +1,155 @@
+#include "engine/plan/bind_settings.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "base/path_kind.h"
+#include "base/strings.h"
+#include "base/user_path.h"
+#include "engine/contract/settings.h"
+
+namespace sluice::engine {
+namespace {
+
+template <class P>
+void bind_table(const std::string& name, const ParamSet<P>& params, const Table& table, const Registry& registry,
+                Problems& problems, P& settings, Plan& plan) {
+  BindContext context{registry, problems, "[" + name + "]"};
+  params.erased().bind(&settings, table, context);
+  for (EffectiveKey& key : effective_keys(name, params.erased(), &settings, table)) plan.effective.push_back(std::move(key));
+}
+
+bool report_missing_table(const PipelineSpec& spec, const Table& table, Problems& problems, const std::string& name,
+                          const std::string& lines) {
+  if (table.where.known() || !table.empty()) return false;
+  problems.push_back({.kind = "missing-table",
+                      .where = spec.where,
+                      .message = "the pipeline has no [" + name + "]",
+                      .caret = {},
+                      .notes = {},
+                      .help = "add\n          [" + name + "]" + lines});
+  return true;
+}
+
+// The name becomes part of the run folder's name.
+void check_name(const PipelineSpec& spec, Problems& problems, const std::string& name) {
+  const bool allowed = !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+  if (allowed) return;
+  const Entry* entry = spec.pipeline.find("name");
+  problems.push_back(
+      {.kind = "bad-name",
+       .where = entry != nullptr ? entry->value.where : spec.where,
+       .message = "a pipeline name consists of letters, digits, '_', '-' and '.': the run folder is called after it",
+       .caret = {},
+       .notes = {},
+       .help = entry != nullptr ? "" : "give it one: name = \"...\" in [pipeline]"});
+}
+
+// A run writes below its folder. Where else it may write says the person who starts it, not the file that says what to run, which
+// may be a stranger's.
+void check_checkpoint_folder(const Table& table, Problems& problems) {
+  const Entry* entry = table.find("folder");
+  const auto* folder = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value.data);
+  if (folder == nullptr || !entry->value.where.known() || entry->value.where.source->typed) return;
+  problems.push_back({.kind = "path-outside",
+                      .where = entry->value.where,
+                      .message = "folder: a pipeline file may not let a run write outside of its run folder",
+                      .caret = "only the command line may say this",
+                      .notes = {},
+                      .help = "remove it here, and start the run with --set checkpoint.folder=" + *folder});
+}
+
+std::string file_stem(const PipelineSpec& spec) {
+  return spec.where.known() ? std::filesystem::path(spec.where.source->name).stem().string() : std::string("pipeline");
+}
+
+// A path, or an array of paths, as TOML that means the same wherever it is read; `otherwise` where the value is neither.
+std::string absolute_text(const Value& value, const ParamInfo& info, const std::string& otherwise) {
+  if (const auto* text = std::get_if<std::string>(&value.data)) {
+    const auto path = absolute_path(detail::meant_path(*text, value.base, info)).lexically_normal();
+    return sluice::quoted(unexpanded_path(path.string()));
+  }
+  const auto* array = std::get_if<Array>(&value.data);
+  if (array == nullptr) return otherwise;
+  std::vector<std::string> parts;
+  for (const Value& element : *array) parts.push_back(absolute_text(element, info, {}));
+  return "[" + join(parts, ", ") + "]";
+}
+
+// Of a component or a table: which of the keys in it the preset has set.
+std::string preset_keys_within(const std::string& key, const PresetScope& preset) {
+  std::vector<std::string> keys;
+  for (const PresetUse& use : *preset.uses) {
+    if (use.given && (use.inside == key || use.inside.starts_with(key + "."))) keys.push_back(use.key);
+  }
+  return join(keys, ", ");
+}
+
+std::string origin_in(const Table& table, const std::string& key, const PresetScope& preset) {
+  const Entry* entry = table.find(key);
+  const std::string written = entry != nullptr ? origin_of(entry->key_where) : "default";
+  if (preset.preset == nullptr || preset.uses == nullptr) return written;
+  const std::string name = "preset " + preset.preset->name;
+  const bool given =
+      std::ranges::any_of(*preset.uses, [&](const PresetUse& use) { return use.given && use.inside.empty() && use.key == key; });
+  const std::string within = preset_keys_within(key, preset);
+  return (given ? name : written) + (within.empty() ? "" : "; " + name + ": " + within);
+}
+
+}  // namespace
+
+void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
+  plan.pipeline.name = file_stem(spec);
+  if (!report_missing_table(spec, spec.pipeline, problems, "pipeline", "\n          iterations = 100")) {
+    bind_table("pipeline", pipeline_params(), spec.pipeline, registry, problems, plan.pipeline, plan);
+  }
+  check_name(spec, problems, plan.pipeline.name);
+  if (!report_missing_table(spec, spec.budget, problems, "budget",
+                            "\n          tokens_in_flight = 16384\n          micro_batch_tokens = 2048")) {
+    bind_table("budget", budget_params(), spec.budget, registry, problems, plan.budget, plan);
+  }
+  bind_table("schedule", schedule_params(), spec.schedule, registry, problems, plan.schedule, plan);
+  bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
+  bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
+  check_checkpoint_folder(spec.checkpoint, problems);
+}
+
+std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,
+                                         const Table& table, const PresetScope& preset) {
+  std::vector<EffectiveKey> keys;
+  for (const Param& param : params.params()) {
+    std::string text = param.text(values);
+    const Entry* entry = table.find(param.info.name);
+    const bool is_path = param.info.kind == ParamKind::kPath || param.info.kind == ParamKind::kPaths;
+    if (is_path && text.size() > 2 && entry != nullptr) text = absolute_text(entry->value, param.info, text);
+    keys.push_back({table_name,
+                    param.info.name,
+                    std::move(text),
+                    origin_in(table, param.info.name, preset),
+                    param.info.harmless,
+                    {},
+                    param.parts ? param.parts(values) : std::vector<ParamText>()});
+  }
+  return keys;
+}
+
+std::string origin_of(const SourceSpan& where) {
+  if (!where.known()) return "default";
+  if (where.line == 0 || where.source->typed) return where.source->name;
+  return where.source->name + ":" + std::to_string(where.line);
+}
+
+int64_t resolved_cores(int64_t configured) {
+  if (configured > 0) return configured;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/plan/plan.h"
+
+namespace sluice::engine {
+
+/// Binds the five tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
+void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
+
+/// Every key of one table with its value and where it came from. Paths become absolute: the effective pipeline works from any
+/// folder. `preset` is the scope that the table was bound in.
+std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,
+                                         const Table& table, const PresetScope& preset = {});
+
+/// "default" where nothing is written, "--set", or FILE:LINE.
+std::string origin_of(const SourceSpan& where);
+
+/// `configured`, or all cores that this process may use where it is 0.
+int64_t resolved_cores(int64_t configured);
+
+}  // namespace sluice::engine

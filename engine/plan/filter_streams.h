@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "engine/plan/plan.h"
+
+namespace sluice::engine {
+
+/// Who reads what, in front of and behind each filter. A stream is the micro-batches that the nodes between two filters share: the
+/// intake begins one, and so does every filter (PlanNode::stream is the one that arrives). Constant after construction.
+class FilterStreams {
+ public:
+  explicit FilterStreams(const Plan& plan);
+
+  static constexpr int kIntake = -1;
+
+  const Readers& readers(int stream) const { return readers_.at(stream); }
+
+  /// Columns that are written in front of the filter and needed behind it.
+  const std::vector<int>& carried_by(int filter) const { return carried_.at(filter); }
+
+ private:
+  std::map<int, Readers> readers_;  // by stream
+  std::map<int, std::vector<int>> carried_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/contract/registry.h"
+#include "engine/contract/settings.h"
+
+namespace sluice::engine {
+
+struct PlanColumn {
+  ColumnSpec spec;
+  int writer = -1;           // index into Plan::nodes
+  std::vector<int> readers;  // likewise, ascending; the column dies after the last of them is done
+};
+
+struct PlanNode {
+  std::string name;
+  SourceSpan where;
+  const NodeType* type = nullptr;
+  std::shared_ptr<const void> params;
+  NodeNeeds needs;             // its metrics with those that the engine records in its name
+  std::string metrics_prefix;  // see prefixed_metric()
+  std::string executor;
+  std::vector<int> inputs;   // indices into Plan::nodes
+  std::vector<int> outputs;  // likewise
+  std::vector<int> reads;    // indices into Plan::columns
+  std::vector<int> writes;   // likewise
+  std::vector<int> frees;    // columns for which this is the last reader on every path
+  int stream = -1;           // the filter that its micro-batches have passed last; -1: they come from the intake
+  int64_t worst_tokens =
+      0;  // the most tokens it can hold or cause at once: a barrier an iteration, a join what waits for the other inputs
+
+  bool joins() const { return inputs.size() > 1; }
+  bool is_barrier() const { return needs.scope == Scope::kIteration; }
+};
+
+/// Whether a node computes a model over micro-batches, and so in passes of at most [budget] pass_tokens. Sources have a model for
+/// its text alone, rollouts work in steps of their own.
+bool computes_in_passes(const NodeType& type, const NodeNeeds& needs);
+
+/// An edge with the columns that are alive on it.
+struct PlanEdge {
+  int from = 0;
+  int to = 0;
+  std::vector<int> columns;
+};
+
+struct PlanModel {
+  std::string name;
+  std::shared_ptr<const void> params;
+  ModelFacts facts;
+  ModelUsage usage;
+  std::string effective;  // its table, as TOML keys and values
+};
+
+struct PlanExecutor {
+  std::string name;  // "cpu", "cpu:1", "cuda:0"
+  int threads = 1;
+};
+
+/// Worst cases, in tokens.
+struct PlanCapacity {
+  int64_t group_tokens = 0;        // one group
+  int64_t drawn_groups = 0;        // groups drawn in an iteration: groups_per_iteration, or more where dropped ones are replaced
+  int64_t iteration_tokens = 0;    // all groups drawn in an iteration
+  int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
+  int64_t in_flight_tokens =
+      0;  // the most that is ever in flight: the budget, or less where the iterations that can be open hold less
+  int64_t open_iterations = 1;  // the most iterations of which tokens can be in flight at once
+  int64_t tokens_needed = 0;    // the smallest budget that cannot stall
+  std::string needed_by;        // the node that needs it
+};
+
+/// Bytes, predicted: upper bounds, of each class and so of all together.
+struct PlanMemory {
+  int64_t weights_bytes = 0;
+  int64_t gradient_bytes = 0;
+  int64_t optimizer_bytes = 0;
+  int64_t kv_bytes = 0;
+  int64_t column_bytes = 0;
+  int64_t activation_bytes = 0;
+  int64_t slack_bytes = 0;    // what an allocator holds beside what it has given out
+  int64_t machine_bytes = 0;  // not predicted: what there is; 0: not known
+
+  int64_t total_bytes() const;
+};
+
+/// One key of the effective pipeline, for `plan --config` and the run folder.
+struct EffectiveKey {
+  std::string table;  // "budget", "nodes.generate"
+  std::string key;
+  std::string text;    // as TOML; empty: unset
+  std::string origin;  // "default", "preset NAME", "--set" or FILE:LINE; behind it, which keys within the value are the preset's
+  bool harmless = false;         // ParamInfo::harmless
+  std::string why = {};          // it is not although it mostly is, for people
+  std::vector<ParamText> parts;  // of a component or a table: its keys; the text has them all
+};
+
+/// A pipeline that was proven: what every subcommand is a view of. Immutable; refers to the registry, which must outlive it.
+struct Plan {
+  PipelineSettings pipeline;
+  BudgetSettings budget;
+  ScheduleSettings schedule;
+  RuntimeSettings runtime;
+  CheckpointSettings checkpoint;
+  std::vector<PlanNode> nodes;      // in topological order; ties in the order of the file
+  std::vector<PlanColumn> columns;  // in order of their writers
+  std::vector<PlanEdge> edges;
+  std::vector<PlanModel> models;
+  std::vector<PlanExecutor> executors;
+  PlanCapacity capacity;
+  PlanMemory memory;
+  const ModelType* model_type = nullptr;  // loads the models; null when there are none
+  int source = 0;                         // index of the one source
+  std::optional<int> rollout;             // index of the rollout, if there is one
+  std::optional<int> refill;              // index of the filter that has dropped groups replaced, if there is one
+  std::vector<std::string> plugins;
+  std::vector<EffectiveKey> effective;
+
+  int index_of(const std::string& node) const;                    // -1: no such node
+  bool rollout_waits_for_versions() const;                        // the model it samples from is trained here
+  std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
+};
+
+/// The outcome of a check: a plan if there is no error among the problems (there may be warnings).
+struct CheckResult {
+  std::optional<Plan> plan;
+  Problems problems;
+};
+
+/// Proves a pipeline: resolves types, binds parameters, and checks graph, columns, models, executors and capacity. Collects all
+/// problems; never throws for what a user wrote.
+CheckResult check(const PipelineSpec& spec, const Registry& registry);
+
+}  // namespace sluice::engine

@@ -1,0 +1,131 @@
+#include "engine/run/cost_recorder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/checkpoint/checkpoint_schedule.h"
+#include "engine/observe/engine_metrics.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr int64_t kRanges = 16;              // of iterations, each with its own lengths
+constexpr int64_t kLongestGap_ns = 100'000;  // a longer pause is not overhead: the executor had nothing to do
+
+double us(const Slice& slice) { return static_cast<double>(slice.end_ns - slice.begin_ns) * 1e-3; }
+
+}  // namespace
+
+CostRecorder::CostRecorder(const Plan& plan)
+    : plan_(plan), sums_(plan.nodes.size()), places_(plan.executors.size()), filtered_(plan.nodes.size()) {}
+
+void CostRecorder::ended(const Slice& slice) {
+  Place& place = places_[static_cast<size_t>(slice.executor)];
+  const int64_t gap = slice.begin_ns - place.last_end_ns;
+  if (place.last_end_ns >= 0 && gap < kLongestGap_ns) ++place.gaps, place.gap_ns += gap;
+  place.last_end_ns = slice.end_ns;
+
+  if (slice.prompt_tokens > 0) read_prompt_tokens_ += slice.prompt_tokens;  // the rollout's alone: other threads have none
+  const auto node = static_cast<size_t>(slice.node);
+  Sums& sums = sums_[node];
+  if (!sums.warm && slice.iteration > 0) sums = {.warm = true};
+  sums.add(slice, plan_.nodes[node].needs.scope == Scope::kIteration, saved_by_count(plan_, slice.iteration));
+}
+
+void CostRecorder::Sums::add(const Slice& slice, bool is_barrier, bool saves) {
+  const auto tokens = static_cast<double>(slice.tokens);
+  if (slice.ends_iteration) {
+    (saves ? saving_ends : ends).add(is_barrier ? tokens : 0, us(slice));
+  } else if (slice.micro_batch >= 0) {
+    batches.add(tokens, us(slice));
+  } else if (slice.tokens > 0 || slice.prompt_tokens > 0) {
+    steps.add({1, tokens, static_cast<double>(slice.prompt_tokens)}, us(slice));
+    groups.add({static_cast<double>(slice.groups), 0}, us(slice));
+  }
+}
+
+void CostRecorder::packed(int64_t iteration, const Layout& layout) {
+  const int64_t first = range_of(iteration);
+  if (lengths_.empty() || lengths_.back().first_iteration != first)
+    lengths_.push_back({.first_iteration = first, .prompt = {}, .response = {}});
+  Lengths& lengths = lengths_.back();
+  for (size_t group = 0; group < layout.groups(); ++group) {
+    for (int64_t s = layout.group_offsets[group]; s < layout.group_offsets[group + 1]; ++s) {
+      const auto sample = static_cast<size_t>(s);
+      const int64_t response = layout.action_offsets[sample + 1] - layout.action_offsets[sample];
+      const int64_t prompt = layout.token_offsets[sample + 1] - layout.token_offsets[sample] - response;
+      if (s == layout.group_offsets[group]) lengths.prompt.add(prompt);
+      lengths.response.add(response);
+      sample_prompt_tokens_ += prompt;
+    }
+  }
+}
+
+void CostRecorder::reported(const IterationReport& report) {
+  const std::lock_guard lock(mutex_);
+  iterations_ = report.iteration + 1;
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    if (!plan_.nodes[i].needs.drops_groups) continue;
+    const auto figure = [&](const char* name) {
+      const double value =
+          report.figure(prefixed_metric(plan_.nodes[i].metrics_prefix, metrics::of_filter(plan_.nodes[i].name, name)));
+      return std::isnan(value) ? 0 : value;
+    };
+    const double passed = figure("groups_kept") + figure("groups_surplus");
+    filtered_[i].passed += passed;
+    filtered_[i].arrived += passed + figure("groups_dropped");
+  }
+}
+
+// The first iteration of the range that `iteration` is in.
+int64_t CostRecorder::range_of(int64_t iteration) const {
+  const int64_t length = std::max<int64_t>(1, (plan_.pipeline.iterations + kRanges - 1) / kRanges);
+  return iteration / length * length;
+}
+
+NodeCosts CostRecorder::costs_of(size_t node) const {
+  const PlanNode& plan = plan_.nodes[node];
+  const Sums& sums = sums_[node];
+  const auto executor = std::ranges::find(plan_.executors, plan.executor, &PlanExecutor::name);
+  NodeCosts costs{.threads = executor == plan_.executors.end() ? 1 : executor->threads};
+  if (plan.type->kind == NodeKind::kRollout) {
+    const auto [step, sampled, prompt] = sums.steps.fit({0, 1, 1});
+    const double read_share =
+        sample_prompt_tokens_ == 0 ? 1 : static_cast<double>(read_prompt_tokens_) / static_cast<double>(sample_prompt_tokens_);
+    costs.per_step_us = step, costs.per_sampled_token_us = sampled,
+    costs.per_prompt_token_us = prompt * std::min(1.0, read_share);
+    return costs;
+  }
+  if (plan.type->kind == NodeKind::kSource) {
+    if (!plan_.rollout) costs.per_group_us = sums.groups.fit({1, 0})[0];
+    return costs;
+  }
+  const auto [batch, batch_token] = sums.batches.fit();
+  const auto [end, end_token] = (sums.ends.count() > 0 ? sums.ends : sums.saving_ends).fit();
+  costs.per_batch_us = batch;
+  costs.per_token_us = batch_token + end_token;  // a node has the one or the other
+  costs.per_iteration_us = end;
+  if (sums.ends.count() > 0 && sums.saving_ends.count() > 0)
+    costs.per_checkpoint_us = std::max(0.0, sums.saving_ends.mean() - sums.ends.mean());
+  const std::lock_guard lock(mutex_);
+  if (filtered_[node].arrived > 0) costs.kept_share = filtered_[node].passed / filtered_[node].arrived;
+  return costs;
+}
+
+Costs CostRecorder::costs() const {
+  Costs costs{.pipeline = plan_.pipeline.name, .iterations = 0, .nodes = {}, .lengths = lengths_};
+  {
+    const std::lock_guard lock(mutex_);
+    costs.iterations = iterations_;
+  }
+  int64_t gaps = 0, gap_ns = 0;
+  for (const Place& place : places_) {
+    costs.seconds = std::max(costs.seconds, static_cast<double>(place.last_end_ns) * 1e-9);
+    gaps += place.gaps, gap_ns += place.gap_ns;
+  }
+  if (gaps > 0) costs.gap_us = static_cast<double>(gap_ns) * 1e-3 / static_cast<double>(gaps);
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) costs.nodes[plan_.nodes[i].name] = costs_of(i);
+  return costs;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "engine/observe/costs.h"
+#include "engine/observe/iteration_log.h"
+#include "engine/observe/least_squares.h"
+#include "engine/observe/undisturbed_line.h"
+#include "engine/observe/work_observer.h"
+#include "engine/plan/plan.h"
+
+namespace sluice::engine {
+
+/// Measures what the work of a run costs, while it goes on: sums for a fit per node, and lengths. Memory is constant. What the
+/// first iteration took is forgotten as soon as there is another, because it is slower: memory is touched, files are read.
+class CostRecorder final : public WorkObserver {
+ public:
+  explicit CostRecorder(const Plan& plan);
+
+  void ended(const Slice& slice) override;
+  void packed(int64_t iteration, const Layout& layout) override;
+
+  /// The figures of an iteration say what filters kept. On any thread.
+  void reported(const IterationReport& report);
+
+  /// The fits. When no work is under way.
+  Costs costs() const;
+
+ private:
+  struct Sums {  // of a node; used by its executor's thread alone
+    void add(const Slice& slice, bool is_barrier, bool saves);
+
+    bool warm = false;            // past its first iteration
+    UndisturbedLine batches;      // micro-batches, by tokens
+    UndisturbedLine ends;         // ends of iterations, by tokens of a barrier
+    UndisturbedLine saving_ends;  // likewise, where models are saved
+    LeastSquares<3> steps;        // step, tokens sampled, prompt tokens
+    LeastSquares<2> groups;       // of a source: groups, nothing
+  };
+  struct alignas(64) Place {  // an executor; likewise
+    int64_t last_end_ns = -1;
+    int64_t gaps = 0, gap_ns = 0;
+  };
+  struct Filtered {
+    double arrived = 0, passed = 0;
+  };
+
+  NodeCosts costs_of(size_t node) const;
+  int64_t range_of(int64_t iteration) const;
+
+  const Plan& plan_;
+  std::vector<Sums> sums_;     // by node
+  std::vector<Place> places_;  // by executor
+  std::vector<Lengths> lengths_;
+  int64_t read_prompt_tokens_ = 0;    // in steps of the rollout: fewer where the samples of a group share their prompt
+  int64_t sample_prompt_tokens_ = 0;  // of all samples packed
+
+  mutable std::mutex mutex_;        // guards what follows
+  std::vector<Filtered> filtered_;  // by node
+  int64_t iterations_ = 0;
+};
+
+}  // namespace sluice::engine

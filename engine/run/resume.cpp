@@ -1,0 +1,127 @@
+#include "engine/run/resume.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/path_kind.h"
+#include "base/strings.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/plan/pipeline_changes.h"
+
+namespace sluice::engine {
+namespace fs = std::filesystem;
+namespace {
+
+void refuse_larger_lag(const Manifest& manifest, const Plan& plan) {
+  for (const PlanModel& model : plan.models) {
+    const SavedModel saved{.model = nullptr, .older_versions = model.usage.saved_versions};
+    if (saved.versions(manifest.iterations).oldest >= manifest.oldest_version) continue;
+    throw UserError("the run cannot go on with [schedule] policy_lag = " + std::to_string(plan.schedule.policy_lag) +
+                        ": the checkpoint has no weights of '" + model.name + "' from before version " +
+                        std::to_string(manifest.oldest_version),
+                    "go on with the lag that it was saved with, or with a smaller one");
+  }
+}
+
+void cut_growing_file(const fs::path& path, int64_t bytes, FileSystem& files,
+                      const std::function<void(const std::string&)>& warn) {
+  if (name_kind(path) == PathKind::kNothing) return warn(path.string() + " is gone; it begins anew");
+  if (name_kind(path) != PathKind::kFile) throw UserError(path.string() + " is not what a run writes: an ordinary file");
+  const int64_t there = file_bytes(path);
+  if (there < bytes)
+    return warn(path.string() + " has lost its end: " + std::to_string(there) + " of " + std::to_string(bytes) +
+                " bytes are left");
+  if (there > bytes) cut_file(path, bytes, files);
+}
+
+void remove_later_event_files(const Rewind& rewind) {
+  for (const fs::path& entry : entries_of(rewind.folder.path)) {
+    const std::string name = entry.filename().string();
+    if (name.starts_with(kEventFilePrefix) && !rewind.growing.contains(name)) remove_tree(entry, *rewind.folder.files);
+  }
+}
+
+void pass_over_later_checkpoints(const Rewind& rewind) {
+  for (const CheckpointPlace& place : list_checkpoints(rewind.folder.path)) {
+    if (place.iterations <= rewind.iterations) continue;
+    const fs::path later = rewind.checkpoints / place.folder.filename();
+    fs::path aside = later;
+    aside += ".passed-over";
+    remove_tree(aside, *rewind.folder.files);
+    replace_path(later, aside, *rewind.folder.files);
+  }
+}
+
+bool grows_in(const Plan& plan, const std::string& name) {
+  if (name == kMetricsFile || (name.starts_with(kEventFilePrefix) && name.find('/') == std::string::npos)) return true;
+  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
+    return std::ranges::find(node.needs.files, name, &FileNeed::path) != node.needs.files.end();
+  });
+}
+
+Problem problem_of(const std::string& node, const UserError& error) {
+  Problem problem = error.problems().front();
+  problem.message = "node '" + node + "' cannot go on: " + problem.message;
+  return problem;
+}
+
+}  // namespace
+
+void refuse_changes(const Manifest& manifest, const Plan& plan, bool accept) {
+  refuse_larger_lag(manifest, plan);
+  if (accept) return;
+  Problem problem{.where = {},
+                  .message = "the pipeline has changed since the checkpoint was saved, in ways that change results",
+                  .caret = {},
+                  .notes = {},
+                  .help = "go on with the pipeline of the run folder, or go on all the same with --accept-changes"};
+  for (const PipelineChange& change : pipeline_changes(manifest.pipeline, plan)) {
+    if (!change.harmless) problem.notes.push_back(change_text(change));
+  }
+  if (!problem.notes.empty()) throw UserError(std::move(problem));
+}
+
+std::map<std::string, int64_t> known_growing_files(const Manifest& manifest, const Plan& plan, bool accept,
+                                                   const std::function<void(const std::string&)>& warn) {
+  std::map<std::string, int64_t> known;
+  for (const auto& [name, bytes] : manifest.growing) {
+    if (grows_in(plan, name)) {
+      known.emplace(name, bytes);
+    } else if (accept) {
+      warn("no node of this pipeline writes " + name + ", to which the run appended before; it stays as it is");
+    } else {
+      throw UserError(
+          "the checkpoint says that the run appends to " + sluice::quoted(name) + ", which no node of its pipeline does",
+          "go on with --accept-changes to leave that file as it is");
+    }
+  }
+  return known;
+}
+
+void rewind_folder(const Rewind& rewind, const std::function<void(const std::string&)>& warn) {
+  for (const auto& [name, bytes] : rewind.growing) cut_growing_file(rewind.folder.path / name, bytes, *rewind.folder.files, warn);
+  remove_later_event_files(rewind);
+  pass_over_later_checkpoints(rewind);
+  replace_link(fs::path(kCheckpointsFolder) / rewind.checkpoint.filename(), rewind.folder.path / kNewestCheckpointLink,
+               *rewind.folder.files);
+}
+
+void restore(const Workload& workload, const SavedModels& models, const Plan& plan, const fs::path& checkpoint,
+             const Manifest& manifest, const OnUnusableState& on_unusable) {
+  for (const auto& [name, saved] : models) saved.model->restore(checkpoint, saved.versions(manifest.iterations));
+  Problems problems;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const auto state = manifest.nodes.find(plan.nodes[i].name);
+    if (state == manifest.nodes.end()) continue;
+    try {
+      workload.parts[i].node->load(StateReader(state->second));
+    } catch (const UserError& error) {
+      problems.push_back(problem_of(plan.nodes[i].name, error));
+    }
+  }
+  if (!problems.empty()) on_unusable(problems);
+}
+
+}  // namespace sluice::engine

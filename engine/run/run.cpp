@@ -1,0 +1,375 @@
+#include "engine/run/run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "base/confined_file_system.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/path_kind.h"
+#include "engine/checkpoint/checkpoint_room.h"
+#include "engine/checkpoint/checkpointer.h"
+#include "engine/contract/run_folder.h"
+#include "engine/memory/out_of_memory.h"
+#include "engine/observe/engine_metrics.h"
+#include "engine/observe/monitor.h"
+#include "engine/observe/trace_cut.h"
+#include "engine/run/resume.h"
+#include "engine/run/run_files.h"
+#include "engine/schedule/driver.h"
+#include "engine/schedule/thread_executor.h"
+
+namespace sluice::engine {
+namespace {
+
+// How long the nodes that do not hang may take to end their work when one does, and all of them when one has failed.
+constexpr auto kGraceAfterStall = std::chrono::seconds(3);
+constexpr auto kGraceAfterFailure = std::chrono::seconds(8);
+
+// How long a checkpoint that is being written may take to be on the disk when the run has failed: beside a node that hangs, and
+// else.
+constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = std::chrono::seconds(3600);
+
+// How often a run that is driven looks at whether it has been interrupted or has failed.
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+SavedModels saved_models(const Plan& plan, const Workload& workload) {
+  SavedModels saved;
+  for (const PlanModel& model : plan.models) {
+    if (model.usage.updated)
+      saved[model.name] = {.model = workload.models.at(model.name), .older_versions = model.usage.saved_versions};
+  }
+  return saved;
+}
+
+// Where a run may write.
+std::vector<std::filesystem::path> writable(const Plan& plan, const RunOptions& options) {
+  std::vector<std::filesystem::path> folders;
+  if (options.folder.empty()) return folders;
+  folders.push_back(options.folder);
+  if (plan.checkpoint.folder) folders.push_back(absolute_path(*plan.checkpoint.folder));
+  return folders;
+}
+
+const char* state_text(RunEnd end) {
+  switch (end) {
+    case RunEnd::kDone:
+      return "done";
+    case RunEnd::kInterrupted:
+      return "interrupted";
+    case RunEnd::kFailed:
+      return "failed";
+    case RunEnd::kStalled:
+      return "stalled";
+  }
+  return "?";
+}
+
+}  // namespace
+
+struct Run::Impl {
+  Impl(const Plan& plan_, RunOptions options_);
+  ~Impl();
+
+  void rewind();
+  void judge_unusable_state(const Problems& problems);
+  void warn(const std::string& warning);
+  void open_files();
+  void begin_checkpoints(SavedModels models);
+  Driver::Parts driver_parts(Workload workload);
+  void wait_for_the_end();
+  std::vector<WorkObserver*> observers();
+  void start();
+  std::unique_ptr<Executor> make_executor(int index);
+  void end();
+  void report_iteration(const IterationReport& report);
+  Workload loaded();
+  void complete_files();
+  void sample_memory();
+  MemoryReport memory() const { return memory_report(plan.memory, meter.peaks()); }
+  void stall(Problem problem);
+  RunStatus status(const std::string& state);
+
+  const Plan& plan;
+  const RunOptions options;
+  ConfinedFileSystem confined;  // through which all of the run's files are written
+  const RunFolder folder;
+  const SteadyClock clock;
+  Reducer reducer;
+  MemoryMeter meter;
+  std::optional<Manifest> manifest;  // of the checkpoint that the run goes on from
+  int64_t trace_begin_ns = 0;
+  std::optional<RunFiles> files;  // nothing: no run folder
+  std::optional<Driver> driver;
+  std::optional<Checkpointer> checkpointer;          // nothing: no run folder
+  std::vector<std::unique_ptr<Executor>> executors;  // alive while the run is driven, and longer if a node hangs
+  std::unique_ptr<Monitor> monitor;
+  std::atomic<bool> stalled{false};
+};
+
+Run::Impl::Impl(const Plan& plan_, RunOptions options_)
+    : plan(plan_),
+      options(std::move(options_)),
+      confined(writable(plan, options), options.files),
+      folder{.path = options.folder, .files = &confined},
+      meter(options.tensors) {
+  if (!options.folder.empty() && plan.checkpoint.folder) make_folders(*plan.checkpoint.folder, options.files);
+  if (!options.resume_from.empty()) rewind();
+  Workload workload = loaded();
+  meter.watch(workload.models);
+  SavedModels models = saved_models(plan, workload);
+  if (manifest) {
+    restore(workload, models, plan, options.resume_from, *manifest,
+            [this](const Problems& problems) { judge_unusable_state(problems); });
+  }
+  if (!options.folder.empty()) {
+    open_files();
+    begin_checkpoints(std::move(models));
+  }
+  driver.emplace(plan, driver_parts(std::move(workload)));
+}
+
+// Before nodes are made, since they append to files.
+void Run::Impl::rewind() {
+  manifest = read_manifest(options.resume_from);
+  refuse_changes(*manifest, plan, options.accept_changes);
+  const auto tell = [this](const std::string& warning) { warn(warning); };
+  manifest->growing = known_growing_files(*manifest, plan, options.accept_changes, tell);
+  rewind_folder({.folder = folder,
+                 .checkpoints = checkpoints_folder(options.folder, plan.checkpoint),
+                 .checkpoint = options.resume_from,
+                 .iterations = manifest->iterations,
+                 .growing = manifest->growing},
+                tell);
+  trace_begin_ns = cut_trace(options.folder / kTraceFile, manifest->iterations, confined);
+}
+
+// Other data, which need a word, have no place where the old ones were.
+void Run::Impl::judge_unusable_state(const Problems& problems) {
+  if (!options.accept_changes) throw UserError(problems);
+  for (const Problem& problem : problems) warn(problem.message + "; it begins afresh");
+}
+
+void Run::Impl::warn(const std::string& warning) {
+  if (options.on_warning) options.on_warning(warning);
+}
+
+void Run::Impl::open_files() {
+  files.emplace(RunFiles::Parts{.plan = plan,
+                                .folder = folder,
+                                .trace_begin_ns = trace_begin_ns,
+                                .grown = manifest ? manifest->growing : std::map<std::string, int64_t>(),
+                                .on_failure = [this] { driver->state().failure.capture(); }});
+}
+
+void Run::Impl::begin_checkpoints(SavedModels models) {
+  const bool saves = !manifest || manifest->iterations < plan.pipeline.iterations;
+  if (const auto lack = saves ? lack_of_room(plan, options.folder) : std::nullopt) warn(*lack);
+  checkpointer.emplace(Checkpointer::Parts{.plan = plan,
+                                           .clock = clock,
+                                           .begun = manifest ? manifest->iterations : 0,
+                                           .last = options.resume_from,
+                                           .writer = {.plan = plan,
+                                                      .run_folder = options.folder,
+                                                      .models = std::move(models),
+                                                      .files = confined,
+                                                      .on_warning = options.on_warning},
+                                           .before_write = [this] { files->flush_trace(); },
+                                           .on_failure = [this] { driver->state().failure.capture(); }});
+}
+
+Workload Run::Impl::loaded() {
+  try {
+    return make_workload(plan, folder, reducer);
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    meter.sample(0, 0, 0);
+    const std::string what = error.what();
+    throw explained({.where = {},
+                     .message = "there is not enough memory to load the models and make the nodes",
+                     .caret = {},
+                     .notes = {what.substr(0, what.find('\n'))},
+                     .help = {}},
+                    plan, memory());
+  }
+}
+
+Run::Impl::~Impl() {
+  monitor.reset();
+  end();
+}
+
+Driver::Parts Run::Impl::driver_parts(Workload workload) {
+  return {.workload = std::move(workload),
+          .clock = clock,
+          .reducer = reducer,
+          .checkpointer = checkpointer ? &*checkpointer : nullptr,
+          .begun = manifest ? manifest->iterations : 0,
+          .observers = observers(),
+          .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
+          .seams = options.seams};
+}
+
+std::vector<WorkObserver*> Run::Impl::observers() {
+  std::vector<WorkObserver*> all = options.observers;
+  if (files) std::ranges::copy(files->observers(), std::back_inserter(all));
+  return all;
+}
+
+void Run::Impl::report_iteration(const IterationReport& report) {
+  IterationReport whole = report;
+  sample_memory();
+  whole.figures.emplace_back(metrics::kResidentBytes, resident_bytes());
+  if (options.tensors.take_peak_bytes) whole.figures.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
+  if (files) {
+    whole.figures.emplace_back(metrics::kCheckpointSeconds, checkpointer->take_seconds());
+    files->write(whole);
+    checkpointer->iteration_reported(whole, files->lengths());
+  }
+  if (options.on_iteration) options.on_iteration(whole);
+}
+
+// An executor that cannot be had fails the run before it begins.
+void Run::Impl::start() {
+  std::vector<Executor*> places;
+  for (size_t i = 0; i < plan.executors.size(); ++i) {
+    try {
+      executors.push_back(make_executor(static_cast<int>(i)));
+      places.push_back(executors.back().get());
+    } catch (...) {
+      driver->state().failure.capture("executor '" + plan.executors[i].name + "'");
+    }
+  }
+  if (places.size() == plan.executors.size()) driver->start(places);
+  monitor = std::make_unique<Monitor>(
+      Monitor::Options{clock, folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
+      [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
+}
+
+std::unique_ptr<Executor> Run::Impl::make_executor(int index) {
+  const PlanExecutor& planned = plan.executors[static_cast<size_t>(index)];
+  const auto on_start = [this, &planned] {
+    try {
+      if (options.on_executor_start) options.on_executor_start(planned.threads);
+    } catch (...) {
+      driver->state().failure.capture("executor '" + planned.name + "'");
+    }
+  };
+  auto executor = std::make_unique<ThreadExecutor>(index, planned.name, driver->activity(), on_start);
+  if (!options.seams.executor) return executor;
+  return options.seams.executor(index, std::move(executor));
+}
+
+// Joins the threads before what they work on goes.
+void Run::Impl::end() {
+  driver->forget_executors();
+  executors.clear();
+}
+
+// What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed.
+void Run::Impl::wait_for_the_end() {
+  const auto nanoseconds = [](auto time) { return std::chrono::nanoseconds(time).count(); };
+  const auto grace_ns = static_cast<int64_t>(plan.runtime.grace_seconds * 1e9);
+  int64_t interrupted_ns = -1, failed_ns = -1;
+  while (!driver->pending().wait_for(kLook)) {
+    const int64_t now = clock.now_ns();
+    if (driver->state().interrupted && interrupted_ns < 0) interrupted_ns = now;
+    if (driver->state().stopping() && failed_ns < 0) {
+      failed_ns = now;
+      driver->let_everything_end();
+    }
+    if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
+    if (failed_ns >= 0 && now - failed_ns >= nanoseconds(stalled ? kGraceAfterStall : kGraceAfterFailure)) return;
+  }
+}
+
+// Also of a run that has failed, of which the failure is the one to tell.
+void Run::Impl::complete_files() {
+  if (!files) return;
+  try {
+    write_file_atomically(options.folder / kMemoryFile, memory_json(memory()), confined);
+    files->close();
+  } catch (...) {
+    driver->state().failure.capture();
+  }
+}
+
+void Run::Impl::sample_memory() {
+  const Driver::Holdings most = driver->holdings();
+  meter.sample(most.column_bytes, most.pool.held, most.pool.used);
+}
+
+// On the monitor's thread. What does not hang is dropped and ends; what does is left behind, see wait_for_the_end().
+void Run::Impl::stall(Problem problem) {
+  stalled = true;
+  try {
+    throw UserError(std::move(problem));
+  } catch (...) {
+    driver->state().failure.capture();
+  }
+}
+
+RunStatus Run::Impl::status(const std::string& state) {
+  RunStatus status = driver->status();
+  sample_memory();
+  status.memory = memory();
+  status.pipeline = plan.pipeline.name;
+  status.state = state;
+  status.pid = ::getpid();
+  status.resident_bytes = resident_bytes();
+  return status;
+}
+
+Run::Run(const Plan& plan, RunOptions options) : impl_(std::make_unique<Impl>(plan, std::move(options))) {}
+
+Run::~Run() = default;
+
+RunSummary Run::execute() {
+  Impl& impl = *impl_;
+  const int64_t start_ns = impl.clock.now_ns();
+  RunSummary summary;
+  impl.start();
+  impl.wait_for_the_end();
+  summary.hangs = impl.driver->pending().count() > 0;
+  RunStatus last = impl.status("");
+  if (!summary.hangs) impl.end();
+  if (impl.checkpointer) impl.checkpointer->finish_writing(summary.hangs ? kLastWriteAfterStall : kLastWrite);
+  try {
+    impl.complete_files();
+    impl.driver->state().failure.rethrow();
+    if (impl.files) impl.files->write_costs();
+    if (impl.checkpointer) impl.checkpointer->save_last();
+    summary.end = impl.driver->state().interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
+    last.state = state_text(summary.end);
+    impl.monitor->finish(std::move(last));
+  } catch (...) {
+    summary.end = impl.stalled ? RunEnd::kStalled : RunEnd::kFailed;
+    summary.error = explained(std::current_exception(), impl.plan, impl.memory());
+    last.state = state_text(summary.end);
+    try {
+      impl.monitor->finish(std::move(last));
+    } catch (const UserError&) {
+      // The first failure is the one to tell.
+    }
+  }
+  summary.iterations = impl.driver->state().log.reported();
+  summary.seconds = static_cast<double>(impl.clock.now_ns() - start_ns) * 1e-9;
+  summary.memory = impl.memory();
+  if (impl.checkpointer) summary.last_checkpoint = impl.checkpointer->last();
+  return summary;
+}
+
+void Run::interrupt() { impl_->driver->interrupt(); }
+
+void Run::save_now() {
+  if (impl_->checkpointer) impl_->checkpointer->save_now();
+}
+
+RunStatus Run::status() const { return impl_->status("running"); }
+
+}  // namespace sluice::engine

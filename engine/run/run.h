@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "engine/memory/memory_meter.h"
+#include "engine/observe/iteration_log.h"
+#include "engine/observe/status.h"
+#include "engine/observe/work_observer.h"
+#include "engine/plan/plan.h"
+#include "engine/schedule/replaceable_parts.h"
+
+namespace sluice::engine {
+
+struct RunOptions {
+  /// An existing folder that gets metrics.jsonl, trace.json, status.json, costs.json, memory.json, checkpoints/ and what nodes
+  /// write. Empty: nothing is written.
+  std::filesystem::path folder;
+
+  /// A checkpoint of that folder to go on from, which damage_of() found intact. Empty: the run starts from its beginning.
+  std::filesystem::path resume_from;
+
+  /// Goes on although the pipeline has changed in ways that change results; harmless changes need no word.
+  bool accept_changes = false;
+
+  /// Through which everything is written, below `folder` and where [checkpoint] folder says, and nowhere else.
+  FileSystem& files = disk();
+
+  /// Gets what goes wrong without ending the run, such as a checkpoint that could not be saved. From any thread. Empty: nobody is
+  /// told.
+  std::function<void(const std::string& warning)> on_warning;
+
+  /// Runs first on each executor's thread, with the number of cores that it may use.
+  std::function<void(int threads)> on_executor_start;
+
+  /// Called once an iteration, in order, on some executor's thread.
+  std::function<void(const IterationReport&)> on_iteration;
+
+  /// Bytes of tensors, for the memory report; empty: not counted.
+  TensorCounter tensors;
+
+  /// See every piece of work; they outlive the run.
+  std::vector<WorkObserver*> observers;
+
+  ReplaceableParts seams;  // for tests
+};
+
+/// kStalled: nothing got on for [runtime] stall_seconds. Some node may still be at work, see Run::execute.
+enum class RunEnd { kDone, kInterrupted, kFailed, kStalled };
+
+struct RunSummary {
+  RunEnd end = RunEnd::kDone;
+  std::exception_ptr error;  // kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
+  int64_t iterations = 0;    // complete ones, those before a resume included
+  bool hangs = false;        // some node may still be at work in its thread, see Run::execute
+  double seconds = 0;
+  MemoryReport memory;
+  std::filesystem::path last_checkpoint;  // empty: none
+};
+
+/// One run of a plan. The constructor loads models and makes nodes; execute() runs them to the end.
+/// interrupt() and status() may be called from any thread while execute() runs; everything else from one thread.
+class Run {
+ public:
+  /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory
+  /// when they do not fit. Going on, a changed pipeline is refused with the list of what changed; then the run folder's files are
+  /// cut to where the checkpoint was.
+  Run(const Plan& plan, RunOptions options);
+  ~Run();
+
+  /// Once. A failure is in the summary; what was saved stays whole. Where summary.hangs a node is still at work in its executor's
+  /// thread, and the destructor waits for it: a program that wants to end calls std::_Exit.
+  RunSummary execute();
+
+  /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last
+  /// iteration that no model was trained for; then the run is saved.
+  void interrupt();
+
+  /// Saves the run at the end of the iteration that groups are drawn for now.
+  void save_now();
+
+  RunStatus status() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::engine

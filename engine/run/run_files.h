@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "engine/contract/run_folder.h"
+#include "engine/observe/event_file.h"
+#include "engine/observe/iteration_log.h"
+#include "engine/observe/trace.h"
+#include "engine/plan/plan.h"
+#include "engine/run/cost_recorder.h"
+
+namespace sluice::engine {
+
+/// What a run writes of itself into its folder while it goes on: metrics.jsonl and an event file, an entry an iteration;
+/// trace.json; costs.json at its end. Owned by the run. Everything throws UserError where a file cannot be written.
+class RunFiles {
+ public:
+  struct Parts {
+    const Plan& plan;                      // outlives this
+    RunFolder folder;                      // exists
+    int64_t trace_begin_ns = 0;            // see TraceWriter
+    std::map<std::string, int64_t> grown;  // lengths of files of the folder, as the checkpoint has them that the run goes on from
+    std::function<void()> on_failure;      // called in a catch block on the thread that writes the trace
+  };
+
+  explicit RunFiles(Parts parts);
+
+  /// They see every piece of work; owned by this.
+  std::vector<WorkObserver*> observers() { return {&trace_, &recorder_}; }
+
+  /// One iteration after the other.
+  void write(const IterationReport& report);
+
+  /// Of the files that have all iterations that were written, as a checkpoint keeps them: no trace. Not beside write().
+  std::map<std::string, int64_t> lengths() const;
+
+  /// Brings the work that has ended to trace.json. From any thread.
+  void flush_trace() { trace_.flush(); }
+
+  /// Completes all that grows. When no work is under way.
+  void close();
+
+  /// Likewise: what the work has cost, if there was any.
+  void write_costs() const;
+
+ private:
+  const RunFolder folder_;
+  std::map<std::string, int64_t> earlier_;  // event files of earlier parts of the run, which grow no more
+  OutputFile metrics_;
+  EventFile events_;
+  CostRecorder recorder_;
+  TraceWriter trace_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,297 @@
+#include "engine/schedule/driver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/observe/engine_metrics.h"
+
+namespace sluice::engine {
+namespace {
+
+ColumnSlots slots_of(const Plan& plan) {
+  ColumnSlots slots;
+  for (const PlanColumn& column : plan.columns) slots.push_back(column.spec);
+  return slots;
+}
+
+template <class T>
+std::unique_ptr<T> taken_as(std::unique_ptr<NodeBase>& node) {
+  T* const typed = dynamic_cast<T*>(node.release());
+  SLUICE_CHECK(typed != nullptr, "a node is not of the kind that its type was registered as");
+  return std::unique_ptr<T>(typed);
+}
+
+}  // namespace
+
+struct Driver::Impl {
+  Impl(const Plan& plan, Parts parts);
+
+  std::unique_ptr<TokenBudget> make_budget(const Plan& plan, const ReplaceableParts& seams);
+  Intake::Parts intake_parts();
+  void notify_intake();
+  void close_iteration(IterationReport& report);
+  RunStatus::Node status_of(size_t node) const;
+  std::string waits_for(size_t node) const;
+
+  Workload workload;
+  const std::function<void(const IterationReport&)> on_iteration;
+  mutable std::mutex notify_mutex;
+  Executor* intake_executor = nullptr;        // null: none takes news
+  const std::unique_ptr<TokenBudget> budget;  // behind what it calls when credit returns, before all that hold credit
+  RunState state;
+  const int64_t begun;
+  WorkInProgress pending;
+  std::vector<std::unique_ptr<NodeRunner>> runners;
+  std::vector<Executor*> executors;  // empty before start()
+  std::unique_ptr<FlowGraph> graph;
+  std::unique_ptr<Intake> intake;
+  int64_t last_report_ns = 0;
+  std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
+};
+
+Driver::Impl::Impl(const Plan& plan, Parts parts)
+    : workload(std::move(parts.workload)),
+      on_iteration(std::move(parts.on_iteration)),
+      budget(make_budget(plan, parts.seams)),
+      state{.plan = plan,
+            .clock = parts.clock,
+            .reducer = parts.reducer,
+            .slots = slots_of(plan),
+            .streams = FilterStreams(plan),
+            .columns = {},
+            .budget = *budget,
+            .gate = VersionGate(plan.rollout_waits_for_versions(), plan.schedule.policy_lag, [this] { notify_intake(); }),
+            .tally = FilterTally([this] { notify_intake(); }),
+            .activity = Activity(plan, parts.clock, std::move(parts.observers)),
+            .traffic = Traffic(plan),
+            .failure = {},
+            .log = IterationLog(
+                plan.nodes.size(), parts.begun, [this](IterationReport& report) { close_iteration(report); },
+                [this](const IterationReport& report) {
+                  if (on_iteration) on_iteration(report);
+                }),
+            .checkpointer = parts.checkpointer,
+            .ending = IterationCutoff(parts.begun),
+            .trained = {}},
+      begun(parts.begun) {
+  for (const PlanModel& model : plan.models) {
+    if (model.usage.updated) state.trained[model.name].reach(begun);
+  }
+  state.gate.publish(begun);
+  runners.resize(plan.nodes.size());
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
+    Workload::Part& part = workload.parts[i];
+    runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), taken_as<Node>(part.node), std::move(part.metrics));
+  }
+}
+
+std::unique_ptr<TokenBudget> Driver::Impl::make_budget(const Plan& plan, const ReplaceableParts& seams) {
+  const int64_t capacity = plan.budget.tokens_in_flight;
+  const auto on_release = [this] { notify_intake(); };
+  return seams.budget ? seams.budget(capacity, on_release) : std::make_unique<TokenBudget>(capacity, on_release);
+}
+
+Intake::Parts Driver::Impl::intake_parts() {
+  Intake::Parts parts;
+  parts.begun = begun;
+  Workload::Part& source = workload.parts[static_cast<size_t>(state.plan.source)];
+  parts.source = taken_as<Source>(source.node);
+  parts.source_metrics = std::move(source.metrics);
+  if (state.plan.rollout) {
+    Workload::Part& rollout = workload.parts[static_cast<size_t>(*state.plan.rollout)];
+    parts.rollout = taken_as<Rollout>(rollout.node);
+    parts.rollout_metrics = std::move(rollout.metrics);
+  }
+  return parts;
+}
+
+void Driver::Impl::notify_intake() {
+  const std::lock_guard lock(notify_mutex);
+  if (intake_executor != nullptr) intake_executor->notify();
+}
+
+// The figures that belong to the whole run, around those of the nodes. What depends on timing is in time/, memory/ and engine/.
+void Driver::Impl::close_iteration(IterationReport& report) {
+  const Plan& plan = state.plan;
+  const BusySeconds busy = state.activity.take();
+  const int64_t now = state.clock.now_ns();
+  const double seconds = static_cast<double>(now - std::exchange(last_report_ns, now)) * 1e-9;
+  const int64_t in_flight = state.budget.take_peak(), column_bytes = state.columns.take_peak();
+  most_in_flight = std::max(most_in_flight.load(), in_flight);
+  most_column_bytes = std::max(most_column_bytes.load(), column_bytes);
+  MetricRow figures{{"iteration", report.iteration},
+                    {"policy_version", state.gate.version_for(report.iteration)},
+                    {"policy_lag", state.gate.lag_of(report.iteration)}};
+  figures.insert(figures.end(), report.figures.begin(), report.figures.end());
+  const double actions = report.figure(metrics::action_tokens(plan));
+  if (seconds > 0 && !std::isnan(actions)) figures.emplace_back(metrics::action_tokens_per_second(plan), actions / seconds);
+  figures.insert(figures.end(), {{metrics::kRolloutSeconds, busy.rollout},
+                                 {metrics::kTrainSeconds, busy.train},
+                                 {metrics::kOverlapSeconds, busy.overlap},
+                                 {metrics::kIterationSeconds, seconds},
+                                 {metrics::kTokensInFlightMax, in_flight},
+                                 {metrics::kColumnBytesMax, column_bytes}});
+  for (size_t i = 0; i < plan.executors.size(); ++i) {
+    figures.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
+  }
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const bool inside_rollout = plan.rollout && plan.nodes[i].type->kind == NodeKind::kSource;
+    if (!inside_rollout) figures.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
+  }
+  report.figures = std::move(figures);
+  notify_intake();  // a later iteration may begin
+}
+
+std::string Driver::Impl::waits_for(size_t node) const {
+  const PlanNode& plan = state.plan.nodes[node];
+  if (plan.type->kind != NodeKind::kOrdinary) {
+    const bool takes_in = static_cast<int>(node) == state.plan.rollout.value_or(state.plan.source);
+    return takes_in ? intake->waits_for() : std::string();
+  }
+  const int index = static_cast<int>(node);
+  if (std::string missing = graph->waits_for(index); !missing.empty()) return missing;
+  if (const int64_t held = state.traffic.held(index); held > 0)
+    return "the end of iteration " + std::to_string(intake->iteration());
+  if (state.traffic.queued(index) == 0) return {};
+  const int executor = executor_index(state.plan, plan.executor);
+  const int busy_with = state.activity.current(executor).node;
+  if (busy_with < 0) return "executor " + plan.executor + ", which does nothing";
+  return "executor " + plan.executor + ", which works on '" + state.plan.nodes[static_cast<size_t>(busy_with)].name + "'";
+}
+
+RunStatus::Node Driver::Impl::status_of(size_t node) const {
+  const int index = static_cast<int>(node);
+  const PlanNode& plan = state.plan.nodes[node];
+  const Traffic::Amount done = state.traffic.through(index);
+  const bool at_work = state.activity.current(executor_index(state.plan, plan.executor)).node == index;
+  return {.name = plan.name,
+          .executor = plan.executor,
+          .micro_batches = done.micro_batches,
+          .tokens = done.tokens,
+          .busy_seconds = state.activity.busy_seconds_of_node(index),
+          .queued = state.traffic.queued(index),
+          .held = state.traffic.held(index),
+          .waits_for = at_work ? std::string() : waits_for(node)};
+}
+
+Driver::Driver(const Plan& plan, Parts parts) : impl_(std::make_unique<Impl>(plan, std::move(parts))) {}
+
+Driver::~Driver() = default;
+
+void Driver::start(const std::vector<Executor*>& executors) {
+  Impl& impl = *impl_;
+  impl.last_report_ns = impl.state.clock.now_ns();
+  impl.graph = std::make_unique<FlowGraph>(impl.state, impl.runners, executors, impl.pending);
+  impl.pending.enter();  // the intake
+  impl.intake = std::make_unique<Intake>(
+      impl.state, impl.intake_parts(), [&impl](Packet packet) { impl.graph->emit(std::move(packet)); },
+      [&impl] { impl.pending.leave(); });
+  const std::string& name = impl.state.plan.nodes[static_cast<size_t>(impl.state.plan.source)].executor;
+  Executor* const executor = executors[static_cast<size_t>(executor_index(impl.state.plan, name))];
+  executor->set_stepper(impl.intake.get());
+  {
+    const std::lock_guard lock(impl.notify_mutex);
+    impl.executors = executors;
+    impl.intake_executor = executor;
+  }
+  impl.notify_intake();
+}
+
+void Driver::forget_executors() {
+  const std::lock_guard lock(impl_->notify_mutex);
+  impl_->intake_executor = nullptr;
+  impl_->executors.clear();
+}
+
+void Driver::let_everything_end() {
+  impl_->state.gate.published().abandon();
+  for (auto& [model, milestone] : impl_->state.trained) milestone.abandon();
+  impl_->notify_intake();
+}
+
+void Driver::interrupt() {
+  impl_->state.interrupted = true;
+  impl_->notify_intake();
+}
+
+void Driver::drop_in_flight() {
+  Impl& impl = *impl_;
+  const int64_t last = impl.state.ending.close();
+  impl.state.gate.published().let_through(last + 1);
+  for (auto& [model, milestone] : impl.state.trained) milestone.let_through(last + 1);
+  impl.notify_intake();
+}
+
+Activity& Driver::activity() { return impl_->state.activity; }
+WorkInProgress& Driver::pending() { return impl_->pending; }
+RunState& Driver::state() { return impl_->state; }
+
+Driver::Idle Driver::idle_reason(int executor) const {
+  const Impl& impl = *impl_;
+  const Plan& plan = impl.state.plan;
+  const std::string& name = plan.executors[static_cast<size_t>(executor)].name;
+  if (plan.nodes[static_cast<size_t>(plan.source)].executor == name) {
+    const Intake::Wait wait = impl.intake->waiting();
+    if (wait == Intake::Wait::kCredit) return Idle::kNoCredit;
+    if (wait == Intake::Wait::kVersion || wait == Intake::Wait::kReports) return Idle::kNoWeights;
+  }
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (plan.nodes[i].executor == name && impl.graph->waits_for_weights(static_cast<int>(i))) return Idle::kNoWeights;
+  }
+  return Idle::kNoInput;
+}
+
+Driver::Holdings Driver::holdings() const {
+  const Impl& impl = *impl_;
+  Holdings most{.column_bytes = std::max(impl.most_column_bytes.load(), impl.state.columns.live()), .pool = {}};
+  if (impl.intake != nullptr) most.pool = impl.intake->pool_bytes();
+  return most;
+}
+
+RunStatus Driver::status() const {
+  const Impl& impl = *impl_;
+  const Plan& plan = impl.state.plan;
+  const int64_t now = impl.state.clock.now_ns();
+  RunStatus status{.seconds = static_cast<double>(now) * 1e-9,
+                   .iterations = plan.pipeline.iterations,
+                   .iterations_done = impl.state.log.reported(),
+                   .tokens_in_flight = impl.state.budget.in_flight(),
+                   .tokens_in_flight_peak = std::max(impl.most_in_flight.load(), impl.state.budget.in_flight()),
+                   .budget = impl.state.budget.capacity(),
+                   .column_bytes = impl.state.columns.live(),
+                   .column_bytes_peak = std::max(impl.most_column_bytes.load(), impl.state.columns.live())};
+  if (impl.intake == nullptr) return status;
+  status.sampling_iteration = impl.intake->iteration();
+  for (size_t i = 0; i < plan.executors.size(); ++i) {
+    const Activity::Current current = impl.state.activity.current(static_cast<int>(i));
+    const double since = current.node < 0 ? 0 : static_cast<double>(std::max<int64_t>(0, now - current.since_ns)) * 1e-9;
+    status.executors.push_back({.name = plan.executors[i].name,
+                                .threads = plan.executors[i].threads,
+                                .working_on = current.node < 0 ? "" : plan.nodes[static_cast<size_t>(current.node)].name,
+                                .for_seconds = since,
+                                .busy_seconds = impl.state.activity.busy_seconds_of_executor(static_cast<int>(i)) + since,
+                                .queued = 0});
+  }
+  {
+    const std::lock_guard lock(impl.notify_mutex);
+    for (size_t i = 0; i < impl.executors.size(); ++i)
+      status.executors[i].queued = static_cast<int64_t>(impl.executors[i]->queued());
+  }
+  for (size_t i = 0; i < plan.nodes.size(); ++i) status.nodes.push_back(impl.status_of(i));
+  for (size_t e = 0; e < plan.edges.size(); ++e) {
+    const Traffic::Amount amount = impl.state.traffic.on_edge(e);
+    status.edges.push_back({.from = plan.nodes[static_cast<size_t>(plan.edges[e].from)].name,
+                            .to = plan.nodes[static_cast<size_t>(plan.edges[e].to)].name,
+                            .micro_batches = amount.micro_batches,
+                            .tokens = amount.tokens,
+                            .bytes = amount.bytes});
+  }
+  return status;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/observe/status.h"
+#include "engine/schedule/flow_graph.h"
+#include "engine/schedule/intake.h"
+#include "engine/schedule/replaceable_parts.h"
+#include "engine/schedule/run_state.h"
+#include "engine/schedule/workload.h"
+
+namespace sluice::engine {
+
+/// Wires the nodes of a plan with executors and lets groups flow. Knows nothing of threads, time and files: a run drives it with
+/// threads and the steady clock, a simulation with virtual ones, so both schedule alike.
+class Driver {
+ public:
+  struct Parts {
+    Workload workload;
+    const Clock& clock;
+    Reducer& reducer;
+    Checkpointer* checkpointer = nullptr;  // null: nothing is saved
+    int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were behind them
+    std::vector<WorkObserver*> observers;
+    std::function<void(const IterationReport&)> on_iteration;  // on some executor
+    ReplaceableParts seams;
+  };
+
+  /// Everything in `parts` that is a reference or a pointer, and the plan, outlives the driver.
+  Driver(const Plan& plan, Parts parts);
+  ~Driver();
+
+  /// Once. `executors` by index of Plan::executors, in a state to take work; they must end before the driver does.
+  void start(const std::vector<Executor*>& executors);
+
+  /// After the executors have gone; nothing is handed to them any more.
+  void forget_executors();
+
+  /// After a failure, of which the driver's user learns from state(): what waits for another node is handed to its executor, which
+  /// drops it.
+  void let_everything_end();
+
+  /// No new groups are admitted; what is in flight is finished.
+  void interrupt();
+
+  /// After interrupt(): what is in flight is dropped, but for iterations that some model was trained for.
+  void drop_in_flight();
+
+  Activity& activity();
+  WorkInProgress& pending();
+  RunState& state();
+
+  /// Why an executor that has nothing to do has nothing to do.
+  enum class Idle { kNoInput, kNoCredit, kNoWeights };
+  Idle idle_reason(int executor) const;
+
+  /// The most so far, for a memory report. Takes no lock of the run.
+  struct Holdings {
+    int64_t column_bytes = 0;
+    Rollout::PoolBytes pool;
+  };
+  Holdings holdings() const;
+
+  /// All but what a run knows itself (pipeline, state, pid, memory).
+  RunStatus status() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,202 @@
+#include "engine/schedule/flow_graph.h"
+
+#include <oneapi/tbb/flow_graph.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace sluice::engine {
+namespace {
+
+namespace flow = oneapi::tbb::flow;
+
+// oneTBB runs a lightweight body on the thread that sends only if the body is noexcept; otherwise a thread of its own gets a task for every
+// packet. The bodies' concurrency is unlimited, which costs no queue, because nobody sends to one node at two places at once: a node without
+// join gets everything from one executor, and a join is complete for the next packet only after the thread that completed it for this one has
+// sent again. What could throw here is lack of memory alone, and that ends the program.
+static_assert(std::is_nothrow_default_constructible_v<Packet> && std::is_nothrow_destructible_v<Packet>);
+using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
+using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
+
+// Calls `action` once every milestone has reached `count`.
+void after_all(std::span<Milestone* const> milestones, int64_t count, std::function<void()> action) {
+  if (milestones.empty()) return action();
+  milestones.front()->when_reached(
+      count, [rest = milestones.subspan(1), count, action = std::move(action)] { after_all(rest, count, action); });
+}
+
+// Lets a packet through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
+class Arrivals {
+ public:
+  explicit Arrivals(size_t inputs) : inputs_(inputs) {}
+
+  bool complete(int64_t sequence) {
+    const std::lock_guard lock(mutex_);
+    if (++arrived_[sequence] < inputs_) return false;
+    arrived_.erase(sequence);
+    return true;
+  }
+
+  bool any() const {
+    const std::lock_guard lock(mutex_);
+    return !arrived_.empty();
+  }
+
+ private:
+  const size_t inputs_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, size_t> arrived_;
+};
+
+}  // namespace
+
+/// One ordinary node in the graph.
+class Stage final : public Task {
+ public:
+  Stage(flow::graph& graph, RunState& state, NodeRunner& runner, Executor& executor, WorkInProgress& pending, size_t inputs)
+      : state_(state),
+        runner_(runner),
+        executor_(executor),
+        pending_(pending),
+        arrivals_(inputs),
+        node_(graph, flow::unlimited, [this](const Packet& packet, AsyncNode::gateway_type&) noexcept { take(packet); }),
+        pass_on_([this](const Packet& packet, bool last) { pass_on(packet, last); }) {
+    if (inputs < 2) return;
+    join_.emplace(graph, flow::unlimited, [this](const Packet& packet, JoinNode::output_ports_type& out) noexcept {
+      if (arrivals_.complete(packet.sequence))
+        std::get<0>(out).try_put(packet);
+      else
+        pending_.leave();
+    });
+    flow::make_edge(flow::output_port<0>(*join_), node_);
+  }
+
+  flow::receiver<Packet>& input() { return join_ ? static_cast<flow::receiver<Packet>&>(*join_) : node_; }
+
+  void add_successor(Stage& successor) {
+    ++successors_;
+    flow::make_edge(flow::output_port<0>(node_), successor.input());  // as a sender itself an async_node takes no successors
+  }
+
+  void run(Packet packet) override {
+    counted_ = true;
+    runner_.run(packet, pass_on_);
+    if (counted_) pending_.leave();
+  }
+
+  bool waits_for_weights() const { return waiting_for_version_ >= 0; }
+
+  std::string waits_for() const {
+    const PlanNode& plan = state_.plan.nodes[static_cast<size_t>(runner_.node())];
+    if (const int64_t version = waiting_for_version_; version >= 0) {
+      return "the weights that iteration " + std::to_string(version) + " is to see";
+    }
+    if (!arrivals_.any()) return {};
+    std::vector<std::string> names;
+    for (const int input : plan.inputs) names.push_back("'" + state_.plan.nodes[static_cast<size_t>(input)].name + "'");
+    return "the same micro-batch from all of " + join(names, ", ");
+  }
+
+ private:
+  void take(const Packet& packet) {
+    state_.traffic.arrived(runner_.node());
+    if (runner_.prerequisites().empty()) return hand_over(packet);
+    waiting_for_version_ = packet.iteration.index;
+    after_all(runner_.prerequisites(), packet.iteration.index, [this, packet] {
+      waiting_for_version_ = -1;
+      hand_over(packet);
+    });
+  }
+
+  // The first successor of what leaves last is counted as the packet at hand was, which saves both leaving and entering.
+  void pass_on(const Packet& packet, bool last) {
+    if (successors_ == 0) return;
+    const int64_t inherits = last ? 1 : 0;
+    if (last) counted_ = false;
+    if (successors_ > inherits) pending_.enter(successors_ - inherits);
+    node_.gateway().try_put(packet);
+  }
+
+  // What an executor does not take is lost, and the run with it.
+  void hand_over(const Packet& packet) noexcept {
+    try {
+      executor_.submit({.node = runner_.node(), .task = this, .packet = packet});
+    } catch (...) {
+      state_.failure.capture("executor '" + state_.plan.nodes[static_cast<size_t>(runner_.node())].executor + "'");
+      pending_.leave();
+    }
+  }
+
+  RunState& state_;
+  NodeRunner& runner_;
+  Executor& executor_;
+  WorkInProgress& pending_;
+  Arrivals arrivals_;
+  int64_t successors_ = 0;
+  bool counted_ = false;  // the packet at hand still counts as pending; used by the executor only
+  std::atomic<int64_t> waiting_for_version_{-1};
+  AsyncNode node_;
+  std::optional<JoinNode> join_;
+  const NodeRunner::PassOn pass_on_;
+};
+
+struct FlowGraph::Impl {
+  explicit Impl(WorkInProgress& pending_) : pending(pending_) {}
+
+  WorkInProgress& pending;
+  flow::graph graph;
+  flow::broadcast_node<Packet> head{graph};
+  int64_t head_successors = 0;
+  std::vector<std::unique_ptr<Stage>> stages;  // by index of Plan::nodes
+};
+
+FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners,
+                     const std::vector<Executor*>& executors, WorkInProgress& pending)
+    : impl_(std::make_unique<Impl>(pending)) {
+  const Plan& plan = state.plan;
+  impl_->stages.resize(plan.nodes.size());
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (runners[i] == nullptr) continue;
+    NodeRunner& runner = *runners[i];
+    Executor& executor = *executors[static_cast<size_t>(runner.executor())];
+    const std::vector<int>& inputs = plan.nodes[i].inputs;
+    impl_->stages[i] = std::make_unique<Stage>(impl_->graph, state, runner, executor, pending, inputs.size());
+    for (const int input : inputs) {
+      Stage* const before = impl_->stages[static_cast<size_t>(input)].get();
+      if (before != nullptr) {
+        before->add_successor(*impl_->stages[i]);
+      } else {
+        ++impl_->head_successors;
+        flow::make_edge(impl_->head, impl_->stages[i]->input());
+      }
+    }
+  }
+}
+
+FlowGraph::~FlowGraph() { impl_->graph.wait_for_all(); }
+
+void FlowGraph::emit(Packet packet) {
+  impl_->pending.enter(impl_->head_successors);
+  impl_->head.try_put(packet);
+}
+
+bool FlowGraph::waits_for_weights(int node) const {
+  const Stage* stage = impl_->stages[static_cast<size_t>(node)].get();
+  return stage != nullptr && stage->waits_for_weights();
+}
+
+std::string FlowGraph::waits_for(int node) const {
+  const Stage* stage = impl_->stages[static_cast<size_t>(node)].get();
+  return stage == nullptr ? std::string() : stage->waits_for();
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,253 @@
+#include "engine/schedule/node_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/contract/contract_breach.h"
+#include "engine/observe/engine_metrics.h"
+
+namespace sluice::engine {
+
+namespace {
+
+bool is_published(const Plan& plan, const std::string& model) {
+  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
+    return std::ranges::any_of(node.needs.models,
+                               [&](const ModelNeed& need) { return need.use == ModelUse::kPublishes && need.model == model; });
+  });
+}
+
+}  // namespace
+
+int executor_index(const Plan& plan, const std::string& name) {
+  const auto found = std::ranges::find(plan.executors, name, &PlanExecutor::name);
+  SLUICE_CHECK(found != plan.executors.end(), "executor " + name + " is not in the plan");
+  return static_cast<int>(found - plan.executors.begin());
+}
+
+NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics)
+    : state_(state),
+      index_(node),
+      plan_(state.plan.nodes[static_cast<size_t>(node)]),
+      metrics_(std::move(metrics)),
+      node_(std::move(implementation)),
+      executor_(executor_index(state.plan, plan_.executor)) {
+  if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(state.plan.source)].needs.groups_per_iteration;
+  for (const ModelNeed& need : plan_.needs.models) {
+    if (need.use == ModelUse::kPublishes) publishes_ = true;
+    if (need.use == ModelUse::kReads && state.trained.contains(need.model))
+      prerequisites_.push_back(&state.trained.at(need.model));
+    if (need.use != ModelUse::kUpdates) continue;
+    if (std::ranges::find(updated_models_, need.model) == updated_models_.end()) updated_models_.push_back(need.model);
+    if (is_published(state.plan, need.model)) prerequisites_.push_back(&state.gate.published());
+  }
+  // One order for all nodes, since a milestone's actions ask the next one under its lock; and each once: several keys may name
+  // one model.
+  std::sort(prerequisites_.begin(), prerequisites_.end(), std::less<>());
+  prerequisites_.erase(std::unique(prerequisites_.begin(), prerequisites_.end()), prerequisites_.end());
+}
+
+void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
+  if (state_.stopping() || state_.ending.drops(packet.iteration.index)) return state_.activity.end_unseen(executor_);
+  state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
+  try {
+    expect(packet);
+    begin(packet.iteration);
+    if (packet.batch == nullptr) {
+      end_iteration(packet, pass_on);
+    } else if (is_barrier()) {
+      hold(packet);
+    } else if (packet.batch->layout.groups() == 0) {  // a filter in front dropped all: nodes never see an empty micro-batch
+      state_.activity.end_unseen(executor_);
+      state_.traffic.done(index_, *packet.batch);
+      state_.traffic.packet_done(index_);
+      if (is_filter() && quota_ > 0) state_.tally.judged(packet.batch->drawn_groups, 0);
+      state_.traffic.handed_on(index_, packet.batch.get());
+      pass_on(packet, /*last=*/true);
+    } else {
+      process_one(packet, pass_on);
+    }
+  } catch (...) {
+    state_.failure.capture(place(packet));
+    state_.activity.end_unseen(executor_);
+    state_.traffic.packet_done(index_);
+  }
+}
+
+// A packet that was lost would go unnoticed: the iteration would end without it.
+void NodeRunner::expect(const Packet& packet) {
+  SLUICE_CHECK(packet.sequence == next_, "executor '" + plan_.executor + "' brought packet " + std::to_string(packet.sequence) +
+                                             " where " + std::to_string(next_) + " was due");
+  ++next_;
+}
+
+void NodeRunner::begin(const Iteration& iteration) {
+  if (begun_ == iteration.index) return;
+  begun_ = iteration.index;
+  node_->begin_iteration(iteration);
+}
+
+// An empty one too, so that none overtakes another.
+void NodeRunner::hold(Packet& packet) {
+  held_.push_back(std::move(packet));
+  state_.traffic.held(index_, static_cast<int64_t>(held_.size()));
+  state_.activity.end_unseen(executor_);
+  state_.traffic.packet_done(index_);
+}
+
+void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
+  MicroBatch batch = view(packet);
+  node_->process(batch);
+  std::shared_ptr<BatchState> thin;
+  if (is_filter())
+    thin = filtered(batch);
+  else
+    seal(batch);
+  state_.activity.end(executor_, {.iteration = packet.iteration.index,
+                                  .micro_batch = packet.batch->id,
+                                  .tokens = static_cast<int64_t>(packet.batch->layout.tokens())});
+  settle(batch);
+  if (is_filter()) packet.batch = std::move(thin);
+  state_.traffic.handed_on(index_, packet.batch.get());
+  state_.traffic.packet_done(index_);
+  pass_on(packet, /*last=*/true);
+}
+
+void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
+  if (!updated_models_.empty() && !state_.ending.may_train(packet.iteration.index)) return state_.activity.end_unseen(executor_);
+  const int64_t tokens = process_held();
+  end(packet.iteration);
+  state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
+  state_.traffic.held(index_, 0);
+  announce_end(packet.iteration);
+  const std::vector<Packet> held = std::exchange(held_, {});
+  for (const Packet& batch : held) state_.traffic.handed_on(index_, batch.batch.get());
+  state_.traffic.packet_done(index_);
+  for (const Packet& batch : held) pass_on(batch, /*last=*/false);
+  pass_on(packet, /*last=*/true);
+}
+
+// Tokens of what was held.
+int64_t NodeRunner::process_held() {
+  std::vector<MicroBatch> batches;
+  int64_t tokens = 0;
+  for (const Packet& packet : held_) {
+    if (packet.batch->layout.groups() == 0) {
+      state_.traffic.done(index_, *packet.batch);
+    } else {
+      batches.push_back(view(packet));
+      tokens += static_cast<int64_t>(packet.batch->layout.tokens());
+    }
+  }
+  if (batches.empty()) return 0;
+  node_->process_iteration(batches);
+  for (MicroBatch& batch : batches) {
+    seal(batch);
+    settle(batch);
+  }
+  return tokens;
+}
+
+void NodeRunner::end(const Iteration& iteration) {
+  node_->end_iteration(iteration);
+  if (state_.checkpointer != nullptr) {
+    state_.checkpointer->node_ended(plan_.name, iteration.index, *node_);
+    for (const std::string& model : updated_models_) state_.checkpointer->model_updated(model, iteration.index);
+  }
+  if (is_filter()) record_filter();
+}
+
+// Only after the node has ended the iteration: what waits for it may start on another executor at once.
+void NodeRunner::announce_end(const Iteration& iteration) {
+  for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
+  if (publishes_) state_.gate.publish(iteration.index + 1);
+  state_.log.node_ended(iteration.index, static_cast<size_t>(index_), metrics_->take(state_.reducer));
+}
+
+const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) const {
+  const ColumnData& data = batch.written_columns()[index];
+  if (data.empty()) {
+    throw_contract_breach("it did not write column '" + state_.slots[static_cast<size_t>(plan_.writes[index])].name +
+                          "', which its contract promises");
+  }
+  return data;
+}
+
+void NodeRunner::tell_observers(const MicroBatch& batch) const {
+  const BatchState& state = batch.state();
+  WrittenColumns columns{
+      .iteration = state.iteration, .micro_batch = state.id, .layout = state.layout, .group_indices = state.group_indices};
+  for (size_t i = 0; i < plan_.writes.size(); ++i)
+    columns.columns.emplace_back(&state_.slots[static_cast<size_t>(plan_.writes[i])], &written(batch, i));
+  state_.activity.wrote(columns);
+}
+
+// Nobody changes any more what the node wrote.
+void NodeRunner::seal(MicroBatch& batch) {
+  if (!batch.dropped_groups().empty())
+    throw_contract_breach("it drops groups, but its contract does not say that it is a filter");
+  tell_observers(batch);
+  for (size_t i = 0; i < plan_.writes.size(); ++i) batch.state().store(static_cast<size_t>(plan_.writes[i]), written(batch, i));
+}
+
+// What the node read has one reader less; if it was the last reader of all, the tokens' credit returns.
+void NodeRunner::settle(MicroBatch& batch) {
+  BatchState& state = batch.state();
+  state_.traffic.done(index_, state);
+  for (const int column : plan_.reads) state.release_one_reader(static_cast<size_t>(column));
+  if (is_filter()) {
+    for (const int column : state_.streams.carried_by(index_)) {
+      if (std::ranges::find(plan_.reads, column) == plan_.reads.end()) state.release_one_reader(static_cast<size_t>(column));
+    }
+  }
+  if (!plan_.reads.empty() || is_filter()) state.release_one_token_reader();
+}
+
+// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota are dropped too: the first ones that
+// pass, in the order of their index, are the iteration's, whatever came when.
+std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
+  const BatchState& state = batch.state();
+  tell_observers(batch);
+  std::vector<uint8_t> keep(batch.groups(), 1);
+  int64_t kept = 0;
+  for (size_t g = 0; g < keep.size(); ++g) {
+    const bool passes = batch.dropped_groups().empty() || batch.dropped_groups()[g] == 0;
+    const bool over = passes && quota_ > 0 && kept_ + kept == quota_;
+    keep[g] = passes && !over;
+    kept += keep[g];
+    dropped_ += !passes;
+    surplus_ += over;
+  }
+  kept_ += kept;
+  auto thin = state.thinned(keep, state_.slots, state_.streams.carried_by(index_), state_.streams.readers(index_));
+  for (size_t i = 0; i < plan_.writes.size(); ++i) {
+    const auto slot = static_cast<size_t>(plan_.writes[i]);
+    thin->store(slot, written(batch, i).selected(state.layout.entries_of(keep, state_.slots[slot].extent)));
+  }
+  if (quota_ > 0) state_.tally.judged(state.drawn_groups, kept);
+  return thin;
+}
+
+// Every group that arrived was kept, dropped or over the quota; what the quota lacks is told as well.
+void NodeRunner::record_filter() {
+  metrics_->value(metrics::of_filter(plan_.name, "groups_kept"), static_cast<double>(kept_));
+  metrics_->value(metrics::of_filter(plan_.name, "groups_dropped"), static_cast<double>(dropped_));
+  if (quota_ > 0) {
+    metrics_->value(metrics::of_filter(plan_.name, "groups_surplus"), static_cast<double>(surplus_));
+    metrics_->value(metrics::of_filter(plan_.name, "groups_missing"), static_cast<double>(quota_ - kept_));
+  }
+  kept_ = dropped_ = surplus_ = 0;
+}
+
+WorkPlace NodeRunner::place(const Packet& packet) const {
+  WorkPlace place{.node = plan_.name, .iteration = packet.iteration.index};
+  if (packet.batch != nullptr && !packet.batch->group_indices.empty()) {
+    place.micro_batch = packet.batch->id;
+    place.first_group = packet.batch->group_indices.front();
+    place.last_group = packet.batch->group_indices.back();
+  }
+  return place;
+}
+
+}  // namespace sluice::engine

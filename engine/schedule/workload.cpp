@@ -1,0 +1,66 @@
+#include "engine/schedule/workload.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+void load_model(const PlanModel& model, const ModelType* type, Workload& workload, Problems& problems) {
+  ModelUsage usage = model.usage;
+  if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
+  try {
+    workload.models[model.name] = type->load(model.params, usage);
+  } catch (const UserError& error) {
+    problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+  }
+}
+
+void load_models(const Plan& plan, const ModelType* type, Workload& workload, Problems& problems) {
+  for (const PlanModel& model : plan.models) {
+    if (model.facts.base_of.empty()) load_model(model, type, workload, problems);
+  }
+  if (has_errors(problems)) return;
+  for (const PlanModel& model : plan.models) {
+    if (!model.facts.base_of.empty()) load_model(model, type, workload, problems);
+  }
+}
+
+NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const RunFolder& run_folder) {
+  NodeResources resources{.node = node.name, .seed = static_cast<uint64_t>(plan.pipeline.seed)};
+  resources.tokens_in_flight = plan.budget.tokens_in_flight;
+  resources.pass_tokens = plan.budget.pass_tokens.value;
+  resources.admission = plan.budget.admission;
+  resources.kv_bytes = plan.memory.kv_bytes;
+  resources.run_folder = run_folder;
+  resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
+  for (const ModelNeed& need : node.needs.models) resources.models[need.model] = workload.models.at(need.model);
+  return resources;
+}
+
+}  // namespace
+
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reducer& reducer) {
+  Workload workload;
+  Problems problems;
+  load_models(plan, plan.model_type, workload, problems);
+  if (has_errors(problems)) throw UserError(problems);
+
+  for (const PlanNode& node : plan.nodes) {
+    Workload::Part& part = workload.parts.emplace_back();
+    part.metrics = std::make_unique<MetricsRecorder>(node.needs.metrics, node.metrics_prefix);
+    NodeResources resources = resources_of(plan, node, workload, run_folder);
+    resources.metrics = part.metrics.get();
+    resources.reducer = &reducer;
+    try {
+      part.node = node.type->make(node.params.get(), resources);
+    } catch (const UserError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+  if (has_errors(problems)) throw UserError(problems);
+  return workload;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,150 @@
+#include "base/json.h"
+#include "engine/checkpoint/checkpoint_room.h"
+#include "engine/observe/engine_metrics.h"
+#include "engine/text/plan_text.h"
+
+// plan_json of plan_text.h.
+namespace sluice::engine {
+namespace {
+
+Json column_names(const Plan& plan, const std::vector<int>& columns) {
+  Json names = Json::array();
+  for (const int column : columns) names.push_back(plan.columns[static_cast<size_t>(column)].spec.name);
+  return names;
+}
+
+Json node_names(const Plan& plan, const std::vector<int>& nodes) {
+  Json names = Json::array();
+  for (const int node : nodes) names.push_back(plan.nodes[static_cast<size_t>(node)].name);
+  return names;
+}
+
+const char* kind_text(NodeKind kind) {
+  return kind == NodeKind::kSource ? "source" : kind == NodeKind::kRollout ? "rollout" : "ordinary";
+}
+
+Json node_json(const Plan& plan, size_t order) {
+  const PlanNode& node = plan.nodes[order];
+  Json models = Json::array();
+  for (const ModelNeed& need : node.needs.models) models.push_back({{"model", need.model}, {"use", name_of(need.use)}});
+  Json json{{"name", node.name},
+            {"order", order},
+            {"type", node.type->info.type},
+            {"kind", kind_text(node.type->kind)},
+            {"executor", node.executor},
+            {"inputs", node_names(plan, node.inputs)},
+            {"joins", node.joins()},
+            {"barrier", node.is_barrier()},
+            {"reads", column_names(plan, node.reads)},
+            {"writes", column_names(plan, node.writes)},
+            {"frees", column_names(plan, node.frees)},
+            {"models", models},
+            {"metrics", metrics::names_of(node)},
+            {"scope", node.is_barrier() ? "iteration" : "micro_batch"},
+            {"worst_tokens", node.worst_tokens}};
+  if (node.is_barrier()) json["scope_reason"] = node.needs.scope_reason;
+  if (node.stream >= 0) json["behind_filter"] = plan.nodes[static_cast<size_t>(node.stream)].name;
+  if (node.needs.drops_groups) json["filter"] = {{"most_draws", node.needs.most_draws}, {"oversample", node.needs.oversample}};
+  return json;
+}
+
+Json model_json(const PlanModel& model) {
+  Json json{{"name", model.name},
+            {"head", model.facts.head},
+            {"parameters", model.facts.parameters},
+            {"max_positions", model.facts.max_positions},
+            {"updated", model.usage.updated},
+            {"kept_versions", model.usage.kept_versions}};
+  if (!model.facts.learning_rate.empty()) json["learning_rate"] = model.facts.learning_rate;
+  return json;
+}
+
+Json spec_json(const ColumnSpec& spec) {
+  return {{"name", spec.name},
+          {"dtype", name_of(spec.dtype)},
+          {"extent", name_of(spec.extent)},
+          {"entry_bytes", entry_bytes(spec.dtype)}};
+}
+
+Json column_json(const Plan& plan, const PlanColumn& column) {
+  return {{"name", column.spec.name},
+          {"dtype", name_of(column.spec.dtype)},
+          {"extent", name_of(column.spec.extent)},
+          {"writer", plan.nodes[static_cast<size_t>(column.writer)].name},
+          {"readers", node_names(plan, column.readers)},
+          {"freed_by", node_names(plan, plan.last_readers(column))}};
+}
+
+// Bytes of the columns with one entry a token or an action, of those with one a sample, and of those with one a group; of strings
+// only the entry itself.
+Json edge_json(const Plan& plan, const PlanEdge& edge) {
+  Json schema = Json::array();
+  int64_t a_token = 0, a_sample = 0, a_group = 0;
+  for (const int column : edge.columns) {
+    const ColumnSpec& spec = plan.columns[static_cast<size_t>(column)].spec;
+    schema.push_back(spec_json(spec));
+    (spec.extent == Extent::kGroup ? a_group : spec.extent == Extent::kSample ? a_sample : a_token) += entry_bytes(spec.dtype);
+  }
+  return {{"from", plan.nodes[static_cast<size_t>(edge.from)].name},
+          {"to", plan.nodes[static_cast<size_t>(edge.to)].name},
+          {"columns", column_names(plan, edge.columns)},
+          {"schema", schema},
+          {"bytes_per_token", a_token},
+          {"bytes_per_sample", a_sample},
+          {"bytes_per_group", a_group}};
+}
+
+Json predicted_json(const PlanMemory& memory) {
+  return {{"weights_bytes", memory.weights_bytes},     {"gradient_bytes", memory.gradient_bytes},
+          {"optimizer_bytes", memory.optimizer_bytes}, {"kv_bytes", memory.kv_bytes},
+          {"column_bytes", memory.column_bytes},       {"activation_bytes", memory.activation_bytes},
+          {"slack_bytes", memory.slack_bytes},         {"total_bytes", memory.total_bytes()},
+          {"machine_bytes", memory.machine_bytes}};
+}
+
+Json capacity_json(const Plan& plan) {
+  const PlanCapacity& capacity = plan.capacity;
+  return {{"tokens_in_flight", plan.budget.tokens_in_flight},
+          {"micro_batch_tokens", plan.budget.micro_batch_tokens.value},
+          {"pass_tokens", plan.budget.pass_tokens.value},
+          {"group_tokens", capacity.group_tokens},
+          {"drawn_groups", capacity.drawn_groups},
+          {"iteration_tokens", capacity.iteration_tokens},
+          {"largest_micro_batch", capacity.micro_batch_tokens},
+          {"most_in_flight", capacity.in_flight_tokens},
+          {"open_iterations", capacity.open_iterations},
+          {"tokens_needed", capacity.tokens_needed},
+          {"needed_by", capacity.needed_by}};
+}
+
+Json checkpoints_json(const CheckpointRoom& room) { return {{"bytes_each", room.bytes}, {"at_a_time", room.at_a_time}}; }
+
+template <class T, class F>
+Json array_of(const std::vector<T>& items, F json_of) {
+  Json array = Json::array();
+  for (const T& item : items) array.push_back(json_of(item));
+  return array;
+}
+
+}  // namespace
+
+std::string plan_json(const Plan& plan) {
+  Json json;
+  json["pipeline"] = {{"name", plan.pipeline.name}, {"iterations", plan.pipeline.iterations}, {"seed", plan.pipeline.seed}};
+  if (plan.pipeline.preset) json["pipeline"]["preset"] = *plan.pipeline.preset;
+  json["schedule"] = {{"policy_lag", plan.schedule.policy_lag}};
+  json["nodes"] = Json::array();
+  for (size_t i = 0; i < plan.nodes.size(); ++i) json["nodes"].push_back(node_json(plan, i));
+  json["executors"] = array_of(plan.executors, [](const PlanExecutor& e) {
+    return Json{{"name", e.name}, {"threads", e.threads}};
+  });
+  json["edges"] = array_of(plan.edges, [&](const PlanEdge& edge) { return edge_json(plan, edge); });
+  json["columns"] = array_of(plan.columns, [&](const PlanColumn& column) { return column_json(plan, column); });
+  json["models"] = array_of(plan.models, model_json);
+  json["predicted"] = predicted_json(plan.memory);
+  json["checkpoints"] = checkpoints_json(checkpoint_room(plan));
+  json["capacity"] = capacity_json(plan);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace sluice::engine

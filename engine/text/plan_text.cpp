@@ -1,0 +1,236 @@
+#include "engine/text/plan_text.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "engine/checkpoint/checkpoint_room.h"
+
+namespace sluice::engine {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// Wraps at ", " so that no line is wider than `width` where it can be helped.
+std::vector<std::string> wrapped(const std::string& text, size_t width) {
+  std::vector<std::string> lines{""};
+  for (const std::string& word : split(text, ' ')) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+std::string names_of(const Plan& plan, const std::vector<int>& columns) {
+  std::vector<std::string> names;
+  for (const int column : columns) names.push_back(plan.columns[static_cast<size_t>(column)].spec.name);
+  return join(names, ", ");
+}
+
+// "updates actor, critic; publishes actor"
+std::string effects(const PlanNode& node) {
+  std::vector<std::string> parts;
+  for (const ModelUse use : {ModelUse::kUpdates, ModelUse::kPublishes}) {
+    std::vector<std::string> models;
+    for (const ModelNeed& need : node.needs.models) {
+      const bool told = std::find(models.begin(), models.end(), need.model) != models.end();  // an actor that is the critic too
+      if (need.use == use && !told) models.push_back(need.model);
+    }
+    if (!models.empty()) parts.push_back(std::string(name_of(use)) + " " + join(models, ", "));
+  }
+  return join(parts, "; ");
+}
+
+std::string traffic(const Plan& plan, const PlanNode& node) {
+  const std::string done = effects(node);
+  if (node.writes.empty() && !done.empty()) return done;
+  const std::string reads = names_of(plan, node.reads), writes = names_of(plan, node.writes);
+  const std::string arrow = reads.empty() ? "-> " : writes.empty() ? " ->" : " -> ";
+  return reads + arrow + writes + (done.empty() ? "" : "; " + done);
+}
+
+// "barrier; joins score, reference; frees score"
+std::string remarks(const Plan& plan, const PlanNode& node) {
+  std::vector<std::string> parts;
+  if (node.is_barrier()) parts.push_back("barrier");
+  if (node.needs.drops_groups) parts.push_back("filter");
+  if (node.joins()) {
+    std::vector<std::string> inputs;
+    for (const int input : node.inputs) inputs.push_back(plan.nodes[static_cast<size_t>(input)].name);
+    parts.push_back("joins " + join(inputs, ", "));
+  }
+  const std::string freed = names_of(plan, node.frees);
+  if (!freed.empty()) parts.push_back("frees " + freed);
+  return join(parts, "; ");
+}
+
+std::string padded(const std::string& text, size_t width) {
+  return text + std::string(width - std::min(width, text.size()), ' ');
+}
+std::string right(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
+
+std::string line_of(const Row& row, const std::vector<size_t>& widths) {
+  std::string line = "  " + padded(row[0], widths[0]) + "  " + padded(row[1], widths[1]) + "  " + padded(row[2], widths[2]) +
+                     "  " + padded(row[3], widths[3]) + "  " + right(row[4], widths[4]) + "  " + row[5];
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string table_text(const Plan& plan) {
+  constexpr size_t kTraffic = 3, kWidestTraffic = 56;
+  std::vector<Row> rows{{"node", "type", "on", "reads -> writes", "worst tokens", ""}};
+  for (const PlanNode& node : plan.nodes) {
+    const auto lines = wrapped(traffic(plan, node), kWidestTraffic);
+    rows.push_back(
+        {node.name, node.type->info.type, node.executor, lines[0], std::to_string(node.worst_tokens), remarks(plan, node)});
+    for (size_t l = 1; l < lines.size(); ++l) rows.push_back({"", "", "", "  " + lines[l], "", ""});
+  }
+  std::vector<size_t> widths(6);
+  for (const Row& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  widths[kTraffic] = std::max<size_t>(widths[kTraffic], 44);
+  std::string text;
+  for (const Row& row : rows) text += line_of(row, widths);
+  return text;
+}
+
+std::string heading(const Plan& plan) {
+  const PlanNode& source = plan.nodes[static_cast<size_t>(plan.source)];
+  const NodeNeeds& maker = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs;
+  std::string text = plan.pipeline.name + ": " + plural(plan.pipeline.iterations, "iteration") + " of " +
+                     plural(source.needs.groups_per_iteration, plan.rollout ? "prompt" : "group") + " x " +
+                     plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) +
+                     " tokens a sample";
+  if (plan.pipeline.preset) text += "; preset " + *plan.pipeline.preset;
+  if (plan.rollout_waits_for_versions()) text += "; policy lag " + std::to_string(plan.schedule.policy_lag);
+  return text;
+}
+
+std::string memory_line(const PlanMemory& memory) {
+  std::string text = "  memory       weights " + human_bytes(static_cast<double>(memory.weights_bytes));
+  const auto add = [&](const std::string& what, int64_t bytes) {
+    if (bytes > 0) text += "   " + what + " " + human_bytes(static_cast<double>(bytes));
+  };
+  add("gradients", memory.gradient_bytes);
+  add("optimizer", memory.optimizer_bytes);
+  add("KV", memory.kv_bytes);
+  add("columns", memory.column_bytes);
+  add("activations", memory.activation_bytes);
+  add("slack", memory.slack_bytes);
+  text += "   peak " + human_bytes(static_cast<double>(memory.total_bytes()));
+  if (memory.machine_bytes > 0) text += " of " + human_bytes(static_cast<double>(memory.machine_bytes));
+  return text + "\n";
+}
+
+std::string micro_batch_line(const Plan& plan) {
+  if (!plan.budget.micro_batch_tokens.automatic) return {};
+  return "  micro-batch  " + std::to_string(plan.budget.micro_batch_tokens.value) +
+         " tokens, chosen by the memory that is left\n";
+}
+
+// What the models compute at once of a micro-batch.
+std::string pass_line(const Plan& plan) {
+  const auto computes = [](const PlanNode& node) { return computes_in_passes(*node.type, node.needs); };
+  if (std::ranges::none_of(plan.nodes, computes)) return {};
+  const int64_t pass = plan.budget.pass_tokens.value, batch = plan.capacity.micro_batch_tokens;
+  if (pass >= batch) return "  passes       a micro-batch of up to " + std::to_string(batch) + " tokens is computed at once\n";
+  return "  passes       a micro-batch of up to " + std::to_string(batch) + " tokens is computed in passes of at most " +
+         std::to_string(pass) + "\n";
+}
+
+std::string checkpoints_line(const Plan& plan) {
+  const CheckpointRoom room = checkpoint_room(plan);
+  if (room.bytes == 0) return {};
+  const auto text = [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); };
+  std::string line = "  checkpoints  " + text(room.bytes) + " each";
+  if (room.at_a_time > 1) {
+    line += "   at most " + std::to_string(room.at_a_time) + " at a time   " + text(room.total_bytes()) + " of disk";
+  }
+  return line + "\n";
+}
+
+// A line for each model whose learning rate changes over the run.
+std::string learning_rate_lines(const Plan& plan) {
+  std::string text;
+  for (const PlanModel& model : plan.models) {
+    if (!model.usage.updated || model.facts.learning_rate.empty()) continue;
+    text += padded(text.empty() ? "  learning" : "", 15) + model.name + " " + model.facts.learning_rate + "\n";
+  }
+  return text;
+}
+
+// The first barrier at or before a node; null: none.
+const PlanNode* barrier_before(const Plan& plan, int index) {
+  std::vector<int> open{index};
+  std::vector<bool> seen(plan.nodes.size());
+  int first = -1;
+  while (!open.empty()) {
+    const int at = open.back();
+    open.pop_back();
+    if (seen[static_cast<size_t>(at)]) continue;
+    seen[static_cast<size_t>(at)] = true;
+    const PlanNode& node = plan.nodes[static_cast<size_t>(at)];
+    if (node.needs.scope == Scope::kIteration && (first < 0 || at < first)) first = at;
+    open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return first < 0 ? nullptr : &plan.nodes[static_cast<size_t>(first)];
+}
+
+std::string start_of_training(const Plan& plan, int trainer) {
+  const std::string& name = plan.nodes[static_cast<size_t>(trainer)].name;
+  const PlanNode* barrier = barrier_before(plan, trainer);
+  if (barrier == nullptr) {
+    return name + " starts after the first micro-batch (" + std::to_string(plan.capacity.micro_batch_tokens) + " tokens)";
+  }
+  const std::string reason = barrier->needs.scope_reason.empty() ? "" : " (" + barrier->needs.scope_reason + ")";
+  return name + " starts when the iteration is complete: " + barrier->name + " collects it" + reason;
+}
+
+std::string copies_text(const Plan& plan) {
+  for (const PlanModel& model : plan.models) {
+    if (!model.usage.updated || model.usage.kept_versions == 0) continue;
+    if (model.usage.kept_versions == 1) return "; one published copy of " + model.name + " is enough at lag 0";
+    return "; " + std::to_string(model.usage.kept_versions) + " published copies of " + model.name +
+           " beside the one in training";
+  }
+  return {};
+}
+
+std::string overlap_line(const Plan& plan) {
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const auto& needs = plan.nodes[i].needs.models;
+    const bool trains =
+        std::any_of(needs.begin(), needs.end(), [](const ModelNeed& need) { return need.use == ModelUse::kUpdates; });
+    if (!trains) continue;
+    std::string text = "  overlap      " + start_of_training(plan, static_cast<int>(i)) + copies_text(plan) + "\n";
+    const int64_t lag = plan.schedule.policy_lag;
+    if (lag > 0) {
+      text += "               while one iteration is trained, " +
+              (lag == 1 ? "the next one is" : "up to " + std::to_string(lag) + " later ones are") + " sampled\n";
+    }
+    return text;
+  }
+  return {};
+}
+
+std::string executors_line(const Plan& plan) {
+  std::vector<std::string> parts;
+  for (const PlanExecutor& executor : plan.executors)
+    parts.push_back(executor.name + " with " + plural(executor.threads, "core"));
+  return "  executors    " + join(parts, ", ") + "\n";
+}
+
+std::string stall_line(const Plan& plan) {
+  return "  no deadlock: " + std::to_string(plan.capacity.tokens_needed) + " of " + std::to_string(plan.budget.tokens_in_flight) +
+         " tokens are needed at worst (" + plan.capacity.needed_by + ")\n";
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) +
+         checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + learning_rate_lines(plan) + overlap_line(plan) +
+         stall_line(plan);
+}
+
+}  // namespace sluice::engine

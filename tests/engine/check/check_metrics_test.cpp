@@ -1,0 +1,149 @@
+// What a pipeline will record is known, and proven, before it runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "engine/contract/pipeline_builder.h"
+#include "engine/observe/engine_metrics.h"
+#include "engine/run/run.h"
+#include "tests/engine/toy_world.h"
+
+namespace sluice::engine {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsSubsetOf;
+
+struct TellerParams {
+  std::string what = "length";
+  bool lies = false;
+};
+
+class Teller final : public Node {
+ public:
+  static void describe(Contract<TellerParams>& c) {
+    c.type("teller", "records a metric whose name is a parameter");
+    c.param("what", &TellerParams::what).doc("its last part");
+    c.param("lies", &TellerParams::lies).doc("records another one");
+    c.reads(toy::kDrawn);
+    c.metrics("reward/WHAT", Metric::kMean, "", [](const TellerParams& p) { return std::vector{"reward/" + p.what}; });
+  }
+  Teller(const TellerParams& params, NodeResources& resources) : params_(params), metrics_(*resources.metrics) {}
+  void process(MicroBatch&) override { metrics_.mean("reward/" + params_.what + (params_.lies ? "_not" : ""), 1); }
+
+ private:
+  TellerParams params_;
+  MetricsRecorder& metrics_;
+};
+
+class CheckMetrics : public testing::Test {
+ protected:
+  void SetUp() override {
+    toy::register_toys(registry_);
+    registry_.add<Teller>();
+    builder_.budget(64, 16).set("runtime", "cores", int64_t{1}).model("policy", {});
+    builder_.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{8}}});
+    builder_.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}, {"worst_sample_tokens", int64_t{4}}});
+  }
+
+  void add_teller(const std::string& name, const std::string& what, bool lies = false) {
+    builder_.node(name, "teller", {"rollout"}, {{"what", what}, {"lies", lies}});
+  }
+
+  CheckResult checked() const { return check(builder_.build(), registry_); }
+  CheckResult checked_with_prefix(const std::string& node, const std::string& prefix) const {
+    PipelineSpec spec = builder_.build();
+    for (NodeSpec& one : spec.nodes) {
+      if (one.name.text == node) one.metrics_prefix = {prefix, {}};
+    }
+    return check(spec, registry_);
+  }
+
+  Registry registry_;
+  PipelineBuilder builder_{"metrics", 1};
+};
+
+TEST_F(CheckMetrics, ThePlanKnowsNamesThatFollowFromParameters) {
+  add_teller("a", "length");
+  const CheckResult result = checked();
+  ASSERT_TRUE(result.plan) << render(result.problems);
+  EXPECT_THAT(metrics::names_of(result.plan->nodes.back()), testing::ElementsAre("reward/length"));
+  EXPECT_THAT(metrics::all_names(*result.plan), AllOf(Contains("reward/length"), Contains("rollout/sampled_tokens")));
+}
+
+TEST_F(CheckMetrics, ARunRecordsNothingThatThePlanDoesNotKnow) {
+  add_teller("a", "length");
+  const CheckResult result = checked();
+  ASSERT_TRUE(result.plan) << render(result.problems);
+  std::vector<std::string> recorded;
+  const auto note = [&](const IterationReport& report) {
+    for (const auto& [name, value] : report.figures) {
+      if (name.find('/') != std::string::npos) recorded.push_back(name);
+    }
+  };
+  engine::Run run(*result.plan, {.on_executor_start = {}, .on_iteration = note});
+  ASSERT_EQ(run.execute().end, RunEnd::kDone);
+  EXPECT_THAT(recorded, IsSubsetOf(metrics::all_names(*result.plan)));
+  EXPECT_THAT(recorded, Contains("reward/length"));
+}
+
+TEST_F(CheckMetrics, TwoNodesThatRecordOneNameAreRefused) {
+  add_teller("a", "length");
+  add_teller("b", "length");
+  const CheckResult result = checked();
+  EXPECT_FALSE(result.plan);
+  EXPECT_THAT(render(result.problems), AllOf(HasSubstr("'b' records reward/length, which 'a' records too"),
+                                             HasSubstr("metrics_prefix = \"b\" in 'b' makes it b/reward/length")));
+}
+
+TEST_F(CheckMetrics, APrefixPartsThem) {
+  add_teller("a", "length");
+  add_teller("b", "length");
+  const CheckResult result = checked_with_prefix("b", "second");
+  ASSERT_TRUE(result.plan) << render(result.problems);
+  EXPECT_THAT(metrics::all_names(*result.plan), AllOf(Contains("reward/length"), Contains("second/reward/length")));
+}
+
+TEST_F(CheckMetrics, APrefixThatReadsLikeAGroupOfTimingIsRefused) {
+  add_teller("a", "length");
+  EXPECT_THAT(render(checked_with_prefix("a", "time").problems), HasSubstr("\"time\" cannot stand in front"));
+  EXPECT_THAT(render(checked_with_prefix("a", "a/b").problems), HasSubstr("letters, digits, _ and -"));
+}
+
+TEST_F(CheckMetrics, TheBestCheckpointIsOfAMetricThatIsRecorded) {
+  add_teller("a", "length");
+  builder_.set("checkpoint", "every_iterations", int64_t{1}).set("checkpoint", "keep_best", std::string("length"));
+  EXPECT_THAT(render(checked().problems),
+              AllOf(HasSubstr("no node records a metric \"length\""), HasSubstr("did you mean \"reward/length\"?")));
+}
+
+TEST_F(CheckMetrics, ARunEndsWhereANodeRecordsWhatItDoesNotDeclare) {
+  add_teller("a", "length", /*lies=*/true);
+  const CheckResult result = checked();
+  ASSERT_TRUE(result.plan) << render(result.problems);
+  engine::Run run(*result.plan, {});
+  const RunSummary summary = run.execute();
+  ASSERT_EQ(summary.end, RunEnd::kFailed);
+  try {
+    std::rethrow_exception(summary.error);
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("node 'a'"), HasSubstr("metric 'reward/length_not'"), HasSubstr("does not declare")));
+  }
+}
+
+TEST(Metrics, OfAnotherGroupOrMisspeltAreFound) {
+  const std::vector<std::string> names{"policy/loss", "reward/score_mean", "time/iteration_seconds"};
+  EXPECT_EQ(nearest_metric("score_mean", names), "reward/score_mean");
+  EXPECT_EQ(nearest_metric("policy_loss", names), "policy/loss");
+  EXPECT_EQ(nearest_metric("reward/score_maen", names), "reward/score_mean");
+  EXPECT_EQ(nearest_metric("score_maen", names), "reward/score_mean");
+  EXPECT_EQ(nearest_metric("entropy", names), "");
+}
+
+}  // namespace
+}  // namespace sluice::engine

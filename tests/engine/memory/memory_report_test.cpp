@@ -1,0 +1,60 @@
+#include "engine/memory/memory_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
+#include "engine/memory/out_of_memory.h"
+
+namespace sluice::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kMega = 1'000'000;
+
+PlanMemory planned() {
+  PlanMemory memory;
+  memory.weights_bytes = 10 * kMega, memory.kv_bytes = 40 * kMega, memory.activation_bytes = 30 * kMega;
+  return memory;
+}
+
+TEST(MemoryReport, CountsAsActivationsTheTensorsThatAreNothingElse) {
+  const MemoryPeaks peaks{.program = 100 * kMega,
+                          .resident = 170 * kMega,
+                          .tensors = 75 * kMega,
+                          .pool_held = 40 * kMega,
+                          .pool_used = 25 * kMega,
+                          .columns = 0,
+                          .models = {.weights = 15 * kMega, .copies = 4 * kMega, .gradients = 0, .optimizer = 0}};
+  const MemoryReport report = memory_report(planned(), peaks);
+  std::vector<std::string> text;
+  for (const MemoryClass& of : report.classes) text.push_back(of.name + " " + std::to_string(of.peak_bytes / kMega));
+  EXPECT_THAT(text, ElementsAre("program 100", "weights 19", "KV cache 25", "activations 20", "other 6"));
+  EXPECT_THAT(memory_lines(report).back(), HasSubstr("planned   180 MB   peak   170 MB"));
+}
+
+TEST(MemoryReport, NamesTheKeyOfTheLargestClass) {
+  Plan plan;
+  plan.memory = planned();
+  const auto advice = [&] { return memory_advice(plan, memory_report(plan.memory, {})); };
+  EXPECT_THAT(advice(), HasSubstr("tokens_in_flight"));
+  plan.memory.activation_bytes = 50 * kMega;
+  EXPECT_THAT(advice(), HasSubstr("pass_tokens"));
+  plan.memory.weights_bytes = 60 * kMega;
+  EXPECT_THAT(advice(), HasSubstr("dtype"));
+}
+
+TEST(OutOfMemory, IsToldFromOtherFailures) {
+  EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
+  EXPECT_TRUE(is_out_of_memory(std::runtime_error("[enforce fail] DefaultCPUAllocator: can't allocate memory")));
+  EXPECT_TRUE(is_out_of_memory(std::system_error(std::make_error_code(std::errc::not_enough_memory))));
+  EXPECT_FALSE(is_out_of_memory(std::runtime_error("a shape does not fit")));
+}
+
+}  // namespace
+}  // namespace sluice::engine

@@ -1,0 +1,64 @@
+#include "engine/schedule/milestone.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/schedule/version_gate.h"
+
+namespace sluice::engine {
+namespace {
+
+TEST(Milestone, RunsAtOnceWhatWasReached) {
+  Milestone milestone;
+  bool ran = false;
+  milestone.when_reached(0, [&] { ran = true; });
+  EXPECT_TRUE(ran);
+}
+
+TEST(Milestone, RunsWhatWaitsInOrderOfCountAndArrival) {
+  Milestone milestone;
+  std::vector<std::string> ran;
+  milestone.when_reached(2, [&] { ran.push_back("2a"); });
+  milestone.when_reached(1, [&] { ran.push_back("1"); });
+  milestone.when_reached(2, [&] { ran.push_back("2b"); });
+  milestone.when_reached(3, [&] { ran.push_back("3"); });
+  milestone.reach(2);
+  EXPECT_THAT(ran, testing::ElementsAre("1", "2a", "2b"));
+  milestone.reach(3);
+  EXPECT_THAT(ran, testing::ElementsAre("1", "2a", "2b", "3"));
+}
+
+TEST(Milestone, DoesNotGoBackAndLetsEverythingThroughWhenAbandoned) {
+  Milestone milestone;
+  int ran = 0;
+  milestone.when_reached(7, [&] { ++ran; });
+  milestone.abandon();
+  EXPECT_EQ(ran, 1);
+  milestone.reach(3);
+  milestone.when_reached(8, [&] { ++ran; });
+  EXPECT_EQ(ran, 2);
+}
+
+TEST(VersionGate, IterationWaitsForTheVersionThatIsLagOlder) {
+  int told = 0;
+  VersionGate gate(/*closes=*/true, /*lag=*/2, [&] { ++told; });
+  EXPECT_TRUE(gate.open_for(2));
+  EXPECT_FALSE(gate.open_for(3));
+  gate.publish(1);
+  EXPECT_TRUE(gate.open_for(3));
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(gate.version_for(1), 0);
+  EXPECT_EQ(gate.version_for(5), 3);
+  EXPECT_EQ(gate.lag_of(1), 1);
+  EXPECT_EQ(gate.lag_of(5), 2);
+}
+
+TEST(VersionGate, IsAlwaysOpenWhereNothingIsTrained) {
+  const VersionGate gate(/*closes=*/false, 0, [] {});
+  EXPECT_TRUE(gate.open_for(1000));
+  EXPECT_EQ(gate.version_for(1000), 0);
+  EXPECT_EQ(gate.lag_of(1000), 0);
+}
+
+}  // namespace
+}  // namespace sluice::engine
