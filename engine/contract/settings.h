@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/contract/params.h"
+#include "engine/contract/token_budget.h"
 
 namespace sluice::engine {
 
