@@ -65,7 +65,7 @@ class Reader {
     const std::string name = dot == std::string::npos ? std::string() : path.substr(dot + 1);
     const Name named{name, {source_, number_, static_cast<int>(begin + dot) + 3, static_cast<int>(name.size())}};
     if (path.starts_with("nodes.")) {
-      spec_.nodes.push_back({named, {}, {}, {}, {{}, header}});
+      spec_.nodes.push_back({.name = named, .params = {{}, header}});
       entries_ = &spec_.nodes.back().params.entries;
     } else if (path.starts_with("models.")) {
       spec_.models.push_back({named, {{}, header}});
