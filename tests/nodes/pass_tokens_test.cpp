@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,8 +42,7 @@ using testing::TinyFolder;
 using testing::wave;
 
 constexpr int64_t kLongest = 40;  // tokens of a sample
-constexpr int64_t kAll = engine::NodeResources::kNoLimit;
-const std::vector<int64_t> kPasses{kLongest, 57, 111};  // the smallest is less than most pairs
+const std::vector<int64_t> kPasses{kLongest, 111};  // the smaller is less than most pairs
 
 // 8 groups of 3 samples of all lengths up to the longest, some without an action.
 std::vector<Group> random_groups() {
@@ -101,7 +99,7 @@ class PassTokens : public ::testing::Test {
     const double expected = metric(run_node<T>(params, at_once, experience()).metrics, loss);
     for (const int64_t pass : kPasses) {
       const Models cut = make();
-      EXPECT_NEAR(metric(run_node<T>(params, cut, experience(), {}, pass).metrics, loss), expected, 1e-6 * std::abs(expected));
+      EXPECT_NEAR(metric(run_node<T>(params, cut, experience(), {}, pass).metrics, loss), expected, 1e-6);
       for (const auto& [name, model] : at_once) {
         const auto gradient = gradient_of(model);
         EXPECT_GT(norm(gradient), 1e-3);

@@ -37,7 +37,7 @@ TEST(Passes, OfASampleThatIsLongerThanOneAreABug) { EXPECT_THROW(cut({3, 11}, 10
 
 TEST(Passes, OfSomeSamplesOfAMicroBatchNameThem) {
   engine::Layout layout;
-  for (const int64_t tokens : {5, 2, 5, 4, 1}) layout.add_sample(tokens, 1);
+  for (const int64_t tokens : {5, 2, 5, 4, 1}) layout.add_sample(tokens, 0);
   layout.end_group();
   EXPECT_THAT(passes_of(layout, std::vector<size_t>{1, 2, 4}, 6), ElementsAre(ElementsAre(1, 4), ElementsAre(2)));
 }
