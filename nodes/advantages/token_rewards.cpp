@@ -26,8 +26,8 @@ void check_params(const TokenRewardsParams& params, Findings& findings) {
     findings.error("logprobs", "the KL of reference_logprobs against itself is always 0",
                    "name the policy's column, such as rollout_logprobs");
   }
-  if (params.adaptive() && findings.changed("reward/kl_coefficient")) {
-    findings.without_effect("reward/kl_coefficient", "kl_coefficient has no effect beside an adaptive kl_controller",
+  if (params.adaptive() && findings.changed("kl_coefficient")) {
+    findings.without_effect("kl_coefficient", "kl_coefficient has no effect beside an adaptive kl_controller",
                             "give the controller initial = ..., and remove kl_coefficient");
   }
   if (!params.adaptive() && findings.changed("kl_measure")) {
@@ -45,9 +45,7 @@ void check_params(const TokenRewardsParams& params, Findings& findings) {
 void TokenRewards::describe(engine::Contract<TokenRewardsParams>& c) {
   using P = TokenRewardsParams;
   c.type("token_rewards", "score on the last action, minus a KL penalty on every action");
-  c.param("reward/kl_coefficient", &P::kl_coefficient)
-      .at_least(0)
-      .doc("weight of the KL penalty; 0: none, and no reference is read");
+  c.param("kl_coefficient", &P::kl_coefficient).at_least(0).doc("weight of the KL penalty; 0: none, and no reference is read");
   describe_kl(c, "kl_estimator");
   c.param("kl_controller", &P::kl_controller).doc("what changes the weight from iteration to iteration; fixed_kl: nothing");
   c.param("kl_measure", &P::kl_measure)
@@ -130,12 +128,12 @@ void TokenRewards::end_iteration(const engine::Iteration&) {
 
 // Controllers are formulas without memory: the coefficient is all that moves.
 void TokenRewards::save(engine::StateWriter& state) const {
-  if (params_.adaptive()) state.put("reward/kl_coefficient", coefficient_);
+  if (params_.adaptive()) state.put("kl_coefficient", coefficient_);
 }
 
 // A run whose coefficient was fixed so far begins with that of the controller.
 void TokenRewards::load(const engine::StateReader& state) {
-  if (params_.adaptive() && state.has("reward/kl_coefficient")) coefficient_ = state.number("reward/kl_coefficient");
+  if (params_.adaptive() && state.has("kl_coefficient")) coefficient_ = state.number("kl_coefficient");
 }
 
 }  // namespace sluice::nodes
