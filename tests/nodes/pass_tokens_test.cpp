@@ -41,7 +41,7 @@ using testing::tiny_model;
 using testing::TinyFolder;
 using testing::wave;
 
-constexpr int64_t kLongest = 40;  // tokens of a sample
+constexpr int64_t kLongest = 40;                    // tokens of a sample
 const std::vector<int64_t> kPasses{kLongest, 111};  // the smaller is less than most pairs
 
 // 8 groups of 3 samples of all lengths up to the longest, some without an action.
