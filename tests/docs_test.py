@@ -301,6 +301,20 @@ class Commands(unittest.TestCase):
         return subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120).stdout
 
 
+class Prose(unittest.TestCase):
+    LONGEST = 120
+
+    def test_lines_are_short_enough_to_read(self):
+        """All but tables and code, in which a line ends where it must."""
+        for page in PAGES:
+            fenced = False
+            for number, line in enumerate(page.read_text().splitlines(), 1):
+                fenced ^= line.strip().startswith("```")
+                is_prose = not fenced and not line.startswith(("|", "    ", "```", "<!--", "!["))
+                if is_prose and " " in line.strip():
+                    self.assertLessEqual(len(line), self.LONGEST, f"{page.relative_to(ROOT)}:{number}")
+
+
 class Security(unittest.TestCase):
     def test_every_threat_names_tests_that_are_there(self):
         rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs/security.md").read_text().partition("## Threats")[2].splitlines()
