@@ -39,8 +39,8 @@ TEST(CheckpointList, Text) { expect_golden("cli/checkpoints/four.txt", checkpoin
 
 TEST(CheckpointList, FigureThatTheRunKeepsTheBestOfIsTheOneToShow) {
   auto all = four();
-  all[2].manifest->pipeline = {{.table = "checkpoint", .key = "keep_best", .text = "\"kl_mean\"", .origin = {}}};
-  EXPECT_THAT(checkpoints_text(all, "runs/ppo"), HasSubstr("  kl_mean  "));
+  all[2].manifest->pipeline = {{.table = "checkpoint", .key = "keep_best", .text = "\"reference/kl_mean\"", .origin = {}}};
+  EXPECT_THAT(checkpoints_text(all, "runs/ppo"), HasSubstr("  reference/kl_mean  "));
 }
 
 TEST(CheckpointList, WithoutAFigureTheRestIsThere) {

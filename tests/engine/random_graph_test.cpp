@@ -48,7 +48,7 @@ class Interpreter {
     iteration_ = iteration;
     columns_.clear();
     streams_.clear();
-    row_ = {{"tokens", 0}};
+    row_ = {{"data/tokens", 0}};
     streams_[""] = {};
     draw(world_.groups * (refilling() == nullptr ? 1 : world_.most_draws));
     // Round after round, as long as the filter has kept too few of what was drawn.

@@ -34,7 +34,9 @@ TEST(FilterGroups, KeepsThemWhereOnlyTheMeanCounts) {
 }
 
 TEST(FilterGroups, JudgesEachMicroBatchByItself) {
-  const auto outcome = NodeHarness<FilterGroups>().run(groups_of_scores({{0, 1}, {1, 1}, {1, 1}}), {2, 1});
+  NodeHarness<FilterGroups> harness;
+  harness.resources().node = "useful";
+  const auto outcome = harness.run(groups_of_scores({{0, 1}, {1, 1}, {1, 1}}), {2, 1});
   EXPECT_THAT(outcome.dropped_groups(), ElementsAre(1, 2));
   EXPECT_NEAR(outcome.metrics().at("filter/useful/zero_variance"), 2.0 / 3, 1e-9);
 }

@@ -143,14 +143,14 @@ TEST_F(PassTokens, RoundsTheGradientsOfSft) {
         [&] {
           return Models{{"actor", trained()}};
         },
-        "loss");
+        "policy/loss");
   }
 }
 
 TEST_F(PassTokens, RoundsTheGradientsOfAPolicyAndItsCritic) {
   const auto make = [&] { return Models{{"actor", trained()}, {"critic", trained(true)}}; };
-  expect_same_gradients<TrainPpo>(ppo(), make, "policy_loss");
-  expect_same_gradients<TrainPpo>(ppo(), make, "value_loss");
+  expect_same_gradients<TrainPpo>(ppo(), make, "policy/loss");
+  expect_same_gradients<TrainPpo>(ppo(), make, "value/loss");
 }
 
 // The ratio of GSPO is a sample's, and its samples count alike.
@@ -162,7 +162,7 @@ TEST_F(PassTokens, RoundsTheGradientsOfAnObjectiveOfWholeSamples) {
       [&] {
         return Models{{"actor", trained()}};
       },
-      "policy_loss");
+      "policy/loss");
 }
 
 TEST_F(PassTokens, RoundsTheGradientsOfOneModelWithBothHeads) {
@@ -173,7 +173,7 @@ TEST_F(PassTokens, RoundsTheGradientsOfOneModelWithBothHeads) {
       [&] {
         return Models{{"actor", trained(false, true)}};
       },
-      "policy_loss");
+      "policy/loss");
 }
 
 TEST_F(PassTokens, RoundsTheGradientsOfMiniBatchesWithOldLogProbabilitiesOfTheirOwn) {
@@ -185,7 +185,7 @@ TEST_F(PassTokens, RoundsTheGradientsOfMiniBatchesWithOldLogProbabilitiesOfTheir
       [&] {
         return Models{{"actor", trained()}};
       },
-      "policy_loss");
+      "policy/loss");
 }
 
 // In the smallest passes most pairs do not fit: each of their samples is a pass then.
@@ -198,7 +198,7 @@ TEST_F(PassTokens, RoundsTheGradientsOfPairs) {
       [&] {
         return Models{{"actor", trained()}};
       },
-      "loss");
+      "policy/loss");
 }
 
 TEST_F(PassTokens, RoundsTheGradientsOfARewardModel) {
@@ -207,7 +207,7 @@ TEST_F(PassTokens, RoundsTheGradientsOfARewardModel) {
       [&] {
         return Models{{"critic", trained(true)}};
       },
-      "loss");
+      "reward_model/loss");
 }
 
 }  // namespace
