@@ -36,7 +36,7 @@ class Estimate(SimulateCase):
         self.assertEqual([executor["name"] for executor in variant["executors"]], ["cpu:1", "cpu"])
         for executor in variant["executors"]:
             self.assertAlmostEqual(whole(executor), variant["seconds"])
-        self.assertEqual(len(variant["time/iteration_seconds"]), 2)
+        self.assertEqual(len(variant["iteration_seconds"]), 2)
         self.assertEqual(len(variant["tokens_in_flight"]), 60)
         self.assertLessEqual(max(variant["tokens_in_flight"]), variant["tokens_in_flight_peak"])
         self.assertLessEqual(variant["tokens_in_flight_peak"], variant["budget"])

@@ -55,7 +55,7 @@ class Once(TopCase):
         self.assertRegex(text, r"(?m)^cpu +2 +25 % +train +1\.5 s +1$")
         self.assertRegex(text, r"(?m)^train +cpu +20 % +4 +500 +1$")  # 2000 tokens in 4 s of work
         self.assertRegex(text, r"(?m)^generate -> train +1 +500 +1\.5 kB$")
-        self.assertTrue(text.endswith("\niteration 1\nloss  0.25\n"), text)
+        self.assertTrue(text.endswith("\niteration 1\npolicy/loss  0.25\n"), text)
 
     def test_prints_once_without_a_terminal(self):
         self.write_status()
@@ -87,12 +87,12 @@ class Once(TopCase):
     def test_a_line_that_is_being_written_is_not_read(self):
         self.write_status()
         self.write("metrics.jsonl", '{"iteration":0,"policy/loss":9.5}\n{"iteration":1,"lo')
-        self.assertIn("\niteration 0\nloss  9.5\n", self.text())
+        self.assertIn("\niteration 0\npolicy/loss  9.5\n", self.text())
 
     def test_metrics_of_any_length_are_read_from_their_end(self):
         self.write_status()
         self.write("metrics.jsonl", ('{"iteration":0,"policy/loss":9.5}\n' * 10000) + '{"iteration":10000,"policy/loss":null}\n')
-        self.assertIn("\niteration 10000\nloss  not finite\n", self.text())
+        self.assertIn("\niteration 10000\npolicy/loss  not finite\n", self.text())
 
 
 class Refused(TopCase):
