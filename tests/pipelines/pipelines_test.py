@@ -95,7 +95,7 @@ class Pipelines(Case):
     def test_dynamic_sampling_accounts_for_every_group(self):
         rows = self.metrics("ppo_dynamic.toml", "dynamic", **{"pipeline.iterations": 8})
         for row in rows:
-            kept, dropped, surplus = (row[f"useful/groups_{what}"] for what in ("kept", "dropped", "surplus"))
+            kept, dropped, surplus = (row[f"filter/useful/groups_{what}"] for what in ("kept", "dropped", "surplus"))
             self.assertEqual(kept + dropped + surplus, row["data/groups"])
             self.assertEqual(kept + row["filter/useful/groups_missing"], 64)
             self.assertLessEqual(row["data/groups"], 3 * 64)
