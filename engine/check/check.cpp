@@ -6,7 +6,6 @@
 #include "engine/plan/bind_settings.h"
 
 namespace sluice::engine {
-
 namespace {
 
 // With micro_batch_tokens = "auto" as `micro_batch`, or a group if that is more.
@@ -42,7 +41,8 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
   return {std::move(draft.plan), std::move(draft.problems)};
 }
 
-// The largest micro-batch, in steps of kStep tokens, that leaves memory with the smallest pass, if that is chosen too, and lets one be trained while another is sampled.
+// The largest micro-batch, in steps of kStep tokens, that leaves memory and lets one be trained while another is sampled. Where
+// the pass is chosen too, it is the smallest one.
 CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& registry, CheckResult smallest) {
   constexpr int64_t kStep = 256;
   const int64_t budget = smallest.plan->budget.tokens_in_flight;
