@@ -23,6 +23,15 @@ class RunFolder(Case):
         cls.addClassCleanup(cls.shared.doCleanups)
         cls.finished = cls.shared.run_ppo()
 
+    def test_a_prefix_stands_before_all_metrics_of_its_node_and_changes_nothing_else(self):
+        plain = self.run_ppo("plain")
+        prefixed = self.run_ppo("prefixed", **{"nodes.train.metrics_prefix": "second"})
+        for before, after in zip(plain.metrics, prefixed.metrics, strict=True):
+            self.assertEqual(after["second/policy/loss"], before["policy/loss"])
+            self.assertNotIn("policy/loss", after)
+            self.assertEqual(after["reward/score_mean"], before["reward/score_mean"])
+        self.assertEqual(prefixed.weights("actor"), plain.weights("actor"))
+
     def test_holds_the_files_that_are_promised(self):
         for name in ("pipeline.toml", "pipeline.dot", "metrics.jsonl", "trace.json"):
             self.assertGreater((self.finished.folder / name).stat().st_size, 0, name)
