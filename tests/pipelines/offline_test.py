@@ -1,32 +1,13 @@
 """The offline stages: each pipeline runs, and what should improve does."""
 
-import json
-import pathlib
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
-from support import DONE, ROOT, Case, run, sets  # noqa: E402
+from pipeline_case import ROOT, PipelineCase, mean, run
 
 SHIPPED = ROOT / "pipelines/models/tiny-arithmetic"
 
 
-def mean(rows, key):
-    return sum(row[key] for row in rows) / len(rows)
-
-
-class Offline(Case):
-    def metrics(self, pipeline, name, **overrides):
-        """Runs a pipeline to its end; the rows of its metrics.jsonl."""
-        folder = self.folder / name
-        result = run(ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**overrides), timeout=600)
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-    def accuracy(self, checkpoint, name):
-        """Share of the held-out sums that the likeliest answer gets right."""
-        return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["reward/score_mean"]
-
+class Offline(PipelineCase):
     def test_a_reward_model_tells_right_from_wrong_where_it_never_was(self):
         rows = self.metrics("reward_model.toml", "reward")
         checkpoint = str(self.folder / "reward/checkpoint/reward")

@@ -1,72 +1,13 @@
-"""Every pipeline in pipelines/ runs, and what should improve does."""
+"""Every other pipeline in pipelines/ runs, and what should improve does."""
 
 import json
-import pathlib
-import sys
+import os
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
-from support import DATA, DONE, ROOT, Case, run, sets  # noqa: E402
+from pipeline_case import DATA, ROOT, PipelineCase, mean
 
 
-class Pipelines(Case):
-    def metrics(self, pipeline, name, **overrides):
-        """Runs a pipeline to its end; the rows of its metrics.jsonl."""
-        folder = self.folder / name
-        result = run(ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**overrides), timeout=600)
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-    def accuracy(self, checkpoint, name):
-        return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["reward/score_mean"]
-
-    def assert_learns_to_add(self, pipeline, name, figure="reward/score_mean", **overrides):
-        """The share of right answers rises, also on sums that were never practised; the rows of metrics.jsonl."""
-        rows = self.metrics(pipeline, name, **overrides)
-        scores = [row[figure] for row in rows]
-        first, last = sum(scores[:3]) / 3, sum(scores[-10:]) / 10
-        held_out = self.accuracy(self.folder / name / "checkpoint/actor", f"{name}-held-out")
-        print(f"{name}: {first:.3f} -> {last:.3f}, held out {held_out:.3f}")
-        self.assertGreaterEqual(last, 0.90)
-        self.assertGreaterEqual(last - first, 0.30)
-        self.assertGreaterEqual(held_out, 0.90)
-        return rows
-
-    # bench/learning.py runs more seeds.
-    def test_ppo_learns_to_add(self):
-        self.assert_learns_to_add("ppo.toml", "ppo", **{"pipeline.seed": 4})
-
-    def test_group_relative_pipelines_learn_to_add_without_a_critic(self):
-        for name in ("grpo", "rloo", "reinforce_pp", "remax"):
-            with self.subTest(name):
-                self.assert_learns_to_add(f"{name}.toml", name)
-
-    def test_dapo_learns_to_add_from_groups_that_teach_something(self):
-        rows = self.assert_learns_to_add("dapo.toml", "dapo", figure="reward/correct_mean")
-        self.assertGreater(sum(row["filter/useful/groups_dropped"] for row in rows), 0)
-
-    def test_gspo_learns_to_add_though_whole_samples_are_clipped(self):
-        rows = self.assert_learns_to_add("gspo.toml", "gspo")
-        self.assertGreater(sum(row["policy/clip_fraction_low"] + row["policy/clip_fraction_high"] for row in rows), 0)
-
-    def test_samples_of_older_weights_teach_as_much_with_the_correction(self):
-        rows = self.assert_learns_to_add("grpo.toml", "lagging", **{
-            "schedule.policy_lag": 2, "nodes.train.recompute_old_logprobs": True, "nodes.train.objective.correction": "truncate"})
-        self.assertEqual([row["policy_lag"] for row in rows[:4]], [0, 1, 2, 2])
-        self.assertGreater(rows[-1]["policy/importance_weight_max"], 1.0)
-        self.assertLess(rows[-1]["policy/effective_sample_size"], 1.0)
-
-    def test_distillation_brings_the_policy_to_its_teacher(self):
-        rows = self.assert_learns_to_add("distill.toml", "distill")
-        self.assertLess(sum(row["reference/teacher_kl_mean"] for row in rows[-5:]), sum(row["reference/teacher_kl_mean"] for row in rows[:5]) / 2)
-
-    def test_policy_objectives_without_a_pipeline_of_their_own_learn_too(self):
-        for name in ("cispo", "sapo"):
-            with self.subTest(name):
-                rows = self.metrics("grpo.toml", name, **{"pipeline.iterations": 40, "nodes.train.mini_batches": 2,
-                                                          "nodes.train.objective": f'{{ type = "{name}" }}'})
-                self.assertGreater(sum(row["reward/score_mean"] for row in rows[-5:]) / 5, sum(row["reward/score_mean"] for row in rows[:5]) / 5 + 0.2)
-
+class Pipelines(PipelineCase):
     def assert_improves(self, rows, by):
         scores = [row["reward/score_mean"] for row in rows]
         first, last = sum(scores[:3]) / 3, sum(scores[-3:]) / 3
@@ -126,14 +67,13 @@ class Pipelines(Case):
 
     def test_a_policy_learns_to_call_the_calculator(self):
         rows = self.metrics("calculator.toml", "calculator")
-        mean = lambda key, rows: sum(row[key] for row in rows) / len(rows)  # noqa: E731
         first, last = rows[:2], rows[-10:]
-        print(f"score {mean('reward/score_mean', first):.3f} -> {mean('reward/score_mean', last):.3f}, "
-              f"turns {mean('rollout/turns_mean', first):.3f} -> {mean('rollout/turns_mean', last):.3f}")
-        self.assertLessEqual(mean("reward/score_mean", first), 0.65)
-        self.assertGreaterEqual(mean("reward/score_mean", last), 0.90)
-        self.assertLessEqual(mean("rollout/turns_mean", first), 1.70)  # 1: it guesses; 2: it calls once
-        self.assertGreaterEqual(mean("rollout/turns_mean", last), 1.90)
+        print(f"score {mean(first, 'reward/score_mean'):.3f} -> {mean(last, 'reward/score_mean'):.3f}, "
+              f"turns {mean(first, 'rollout/turns_mean'):.3f} -> {mean(last, 'rollout/turns_mean'):.3f}")
+        self.assertLessEqual(mean(first, "reward/score_mean"), 0.65)
+        self.assertGreaterEqual(mean(last, "reward/score_mean"), 0.90)
+        self.assertLessEqual(mean(first, "rollout/turns_mean"), 1.70)  # 1: it guesses; 2: it calls once
+        self.assertGreaterEqual(mean(last, "rollout/turns_mean"), 1.90)
 
     def test_sft_learns_to_call_every_other_time(self):
         rows = self.metrics("calculator_sft.toml", "calculator_sft")
@@ -158,7 +98,6 @@ class Pipelines(Case):
     def test_gsm8k_runs_on_the_real_data(self):
         path = DATA / "gsm8k/train.jsonl"
         if not path.exists():
-            import os
             self.assertNotEqual(os.environ.get("CI"), "true", f"{path} is missing")
             self.skipTest(f"{path} is not there")
         rows = self.metrics("ppo_gsm8k.toml", "real", **{"nodes.prompts.path": str(path)})

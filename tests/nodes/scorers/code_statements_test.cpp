@@ -136,8 +136,8 @@ TEST_F(CodeStatements, FramesAndObjectsOfTheRunnerHoldNoTest) {
                   "    seen += [repr(v) for v in (*frame.f_locals.values(), *frame.f_globals.values())]\n"
                   "    frame = frame.f_back\n"
                   "  seen += [repr(o) for o in gc.get_objects() if isinstance(o, (str, list, dict))]\n"
-                  "  return 2468 if any('24' + '68' in text for text in seen) else None\n",
-                  {"x = 1\nassert f(x) == 2468"}),
+                  "  return 2468013579 if any('24680' + '13579' in text for text in seen) else None\n",
+                  {"x = 1\nassert f(x) == 2468013579"}),
             0);
 }
 
