@@ -39,8 +39,10 @@ int validate_pipeline(const PipelineArguments& arguments, const std::string& for
     return kDone;
   }
   const engine::Plan& plan = *checked.plan;
-  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s\n", file.c_str(),
-              static_cast<long long>(plan.capacity.tokens_needed), static_cast<long long>(plan.budget.tokens_in_flight),
+  int64_t needed = 0;
+  for (const engine::PlanPath& path : plan.paths) needed += path.capacity.tokens_needed;
+  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s\n", file.c_str(), static_cast<long long>(needed),
+              static_cast<long long>(plan.budget.tokens_in_flight),
               arguments.all_data ? "; every row of the data is as it should be" : "");
   return kDone;
 }

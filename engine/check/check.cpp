@@ -35,7 +35,7 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   checking::assemble_plan(draft);
   draft.plan.model_type = registry.model_type();
-  checking::check_keep_best(draft);
+  checking::check_wanted_metrics(draft);
   checking::check_memory(draft);
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   return {std::move(draft.plan), std::move(draft.problems)};
@@ -45,8 +45,8 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
 // the pass is chosen too, it is the smallest one.
 CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& registry, CheckResult smallest) {
   constexpr int64_t kStep = 256;
-  const int64_t budget = smallest.plan->budget.tokens_in_flight;
-  int64_t enough = 0, too_many = std::min(budget / 2, smallest.plan->capacity.iteration_tokens) / kStep + 1;
+  const int64_t budget = smallest.plan->main_path().tokens_in_flight;
+  int64_t enough = 0, too_many = std::min(budget / 2, smallest.plan->main_path().capacity.iteration_tokens) / kStep + 1;
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;
     CheckResult candidate = check_with(spec, registry, middle * kStep);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/path_kind.h"
@@ -20,9 +21,7 @@ class Assembly {
 
   void run() {
     for (const int index : draft_.order) add_node(draft_.node(index));
-    plan_.source = position(draft_.source.value());
-    if (draft_.rollout) plan_.rollout = position(*draft_.rollout);
-    if (draft_.refill) plan_.refill = position(*draft_.refill);
+    for (const DraftPath& path : draft_.paths) add_path(path);
     add_columns();
     add_edges();
     add_frees();
@@ -40,6 +39,22 @@ class Assembly {
   }
   bool at_or_before(int a, int b) const { return a == b || before(a, b); }
 
+  void add_path(const DraftPath& from) {
+    PlanPath& to = plan_.paths.emplace_back();
+    to.source = position(from.source);
+    if (from.rollout) to.rollout = position(*from.rollout);
+    if (from.refill) to.refill = position(*from.refill);
+    to.settings = draft_.node(from.source).source;
+    to.tokens_in_flight = from.tokens_in_flight;
+    to.micro_batch_tokens = from.micro_batch_tokens;
+    to.follows_versions = std::ranges::any_of(node(to.maker()).needs.models, [&](const ModelNeed& need) {
+      const int model = draft_.find_model(need.model);
+      return need.use == ModelUse::kSamples && model >= 0 && draft_.models[static_cast<size_t>(model)].updater >= 0;
+    });
+    to.policy_lag = to.follows_versions && !to.measures() ? plan_.schedule.policy_lag : 0;
+    to.capacity = from.capacity;
+  }
+
   void add_node(DraftNode& from) {
     PlanNode& to = plan_.nodes.emplace_back();
     to.name = from.name();
@@ -47,8 +62,9 @@ class Assembly {
     to.type = from.type;
     to.params = from.params;
     to.needs = *from.needs;
-    to.metrics_prefix = from.spec->metrics_prefix.text;
+    to.metrics_prefix = metrics_prefix_of(draft_, from);
     to.executor = from.executor;
+    to.path = from.path;
     to.stream = from.stream < 0 ? -1 : position(from.stream);
     for (const int input : from.inputs) to.inputs.push_back(position(input));
     for (const int output : from.outputs) to.outputs.push_back(position(output));
@@ -56,11 +72,11 @@ class Assembly {
   }
 
   void add_columns() {
-    std::map<std::string, int> by_name;
+    std::map<std::pair<int, std::string>, int> by_name;  // by path
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       for (const ColumnSpec& column : plan_.nodes[i].needs.writes) {
         const int slot = static_cast<int>(plan_.columns.size());
-        by_name.emplace(column.name, slot);
+        by_name.emplace(std::pair(plan_.nodes[i].path, column.name), slot);
         plan_.columns.push_back({column, static_cast<int>(i), {}});
         plan_.nodes[i].writes.push_back(slot);
       }
@@ -68,7 +84,7 @@ class Assembly {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       for (const ColumnSpec& column : plan_.nodes[i].needs.reads) {
         auto& reads = plan_.nodes[i].reads;
-        const int slot = by_name.at(column.name);
+        const int slot = by_name.at({plan_.nodes[i].path, column.name});
         if (std::find(reads.begin(), reads.end(), slot) != reads.end()) continue;  // named twice, as by two parameters
         reads.push_back(slot);
         plan_.columns[static_cast<size_t>(slot)].readers.push_back(static_cast<int>(i));
@@ -115,27 +131,30 @@ class Assembly {
       to.usage.iterations = plan_.pipeline.iterations;
       to.usage.updated = from.updater >= 0;
       to.usage.kept_versions = kept_versions(from);
-      to.usage.saved_versions = from.sampler >= 0 && from.updater >= 0 ? plan_.schedule.policy_lag : 0;
+      to.usage.saved_versions = draft_.trains_what_it_samples(from) ? plan_.schedule.policy_lag : 0;
     }
   }
 
   // While iteration i is sampled with version i - lag, training may have published all versions up to i: lag + 1 of them must
   // stay readable. At lag 0 that is one, and it may be the live weights themselves, which do not change before the iteration is
-  // complete.
+  // complete. A path without the trainer samples while that goes on: then the live weights will not do.
   int64_t kept_versions(const DraftModel& model) const {
     if (model.sampler < 0) return 0;
-    return model.updater < 0 ? 1 : plan_.schedule.policy_lag + 1;
+    if (model.updater < 0) return 1;
+    return std::max<int64_t>(plan_.schedule.policy_lag + 1, model.sampled_apart ? 2 : 1);
   }
 
   // Nothing holds more than is in flight, but for a node whose micro-batches nobody reads any more: they are not in flight.
   void add_tokens() {
-    const int64_t in_flight = plan_.capacity.in_flight_tokens;
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      const int64_t worst = draft_.proof.worst_tokens[i];
-      plan_.nodes[i].worst_tokens = draft_.proof.holds[i] ? std::min(worst, in_flight) : worst;
+    for (const DraftPath& path : draft_.paths) {
+      const int64_t in_flight = path.capacity.in_flight_tokens;
+      for (size_t i = 0; i < path.members.size(); ++i) {
+        const int64_t worst = path.proof.worst_tokens[i];
+        node(position(path.members[i])).worst_tokens = path.proof.holds[i] ? std::min(worst, in_flight) : worst;
+      }
+      node(position(path.source)).worst_tokens = path.capacity.group_tokens;  // the group that waits to be admitted
+      node(position(path.maker())).worst_tokens = in_flight;
     }
-    node(plan_.source).worst_tokens = plan_.capacity.group_tokens;  // the group that waits to be admitted
-    node(plan_.rollout.value_or(plan_.source)).worst_tokens = in_flight;
   }
 
   void add_effective() {
@@ -164,14 +183,19 @@ class Assembly {
       for (const Name& input : spec.inputs) inputs.push_back(sluice::quoted(input.text));
       plan_.effective.push_back({table, "inputs", "[" + join(inputs, ", ") + "]", origin_of(spec.inputs.front().where)});
     }
-    const bool follows_rollout = draft_.rollout && from.type->kind == NodeKind::kSource;
-    if (!follows_rollout) {
+    const bool is_source = from.type->kind == NodeKind::kSource;
+    if (!is_source || !draft_.path_of(from)->rollout) {
       plan_.effective.push_back({table, "on", sluice::quoted(from.executor),
                                  spec.on.text.empty() ? "default" : origin_of(spec.on.where), /*harmless=*/true});
     }
     if (const Name& prefix = spec.metrics_prefix; !prefix.text.empty()) {
       plan_.effective.push_back(
           {table, "metrics_prefix", sluice::quoted(prefix.text), origin_of(prefix.where), /*harmless=*/true});
+    }
+    // Shown where they say something: most pipelines have one source that takes part in every iteration.
+    if (is_source && (draft_.paths.size() > 1 || from.source.measures())) {
+      for (EffectiveKey& key : effective_keys(table, source_params().erased(), &from.source, spec.params))
+        plan_.effective.push_back(std::move(key));
     }
     for (EffectiveKey& key :
          effective_keys(table, from.type->params, from.params.get(), spec.params, preset_scope(draft_, from, &from.preset_uses)))

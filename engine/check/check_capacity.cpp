@@ -10,6 +10,7 @@ namespace sluice::engine::checking {
 namespace {
 
 struct Worst {
+  DraftPath* path;
   const DraftNode* maker;  // the node that makes the samples
   int64_t groups;
   int64_t samples;  // of a group
@@ -24,17 +25,17 @@ struct Worst {
   }
 };
 
-std::optional<Worst> worst_case(const Draft& draft) {
-  if (!draft.source) return std::nullopt;
-  const DraftNode& source = draft.node(*draft.source);
-  const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
+std::optional<Worst> worst_case(Draft& draft, DraftPath& path) {
+  const DraftNode& source = draft.node(path.source);
+  const DraftNode& maker = draft.node(path.maker());
   if (!source.bound || !maker.bound) return std::nullopt;
   // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
-  Worst worst{&maker,
+  Worst worst{&path,
+              &maker,
               source.needs->groups_per_iteration,
               maker.needs->samples_per_group,
               maker.needs->worst_sample_tokens,
-              draft.rollout ? 1 : maker.needs->least_sample_tokens,
+              path.rollout ? 1 : maker.needs->least_sample_tokens,
               std::max<int64_t>(0, maker.needs->side_samples)};
   worst.least = std::clamp<int64_t>(worst.least, 1, std::max<int64_t>(1, worst.tokens));
   if (worst.groups <= 0 || worst.samples <= 0 || worst.tokens <= 0) return std::nullopt;
@@ -43,10 +44,9 @@ std::optional<Worst> worst_case(const Draft& draft) {
 
 // Without bounds nothing can be proven. The contract of a type is to give them; a source without samples has been reported
 // already.
-void report_unbounded(Draft& draft) {
-  if (!draft.source) return;
-  const DraftNode& source = draft.node(*draft.source);
-  const DraftNode& maker = draft.node(draft.rollout.value_or(*draft.source));
+void report_unbounded(Draft& draft, const DraftPath& path) {
+  const DraftNode& source = draft.node(path.source);
+  const DraftNode& maker = draft.node(path.maker());
   if (!source.bound || !maker.bound || maker.needs->samples_per_group <= 0) return;
   const bool by_source = source.needs->groups_per_iteration <= 0;
   const DraftNode& node = by_source ? source : maker;
@@ -63,7 +63,7 @@ int64_t positions_of(const ModelFacts& facts, ModelUse use) {
 
 void check_positions(Draft& draft, const Worst& worst) {
   std::vector<std::string> reported;
-  for (const int index : draft.order) {
+  for (const int index : worst.path->members) {
     const DraftNode& node = draft.node(index);
     if (!node.needs) continue;
     for (const ModelNeed& need : node.needs->models) {
@@ -100,11 +100,11 @@ void check_micro_batch(Draft& draft, const Worst& worst) {
 void check_pass(Draft& draft, const Worst& worst) {
   const IntegerOrAuto& pass = draft.plan.budget.pass_tokens;
   if (pass.automatic || pass.value >= worst.tokens) return;
-  const auto found = std::ranges::find_if(draft.order, [&](int index) {
+  const auto found = std::ranges::find_if(worst.path->members, [&](int index) {
     const DraftNode& node = draft.node(index);
     return node.needs && computes_in_passes(*node.type, *node.needs);
   });
-  if (found == draft.order.end()) return;
+  if (found == worst.path->members.end()) return;
   draft.error("sample-exceeds-pass", place_of(draft.spec.budget, "pass_tokens", draft.spec.where),
               "a pass of " + std::to_string(pass.value) + " tokens cannot hold one sample",
               "a sample of '" + worst.maker->name() + "' has up to " + std::to_string(worst.tokens) + " tokens, and '" +
@@ -113,43 +113,63 @@ void check_pass(Draft& draft, const Worst& worst) {
                   plural(worst.tokens - pass.value, "token") + " shorter in [nodes." + worst.maker->name() + "]");
 }
 
-// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case.
+// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case. On other paths than the
+// main one groups are then admitted with all.
 void check_admission(Draft& draft, const Worst& worst) {
-  if (draft.plan.budget.admission != Admission::kOnDemand) return;
-  if (draft.rollout && worst.maker->needs->on_demand_tokens > 0) return;
+  if (draft.plan.budget.admission != Admission::kOnDemand || worst.maker->path != draft.main_path()) return;
+  if (worst.path->rollout && worst.maker->needs->on_demand_tokens > 0) return;
   draft.error("setting-without-effect", place_of(draft.spec.budget, "admission", draft.spec.where),
               std::string("admission = \"on_demand\" has no effect: ") +
-                  (draft.rollout ? "type " + sluice::quoted(worst.maker->type->info.type) + " takes its worst case at once"
+                  (worst.path->rollout ? "type " + sluice::quoted(worst.maker->type->info.type) + " takes its worst case at once"
                                  : "the groups of '" + worst.maker->name() + "' are complete when they are admitted"),
               {}, "remove it");
 }
 
 bool is_barrier(const DraftNode& node) { return node.bound && node.needs->scope == Scope::kIteration; }
 
-// Iterations of which tokens can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open; and, where
-// it waits for version i - policy_lag, when all before the publisher are done with iteration i - policy_lag - 1.
-int64_t open_iterations(const Draft& draft) {
+// Whether all that reads columns on the path is done with an iteration when a model that the path samples from is published.
+bool releases_all(const Draft& draft, const DraftPath& path, const DraftModel& model) {
+  if (model.updater < 0 || model.publisher < 0 || !path.rollout) return false;
+  const auto& needs = draft.node(*path.rollout).needs->models;
+  const auto samples = [&](const ModelNeed& n) { return n.use == ModelUse::kSamples && n.model == model.spec->name.text; };
+  if (std::ranges::none_of(needs, samples)) return false;
+  return std::ranges::all_of(path.members, [&](int index) {
+    const DraftNode& node = draft.node(index);
+    return !node.needs || node.needs->reads.empty() || index == model.publisher || draft.before(index, model.publisher) ||
+           node.type->kind != NodeKind::kOrdinary;
+  });
+}
+
+// Iterations of which tokens of a path can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open;
+// and, where it waits for version i - policy_lag, when all before the publisher are done with iteration i - policy_lag - 1. A
+// path that measures takes part in some of them alone.
+int64_t open_iterations(const Draft& draft, const DraftPath& path) {
   const int64_t lag = draft.plan.schedule.policy_lag, iterations = draft.plan.pipeline.iterations;
-  const auto releases_all = [&](const DraftModel& model) {
-    if (model.sampler < 0 || model.updater < 0 || model.publisher < 0) return false;
-    return std::all_of(draft.order.begin(), draft.order.end(), [&](int index) {
-      const DraftNode& node = draft.node(index);
-      return !node.needs || node.needs->reads.empty() || index == model.publisher || draft.before(index, model.publisher) ||
-             node.type->kind != NodeKind::kOrdinary;
-    });
-  };
-  const bool waits = std::any_of(draft.models.begin(), draft.models.end(), releases_all);
+  const SourceSettings& settings = draft.node(path.source).source;
+  if (settings.measures()) {
+    const int64_t every = settings.every_iterations.value_or(iterations);
+    const int64_t others = settings.before_training ? 1 : 0;
+    return std::min({iterations, lag + 2, (lag + 1) / every + 2 + others});
+  }
+  const bool waits = std::ranges::any_of(draft.models, [&](const DraftModel& model) { return releases_all(draft, path, model); });
   return std::min(iterations, lag + (waits ? 1 : 2));
+}
+
+// A path with a share of its own packs no more than that, unless a group is more.
+int64_t micro_batch_of(const Draft& draft, const Worst& worst) {
+  const int64_t size = draft.plan.budget.micro_batch_tokens.value;
+  if (!draft.node(worst.path->source).source.tokens_in_flight) return size;
+  return std::max(worst.group_tokens(), std::min(size, worst.path->tokens_in_flight));
 }
 
 CapacityShape shape_of(const Draft& draft, const Worst& worst) {
   CapacityShape shape{.worst_group = worst.group_tokens(),
                       .least_group = saturating_product(worst.samples, worst.least),
                       .groups = worst.groups,
-                      .micro_batch = draft.plan.budget.micro_batch_tokens.value,
-                      .open_iterations = open_iterations(draft)};
+                      .micro_batch = micro_batch_of(draft, worst),
+                      .open_iterations = open_iterations(draft, *worst.path)};
   std::vector<int> position(draft.nodes.size());
-  for (const int index : draft.order) {
+  for (const int index : worst.path->members) {
     const DraftNode& node = draft.node(index);
     position[static_cast<size_t>(index)] = static_cast<int>(shape.nodes.size());
     CapacityNode& to = shape.nodes.emplace_back();
@@ -157,9 +177,9 @@ CapacityShape shape_of(const Draft& draft, const Worst& worst) {
     to.reads = node.needs && node.type->kind == NodeKind::kOrdinary && !node.needs->reads.empty();
     to.barrier = is_barrier(node);
   }
-  if (draft.refill) {
-    const NodeNeeds& needs = *draft.node(*draft.refill).needs;
-    shape.refill = position[static_cast<size_t>(*draft.refill)];
+  if (worst.path->refill) {
+    const NodeNeeds& needs = *draft.node(*worst.path->refill).needs;
+    shape.refill = position[static_cast<size_t>(*worst.path->refill)];
     shape.most_draws = needs.most_draws;
     shape.oversample = std::max(1.0, needs.oversample);
   }
@@ -167,52 +187,69 @@ CapacityShape shape_of(const Draft& draft, const Worst& worst) {
 }
 
 void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape) {
-  PlanCapacity& capacity = draft.plan.capacity;
-  const CapacityProof& proof = draft.proof;
+  PlanCapacity& capacity = worst.path->capacity;
+  const CapacityProof& proof = worst.path->proof;
+  worst.path->micro_batch_tokens = shape.micro_batch;
   capacity.group_tokens = shape.worst_group;
   capacity.drawn_groups = proof.drawn_groups;
   capacity.iteration_tokens = proof.iteration_tokens;
   capacity.micro_batch_tokens = proof.micro_batch_tokens;
-  capacity.in_flight_tokens = std::min(draft.plan.budget.tokens_in_flight, proof.most_in_flight);
+  capacity.in_flight_tokens = std::min(worst.path->tokens_in_flight, proof.most_in_flight);
   capacity.open_iterations = shape.open_iterations;
   capacity.tokens_needed = proof.tokens_needed;
   capacity.needed_by =
-      proof.needed_by ? draft.node(draft.order[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
+      proof.needed_by ? draft.node(worst.path->members[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
 }
 
 /// What to say of a budget that is too small.
 class Stall {
  public:
-  Stall(Draft& draft, const Worst& worst, const CapacityShape& shape) : draft_(draft), worst_(worst), shape_(shape) {}
+  Stall(Draft& draft, const Worst& worst, const CapacityShape& shape)
+      : draft_(draft), worst_(worst), path_(*worst.path), shape_(shape) {}
 
   void report() {
-    if (draft_.proof.needed_by)
+    if (path_.proof.needed_by)
       report_at_barrier();
     else
       report_at_packer();
   }
 
  private:
-  int64_t budget() const { return draft_.plan.budget.tokens_in_flight; }
-  int64_t needed() const { return draft_.proof.tokens_needed; }
-  const DraftNode& node(int position) const { return draft_.node(draft_.order[static_cast<size_t>(position)]); }
-  SourceSpan where() const { return place_of(draft_.spec.budget, "tokens_in_flight", draft_.spec.where); }
+  int64_t budget() const { return path_.tokens_in_flight; }
+  int64_t needed() const { return path_.proof.tokens_needed; }
+  const DraftNode& node(int position) const { return draft_.node(path_.members[static_cast<size_t>(position)]); }
+
+  // The key that gives the path its tokens, and how many it needs there.
+  SourceSpan where() const {
+    if (source().source.tokens_in_flight) return place_of(source(), kKey);
+    return place_of(draft_.spec.budget, kKey, draft_.spec.where);
+  }
+  std::string enough() const {
+    const int64_t others = source().source.tokens_in_flight ? 0 : draft_.plan.budget.tokens_in_flight - budget();
+    const std::string key = std::string(kKey) + " >= ";
+    return key + std::to_string(needed() + others);
+  }
+  std::string tokens() const {
+    const std::string text = std::to_string(budget()) + " tokens in flight";
+    return draft_.paths.size() == 1 ? text : text + " of source '" + source().name() + "'";
+  }
+  const DraftNode& source() const { return draft_.node(path_.source); }
 
   void report_at_packer() {
     const bool smaller_batches = budget() >= shape_.worst_group;
     draft_.error("budget-stalls", where(),
-                 std::to_string(budget()) + " tokens in flight cannot fill one micro-batch: the run would stall",
+                 tokens() + " cannot fill one micro-batch: the run would stall",
                  "a micro-batch is handed on when it holds " + std::to_string(needed()) + " tokens at worst",
-                 "tokens_in_flight >= " + std::to_string(needed()) +
+                 enough() +
                      (smaller_batches ? ", or micro_batch_tokens <= " + std::to_string(budget()) : std::string()));
   }
 
   void report_at_barrier() {
-    const DraftNode& barrier = node(*draft_.proof.needed_by);
+    const DraftNode& barrier = node(*path_.proof.needed_by);
     const bool behind =
-        draft_.refill && draft_.before(*draft_.refill, draft_.order[static_cast<size_t>(*draft_.proof.needed_by)]);
+        path_.refill && draft_.before(*path_.refill, path_.members[static_cast<size_t>(*path_.proof.needed_by)]);
     const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
-    const int64_t groups = behind ? worst_.groups : draft_.proof.drawn_groups;
+    const int64_t groups = behind ? worst_.groups : path_.proof.drawn_groups;
     const int64_t collected = saturating_product(groups, shape_.worst_group);
     std::string caret = "'" + barrier.name() + "'" + reason + " must collect " + plural(groups, "group") + ", at worst " +
                         std::to_string(groups) + " x " + worst_.group_text() + " = " + std::to_string(collected) + " tokens";
@@ -221,24 +258,23 @@ class Stall {
     std::vector<std::string> notes = drawn_notes(behind);
     for (std::string& note : preset_notes(draft_, barrier)) notes.push_back(std::move(note));
     draft_.error("budget-stalls", where(),
-                 std::to_string(budget()) + " tokens in flight cannot hold one iteration: the run would stall", std::move(caret),
-                 "tokens_in_flight >= " + std::to_string(needed()) + without_barriers() + behind_filter(behind) + fewer_groups(),
+                 tokens() + " cannot hold one iteration: the run would stall", std::move(caret), enough() + without_barriers() + behind_filter(behind) + fewer_groups(),
                  std::move(notes));
   }
 
   std::vector<std::string> drawn_notes(bool behind) const {
-    if (behind || !draft_.refill) return {};
-    return {"filter '" + draft_.node(*draft_.refill).name() + "' has dropped groups replaced: up to " +
+    if (behind || !path_.refill) return {};
+    return {"filter '" + draft_.node(*path_.refill).name() + "' has dropped groups replaced: up to " +
             std::to_string(shape_.most_draws) + " x " + std::to_string(worst_.groups) + " groups are drawn in an iteration"};
   }
 
   std::string behind_filter(bool behind) const {
-    if (behind || !draft_.refill) return {};
+    if (behind || !path_.refill) return {};
     CapacityShape moved = shape_;
-    moved.nodes[static_cast<size_t>(*draft_.proof.needed_by)].barrier = false;
+    moved.nodes[static_cast<size_t>(*path_.proof.needed_by)].barrier = false;
     moved.nodes.push_back({.inputs = {*moved.refill}, .reads = true, .barrier = true});
     if (prove(moved).tokens_needed > budget()) return {};
-    return ", or '" + node(*draft_.proof.needed_by).name() + "' behind '" + draft_.node(*draft_.refill).name() + "'";
+    return ", or '" + node(*path_.proof.needed_by).name() + "' behind '" + draft_.node(*path_.refill).name() + "'";
   }
 
   // Settings under which no barrier is left that needs more than the budget.
@@ -246,7 +282,7 @@ class Stall {
     CapacityShape open = shape_;
     std::vector<const DraftNode*> barriers;
     for (size_t i = 0; i < open.nodes.size(); ++i) {
-      if (!open.nodes[i].barrier || !draft_.proof.holds[i]) continue;
+      if (!open.nodes[i].barrier || !path_.proof.holds[i]) continue;
       barriers.push_back(&node(static_cast<int>(i)));
       open.nodes[i].barrier = false;
     }
@@ -271,8 +307,11 @@ class Stall {
     return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough);
   }
 
+  static constexpr const char* kKey = "tokens_in_flight";
+
   Draft& draft_;
   const Worst& worst_;
+  const DraftPath& path_;
   const CapacityShape& shape_;
 };
 
@@ -299,20 +338,67 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node) {
   return {};
 }
 
+namespace {
+
+std::string quoted_name(const Draft& draft, const DraftPath& path) { return "'" + draft.node(path.source).name() + "'"; }
+
+// Each source but one says how much of the budget is its own; the one that does not has the rest.
+bool divide_budget(Draft& draft) {
+  constexpr const char* kKey = "tokens_in_flight";
+  const int64_t all = draft.plan.budget.tokens_in_flight;
+  int64_t rest = all;
+  DraftPath* without = nullptr;
+  for (DraftPath& path : draft.paths) {
+    const DraftNode& source = draft.node(path.source);
+    path.tokens_in_flight = source.source.tokens_in_flight.value_or(0);
+    rest -= path.tokens_in_flight;
+    if (source.source.tokens_in_flight) continue;
+    if (without != nullptr) {
+      draft.error("budget-not-divided", place_of(source),
+                  "sources " + quoted_name(draft, *without) + " and '" + source.name() + "' both want what is left of the budget",
+                  "groups of one could keep those of the other out", std::string(kKey) + " = ... in one of the two");
+      return false;
+    }
+    without = &path;
+  }
+  if (without != nullptr) without->tokens_in_flight = rest;
+  if (rest > 0 || (rest == 0 && without == nullptr)) return true;
+  draft.error("budget-not-divided", place_of(draft.spec.budget, kKey, draft.spec.where),
+              "the sources' own shares are " + std::to_string(all - rest) + " tokens, the budget has " + std::to_string(all),
+              without == nullptr ? std::string() : "nothing is left for source " + quoted_name(draft, *without),
+              std::string(kKey) + " > " + std::to_string(all - rest));
+  return false;
+}
+
+void check_path(Draft& draft, const Worst& worst) {
+  DraftPath& path = *worst.path;
+  check_micro_batch(draft, worst);
+  check_pass(draft, worst);
+  check_admission(draft, worst);
+  const CapacityShape shape = shape_of(draft, worst);
+  path.proof = prove(shape);
+  fill_capacity(draft, worst, shape);
+  if (path.tokens_in_flight < path.proof.tokens_needed) Stall(draft, worst, shape).report();
+}
+
+}  // namespace
+
 void check_capacity(Draft& draft) {
-  const auto worst = worst_case(draft);
-  if (!worst) return report_unbounded(draft);
-  check_positions(draft, *worst);
-  if (!draft.settings_bound) return;
+  std::vector<Worst> all;
+  for (DraftPath& path : draft.paths) {
+    const auto worst = worst_case(draft, path);
+    if (worst)
+      all.push_back(*worst);
+    else
+      report_unbounded(draft, path);
+  }
+  for (const Worst& worst : all) check_positions(draft, worst);
+  if (!draft.settings_bound || all.size() < draft.paths.size() || !divide_budget(draft)) return;
   IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
-  if (micro_batch.automatic) micro_batch.value = std::max(draft.chosen_micro_batch, worst->group_tokens());
-  check_micro_batch(draft, *worst);
-  check_pass(draft, *worst);
-  check_admission(draft, *worst);
-  const CapacityShape shape = shape_of(draft, *worst);
-  draft.proof = prove(shape);
-  fill_capacity(draft, *worst, shape);
-  if (draft.plan.budget.tokens_in_flight < draft.proof.tokens_needed) Stall(draft, *worst, shape).report();
+  for (const Worst& worst : all) {
+    if (micro_batch.automatic) micro_batch.value = std::max({micro_batch.value, draft.chosen_micro_batch, worst.group_tokens()});
+  }
+  for (const Worst& worst : all) check_path(draft, worst);
 }
 
 }  // namespace sluice::engine::checking

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
@@ -13,8 +14,8 @@ struct Written {
   const ColumnSpec* spec;
 };
 
-// Who writes each column. Two writers are reported; the first one counts.
-using Writers = std::map<std::string, Written>;
+// Who writes each column, by path and name. Two writers on one path are reported; the first one counts.
+using Writers = std::map<std::pair<int, std::string>, Written>;
 
 std::string names_of(const std::vector<ColumnSpec>& columns) {
   std::vector<std::string> names;
@@ -39,7 +40,7 @@ Writers collect_writers(Draft& draft) {
     if (!node.needs) continue;
     std::map<int, std::vector<ColumnSpec>> written_before;  // by node
     for (const ColumnSpec& column : node.needs->writes) {
-      const auto [found, first] = writers.emplace(column.name, Written{static_cast<int>(i), &column});
+      const auto [found, first] = writers.emplace(std::pair(node.path, column.name), Written{static_cast<int>(i), &column});
       if (!first) written_before[found->second.node].push_back(column);
     }
     for (const auto& [first, columns] : written_before) report_second_writer(draft, node, draft.node(first), columns);
@@ -75,7 +76,7 @@ class Remedies {
   explicit Remedies(const Draft& draft) : draft_(draft) {}
 
   std::string for_missing(const DraftNode& node, int index, const ColumnSpec& column, const Writers& writers) {
-    const auto writer = writers.find(column.name);
+    const auto writer = writers.find({node.path, column.name});
     if (writer != writers.end()) return for_elsewhere(node, index, writer->second.node);
     const std::string replacing = type_instead_of(node, index);
     std::string help = types_that_write(column);
@@ -186,7 +187,7 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
   std::set<std::string> seen;
   for (const ColumnSpec& column : node.needs->reads) {
     if (!seen.insert(column.name).second) continue;
-    const auto writer = writers.find(column.name);
+    const auto writer = writers.find({node.path, column.name});
     const bool arrives = writer != writers.end() && draft.before(writer->second.node, index);
     if (arrives && !(*writer->second.spec == column)) {
       draft.error("column-mismatch", place_of(node),
@@ -226,14 +227,14 @@ std::string agreement_help(const DraftNode& first, const DraftNode& node, const 
   return setting + " = " + setting_text(first, node, setting, of_first) + " in " + (in_both ? "both" : "'" + node.name() + "'");
 }
 
-// Settings that several nodes state, such as the temperature, must be alike.
+// Settings that several nodes of a path state, such as the temperature, must be alike.
 void check_agreement(Draft& draft) {
-  std::map<std::string, int> first;
+  std::map<std::pair<int, std::string>, int> first;
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     const DraftNode& node = draft.nodes[i];
     if (!node.bound) continue;
     for (const auto& [setting, value] : node.needs->must_agree) {
-      const auto [found, is_first] = first.emplace(setting, static_cast<int>(i));
+      const auto [found, is_first] = first.emplace(std::pair(node.path, setting), static_cast<int>(i));
       const DraftNode& other = draft.node(found->second);
       const double expected = is_first ? value : other.needs->must_agree.at(setting);
       if (value == expected) continue;

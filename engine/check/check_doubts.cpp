@@ -98,7 +98,7 @@ void doubt_off_policy(Draft& draft) {
   const int64_t lag = draft.plan.schedule.policy_lag;
   if (lag == 0) return;
   for (const DraftModel& model : draft.models) {
-    if (model.sampler < 0 || model.updater < 0) continue;
+    if (!draft.trains_what_it_samples(model)) continue;
     const DraftNode& trainer = draft.node(model.updater);
     const std::string& key = trainer.needs->uncorrected_by;
     if (key.empty()) continue;

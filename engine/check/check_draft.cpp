@@ -70,6 +70,19 @@ bool Ancestors::contains(int node, int ancestor) const {
   return (bits_[static_cast<size_t>(node) * words_ + static_cast<size_t>(ancestor) / 64] >> (ancestor % 64)) & 1;
 }
 
+int Draft::main_path() const {
+  const auto measures = [&](const DraftPath& path) { return node(path.source).source.measures(); };
+  const auto found = std::ranges::find_if_not(paths, measures);
+  return found == paths.end() ? -1 : static_cast<int>(found - paths.begin());
+}
+
+std::string metrics_prefix_of(const Draft& draft, const DraftNode& node) {
+  const std::string& own = node.spec->metrics_prefix.text;
+  if (node.path < 0 || node.path == draft.main_path()) return own;
+  const std::string& source = draft.node(draft.path_of(node)->source).name();
+  return own.empty() ? source : source + "/" + own;
+}
+
 int Draft::find_node(const std::string& name) const {
   const auto found = node_index_.find(name);
   return found == node_index_.end() ? -1 : found->second;

@@ -22,14 +22,33 @@ struct DraftNode {
   std::optional<NodeNeeds> needs;  // absent: unknown type, or parameters from which nothing follows
   bool bound = false;              // every parameter is right
   std::vector<PresetUse> preset_uses;
+  SourceSettings source;  // of a source
+  int path = -1;          // index into Draft::paths; -1: not known, because of a mistake that is reported
   std::vector<int> inputs;
   std::vector<int> outputs;
   bool inputs_known = true;  // false: an input is missing or wrong, so what arrives is not known
   bool sealed = true;        // all that arrives is known: no ancestor is without needs or inputs_known
   std::string executor = "cpu";
-  int stream = -1;  // its micro-batches come from the intake (-1) or have passed this filter last
+  int stream = -1;  // its micro-batches come from its path's intake (-1) or have passed this filter last
 
   const std::string& name() const { return spec->name.text; }
+};
+
+/// What stands in front of a node's metrics: the source's name on every path but the main one, then its own metrics_prefix.
+std::string metrics_prefix_of(const struct Draft& draft, const DraftNode& node);
+
+/// What becomes a PlanPath.
+struct DraftPath {
+  int source = 0;
+  std::optional<int> rollout;
+  std::optional<int> refill;  // the filter that has dropped groups replaced
+  std::vector<int> members;   // its nodes in topological order
+  int64_t tokens_in_flight = 0;  // this and what follows is filled by check_capacity
+  int64_t micro_batch_tokens = 0;
+  PlanCapacity capacity;
+  CapacityProof proof;  // by position in `members`
+
+  int maker() const { return rollout.value_or(source); }
 };
 
 struct DraftModel {
@@ -39,9 +58,11 @@ struct DraftModel {
   std::vector<PresetUse> preset_uses;
   // The first node that does so; -1: none.
   int reader = -1;
-  int sampler = -1;
+  int sampler = -1;  // on a path that does not measure, if there is one
   int updater = -1;
   int publisher = -1;
+
+  bool sampled_apart = false;  // by a path that has not its trainer: while that trains
 
   bool is_idle_critic() const { return facts.head == "value" && reader >= 0 && updater < 0; }
   bool used() const { return reader >= 0 || sampler >= 0 || updater >= 0 || publisher >= 0; }
@@ -73,16 +94,20 @@ struct Draft {
   std::vector<DraftModel> models;
   std::vector<int> order;  // topological, ties in file order; without nodes in or behind a loop
   Ancestors ancestors;
-  std::optional<int> source;
-  std::optional<int> rollout;
-  std::optional<int> refill;  // the filter that has dropped groups replaced
-  CapacityProof proof;        // by position in `order`; filled by check_capacity
+  std::vector<DraftPath> paths;  // in the order of the file
 
   DraftNode& node(int index) { return nodes[static_cast<size_t>(index)]; }
   const DraftNode& node(int index) const { return nodes[static_cast<size_t>(index)]; }
   int find_node(const std::string& name) const;   // -1: none
   int find_model(const std::string& name) const;  // -1: none
   bool before(int a, int b) const { return ancestors.contains(b, a); }
+  DraftPath* path_of(const DraftNode& node) { return node.path < 0 ? nullptr : &paths[static_cast<size_t>(node.path)]; }
+  const DraftPath* path_of(const DraftNode& node) const { return node.path < 0 ? nullptr : &paths[static_cast<size_t>(node.path)]; }
+  bool trains_what_it_samples(const DraftModel& model) const {
+    return model.sampler >= 0 && model.updater >= 0 && !measures(node(model.sampler));
+  }
+  int main_path() const;  // index of the first that does not measure; -1: none
+  bool measures(const DraftNode& node) const { return node.path >= 0 && this->node(path_of(node)->source).source.measures(); }
 
   /// `kind` is an id of problem_kinds() with that severity.
   void error(const char* kind, const SourceSpan& where, std::string message, std::string caret = {}, std::string help = {},
@@ -130,7 +155,7 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 
 void resolve_preset(Draft& draft);          // check_preset.cpp: which one
 void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs
-void check_graph(Draft& draft);             // loops, order, source, rollout
+void check_graph(Draft& draft);             // loops, order, sources, rollouts, paths
 void settle_choices(Draft& draft);          // check_choices.cpp: which columns are read by nodes that leave it open
 void check_metrics(Draft& draft);           // who records what
 void check_columns(Draft& draft);           // who reads and writes what
@@ -144,7 +169,7 @@ void check_effect(Draft& draft);            // who works for nothing; only in a 
 void check_preset(Draft& draft);            // has it any value for this pipeline?
 void check_doubts(Draft& draft);            // what is allowed but hardly meant
 void assemble_plan(Draft& draft);           // check_assemble.cpp: only when there is no error
-void check_keep_best(Draft& draft);         // check_metrics.cpp: is it recorded? Only with an assembled plan, like the next
+void check_wanted_metrics(Draft& draft);    // check_metrics.cpp: are they recorded? Only with an assembled plan, like the next
 void check_memory(Draft& draft);            // bytes: does it fit?
 
 }  // namespace sluice::engine::checking

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
@@ -11,12 +12,13 @@
 namespace sluice::engine::checking {
 namespace {
 
-using Readers = std::map<std::string, std::vector<int>>;
+using Readers = std::map<std::pair<int, std::string>, std::vector<int>>;  // by path and column
 
 Readers readers_of_columns(const Draft& draft) {
   Readers readers;
   for (const int index : draft.order) {
-    for (const ColumnSpec& column : draft.node(index).needs->reads) readers[column.name].push_back(index);
+    const DraftNode& node = draft.node(index);
+    for (const ColumnSpec& column : node.needs->reads) readers[{node.path, column.name}].push_back(index);
   }
   return readers;
 }
@@ -41,13 +43,13 @@ class Effects {
   }
 
   bool is_useful(int index) const { return useful_[static_cast<size_t>(index)]; }
-  bool is_read(const ColumnSpec& column) const { return readers_.contains(column.name); }
+  bool is_read(const DraftNode& writer, const ColumnSpec& column) const { return readers_.contains({writer.path, column.name}); }
 
   /// The nodes that read a column which this one writes, in order, each once.
   std::vector<int> readers_of(int index) const {
     std::vector<int> all;
     for (const ColumnSpec& column : draft_.node(index).needs->writes) {
-      const auto found = readers_.find(column.name);
+      const auto found = readers_.find({draft_.node(index).path, column.name});
       if (found != readers_.end()) all.insert(all.end(), found->second.begin(), found->second.end());
     }
     std::sort(all.begin(), all.end());
@@ -98,10 +100,10 @@ void warn_of_idle_node(Draft& draft, const Effects& effects, int index) {
 // A node that is used for another column, or a column of it that was meant for something and did not get there?
 void warn_of_idle_columns(Draft& draft, const Effects& effects, const DraftNode& node) {
   const auto& writes = node.needs->writes;
-  if (std::none_of(writes.begin(), writes.end(), [&](const ColumnSpec& c) { return effects.is_read(c); })) return;
+  if (std::none_of(writes.begin(), writes.end(), [&](const ColumnSpec& c) { return effects.is_read(node, c); })) return;
   std::vector<ColumnSpec> idle;
   std::copy_if(writes.begin(), writes.end(), std::back_inserter(idle),
-               [&](const ColumnSpec& c) { return !effects.is_read(c) && !node.needs->by_products.contains(c.name); });
+               [&](const ColumnSpec& c) { return !effects.is_read(node, c) && !node.needs->by_products.contains(c.name); });
   if (idle.empty()) return;
   draft.warning("column-not-read", place_of(node), "no node reads " + names_of(idle) + ", which '" + node.name() + "' writes");
 }

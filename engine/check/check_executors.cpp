@@ -59,10 +59,10 @@ void place(Draft& draft, DraftNode& node) {
 }
 
 // The rollout asks its source for the next group whenever it has room, so both are one task.
-void place_source(Draft& draft) {
-  if (!draft.source || !draft.rollout) return;
-  DraftNode& source = draft.node(*draft.source);
-  const DraftNode& rollout = draft.node(*draft.rollout);
+void place_source(Draft& draft, const DraftPath& path) {
+  if (!path.rollout) return;
+  DraftNode& source = draft.node(path.source);
+  const DraftNode& rollout = draft.node(*path.rollout);
   if (!source.spec->on.text.empty()) {
     draft.error("executor-of-source", source.spec->on.where,
                 "source '" + source.name() + "' runs where its rollout '" + rollout.name() + "' runs", "on has no effect here",
@@ -84,7 +84,7 @@ std::vector<std::string> executors_in_use(const Draft& draft) {
 
 void check_executors(Draft& draft) {
   for (DraftNode& node : draft.nodes) place(draft, node);
-  place_source(draft);
+  for (const DraftPath& path : draft.paths) place_source(draft, path);
   if (!draft.settings_bound) return;
   const std::vector<std::string> names = executors_in_use(draft);
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);

@@ -45,24 +45,25 @@ void check_scope(Draft& draft, const DraftNode& node) {
 void find_refill(Draft& draft) {
   for (const int index : draft.order) {
     const DraftNode& node = draft.node(index);
-    if (!refills(node)) continue;
-    if (!draft.refill) {
-      draft.refill = index;
+    DraftPath* const path = draft.path_of(node);
+    if (!refills(node) || path == nullptr) continue;
+    if (!path->refill) {
+      path->refill = index;
       continue;
     }
     draft.error("filter-twice", place_of(node, "most_draws"),
-                "'" + node.name() + "' and '" + draft.node(*draft.refill).name() + "' both have dropped groups replaced",
+                "'" + node.name() + "' and '" + draft.node(*path->refill).name() + "' both have dropped groups replaced",
                 "an iteration has one number of groups to reach", "most_draws = 1 in one of the two");
   }
 }
 
 // A barrier hands nothing on before the iteration ends; the iteration does not end before the filter has judged all groups.
-void check_waits(Draft& draft) {
-  if (!draft.refill) return;
-  const DraftNode& filter = draft.node(*draft.refill);
-  for (const int index : draft.order) {
+void check_waits(Draft& draft, const DraftPath& path) {
+  if (!path.refill) return;
+  const DraftNode& filter = draft.node(*path.refill);
+  for (const int index : path.members) {
     const DraftNode& node = draft.node(index);
-    if (!node.bound || node.needs->scope != Scope::kIteration || !draft.before(index, *draft.refill)) continue;
+    if (!node.bound || node.needs->scope != Scope::kIteration || !draft.before(index, *path.refill)) continue;
     std::string help = setting_without_barrier(draft, node);
     if (!help.empty()) help += " in [nodes." + node.name() + "], or ";
     draft.error("filter-deadlock", place_of(filter, "most_draws"),
@@ -123,7 +124,7 @@ void check_filters(Draft& draft) {
     check_scope(draft, draft.node(index));
   }
   find_refill(draft);
-  check_waits(draft);
+  for (const DraftPath& path : draft.paths) check_waits(draft, path);
   check_streams(draft);
 }
 

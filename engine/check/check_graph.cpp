@@ -96,22 +96,21 @@ bool all_types_known(const Draft& draft) {
   return std::all_of(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& node) { return node.type != nullptr; });
 }
 
-void find_source(Draft& draft) {
+bool is_rollout(const DraftNode& node) { return node.type != nullptr && node.type->kind == NodeKind::kRollout; }
+
+// Each source begins a path.
+void find_sources(Draft& draft) {
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
-    const DraftNode& node = draft.nodes[i];
+    DraftNode& node = draft.nodes[i];
     if (!is_source(node)) continue;
     if (!node.spec->inputs.empty()) {
       draft.error("source-with-inputs", node.spec->inputs.front().where, "source '" + node.name() + "' takes inputs",
                   "groups begin here: remove inputs");
     }
-    if (draft.source) {
-      draft.error("source-twice", place_of(node),
-                  "a pipeline has one source; '" + draft.node(*draft.source).name() + "' is one already");
-    } else {
-      draft.source = static_cast<int>(i);
-    }
+    node.path = static_cast<int>(draft.paths.size());
+    draft.paths.emplace_back().source = static_cast<int>(i);
   }
-  if (draft.source || !all_types_known(draft)) return;
+  if (!draft.paths.empty() || !all_types_known(draft)) return;
   const std::string types = types_of_kind(draft.registry, NodeKind::kSource);
   draft.error("source-missing", draft.spec.where, "the pipeline has no source: nothing would ever start", {},
               types.empty() ? std::string() : "add a node of type " + types);
@@ -120,29 +119,20 @@ void find_source(Draft& draft) {
 void check_all_have_inputs(Draft& draft) {
   for (const DraftNode& node : draft.nodes) {
     if (node.type == nullptr || is_source(node) || !node.spec->inputs.empty()) continue;
-    if (!draft.source && node.type->kind == NodeKind::kRollout) continue;  // its input is what is missing
-    draft.error("node-without-inputs", place_of(node), "nothing from the source reaches '" + node.name() + "': it has no inputs",
+    if (draft.paths.empty() && is_rollout(node)) continue;  // its input is what is missing
+    draft.error("node-without-inputs", place_of(node), "nothing from a source reaches '" + node.name() + "': it has no inputs",
                 "type " + sluice::quoted(node.type->info.type) + " is not a source",
                 "name in inputs = [...] the nodes whose columns it reads");
   }
 }
 
-void check_rollout_input(Draft& draft, const DraftNode& rollout) {
-  if (!draft.source || !rollout.inputs_known || rollout.spec->inputs.empty()) return;
-  const std::string& source = draft.node(*draft.source).name();
-  if (rollout.inputs == std::vector<int>{*draft.source}) return;
-  draft.error("rollout-misplaced", rollout.spec->inputs.front().where,
-              "rollout '" + rollout.name() + "' must take its groups from source '" + source + "' alone", {},
-              "inputs = [" + sluice::quoted(source) + "]");
-}
-
-// Before the rollout there are no samples, so no micro-batches.
-void check_ways_past(Draft& draft) {
-  const std::string& source = draft.node(*draft.source).name();
-  const std::string& rollout = draft.node(*draft.rollout).name();
-  for (const int output : draft.node(*draft.source).outputs) {
+// Before a rollout there are no samples, so no micro-batches.
+void check_ways_past(Draft& draft, const DraftPath& path) {
+  const std::string& source = draft.node(path.source).name();
+  const std::string& rollout = draft.node(*path.rollout).name();
+  for (const int output : draft.node(path.source).outputs) {
     const DraftNode& node = draft.node(output);
-    if (output == *draft.rollout || (node.type != nullptr && node.type->kind == NodeKind::kRollout)) continue;
+    if (output == *path.rollout || is_rollout(node)) continue;
     for (const Name& input : node.spec->inputs) {
       if (input.text != source) continue;
       draft.error("past-rollout", input.where,
@@ -153,40 +143,102 @@ void check_ways_past(Draft& draft) {
   }
 }
 
-void check_source_makes(Draft& draft) {
-  const DraftNode& source = draft.node(*draft.source);
+void check_source_makes(Draft& draft, const DraftPath& path) {
+  const DraftNode& source = draft.node(path.source);
   if (!source.bound) return;
-  if (!draft.rollout && source.needs->samples_per_group <= 0 && all_types_known(draft)) {
+  if (!path.rollout && source.needs->samples_per_group <= 0 && all_types_known(draft)) {
     const std::string types = types_of_kind(draft.registry, NodeKind::kRollout);
     draft.error("samples-missing", place_of(source),
                 "source '" + source.name() + "' makes prompts without samples, and no node makes samples of them", {},
                 types.empty() ? std::string() : "add a node of type " + types);
   }
-  if (!draft.rollout) return;
+  if (!path.rollout) return;
   for (const ColumnSpec& column : source.needs->writes) {
     if (column.extent == Extent::kGroup) continue;
     draft.error("samples-twice", place_of(source),
-                "source '" + source.name() + "' makes samples itself, so rollout '" + draft.node(*draft.rollout).name() +
+                "source '" + source.name() + "' makes samples itself, so rollout '" + draft.node(*path.rollout).name() +
                     "' has nothing to do",
                 "it writes " + column.name, "take the rollout away, or use a source of prompts");
     return;
   }
 }
 
+// The path of the one source that a rollout takes its groups from; reports what is no such. Where there is one source, the
+// rollout is meant to be its own.
+DraftPath* path_of_rollout(Draft& draft, const DraftNode& rollout) {
+  if (draft.paths.empty()) return nullptr;
+  const bool fine = rollout.inputs.size() == 1 && is_source(draft.node(rollout.inputs.front()));
+  if (fine) return draft.path_of(draft.node(rollout.inputs.front()));
+  if (rollout.inputs_known && !rollout.spec->inputs.empty()) {
+    const std::string& source = draft.node(draft.paths.front().source).name();
+    const bool one = draft.paths.size() == 1;
+    draft.error("rollout-misplaced", rollout.spec->inputs.front().where,
+                "rollout '" + rollout.name() + "' must take its groups from " +
+                    (one ? "source '" + source + "' alone" : std::string("one source alone")),
+                {}, "inputs = [" + sluice::quoted(source) + "]");
+  }
+  return draft.paths.size() == 1 ? &draft.paths.front() : nullptr;
+}
+
 void check_rollouts(Draft& draft) {
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     const DraftNode& node = draft.nodes[i];
-    if (node.type == nullptr || node.type->kind != NodeKind::kRollout) continue;
-    if (draft.rollout) {
+    if (!is_rollout(node)) continue;
+    DraftPath* const path = path_of_rollout(draft, node);
+    if (path == nullptr) continue;
+    if (path->rollout) {
       draft.error("rollout-twice", place_of(node),
-                  "a pipeline has at most one rollout; '" + draft.node(*draft.rollout).name() + "' is one already");
+                  "a source has at most one rollout; '" + draft.node(*path->rollout).name() + "' makes samples of '" +
+                      draft.node(path->source).name() + "' already",
+                  {}, "give it a source of its own");
     } else {
-      draft.rollout = static_cast<int>(i);
-      check_rollout_input(draft, node);
+      path->rollout = static_cast<int>(i);
     }
   }
-  if (draft.source && draft.rollout) check_ways_past(draft);
-  if (draft.source) check_source_makes(draft);
+  for (const DraftPath& path : draft.paths) {
+    if (path.rollout) check_ways_past(draft, path);
+    check_source_makes(draft, path);
+  }
+}
+
+void report_meeting(Draft& draft, const DraftNode& node, int first, int other) {
+  const auto source_of = [&](int input) { return draft.node(draft.path_of(draft.node(input))->source).name(); };
+  const auto where = std::ranges::find(node.spec->inputs, draft.node(other).name(), &Name::text);
+  draft.error("paths-meet", where == node.spec->inputs.end() ? place_of(node) : where->where,
+              "'" + node.name() + "' cannot join micro-batches of sources '" + source_of(first) + "' and '" + source_of(other) + "'",
+              "each source has groups of its own",
+              "take all its inputs from behind one source; paths share models, not micro-batches");
+}
+
+// A node lies on the path of its source. Where two would meet, it counts to the first.
+void follow_paths(Draft& draft) {
+  for (const int index : draft.order) {
+    DraftNode& node = draft.node(index);
+    if (!is_source(node)) {
+      int first = -1;
+      for (const int input : node.inputs) {
+        const int path = draft.node(input).path;
+        if (path < 0) continue;
+        if (first < 0) first = input;
+        if (path == draft.node(first).path) continue;
+        report_meeting(draft, node, first, input);
+        break;
+      }
+      node.path = first < 0 ? -1 : draft.node(first).path;
+    }
+    if (DraftPath* path = draft.path_of(node)) path->members.push_back(index);
+  }
+}
+
+// Somebody has to train, or at least to go through the graph in every iteration.
+void check_measuring(Draft& draft) {
+  const auto measures = [&](const DraftPath& path) { return draft.node(path.source).source.measures(); };
+  if (draft.paths.empty() || !std::ranges::all_of(draft.paths, measures)) return;
+  const DraftNode& source = draft.node(draft.paths.front().source);
+  const char* key = source.source.every_iterations ? "every_iterations" : "before_training";
+  draft.error("nothing-to-measure", place_of(source, key),
+              "every source only measures, beside iterations that no source takes part in", {},
+              std::string("take ") + key + " away from '" + source.name() + "'");
 }
 
 // What reaches a node is known when its inputs are, and all that is before them.
@@ -205,9 +257,11 @@ void mark_sealed(Draft& draft) {
 void check_graph(Draft& draft) {
   sort_topologically(draft);
   if (draft.order.size() < draft.nodes.size()) report_loops(draft);
-  find_source(draft);
+  find_sources(draft);
   check_all_have_inputs(draft);
   check_rollouts(draft);
+  follow_paths(draft);
+  check_measuring(draft);
   mark_sealed(draft);
 }
 

@@ -48,7 +48,17 @@ std::vector<std::string> table_of(const Plan& plan) {
 }
 
 int64_t longest_sample(const Plan& plan) {
-  return plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs.worst_sample_tokens;
+  int64_t longest = 0;
+  for (const PlanPath& path : plan.paths)
+    longest = std::max(longest, plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens);
+  return longest;
+}
+
+// The smallest budget with which no path stalls: paths with shares of their own keep them.
+int64_t tokens_needed(const Plan& plan) {
+  int64_t needed = 0;
+  for (const PlanPath& path : plan.paths) needed += path.settings.tokens_in_flight.value_or(path.capacity.tokens_needed);
+  return needed;
 }
 
 // A whole micro-batch, or the largest pass that leaves memory; at least the longest sample, which is not cut.
@@ -74,7 +84,7 @@ void choose_pass(Plan& plan) {
 // The largest budget that fits and cannot stall; 0: none.
 int64_t budget_that_fits(const Plan& plan) {
   const auto fits = [&](int64_t tokens) { return predict_memory(plan, tokens).total_bytes() <= plan.memory.machine_bytes; };
-  int64_t enough = plan.capacity.tokens_needed, too_many = plan.budget.tokens_in_flight;
+  int64_t enough = tokens_needed(plan), too_many = plan.budget.tokens_in_flight;
   if (enough >= too_many || !fits(enough)) return 0;
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;
@@ -88,7 +98,7 @@ std::string remedies(const Plan& plan) {
   std::vector<std::string> ways;
   if (const int64_t tokens = budget_that_fits(plan); tokens > 0) {
     ways.push_back("tokens_in_flight <= " + std::to_string(tokens) + " fits");
-  } else if (memory.kv_bytes + memory.column_bytes > 0 && plan.budget.tokens_in_flight > plan.capacity.tokens_needed) {
+  } else if (memory.kv_bytes + memory.column_bytes > 0 && plan.budget.tokens_in_flight > tokens_needed(plan)) {
     ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
   }
   if (memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {

@@ -28,12 +28,12 @@ void check_prefix(Draft& draft, const DraftNode& node) {
                                          : "letters, digits, _ and -");
 }
 
-std::vector<std::string> names_of(const DraftNode& node) {
+std::vector<std::string> names_of(const Draft& draft, const DraftNode& node) {
   std::vector<std::string> names;
   for (const MetricSpec& metric : node.needs->metrics) {
     if (metric.is_family) continue;
     for (const std::string& name : engine::names_of(metric))
-      names.push_back(prefixed_metric(node.spec->metrics_prefix.text, name));
+      names.push_back(prefixed_metric(metrics_prefix_of(draft, node), name));
   }
   return names;
 }
@@ -62,7 +62,7 @@ std::string listed(std::vector<std::string> names) {
 
 void report_second_recorder(Draft& draft, const DraftNode& node, const DraftNode& first, const std::vector<std::string>& names) {
   const bool both_make_groups = node.type->kind != NodeKind::kOrdinary && first.type->kind != NodeKind::kOrdinary;
-  if (both_make_groups || write_one_column(first, node) || train_one_model(first, node)) return;  // reported as that
+  if ((both_make_groups && node.path == first.path) || write_one_column(first, node) || train_one_model(first, node)) return;  // reported as that
   const std::string shown = node.spec->metrics_prefix.text.empty()
                                 ? kPrefixKey + std::string(" = ") + sluice::quoted(node.name()) + " in '" + node.name() +
                                       "' makes it " + prefixed_metric(node.name(), names.front())
@@ -74,17 +74,18 @@ void report_second_recorder(Draft& draft, const DraftNode& node, const DraftNode
 }  // namespace
 
 void check_metrics(Draft& draft) {
-  const int giver = draft.rollout.value_or(draft.source.value_or(-1));
   std::map<std::string, int> recorders;
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     DraftNode& node = draft.nodes[i];
     check_prefix(draft, node);
     if (!node.needs) continue;
     std::vector<MetricSpec>& metrics = node.needs->metrics;
-    metrics::declare(node.type->kind, *node.needs, static_cast<int>(i) == giver, metrics);
+    const DraftPath* const path = draft.path_of(node);
+    const bool gives_batches = path != nullptr && path->maker() == static_cast<int>(i);
+    metrics::declare(node.type->kind, *node.needs, gives_batches, draft.measures(node), metrics);
     for (MetricSpec& metric : metrics) metric.name = with_node(metric.name, node.name());
     std::map<int, std::vector<std::string>> recorded_before;  // by node
-    for (const std::string& name : names_of(node)) {
+    for (const std::string& name : names_of(draft, node)) {
       const auto [found, first] = recorders.emplace(name, static_cast<int>(i));
       if (!first && found->second != static_cast<int>(i)) recorded_before[found->second].push_back(name);
     }
@@ -92,16 +93,36 @@ void check_metrics(Draft& draft) {
   }
 }
 
-void check_keep_best(Draft& draft) {
-  const std::optional<std::string>& wanted = draft.plan.checkpoint.keep_best;
-  if (!wanted || metrics::is_of_family(draft.plan, *wanted)) return;
+namespace {
+
+void check_recorded(Draft& draft, const std::string& wanted, const SourceSpan& where) {
+  if (metrics::is_of_family(draft.plan, wanted)) return;
   const std::vector<std::string> names = metrics::all_names(draft.plan);
-  if (std::ranges::find(names, *wanted) != names.end()) return;
-  const std::string near = nearest_metric(*wanted, names);
-  draft.error("unknown-metric", place_of(draft.spec.checkpoint, "keep_best", draft.spec.where),
-              "no node records a metric " + sluice::quoted(*wanted),
+  if (std::ranges::find(names, wanted) != names.end()) return;
+  const std::string near = nearest_metric(wanted, names);
+  draft.error("unknown-metric", where, "no node records a metric " + sluice::quoted(wanted),
               near.empty() ? "" : "did you mean " + sluice::quoted(near) + "?",
               near.empty() ? "metrics of this pipeline are such as " + listed(names) : "");
+}
+
+void check_stop_rule(Draft& draft, const StopWhen& rule, const SourceSpan& where) {
+  check_recorded(draft, rule.metric, where);
+  if (!rule.at_least && !rule.at_most && !rule.patience) {
+    draft.error("stop-without-rule", where, "stop_when names " + sluice::quoted(rule.metric) + ", but no value that ends the run",
+                {}, "stop_when = { metric = " + sluice::quoted(rule.metric) + ", at_least = ... }, or at_most, or patience");
+  } else if (depends_on_timing(rule.metric)) {
+    draft.error("stop-without-rule", where, "a run cannot end by " + sluice::quoted(rule.metric) + ", which depends on timing",
+                "it would end elsewhere each time", "take a metric of another group than time, memory and engine");
+  }
+}
+
+}  // namespace
+
+void check_wanted_metrics(Draft& draft) {
+  const auto& keep_best = draft.plan.checkpoint.keep_best;
+  if (keep_best) check_recorded(draft, *keep_best, place_of(draft.spec.checkpoint, "keep_best", draft.spec.where));
+  const auto& stop = draft.plan.pipeline.stop_when;
+  if (stop) check_stop_rule(draft, *stop, place_of(draft.spec.pipeline, "stop_when", draft.spec.where));
 }
 
 }  // namespace sluice::engine::checking

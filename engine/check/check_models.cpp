@@ -81,6 +81,30 @@ void check_trainable(Draft& draft, const DraftNode& node, const ModelNeed& need,
               "optimizer = { type = \"adamw\", learning_rate = 1e-6 } in [models." + need.model + "]");
 }
 
+// It would train in some iterations, with what they lead to measured by nobody.
+void check_may_train(Draft& draft, const DraftNode& node, const ModelNeed& need) {
+  if (!draft.measures(node)) return;
+  const DraftNode& source = draft.node(draft.path_of(node)->source);
+  const char* key = source.source.every_iterations ? "every_iterations" : "before_training";
+  draft.error("measuring-path-trains", place_of(node, need.param),
+              "'" + node.name() + "' trains model '" + need.model + "' on a path that only measures",
+              std::string(key) + " in [nodes." + source.name() + "] says that it does",
+              std::string("take ") + key + " away there, or move '" + node.name() + "' behind another source");
+}
+
+// While a path without the trainer samples a version, the trainer goes on.
+void note_sampling_apart(Draft& draft) {
+  for (const DraftNode& node : draft.nodes) {
+    if (!node.needs) continue;
+    for (const ModelNeed& need : node.needs->models) {
+      const int found = draft.find_model(need.model);
+      if (found < 0 || need.use != ModelUse::kSamples) continue;
+      DraftModel& model = draft.models[static_cast<size_t>(found)];
+      if (model.updater >= 0 && draft.node(model.updater).path != node.path) model.sampled_apart = true;
+    }
+  }
+}
+
 void note_use(Draft& draft, int index, const ModelNeed& need) {
   const int found = draft.find_model(need.model);
   if (found < 0) return report_unknown_model(draft, draft.node(index), need);
@@ -91,9 +115,11 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
       if (model.reader < 0) model.reader = index;
       break;
     case ModelUse::kSamples:
-      if (model.sampler < 0) model.sampler = index;
+      if (model.sampler < 0 || (draft.measures(draft.node(model.sampler)) && !draft.measures(draft.node(index))))
+        model.sampler = index;
       break;
     case ModelUse::kUpdates:
+      check_may_train(draft, draft.node(index), need);
       take_sole_role(draft, "model-trained-twice", index, need, model.updater, "trains");
       check_trainable(draft, draft.node(index), need, model);
       break;
@@ -185,7 +211,7 @@ void warn_of_idle(Draft& draft, const DraftModel& model) {
 void check_lag(Draft& draft) {
   if (!draft.settings_bound || draft.plan.schedule.policy_lag == 0) return;
   const SourceSpan where = place_of(draft.spec.schedule, "policy_lag", draft.spec.where);
-  const auto is_trained = [](const DraftModel& m) { return m.sampler >= 0 && m.updater >= 0; };
+  const auto is_trained = [&](const DraftModel& m) { return draft.trains_what_it_samples(m); };
   const auto model = std::find_if(draft.models.begin(), draft.models.end(), is_trained);
   if (model == draft.models.end()) {
     draft.error("lag-without-training", where, "policy_lag has no effect: no rollout samples from a model that is trained here",
@@ -236,6 +262,7 @@ void check_models(Draft& draft) {
     if (!draft.nodes[i].needs) continue;
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);
   }
+  note_sampling_apart(draft);
   const bool all_found = std::none_of(draft.nodes.begin(), draft.nodes.end(), [&](const DraftNode& node) {
     return node.needs && std::any_of(node.needs->models.begin(), node.needs->models.end(),
                                      [&](const ModelNeed& need) { return draft.find_model(need.model) < 0; });

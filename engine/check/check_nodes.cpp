@@ -45,6 +45,17 @@ NodeNeeds needs_of(const DraftNode& node) {
   return needs;
 }
 
+// What every source has is bound apart from what its type has.
+Table take_source_keys(DraftNode& node, BindContext& context) {
+  const ParamTable of_source = source_params().erased();
+  Table common, own;
+  common.where = own.where = node.spec->params.where;
+  for (const Entry& entry : node.spec->params.entries)
+    (of_source.find(entry.key) != nullptr ? common : own).entries.push_back(entry);
+  of_source.bind(&node.source, common, context);
+  return own;
+}
+
 void bind(Draft& draft, DraftNode& node) {
   if (node.spec->type.text.empty()) return report_no_type(draft, node);
   node.type = draft.registry.find(node.spec->type.text);
@@ -55,7 +66,8 @@ void bind(Draft& draft, DraftNode& node) {
   BindContext context{draft.registry, draft.problems, place_of(node).known() ? type : type + " of node '" + node.name() + "'",
                       preset_scope(draft, node, &node.preset_uses)};
   try {
-    node.params = node.type->bind(node.spec->params, context);
+    const bool is_source = node.type->kind == NodeKind::kSource;
+    node.params = node.type->bind(is_source ? take_source_keys(node, context) : node.spec->params, context);
     if (node.params != nullptr && params_usable(*node.type, node.params.get())) node.needs = needs_of(node);
   } catch (const UserError& error) {
     draft.add("setting-unusable", error);

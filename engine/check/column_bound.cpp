@@ -34,16 +34,18 @@ struct Copy {
 
 class ColumnBound {
  public:
-  explicit ColumnBound(const Plan& plan) : plan_(plan), maker_(plan.rollout.value_or(plan.source)) {
+  ColumnBound(const Plan& plan, const PlanPath& path) : plan_(plan), path_(path), maker_(path.maker()) {
     ancestors_.resize(plan.nodes.size());
     for (size_t i = 0; i < plan.nodes.size(); ++i) {
       for (const int input : plan.nodes[i].inputs) ancestors_.add_edge(input, static_cast<int>(i));
     }
-    for (size_t c = 0; c < plan.columns.size(); ++c) add_copies(static_cast<int>(c));
+    for (size_t c = 0; c < plan.columns.size(); ++c) {
+      if (&plan.path_of(plan.columns[c].writer) == &path) add_copies(static_cast<int>(c));
+    }
   }
 
   int64_t bytes(int64_t tokens) const {
-    int64_t sum = alive(entries_of(tokens, plan_.capacity.open_iterations));
+    int64_t sum = alive(entries_of(tokens, path_.capacity.open_iterations));
     sum = saturating_sum(sum, being_packed());
     for (const Copy& copy : copies_) sum = saturating_sum(sum, unread(copy));
     return sum;
@@ -52,7 +54,7 @@ class ColumnBound {
  private:
   const PlanNode& node(int index) const { return plan_.nodes[static_cast<size_t>(index)]; }
   const PlanColumn& column(const Copy& copy) const { return plan_.columns[static_cast<size_t>(copy.column)]; }
-  bool is_made_early(const Copy& copy) const { return copy.writer == plan_.source || copy.writer == maker_; }
+  bool is_made_early(const Copy& copy) const { return copy.writer == path_.source || copy.writer == maker_; }
 
   // One copy for each stream in which somebody reads the column, and for those on the way there.
   void add_copies(int index) {
@@ -68,7 +70,7 @@ class ColumnBound {
     if (writer.needs.drops_groups) copies_.push_back({index, column.writer, {column.writer}});  // before it is thinned
     for (auto& [stream, of_stream] : readers) {
       const bool is_home = stream == home;
-      if (is_home && of_stream.empty() && (column.writer == plan_.source || column.writer == maker_)) of_stream.push_back(maker_);
+      if (is_home && of_stream.empty() && (column.writer == path_.source || column.writer == maker_)) of_stream.push_back(maker_);
       copies_.push_back({index, is_home ? column.writer : stream, of_stream});
     }
   }
@@ -81,10 +83,10 @@ class ColumnBound {
   Entries entries_of(int64_t tokens, int64_t iterations) const {
     const NodeNeeds& maker = node(maker_).needs;
     const int64_t least =
-        plan_.rollout ? 1 : std::max<int64_t>(1, maker.least_sample_tokens);  // a rollout may end a sample early
+        path_.rollout ? 1 : std::max<int64_t>(1, maker.least_sample_tokens);  // a rollout may end a sample early
     const int64_t samples_of_group = std::max<int64_t>(1, maker.samples_per_group);
     const int64_t groups = std::min(tokens / saturating_product(least, samples_of_group),
-                                    saturating_product(iterations, plan_.capacity.drawn_groups));
+                                    saturating_product(iterations, path_.capacity.drawn_groups));
     return {tokens, saturating_product(groups, samples_of_group), groups};
   }
 
@@ -127,11 +129,11 @@ class ColumnBound {
 
   // While a micro-batch is packed the columns of its groups are there twice. A group that waits to be admitted has no credit yet.
   int64_t being_packed() const {
-    const Entries batch = entries_of(plan_.capacity.micro_batch_tokens, 1), waiting = entries_of(plan_.capacity.group_tokens, 1);
+    const Entries batch = entries_of(path_.capacity.micro_batch_tokens, 1), waiting = entries_of(path_.capacity.group_tokens, 1);
     int64_t sum = 0;
     for (const Copy& copy : copies_) {
       if (is_made_early(copy)) sum = saturating_sum(sum, sum_of(copy, batch));
-      if (copy.writer == plan_.source) sum = saturating_sum(sum, sum_of(copy, waiting));
+      if (copy.writer == path_.source) sum = saturating_sum(sum, sum_of(copy, waiting));
     }
     return sum;
   }
@@ -139,11 +141,12 @@ class ColumnBound {
   // What nobody reads goes when its writer is done.
   int64_t unread(const Copy& copy) const {
     if (!copy.readers.empty()) return 0;
-    const PlanCapacity& capacity = plan_.capacity;
+    const PlanCapacity& capacity = path_.capacity;
     return sum_of(copy, entries_of(node(copy.writer).is_barrier() ? capacity.iteration_tokens : capacity.micro_batch_tokens, 1));
   }
 
   const Plan& plan_;
+  const PlanPath& path_;
   const int maker_;
   checking::Ancestors ancestors_;
   std::vector<Copy> copies_;
@@ -151,6 +154,8 @@ class ColumnBound {
 
 }  // namespace
 
-int64_t worst_column_bytes(const Plan& plan, int64_t tokens) { return ColumnBound(plan).bytes(tokens); }
+int64_t worst_column_bytes(const Plan& plan, const PlanPath& path, int64_t tokens) {
+  return ColumnBound(plan, path).bytes(tokens);
+}
 
 }  // namespace sluice::engine

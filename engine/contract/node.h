@@ -28,8 +28,8 @@ struct NodeResources {
   std::string node;                                      // its name in the pipeline
   uint64_t seed = 0;                                     // [pipeline] seed
   int threads = 1;                                       // cores of its executor
-  int64_t tokens_in_flight = 0;                          // [budget]
-  int64_t pass_tokens = kNoLimit;                        // likewise: the most that a node lets a model compute at once
+  int64_t tokens_in_flight = 0;                          // its path's share of [budget]
+  int64_t pass_tokens = kNoLimit;                        // [budget]: the most that a node lets a model compute at once
   Admission admission = Admission::kWorstCase;           // likewise
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   RunFolder run_folder;                                  // where it writes, and nowhere else; without a path outside a run
@@ -53,7 +53,8 @@ class NodeBase {
   virtual void save(StateWriter&) const {}
 
   /// Takes over what save() put at the end of the iteration before; called before the first begin_iteration() of a run that goes
-  /// on. Throws UserError when something is missing.
+  /// on, and of a source on a path that measures after each end_iteration(), with what it saved first: so that the same groups
+  /// come again. Throws UserError when something is missing.
   virtual void load(const StateReader&) {}
 };
 

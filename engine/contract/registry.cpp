@@ -1,15 +1,18 @@
 #include "engine/contract/registry.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/contract/settings.h"
 
 namespace sluice::engine {
 namespace {
 
 // Keys that the pipeline language itself gives to every node.
 constexpr std::array kReservedKeys{"type", "inputs", "on", "metrics_prefix"};
+
 
 [[noreturn]] void throw_taken(const std::string& what, const std::string& origin, const std::string& taken_by) {
   throw UserError(Problem{.kind = "type-taken",
@@ -39,6 +42,10 @@ void Registry::insert(NodeType type) {
     SLUICE_CHECK(type.params.find(key) == nullptr,
                  "node type " + sluice::quoted(name) + " declares parameter " + key + ", which every node has");
   }
+  const auto of_source = [](const Param& param) { return source_params().erased().find(param.info.name) != nullptr; };
+  const auto taken_key = std::ranges::find_if(type.params.params(), of_source);
+  SLUICE_CHECK(type.kind != NodeKind::kSource || taken_key == type.params.params().end(),
+               "source type " + sluice::quoted(name) + " declares parameter " + taken_key->info.name + ", which every source has");
   if (const NodeType* taken = find(name)) throw_taken("node type " + sluice::quoted(name), origin_, taken->origin);
   type.origin = origin_;
   nodes_.emplace(name, std::move(type));

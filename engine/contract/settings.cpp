@@ -2,6 +2,23 @@
 
 namespace sluice::engine {
 
+namespace {
+
+ParamSet<StopWhen> stop_params() {
+  ParamSet<StopWhen> set;
+  set.param("metric", &StopWhen::metric).required().doc("as in metrics.jsonl; iterations that do not have it do not count");
+  set.param("at_least", &StopWhen::at_least).doc("end once it is that or more");
+  set.param("at_most", &StopWhen::at_most).doc("end once it is that or less");
+  set.param("patience", &StopWhen::patience)
+      .at_least(1)
+      .unit("values")
+      .doc("end after so many values of it in a row of which none is better than the best before");
+  set.param("best", &StopWhen::best).doc("for patience: whether the highest or the lowest value is the best");
+  return set;
+}
+
+}  // namespace
+
 ParamSet<PipelineSettings> pipeline_params() {
   ParamSet<PipelineSettings> set;
   set.param("name", &PipelineSettings::name)
@@ -15,6 +32,11 @@ ParamSet<PipelineSettings> pipeline_params() {
       .at_least(1)
       .harmless()
       .doc("times that it goes through the graph");
+  set.table("stop_when", &PipelineSettings::stop_when, stop_params())
+      .harmless()
+      .doc(
+          "end the run before its last iteration, behind the one in which a metric is what it should be: { metric = "
+          "\"held_out/reward/score_mean\", at_least = 0.95 } or { metric, patience = 3 }");
   set.param("seed", &PipelineSettings::seed).at_least(0).doc("all random streams of the run start from it");
   return set;
 }
@@ -122,6 +144,27 @@ ParamSet<CheckpointSettings> checkpoint_params() {
           "when a checkpoint cannot be saved during the run: warn and go on, or end the run. Those saved before stay in either "
           "case");
   return set;
+}
+
+ParamSet<SourceSettings> source_params() {
+  ParamSet<SourceSettings> set;
+  set.param("every_iterations", &SourceSettings::every_iterations)
+      .at_least(1)
+      .unit("iterations")
+      .doc("the path only measures: after so many iterations each time, and after the last; unset: it takes part in every one");
+  set.param("before_training", &SourceSettings::before_training)
+      .doc("the path only measures: in the first iteration, with the weights as they are before training, and after the last");
+  set.param("tokens_in_flight", &SourceSettings::tokens_in_flight)
+      .at_least(1)
+      .unit("tokens")
+      .harmless()
+      .doc("the path's own share of [budget] tokens_in_flight; unset: what the other paths leave");
+  return set;
+}
+
+bool SourceSettings::is_due(int64_t iteration, int64_t iterations) const {
+  if (before_training && iteration == 0) return true;
+  return (every_iterations && (iteration + 1) % *every_iterations == 0) || iteration + 1 == iterations;
 }
 
 std::vector<SettingsTable> settings_tables() {

@@ -14,11 +14,25 @@
 namespace sluice::engine {
 
 /// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, bound. Their descriptions are in settings.cpp.
+enum class Best { kHighest, kLowest };
+constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
+  return {{{Best::kHighest, "highest"}, {Best::kLowest, "lowest"}}};
+}
+
+/// When a run ends before its last iteration.
+struct StopWhen {
+  std::string metric;
+  std::optional<double> at_least, at_most;  // once its value is
+  std::optional<int64_t> patience;          // or after so many values without a better one
+  Best best = Best::kHighest;
+};
+
 struct PipelineSettings {
   std::string name;
   std::optional<std::string> preset;  // of the registry
   int64_t iterations = 1;
   int64_t seed = 0;
+  std::optional<StopWhen> stop_when;
 };
 
 struct BudgetSettings {
@@ -44,11 +58,6 @@ constexpr std::array<std::pair<OnSaveFailure, const char*>, 2> enum_names(OnSave
   return {{{OnSaveFailure::kContinue, "continue"}, {OnSaveFailure::kStop, "stop"}}};
 }
 
-enum class Best { kHighest, kLowest };
-constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
-  return {{{Best::kHighest, "highest"}, {Best::kLowest, "lowest"}}};
-}
-
 struct CheckpointSettings {
   int64_t every_iterations = 0;          // 0: not by count
   double every_minutes = 0;              // 0: not by time
@@ -57,6 +66,21 @@ struct CheckpointSettings {
   Best best = Best::kHighest;
   std::optional<std::filesystem::path> folder;
   OnSaveFailure on_failure = OnSaveFailure::kContinue;
+};
+
+/// Keys that every source has beside those of its type: how its path takes part in a run.
+struct SourceSettings {
+  std::optional<int64_t> every_iterations;  // the path only measures: after so many iterations, and after the last
+  bool before_training = false;             // likewise, and before the first
+  std::optional<int64_t> tokens_in_flight;  // the path's own share of [budget]; unset: what the others leave
+
+  bool measures() const { return every_iterations || before_training; }
+
+  /// Whether a path that measures does so in an iteration of a run of `iterations`.
+  bool is_due(int64_t iteration, int64_t iterations) const;
+
+  /// What it samples from then: the weights that the iteration leaves, or the first ones.
+  int64_t version_for(int64_t iteration) const { return before_training && iteration == 0 ? 0 : iteration + 1; }
 };
 
 /// A table that every pipeline may have, such as [budget], and its parameters.
@@ -70,6 +94,7 @@ ParamSet<BudgetSettings> budget_params();
 ParamSet<ScheduleSettings> schedule_params();
 ParamSet<RuntimeSettings> runtime_params();
 ParamSet<CheckpointSettings> checkpoint_params();
+ParamSet<SourceSettings> source_params();
 
 /// All of them in the order of a pipeline file; what the JSON schema and the documentation list.
 std::vector<SettingsTable> settings_tables();

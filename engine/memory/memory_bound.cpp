@@ -13,8 +13,10 @@ namespace {
 // Memory that allocators keep beside what they have given out: fragments, rounding, caches. Weights are few large blocks.
 constexpr double kAllocatorShare = 0.05;
 
-int64_t in_flight(const Plan& plan, int64_t tokens_in_flight) {
-  return std::min(tokens_in_flight, saturating_product(plan.capacity.open_iterations, plan.capacity.iteration_tokens));
+// Of a path, for a budget of so many tokens.
+int64_t in_flight(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight) {
+  const PlanCapacity& capacity = path.capacity;
+  return std::min(plan.share_of(path, tokens_in_flight), saturating_product(capacity.open_iterations, capacity.iteration_tokens));
 }
 
 int64_t slack_of(const PlanMemory& memory) {
@@ -37,8 +39,18 @@ int64_t bytes_to_save(const PlanModel& model) {
 
 }  // namespace
 
+int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight) {
+  const int64_t tokens = in_flight(plan, path, tokens_in_flight);
+  int64_t bytes = 0;
+  for (const ModelNeed& need : plan.nodes[static_cast<size_t>(path.maker())].needs.models) {
+    const PlanModel* model = model_named(plan, need.model);
+    if (model == nullptr || need.use != ModelUse::kSamples || !path.rollout) continue;
+    bytes = saturating_sum(bytes, worst_kv_bytes(plan, path, model->facts, tokens));
+  }
+  return bytes;
+}
+
 PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
-  const int64_t tokens = in_flight(plan, tokens_in_flight);
   PlanMemory memory;
   for (const PlanModel& model : plan.models) {
     const int64_t published = saturating_product(model.facts.published_bytes, model.usage.kept_versions);
@@ -46,11 +58,13 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
     if (model.usage.updated) memory.weights_bytes = saturating_sum(memory.weights_bytes, bytes_to_save(model));
     memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
     memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
-    if (model.usage.kept_versions == 0 || !plan.rollout) continue;
-    memory.kv_bytes += worst_kv_bytes(plan, model.facts, tokens);
   }
-  memory.column_bytes = worst_column_bytes(plan, tokens);
-  memory.activation_bytes = worst_activation_bytes(plan, tokens);
+  for (const PlanPath& path : plan.paths) {
+    const int64_t tokens = in_flight(plan, path, tokens_in_flight);
+    memory.kv_bytes = saturating_sum(memory.kv_bytes, predict_kv_bytes(plan, path, tokens_in_flight));
+    memory.column_bytes = saturating_sum(memory.column_bytes, worst_column_bytes(plan, path, tokens));
+  }
+  memory.activation_bytes = worst_activation_bytes(plan, tokens_in_flight);
   memory.slack_bytes = slack_of(memory);
   return memory;
 }
@@ -62,13 +76,14 @@ bool leaves_memory(const PlanMemory& memory) {
 }
 
 // Only one iteration is in the rollout at a time.
-int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens) {
-  const NodeNeeds& rollout = plan.nodes[static_cast<size_t>(*plan.rollout)].needs;
+int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts& facts, int64_t tokens) {
+  const PlanNode& maker = plan.nodes[static_cast<size_t>(*path.rollout)];
+  const NodeNeeds& rollout = maker.needs;
   const int64_t of_group = saturating_sum(std::max<int64_t>(1, rollout.samples_per_group), rollout.side_samples);
-  const int64_t samples = saturating_product(plan.capacity.drawn_groups, of_group);
-  const bool on_demand = plan.budget.admission == Admission::kOnDemand;
+  const int64_t samples = saturating_product(path.capacity.drawn_groups, of_group);
+  const bool on_demand = takes_on_demand(plan.budget, *maker.type, rollout);
   const KvDemand demand{
-      .tokens = std::min(tokens, plan.capacity.iteration_tokens),
+      .tokens = std::min(tokens, path.capacity.iteration_tokens),
       .least_sample_tokens = std::max<int64_t>(1, on_demand ? rollout.on_demand_tokens : rollout.least_sample_tokens),
       .worst_sample_tokens = rollout.worst_sample_tokens,
       .running_samples = rollout.running_samples > 0 ? std::min(rollout.running_samples, samples) : samples,
@@ -79,18 +94,20 @@ int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens
   return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, facts.kv_bytes_per_token));
 }
 
-int64_t worst_activation_bytes(const Plan& plan, int64_t tokens) {
-  const int64_t longest = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs.worst_sample_tokens;
-  const int64_t micro_batch = plan.capacity.micro_batch_tokens, pass = std::min(plan.budget.pass_tokens.value, micro_batch);
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight) {
   std::map<std::string, int64_t> by_executor;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const PlanNode& node = plan.nodes[i];
+    const PlanPath& path = plan.path_of(static_cast<int>(i));
+    const int64_t longest = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;
+    const int64_t micro_batch = path.capacity.micro_batch_tokens, pass = std::min(plan.budget.pass_tokens.value, micro_batch);
     const int64_t step = node.needs.step_tokens > 0 ? node.needs.step_tokens : micro_batch;
-    const int64_t of_pass = plan.rollout == static_cast<int>(i) ? step : pass;
+    const int64_t of_pass = path.rollout == static_cast<int>(i) ? step : pass;
+    const int64_t tokens = std::min(of_pass, in_flight(plan, path, tokens_in_flight));
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
       if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
-      const int64_t bytes = model->facts.activation_bytes(need.use == ModelUse::kUpdates, std::min(of_pass, tokens), longest);
+      const int64_t bytes = model->facts.activation_bytes(need.use == ModelUse::kUpdates, tokens, longest);
       int64_t& largest = by_executor[node.executor];
       largest = std::max(largest, bytes);
     }

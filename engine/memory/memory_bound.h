@@ -12,18 +12,21 @@ namespace sluice::engine {
 /// All classes but machine_bytes, for a budget of `tokens_in_flight`.
 PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight);
 
+/// Of these the KV pool of one path's rollout.
+int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight);
+
 /// What is chosen by memory leaves a share of it: true if it is needed to 85 % at most, or if nobody knows how much there is.
 bool leaves_memory(const PlanMemory& memory);
 
-/// The KV pool of a model that the rollout samples from, for samples that have `tokens` tokens of credit together.
-int64_t worst_kv_bytes(const Plan& plan, const ModelFacts& facts, int64_t tokens);
+/// The KV pool of a path's rollout, which samples from that model, for samples that have `tokens` tokens of credit together.
+int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts& facts, int64_t tokens);
 
-/// Columns. Those of one micro-batch that can be alive together are the columns none of which has all its readers before the
+/// Columns of a path of which so many tokens are in flight. Those of one micro-batch that can be alive together are the columns none of which has all its readers before the
 /// writer of another (engine/plan/antichain.h). A filter's copies of what it keeps count as columns of their own.
-int64_t worst_column_bytes(const Plan& plan, int64_t tokens);
+int64_t worst_column_bytes(const Plan& plan, const PlanPath& path, int64_t tokens);
 
-/// Activations: on each executor the pass that takes most, because its nodes do not work at once. A pass has at most
+/// Activations, for a budget of `tokens_in_flight`: on each executor the pass that takes most, because its nodes do not work at once. A pass has at most
 /// [budget] pass_tokens; of a rollout it is a step.
-int64_t worst_activation_bytes(const Plan& plan, int64_t tokens);
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight);
 
 }  // namespace sluice::engine

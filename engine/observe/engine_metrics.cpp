@@ -11,21 +11,23 @@ std::string busy_seconds_of_node(const std::string& node) { return "time/node/" 
 std::string of_filter(const std::string& node, const std::string& what) { return "filter/" + node + "/" + what; }
 
 std::string action_tokens(const Plan& plan) {
-  const PlanNode& node = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))];
-  return prefixed_metric(node.metrics_prefix, plan.rollout ? kSampledTokens : kActionTokens);
+  const PlanPath& path = plan.main_path();
+  const PlanNode& node = plan.nodes[static_cast<size_t>(path.maker())];
+  return prefixed_metric(node.metrics_prefix, path.rollout ? kSampledTokens : kActionTokens);
 }
 
 std::string action_tokens_per_second(const Plan& plan) {
-  return plan.rollout ? "time/sampled_tokens_per_second" : "time/action_tokens_per_second";
+  return plan.main_path().rollout ? "time/sampled_tokens_per_second" : "time/action_tokens_per_second";
 }
 
-void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, std::vector<MetricSpec>& metrics) {
+void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, bool measures, std::vector<MetricSpec>& metrics) {
   const auto add = [&](std::string name, Metric how) { metrics.push_back({.name = std::move(name), .kind = how, .doc = {}}); };
   if (gives_batches) {
     for (const char* name : {kGroups, kSamples, kTokens}) add(name, Metric::kSum);
     add(kind == NodeKind::kRollout ? kSampledTokens : kActionTokens, Metric::kSum);
   }
   if (kind == NodeKind::kRollout) add(kKvBytesMax, Metric::kMaximum);
+  if (kind == NodeKind::kRollout && measures) add(kPolicyVersion, Metric::kValue);
   if (!needs.drops_groups) return;
   for (const char* what : {"groups_kept", "groups_dropped"}) add(of_filter("NODE", what), Metric::kValue);
   if (needs.most_draws <= 1) return;
@@ -48,9 +50,8 @@ std::vector<std::string> all_names(const Plan& plan) {
   names.insert(names.end(),
                {kRolloutSeconds, kTrainSeconds, kOverlapSeconds, kIterationSeconds, kTokensInFlightMax, kColumnBytesMax});
   for (const PlanExecutor& executor : plan.executors) names.push_back(busy_seconds_of_executor(executor.name));
-  for (const PlanNode& node : plan.nodes) {
-    const bool inside_rollout = plan.rollout && node.type->kind == NodeKind::kSource;
-    if (!inside_rollout) names.push_back(busy_seconds_of_node(node.name));
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (!plan.is_inside_rollout(static_cast<int>(i))) names.push_back(busy_seconds_of_node(plan.nodes[i].name));
   }
   names.insert(names.end(), {kResidentBytes, kTensorBytesMax, kCheckpointSeconds});
   return names;

@@ -15,6 +15,7 @@ inline constexpr const char* kTokens = "data/tokens";
 inline constexpr const char* kActionTokens = "data/action_tokens";       // without a rollout
 inline constexpr const char* kSampledTokens = "rollout/sampled_tokens";  // with one, like the next
 inline constexpr const char* kKvBytesMax = "memory/kv_bytes_max";
+inline constexpr const char* kPolicyVersion = "rollout/policy_version";  // of a path that measures: the weights that it sampled from
 
 // Of the whole run.
 inline constexpr const char* kIterationSeconds = "time/iteration_seconds";
@@ -33,12 +34,12 @@ std::string busy_seconds_of_node(const std::string& node);
 /// What a filter let through: `what` is groups_kept, groups_dropped, groups_surplus or groups_missing.
 std::string of_filter(const std::string& node, const std::string& what);
 
-/// The tokens that are learned from or sampled, with their node's prefix, and their number in a second.
+/// Of the main path: the tokens that are learned from or sampled, with their node's prefix, and their number in a second.
 std::string action_tokens(const Plan& plan);
 std::string action_tokens_per_second(const Plan& plan);
 
-/// Declares what the engine records in the name of a node. `gives_batches`: micro-batches come from it.
-void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, std::vector<MetricSpec>& metrics);
+/// Declares what the engine records in the name of a node. `gives_batches`: micro-batches come from it. `measures`: its path does.
+void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, bool measures, std::vector<MetricSpec>& metrics);
 
 /// Every metric that a run of the plan can have, families left out, in the order of metrics.jsonl.
 std::vector<std::string> all_names(const Plan& plan);

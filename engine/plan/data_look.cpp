@@ -24,14 +24,14 @@ std::filesystem::path DataLook::folder_of(const std::string& model) const {
 }
 
 std::string DataLook::sampled_model() const {
-  if (!plan_.rollout) return {};
-  const auto& models = plan_.nodes[static_cast<size_t>(*plan_.rollout)].needs.models;
+  if (!path_.rollout) return {};
+  const auto& models = plan_.nodes[static_cast<size_t>(*path_.rollout)].needs.models;
   const auto found = std::ranges::find_if(models, [](const ModelNeed& need) { return need.use == ModelUse::kSamples; });
   return found == models.end() ? std::string() : found->model;
 }
 
 std::string DataLook::rollout() const {
-  return plan_.rollout ? plan_.nodes[static_cast<size_t>(*plan_.rollout)].name : std::string();
+  return path_.rollout ? plan_.nodes[static_cast<size_t>(*path_.rollout)].name : std::string();
 }
 
 void DataLook::error(std::string_view key, std::string message, std::string help) {
@@ -58,7 +58,7 @@ Problems check_data(const Plan& plan, const PipelineSpec& spec, DataDepth depth)
   Problems problems;
   for (const PlanNode& node : plan.nodes) {
     if (!node.type->look_at_data) continue;
-    DataLook look(plan, table_of(spec, node.name), depth, problems);
+    DataLook look(plan, node, table_of(spec, node.name), depth, problems);
     try {
       node.type->look_at_data(node.params.get(), look);
     } catch (const UserError& error) {

@@ -17,8 +17,8 @@ enum class DataDepth { kBeginning, kAll };  // the first rows of each file, or e
 class DataLook {
  public:
   /// All outlive it. `table`: that of the node.
-  DataLook(const Plan& plan, const Table& table, DataDepth depth, Problems& problems)
-      : plan_(plan), table_(table), depth_(depth), problems_(problems) {}
+  DataLook(const Plan& plan, const PlanNode& node, const Table& table, DataDepth depth, Problems& problems)
+      : plan_(plan), path_(plan.paths[static_cast<size_t>(node.path)]), table_(table), depth_(depth), problems_(problems) {}
 
   bool all() const { return depth_ == DataDepth::kAll; }
 
@@ -40,6 +40,7 @@ class DataLook {
            std::string help);
 
   const Plan& plan_;
+  const PlanPath& path_;
   const Table& table_;
   DataDepth depth_;
   Problems& problems_;

@@ -6,13 +6,15 @@
 namespace sluice::engine {
 
 FilterStreams::FilterStreams(const Plan& plan) {
-  readers_[kIntake].columns.resize(plan.columns.size());
+  for (size_t path = 0; path < plan.paths.size(); ++path)
+    readers_[-1 - static_cast<int>(path)].columns.resize(plan.columns.size());
+  const auto stream_at = [](const PlanNode& node) { return node.stream < 0 ? -1 - node.path : node.stream; };
   std::vector<int> filters;
   std::map<int, std::set<int>> needed;  // by stream: columns that its nodes read
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const PlanNode& node = plan.nodes[i];
     if (node.type->kind != NodeKind::kOrdinary) continue;
-    const int stream = node.stream;
+    const int stream = stream_at(node);
     if (node.needs.drops_groups) {
       filters.push_back(static_cast<int>(i));
       readers_[static_cast<int>(i)].columns.resize(plan.columns.size());
@@ -27,7 +29,7 @@ FilterStreams::FilterStreams(const Plan& plan) {
   // The last filter first: what it hands on, the one in front of it must hand on too.
   for (auto filter = filters.rbegin(); filter != filters.rend(); ++filter) {
     const PlanNode& node = plan.nodes[static_cast<size_t>(*filter)];
-    const int stream = plan.nodes[static_cast<size_t>(*filter)].stream;
+    const int stream = stream_at(node);
     for (const int column : needed[*filter]) {
       const int writer = plan.columns[static_cast<size_t>(column)].writer;
       const bool written_behind = writer == *filter || plan.nodes[static_cast<size_t>(writer)].stream == *filter;

@@ -8,20 +8,20 @@
 namespace sluice::engine {
 
 /// Who reads what, in front of and behind each filter. A stream is the micro-batches that the nodes between two filters share: the
-/// intake begins one, and so does every filter (PlanNode::stream is the one that arrives). Constant after construction.
+/// intake of a path begins one, and so does every filter (PlanNode::stream is the one that arrives). Constant after construction.
 class FilterStreams {
  public:
   explicit FilterStreams(const Plan& plan);
 
-  static constexpr int kIntake = -1;
-
-  const Readers& readers(int stream) const { return readers_.at(stream); }
+  /// Of what the intake of a path hands on, and of what a filter does.
+  const Readers& readers_at_intake(int path) const { return readers_.at(-1 - path); }
+  const Readers& readers_behind(int filter) const { return readers_.at(filter); }
 
   /// Columns that are written in front of the filter and needed behind it.
   const std::vector<int>& carried_by(int filter) const { return carried_.at(filter); }
 
  private:
-  std::map<int, Readers> readers_;  // by stream
+  std::map<int, Readers> readers_;  // by stream: a filter, or -1 - path
   std::map<int, std::vector<int>> carried_;
 };
 

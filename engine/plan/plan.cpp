@@ -25,14 +25,27 @@ int Plan::index_of(const std::string& node) const {
   return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());
 }
 
-bool Plan::rollout_waits_for_versions() const {
-  if (!rollout) return false;
-  const auto& needs = nodes[static_cast<size_t>(*rollout)].needs.models;
-  return std::any_of(needs.begin(), needs.end(), [this](const ModelNeed& need) {
-    return need.use == ModelUse::kSamples && std::any_of(models.begin(), models.end(), [&](const PlanModel& model) {
-             return model.name == need.model && model.usage.updated;
-           });
-  });
+bool takes_on_demand(const BudgetSettings& budget, const NodeType& type, const NodeNeeds& needs) {
+  return budget.admission == Admission::kOnDemand && type.kind == NodeKind::kRollout && needs.on_demand_tokens > 0;
+}
+
+int64_t PlanPath::version_for(int64_t iteration) const {
+  if (!follows_versions) return 0;
+  return measures() ? settings.version_for(iteration) : std::max<int64_t>(0, iteration - policy_lag);
+}
+
+const PlanPath& Plan::path_of(int node) const {
+  return paths[static_cast<size_t>(nodes[static_cast<size_t>(node)].path)];
+}
+
+const PlanPath& Plan::main_path() const { return *std::ranges::find_if_not(paths, &PlanPath::measures); }
+
+bool Plan::is_inside_rollout(int node) const { return path_of(node).rollout && path_of(node).source == node; }
+
+int64_t Plan::share_of(const PlanPath& path, int64_t tokens) const {
+  if (path.settings.tokens_in_flight) return *path.settings.tokens_in_flight;
+  for (const PlanPath& other : paths) tokens -= other.settings.tokens_in_flight.value_or(0);
+  return std::max<int64_t>(0, tokens);
 }
 
 std::vector<int> Plan::last_readers(const PlanColumn& column) const {

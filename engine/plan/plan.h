@@ -29,12 +29,13 @@ struct PlanNode {
   NodeNeeds needs;             // its metrics with those that the engine records in its name
   std::string metrics_prefix;  // see prefixed_metric()
   std::string executor;
+  int path = 0;              // index into Plan::paths
   std::vector<int> inputs;   // indices into Plan::nodes
   std::vector<int> outputs;  // likewise
   std::vector<int> reads;    // indices into Plan::columns
   std::vector<int> writes;   // likewise
   std::vector<int> frees;    // columns for which this is the last reader on every path
-  int stream = -1;           // the filter that its micro-batches have passed last; -1: they come from the intake
+  int stream = -1;           // the filter that its micro-batches have passed last; -1: they come from the path's intake
   int64_t worst_tokens =
       0;  // the most tokens it can hold or cause at once: a barrier an iteration, a join what waits for the other inputs
 
@@ -45,6 +46,9 @@ struct PlanNode {
 /// Whether a node computes a model over micro-batches, and so in passes of at most [budget] pass_tokens. Sources have a model for
 /// its text alone, rollouts work in steps of their own.
 bool computes_in_passes(const NodeType& type, const NodeNeeds& needs);
+
+/// Whether a rollout's groups are admitted with less than they may become: it can, and [budget] admission asks for it.
+bool takes_on_demand(const BudgetSettings& budget, const NodeType& type, const NodeNeeds& needs);
 
 /// An edge with the columns that are alive on it.
 struct PlanEdge {
@@ -66,17 +70,39 @@ struct PlanExecutor {
   int threads = 1;
 };
 
-/// Worst cases, in tokens.
+/// Worst cases of one path, in tokens.
 struct PlanCapacity {
   int64_t group_tokens = 0;        // one group
   int64_t drawn_groups = 0;        // groups drawn in an iteration: groups_per_iteration, or more where dropped ones are replaced
   int64_t iteration_tokens = 0;    // all groups drawn in an iteration
   int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
   int64_t in_flight_tokens =
-      0;  // the most that is ever in flight: the budget, or less where the iterations that can be open hold less
+      0;  // the most that is ever in flight: the path's share, or less where the iterations that can be open hold less
   int64_t open_iterations = 1;  // the most iterations of which tokens can be in flight at once
-  int64_t tokens_needed = 0;    // the smallest budget that cannot stall
+  int64_t tokens_needed = 0;    // the smallest share that cannot stall
   std::string needed_by;        // the node that needs it
+};
+
+/// One source, its rollout if it has one, and all that is behind them. Paths do not meet: they share executors and models.
+struct PlanPath {
+  int source = 0;              // indices into Plan::nodes
+  std::optional<int> rollout;  // where there is none the source makes samples
+  std::optional<int> refill;   // the filter that has dropped groups replaced, if there is one
+  SourceSettings settings;
+  int64_t tokens_in_flight = 0;    // its share of [budget]
+  int64_t micro_batch_tokens = 0;  // the most that is packed together: that of [budget], or the share if that is less
+  bool follows_versions = false;  // samples from a model that is trained here, on this path or on another
+  int64_t policy_lag = 0;         // then, unless it measures: that of [schedule]
+  PlanCapacity capacity;
+
+  /// Index of the node that micro-batches come from.
+  int maker() const { return rollout.value_or(source); }
+
+  /// It trains nothing, and takes part only after some iterations: see SourceSettings.
+  bool measures() const { return settings.measures(); }
+
+  /// The version of the weights that it samples with in an iteration; 0 where nothing is trained.
+  int64_t version_for(int64_t iteration) const;
 };
 
 /// Bytes, predicted: upper bounds, of each class and so of all together.
@@ -116,17 +142,17 @@ struct Plan {
   std::vector<PlanEdge> edges;
   std::vector<PlanModel> models;
   std::vector<PlanExecutor> executors;
-  PlanCapacity capacity;
+  std::vector<PlanPath> paths;  // in the order of the file; at least one does not measure
   PlanMemory memory;
   const ModelType* model_type = nullptr;  // loads the models; null when there are none
-  int source = 0;                         // index of the one source
-  std::optional<int> rollout;             // index of the rollout, if there is one
-  std::optional<int> refill;              // index of the filter that has dropped groups replaced, if there is one
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
 
   int index_of(const std::string& node) const;                    // -1: no such node
-  bool rollout_waits_for_versions() const;                        // the model it samples from is trained here
+  const PlanPath& path_of(int node) const;                        // on which a node lies
+  const PlanPath& main_path() const;                              // the first that does not measure
+  bool is_inside_rollout(int node) const;                         // a source whose work is part of its rollout's
+  int64_t share_of(const PlanPath& path, int64_t tokens) const;   // of a budget of so many tokens
   std::vector<int> last_readers(const PlanColumn& column) const;  // those behind which no other reader comes: with them it dies
 };
 

@@ -97,7 +97,7 @@ NodeCosts CostRecorder::costs_of(size_t node) const {
     return costs;
   }
   if (plan.type->kind == NodeKind::kSource) {
-    if (!plan_.rollout) costs.per_group_us = sums.groups.fit({1, 0})[0];
+    if (!plan_.path_of(static_cast<int>(node)).rollout) costs.per_group_us = sums.groups.fit({1, 0})[0];
     return costs;
   }
   const auto [batch, batch_token] = sums.batches.fit();

@@ -1,6 +1,9 @@
 #include "engine/run/resume.h"
 
 #include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -122,6 +125,18 @@ void restore(const Workload& workload, const SavedModels& models, const Plan& pl
     }
   }
   if (!problems.empty()) on_unusable(problems);
+}
+
+void show_past(StopRule& rule, const fs::path& metrics, int64_t iterations) {
+  if (path_kind(metrics) != PathKind::kFile) return;
+  std::istringstream lines(read_file(metrics, std::numeric_limits<int64_t>::max()));
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!row.is_object() || !row.contains("iteration") || !row["iteration"].is_number()) continue;
+    const auto value = row.find(rule.metric());
+    const auto iteration = row["iteration"].get<int64_t>();
+    if (iteration < iterations && value != row.end() && value->is_number()) rule.look_at(iteration, value->get<double>());
+  }
 }
 
 }  // namespace sluice::engine

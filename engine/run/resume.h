@@ -8,6 +8,7 @@
 #include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/contract/run_folder.h"
+#include "engine/observe/stop_rule.h"
 #include "engine/schedule/workload.h"
 
 namespace sluice::engine {
@@ -35,6 +36,9 @@ struct Rewind {
   std::map<std::string, int64_t> growing;
 };
 void rewind_folder(const Rewind& rewind, const std::function<void(const std::string&)>& warn);
+
+/// Shows the rule what the iterations before `iterations` have in that file. What cannot be read has had no value.
+void show_past(StopRule& rule, const std::filesystem::path& metrics, int64_t iterations);
 
 /// What a node cannot take over, such as a place in data that are other data now. Throws UserError, or only tells.
 using OnUnusableState = std::function<void(const Problems&)>;

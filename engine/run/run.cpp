@@ -82,6 +82,7 @@ struct Run::Impl {
   void open_files();
   void begin_checkpoints(SavedModels models);
   Driver::Parts driver_parts(Workload workload);
+  std::optional<StopRule> stop_rule() const;
   void wait_for_the_end();
   std::vector<WorkObserver*> observers();
   void start();
@@ -210,9 +211,17 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
           .reducer = reducer,
           .checkpointer = checkpointer ? &*checkpointer : nullptr,
           .begun = manifest ? manifest->iterations : 0,
+          .stop_rule = stop_rule(),
           .observers = observers(),
           .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
           .seams = options.seams};
+}
+
+std::optional<StopRule> Run::Impl::stop_rule() const {
+  if (!plan.pipeline.stop_when) return {};
+  StopRule rule(*plan.pipeline.stop_when);
+  if (manifest) show_past(rule, options.folder / kMetricsFile, manifest->iterations);
+  return rule;
 }
 
 std::vector<WorkObserver*> Run::Impl::observers() {
@@ -248,7 +257,7 @@ void Run::Impl::start() {
   if (places.size() == plan.executors.size()) driver->start(places);
   monitor = std::make_unique<Monitor>(
       Monitor::Options{clock, folder, plan.runtime.stall_seconds}, [this] { return status("running"); },
-      [this] { return driver->state().progress(); }, [this](Problem problem) { stall(std::move(problem)); });
+      [this] { return driver->state().work_done(); }, [this](Problem problem) { stall(std::move(problem)); });
 }
 
 std::unique_ptr<Executor> Run::Impl::make_executor(int index) {
@@ -358,6 +367,7 @@ RunSummary Run::execute() {
     }
   }
   summary.iterations = impl.driver->state().log.reported();
+  summary.stopped = impl.driver->stopped_because();
   summary.seconds = static_cast<double>(impl.clock.now_ns() - start_ns) * 1e-9;
   summary.memory = impl.memory();
   if (impl.checkpointer) summary.last_checkpoint = impl.checkpointer->last();

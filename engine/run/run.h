@@ -58,6 +58,7 @@ struct RunSummary {
   RunEnd end = RunEnd::kDone;
   std::exception_ptr error;  // kFailed, kStalled: a UserError (as OutOfMemory) or InternalError that names the place
   int64_t iterations = 0;    // complete ones, those before a resume included
+  std::string stopped;       // why [pipeline] stop_when has ended it; empty: it has not
   bool hangs = false;        // some node may still be at work in its thread, see Run::execute
   double seconds = 0;
   MemoryReport memory;

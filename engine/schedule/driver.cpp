@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -30,25 +31,28 @@ std::unique_ptr<T> taken_as(std::unique_ptr<NodeBase>& node) {
 struct Driver::Impl {
   Impl(const Plan& plan, Parts parts);
 
-  std::unique_ptr<TokenBudget> make_budget(const Plan& plan, const ReplaceableParts& seams);
-  Intake::Parts intake_parts();
-  void notify_intake();
+  std::deque<PathState> make_paths(const Plan& plan, const ReplaceableParts& seams);
+  Intake::Parts intake_parts(size_t path);
+  void start_intake(size_t path);
+  void notify_intakes();
   void close_iteration(IterationReport& report);
+  void end_if_decided();
   RunStatus::Node status_of(size_t node) const;
   std::string waits_for(size_t node) const;
 
   Workload workload;
   const std::function<void(const IterationReport&)> on_iteration;
   mutable std::mutex notify_mutex;
-  Executor* intake_executor = nullptr;        // null: none takes news
-  const std::unique_ptr<TokenBudget> budget;  // behind what it calls when credit returns, before all that hold credit
+  std::vector<Executor*> intake_executors;  // empty: none takes news
+  std::deque<PathState> paths;              // behind what they call when credit returns, before all that hold credit
   RunState state;
   const int64_t begun;
+  std::optional<StopRule> stop_rule;  // used under the lock of the log
   WorkInProgress pending;
   std::vector<std::unique_ptr<NodeRunner>> runners;
   std::vector<Executor*> executors;  // empty before start()
   std::unique_ptr<FlowGraph> graph;
-  std::unique_ptr<Intake> intake;
+  std::vector<std::unique_ptr<Intake>> intakes;  // by index of Plan::paths; empty before start()
   int64_t last_report_ns = 0;
   std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
 };
@@ -56,16 +60,16 @@ struct Driver::Impl {
 Driver::Impl::Impl(const Plan& plan, Parts parts)
     : workload(std::move(parts.workload)),
       on_iteration(std::move(parts.on_iteration)),
-      budget(make_budget(plan, parts.seams)),
+      paths(make_paths(plan, parts.seams)),
       state{.plan = plan,
             .clock = parts.clock,
             .reducer = parts.reducer,
             .slots = slots_of(plan),
             .streams = FilterStreams(plan),
             .columns = {},
-            .budget = *budget,
-            .gate = VersionGate(plan.rollout_waits_for_versions(), plan.schedule.policy_lag, [this] { notify_intake(); }),
-            .tally = FilterTally([this] { notify_intake(); }),
+            .paths = paths,
+            .progress = PathProgress(plan, parts.begun, [this] { notify_intakes(); }),
+            .gate = VersionGate([this] { notify_intakes(); }),
             .activity = Activity(plan, parts.clock, std::move(parts.observers)),
             .traffic = Traffic(plan),
             .failure = {},
@@ -76,8 +80,12 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
                 }),
             .checkpointer = parts.checkpointer,
             .ending = IterationCutoff(parts.begun),
-            .trained = {}},
-      begun(parts.begun) {
+            .trained = {},
+            .main_path = static_cast<int>(&plan.main_path() - plan.paths.data()),
+            .iterations = plan.pipeline.iterations},
+      begun(parts.begun),
+      stop_rule(std::move(parts.stop_rule)) {
+  end_if_decided();
   for (const PlanModel& model : plan.models) {
     if (model.usage.updated) state.trained[model.name].reach(begun);
   }
@@ -90,29 +98,42 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   }
 }
 
-std::unique_ptr<TokenBudget> Driver::Impl::make_budget(const Plan& plan, const ReplaceableParts& seams) {
-  const int64_t capacity = plan.budget.tokens_in_flight;
-  const auto on_release = [this] { notify_intake(); };
-  return seams.budget ? seams.budget(capacity, on_release) : std::make_unique<TokenBudget>(capacity, on_release);
+std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const ReplaceableParts& seams) {
+  std::deque<PathState> made;
+  const auto on_change = [this] { notify_intakes(); };
+  for (const PlanPath& path : plan.paths) {
+    const int64_t capacity = path.tokens_in_flight;
+    auto budget = seams.budget ? seams.budget(capacity, on_change) : std::make_unique<TokenBudget>(capacity, on_change);
+    made.emplace_back(path, std::move(budget), on_change);
+  }
+  return made;
 }
 
-Intake::Parts Driver::Impl::intake_parts() {
+Intake::Parts Driver::Impl::intake_parts(size_t path) {
+  const PlanPath& plan = state.plan.paths[path];
   Intake::Parts parts;
+  parts.path = static_cast<int>(path);
   parts.begun = begun;
-  Workload::Part& source = workload.parts[static_cast<size_t>(state.plan.source)];
+  Workload::Part& source = workload.parts[static_cast<size_t>(plan.source)];
   parts.source = taken_as<Source>(source.node);
   parts.source_metrics = std::move(source.metrics);
-  if (state.plan.rollout) {
-    Workload::Part& rollout = workload.parts[static_cast<size_t>(*state.plan.rollout)];
+  if (plan.rollout) {
+    Workload::Part& rollout = workload.parts[static_cast<size_t>(*plan.rollout)];
     parts.rollout = taken_as<Rollout>(rollout.node);
     parts.rollout_metrics = std::move(rollout.metrics);
   }
   return parts;
 }
 
-void Driver::Impl::notify_intake() {
+void Driver::Impl::start_intake(size_t path) {
+  pending.enter();
+  const auto emit = [this, path](Packet packet) { graph->emit(static_cast<int>(path), std::move(packet)); };
+  intakes.push_back(std::make_unique<Intake>(state, intake_parts(path), emit, [this] { pending.leave(); }));
+}
+
+void Driver::Impl::notify_intakes() {
   const std::lock_guard lock(notify_mutex);
-  if (intake_executor != nullptr) intake_executor->notify();
+  for (Executor* executor : intake_executors) executor->notify();
 }
 
 // The figures that belong to the whole run, around those of the nodes. What depends on timing is in time/, memory/ and engine/.
@@ -121,12 +142,16 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   const BusySeconds busy = state.activity.take();
   const int64_t now = state.clock.now_ns();
   const double seconds = static_cast<double>(now - std::exchange(last_report_ns, now)) * 1e-9;
-  const int64_t in_flight = state.budget.take_peak(), column_bytes = state.columns.take_peak();
+  int64_t in_flight = 0;
+  for (PathState& path : paths) in_flight += path.budget->take_peak();
+  const int64_t column_bytes = state.columns.take_peak();
   most_in_flight = std::max(most_in_flight.load(), in_flight);
   most_column_bytes = std::max(most_column_bytes.load(), column_bytes);
+  const PlanPath& main = plan.main_path();
+  const int64_t version = main.version_for(report.iteration);
   MetricRow figures{{"iteration", report.iteration},
-                    {"policy_version", state.gate.version_for(report.iteration)},
-                    {"policy_lag", state.gate.lag_of(report.iteration)}};
+                    {"policy_version", version},
+                    {"policy_lag", main.follows_versions ? report.iteration - version : 0}};
   figures.insert(figures.end(), report.figures.begin(), report.figures.end());
   const double actions = report.figure(metrics::action_tokens(plan));
   if (seconds > 0 && !std::isnan(actions)) figures.emplace_back(metrics::action_tokens_per_second(plan), actions / seconds);
@@ -140,23 +165,31 @@ void Driver::Impl::close_iteration(IterationReport& report) {
     figures.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const bool inside_rollout = plan.rollout && plan.nodes[i].type->kind == NodeKind::kSource;
-    if (!inside_rollout) figures.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
+    if (!plan.is_inside_rollout(static_cast<int>(i))) figures.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
   }
   report.figures = std::move(figures);
-  notify_intake();  // a later iteration may begin
+  if (stop_rule) stop_rule->look_at(report.iteration, report.figure(stop_rule->metric()));
+  end_if_decided();
+  notify_intakes();  // a later iteration may begin
+}
+
+// Iterations that may have begun by now are finished, so that it does not depend on timing which ones there are.
+void Driver::Impl::end_if_decided() {
+  if (!stop_rule || !stop_rule->decided_by()) return;
+  const int64_t last = *stop_rule->decided_by() + state.plan.schedule.policy_lag;
+  state.iterations = std::min(state.iterations.load(), std::max(begun, last + 1));
 }
 
 std::string Driver::Impl::waits_for(size_t node) const {
   const PlanNode& plan = state.plan.nodes[node];
   if (plan.type->kind != NodeKind::kOrdinary) {
-    const bool takes_in = static_cast<int>(node) == state.plan.rollout.value_or(state.plan.source);
-    return takes_in ? intake->waits_for() : std::string();
+    const bool takes_in = static_cast<int>(node) == state.plan.path_of(static_cast<int>(node)).maker();
+    return takes_in ? intakes[static_cast<size_t>(plan.path)]->waits_for() : std::string();
   }
   const int index = static_cast<int>(node);
   if (std::string missing = graph->waits_for(index); !missing.empty()) return missing;
   if (const int64_t held = state.traffic.held(index); held > 0)
-    return "the end of iteration " + std::to_string(intake->iteration());
+    return "the end of iteration " + std::to_string(intakes[static_cast<size_t>(plan.path)]->iteration());
   if (state.traffic.queued(index) == 0) return {};
   const int executor = executor_index(state.plan, plan.executor);
   const int busy_with = state.activity.current(executor).node;
@@ -187,36 +220,39 @@ void Driver::start(const std::vector<Executor*>& executors) {
   Impl& impl = *impl_;
   impl.last_report_ns = impl.state.clock.now_ns();
   impl.graph = std::make_unique<FlowGraph>(impl.state, impl.runners, executors, impl.pending);
-  impl.pending.enter();  // the intake
-  impl.intake = std::make_unique<Intake>(
-      impl.state, impl.intake_parts(), [&impl](Packet packet) { impl.graph->emit(std::move(packet)); },
-      [&impl] { impl.pending.leave(); });
-  const std::string& name = impl.state.plan.nodes[static_cast<size_t>(impl.state.plan.source)].executor;
-  Executor* const executor = executors[static_cast<size_t>(executor_index(impl.state.plan, name))];
-  executor->set_stepper(impl.intake.get());
+  for (size_t path = 0; path < impl.paths.size(); ++path) impl.start_intake(path);
+  std::vector<Executor*> steppers;
+  for (size_t path = 0; path < impl.paths.size(); ++path) {
+    const auto source = static_cast<size_t>(impl.state.plan.paths[path].source);
+    Executor* const executor =
+        executors[static_cast<size_t>(executor_index(impl.state.plan, impl.state.plan.nodes[source].executor))];
+    executor->add_stepper(impl.intakes[path].get());
+    steppers.push_back(executor);
+  }
   {
     const std::lock_guard lock(impl.notify_mutex);
     impl.executors = executors;
-    impl.intake_executor = executor;
+    impl.intake_executors = std::move(steppers);
   }
-  impl.notify_intake();
+  impl.notify_intakes();
 }
 
 void Driver::forget_executors() {
   const std::lock_guard lock(impl_->notify_mutex);
-  impl_->intake_executor = nullptr;
+  impl_->intake_executors.clear();
   impl_->executors.clear();
 }
 
 void Driver::let_everything_end() {
   impl_->state.gate.published().abandon();
   for (auto& [model, milestone] : impl_->state.trained) milestone.abandon();
-  impl_->notify_intake();
+  for (PathState& path : impl_->paths) path.version_wanted.abandon();
+  impl_->notify_intakes();
 }
 
 void Driver::interrupt() {
   impl_->state.interrupted = true;
-  impl_->notify_intake();
+  impl_->notify_intakes();
 }
 
 void Driver::drop_in_flight() {
@@ -224,8 +260,10 @@ void Driver::drop_in_flight() {
   const int64_t last = impl.state.ending.close();
   impl.state.gate.published().let_through(last + 1);
   for (auto& [model, milestone] : impl.state.trained) milestone.let_through(last + 1);
-  impl.notify_intake();
+  impl.notify_intakes();
 }
+
+std::string Driver::stopped_because() const { return impl_->stop_rule ? impl_->stop_rule->reason() : std::string(); }
 
 Activity& Driver::activity() { return impl_->state.activity; }
 WorkInProgress& Driver::pending() { return impl_->pending; }
@@ -235,8 +273,9 @@ Driver::Idle Driver::idle_reason(int executor) const {
   const Impl& impl = *impl_;
   const Plan& plan = impl.state.plan;
   const std::string& name = plan.executors[static_cast<size_t>(executor)].name;
-  if (plan.nodes[static_cast<size_t>(plan.source)].executor == name) {
-    const Intake::Wait wait = impl.intake->waiting();
+  for (size_t path = 0; path < plan.paths.size(); ++path) {
+    if (plan.nodes[static_cast<size_t>(plan.paths[path].source)].executor != name) continue;
+    const Intake::Wait wait = impl.intakes[path]->waiting();
     if (wait == Intake::Wait::kCredit) return Idle::kNoCredit;
     if (wait == Intake::Wait::kVersion || wait == Intake::Wait::kReports) return Idle::kNoWeights;
   }
@@ -249,7 +288,11 @@ Driver::Idle Driver::idle_reason(int executor) const {
 Driver::Holdings Driver::holdings() const {
   const Impl& impl = *impl_;
   Holdings most{.column_bytes = std::max(impl.most_column_bytes.load(), impl.state.columns.live()), .pool = {}};
-  if (impl.intake != nullptr) most.pool = impl.intake->pool_bytes();
+  for (const auto& intake : impl.intakes) {
+    const Rollout::PoolBytes pool = intake->pool_bytes();
+    most.pool.held += pool.held;
+    most.pool.used += pool.used;
+  }
   return most;
 }
 
@@ -260,13 +303,13 @@ RunStatus Driver::status() const {
   RunStatus status{.seconds = static_cast<double>(now) * 1e-9,
                    .iterations = plan.pipeline.iterations,
                    .iterations_done = impl.state.log.reported(),
-                   .tokens_in_flight = impl.state.budget.in_flight(),
-                   .tokens_in_flight_peak = std::max(impl.most_in_flight.load(), impl.state.budget.in_flight()),
-                   .budget = impl.state.budget.capacity(),
+                   .tokens_in_flight = impl.state.tokens_in_flight(),
+                   .tokens_in_flight_peak = std::max(impl.most_in_flight.load(), impl.state.tokens_in_flight()),
+                   .budget = plan.budget.tokens_in_flight,
                    .column_bytes = impl.state.columns.live(),
                    .column_bytes_peak = std::max(impl.most_column_bytes.load(), impl.state.columns.live())};
-  if (impl.intake == nullptr) return status;
-  status.sampling_iteration = impl.intake->iteration();
+  if (impl.intakes.empty()) return status;
+  status.sampling_iteration = impl.intakes[static_cast<size_t>(impl.state.main_path)]->iteration();
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     const Activity::Current current = impl.state.activity.current(static_cast<int>(i));
     const double since = current.node < 0 ? 0 : static_cast<double>(std::max<int64_t>(0, now - current.since_ns)) * 1e-9;

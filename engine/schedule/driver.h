@@ -3,9 +3,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/observe/status.h"
+#include "engine/observe/stop_rule.h"
 #include "engine/schedule/flow_graph.h"
 #include "engine/schedule/intake.h"
 #include "engine/schedule/replaceable_parts.h"
@@ -24,6 +27,7 @@ class Driver {
     Reducer& reducer;
     Checkpointer* checkpointer = nullptr;  // null: nothing is saved
     int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were behind them
+    std::optional<StopRule> stop_rule = {};  // it has seen the iterations that are complete
     std::vector<WorkObserver*> observers;
     std::function<void(const IterationReport&)> on_iteration;  // on some executor
     ReplaceableParts seams;
@@ -48,6 +52,9 @@ class Driver {
 
   /// After interrupt(): what is in flight is dropped, but for iterations that some model was trained for.
   void drop_in_flight();
+
+  /// Why [pipeline] stop_when has ended the run; empty: it has not.
+  std::string stopped_because() const;
 
   Activity& activity();
   WorkInProgress& pending();

@@ -12,6 +12,13 @@ bool goes_later(const Work& a, const Work& b) {
 
 }  // namespace
 
+Stepper* Steppers::next() {
+  const auto ready = std::ranges::find_if(all_, &Stepper::ready);
+  if (ready == all_.end()) return nullptr;
+  std::rotate(ready, ready + 1, all_.end());
+  return all_.back();
+}
+
 void WorkQueue::push(Work&& work) {
   heap_.push_back(std::move(work));
   if (heap_.size() > 1) std::ranges::push_heap(heap_, goes_later);

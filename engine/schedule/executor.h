@@ -39,6 +39,9 @@ class WorkQueue {
 class Stepper {
  public:
   virtual ~Stepper() = default;
+
+  /// Index of Plan::paths: whose groups it takes in.
+  virtual int path() const = 0;
   virtual bool ready() = 0;
 
   /// A step has two halves: what it takes in is decided in the first, what comes out leaves in the second. Between them lies the time
@@ -47,13 +50,25 @@ class Stepper {
   virtual void end_step() = 0;
 };
 
-/// A place where nodes run, one piece of work at a time: queued work first, the stepper when nothing is queued.
+/// The steppers of an executor, in turns. Not thread-safe.
+class Steppers {
+ public:
+  void add(Stepper* stepper) { all_.push_back(stepper); }
+
+  /// One that is ready, which then is the last to be asked; null: none is.
+  Stepper* next();
+
+ private:
+  std::vector<Stepper*> all_;
+};
+
+/// A place where nodes run, one piece of work at a time: queued work first, the steppers when nothing is queued.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// At most one. Steps from the next notify() on.
-  virtual void set_stepper(Stepper* stepper) = 0;
+  /// Steps from the next notify() on. Of several the one that has waited longest goes first.
+  virtual void add_stepper(Stepper* stepper) = 0;
 
   /// What throws (no memory for the queue) has not taken the work.
   virtual void submit(Work work) = 0;

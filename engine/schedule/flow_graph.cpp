@@ -3,6 +3,7 @@
 #include <oneapi/tbb/flow_graph.h>
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -27,11 +28,12 @@ static_assert(std::is_nothrow_default_constructible_v<Packet> && std::is_nothrow
 using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
 using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
 
-// Calls `action` once every milestone has reached `count`.
-void after_all(std::span<Milestone* const> milestones, int64_t count, std::function<void()> action) {
-  if (milestones.empty()) return action();
-  milestones.front()->when_reached(
-      count, [rest = milestones.subspan(1), count, action = std::move(action)] { after_all(rest, count, action); });
+// Calls `action` once all is reached that `iteration` needs.
+void after_all(std::span<const NodeRunner::Prerequisite> all, int64_t iteration, std::function<void()> action) {
+  if (all.empty()) return action();
+  all.front().milestone->when_reached(
+      iteration + all.front().ahead,
+      [rest = all.subspan(1), iteration, action = std::move(action)] { after_all(rest, iteration, action); });
 }
 
 // Lets a packet through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
@@ -154,8 +156,12 @@ struct FlowGraph::Impl {
 
   WorkInProgress& pending;
   flow::graph graph;
-  flow::broadcast_node<Packet> head{graph};
-  int64_t head_successors = 0;
+  struct Head {
+    explicit Head(flow::graph& graph) : node(graph) {}
+    flow::broadcast_node<Packet> node;
+    int64_t successors = 0;
+  };
+  std::deque<Head> heads;                      // by index of Plan::paths
   std::vector<std::unique_ptr<Stage>> stages;  // by index of Plan::nodes
 };
 
@@ -164,6 +170,7 @@ FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunn
     : impl_(std::make_unique<Impl>(pending)) {
   const Plan& plan = state.plan;
   impl_->stages.resize(plan.nodes.size());
+  for (size_t path = 0; path < plan.paths.size(); ++path) impl_->heads.emplace_back(impl_->graph);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (runners[i] == nullptr) continue;
     NodeRunner& runner = *runners[i];
@@ -175,8 +182,9 @@ FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunn
       if (before != nullptr) {
         before->add_successor(*impl_->stages[i]);
       } else {
-        ++impl_->head_successors;
-        flow::make_edge(impl_->head, impl_->stages[i]->input());
+        Impl::Head& head = impl_->heads[static_cast<size_t>(plan.nodes[i].path)];
+        ++head.successors;
+        flow::make_edge(head.node, impl_->stages[i]->input());
       }
     }
   }
@@ -184,9 +192,10 @@ FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunn
 
 FlowGraph::~FlowGraph() { impl_->graph.wait_for_all(); }
 
-void FlowGraph::emit(Packet packet) {
-  impl_->pending.enter(impl_->head_successors);
-  impl_->head.try_put(packet);
+void FlowGraph::emit(int path, Packet packet) {
+  Impl::Head& head = impl_->heads[static_cast<size_t>(path)];
+  impl_->pending.enter(head.successors);
+  head.node.try_put(packet);
 }
 
 bool FlowGraph::waits_for_weights(int node) const {

@@ -23,8 +23,8 @@ class FlowGraph {
             WorkInProgress& pending);
   ~FlowGraph();
 
-  /// Puts a packet in at the head. Thread-safe, does not block.
-  void emit(Packet packet);
+  /// Puts a packet in at the head of a path (index of Plan::paths). Thread-safe, does not block.
+  void emit(int path, Packet packet);
 
   /// A packet has come that may only be worked on with weights that are not there yet.
   bool waits_for_weights(int node) const;

@@ -15,15 +15,17 @@
 
 namespace sluice::engine {
 
-/// The head of the graph: takes groups from the source, admits them against the token budget and the version gate, lets the
+/// The head of a path: takes groups from its source, admits them against the token budget and the version gate, lets the
 /// rollout make samples of them step by step (where they may take more credit, on demand), and packs what is finished into
 /// micro-batches. Groups are admitted in order, so a later iteration never takes credit that an earlier one needs. Groups are
 /// drawn in rounds: one, unless a filter has what it drops replaced; then the next round draws what is still missing once the
-/// verdicts on the last one are in, so what is drawn never depends on timing. Used by one executor only; waiting() and
-/// waits_for() may be asked by anybody.
+/// verdicts on the last one are in, so what is drawn never depends on timing. A path that measures begins in the iterations in
+/// which it is due, with its source as it was at first, and passes over the others: then only an end travels along it. Used by
+/// one executor only; waiting() and waits_for() may be asked by anybody.
 class Intake final : public Stepper {
  public:
   struct Parts {
+    int path = 0;  // index into Plan::paths
     std::unique_ptr<Source> source;
     std::unique_ptr<Rollout> rollout;  // may be null: then the source makes complete groups
     int64_t begun = 0;                 // the first iteration
@@ -34,6 +36,7 @@ class Intake final : public Stepper {
   /// `emit` puts a packet into the flow graph. `finished` is called once, when nothing will be emitted any more.
   Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, std::function<void()> finished);
 
+  int path() const override { return index_; }
   bool ready() override;
   void begin_step() override;
   void end_step() override;
@@ -54,6 +57,8 @@ class Intake final : public Stepper {
  private:
   class RolloutSink;
 
+  bool is_due(int64_t iteration) const;       // a path that measures; others are always
+  bool passes_over(int64_t iteration) const;  // it takes no part in it
   bool may_begin() const;       // the next iteration may start
   bool may_fetch() const;       // another group of the current round is wanted
   bool fits() const;            // the group that was fetched can be admitted
@@ -62,8 +67,11 @@ class Intake final : public Stepper {
   bool undecided() const;       // the filter has groups to judge or may want another round
   bool wants_round() const;     // the filter's verdicts ask for another one
   bool iteration_complete() const;
-  bool drained() const;  // nothing more will come
-  int node() const { return state_.plan.rollout.value_or(state_.plan.source); }
+  bool over() const;         // nothing more will come
+  bool wants_to_end() const;  // early, if no other path is ahead
+  bool ends_early() const { return state_.interrupted && !has_to_finish_; }
+  int node() const { return path_.plan.maker(); }
+  const PlanNode& maker_plan() const { return state_.plan.nodes[static_cast<size_t>(node())]; }
 
   void guarded(void (Intake::*half)());
   void turn_to(int node);
@@ -71,6 +79,8 @@ class Intake final : public Stepper {
   void take_in();
   void bring_out();
   void begin_iteration();
+  void pass_over_iteration();
+  void begin_sampling();
   void begin_round(int64_t missing);
   void fetch_group();
   void drop_group(int64_t index);
@@ -78,13 +88,17 @@ class Intake final : public Stepper {
   void finish_group(Group group);
   void check_columns(const Group& group, int writer) const;
   void emit_batches(std::vector<Packer::Batch> batches);
+  size_t slot_of(const ColumnSpec& spec) const;
   void tell_observers(const BatchState& packed, const std::vector<Group::NamedColumn>& columns);
   void end_iteration();
+  void hand_on_end(bool passed_over);
   void save_state(int node, const NodeBase& implementation);
   void finish_run();
   int64_t worst_tokens(const Group& group) const;
 
   RunState& state_;
+  const int index_;  // of the path
+  PathState& path_;
   const PlanNode& source_plan_;
   Parts parts_;
   const std::function<void(Packet)> emit_;
@@ -99,6 +113,8 @@ class Intake final : public Stepper {
   Iteration iteration_;
   bool in_iteration_ = false;
   bool data_ended_ = false;
+  bool follows_ = false;        // it measures, or its data have ended: other paths decide how long the run goes on
+  bool has_to_finish_ = false;  // the iteration at hand, although the run is interrupted: another path has begun it
   bool finished_run_ = false;
   int64_t round_end_ = 0;             // groups to fetch in this iteration before the next verdicts
   int64_t fetched_ = 0;               // groups of this iteration taken from the source
@@ -113,6 +129,7 @@ class Intake final : public Stepper {
   int at_ = 0;                        // the node whose code runs
   Slice slice_;                       // what the step at hand amounts to
   int64_t sequence_ = 0;
+  NodeState first_state_;  // of the source of a path that measures
 
   std::atomic<int64_t> seen_iteration_, seen_waiting_tokens_{0};  // for waits_for()
   std::atomic<int64_t> seen_pool_held_{0}, seen_pool_used_{0};

@@ -30,22 +30,38 @@ NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implemen
     : state_(state),
       index_(node),
       plan_(state.plan.nodes[static_cast<size_t>(node)]),
+      path_(state.path_of(plan_)),
       metrics_(std::move(metrics)),
       node_(std::move(implementation)),
       executor_(executor_index(state.plan, plan_.executor)) {
-  if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(state.plan.source)].needs.groups_per_iteration;
+  if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(path_.plan.source)].needs.groups_per_iteration;
   for (const ModelNeed& need : plan_.needs.models) {
-    if (need.use == ModelUse::kPublishes) publishes_ = true;
+    if (need.use == ModelUse::kPublishes) {
+      publishes_ = true;
+      wait_for_samplers(need.model);
+    }
     if (need.use == ModelUse::kReads && state.trained.contains(need.model))
-      prerequisites_.push_back(&state.trained.at(need.model));
+      prerequisites_.push_back({&state.trained.at(need.model), 0});
     if (need.use != ModelUse::kUpdates) continue;
     if (std::ranges::find(updated_models_, need.model) == updated_models_.end()) updated_models_.push_back(need.model);
-    if (is_published(state.plan, need.model)) prerequisites_.push_back(&state.gate.published());
+    if (is_published(state.plan, need.model)) prerequisites_.push_back({&state.gate.published(), 0});
   }
   // One order for all nodes, since a milestone's actions ask the next one under its lock; and each once: several keys may name
   // one model.
-  std::sort(prerequisites_.begin(), prerequisites_.end(), std::less<>());
+  std::ranges::sort(prerequisites_);
   prerequisites_.erase(std::unique(prerequisites_.begin(), prerequisites_.end()), prerequisites_.end());
+}
+
+// Publishing version v takes the memory of version v - kept_versions. On the publisher's own path nothing is sampled from that
+// any more: the trainer has had all of it.
+void NodeRunner::wait_for_samplers(const std::string& model) {
+  const auto is_model = [&](const auto& other) { return other.name == model; };
+  const int64_t kept = std::ranges::find_if(state_.plan.models, is_model)->usage.kept_versions;
+  for (PathState& path : state_.paths) {
+    const auto& needs = state_.plan.nodes[static_cast<size_t>(path.plan.maker())].needs.models;
+    const auto samples = [&](const ModelNeed& need) { return need.use == ModelUse::kSamples && need.model == model; };
+    if (&path != &path_ && std::ranges::any_of(needs, samples)) prerequisites_.push_back({&path.version_wanted, 2 - kept});
+  }
 }
 
 void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
@@ -53,6 +69,7 @@ void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
   state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
   try {
     expect(packet);
+    if (packet.passed_over) return pass_over(packet, pass_on);
     begin(packet.iteration);
     if (packet.batch == nullptr) {
       end_iteration(packet, pass_on);
@@ -62,7 +79,7 @@ void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
       state_.activity.end_unseen(executor_);
       state_.traffic.done(index_, *packet.batch);
       state_.traffic.packet_done(index_);
-      if (is_filter() && quota_ > 0) state_.tally.judged(packet.batch->drawn_groups, 0);
+      if (is_filter() && quota_ > 0) path_.tally.judged(packet.batch->drawn_groups, 0);
       state_.traffic.handed_on(index_, packet.batch.get());
       pass_on(packet, /*last=*/true);
     } else {
@@ -120,7 +137,7 @@ void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
   end(packet.iteration);
   state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
   state_.traffic.held(index_, 0);
-  announce_end(packet.iteration);
+  announce_end(packet.iteration, metrics_->take(state_.reducer));
   const std::vector<Packet> held = std::exchange(held_, {});
   for (const Packet& batch : held) state_.traffic.handed_on(index_, batch.batch.get());
   state_.traffic.packet_done(index_);
@@ -151,18 +168,30 @@ int64_t NodeRunner::process_held() {
 
 void NodeRunner::end(const Iteration& iteration) {
   node_->end_iteration(iteration);
-  if (state_.checkpointer != nullptr) {
-    state_.checkpointer->node_ended(plan_.name, iteration.index, *node_);
-    for (const std::string& model : updated_models_) state_.checkpointer->model_updated(model, iteration.index);
-  }
+  save(iteration);
   if (is_filter()) record_filter();
 }
 
+// The node does not hear of it: nothing of it changes, and it records nothing.
+void NodeRunner::pass_over(const Packet& packet, const PassOn& pass_on) {
+  save(packet.iteration);
+  state_.activity.end_unseen(executor_);
+  announce_end(packet.iteration, {});
+  state_.traffic.packet_done(index_);
+  pass_on(packet, /*last=*/true);
+}
+
+void NodeRunner::save(const Iteration& iteration) {
+  if (state_.checkpointer == nullptr) return;
+  state_.checkpointer->node_ended(plan_.name, iteration.index, *node_);
+  for (const std::string& model : updated_models_) state_.checkpointer->model_updated(model, iteration.index);
+}
+
 // Only after the node has ended the iteration: what waits for it may start on another executor at once.
-void NodeRunner::announce_end(const Iteration& iteration) {
+void NodeRunner::announce_end(const Iteration& iteration, MetricRow row) {
   for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
   if (publishes_) state_.gate.publish(iteration.index + 1);
-  state_.log.node_ended(iteration.index, static_cast<size_t>(index_), metrics_->take(state_.reducer));
+  state_.log.node_ended(iteration.index, static_cast<size_t>(index_), std::move(row));
 }
 
 const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) const {
@@ -220,12 +249,12 @@ std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
     surplus_ += over;
   }
   kept_ += kept;
-  auto thin = state.thinned(keep, state_.slots, state_.streams.carried_by(index_), state_.streams.readers(index_));
+  auto thin = state.thinned(keep, state_.slots, state_.streams.carried_by(index_), state_.streams.readers_behind(index_));
   for (size_t i = 0; i < plan_.writes.size(); ++i) {
     const auto slot = static_cast<size_t>(plan_.writes[i]);
     thin->store(slot, written(batch, i).selected(state.layout.entries_of(keep, state_.slots[slot].extent)));
   }
-  if (quota_ > 0) state_.tally.judged(state.drawn_groups, kept);
+  if (quota_ > 0) path_.tally.judged(state.drawn_groups, kept);
   return thin;
 }
 

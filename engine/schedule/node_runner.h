@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -26,10 +27,16 @@ class NodeRunner {
   int node() const { return index_; }
   int executor() const { return executor_; }
 
-  /// What must have reached iteration i before the node may work on iteration i, so that it sees exactly the weights that the
-  /// sequential program would show it: a reader of live weights waits for the step of the iteration before, a trainer for the
-  /// publication of it.
-  const std::vector<Milestone*>& prerequisites() const { return prerequisites_; }
+  /// What must have been reached before the node may work on an iteration, so that everybody sees exactly the weights that the
+  /// sequential program would show: a reader of live weights waits for the step of the iteration before, a trainer for the
+  /// publication of it, and a publisher until no other path samples from the version whose memory it takes.
+  struct Prerequisite {
+    Milestone* milestone = nullptr;
+    int64_t ahead = 0;  // the count that is waited for, less the iteration
+
+    auto operator<=>(const Prerequisite&) const = default;
+  };
+  const std::vector<Prerequisite>& prerequisites() const { return prerequisites_; }
 
  private:
   bool is_barrier() const { return plan_.needs.scope == Scope::kIteration; }
@@ -42,7 +49,10 @@ class NodeRunner {
   void process_one(Packet& packet, const PassOn& pass_on);
   int64_t process_held();
   void end(const Iteration& iteration);
-  void announce_end(const Iteration& iteration);
+  void pass_over(const Packet& packet, const PassOn& pass_on);
+  void save(const Iteration& iteration);
+  void announce_end(const Iteration& iteration, MetricRow row);
+  void wait_for_samplers(const std::string& model);
   const ColumnData& written(const MicroBatch& batch, size_t index) const;
   void tell_observers(const MicroBatch& batch) const;
   void seal(MicroBatch& batch);
@@ -55,12 +65,13 @@ class NodeRunner {
   RunState& state_;
   const int index_;
   const PlanNode& plan_;
+  PathState& path_;
   const std::unique_ptr<MetricsRecorder> metrics_;
   const std::unique_ptr<Node> node_;  // declared after what it holds on to
   int executor_ = 0;
   std::vector<std::string> updated_models_;
   bool publishes_ = false;
-  std::vector<Milestone*> prerequisites_;
+  std::vector<Prerequisite> prerequisites_;
   int64_t next_ = 0;          // sequence number of the packet that is due
   int64_t begun_ = -1;        // the iteration that the node is in
   std::vector<Packet> held_;  // a barrier's micro-batches of this iteration, empty ones among them

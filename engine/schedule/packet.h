@@ -10,9 +10,10 @@ namespace sluice::engine {
 
 /// What travels along the edges of the flow graph: a micro-batch, or the end of an iteration. A handle; forks copy it.
 struct Packet {
-  int64_t sequence = 0;  // counts all packets of a run; joins match on it
+  int64_t sequence = 0;  // counts all packets of a path; joins match on it
   Iteration iteration;
   std::shared_ptr<BatchState> batch;  // null: the end of the iteration
+  bool passed_over = false;           // the path takes no part in the iteration: nothing came before this end
 };
 
 }  // namespace sluice::engine

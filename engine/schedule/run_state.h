@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,10 +18,22 @@
 #include "engine/schedule/filter_tally.h"
 #include "engine/schedule/iteration_cutoff.h"
 #include "engine/schedule/packet.h"
+#include "engine/schedule/path_progress.h"
 #include "engine/schedule/traffic.h"
 #include "engine/schedule/version_gate.h"
 
 namespace sluice::engine {
+
+/// What the parts of one path share.
+struct PathState {
+  PathState(const PlanPath& plan_, std::unique_ptr<TokenBudget> budget_, std::function<void()> on_verdict)
+      : plan(plan_), budget(std::move(budget_)), tally(std::move(on_verdict)) {}
+
+  const PlanPath& plan;
+  const std::unique_ptr<TokenBudget> budget;
+  FilterTally tally;
+  Milestone version_wanted;  // the oldest version that the path still samples from
+};
 
 /// What the parts of one run share. Owned by the driver; every member is thread-safe by itself or constant.
 struct RunState {
@@ -29,9 +43,9 @@ struct RunState {
   ColumnSlots slots;  // by index of Plan::columns
   FilterStreams streams;
   ByteMeter columns;
-  TokenBudget& budget;
+  std::deque<PathState>& paths;  // by index of Plan::paths
+  PathProgress progress;
   VersionGate gate;
-  FilterTally tally;
   Activity activity;
   Traffic traffic;
   FailureSlot failure;
@@ -40,10 +54,23 @@ struct RunState {
   IterationCutoff ending;
   std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
   std::atomic<bool> interrupted{false};
-  std::atomic<int64_t> steps{0};  // of the intake that took in or brought out something
+  const int main_path;              // index
+  std::atomic<int64_t> iterations;  // that the run is to have: those of [pipeline], or fewer where stop_when ends it
+  std::atomic<int64_t> steps{0};        // of intakes that took in or brought out something
+
+  PathState& path_of(const PlanNode& node) { return paths[static_cast<size_t>(node.path)]; }
+
+  int64_t tokens_in_flight() const {
+    int64_t tokens = 0;
+    for (const PathState& path : paths) tokens += path.budget->in_flight();
+    return tokens;
+  }
+
+  /// Iterations that may be begun and not reported. Where a report may end the run, none begins that it would end.
+  int64_t most_open_iterations() const { return plan.schedule.policy_lag + (plan.pipeline.stop_when ? 1 : 2); }
 
   /// Grows whenever a group, a sample or a micro-batch gets on.
-  int64_t progress() const { return steps.load(std::memory_order_relaxed) + traffic.packets_done(); }
+  int64_t work_done() const { return steps.load(std::memory_order_relaxed) + traffic.packets_done(); }
 
   bool stopping() const { return failure.failed(); }
 };

@@ -34,8 +34,8 @@ void ThreadExecutor::tell(Change change) {
   if (sleeps) wake_.notify_one();
 }
 
-void ThreadExecutor::set_stepper(Stepper* stepper) {
-  tell([&] { stepper_ = stepper; });
+void ThreadExecutor::add_stepper(Stepper* stepper) {
+  tell([&] { new_steppers_.push_back(stepper); });
 }
 
 void ThreadExecutor::submit(Work work) {
@@ -64,7 +64,7 @@ void ThreadExecutor::loop() {
       continue;
     }
     at_once_ = false;
-    // Waits for: work from another thread, or news for the stepper. Ends when: submit(), notify(), set_stepper() or the
+    // Waits for: work from another thread, or news for the stepper. Ends when: submit(), notify(), add_stepper() or the
     // destructor.
     std::unique_lock lock(mutex_);
     while (!news_.load(std::memory_order_relaxed)) {
@@ -82,6 +82,8 @@ bool ThreadExecutor::collect() {
   news_.store(false, std::memory_order_relaxed);
   for (Work& work : inbox_) queue_.push(std::move(work));
   inbox_.clear();
+  for (Stepper* stepper : new_steppers_) steppers_.add(stepper);
+  new_steppers_.clear();
   own_queued_.store(queue_.size(), std::memory_order_relaxed);
   return !ending_;
 }
@@ -95,8 +97,8 @@ bool ThreadExecutor::work_once() {
     work->task->run(std::move(work->packet));
     return true;
   }
-  Stepper* const stepper = stepper_.load(std::memory_order_acquire);
-  if (stepper == nullptr || !stepper->ready()) return false;
+  Stepper* const stepper = steppers_.next();
+  if (stepper == nullptr) return false;
   if (at_once_) activity_.go_on(index_);
   stepper->begin_step();
   stepper->end_step();

@@ -22,7 +22,7 @@ class ThreadExecutor final : public Executor {
   /// Waits for the work at hand; what is queued is dropped.
   ~ThreadExecutor() override;
 
-  void set_stepper(Stepper* stepper) override;
+  void add_stepper(Stepper* stepper) override;
   void submit(Work work) override;
   void notify() noexcept override;
   size_t queued() const noexcept override;
@@ -42,14 +42,15 @@ class ThreadExecutor final : public Executor {
 
   // Of the own thread alone, so that what a node hands to the next one on the same executor takes no lock.
   WorkQueue queue_;
+  Steppers steppers_;
   bool at_once_ = false;               // the thread did not wait since its last work
   std::atomic<size_t> own_queued_{0};  // size of queue_, for whoever asks
 
-  std::atomic<Stepper*> stepper_{nullptr};
   std::atomic<bool> news_{false};  // something of what follows waits to be collected
   mutable std::mutex mutex_;       // guards what follows
   std::condition_variable wake_;
-  std::vector<Work> inbox_;  // from other threads
+  std::vector<Work> inbox_;             // from other threads
+  std::vector<Stepper*> new_steppers_;  // likewise
   bool asleep_ = false;      // nobody has woken it yet
   bool ending_ = false;
   std::thread thread_;

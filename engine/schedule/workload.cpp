@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/memory/memory_bound.h"
 
 namespace sluice::engine {
 namespace {
@@ -28,11 +29,13 @@ void load_models(const Plan& plan, const ModelType* type, Workload& workload, Pr
 }
 
 NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const RunFolder& run_folder) {
+  const PlanPath& path = plan.paths[static_cast<size_t>(node.path)];
   NodeResources resources{.node = node.name, .seed = static_cast<uint64_t>(plan.pipeline.seed)};
-  resources.tokens_in_flight = plan.budget.tokens_in_flight;
+  resources.tokens_in_flight = path.tokens_in_flight;
   resources.pass_tokens = plan.budget.pass_tokens.value;
-  resources.admission = plan.budget.admission;
-  resources.kv_bytes = plan.memory.kv_bytes;
+  const bool on_demand = takes_on_demand(plan.budget, *node.type, node.needs);
+  resources.admission = on_demand ? Admission::kOnDemand : Admission::kWorstCase;
+  resources.kv_bytes = predict_kv_bytes(plan, path, plan.budget.tokens_in_flight);
   resources.run_folder = run_folder;
   resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
   for (const ModelNeed& need : node.needs.models) resources.models[need.model] = workload.models.at(need.model);

@@ -50,7 +50,8 @@ NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {
   }
   NodeCosts scaled = measured->second;
   const int threads = threads_of(plan_, node);
-  const bool source_of_rollout = plan_.rollout && node.type->kind == NodeKind::kSource;  // its work is part of the rollout's
+  const PlanPath& path = plan_.paths[static_cast<size_t>(node.path)];
+  const bool source_of_rollout = path.rollout && node.type->kind == NodeKind::kSource;  // its work is part of the rollout's
   if (threads != scaled.threads && !source_of_rollout) {
     notes_.push_back("'" + node.name + "' was measured on " + plural(scaled.threads, "core") + " and has " +
                      std::to_string(threads) + " here: its times are divided by " +
@@ -63,6 +64,7 @@ NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {
 int64_t CostModel::of_work_ns(const Work& work) {
   const auto node = static_cast<size_t>(work.node);
   const BatchState* const batch = work.packet.batch.get();
+  if (work.packet.passed_over) return 0;
   if (batch == nullptr) return of_end_ns(node, work.packet.iteration.index);
   if (batch->layout.groups() == 0) return 0;  // a filter dropped all of it: it is only passed on
   const auto tokens = static_cast<int64_t>(batch->layout.tokens());
@@ -82,11 +84,12 @@ int64_t CostModel::of_end_ns(size_t node, int64_t iteration) {
   return nanoseconds(us);
 }
 
-int64_t CostModel::of_step_ns(const StepWork& step) const {
-  if (!plan_.rollout)
-    return nanoseconds(costs_[static_cast<size_t>(plan_.source)].per_group_us * static_cast<double>(step.groups));
+int64_t CostModel::of_step_ns(int path, const StepWork& step) const {
+  const PlanPath& plan = plan_.paths[static_cast<size_t>(path)];
+  if (!plan.rollout)
+    return nanoseconds(costs_[static_cast<size_t>(plan.source)].per_group_us * static_cast<double>(step.groups));
   if (step.sampled_tokens == 0 && step.prompt_tokens == 0) return 0;
-  const NodeCosts& costs = costs_[static_cast<size_t>(*plan_.rollout)];
+  const NodeCosts& costs = costs_[static_cast<size_t>(*plan.rollout)];
   return nanoseconds(costs.per_step_us + costs.per_sampled_token_us * static_cast<double>(step.sampled_tokens) +
                      costs.per_prompt_token_us * static_cast<double>(step.prompt_tokens));
 }
@@ -102,7 +105,7 @@ Costs estimated_costs(const Plan& plan, double gflops) {
     else
       estimate.per_token_us = per_token_us;
   }
-  const SampleBounds bounds(plan);
+  const SampleBounds bounds(plan, plan.main_path());
   const int64_t prompt = std::max<int64_t>(1, bounds.prompt() / 2);
   const int64_t longest = std::max<int64_t>(1, bounds.response(prompt));
   const int64_t parts = std::min<int64_t>(longest, 64);

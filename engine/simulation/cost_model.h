@@ -26,7 +26,7 @@ class CostModel {
   /// In the order in which the executors begin the work: a barrier's end takes in what was put aside for it before.
   int64_t of_work_ns(const Work& work);
 
-  int64_t of_step_ns(const StepWork& step) const;
+  int64_t of_step_ns(int path, const StepWork& step) const;
 
   /// What a person must know of the costs: nodes that were not measured, or on another number of cores. One line each.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -16,13 +16,15 @@ constexpr uint64_t kLengths = 0x6c656e67746873;                      // sets the
 constexpr int64_t kRoom = 16;                                        // tokens of credit that a sample asks for at once
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-const PlanNode& sampler_of(const Plan& plan) { return plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))]; }
+const PlanNode& sampler_of(const Plan& plan, const PlanPath& path) { return plan.nodes[static_cast<size_t>(path.maker())]; }
 
 /// How long prompts and responses are.
 class LengthDraws {
  public:
-  LengthDraws(const Plan& plan, const Costs& costs)
-      : costs_(costs), seed_(static_cast<uint64_t>(plan.pipeline.seed) ^ kLengths), bounds_(plan) {}
+  LengthDraws(const Plan& plan, const PlanPath& path, const Costs& costs)
+      : costs_(costs),
+        seed_((static_cast<uint64_t>(plan.pipeline.seed) ^ kLengths) + static_cast<uint64_t>(&path - plan.paths.data())),
+        bounds_(plan, path) {}
 
   int64_t prompt(int64_t iteration, int64_t group) const {
     return std::clamp<int64_t>(costs_.lengths_of(iteration).prompt.at(share(iteration, group, kOfGroup)), 1, bounds_.prompt());
@@ -70,11 +72,11 @@ std::vector<ColumnSpec> written_by(const Plan& plan, const PlanNode& node) {
 
 class SimulatedSource final : public Source {
  public:
-  SimulatedSource(const Plan& plan, const Costs& costs)
-      : draws_(plan, costs),
-        makes_samples_(!plan.rollout),
-        samples_(sampler_of(plan).needs.samples_per_group),
-        columns_(written_by(plan, plan.nodes[static_cast<size_t>(plan.source)])) {}
+  SimulatedSource(const Plan& plan, const PlanPath& path, const Costs& costs)
+      : draws_(plan, path, costs),
+        makes_samples_(!path.rollout),
+        samples_(sampler_of(plan, path).needs.samples_per_group),
+        columns_(written_by(plan, plan.nodes[static_cast<size_t>(path.source)])) {}
 
   bool next_group(Group& group) override {
     ++taken_;
@@ -104,14 +106,14 @@ class SimulatedSource final : public Source {
 /// Continuous batching: samples wait for a place, read their prompt, then get one token a step.
 class SimulatedRollout final : public Rollout {
  public:
-  SimulatedRollout(const Plan& plan, const Costs& costs)
-      : draws_(plan, costs),
-        samples_(sampler_of(plan).needs.samples_per_group),
-        side_samples_(sampler_of(plan).needs.side_samples),
-        most_running_(sampler_of(plan).needs.running_samples > 0 ? sampler_of(plan).needs.running_samples : kUnlimited),
-        step_tokens_(sampler_of(plan).needs.step_tokens > 0 ? sampler_of(plan).needs.step_tokens : kUnlimited),
-        on_demand_(plan.budget.admission == Admission::kOnDemand),
-        columns_(written_by(plan, sampler_of(plan))) {}
+  SimulatedRollout(const Plan& plan, const PlanPath& path, const Costs& costs)
+      : draws_(plan, path, costs),
+        samples_(sampler_of(plan, path).needs.samples_per_group),
+        side_samples_(sampler_of(plan, path).needs.side_samples),
+        most_running_(sampler_of(plan, path).needs.running_samples > 0 ? sampler_of(plan, path).needs.running_samples : kUnlimited),
+        step_tokens_(sampler_of(plan, path).needs.step_tokens > 0 ? sampler_of(plan, path).needs.step_tokens : kUnlimited),
+        on_demand_(takes_on_demand(plan.budget, *sampler_of(plan, path).type, sampler_of(plan, path).needs)),
+        columns_(written_by(plan, sampler_of(plan, path))) {}
 
   int64_t worst_tokens(const Group& group) const override {
     const int64_t prompt = draws_.prompt(group.iteration, group.index);
@@ -291,8 +293,8 @@ class SimulatedNode final : public Node {
 }  // namespace
 
 // The least credit of a sample is a prompt of one token and the longest response, where the response has a bound of its own.
-SampleBounds::SampleBounds(const Plan& plan)
-    : sample_(sampler_of(plan).needs.worst_sample_tokens), response_(sampler_of(plan).needs.least_sample_tokens - 1) {}
+SampleBounds::SampleBounds(const Plan& plan, const PlanPath& path)
+    : sample_(sampler_of(plan, path).needs.worst_sample_tokens), response_(sampler_of(plan, path).needs.least_sample_tokens - 1) {}
 
 int64_t SampleBounds::prompt() const { return std::max<int64_t>(1, sample_ - std::max<int64_t>(1, response_)); }
 
@@ -302,19 +304,22 @@ int64_t SampleBounds::response(int64_t prompt) const {
 
 SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs) {
   SimulatedWorkload simulated;
+  simulated.next_step.resize(plan.paths.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     Workload::Part& part = simulated.workload.parts.emplace_back();
     part.metrics = std::make_unique<MetricsRecorder>(plan.nodes[i].needs.metrics, plan.nodes[i].metrics_prefix);
+    const PlanPath& path = plan.path_of(static_cast<int>(i));
+    std::function<StepWork()>& next_step = simulated.next_step[static_cast<size_t>(plan.nodes[i].path)];
     switch (plan.nodes[i].type->kind) {
       case NodeKind::kSource: {
-        auto source = std::make_unique<SimulatedSource>(plan, costs);
-        if (!plan.rollout) simulated.next_step = [source = source.get()] { return source->next_step(); };
+        auto source = std::make_unique<SimulatedSource>(plan, path, costs);
+        if (!path.rollout) next_step = [source = source.get()] { return source->next_step(); };
         part.node = std::move(source);
         break;
       }
       case NodeKind::kRollout: {
-        auto rollout = std::make_unique<SimulatedRollout>(plan, costs);
-        simulated.next_step = [rollout = rollout.get()] { return rollout->next_step(); };
+        auto rollout = std::make_unique<SimulatedRollout>(plan, path, costs);
+        next_step = [rollout = rollout.get()] { return rollout->next_step(); };
         part.node = std::move(rollout);
         break;
       }

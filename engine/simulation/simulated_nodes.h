@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "engine/observe/costs.h"
 #include "engine/plan/plan.h"
@@ -9,10 +10,10 @@
 
 namespace sluice::engine {
 
-/// The most tokens of a sample, by the contract of whatever makes it.
+/// The most tokens of a sample of a path, by the contract of whatever makes it.
 class SampleBounds {
  public:
-  explicit SampleBounds(const Plan& plan);
+  SampleBounds(const Plan& plan, const PlanPath& path);
 
   int64_t prompt() const;
   int64_t response(int64_t prompt) const;
@@ -30,7 +31,7 @@ struct SimulatedWorkload {
   Workload workload;
 
   /// What the step that has begun is about to do. Valid as long as the workload's nodes are.
-  std::function<StepWork()> next_step;
+  std::vector<std::function<StepWork()>> next_step;  // by index of Plan::paths
 };
 
 /// `plan` and `costs` outlive the nodes.

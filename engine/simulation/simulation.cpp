@@ -34,7 +34,7 @@ class Simulation {
                                                                                     .activity = driver_.activity(),
                                                                                     .clock = clock_,
                                                                                     .costs = model_,
-                                                                                    .next_step = simulated_.next_step,
+                                                                                    .next_step = [this](int path) { return simulated_.next_step[static_cast<size_t>(path)](); },
                                                                                     .gap_ns = std::llround(costs.gap_us * 1e3)}));
       result_.executors.push_back({.name = plan.executors[i].name, .threads = plan.executors[i].threads});
     }
@@ -54,7 +54,7 @@ class Simulation {
  private:
   void pass(int64_t begin_ns, int64_t end_ns) {
     if (std::ranges::any_of(executors_, [](const auto& e) { return e->works(); })) last_work_ns_ = end_ns;
-    in_flight_.add(begin_ns, end_ns, static_cast<double>(driver_.state().budget.in_flight()));
+    in_flight_.add(begin_ns, end_ns, static_cast<double>(driver_.state().tokens_in_flight()));
     const double seconds = static_cast<double>(end_ns - begin_ns) * kSecondsPerNs;
     for (size_t i = 0; i < executors_.size(); ++i) {
       SimulationResult::Executor& use = result_.executors[i];
@@ -107,7 +107,7 @@ class Simulation {
     result_.train_seconds += rest.train;
     result_.overlap_seconds += rest.overlap;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (plan_.rollout && plan_.nodes[i].type->kind == NodeKind::kSource) continue;
+      if (plan_.is_inside_rollout(static_cast<int>(i))) continue;
       const RunStatus::Node& node = status.nodes[i];
       result_.nodes.push_back({node.name, node.executor, node.micro_batches, node.tokens, node.busy_seconds});
     }

@@ -11,9 +11,9 @@ void VirtualExecutor::begin() {
     work_ = std::move(*work);
     parts_.activity.begin(parts_.index, work_.node);
     be(State::kWorks, parts_.costs.of_work_ns(work_));
-  } else if (stepper_ != nullptr && stepper_->ready()) {
-    stepper_->begin_step();
-    be(State::kSteps, parts_.costs.of_step_ns(parts_.next_step()));
+  } else if ((stepping_ = steppers_.next()) != nullptr) {
+    stepping_->begin_step();
+    be(State::kSteps, parts_.costs.of_step_ns(stepping_->path(), parts_.next_step(stepping_->path())));
   }
 }
 
@@ -23,7 +23,7 @@ void VirtualExecutor::end() {
   if (ended == State::kWorks)
     work_.task->run(std::exchange(work_.packet, {}));
   else
-    stepper_->end_step();
+    stepping_->end_step();
   if (busy_ns_ > 0 && parts_.gap_ns > 0) be(State::kPauses, parts_.gap_ns);
 }
 

@@ -20,13 +20,13 @@ class VirtualExecutor final : public Executor {
     Activity& activity;
     const Clock& clock;
     CostModel& costs;
-    std::function<StepWork()> next_step;
+    std::function<StepWork(int path)> next_step;  // of a path: what the step that has begun amounts to
     int64_t gap_ns = 0;  // after each piece of work
   };
 
   explicit VirtualExecutor(Parts parts) : parts_(std::move(parts)) {}
 
-  void set_stepper(Stepper* stepper) override { stepper_ = stepper; }
+  void add_stepper(Stepper* stepper) override { steppers_.add(stepper); }
   void submit(Work work) override { queue_.push(std::move(work)); }
   void notify() noexcept override {}  // it is asked anyway
   size_t queued() const noexcept override { return queue_.size(); }
@@ -47,7 +47,8 @@ class VirtualExecutor final : public Executor {
 
   const Parts parts_;
   WorkQueue queue_;
-  Stepper* stepper_ = nullptr;
+  Steppers steppers_;
+  Stepper* stepping_ = nullptr;
   State state_ = State::kIdle;
   int64_t busy_ns_ = 0;  // what it does now takes so long
   int64_t until_ns_ = 0;

@@ -91,20 +91,31 @@ struct VersionLoop {
 
 std::vector<VersionLoop> version_loops(const Plan& plan) {
   std::vector<VersionLoop> loops;
-  if (!plan.rollout) return loops;
-  const auto rollout = static_cast<size_t>(*plan.rollout);
-  for (const ModelNeed& sampled : plan.nodes[rollout].needs.models) {
-    if (sampled.use != ModelUse::kSamples) continue;
+  const auto add_publishers = [&](size_t rollout, const std::string& model) {
     for (size_t i = 0; i < plan.nodes.size(); ++i) {
       for (const ModelNeed& need : plan.nodes[i].needs.models) {
-        if (need.use == ModelUse::kPublishes && need.model == sampled.model) loops.push_back({i, rollout});
+        if (need.use == ModelUse::kPublishes && need.model == model) loops.push_back({i, rollout});
       }
+    }
+  };
+  for (const PlanPath& path : plan.paths) {
+    if (!path.rollout) continue;
+    const auto rollout = static_cast<size_t>(*path.rollout);
+    for (const ModelNeed& sampled : plan.nodes[rollout].needs.models) {
+      if (sampled.use == ModelUse::kSamples) add_publishers(rollout, sampled.model);
     }
   }
   return loops;
 }
 
-std::string version_label(const Plan& plan) { return "version +1, lag " + std::to_string(plan.schedule.policy_lag); }
+// Of a path that measures: when.
+std::string version_label(const Plan& plan, const VersionLoop& loop) {
+  const PlanPath& path = plan.path_of(static_cast<int>(loop.rollout));
+  if (!path.measures()) return "version +1, lag " + std::to_string(path.policy_lag);
+  if (!path.settings.every_iterations) return "the last version";
+  return *path.settings.every_iterations == 1 ? "every version"
+                                              : "every " + std::to_string(*path.settings.every_iterations) + " versions";
+}
 
 std::string replaced(const std::string& text, const std::vector<std::pair<char, std::string>>& escapes) {
   std::string out;
@@ -185,7 +196,7 @@ std::string dot_text(const Plan& plan, GraphColumns columns) {
   for (const VersionLoop& loop : version_loops(plan)) {
     text += "  " + dot_string(plan.nodes[loop.publisher].name) + " -> " + dot_string(plan.nodes[loop.rollout].name) +
             " [style=dashed, constraint=false, color=\"" + kPublisherLook.line + "\", fontcolor=\"" + kPublisherLook.line +
-            "\", " + dot_label({version_label(plan)}) + "];\n";
+            "\", " + dot_label({version_label(plan, loop)}) + "];\n";
   }
   return text + "}\n";
 }
@@ -196,7 +207,7 @@ std::string mermaid_text(const Plan& plan, GraphColumns columns) {
   for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, edge, columns);
   for (const VersionLoop& loop : version_loops(plan)) {
     text +=
-        "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan) + "\"| n" + std::to_string(loop.rollout) + "\n";
+        "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan, loop) + "\"| n" + std::to_string(loop.rollout) + "\n";
   }
   for (const Look& look : kLooks) {
     text += std::string("  classDef ") + look.name + " fill:" + look.fill + ",stroke:" + look.line + ",color:#222\n";

@@ -94,15 +94,41 @@ std::string table_text(const Plan& plan) {
   return text;
 }
 
+// "128 prompts x 4 samples, at most 14 tokens a sample"
+std::string groups_text(const Plan& plan, const PlanPath& path) {
+  const NodeNeeds& source = plan.nodes[static_cast<size_t>(path.source)].needs;
+  const NodeNeeds& maker = plan.nodes[static_cast<size_t>(path.maker())].needs;
+  return plural(source.groups_per_iteration, path.rollout ? "prompt" : "group") + " x " +
+         plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) + " tokens a sample";
+}
+
 std::string heading(const Plan& plan) {
-  const PlanNode& source = plan.nodes[static_cast<size_t>(plan.source)];
-  const NodeNeeds& maker = plan.nodes[static_cast<size_t>(plan.rollout.value_or(plan.source))].needs;
-  std::string text = plan.pipeline.name + ": " + plural(plan.pipeline.iterations, "iteration") + " of " +
-                     plural(source.needs.groups_per_iteration, plan.rollout ? "prompt" : "group") + " x " +
-                     plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) +
-                     " tokens a sample";
+  const PlanPath& path = plan.main_path();
+  std::string text =
+      plan.pipeline.name + ": " + plural(plan.pipeline.iterations, "iteration") + " of " + groups_text(plan, path);
   if (plan.pipeline.preset) text += "; preset " + *plan.pipeline.preset;
-  if (plan.rollout_waits_for_versions()) text += "; policy lag " + std::to_string(plan.schedule.policy_lag);
+  if (path.follows_versions) text += "; policy lag " + std::to_string(path.policy_lag);
+  return text;
+}
+
+// When a path that measures does so: "before training, after every 20 iterations and after the last".
+std::string due_text(const SourceSettings& settings) {
+  std::string text = settings.before_training ? "before training, " : "";
+  if (settings.every_iterations == 1) return text + "after every iteration";
+  if (settings.every_iterations) text += "after every " + std::to_string(*settings.every_iterations) + " iterations, ";
+  text.replace(text.size() - 2, 2, " and ");
+  return text + "after the last";
+}
+
+// A line for each path but the main one.
+std::string path_lines(const Plan& plan) {
+  std::string text;
+  for (const PlanPath& path : plan.paths) {
+    if (&path == &plan.main_path()) continue;
+    const std::string& source = plan.nodes[static_cast<size_t>(path.source)].name;
+    text += padded(text.empty() ? "  paths" : "", 15) + source + ": " + groups_text(plan, path) +
+            (path.measures() ? "; measured " + due_text(path.settings) : "") + "\n";
+  }
   return text;
 }
 
@@ -132,7 +158,7 @@ std::string micro_batch_line(const Plan& plan) {
 std::string pass_line(const Plan& plan) {
   const auto computes = [](const PlanNode& node) { return computes_in_passes(*node.type, node.needs); };
   if (std::ranges::none_of(plan.nodes, computes)) return {};
-  const int64_t pass = plan.budget.pass_tokens.value, batch = plan.capacity.micro_batch_tokens;
+  const int64_t pass = plan.budget.pass_tokens.value, batch = plan.main_path().capacity.micro_batch_tokens;
   if (pass >= batch) return "  passes       a micro-batch of up to " + std::to_string(batch) + " tokens is computed at once\n";
   return "  passes       a micro-batch of up to " + std::to_string(batch) + " tokens is computed in passes of at most " +
          std::to_string(pass) + "\n";
@@ -180,7 +206,7 @@ std::string start_of_training(const Plan& plan, int trainer) {
   const std::string& name = plan.nodes[static_cast<size_t>(trainer)].name;
   const PlanNode* barrier = barrier_before(plan, trainer);
   if (barrier == nullptr) {
-    return name + " starts after the first micro-batch (" + std::to_string(plan.capacity.micro_batch_tokens) + " tokens)";
+    return name + " starts after the first micro-batch (" + std::to_string(plan.path_of(trainer).capacity.micro_batch_tokens) + " tokens)";
   }
   const std::string reason = barrier->needs.scope_reason.empty() ? "" : " (" + barrier->needs.scope_reason + ")";
   return name + " starts when the iteration is complete: " + barrier->name + " collects it" + reason;
@@ -220,17 +246,21 @@ std::string executors_line(const Plan& plan) {
   return "  executors    " + join(parts, ", ") + "\n";
 }
 
-std::string stall_line(const Plan& plan) {
-  return "  no deadlock: " + std::to_string(plan.capacity.tokens_needed) + " of " + std::to_string(plan.budget.tokens_in_flight) +
-         " tokens are needed at worst (" + plan.capacity.needed_by + ")\n";
+std::string stall_lines(const Plan& plan) {
+  std::string text;
+  for (const PlanPath& path : plan.paths) {
+    text += (text.empty() ? "  no deadlock: " : "               ") + std::to_string(path.capacity.tokens_needed) + " of " +
+            std::to_string(path.tokens_in_flight) + " tokens are needed at worst (" + path.capacity.needed_by + ")\n";
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  return heading(plan) + "\n\n" + table_text(plan) + "\n" + executors_line(plan) + memory_line(plan.memory) +
+  return heading(plan) + "\n\n" + table_text(plan) + "\n" + path_lines(plan) + executors_line(plan) + memory_line(plan.memory) +
          checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + learning_rate_lines(plan) + overlap_line(plan) +
-         stall_line(plan);
+         stall_lines(plan);
 }
 
 }  // namespace sluice::engine

@@ -28,7 +28,7 @@ class FaultyExecutor final : public Executor {
  public:
   FaultyExecutor(std::unique_ptr<Executor> executor, PartFault fault) : executor_(std::move(executor)), fault_(fault) {}
 
-  void set_stepper(Stepper* stepper) override { executor_->set_stepper(stepper); }
+  void add_stepper(Stepper* stepper) override { executor_->add_stepper(stepper); }
 
   void submit(Work work) override {
     const int64_t call = calls_++;

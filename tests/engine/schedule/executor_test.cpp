@@ -102,7 +102,7 @@ class CountingStepper final : public Stepper {
 TEST(ThreadExecutor, StepsAsLongAsTheStepperIsReady) {
   Place place;
   CountingStepper stepper(place.activity());
-  place.executor().set_stepper(&stepper);
+  place.executor().add_stepper(&stepper);
   place.executor().notify();
   stepper.done.get_future().wait();
   EXPECT_EQ(stepper.steps, 3);
@@ -114,7 +114,7 @@ TEST(ThreadExecutor, QueuedWorkGoesBeforeAStep) {
   int steps_seen = -1;
   {
     Blocker blocker(place);
-    place.executor().set_stepper(&stepper);
+    place.executor().add_stepper(&stepper);
     place.submit(1, 0, [&] { steps_seen = stepper.steps; });
     blocker.release();
     stepper.done.get_future().wait();
