@@ -16,7 +16,7 @@ namespace sluice::cli {
 class RunHistory {
  public:
   /// `iterations_before` are complete when the run begins.
-  RunHistory(const engine::Plan& plan, int64_t iterations_before) : plan_(plan), before_(iterations_before) {}
+  RunHistory(const engine::Plan& plan, int64_t iterations_before);
 
   void add(const engine::IterationReport& report);
 
@@ -40,7 +40,20 @@ class RunHistory {
     double tokens_in_flight_max = 0;
   };
 
+  /// What a path beside the main one has measured.
+  struct Measured {
+    const engine::PlanPath* path = nullptr;
+    std::string source;  // its name
+    struct Value {
+      int64_t iteration = 0;
+      double value = 0;
+    };
+    std::vector<Value> values;  // of its score, or its loss
+  };
+
+  void add_measured(const engine::IterationReport& report);
   std::string score_text(const Abilities& able) const;
+  static std::string measured_text(const Measured& measured);
   std::string dropped_text() const;
 
   const engine::Plan& plan_;
@@ -51,6 +64,7 @@ class RunHistory {
   Totals totals_;
   std::string target_;           // the metric that is to improve; empty: none
   std::vector<double> targets_;  // its values
+  std::vector<Measured> measured_;
 };
 
 }  // namespace sluice::cli

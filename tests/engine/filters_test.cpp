@@ -92,19 +92,19 @@ TEST_F(Filters, AreKnownToThePlan) {
   const auto plan = checked(text("most_draws = 3\n", std::string(kBehind) + kBeside)).plan;
   ASSERT_TRUE(plan.has_value());
   const auto stream = [&](const std::string& name) { return plan->nodes[static_cast<size_t>(plan->index_of(name))].stream; };
-  EXPECT_EQ(plan->refill, plan->index_of("keep"));
+  EXPECT_EQ(plan->main_path().refill, plan->index_of("keep"));
   EXPECT_EQ(stream("keep"), -1);
   EXPECT_EQ(stream("beside"), -1);
   EXPECT_EQ(stream("behind"), plan->index_of("keep"));
-  EXPECT_EQ(plan->capacity.drawn_groups, 12);
-  EXPECT_EQ(plan->capacity.iteration_tokens, 12 * 40);
+  EXPECT_EQ(plan->main_path().capacity.drawn_groups, 12);
+  EXPECT_EQ(plan->main_path().capacity.iteration_tokens, 12 * 40);
 }
 
 TEST_F(Filters, WithoutRefillDrawNoMore) {
   const auto plan = checked(text("")).plan;
   ASSERT_TRUE(plan.has_value());
-  EXPECT_FALSE(plan->refill.has_value());
-  EXPECT_EQ(plan->capacity.drawn_groups, 4);
+  EXPECT_FALSE(plan->main_path().refill.has_value());
+  EXPECT_EQ(plan->main_path().capacity.drawn_groups, 4);
 }
 
 TEST_F(Filters, DoNotMeetWhatTheyHaveThinned) {

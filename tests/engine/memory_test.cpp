@@ -136,7 +136,10 @@ type = "items"
   }
 
   // Over what tokens take, which are there twice while they are packed and while a group waits.
-  int64_t columns_of(const std::string& nodes) { return worst_column_bytes(plan_of(nodes), 64) - base(); }
+  int64_t columns_of(const std::string& nodes) {
+    const Plan plan = plan_of(nodes);
+    return worst_column_bytes(plan, plan.main_path(), 64) - base();
+  }
   int64_t base() { return (64 + 16 + 16) * 8; }
 
   Registry registry_;
@@ -210,7 +213,7 @@ const std::string kMicroBatch = "micro_batch_tokens = 2048";
 TEST_F(PpoMemory, CountsAPassOfAMicroBatch) {
   const Plan plan = *checked(1, kMicroBatch, kMicroBatch + "\npass_tokens = 1200").plan;
   EXPECT_EQ(plan.memory.activation_bytes, 1200 * 64 + 44);
-  EXPECT_EQ(plan.capacity.micro_batch_tokens, 2048);
+  EXPECT_EQ(plan.main_path().capacity.micro_batch_tokens, 2048);
 }
 
 TEST_F(PpoMemory, NeverCountsAPassOfMoreThanAMicroBatch) {

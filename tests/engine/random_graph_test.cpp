@@ -20,6 +20,7 @@ namespace {
 
 using toy::any_of_these;
 using toy::budget_of;
+using toy::divide_budget;
 using toy::mix;
 using toy::name_hash;
 using toy::spec_of;
@@ -27,24 +28,31 @@ using toy::World;
 
 using Row = std::map<std::string, double>;
 
-/// The sequential program: one iteration after the other, one node after the other, no micro-batches, no threads.
+/// The sequential program of one path: one iteration after the other, one node after the other, no micro-batches, no threads.
 class Interpreter {
  public:
-  explicit Interpreter(const World& world) : world_(world) {}
+  /// `versions`: of the weights that the path trains, or that it samples from.
+  Interpreter(const World& world, std::vector<uint64_t>& versions) : world_(world), versions_(versions) {}
 
-  std::vector<Row> run() {
-    std::vector<Row> rows;
-    for (int64_t iteration = 0; iteration < world_.iterations; ++iteration) rows.push_back(run(iteration));
-    return rows;
+  Row run(int64_t iteration, int64_t version) {
+    run_iteration(iteration, versions_[static_cast<size_t>(version)]);
+    return prefixed(row_);
   }
 
  private:
   using Groups = std::vector<int64_t>;                      // by index, ascending
   using Values = std::map<int64_t, std::vector<uint64_t>>;  // by group: of each sample
 
-  Row run(int64_t iteration) {
-    const int64_t version = world_.trained ? std::max<int64_t>(0, iteration - world_.lag) : 0;
-    weights_ = versions_[static_cast<size_t>(version)];
+  // Of a path beside the main one all metrics begin with the name of its source.
+  Row prefixed(const Row& row) const {
+    if (world_.prefix.empty()) return row;
+    Row all;
+    for (const auto& [name, value] : row) all[world_.source() + "/" + name] = value;
+    return all;
+  }
+
+  void run_iteration(int64_t iteration, uint64_t weights) {
+    weights_ = weights;
     iteration_ = iteration;
     columns_.clear();
     streams_.clear();
@@ -67,7 +75,6 @@ class Interpreter {
     row_["data/groups"] = static_cast<double>(drawn);
     for (const World::Step& step : world_.steps) step.filters() ? filter_groups(step) : mix_column(step);
     if (world_.trained) train();
-    return row_;
   }
 
   const World::Step* refilling() const {
@@ -89,7 +96,7 @@ class Interpreter {
   // A value of a column in front of which there is no barrier.
   uint64_t value_alone(const std::string& column, int64_t group, size_t sample) {
     if (column == "drawn") return columns_["drawn"][group][sample];
-    uint64_t value = name_hash(column);
+    uint64_t value = name_hash(world_.prefix + column);
     for (const std::string& read : step_of(column).reads) value = mix(value, value_alone(read, group, sample));
     return value;
   }
@@ -118,17 +125,18 @@ class Interpreter {
       else
         kept.push_back(group);
     }
-    row_["filter/" + step.name + "/groups_kept"] = static_cast<double>(kept.size());
-    row_["filter/" + step.name + "/groups_dropped"] = dropped;
+    const std::string metrics = "filter/" + world_.prefix + step.name;
+    row_[metrics + "/groups_kept"] = static_cast<double>(kept.size());
+    row_[metrics + "/groups_dropped"] = dropped;
     if (step.refills) {
-      row_["filter/" + step.name + "/groups_surplus"] = surplus;
-      row_["filter/" + step.name + "/groups_missing"] = static_cast<double>(world_.groups) - static_cast<double>(kept.size());
+      row_[metrics + "/groups_surplus"] = surplus;
+      row_[metrics + "/groups_missing"] = static_cast<double>(world_.groups) - static_cast<double>(kept.size());
     }
     streams_[step.name] = kept;
   }
 
   void mix_column(const World::Step& step) {
-    const uint64_t name = name_hash(step.name);
+    const uint64_t name = name_hash(world_.prefix + step.name);
     uint64_t fold = mix(name, static_cast<uint64_t>(iteration_));
     Values& out = columns_[step.name];
     for (const int64_t group : streams_[step.stream]) {
@@ -144,7 +152,7 @@ class Interpreter {
         for (uint64_t& value : values) value = mix(value, fold);
       }
     }
-    row_["mix/" + step.name] = static_cast<double>(fold >> 12);
+    row_["mix/" + world_.prefix + step.name] = static_cast<double>(fold >> 12);
   }
 
   void train() {
@@ -158,13 +166,39 @@ class Interpreter {
   }
 
   const World& world_;
-  std::vector<uint64_t> versions_{1};
+  std::vector<uint64_t>& versions_;
   uint64_t weights_ = 1;
   int64_t iteration_ = 0;
   std::map<std::string, Values> columns_;
   std::map<std::string, Groups> streams_;  // what arrives behind each filter
   Row row_;
 };
+
+bool is_due(const World& world, int64_t iteration) {
+  if (!world.measures()) return true;
+  if (iteration + 1 == world.iterations || (world.before_training && iteration == 0)) return true;
+  return world.every_iterations && (iteration + 1) % *world.every_iterations == 0;
+}
+
+int64_t version_of(const World& world, int64_t iteration) {
+  if (!world.trained && !world.samples_policy) return 0;
+  if (!world.measures()) return std::max<int64_t>(0, iteration - world.lag);
+  return world.before_training && iteration == 0 ? 0 : iteration + 1;
+}
+
+/// All paths, the one that trains first: what others sample from in an iteration was trained in it at the latest.
+std::vector<Row> sequential(const toy::Worlds& worlds) {
+  std::vector<uint64_t> versions{1};
+  std::vector<Row> rows;
+  Interpreter main(worlds.main, versions);
+  for (int64_t iteration = 0; iteration < worlds.main.iterations; ++iteration) {
+    Row& row = rows.emplace_back(main.run(iteration, version_of(worlds.main, iteration)));
+    for (const World& other : worlds.others) {
+      if (is_due(other, iteration)) row.merge(Interpreter(other, versions).run(iteration, version_of(other, iteration)));
+    }
+  }
+  return rows;
+}
 
 std::string message_of(const RunSummary& summary) {
   if (!summary.error) return {};
@@ -184,7 +218,7 @@ constexpr uint64_t kWorldsATest = 500;
 
 class RandomGraph : public testing::TestWithParam<uint64_t> {};
 
-// Forks, joins, barriers, filters, lags and budgets at random, pauses at random: what comes out is what the sequential program gives,
+// One to three paths; forks, joins, barriers, filters, lags and budgets at random, pauses at random: what comes out is what the sequential program gives,
 // nothing stalls, every group is accounted for, and the budget holds at every step (TokenBudget itself throws when it does not).
 TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
   Registry registry;
@@ -192,9 +226,9 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
   const TemporaryFolder folder;
   for (uint64_t seed = GetParam() * kWorldsATest; seed < (GetParam() + 1) * kWorldsATest; ++seed) {
     SCOPED_TRACE(seed);
-    const World world = toy::random_world(seed);
-    const int64_t budget = budget_of(world, registry);
-    const CheckResult checked = check(spec_of(world, seed, seed % 2 == 0 ? 0 : 100, budget), registry);
+    toy::Worlds worlds = toy::random_worlds(seed);
+    const int64_t budget = divide_budget(worlds, registry);
+    const CheckResult checked = check(spec_of(worlds, seed, seed % 2 == 0 ? 0 : 100, budget), registry);
     ASSERT_TRUE(checked.plan) << render(checked.problems);
     std::vector<IterationReport> reports;
     // Some leave all the files of a run, whose writers watch every executor.
@@ -211,13 +245,17 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
       EXPECT_EQ(edge.micro_batches + edge.tokens + edge.bytes, 0)
           << "something is left between " << edge.from << " and " << edge.to;
     }
-    const std::vector<Row> expected = Interpreter(world).run();
+    const std::vector<Row> expected = sequential(worlds);
     ASSERT_EQ(reports.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(reports[i].iteration, static_cast<int64_t>(i));
       EXPECT_LE(reports[i].figure("engine/tokens_in_flight_max"), static_cast<double>(budget));
       EXPECT_LE(reports[i].figure("memory/column_bytes_max"), static_cast<double>(checked.plan->memory.column_bytes));
       for (const auto& [name, value] : expected[i]) ASSERT_EQ(reports[i].figure(name), value) << name << " of iteration " << i;
+      for (const World& other : worlds.others) {
+        const bool measured = !std::isnan(reports[i].figure(other.source() + "/data/groups"));
+        ASSERT_EQ(measured, is_due(other, static_cast<int64_t>(i))) << other.source() << " in iteration " << i;
+      }
     }
   }
 }

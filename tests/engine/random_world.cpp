@@ -100,11 +100,13 @@ Array array_of(const std::vector<std::string>& names) {
   return array;
 }
 
-}  // namespace
+std::vector<std::string> inputs_of(const World::Step& step, const std::string& prefix) {
+  std::vector<std::string> inputs;
+  for (const std::string& name : step.inputs) inputs.push_back(prefix + name);
+  return inputs;
+}
 
-World random_world(uint64_t seed) { return WorldBuilder(seed).build(); }
-
-PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_t budget) {
+PipelineBuilder begin_pipeline(const World& world, uint64_t seed, int64_t budget) {
   PipelineBuilder builder("world", world.iterations);
   builder.budget(budget, world.micro_batch)
       .set("pipeline", "seed", static_cast<int64_t>(seed))
@@ -113,11 +115,24 @@ PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_
   if (world.on_demand) builder.set("budget", "admission", std::string("on_demand"));
   if (world.lag > 0) builder.set("schedule", "policy_lag", world.lag);
   if (world.trained) builder.model("policy", {});
+  return builder;
+}
+
+PipelineBuilder::Params source_params_of(const World& world) {
+  PipelineBuilder::Params params{{"groups_per_iteration", world.groups}};
+  if (world.every_iterations) params.emplace_back("every_iterations", *world.every_iterations);
+  if (world.before_training) params.emplace_back("before_training", true);
+  if (world.share > 0) params.emplace_back("tokens_in_flight", world.share);
+  return params;
+}
+
+void add_path(PipelineBuilder& builder, const World& world, int64_t pause_us) {
+  const std::string& prefix = world.prefix;
   PipelineBuilder::Params rollout{
       {"samples_per_group", world.samples}, {"worst_sample_tokens", world.worst}, {"pause_us", pause_us}};
-  if (world.trained) rollout.emplace_back("model", std::string("policy"));
-  builder.node("source", "toy_source", {}, {{"groups_per_iteration", world.groups}});
-  builder.node("rollout", "toy_rollout", {"source"}, rollout, world.rollout_on);
+  if (world.trained || world.samples_policy) rollout.emplace_back("model", std::string("policy"));
+  builder.node(world.source(), "toy_source", {}, source_params_of(world));
+  builder.node(prefix + "rollout", "toy_rollout", {world.source()}, rollout, world.rollout_on);
   for (const World::Step& step : world.steps) {
     PipelineBuilder::Params params{{"reads", array_of(step.reads)}};
     if (step.filters()) {
@@ -128,19 +143,67 @@ PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_
           params.emplace_back("pause_us", pause_us);
       if (world.remembers) params.emplace_back("remembers", true);
     }
-    builder.node(step.name, step.filters() ? "toy_filter" : "toy_mix", step.inputs, params, step.on);
+    builder.node(prefix + step.name, step.filters() ? "toy_filter" : "toy_mix", inputs_of(step, prefix), params, step.on);
   }
-  if (world.trained) {
-    builder.node("train", "toy_train", {world.train_input}, {{"model", std::string("policy")}, {"reads", world.trained_column}});
-    builder.node("publish", "toy_publish", {"train"}, {{"model", std::string("policy")}});
+  if (!world.trained) return;
+  builder.node("train", "toy_train", {world.train_input}, {{"model", std::string("policy")}, {"reads", world.trained_column}});
+  builder.node("publish", "toy_publish", {"train"}, {{"model", std::string("policy")}});
+}
+
+}  // namespace
+
+World random_world(uint64_t seed) { return WorldBuilder(seed).build(); }
+
+// The others run as long as the main one, and have its micro-batches at least.
+Worlds random_worlds(uint64_t seed) {
+  RandomStream random(seed, 7);
+  Worlds worlds{.main = random_world(seed), .others = {}};
+  const uint64_t others = random.below(3);
+  for (uint64_t i = 0; i < others; ++i) {
+    World other = random_world(seed * 3 + i + 1000000);
+    other.prefix = "p" + std::to_string(i) + "_";
+    other.iterations = worlds.main.iterations;
+    other.lag = worlds.main.lag;
+    other.trained = false;
+    other.samples_policy = worlds.main.trained && random.below(3) > 0;
+    if (random.below(3) > 0) {
+      if (random.below(4) > 0) other.every_iterations = 1 + static_cast<int64_t>(random.below(3));
+      other.before_training = !other.every_iterations || random.below(2) == 0;
+    }
+    worlds.main.micro_batch = std::max(worlds.main.micro_batch, other.samples * other.worst);
+    worlds.others.push_back(std::move(other));
   }
+  return worlds;
+}
+
+PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_t budget) {
+  return spec_of(Worlds{.main = world, .others = {}}, seed, pause_us, budget);
+}
+
+PipelineSpec spec_of(const Worlds& worlds, uint64_t seed, int64_t pause_us, int64_t budget) {
+  PipelineBuilder builder = begin_pipeline(worlds.main, seed, budget);
+  add_path(builder, worlds.main, pause_us);
+  for (const World& other : worlds.others) add_path(builder, other, pause_us);
   return builder.build();
 }
 
 int64_t budget_of(const World& world, const Registry& registry) {
-  const CheckResult checked = check(spec_of(world, 0, 0, int64_t{1} << 30), registry);
+  Worlds worlds{.main = world, .others = {}};
+  return divide_budget(worlds, registry);
+}
+
+int64_t divide_budget(Worlds& worlds, const Registry& registry) {
+  constexpr int64_t kPlenty = int64_t{1} << 28;
+  for (World& other : worlds.others) other.share = kPlenty;
+  const CheckResult checked = check(spec_of(worlds, 0, 0, kPlenty * 4), registry);
   EXPECT_TRUE(checked.plan) << render(checked.problems);
-  return checked.plan ? checked.plan->capacity.tokens_needed + world.spare : 0;
+  if (!checked.plan) return 0;
+  int64_t all = checked.plan->paths.front().capacity.tokens_needed + worlds.main.spare;
+  for (size_t i = 0; i < worlds.others.size(); ++i) {
+    worlds.others[i].share = checked.plan->paths[i + 1].capacity.tokens_needed + worlds.others[i].spare;
+    all += worlds.others[i].share;
+  }
+  return all;
 }
 
 }  // namespace sluice::engine::toy

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,22 @@ struct World {
   std::vector<Step> steps;  // in topological order; each that is no filter writes a column of its own name
   std::string trained_column, train_input;
   std::string rollout_on;
+  std::string prefix;  // of its nodes' names
+
+  /// Where it is a path beside the one that trains.
+  bool samples_policy = false;
+  std::optional<int64_t> every_iterations;  // it measures
+  bool before_training = false;             // likewise
+  int64_t share = 0;                        // of the budget
+
+  bool measures() const { return every_iterations || before_training; }
+  std::string source() const { return prefix + "source"; }
+};
+
+/// Up to two paths beside one that may train.
+struct Worlds {
+  World main;
+  std::vector<World> others;
 };
 
 template <class T>
@@ -44,10 +61,17 @@ const T& any_of_these(const std::vector<T>& choices, RandomStream& random) {
 /// One of all that are possible: forks, joins, barriers, filters, lags.
 World random_world(uint64_t seed);
 
+Worlds random_worlds(uint64_t seed);
+
 /// `pause_us`: the longest pause of a step of a node; `budget`: tokens in flight.
 PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_t budget);
 
+PipelineSpec spec_of(const Worlds& worlds, uint64_t seed, int64_t pause_us, int64_t budget);
+
 /// The smallest budget that the check accepts, and at random some more.
 int64_t budget_of(const World& world, const Registry& registry);
+
+/// Gives each path but the main one such a share, and returns the budget of all.
+int64_t divide_budget(Worlds& worlds, const Registry& registry);
 
 }  // namespace sluice::engine::toy

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -25,10 +26,11 @@ inline constexpr Column<int64_t> kDrawn{"drawn", Extent::kSample};   // written 
 /// Tokens of a sample: depends on the weights that drew it.
 int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens);
 
-/// One number as weights, published by version. A snapshot is a folder with a text.
+/// One number as weights, published by version: the last `kept_versions` can be sampled, older ones throw. A snapshot is a folder
+/// with a text.
 class ToyModel final : public Model {
  public:
-  explicit ToyModel(std::string name) : name_(std::move(name)) {}
+  explicit ToyModel(std::string name, int64_t kept_versions = std::numeric_limits<int64_t>::max()) : name_(std::move(name)), kept_versions_(kept_versions) {}
 
   void take_snapshot(VersionRange versions) override;
   void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
@@ -40,6 +42,7 @@ class ToyModel final : public Model {
 
  private:
   const std::string name_;
+  const int64_t kept_versions_;
   std::string snapshot_;
   mutable std::mutex mutex_;
   std::map<int64_t, uint64_t> published_{{0, 1}};

@@ -73,8 +73,8 @@ TEST_F(Capacity, ABarrierNeedsTheWholeIteration) {
   EXPECT_FALSE(checked(5631, 2048, "iteration").plan.has_value());
   const auto plan = checked(5632, 2048, "iteration").plan;
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->capacity.tokens_needed, 5632);
-  EXPECT_EQ(plan->capacity.needed_by, "advantages");
+  EXPECT_EQ(plan->main_path().capacity.tokens_needed, 5632);
+  EXPECT_EQ(plan->main_path().capacity.needed_by, "advantages");
 }
 
 TEST_F(Capacity, ExplainsTheStallAtABarrier) { expect_refused("barrier", checked(4096, 2048, "iteration")); }
@@ -85,13 +85,13 @@ TEST_F(Capacity, WithoutBarrierOneMicroBatchIsEnough) {
   EXPECT_FALSE(checked(2047, 2048, "none").plan.has_value());
   const auto plan = checked(2048, 2048, "none").plan;
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->capacity.tokens_needed, 2048);
+  EXPECT_EQ(plan->main_path().capacity.tokens_needed, 2048);
 }
 
 TEST_F(Capacity, AMicroBatchLargerThanTheIterationIsCutByTheIteration) {
   const auto plan = checked(5632, 100000, "none").plan;
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->capacity.tokens_needed, 5632);
+  EXPECT_EQ(plan->main_path().capacity.tokens_needed, 5632);
 }
 
 TEST_F(Capacity, ExplainsTheStallAtThePacker) { expect_refused("packer", checked(1024, 2048, "none")); }
@@ -143,10 +143,10 @@ TEST_F(Capacity, SamplesBesideAGroupTakeRoomInItsWorstCase) {
         registry_);
   };
   ASSERT_TRUE(checked(0, 176).plan.has_value());
-  EXPECT_EQ(checked(0, 176).plan->capacity.group_tokens, 4 * 44);
+  EXPECT_EQ(checked(0, 176).plan->main_path().capacity.group_tokens, 4 * 44);
   ASSERT_TRUE(checked(1, 220).plan.has_value());
-  EXPECT_EQ(checked(1, 220).plan->capacity.group_tokens, 5 * 44);
-  EXPECT_EQ(checked(1, 220).plan->capacity.iteration_tokens, 8 * 5 * 44);
+  EXPECT_EQ(checked(1, 220).plan->main_path().capacity.group_tokens, 5 * 44);
+  EXPECT_EQ(checked(1, 220).plan->main_path().capacity.iteration_tokens, 8 * 5 * 44);
   expect_refused("side_samples", checked(1, 219));
 }
 

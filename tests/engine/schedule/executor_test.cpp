@@ -86,6 +86,7 @@ TEST(ThreadExecutor, TheMostDownstreamGoesFirstAndTheOldestOfThem) {
 class CountingStepper final : public Stepper {
  public:
   explicit CountingStepper(Activity& activity) : activity_(activity) {}
+  int path() const override { return 0; }
   bool ready() override { return steps < 3; }
   void begin_step() override { activity_.begin(0, 0); }
   void end_step() override {

@@ -39,25 +39,14 @@ TEST(Milestone, DoesNotGoBackAndLetsEverythingThroughWhenAbandoned) {
   EXPECT_EQ(ran, 2);
 }
 
-TEST(VersionGate, IterationWaitsForTheVersionThatIsLagOlder) {
+TEST(VersionGate, HasWhatWasPublishedAndTells) {
   int told = 0;
-  VersionGate gate(/*closes=*/true, /*lag=*/2, [&] { ++told; });
-  EXPECT_TRUE(gate.open_for(2));
-  EXPECT_FALSE(gate.open_for(3));
+  VersionGate gate([&] { ++told; });
+  EXPECT_TRUE(gate.has(0));
+  EXPECT_FALSE(gate.has(1));
   gate.publish(1);
-  EXPECT_TRUE(gate.open_for(3));
+  EXPECT_TRUE(gate.has(1));
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(gate.version_for(1), 0);
-  EXPECT_EQ(gate.version_for(5), 3);
-  EXPECT_EQ(gate.lag_of(1), 1);
-  EXPECT_EQ(gate.lag_of(5), 2);
-}
-
-TEST(VersionGate, IsAlwaysOpenWhereNothingIsTrained) {
-  const VersionGate gate(/*closes=*/false, 0, [] {});
-  EXPECT_TRUE(gate.open_for(1000));
-  EXPECT_EQ(gate.version_for(1000), 0);
-  EXPECT_EQ(gate.lag_of(1000), 0);
 }
 
 }  // namespace
