@@ -237,7 +237,7 @@ void check_measuring(Draft& draft) {
   const DraftNode& source = draft.node(draft.paths.front().source);
   const char* key = source.source.every_iterations ? "every_iterations" : "before_training";
   draft.error("nothing-to-measure", place_of(source, key),
-              "every source only measures, beside iterations that no source takes part in", {},
+              "every source only measures: none takes part in all iterations", {},
               std::string("take ") + key + " away from '" + source.name() + "'");
 }
 

@@ -45,13 +45,24 @@ NodeNeeds needs_of(const DraftNode& node) {
   return needs;
 }
 
+// A key that the type does not have, and that is a misspelt one of those that every source has.
+bool is_meant_for_source(const DraftNode& node, const ParamTable& of_source, const std::string& key) {
+  const auto names_of = [](const ParamTable& table) {
+    std::vector<std::string> names;
+    for (const Param& param : table.params()) names.push_back(param.info.name);
+    return names;
+  };
+  return of_source.find(key) != nullptr || (node.type->params.find(key) == nullptr && did_you_mean(key, names_of(node.type->params)).empty() &&
+                                            !did_you_mean(key, names_of(of_source)).empty());
+}
+
 // What every source has is bound apart from what its type has.
 Table take_source_keys(DraftNode& node, BindContext& context) {
   const ParamTable of_source = source_params().erased();
   Table common, own;
   common.where = own.where = node.spec->params.where;
   for (const Entry& entry : node.spec->params.entries)
-    (of_source.find(entry.key) != nullptr ? common : own).entries.push_back(entry);
+    (is_meant_for_source(node, of_source, entry.key) ? common : own).entries.push_back(entry);
   of_source.bind(&node.source, common, context);
   return own;
 }

@@ -57,6 +57,8 @@ bool Checkpointer::due(int64_t iteration) const {
 // Without the memory for the copies the first one would wait for it.
 void Checkpointer::source_ended(int64_t iteration) {
   std::unique_lock lock(mutex_);
+  if (iteration <= decided_) return;
+  decided_ = iteration;
   if (!due(iteration)) return;
   changed_.wait(lock, [this] { return prepared_; });
   wanted_ = cut_ >= 0;

@@ -22,7 +22,7 @@ namespace sluice::engine {
 /// Decides when a run is saved, and gathers its state from the threads of the nodes. Thread-safe.
 ///
 /// A checkpoint is a cut behind an iteration: each node and each model that is trained gives its state when it has ended that
-/// iteration, while others may be behind or ahead of it. The source is the first to end an iteration, so there it is decided.
+/// iteration, while others may be behind or ahead of it. A source is the first to end an iteration, so there it is decided.
 /// Once every node has ended it the cut is complete, and a thread of its own writes it while the run goes on. There is one cut at
 /// a time, because models hold one copy of themselves; one that becomes due before the last is written is
 /// made up for at the next iteration's end.
@@ -44,7 +44,7 @@ class Checkpointer {
   /// Waits for a cut that is being written; one that is not complete is dropped.
   ~Checkpointer();
 
-  /// The source has ended the iteration; before its state is given.
+  /// A source has ended the iteration; before its state is given. Of several the first one decides.
   void source_ended(int64_t iteration);
 
   /// A node has ended the iteration; on its thread.
@@ -85,6 +85,7 @@ class Checkpointer {
   std::map<int64_t, std::map<std::string, NodeState>> states_;  // of iterations that are not all reported, and the last that is
   IterationReport last_report_{.iteration = -1, .figures = {}};
   std::map<std::string, int64_t> last_growing_;
+  int64_t decided_ = -1;         // iterations up to this one have been decided about
   int64_t cut_ = -1;             // the iteration behind which one is taken; -1: none
   std::optional<Cut> complete_;  // it, when it can be written
   bool wanted_ = false;          // one was missed, or asked for

@@ -42,6 +42,11 @@ bool depends_on_timing(std::string_view name) { return timing_group_length(name)
 std::string nearest_metric(const std::string& wanted, const std::vector<std::string>& names) {
   const auto means = [&](const std::string& name) { return name.ends_with("/" + wanted) || in_one_word(name) == wanted; };
   if (const auto found = std::ranges::find_if(names, means); found != names.end()) return *found;
+  const auto has_its_ends = [&, ends = split(wanted, '/')](const std::string& name) {
+    const std::vector<std::string> parts = split(name, '/');
+    return ends.size() > 1 && parts.front() == ends.front() && parts.back() == ends.back();
+  };
+  if (const auto found = std::ranges::find_if(names, has_its_ends); found != names.end()) return *found;
   if (std::string near = did_you_mean(wanted, names); !near.empty()) return near;
   std::vector<std::string> last_parts;
   for (const std::string& name : names) last_parts.push_back(split(name, '/').back());

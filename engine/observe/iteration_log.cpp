@@ -27,6 +27,7 @@ void IterationLog::node_ended(int64_t iteration, size_t node, MetricRow row) {
     close_(report);
     report_(report);
     ++reported_;
+    on_reported_();
   }
 }
 

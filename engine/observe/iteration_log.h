@@ -27,11 +27,16 @@ struct IterationReport {
 /// order. Thread-safe.
 class IterationLog {
  public:
-  /// `close` completes the figures of an iteration (with the run-wide peaks and seconds); `report` gets the result. Both are
-  /// called with the log's lock held, by the thread of the node that ended last. `begun`: iterations that count as reported.
+  /// `close` completes the figures of an iteration (with the run-wide peaks and seconds); `report` gets the result; `on_reported`
+  /// is called once reported() counts it. All are called with the log's lock held, by the thread of the node that ended last.
+  /// `begun`: iterations that count as reported.
   IterationLog(size_t nodes, int64_t begun, std::function<void(IterationReport&)> close,
-               std::function<void(const IterationReport&)> report)
-      : nodes_(nodes), close_(std::move(close)), report_(std::move(report)), reported_(begun) {}
+               std::function<void(const IterationReport&)> report, std::function<void()> on_reported)
+      : nodes_(nodes),
+        close_(std::move(close)),
+        report_(std::move(report)),
+        on_reported_(std::move(on_reported)),
+        reported_(begun) {}
 
   /// Node `node` (its index in the plan, which orders the figures) has ended the iteration.
   void node_ended(int64_t iteration, size_t node, MetricRow row);
@@ -48,6 +53,7 @@ class IterationLog {
   const size_t nodes_;
   const std::function<void(IterationReport&)> close_;
   const std::function<void(const IterationReport&)> report_;
+  const std::function<void()> on_reported_;
   std::mutex mutex_;
   std::map<int64_t, WorkInProgress> pending_;
   std::atomic<int64_t> reported_;

@@ -1,7 +1,6 @@
 #include "engine/run/resume.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -129,7 +128,7 @@ void restore(const Workload& workload, const SavedModels& models, const Plan& pl
 
 void show_past(StopRule& rule, const fs::path& metrics, int64_t iterations) {
   if (path_kind(metrics) != PathKind::kFile) return;
-  std::istringstream lines(read_file(metrics, std::numeric_limits<int64_t>::max()));
+  std::istringstream lines(read_file(metrics, file_bytes(metrics)));
   for (std::string line; std::getline(lines, line);) {
     const auto row = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!row.is_object() || !row.contains("iteration") || !row["iteration"].is_number()) continue;

@@ -77,7 +77,8 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
                 plan.nodes.size(), parts.begun, [this](IterationReport& report) { close_iteration(report); },
                 [this](const IterationReport& report) {
                   if (on_iteration) on_iteration(report);
-                }),
+                },
+                [this] { notify_intakes(); }),
             .checkpointer = parts.checkpointer,
             .ending = IterationCutoff(parts.begun),
             .trained = {},
@@ -170,7 +171,6 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   report.figures = std::move(figures);
   if (stop_rule) stop_rule->look_at(report.iteration, report.figure(stop_rule->metric()));
   end_if_decided();
-  notify_intakes();  // a later iteration may begin
 }
 
 // Iterations that may have begun by now are finished, so that it does not depend on timing which ones there are.

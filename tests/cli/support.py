@@ -33,15 +33,18 @@ SMALL = {
     "nodes.generate.max_prompt_tokens": 8,
     "nodes.generate.max_new_tokens": 6,
     "nodes.generate.on": "cpu:1",
+    "nodes.held_out.groups_per_iteration": 8,
     "nodes.advantages.whiten": "iteration",
     "nodes.train.mini_batches": 4,
 }
 
 
 def sets(**tables):
-    """--set arguments: sets(**{"pipeline.seed": 2}). A value is written as TOML."""
+    """--set arguments: sets(**{"pipeline.seed": 2}). A value is written as TOML; None leaves the key out."""
     words = []
     for key, value in tables.items():
+        if value is None:
+            continue
         text = value if isinstance(value, str) else json.dumps(value)
         words += ["--set", f"{key}={text}"]
     return words
