@@ -342,25 +342,39 @@ namespace {
 
 std::string quoted_name(const Draft& draft, const DraftPath& path) { return "'" + draft.node(path.source).name() + "'"; }
 
+// Groups of the one could keep those of the other out. The smallest share is named: micro-batches of one group.
+void report_undivided(Draft& draft, const Worst& first, const Worst& second) {
+  const bool first_measures = draft.measures(*first.maker) && !draft.measures(*second.maker);
+  const Worst& to_say_it = first_measures ? first : second;
+  CapacityShape smallest = shape_of(draft, to_say_it);
+  smallest.micro_batch = to_say_it.group_tokens();
+  draft.error("budget-not-divided", place_of(draft.node(to_say_it.path->source)),
+              "sources " + quoted_name(draft, *first.path) + " and " + quoted_name(draft, *second.path) +
+                  " both want what is left of the budget",
+              "groups of one could keep those of the other out",
+              "tokens_in_flight = " + std::to_string(prove(smallest).tokens_needed) + " or more in [nodes." +
+                  draft.node(to_say_it.path->source).name() + "]");
+}
+
 // Each source but one says how much of the budget is its own; the one that does not has the rest.
-bool divide_budget(Draft& draft) {
+bool divide_budget(Draft& draft, const std::vector<Worst>& paths) {
   constexpr const char* kKey = "tokens_in_flight";
   const int64_t all = draft.plan.budget.tokens_in_flight;
   int64_t rest = all;
-  DraftPath* without = nullptr;
-  for (DraftPath& path : draft.paths) {
+  const Worst* rest_goes_to = nullptr;
+  for (const Worst& worst : paths) {
+    DraftPath& path = *worst.path;
     const DraftNode& source = draft.node(path.source);
     path.tokens_in_flight = source.source.tokens_in_flight.value_or(0);
     rest -= path.tokens_in_flight;
     if (source.source.tokens_in_flight) continue;
-    if (without != nullptr) {
-      draft.error("budget-not-divided", place_of(source),
-                  "sources " + quoted_name(draft, *without) + " and '" + source.name() + "' both want what is left of the budget",
-                  "groups of one could keep those of the other out", std::string(kKey) + " = ... in one of the two");
+    if (rest_goes_to != nullptr) {
+      report_undivided(draft, *rest_goes_to, worst);
       return false;
     }
-    without = &path;
+    rest_goes_to = &worst;
   }
+  DraftPath* const without = rest_goes_to == nullptr ? nullptr : rest_goes_to->path;
   if (without != nullptr) without->tokens_in_flight = rest;
   if (rest > 0 || (rest == 0 && without == nullptr)) return true;
   draft.error("budget-not-divided", place_of(draft.spec.budget, kKey, draft.spec.where),
@@ -393,7 +407,7 @@ void check_capacity(Draft& draft) {
       report_unbounded(draft, path);
   }
   for (const Worst& worst : all) check_positions(draft, worst);
-  if (!draft.settings_bound || all.size() < draft.paths.size() || !divide_budget(draft)) return;
+  if (!draft.settings_bound || all.size() < draft.paths.size() || !divide_budget(draft, all)) return;
   IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
   for (const Worst& worst : all) {
     if (micro_batch.automatic) micro_batch.value = std::max({micro_batch.value, draft.chosen_micro_batch, worst.group_tokens()});

@@ -52,7 +52,7 @@ class Measuring(Case):
         self.assertTrue(there & {n for n, value in measured.items() if value == measured[best]}, (there, measured))
 
     def test_a_scorer_that_fails_in_it_is_named_like_any_other(self):
-        script = self.write("scorer.py", "def score(prompts, responses, labels):\n    raise ValueError('scorer down')\n")
+        script = self.write("scorer.py", "def score(prompts, completions, **columns):\n    raise ValueError('scorer down')\n")
         done = self.run_ppo("run", expect=FAILED, **TRAINS, **{
             "nodes.held_out_score": f'{{ type = "python_scorer", file = {json.dumps(str(script))}, function = "score", inputs = ["held_out_answers"] }}'})
         self.assertIn("'held_out_score'", done.stderr)

@@ -90,9 +90,12 @@ TEST_F(Check, RefusesAPipelineWithoutSource) {
                                      "inputs = [\"prompts\"]\n", ""));
 }
 
-TEST_F(Check, RefusesASecondSource) { expect_refused("two_sources", ppo_text() + "\n[nodes.more]\ntype = \"prompts\"\n"); }
+TEST_F(Check, RefusesTwoSourcesWithoutSharesOfTheBudget) {
+  expect_refused("two_sources", ppo_text() + "\n[nodes.more]\ntype = \"prompts\"\n" +
+                                    "\n[nodes.again]\ntype = \"generate\"\ninputs = [\"more\"]\nmodel = \"actor\"\nmax_new_tokens = 4\n");
+}
 
-TEST_F(Check, RefusesASecondRollout) {
+TEST_F(Check, RefusesASecondRolloutOfOneSource) {
   expect_refused(
       "two_rollouts",
       ppo_text() + "\n[nodes.again]\ntype = \"generate\"\ninputs = [\"prompts\"]\nmodel = \"actor\"\nmax_new_tokens = 4\n");
