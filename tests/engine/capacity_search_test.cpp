@@ -231,7 +231,7 @@ class CapacitySearch : public ::testing::Test {
   void expect_exact(const Machine& machine) {
     const auto plan = checked(machine, 1000000).plan;
     ASSERT_TRUE(plan.has_value()) << describe(machine) << "\n" << render(checked(machine, 1000000).problems);
-    const auto needed = static_cast<int>(plan->capacity.tokens_needed);
+    const auto needed = static_cast<int>(plan->main_path().capacity.tokens_needed);
     ASSERT_TRUE(checked(machine, needed).plan.has_value()) << describe(machine);
     EXPECT_FALSE(checked(machine, needed - 1).plan.has_value()) << describe(machine);
 
@@ -251,13 +251,13 @@ class CapacitySearch : public ::testing::Test {
 
   // The other worst cases of the plan: never exceeded, and met where that does not need a larger budget.
   void expect_bounds(const Machine& machine, const Plan& plan, const Finding& found) {
-    EXPECT_EQ(found.most_drawn, plan.capacity.drawn_groups) << describe(machine);
-    EXPECT_LE(found.most_in_flight, plan.capacity.in_flight_tokens) << describe(machine);
+    EXPECT_EQ(found.paths[0].drawn, plan.main_path().capacity.drawn_groups) << describe(machine);
+    EXPECT_LE(found.paths[0].in_flight, plan.main_path().capacity.in_flight_tokens) << describe(machine);
     const bool any_reader = std::any_of(machine.steps.begin(), machine.steps.end(), [](const Step& step) { return step.reads; });
-    EXPECT_EQ(found.largest_micro_batch, any_reader ? plan.capacity.micro_batch_tokens : 0) << describe(machine);
+    EXPECT_EQ(found.paths[0].micro_batch, any_reader ? plan.main_path().capacity.micro_batch_tokens : 0) << describe(machine);
     for (size_t s = 0; s < machine.steps.size(); ++s) {
       const PlanNode& node = plan.nodes[static_cast<size_t>(plan.index_of("step" + std::to_string(s)))];
-      EXPECT_LE(found.most_held[s], node.worst_tokens) << node.name << ": " << describe(machine);
+      EXPECT_LE(found.paths[0].held[s], node.worst_tokens) << node.name << ": " << describe(machine);
     }
   }
 
@@ -406,7 +406,7 @@ TEST_F(CapacitySearch, WithRefillWhoseSecondRoundNeedsMost) {
                         .micro_batch = 4,
                         .steps = {{.draws = 3, .oversample_tenths = 16}, {.inputs = {0}, .barrier = true}}};
   expect_exact(machine);
-  EXPECT_EQ(checked(machine, 1000).plan->capacity.tokens_needed, 10);  // 1 kept, then 2 kept, 1 open, and 1 that asks
+  EXPECT_EQ(checked(machine, 1000).plan->main_path().capacity.tokens_needed, 10);  // 1 kept, then 2 kept, 1 open, and 1 that asks
 }
 
 // Why `check` refuses it: no budget is enough.
@@ -442,7 +442,8 @@ TEST_F(CapacitySearch, NoBudgetIsUsedBeyondTheIterationsThatCanBeOpen) {
           .groups = 1, .least = 1, .worst = 2, .micro_batch = 3, .iterations = 4, .lag = lag, .rollout = true, .steps = steps};
       const Finding found = search(machine, 1000);
       EXPECT_FALSE(found.stalls);
-      EXPECT_EQ(found.most_in_flight, checked(machine, 1000).plan->capacity.in_flight_tokens) << describe(machine);
+      EXPECT_EQ(found.paths[0].in_flight, checked(machine, 1000).plan->main_path().capacity.in_flight_tokens)
+          << describe(machine);
     }
   }
 }
