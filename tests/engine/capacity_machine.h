@@ -43,7 +43,7 @@ struct Machine {
   bool measures() const { return every > 0 || before_training; }
 };
 
-/// Paths that run side by side. All have the iterations and the lag of the first.
+/// Paths that run side by side. All have the iterations, the lag and the micro-batches of the first.
 struct Paths {
   std::vector<Machine> paths;
   int kept_versions = 1;        // of the trained model, that stay readable beside each other
