@@ -27,6 +27,15 @@ bool is_trained(const Paths& paths) {
   return std::any_of(paths.paths.begin(), paths.paths.end(), [](const Machine& path) { return has(path, Use::kTrains); });
 }
 
+// The run ends where the data of all paths that do not only measure have.
+int iterations_of(const Paths& paths) {
+  int most = 0;
+  for (const Machine& path : paths.paths) {
+    if (!path.measures()) most = std::max(most, path.lasts > 0 ? std::min(path.lasts, path.iterations) : path.iterations);
+  }
+  return most;
+}
+
 Paths alone(const Machine& machine) { return {.paths = {machine}, .kept_versions = machine.lag + 1}; }
 
 /// What can follow on a state of a path.
@@ -107,11 +116,10 @@ using Ids = std::vector<int>;
 /// The rules between paths. They share no tokens, so all that one sees of the others is how far they are.
 class Run {
  public:
-  Run(const Paths& paths, const std::vector<int>& shares)
-      : paths_(paths), iterations_(paths.paths.front().iterations), lag_(paths.paths.front().lag) {
+  Run(const Paths& paths, const std::vector<int>& shares) : paths_(paths), lag_(paths.paths.front().lag) {
     if (paths.paths.size() > 2) throw std::runtime_error("states of at most two paths are numbered");
     for (size_t p = 0; p < paths.paths.size(); ++p)
-      states_.emplace_back(paths.paths[p], static_cast<int>(p), iterations_, is_trained(paths), shares[p]);
+      states_.emplace_back(paths.paths[p], static_cast<int>(p), iterations_of(paths), is_trained(paths), shares[p]);
   }
 
   size_t paths() const { return states_.size(); }
@@ -171,8 +179,8 @@ class Run {
   bool may_begin(const Ids& ids, size_t p) const {
     const int next = at(ids, p).state.begun;
     if (next >= reported(ids) + lag_ + 2) return false;
-    if (paths_.paths[p].measures() && !is_led(ids, next)) return false;
     const PathRules& rules = states_[p].rules();
+    if (!rules.leads(next) && !is_led(ids, next)) return false;
     return !rules.is_due(next) || published(ids) >= rules.version_for(next, lag_);
   }
 
@@ -190,13 +198,12 @@ class Run {
 
   bool is_led(const Ids& ids, int iteration) const {
     for (size_t p = 0; p < paths(); ++p) {
-      if (!paths_.paths[p].measures() && at(ids, p).state.begun > iteration) return true;
+      if (states_[p].rules().leads(iteration) && at(ids, p).state.begun > iteration) return true;
     }
     return false;
   }
 
   const Paths& paths_;
-  const int iterations_;
   const int lag_;
   std::deque<PathStates> states_;
 };
@@ -281,6 +288,7 @@ std::string describe(const Machine& machine) {
                      (machine.own_share ? " or the path's share" : "") + ", lag " + std::to_string(machine.lag);
   if (machine.measures()) text += ", measured every " + std::to_string(machine.every);
   if (machine.before_training) text += " and before training";
+  if (machine.lasts > 0) text += ", with data for " + std::to_string(machine.lasts);
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     const Step& step = machine.steps[s];
     text += "; step " + std::to_string(s) + " <-";

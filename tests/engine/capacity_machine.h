@@ -40,6 +40,8 @@ struct Machine {
   int every = 0;                 // the path only measures: after so many iterations and after the last; or, with 0,
   bool before_training = false;  // only after the last, and before the first
 
+  int lasts = 0;  // its data are enough for so many iterations; 0: for all
+
   bool measures() const { return every > 0 || before_training; }
 };
 

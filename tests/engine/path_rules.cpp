@@ -53,7 +53,8 @@ bool PathRules::is_over(const State& state) const {
 }
 
 bool PathRules::is_due(int iteration) const {
-  if (!machine_.measures() || iteration + 1 == iterations_) return true;
+  if (!machine_.measures()) return has_data(iteration);
+  if (iteration + 1 == machine_.iterations) return true;
   if (machine_.before_training && iteration == 0) return true;
   return machine_.every > 0 && (iteration + 1) % machine_.every == 0;
 }

@@ -48,7 +48,8 @@ std::string key_of(const State& state);
 
 class PathRules {
  public:
-  /// `iterations` are those of the run; `trained`: some step of some path trains the model. The machine must outlive the rules.
+  /// `iterations` are those that the run comes to; `trained`: some step of some path trains the model. The machine must outlive
+  /// the rules.
   PathRules(const Machine& machine, int iterations, bool trained, int share);
 
   /// All moves that the path's own rules allow. Whether others do is asked for a kBegin, and for what publishes().
@@ -71,6 +72,7 @@ class PathRules {
   /// Whether the path samples from the trained model, in which iterations it takes part, and with which version.
   bool samples() const { return samples_; }
   bool is_due(int iteration) const;
+  bool leads(int iteration) const { return !machine_.measures() && has_data(iteration); }
   int version_for(int iteration, int lag) const;
 
   /// Tokens of which some reader is not done: one that the part reaches, or may reach once a filter has judged it.
@@ -84,6 +86,7 @@ class PathRules {
   static unsigned bit(int step) { return 1u << step; }
   bool is_filter(int step) const { return machine_.steps[static_cast<size_t>(step)].draws > 0; }
   bool has_filter() const;
+  bool has_data(int iteration) const { return machine_.lasts == 0 || iteration < machine_.lasts; }
   int most_drawn() const;
   bool reaches(const Part& part, int step) const { return (part.dropped_by & filters_[static_cast<size_t>(step)]) == 0; }
   bool is_held(const Packet& packet, const Part& part) const;

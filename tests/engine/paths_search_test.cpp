@@ -227,6 +227,25 @@ TEST_F(PathsSearch, TwoThatLead) {
   }
 }
 
+// A path whose data have ended goes along with the other, without groups.
+TEST_F(PathsSearch, WhereDataEnd) {
+  for (const Steps& trained : kTraining) {
+    for (const Steps& other : kMeasuring) {
+      for (int lag = 0; lag <= 2; ++lag) {
+        for (const auto& [lasts, other_lasts] : {std::pair{1, 0}, {2, 0}, {0, 1}, {0, 2}, {1, 2}, {2, 1}}) {
+          Machine train = training(trained, 2, lag), second = beside(train, other, 2);
+          train.lasts = lasts;
+          second.lasts = other_lasts;
+          expect_exact({.paths = {train, second}});
+        }
+        Machine train = training(trained, 2, lag);
+        train.lasts = 2;
+        expect_exact({.paths = {train, measuring(train, other, 2, {1, true})}});
+      }
+    }
+  }
+}
+
 // As with preference pairs and answers that are sampled now and then.
 TEST_F(PathsSearch, TrainingWithoutRolloutBesideMeasuring) {
   for (const Steps& trained : kTraining) {
@@ -324,7 +343,12 @@ TEST_F(PathsSearch, NoShareIsUsedBeyondTheIterationsThatCanBeOpen) {
 TEST_F(PathsSearch, TellsTheStoryOfAStall) {
   const Machine train = training(kTraining[1], 1, 0);
   const Paths paths{.paths = {train, measuring(train, {kBarrier}, 2, {1, false})}, .kept_versions = 2};
-  EXPECT_EQ(story(paths, {2, 3}, search(paths, {2, 3})), "");
+  const std::string text = story(paths, {2, 3}, search(paths, {2, 3}));
+  EXPECT_EQ(text.substr(text.find("  path 1: ")),
+            "  path 1: an iteration begins; in flight 0\n"
+            "  path 1: a group is admitted with 2 tokens; in flight 2\n"
+            "  path 1: group 0 of those admitted is finished with 2 tokens; in flight 2\n"
+            "  path 0: iteration 2 waits for others, path 1: the next group asks for 2 of 3 tokens: nothing can happen\n");
 }
 
 }  // namespace
