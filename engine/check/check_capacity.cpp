@@ -113,15 +113,17 @@ void check_pass(Draft& draft, const Worst& worst) {
                   plural(worst.tokens - pass.value, "token") + " shorter in [nodes." + worst.maker->name() + "]");
 }
 
-// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case. On other paths than the
-// main one groups are then admitted with all.
-void check_admission(Draft& draft, const Worst& worst) {
-  if (draft.plan.budget.admission != Admission::kOnDemand || worst.maker->path != draft.main_path()) return;
-  if (worst.path->rollout && worst.maker->needs->on_demand_tokens > 0) return;
+bool grows_on_demand(const Worst& worst) { return worst.path->rollout && worst.maker->needs->on_demand_tokens > 0; }
+
+// Only a rollout that takes credit as its samples grow can be admitted with less than the worst case. On the other paths groups are
+// then admitted with all.
+void check_admission(Draft& draft, const std::vector<Worst>& all) {
+  if (draft.plan.budget.admission != Admission::kOnDemand || all.empty() || std::ranges::any_of(all, grows_on_demand)) return;
+  const DraftNode& maker = *all.front().maker;
   draft.error("setting-without-effect", place_of(draft.spec.budget, "admission", draft.spec.where),
               std::string("admission = \"on_demand\" has no effect: ") +
-                  (worst.path->rollout ? "type " + sluice::quoted(worst.maker->type->info.type) + " takes its worst case at once"
-                                 : "the groups of '" + worst.maker->name() + "' are complete when they are admitted"),
+                  (all.front().path->rollout ? "type " + sluice::quoted(maker.type->info.type) + " takes its worst case at once"
+                                             : "the groups of '" + maker.name() + "' are complete when they are admitted"),
               {}, "remove it");
 }
 
@@ -140,17 +142,31 @@ bool releases_all(const Draft& draft, const DraftPath& path, const DraftModel& m
   });
 }
 
+// Iterations from `first` to `last` in which a path that measures takes part.
+int64_t due_between(const SourceSettings& settings, int64_t first, int64_t last, int64_t iterations) {
+  const int64_t every = settings.every_iterations.value_or(iterations);
+  int64_t due = (last + 1) / every - first / every;
+  if (first == 0 && settings.before_training && every > 1 && iterations > 1) ++due;
+  if (last + 1 == iterations && iterations % every != 0) ++due;
+  return due;
+}
+
+// The most of them among `open` iterations one after the other: from the first, from the first regular one, or up to the last.
+int64_t most_due(const SourceSettings& settings, int64_t open, int64_t iterations) {
+  const int64_t latest = std::max<int64_t>(0, iterations - open), regular = settings.every_iterations.value_or(iterations) - 1;
+  int64_t most = 0;
+  for (const int64_t first : {int64_t{0}, std::min(regular, latest), latest})
+    most = std::max(most, due_between(settings, first, std::min(first + open, iterations) - 1, iterations));
+  return most;
+}
+
 // Iterations of which tokens of a path can be in flight at once. Iteration i begins when no more than policy_lag + 2 are open;
 // and, where it waits for version i - policy_lag, when all before the publisher are done with iteration i - policy_lag - 1. A
 // path that measures takes part in some of them alone.
 int64_t open_iterations(const Draft& draft, const DraftPath& path) {
   const int64_t lag = draft.plan.schedule.policy_lag, iterations = draft.plan.pipeline.iterations;
   const SourceSettings& settings = draft.node(path.source).source;
-  if (settings.measures()) {
-    const int64_t every = settings.every_iterations.value_or(iterations);
-    const int64_t others = settings.before_training ? 1 : 0;
-    return std::min({iterations, lag + 2, (lag + 1) / every + 2 + others});
-  }
+  if (settings.measures()) return most_due(settings, lag + 2, iterations);
   const bool waits = std::ranges::any_of(draft.models, [&](const DraftModel& model) { return releases_all(draft, path, model); });
   return std::min(iterations, lag + (waits ? 1 : 2));
 }
@@ -388,7 +404,6 @@ void check_path(Draft& draft, const Worst& worst) {
   DraftPath& path = *worst.path;
   check_micro_batch(draft, worst);
   check_pass(draft, worst);
-  check_admission(draft, worst);
   const CapacityShape shape = shape_of(draft, worst);
   path.proof = prove(shape);
   fill_capacity(draft, worst, shape);
@@ -412,6 +427,7 @@ void check_capacity(Draft& draft) {
   for (const Worst& worst : all) {
     if (micro_batch.automatic) micro_batch.value = std::max({micro_batch.value, draft.chosen_micro_batch, worst.group_tokens()});
   }
+  check_admission(draft, all);
   for (const Worst& worst : all) check_path(draft, worst);
 }
 

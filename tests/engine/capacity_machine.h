@@ -10,12 +10,7 @@ namespace sluice::engine::testing {
 // The rules by which groups are admitted, packed, filtered and released, as a machine with nothing else: no threads, no data, no
 // code of the engine. Small enough that every order of events, every size and every verdict can be tried.
 
-enum class Use {
-  kNone,
-  kReadsLive,
-  kTrains,
-  kPublishes
-};  // of the one model, which the rollout samples from if a step trains it
+enum class Use { kNone, kReadsLive, kTrains, kPublishes };  // of the one model
 
 /// An ordinary node.
 struct Step {
@@ -27,8 +22,9 @@ struct Step {
   Use use = Use::kNone;
 };
 
-/// A small pipeline. Sizes are tokens of a group: with a rollout of the credit that it asks for, and it may end with any less. On
-/// demand that is the credit that it asks for at first; it may grow up to the worst, and whoever is younger gives way.
+/// A small pipeline, or one path of it. Sizes are tokens of a group: with a rollout of the credit that it asks for, and it may end
+/// with any less. On demand that is the credit that it asks for at first; it may grow up to the worst, and whoever is younger
+/// gives way.
 struct Machine {
   int groups = 1;
   int least = 1;
@@ -36,12 +32,28 @@ struct Machine {
   int micro_batch = 1;
   int iterations = 1;
   int lag = 0;
-  bool rollout = false;
+  bool rollout = false;    // it samples from the one model, where a step trains that, on this path or on another
   bool on_demand = false;  // with a rollout
   std::vector<Step> steps;
+  bool of_frozen_model = false;  // the rollout samples from another model, which nobody trains
+  bool own_share = false;        // of the budget: then no more than that is packed together, unless a group is more
+  int every = 0;                 // the path only measures: after so many iterations and after the last; or, with 0,
+  bool before_training = false;  // only after the last, and before the first
+
+  int lasts = 0;  // its data are enough for so many iterations; 0: for all
+
+  bool measures() const { return every > 0 || before_training; }
+};
+
+/// Paths that run side by side. All have the iterations, the lag and the micro-batches of the first.
+struct Paths {
+  std::vector<Machine> paths;
+  int kept_versions = 1;        // of the trained model, that stay readable beside each other
+  bool publisher_waits = true;  // for the other paths that sample; without that a version in use can be overwritten
 };
 
 std::string describe(const Machine& machine);
+std::string describe(const Paths& paths);
 
 /// One event.
 struct Move {
@@ -51,27 +63,38 @@ struct Move {
   int tokens = 0;  // kAdmit: credit; kFinish: size
   int packet = 0;  // kProcess: place among the packets
   int passes = 0;  // kProcess of a filter: bit by group, those that it keeps
+  int path = 0;
 
   bool operator==(const Move&) const = default;
+};
+
+/// The most that was seen of a path.
+struct Seen {
+  int in_flight = 0;
+  int micro_batch = 0;    // the largest
+  int drawn = 0;          // groups, in an iteration
+  std::vector<int> held;  // by step: a barrier what it collects, a join what waits for the other inputs, others a micro-batch
 };
 
 /// What a search found.
 struct Finding {
   bool stalls = false;
-  std::vector<Move> trace;  // to the stall
+  bool overwrites = false;        // a version was published over one that is sampled from
+  std::vector<Move> trace;        // to the one or the other
+  bool publisher_waited = false;  // for another path, in some state
   int64_t states = 0;
-  int most_in_flight = 0;
-  int largest_micro_batch = 0;
-  int most_drawn = 0;  // in an iteration
-  std::vector<int>
-      most_held;  // by step: a barrier what it collects, a join what waits for the other inputs, others a micro-batch
+  std::vector<Seen> paths;
 };
 
-/// Tries everything, or goes on to the first stall. Throws std::runtime_error if more tokens than the budget were in flight.
+/// Tries everything, or goes on to the first stall. Throws std::runtime_error if more tokens of a path than its share of the budget
+/// were in flight.
+Finding search(const Paths& paths, const std::vector<int>& shares);
 Finding search(const Machine& machine, int budget);
 
 /// Follows the trace move by move; true if each was possible and nothing is possible at the end though the run is not over.
 /// `tell` gets a line about each move and one about the end.
+bool replay(const Paths& paths, const std::vector<int>& shares, const std::vector<Move>& trace,
+            const std::function<void(const std::string&)>& tell);
 bool replay(const Machine& machine, int budget, const std::vector<Move>& trace,
             const std::function<void(const std::string&)>& tell);
 

@@ -3,143 +3,14 @@
 #include <iostream>
 #include <optional>
 
-#include "base/strings.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/capacity_machine.h"
-#include "tests/engine/spec_builder.h"
-#include "tests/engine/toy_world.h"
+#include "tests/engine/machine_pipeline.h"
 
 // For every small machine of a family, whatever the order of events, the sizes and the verdicts are: with the budget that `check`
 // asks for no run stalls, and with one token less some run does. The machine that is searched knows nothing of the engine.
 namespace sluice::engine::testing {
 namespace {
-
-struct SourceParams {
-  int64_t groups = 1;
-  int64_t least = 1;
-  int64_t worst = 1;
-};
-
-void add_source_params(Contract<SourceParams>& c) {
-  c.param("groups", &SourceParams::groups).at_least(1).doc("of an iteration");
-  c.param("least", &SourceParams::least).at_least(1).doc("tokens of a sample");
-  c.param("worst", &SourceParams::worst).at_least(1).doc("tokens of a sample");
-}
-
-constexpr Column<int64_t> kAsked{"asked", Extent::kGroup};
-constexpr Column<int64_t> kItem{"item", Extent::kSample};
-
-class Asking final : public Source {
- public:
-  static void describe(Contract<SourceParams>& c) {
-    c.type("asking", "groups without samples");
-    add_source_params(c);
-    c.writes(kAsked);
-    c.needs([](const SourceParams& p, NodeNeeds& needs) { needs.groups_per_iteration = p.groups; });
-  }
-  explicit Asking(const SourceParams&) {}
-  bool next_group(Group&) override { return false; }
-};
-
-void fill_samples(const SourceParams& p, NodeNeeds& needs) {
-  needs.samples_per_group = 1;
-  needs.worst_sample_tokens = p.worst;
-  needs.least_sample_tokens = p.least;
-}
-
-class Making final : public Source {
- public:
-  static void describe(Contract<SourceParams>& c) {
-    c.type("making", "groups with one sample");
-    add_source_params(c);
-    c.writes(kItem);
-    c.needs([](const SourceParams& p, NodeNeeds& needs) { fill_samples(p, needs), needs.groups_per_iteration = p.groups; });
-  }
-  explicit Making(const SourceParams&) {}
-  bool next_group(Group&) override { return false; }
-};
-
-struct SampleParams : SourceParams {
-  std::string model;
-};
-
-class Sampling final : public Rollout {
- public:
-  static void describe(Contract<SampleParams>& c) {
-    c.type("sampling", "one sample a group");
-    c.param("least", static_cast<int64_t SampleParams::*>(&SampleParams::least)).doc("tokens of a sample");
-    c.param("worst", static_cast<int64_t SampleParams::*>(&SampleParams::worst)).doc("tokens of a sample");
-    c.model("model", &SampleParams::model, ModelUse::kSamples).doc("the policy");
-    c.reads(kAsked);
-    c.writes(kItem);
-    c.needs([](const SampleParams& p, NodeNeeds& needs) { fill_samples(p, needs), needs.on_demand_tokens = p.least; });
-  }
-  explicit Sampling(const SampleParams&) {}
-  int64_t worst_tokens(const Group&) const override { return 0; }
-  void start(Group) override {}
-  void step(Sink&) override {}
-  bool idle() const override { return true; }
-};
-
-struct StepParams {
-  bool reads = true;
-  bool barrier = false;
-  int64_t draws = 0;
-  double oversample = 1;
-  std::string live, trains, publishes;
-};
-
-class Stepping final : public Node {
- public:
-  static void describe(Contract<StepParams>& c) {
-    c.type("step", "does nothing");
-    c.param("reads", &StepParams::reads).doc("reads the samples");
-    c.param("barrier", &StepParams::barrier).doc("collects the iteration");
-    c.param("draws", &StepParams::draws).doc("0: no filter; above 1: with refill");
-    c.param("oversample", &StepParams::oversample).doc("of a filter with refill");
-    c.model("live", &StepParams::live, ModelUse::kReads).doc("model whose live weights it reads");
-    c.model("trains", &StepParams::trains, ModelUse::kUpdates).doc("model");
-    c.model("publishes", &StepParams::publishes, ModelUse::kPublishes).doc("model");
-    c.reads_if([](const StepParams& p) { return p.reads; }, kItem);
-    c.iteration_scope_if([](const StepParams& p) { return p.barrier; }, "barrier = true");
-    c.needs([](const StepParams& p, NodeNeeds& needs) {
-      if (p.draws > 0) needs.drops_groups = true, needs.most_draws = p.draws, needs.oversample = p.oversample;
-    });
-  }
-  explicit Stepping(const StepParams&) {}
-  void process(MicroBatch&) override {}
-};
-
-std::string pipeline_text(const Machine& machine, int64_t budget) {
-  const auto number = [](const std::string& key, int64_t value) { return key + " = " + std::to_string(value) + "\n"; };
-  const auto uses = [&](Use use) {
-    return std::any_of(machine.steps.begin(), machine.steps.end(), [&](const Step& step) { return step.use == use; });
-  };
-  std::string text = "[pipeline]\n" + number("iterations", machine.iterations) + "[budget]\n" +
-                     number("tokens_in_flight", budget) + number("micro_batch_tokens", machine.micro_batch) + "[schedule]\n" +
-                     number("policy_lag", machine.lag);
-  if (machine.on_demand) text.insert(text.find("[schedule]"), "admission = \"on_demand\"\n");
-  if (uses(Use::kTrains)) text += "[models.policy]\n";
-  const std::string sizes = number("least", machine.least) + number("worst", machine.worst);
-  text += std::string("[nodes.source]\ntype = \"") + (machine.rollout ? "asking" : "making") + "\"\n" +
-          number("groups", machine.groups);
-  text += machine.rollout ? "[nodes.rollout]\ntype = \"sampling\"\ninputs = [\"source\"]\n" + sizes : sizes;
-  if (machine.rollout && uses(Use::kTrains)) text += "model = \"policy\"\n";
-  for (size_t s = 0; s < machine.steps.size(); ++s) {
-    const Step& step = machine.steps[s];
-    std::vector<std::string> inputs;
-    for (const int input : step.inputs) inputs.push_back("\"step" + std::to_string(input) + "\"");
-    if (inputs.empty()) inputs.push_back(machine.rollout ? "\"rollout\"" : "\"source\"");
-    text += "[nodes.step" + std::to_string(s) + "]\ntype = \"step\"\ninputs = [" + join(inputs, ", ") + "]\n" +
-            number("draws", step.draws);
-    text += "oversample = " + std::to_string(step.draws > 1 ? step.oversample_tenths / 10.0 : 1.0) + "\n";
-    text += std::string("reads = ") + (step.reads ? "true" : "false") + "\nbarrier = " + (step.barrier ? "true" : "false") + "\n";
-    if (step.use == Use::kReadsLive) text += "live = \"policy\"\n";
-    if (step.use == Use::kTrains) text += "trains = \"policy\"\n";
-    if (step.use == Use::kPublishes) text += "publishes = \"policy\"\n";
-  }
-  return text;
-}
 
 /// Graphs by what they are to show.
 std::vector<std::vector<Step>> graphs_without_filter() {
@@ -206,21 +77,13 @@ std::vector<std::vector<Step>> graphs_with_filter(int draws, int tenths) {
 
 class CapacitySearch : public ::testing::Test {
  protected:
-  void SetUp() override {
-    registry_.add<Asking>();
-    registry_.add<Making>();
-    registry_.add<Sampling>();
-    registry_.add<Stepping>();
-    toy::register_toys(registry_);  // its model type
-  }
+  void SetUp() override { add_machine_types(registry_); }
 
   void TearDown() override {
     if (machines_ > 0) std::cout << machines_ << " machines, " << states_ << " states\n";
   }
 
-  CheckResult checked(const Machine& machine, int64_t budget) {
-    return check(spec_of(pipeline_text(machine, budget)), registry_);
-  }
+  CheckResult checked(const Machine& machine, int budget) { return check_machine({.paths = {machine}}, {budget}, registry_); }
 
   std::string story(const Machine& machine, int budget, const Finding& finding) {
     std::string text = describe(machine) + "; budget " + std::to_string(budget) + "\n";
@@ -251,13 +114,13 @@ class CapacitySearch : public ::testing::Test {
 
   // The other worst cases of the plan: never exceeded, and met where that does not need a larger budget.
   void expect_bounds(const Machine& machine, const Plan& plan, const Finding& found) {
-    EXPECT_EQ(found.most_drawn, plan.main_path().capacity.drawn_groups) << describe(machine);
-    EXPECT_LE(found.most_in_flight, plan.main_path().capacity.in_flight_tokens) << describe(machine);
+    EXPECT_EQ(found.paths[0].drawn, plan.main_path().capacity.drawn_groups) << describe(machine);
+    EXPECT_LE(found.paths[0].in_flight, plan.main_path().capacity.in_flight_tokens) << describe(machine);
     const bool any_reader = std::any_of(machine.steps.begin(), machine.steps.end(), [](const Step& step) { return step.reads; });
-    EXPECT_EQ(found.largest_micro_batch, any_reader ? plan.main_path().capacity.micro_batch_tokens : 0) << describe(machine);
+    EXPECT_EQ(found.paths[0].micro_batch, any_reader ? plan.main_path().capacity.micro_batch_tokens : 0) << describe(machine);
     for (size_t s = 0; s < machine.steps.size(); ++s) {
-      const PlanNode& node = plan.nodes[static_cast<size_t>(plan.index_of("step" + std::to_string(s)))];
-      EXPECT_LE(found.most_held[s], node.worst_tokens) << node.name << ": " << describe(machine);
+      const PlanNode& node = node_of_step(plan, 0, s);
+      EXPECT_LE(found.paths[0].held[s], node.worst_tokens) << node.name << ": " << describe(machine);
     }
   }
 
@@ -442,7 +305,8 @@ TEST_F(CapacitySearch, NoBudgetIsUsedBeyondTheIterationsThatCanBeOpen) {
           .groups = 1, .least = 1, .worst = 2, .micro_batch = 3, .iterations = 4, .lag = lag, .rollout = true, .steps = steps};
       const Finding found = search(machine, 1000);
       EXPECT_FALSE(found.stalls);
-      EXPECT_EQ(found.most_in_flight, checked(machine, 1000).plan->main_path().capacity.in_flight_tokens) << describe(machine);
+      EXPECT_EQ(found.paths[0].in_flight, checked(machine, 1000).plan->main_path().capacity.in_flight_tokens)
+          << describe(machine);
     }
   }
 }

@@ -1,0 +1,338 @@
+#include "tests/engine/path_rules.h"
+
+#include <algorithm>
+
+namespace sluice::engine::testing::machine {
+
+PathRules::PathRules(const Machine& machine, int iterations, bool trained, int share)
+    : machine_(machine),
+      iterations_(iterations),
+      share_(share),
+      micro_batch_(machine.own_share ? std::max(machine.worst, std::min(machine.micro_batch, share)) : machine.micro_batch),
+      samples_(machine.rollout && trained && !machine.of_frozen_model) {
+  for (size_t s = 0; s < machine.steps.size(); ++s) {
+    const Step& step = machine.steps[s];
+    unsigned filters = 0;
+    for (const int input : step.inputs) filters |= filters_[static_cast<size_t>(input)] | (is_filter(input) ? bit(input) : 0);
+    filters_.push_back(filters);
+    if (step.draws > 1) refill_ = static_cast<int>(s);
+    if (step.use == Use::kTrains) trainer_ = static_cast<int>(s);
+    if (step.use == Use::kPublishes) publisher_ = static_cast<int>(s);
+  }
+}
+
+std::vector<Move> PathRules::moves(const State& state) const {
+  std::vector<Move> moves;
+  for (size_t s = 0; s < machine_.steps.size(); ++s) add_processing(state, static_cast<int>(s), moves);
+  add_growth(state, moves);
+  add_finishes(state, moves);
+  const int room = share_ - in_flight(state);
+  const bool short_of_credit = !state.admitted.empty() && state.admitted.back().text > 0;
+  for (int tokens = machine_.worst; state.to_draw > 0 && !short_of_credit && tokens >= machine_.least; --tokens) {
+    if (tokens <= room) moves.push_back({.kind = Move::Kind::kAdmit, .tokens = tokens});
+  }
+  if (!state.drawing && state.begun < iterations_) moves.push_back({.kind = Move::Kind::kBegin});
+  return moves;
+}
+
+// On demand groups are only sure to end when they have grown to the worst size.
+bool PathRules::is_sure(const State& state, const Move& move) const {
+  const bool ends_early = move.kind == Move::Kind::kFinish && machine_.on_demand &&
+                          state.admitted[static_cast<size_t>(move.which)].tokens < machine_.worst;
+  return move.kind != Move::Kind::kAdmit && !ends_early;
+}
+
+// On demand what is admitted goes first: the oldest has to grow.
+bool PathRules::has_room(const State& state) const {
+  if (machine_.on_demand && !state.admitted.empty()) return false;
+  return state.to_draw > 0 && share_ - in_flight(state) >= machine_.worst;
+}
+
+bool PathRules::is_over(const State& state) const {
+  return state.begun == iterations_ && !state.drawing && state.packets.empty();
+}
+
+bool PathRules::is_due(int iteration) const {
+  if (!machine_.measures()) return has_data(iteration);
+  if (iteration + 1 == machine_.iterations) return true;
+  if (machine_.before_training && iteration == 0) return true;
+  return machine_.every > 0 && (iteration + 1) % machine_.every == 0;
+}
+
+int PathRules::version_for(int iteration, int lag) const {
+  if (!samples_) return 0;
+  if (!machine_.measures()) return std::max(0, iteration - lag);
+  return machine_.before_training && iteration == 0 ? 0 : iteration + 1;
+}
+
+State PathRules::after(State state, const Move& move) const {
+  switch (move.kind) {
+    case Move::Kind::kBegin:
+      begin(state);
+      break;
+    case Move::Kind::kAdmit:
+      ++state.drawn;
+      --state.to_draw;
+      state.admitted.push_back({move.tokens, !machine_.rollout});
+      pack(state);
+      break;
+    case Move::Kind::kGrow:
+      grow(state, static_cast<size_t>(move.which));
+      break;
+    case Move::Kind::kRestart: {
+      Admitted& group = state.admitted[static_cast<size_t>(move.which)];
+      group = {.tokens = group.text};
+      break;
+    }
+    case Move::Kind::kFinish:
+      state.admitted[static_cast<size_t>(move.which)] = {move.tokens, true};
+      pack(state);
+      break;
+    case Move::Kind::kProcess:
+      process(state, move);
+      break;
+  }
+  tidy(state);
+  return state;
+}
+
+int PathRules::held(const Packet& packet) const {
+  int tokens = 0;
+  for (const Part& part : packet.parts) tokens += is_held(packet, part) ? part.tokens : 0;
+  return tokens;
+}
+
+int PathRules::in_flight(const State& state) const {
+  int tokens = 0;
+  for (const Admitted& group : state.admitted) tokens += group.tokens;
+  for (const int size : state.open) tokens += size;
+  for (const Packet& packet : state.packets) tokens += held(packet);
+  return tokens;
+}
+
+int PathRules::waiting_at(const State& state, int s) const {
+  const Step& step = machine_.steps[static_cast<size_t>(s)];
+  int tokens = 0;
+  for (const Packet& packet : state.packets) {
+    const bool some =
+        step.inputs.empty() || std::any_of(step.inputs.begin(), step.inputs.end(), [&](int i) { return packet.done & bit(i); });
+    if (!some || (packet.done & bit(s))) continue;
+    if (step.inputs.size() < 2 && !step.barrier) return arriving(packet, s);
+    if (step.inputs.size() < 2 && packet.end) return tokens;
+    tokens += arriving(packet, s);
+  }
+  return tokens;
+}
+
+int PathRules::most_drawn() const {
+  return machine_.groups * (refill_ < 0 ? 1 : machine_.steps[static_cast<size_t>(refill_)].draws);
+}
+
+bool PathRules::is_held(const Packet& packet, const Part& part) const {
+  for (size_t s = 0; s < machine_.steps.size(); ++s) {
+    if (machine_.steps[s].reads && !(packet.done & bit(static_cast<int>(s))) && reaches(part, static_cast<int>(s))) return true;
+  }
+  return false;
+}
+
+int PathRules::arriving(const Packet& packet, int step) const {
+  int tokens = 0;
+  for (const Part& part : packet.parts) tokens += reaches(part, step) && is_held(packet, part) ? part.tokens : 0;
+  return tokens;
+}
+
+int PathRules::iterations_ended(const State& state, int step) const {
+  int ended = state.ended;
+  for (const Packet& packet : state.packets) ended += packet.end && (packet.done & bit(step));
+  return ended;
+}
+
+int PathRules::round(int missing, int left) const {
+  const int tenths = refill_ < 0 ? 10 : machine_.steps[static_cast<size_t>(refill_)].oversample_tenths;
+  return std::min((missing * tenths + 9) / 10, left);
+}
+
+void PathRules::begin(State& state) const {
+  const int iteration = state.begun++;
+  if (!is_due(iteration)) {
+    state.packets.push_back({.iteration = iteration, .end = true});
+    return;
+  }
+  state.drawing = true;
+  state.drawn = state.kept = 0;
+  state.to_draw = round(machine_.groups, most_drawn());
+}
+
+// The oldest without credit may restart; one with credit may grow if there is room once all younger ones have given way.
+void PathRules::add_growth(const State& state, std::vector<Move>& moves) const {
+  if (!machine_.on_demand) return;
+  int room = share_ - in_flight(state);
+  for (size_t g = state.admitted.size(); g-- > 0;) {
+    const Admitted& group = state.admitted[g];
+    const bool is_next = group.text > 0 && (g == 0 || state.admitted[g - 1].text == 0);
+    if (is_next && group.text <= room) moves.push_back({.kind = Move::Kind::kRestart, .which = static_cast<int>(g)});
+    if (group.text == 0 && group.tokens < machine_.worst && room > 0)
+      moves.push_back({.kind = Move::Kind::kGrow, .which = static_cast<int>(g)});
+    room += group.tokens;
+  }
+}
+
+// By one token; the youngest give way.
+void PathRules::grow(State& state, size_t which) const {
+  for (size_t g = state.admitted.size(); in_flight(state) == share_ && g-- > which + 1;) {
+    Admitted& group = state.admitted[g];
+    if (group.tokens > 0) group = {.tokens = 0, .text = group.tokens};
+  }
+  ++state.admitted[which].tokens;
+}
+
+void PathRules::add_finishes(const State& state, std::vector<Move>& moves) const {
+  for (size_t g = 0; g < state.admitted.size(); ++g) {
+    if (state.admitted[g].finished) continue;
+    if (machine_.on_demand && g > 0) return;  // handed on in order
+    for (int tokens = state.admitted[g].tokens; tokens >= 1; --tokens)
+      moves.push_back({.kind = Move::Kind::kFinish, .which = static_cast<int>(g), .tokens = tokens});
+  }
+}
+
+void PathRules::cut(State& state) const {
+  if (state.open.empty()) return;
+  Packet& packet = state.packets.emplace_back(Packet{.iteration = state.begun - 1});
+  for (const int size : state.open) packet.parts.push_back({.tokens = size});
+  state.open.clear();
+}
+
+void PathRules::pack(State& state) const {
+  while (!state.admitted.empty() && state.admitted.front().finished) {
+    state.open.push_back(state.admitted.front().tokens);
+    state.admitted.erase(state.admitted.begin());
+    int tokens = machine_.worst;
+    for (const int size : state.open) tokens += size;
+    if (tokens > micro_batch_) cut(state);
+  }
+  if (state.to_draw > 0 || !state.admitted.empty()) return;
+  cut(state);
+  go_on(state);
+}
+
+// A round is packed: the next one, or the end of the iteration.
+void PathRules::go_on(State& state) const {
+  if (!state.drawing || state.to_draw > 0 || !state.admitted.empty()) return;
+  if (refill_ >= 0) {
+    const bool judged = std::all_of(state.packets.begin(), state.packets.end(),
+                                    [&](const Packet& p) { return p.iteration < state.begun - 1 || (p.done & bit(refill_)); });
+    if (!judged) return;
+    state.to_draw = state.kept < machine_.groups ? round(machine_.groups - state.kept, most_drawn() - state.drawn) : 0;
+    if (state.to_draw > 0) return;
+  }
+  state.packets.push_back({.iteration = state.begun - 1, .end = true});
+  state.drawing = false;
+}
+
+// Weights: a reader of live ones follows the trainer; a trainer follows the publisher.
+bool PathRules::weights_ready(const State& state, int s, int iteration) const {
+  const Use use = machine_.steps[static_cast<size_t>(s)].use;
+  if (use == Use::kReadsLive && trainer_ >= 0) return iterations_ended(state, trainer_) >= iteration;
+  if (use == Use::kTrains && publisher_ >= 0) return iterations_ended(state, publisher_) >= iteration;
+  return true;
+}
+
+void PathRules::add_processing(const State& state, int s, std::vector<Move>& moves) const {
+  const Step& step = machine_.steps[static_cast<size_t>(s)];
+  for (size_t p = 0; p < state.packets.size(); ++p) {
+    const Packet& packet = state.packets[p];
+    if (packet.done & bit(s)) continue;
+    const bool here = std::all_of(step.inputs.begin(), step.inputs.end(), [&](int input) { return packet.done & bit(input); });
+    if (!here || !weights_ready(state, s, packet.iteration)) return;
+    if (step.barrier && !packet.end) continue;  // collected; the end hands all on
+    const Move move{.kind = Move::Kind::kProcess, .which = s, .packet = static_cast<int>(p)};
+    if (!is_filter(s) || packet.end)
+      moves.push_back(move);
+    else
+      add_verdicts(state, packet, move, moves);
+    return;
+  }
+}
+
+void PathRules::add_verdicts(const State& state, const Packet& packet, Move move, std::vector<Move>& moves) const {
+  const int all = (1 << packet.parts.size()) - 1;
+  for (move.passes = all; move.passes >= 0; --move.passes) {
+    bool possible = true;
+    for (size_t g = 0; g < packet.parts.size(); ++g)
+      possible = possible && (!(move.passes >> g & 1) || reaches(packet.parts[g], move.which));
+    const bool wanted =
+        move.which != refill_ || state.kept + __builtin_popcount(static_cast<unsigned>(move.passes)) <= machine_.groups;
+    if (possible && wanted) moves.push_back(move);
+  }
+}
+
+void PathRules::process(State& state, const Move& move) const {
+  const int s = move.which;
+  Packet& packet = state.packets[static_cast<size_t>(move.packet)];
+  if (machine_.steps[static_cast<size_t>(s)].barrier) {
+    for (Packet& collected : state.packets) collected.done |= collected.iteration == packet.iteration ? bit(s) : 0;
+    return;
+  }
+  packet.done |= bit(s);
+  if (!is_filter(s) || packet.end) return;
+  for (size_t g = 0; g < packet.parts.size(); ++g) packet.parts[g].dropped_by |= move.passes >> g & 1 ? 0 : bit(s);
+  if (s != refill_) return;
+  state.kept += __builtin_popcount(static_cast<unsigned>(move.passes));
+  go_on(state);
+}
+
+// States that cannot be told apart any more become one: tokens that nobody waits for, and groups that have the same way before
+// them.
+void PathRules::tidy(State& state) const {
+  const unsigned all = (1u << machine_.steps.size()) - 1;
+  while (!state.packets.empty() && state.packets.front().done == all) {
+    state.ended += state.packets.front().end;
+    state.packets.erase(state.packets.begin());
+  }
+  for (Packet& packet : state.packets) tidy(packet);
+  if (has_filter()) return;
+  int tokens = 0;
+  for (const int size : state.open) tokens += size;
+  if (tokens > 0) state.open.assign(1, tokens);
+}
+
+bool PathRules::has_filter() const {
+  return std::any_of(machine_.steps.begin(), machine_.steps.end(), [](const Step& step) { return step.draws > 0; });
+}
+
+void PathRules::tidy(Packet& packet) const {
+  for (size_t s = 0; s < machine_.steps.size(); ++s) {
+    if (machine_.steps[s].draws > 0 && !(packet.done & bit(static_cast<int>(s)))) return;
+  }
+  std::erase_if(packet.parts, [&](const Part& part) { return !is_held(packet, part); });
+  std::sort(packet.parts.begin(), packet.parts.end(), [](const Part& a, const Part& b) { return a.dropped_by < b.dropped_by; });
+  for (size_t g = 1; g < packet.parts.size();) {
+    Part& last = packet.parts[g - 1];
+    if (last.dropped_by != packet.parts[g].dropped_by) {
+      ++g;
+      continue;
+    }
+    last.tokens += packet.parts[g].tokens;
+    packet.parts.erase(packet.parts.begin() + static_cast<std::ptrdiff_t>(g));
+  }
+}
+
+std::string key_of(const State& state) {
+  std::string key;
+  const auto add = [&](size_t number) { key += static_cast<char>(number); };
+  for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.drawn, state.to_draw, state.kept})
+    add(static_cast<size_t>(number));
+  add(state.admitted.size());
+  for (const Admitted& group : state.admitted)
+    add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text));
+  add(state.open.size());
+  for (const int size : state.open) add(static_cast<size_t>(size));
+  add(state.packets.size());
+  for (const Packet& packet : state.packets) {
+    add(static_cast<size_t>(packet.iteration * 2 + packet.end)), add(packet.done), add(packet.parts.size());
+    for (const Part& part : packet.parts) add(static_cast<size_t>(part.tokens)), add(part.dropped_by);
+  }
+  return key;
+}
+
+}  // namespace sluice::engine::testing::machine

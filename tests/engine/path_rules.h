@@ -1,0 +1,121 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/engine/capacity_machine.h"
+
+// The part of the machine that is one path: what can happen in it, as far as other paths let it. Values and rules, no threads.
+namespace sluice::engine::testing::machine {
+
+/// A group within a packet.
+struct Part {
+  int tokens = 0;
+  unsigned dropped_by = 0;  // filters, bit by step
+};
+
+/// A micro-batch or the end of an iteration, on its way through the steps.
+struct Packet {
+  int iteration = 0;
+  bool end = false;
+  unsigned done = 0;  // bit by step
+  std::vector<Part> parts;
+};
+
+struct Admitted {
+  int tokens = 0;  // its credit, or its size once finished
+  bool finished = false;
+  int text = 0;  // on demand: of a group that was preempted and holds no credit
+};
+
+/// A path at some moment.
+struct State {
+  int begun = 0;  // iterations, those included that it passed over
+  int ended = 0;  // by every step
+  bool drawing = false;
+  int drawn = 0;                   // groups of this iteration
+  int to_draw = 0;                 // of these rounds
+  int kept = 0;                    // by the filter with refill, in this iteration
+  std::vector<Admitted> admitted;  // not packed yet, in order
+  std::vector<int> open;           // sizes in the open micro-batch
+  std::vector<Packet> packets;     // not done by every step yet, in order
+
+  int handed_on() const { return begun - (drawing ? 1 : 0); }  // iterations
+};
+
+/// The same text for the same state.
+std::string key_of(const State& state);
+
+class PathRules {
+ public:
+  /// `iterations` are those that the run comes to; `trained`: some step of some path trains the model. The machine must outlive
+  /// the rules.
+  PathRules(const Machine& machine, int iterations, bool trained, int share);
+
+  /// All moves that the path's own rules allow. Whether others do is asked for a kBegin, and for what publishes().
+  std::vector<Move> moves(const State& state) const;
+
+  State after(State state, const Move& move) const;
+
+  /// It happens at some time, whatever the sizes are. An admission is not sure to: the group may ask for more.
+  bool is_sure(const State& state, const Move& move) const;
+
+  /// A group is admitted at some time, even one of the worst size.
+  bool has_room(const State& state) const;
+
+  bool is_over(const State& state) const;
+
+  bool publishes(const Move& move) const { return move.kind == Move::Kind::kProcess && move.which == publisher_; }
+  bool is_publisher() const { return publisher_ >= 0; }
+  int published(const State& state) const { return iterations_ended(state, publisher_); }  // versions, beside the first
+
+  /// Whether the path samples from the trained model, in which iterations it takes part, and with which version.
+  bool samples() const { return samples_; }
+  bool is_due(int iteration) const;
+  bool leads(int iteration) const { return !machine_.measures() && has_data(iteration); }
+  int version_for(int iteration, int lag) const;
+
+  /// Tokens of which some reader is not done: one that the part reaches, or may reach once a filter has judged it.
+  int held(const Packet& packet) const;
+  int in_flight(const State& state) const;
+
+  /// What has come to a step and is not done there. Of a join: from any input. Of others than barriers and joins: one packet.
+  int waiting_at(const State& state, int step) const;
+
+ private:
+  static unsigned bit(int step) { return 1u << step; }
+  bool is_filter(int step) const { return machine_.steps[static_cast<size_t>(step)].draws > 0; }
+  bool has_filter() const;
+  bool has_data(int iteration) const { return machine_.lasts == 0 || iteration < machine_.lasts; }
+  int most_drawn() const;
+  bool reaches(const Part& part, int step) const { return (part.dropped_by & filters_[static_cast<size_t>(step)]) == 0; }
+  bool is_held(const Packet& packet, const Part& part) const;
+  int arriving(const Packet& packet, int step) const;
+  int iterations_ended(const State& state, int step) const;
+  int round(int missing, int left) const;
+  bool weights_ready(const State& state, int step, int iteration) const;
+
+  void add_processing(const State& state, int step, std::vector<Move>& moves) const;
+  void add_verdicts(const State& state, const Packet& packet, Move move, std::vector<Move>& moves) const;
+  void add_growth(const State& state, std::vector<Move>& moves) const;
+  void add_finishes(const State& state, std::vector<Move>& moves) const;
+
+  void begin(State& state) const;
+  void grow(State& state, size_t which) const;
+  void cut(State& state) const;
+  void pack(State& state) const;
+  void go_on(State& state) const;
+  void process(State& state, const Move& move) const;
+  void tidy(State& state) const;
+  void tidy(Packet& packet) const;
+
+  const Machine& machine_;
+  const int iterations_;
+  const int share_;
+  const int micro_batch_;
+  std::vector<unsigned> filters_;  // by step: those that a micro-batch has passed when it comes there
+  int refill_ = -1, trainer_ = -1, publisher_ = -1;
+  bool samples_ = false;
+};
+
+}  // namespace sluice::engine::testing::machine
