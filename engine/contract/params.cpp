@@ -153,6 +153,14 @@ void bind_default_component(void* params, const Table& table, BindContext& conte
   param.bind(params, Value{type, table.where, {}}, context, param.info);
 }
 
+// Under a key with a typing error stands a component that is not read: it gets no type, as one that is not known.
+void leave_unmade(void* params, const Table& table, BindContext& context, const Param& param) {
+  if (param.info.kind != ParamKind::kComponent) return;
+  Problems said_of_the_key;
+  BindContext silent{context.registry, said_of_the_key, context.owner};
+  param.bind(params, Value{std::string(), table.where, {}}, silent, param.info);
+}
+
 }  // namespace
 
 std::string expectation(const ParamInfo& info) {
@@ -195,6 +203,7 @@ void ParamTable::bind(void* params, const Table& table, BindContext& context) co
   for (const Param& param : params_) {
     const bool written = table.find(param.info.name) != nullptr || meant.contains(param.info.name);
     const Value* preset = context.preset.value_of(param.info.name, !written);
+    if (meant.contains(param.info.name) && table.find(param.info.name) == nullptr) leave_unmade(params, table, context, param);
     if (written) continue;
     if (preset != nullptr)
       param.bind(params, *preset, context, param.info);

@@ -35,6 +35,15 @@ class BadPipeline(Case):
                     "p.toml:3:1: error: max_new_token is not a parameter of type \"generate\"",
                     "did you mean max_new_tokens?")
 
+    def test_misspelt_key_of_an_objective(self):
+        for key in ("objectve", "value_objektive", "policy_objective"):
+            self.refuse(self.layer(f'[nodes.train]\n{key} = "ppo_clip"\n'), f"p.toml:3:1: error: {key} is not a parameter")
+
+    def test_key_of_another_system_for_an_objective(self):
+        base = PPO.parent / "dpo.toml"
+        self.refuse(f'extends = "{base}"\n[nodes.train]\nloss_type = "sigmoid"\n',
+                    "p.toml:3:1: error: loss_type is not a parameter of type \"train_dpo\"", "here this is objective")
+
     def test_unknown_table_key(self):
         self.refuse(self.layer("[pipeline]\niteration = 4\n"), "p.toml:3:1: error: iteration is not a parameter of [pipeline]",
                     "did you mean iterations?")

@@ -201,6 +201,14 @@ TEST_F(Params, RefusesAnEmptyPath) { expect_refused("empty_path", "file = \"\"")
 TEST_F(Params, SuggestsTheChoiceThatWasMeant) { expect_refused("choice_misspelt", "finish = \"lenght\""); }
 TEST_F(Params, ListsTheChoices) { expect_refused("choice_unknown", "finish = \"never\""); }
 TEST_F(Params, RefusesAnUnknownComponent) { expect_refused("component_unknown", "objective = { type = \"scales\" }"); }
+
+// Its type "scale" would be a promise that there is an object.
+TEST_F(Params, LeavesAComponentWithoutTypeWhoseKeyIsMisspelt) {
+  const Outer outer = bound("objektive = \"scale\"");
+  EXPECT_EQ(problems_.size(), 1u) << render(problems_);
+  EXPECT_EQ(outer.objective.type, "");
+}
+
 TEST_F(Params, RefusesAComponentWithoutType) { expect_refused("component_untyped", "objective = { scale = 1 }"); }
 TEST_F(Params, RefusesParametersOfAComponent) {
   expect_refused("component_params", "objective = { type = \"scale\", scale = -1, shift = 2 }");
