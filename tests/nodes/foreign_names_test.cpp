@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@ namespace {
 using engine::ForeignKey;
 using engine::ForeignType;
 using testing::HasSubstr;
+using testing::Not;
 
 class ForeignNames : public ::testing::Test {
  protected:
@@ -105,6 +107,19 @@ TEST_F(ForeignNames, AKeyOfThisTableIsNamedAtTheCaret) {
   const engine::KeyHelp found = help(registry_, "max_completion_length", {"model", "max_new_tokens"});
   EXPECT_EQ(found.caret, "here this is max_new_tokens");
   EXPECT_EQ(found.meant, "max_new_tokens");
+}
+
+TEST_F(ForeignNames, KeysOfDataOfVerlAndAxolotlAreNamed) {
+  const std::vector<std::string> known{"path", "prompt_field", "messages_field", "too_long", "completion_field"};
+  for (const auto& [key, ours] : std::map<std::string, std::string>{{"filter_overlong_prompts", "too_long"},
+                                                                    {"truncation", "too_long"},
+                                                                    {"field_messages", "messages_field"},
+                                                                    {"field_output", "completion_field"},
+                                                                    {"data", "path"}})
+    EXPECT_EQ(help(registry_, key, known).meant, ours) << key;
+  for (const char* key : {"train_on_inputs", "val_set_size", "use_remove_padding", "ds_type"})
+    EXPECT_THAT(help(registry_, key, known).help, Not(HasSubstr("it has path"))) << key;
+  EXPECT_EQ(help(registry_, "path", {"checkpoint", "head"}).meant, "checkpoint");
 }
 
 TEST_F(ForeignNames, AKeyOfAnotherTableIsNamedWithItsPlace) {

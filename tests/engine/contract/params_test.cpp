@@ -182,6 +182,13 @@ TEST_F(Params, WritesItsValuesAsTomlThatBindsToTheSame) {
             "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");
 }
 
+TEST_F(Params, SaysWhereARelativePathWasLookedFor) {
+  const std::string folder = std::filesystem::absolute("folder/of/pipeline").string();
+  bound("files = [\"a.jsonl\", \"/none/b.jsonl\"]");
+  EXPECT_EQ(problems_.at(0).help, "a relative path starts at the folder of the file that it is written in, " + folder);
+  EXPECT_EQ(problems_.at(1).help, "");
+}
+
 TEST_F(Params, SuggestsTheKeyThatWasMeant) { expect_refused("misspelt", "cuont = 4"); }
 TEST_F(Params, ListsTheKeysWhenNoneIsNear) { expect_refused("unknown", "temperature = 4"); }
 TEST_F(Params, RefusesARealForAnInteger) { expect_refused("real_for_integer", "count = 3.0\nlimit = 2.5"); }
