@@ -99,6 +99,21 @@ TEST_F(ForeignNames, NamesAreFoundHoweverTheyAreWritten) {
   }
 }
 
+TEST_F(ForeignNames, NamesThatPeopleBringFromTrlVerlAndAxolotlAreThere) {
+  for (const char* name : {"lr_scheduler", "warmup_ratio", "model_name_or_path", "lora_r", "r", "num_generations",
+                           "per_device_train_batch_size", "kl_coef", "beta", "gamma", "cliprange", "max_completion_length"}) {
+    EXPECT_FALSE(engine::foreign_keys(name).empty()) << name;
+  }
+}
+
+TEST_F(ForeignNames, GrpoAsAnObjectiveIsNotTakenForGspo) {
+  const auto rows = engine::foreign_types();
+  const auto row =
+      std::ranges::find_if(rows, [](const ForeignType& type) { return type.name == "grpo" && type.as == "objective"; });
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->says, "GRPO is the node type \"grpo\" with objective \"ppo_clip\": see pipelines/grpo.toml");
+}
+
 engine::KeyHelp help(const engine::Registry& registry, const std::string& key, const std::vector<std::string>& known) {
   return engine::help_for_unknown_key(key, known, "the table", registry);
 }
