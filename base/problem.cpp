@@ -30,8 +30,16 @@ std::vector<Glyph> glyphs_of_line(std::string_view line) {
   return glyphs;
 }
 
-// What a problem says may quote a file.
-std::string shown(std::string_view text) { return printable(text, Lines::kKept); }
+// What a problem says may quote a file, and name a folder that has a line end in its name. Further lines of a problem's own are
+// indented: no other line end is one.
+std::string shown(std::string_view text) {
+  std::string lines;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_own = text[i] != '\n' || i + 1 == text.size() || text[i + 1] == ' ' || text[i + 1] == '\n';
+    lines += is_own ? std::string(1, text[i]) : "\\n";
+  }
+  return printable(lines, Lines::kKept);
+}
 
 std::string place(const SourceSpan& where) {
   if (!where.known()) return {};

@@ -47,7 +47,7 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  /// A subcommand. `examples` are lines to type; a command that only has subcommands has none.
+  /// A subcommand. `examples` are lines to type.
   Command& add(const std::string& name, const std::string& help, const std::vector<std::string>& examples = {});
 
   /// What is written without an option, in the order of the calls. Required where the caller says so.

@@ -13,11 +13,17 @@
 namespace sluice::cli {
 namespace {
 
+// A setting as verl and Hydra have them on the command line.
+bool looks_like_setting(const std::string& word) {
+  const size_t equals = word.find('=');
+  return equals != std::string::npos && equals > 0 && word.front() != '-' && word.find('/') > equals;
+}
+
 bool looks_like_pipeline(const std::string& word) {
   // YAML is not one, but then the reader of pipelines says so.
   constexpr std::array kEndings{".toml", ".yaml", ".yml"};
   const bool ends_like_one = std::ranges::any_of(kEndings, [&](const char* ending) { return word.ends_with(ending); });
-  return ends_like_one || word.find('/') != std::string::npos;
+  return ends_like_one || (word.find('/') != std::string::npos && !looks_like_setting(word));
 }
 
 bool names_command(const Command& program, const std::string& word) { return program.find(word) != nullptr; }
@@ -45,6 +51,8 @@ struct Complaint {
   std::string help;
 };
 
+std::string help_for_setting(const std::string& word) { return "a key is set with --set: rlhf-run FILE.toml --set " + word; }
+
 std::string where_to_read(const Command& command) { return command.called() + " --help"; }
 
 // CLI11 itself would only say that a subcommand is required.
@@ -61,8 +69,9 @@ std::optional<Complaint> unknown_command(const std::vector<std::string>& words, 
     const std::string nearest = did_you_mean(word, names);
     const std::string what =
         at == &program ? " is neither a subcommand nor a pipeline file (*.toml)" : " is not a subcommand of " + at->called();
-    return Complaint{sluice::quoted(word) + what,
-                     nearest.empty() ? where_to_read(*at) + " lists the subcommands" : "did you mean " + nearest + "?"};
+    return Complaint{sluice::quoted(word) + what, looks_like_setting(word) ? help_for_setting(word)
+                                                  : nearest.empty()        ? where_to_read(*at) + " lists the subcommands"
+                                                                           : "did you mean " + nearest + "?"};
   }
   return std::nullopt;
 }
@@ -103,7 +112,9 @@ Complaint complaint_of(const CLI::ParseError& error, const Command& program) {
   if (auto complaint = unknown_option(program)) return *complaint;
   const Command& command = innermost(program);
   if (!command.commands().empty()) return {command.called() + " needs a subcommand", where_to_read(command) + " lists them"};
-  return {error.what(), where_to_read(command)};
+  const std::vector<std::string> remaining = command.app().remaining();
+  const auto setting = std::ranges::find_if(remaining, looks_like_setting);
+  return {error.what(), setting == remaining.end() ? where_to_read(command) : help_for_setting(*setting)};
 }
 
 CommandLine refuse(const Complaint& complaint) {

@@ -98,9 +98,9 @@ void take_sampling(Command& sample, SampleArguments& into) {
   sample.option("--min-p", into.min_p, Values::share(), "only tokens so many times as likely as the likeliest");
   sample.option("--repetition-penalty", into.repetition_penalty, Values::number_above_0(),
                 "divides positive logits of tokens that prompt or response have");
-  sample.option("--presence-penalty", into.presence_penalty, Values::any(),
+  sample.option("--presence-penalty", into.presence_penalty, Values::any("NUMBER"),
                 "taken off the logits of tokens that the response has");
-  sample.option("--frequency-penalty", into.frequency_penalty, Values::any(), "the same, for each time that it has them");
+  sample.option("--frequency-penalty", into.frequency_penalty, Values::any("NUMBER"), "the same, for each time that it has them");
 }
 
 void add_sample(Command& model) {
@@ -116,7 +116,7 @@ void add_sample(Command& model) {
                 "the longest response (default: 256, or what the model has room for)");
   take_sampling(sample, *taken);
   sample.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16"}), "to compute in (default: float32)");
-  sample.option("--seed", taken->seed, Values::any(), "of the random stream");
+  sample.option("--seed", taken->seed, Values::any("NUMBER"), "of the random stream");
   sample.flag("--chat", taken->chat, "the prompt is a user's message, put into the folder's chat template");
   sample.flag("--json", taken->json, "one object a line: text, tokens, logprobs, and finish: end_of_sequence or length");
   sample.runs([taken] {
@@ -128,7 +128,10 @@ void add_sample(Command& model) {
 }  // namespace
 
 void add_model_commands(Command& program) {
-  Command& model = program.add("model", "use a model folder, one function at a time");
+  Command& model = program.add("model", "use a model folder, one function at a time",
+                               {"rlhf-run model info pipelines/models/tiny-arithmetic",
+                                "rlhf-run model sample pipelines/models/tiny-arithmetic --prompt '2+2=' --temperature 0",
+                                "echo '\"2 + 2 =\"' | rlhf-run model tokenize pipelines/models/tiny-arithmetic"});
   add_tokenize(model);
   add_detokenize(model);
   add_render(model);

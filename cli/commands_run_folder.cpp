@@ -13,7 +13,7 @@ void add_resume(Command& program) {
                                  "rlhf-run resume runs/ppo --set pipeline.iterations=200", "rlhf-run resume runs/ppo --from 80"});
   const auto taken = std::make_shared<ResumeArguments>();
   resume.argument("folder", taken->run_folder, Values::folder(), "the run folder").required();
-  resume.option("--from", taken->from, Values::any(), "an older checkpoint, by its count of iterations");
+  resume.option("--from", taken->from, Values::any("NUMBER"), "an older checkpoint, by its count of iterations");
   resume.list("--set", taken->sets, Values::any("KEY=VALUE"),
               "override one key: --set pipeline.iterations=200 (may be repeated)");
   take_plugins(resume, taken->plugins);
@@ -56,7 +56,7 @@ void add_verify(Command& checkpoints) {
   Command& verify = checkpoints.add("verify", "read every byte; damage is named by file and tensor",
                                     {"rlhf-run checkpoints verify runs/ppo", "rlhf-run checkpoints verify runs/ppo 80"});
   const Checkpoints taken = take_run(verify);
-  verify.argument("iterations", taken->iterations, Values::any(), "only the one after so many iterations");
+  verify.argument("iterations", taken->iterations, Values::any("NUMBER"), "only the one after so many iterations");
   verify.runs([taken] { return verify_checkpoints(*taken); });
 }
 
@@ -79,7 +79,8 @@ void add_export(Command& checkpoints) {
                                   {"rlhf-run checkpoints export runs/ppo --model actor --to my-model",
                                    "rlhf-run checkpoints export runs/ppo 80 --to my-model --dtype bfloat16"});
   const Checkpoints taken = take_run(copy);
-  copy.argument("iterations", taken->iterations, Values::any(), "after so many iterations (default: the newest intact one)");
+  copy.argument("iterations", taken->iterations, Values::any("NUMBER"),
+                "after so many iterations (default: the newest intact one)");
   copy.option("--model", taken->model, Values::any(), "its name in the pipeline (default: the only one)");
   copy.option("--to", taken->target, Values::folder(), "a new folder").required();
   copy.option("--dtype", taken->dtype, Values::one_of({"float32", "bfloat16", "float16"}),
@@ -92,8 +93,9 @@ void add_export(Command& checkpoints) {
 void add_run_folder_commands(Command& program) {
   add_resume(program);
   add_top(program);
-  Command& checkpoints =
-      program.add("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)");
+  Command& checkpoints = program.add("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)",
+                                     {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints verify runs/ppo",
+                                      "rlhf-run checkpoints export runs/ppo --model actor --to my-model"});
   add_list(checkpoints);
   add_verify(checkpoints);
   add_prune(checkpoints);

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "cli/plugin_loading.h"
+#include "cli/recorded_origins.h"
+#include "cli/turn_end_check.h"
 #include "cli/vocabulary_check.h"
 #include "dsl/parse.h"
 #include "engine/contract/plugin.h"
@@ -62,9 +64,11 @@ CheckedPipeline check_pipeline(const PipelineArguments& arguments, PluginUse use
   const bool worth_checking = !parsed.spec.nodes.empty() || !has_errors(problems);
   if (worth_checking) checked.plan = check_known(parsed.spec, *checked.registry, plugins, problems);
   if (checked.plan) {
+    keep_recorded_origins(checked.plan->effective);
     const engine::DataDepth depth = arguments.all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
     std::ranges::move(engine::check_data(*checked.plan, parsed.spec, depth), std::back_inserter(problems));
     std::ranges::move(check_vocabularies(*checked.plan, parsed.spec), std::back_inserter(problems));
+    std::ranges::move(check_turn_ends(*checked.plan, parsed.spec), std::back_inserter(problems));
   }
   if (has_errors(problems)) throw UserError(problems);
   checked.warnings = std::move(problems);

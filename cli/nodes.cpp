@@ -101,7 +101,8 @@ int describe_type(const std::string& name, const std::vector<std::string>& plugi
   const std::string wrong = "there is no node type, objective, preset or table " + sluice::quoted(name);
   if (const std::string foreign = foreign_text(name); !foreign.empty()) throw UserError(wrong, foreign);
   const std::string near = nearest_name(*registry, name);
-  throw UserError(wrong, near.empty() ? "rlhf-run nodes lists all" : "did you mean " + near + "?");
+  throw UserError(wrong,
+                  near.empty() ? "rlhf-run nodes lists all; --plugin FILE adds those of a plugin" : "did you mean " + near + "?");
 }
 
 int print_completion(const Command& program, const std::string& shell) {

@@ -39,13 +39,15 @@ void add_files(const std::vector<std::string>& files, engine::PipelineSpec& spec
 
 // In the same words as load_plugin() has.
 Problem missing(const PluginContext& context, const engine::Name& plugin, const fs::path& path) {
-  const bool goes_on = context.use == PluginUse::kGoOn;
+  const bool goes_on = context.use == PluginUse::kGoOn, in_file = plugin.where.known() && !plugin.where.source->typed;
   return {.kind = "plugin-missing",
           .where = plugin.where,
           .message = "there is no plugin " + path.string(),
           .caret = {},
           .notes = {},
-          .help = goes_on ? "say where it is now: --set 'plugins=[\"FILE\"]'" : ""};
+          .help = goes_on   ? "say where it is now: --set 'plugins=[\"FILE\"]'"
+                  : in_file ? "build it, or correct the path, which starts at the folder of the file that it is written in"
+                            : "build it, or correct the path"};
 }
 
 Problem refusal(const PluginContext& context, const engine::Name& plugin, const fs::path& path) {

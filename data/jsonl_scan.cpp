@@ -56,23 +56,66 @@ std::optional<std::string> fault_of(FieldKind kind, const Json& value) {
   return fault_of_messages(value);
 }
 
-std::string fields_text(const Row& row) {
+std::vector<std::string> names_of(const Json& object) {
+  constexpr size_t kMostNames = 20;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.items()) {
+    if (names.size() < kMostNames) names.push_back(name);
+  }
+  return names;
+}
+
+// Of "meta.answer", where there is an object "meta" without it: "meta" and that object.
+struct Within {
+  std::string name;
+  const Json* object = nullptr;
+};
+
+Within object_of(const std::string& name, const Row& row) {
+  for (size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1)) {
+    const Json* found = find_field(row.fields, name.substr(0, dot));
+    if (found != nullptr && found->is_object()) return {name.substr(0, dot), found};
+  }
+  return {};
+}
+
+std::string fields_text(const std::string& missing, const Row& row) {
+  if (const Within within = object_of(missing, row); within.object != nullptr && !within.object->empty())
+    return "fields of " + sluice::quoted(within.name) + ": " + join(names_of(*within.object), ", ");
   std::vector<std::string> names;
   for (const auto& [name, type] : row.seen) names.push_back(name);
   return names.empty() ? "the object is empty" : "fields here: " + join(names, ", ");
 }
 
+// `label_field = "answer"?`, and where the parameter is a list or a text with several names `"answer" in prompt_fields?`
+std::string named_instead(const std::string& param, const std::string& name) {
+  return param.ends_with("_field") ? param + " = " + sluice::quoted(name) + "?" : sluice::quoted(name) + " in " + param + "?";
+}
+
 // The parameter with a field that may be meant.
 std::string help_for_missing(const JsonlField& wrong, const Row& row) {
+  if (const Within within = object_of(wrong.name, row); within.object != nullptr) {
+    const std::string near = did_you_mean(wrong.name.substr(within.name.size() + 1), names_of(*within.object));
+    if (!near.empty()) return named_instead(wrong.param, within.name + "." + near);
+  }
   std::vector<std::string> candidates, lists;
   for (const auto& [name, type] : row.seen) {
     if (may_be(wrong.kind, type)) candidates.push_back(name);
     if (type == Json::value_t::array) lists.push_back(name);
   }
   const std::string nearest = did_you_mean(wrong.name, candidates);
-  if (!nearest.empty()) return wrong.param + " = " + sluice::quoted(nearest) + "?";
+  if (!nearest.empty()) return named_instead(wrong.param, nearest);
   if (!wrong.list_param.empty() && !lists.empty()) return wrong.list_param + " = " + sluice::quoted(lists.front()) + "?";
   return wrong.param + " names the field to read";
+}
+
+// What reads the value that is there.
+std::string help_for_fault(const JsonlField& field, const Json& value) {
+  if (value.is_array() && field.kind == FieldKind::kText && !field.list_param.empty())
+    return field.list_param + " = " + sluice::quoted(field.name) + " reads a list of messages";
+  if (!value.is_object() || value.empty() || !field.param.ends_with("_field")) return {};
+  return field.param + " = " + sluice::quoted(field.name + "." + names_of(value).front()) +
+         " reads a field of it; it has: " + join(names_of(value), ", ");
 }
 
 }  // namespace
@@ -116,13 +159,13 @@ void RowProblems::check_field(const RowPlace& place, const Row& row, size_t inde
   const Json* value = find_field(row.fields, field.name);
   if (value == nullptr || (value->is_null() && !field.required)) {
     if (field.required && !is_repeated(index, {}))
-      report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(row), help_for_missing(field, row));
+      report(place, 0, place.length, "no field " + sluice::quoted(field.name), fields_text(field.name, row),
+             help_for_missing(field, row));
   } else if (value->is_null() && field.nullable) {
     return;
   } else if (auto fault = fault_of(field.kind, *value); fault && !is_repeated(index, *fault)) {
-    const bool is_conversation = value->is_array() && !field.list_param.empty();
     report(place, 0, place.length, "field " + sluice::quoted(field.name) + " " + expected_text(field.kind), std::move(*fault),
-           is_conversation ? field.list_param + " = " + sluice::quoted(field.name) + " reads a list of messages" : std::string());
+           help_for_fault(field, *value));
   }
 }
 

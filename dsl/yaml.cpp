@@ -1,6 +1,7 @@
 #include "dsl/yaml.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 #include <vector>
@@ -113,19 +114,49 @@ std::vector<std::string> translated(const std::vector<Line>& lines) {
   return text;
 }
 
+// Where the first element of a list stands, of a text that begins with one.
+std::optional<size_t> list_at_begin(std::string_view text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with("- ")) return trim(line.substr(2)).starts_with('=') ? std::nullopt : std::optional(begin);
+    if (line != "---" && !line.starts_with("%YAML") && !is_blank(line)) return std::nullopt;
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+bool has_tables_of_pipelines(const std::vector<Line>& lines) {
+  constexpr std::array<std::string_view, 7> kTables{"pipeline", "budget", "schedule", "runtime", "checkpoint", "models", "nodes"};
+  return std::ranges::any_of(lines, [&](const Line& line) {
+    return line.indent == 0 && line.value.empty() && std::ranges::find(kTables, line.key) != kTables.end();
+  });
+}
+
+// A configuration of another system is no pipeline in TOML either.
+std::string help_text(const std::vector<Line>& first) {
+  if (has_tables_of_pipelines(first))
+    return "write it in TOML, where it begins with\n          " + join(translated(first), "\n          ");
+  return "begin with a copy of one of pipelines/, which have the tables [pipeline], [budget], [models.NAME] and [nodes.NAME]; "
+         "a key of another system is answered with the one that it has here";
+}
+
 }  // namespace
 
 std::optional<Problem> yaml_problem(std::string_view text, const TextLines& lines) {
   const std::vector<Line> first = first_lines(text);
-  if (first.empty()) return std::nullopt;
-  const size_t begin = first.front().begin, end = begin + first.front().key.size() + 1;
+  const std::optional<size_t> list = first.empty() ? list_at_begin(text) : std::nullopt;
+  if (first.empty() && !list) return std::nullopt;
+  const size_t begin = list ? *list : first.front().begin;
+  const size_t end = begin + (list ? 1 : first.front().key.size() + 1);
   return Problem{
       .kind = "toml-syntax",
       .where = lines.span_of_bytes(begin, end),
       .message = "this is YAML, but a pipeline is written in TOML",
-      .caret = "a key of YAML",
+      .caret = list ? "a list of YAML" : "a key of YAML",
       .notes = {"in TOML [table] begins a table, key = value stands in it, and text has quotes; pipelines/ has examples"},
-      .help = "write it in TOML, where it begins with\n          " + join(translated(first), "\n          ")};
+      .help = help_text(first)};
 }
 
 }  // namespace sluice::dsl

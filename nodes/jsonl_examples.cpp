@@ -91,7 +91,11 @@ ExampleRows::ExampleRows(const JsonlExamplesParams& params, const ModelText& mod
 
 std::vector<data::JsonlField> ExampleRows::fields() const {
   std::vector<data::JsonlField> fields = reader_.fields();
-  if (!reads_messages()) fields.push_back({params_.completion_field, "completion_field", data::FieldKind::kTextOrMessages});
+  if (reads_messages()) return fields;
+  fields.push_back({params_.completion_field, "completion_field", data::FieldKind::kTextOrMessages});
+  for (data::JsonlField& field : fields) {
+    if (field.param.ends_with("_field")) field.list_param = "messages_field";  // a row that is one conversation
+  }
   return fields;
 }
 

@@ -64,7 +64,8 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
   c.model("model", &P::model, engine::ModelUse::kReads).doc("the model whose chat template and tokenizer are used");
   c.param("max_prompt_tokens", &P::max_prompt_tokens).at_least(0).doc("the longest prompt; 0: no limit").unit("tokens");
   c.param("too_long", &P::too_long).doc("a longer prompt is an error, or left out and counted");
-  c.writes(columns::kPrompt, columns::kLabel);
+  c.writes(columns::kPrompt);
+  c.writes_if([](const P& params) { return !params.label_field.empty(); }, columns::kLabel);
   c.writes_by_product_if(uses_template, columns::kMessages);
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     needs.groups_per_iteration = params.groups_per_iteration;
@@ -76,7 +77,7 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
     } else {
       needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(format, row);
     }
-    needs.string_bytes[columns::kLabel.spec().name] = params.label_field.empty() ? 0 : row;
+    if (!params.label_field.empty()) needs.string_bytes[columns::kLabel.spec().name] = row;
   });
   c.check(find_contradictions);
   c.data(look_at_prompts);
@@ -133,7 +134,7 @@ bool JsonlPrompts::next_group(engine::Group& group) {
   PromptRows::Prompt next = prompts_.prompt(rows_.values(*id));
   group.layout.end_group();
   group.write(columns::kPrompt)[0] = std::move(next.text);
-  group.write(columns::kLabel)[0] = std::move(next.label);
+  if (prompts_.has_labels()) group.write(columns::kLabel)[0] = std::move(next.label);
   if (!next.messages.is_null()) group.write(columns::kMessages)[0] = next.messages.dump();
   return true;
 }

@@ -72,6 +72,7 @@ class PromptRows {
   PromptRows(const JsonlPromptsParams& params, const ModelText* model);
 
   std::vector<data::JsonlField> fields() const;
+  bool has_labels() const { return !params_.label_field.empty(); }
 
   struct Prompt {
     std::string text;

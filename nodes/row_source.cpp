@@ -28,6 +28,14 @@ std::optional<RowCheck::Fault> thrown_or_told(const std::function<std::optional<
   }
 }
 
+// All rows of a source were too long: why, by the last of them.
+[[noreturn]] void refuse_all_too_long(const UserError& error, const std::string& fault) {
+  Problem problem = error.problems().front();
+  problem.notes.push_back("the last of them: " + fault);
+  problem.help = "raise that limit; too_long = \"drop\" leaves out what is longer";
+  throw UserError(Problems{std::move(problem)});
+}
+
 }  // namespace
 
 int64_t longest_text(const std::vector<std::filesystem::path>& paths) {
@@ -67,12 +75,13 @@ void check_paths(const std::vector<std::filesystem::path>& paths, const std::vec
 void RowCheck::run(data::Dataset& dataset, const std::function<std::optional<Fault>(data::Dataset::RowId)>& fault_of) {
   constexpr size_t kMostProblems = 20;
   Problems problems;
+  std::string too_long;  // what is said of the last row that was left out
   rows_ = dataset.rows();
   const auto is_kept = [&](data::Dataset::RowId id) {
     if (problems.size() == kMostProblems) return true;
     auto fault = thrown_or_told(fault_of, id);
     if (!fault) return true;
-    if (fault->too_long && too_long_ == TooLong::kDrop) return false;
+    if (fault->too_long && too_long_ == TooLong::kDrop) return too_long = std::move(fault->message), false;
     problems.push_back({.where = dataset.where(id),
                         .message = std::move(fault->message),
                         .caret = {},
@@ -80,7 +89,11 @@ void RowCheck::run(data::Dataset& dataset, const std::function<std::optional<Fau
                         .help = std::move(fault->help)});
     return true;
   };
-  dropped_ = dataset.keep_only(is_kept);
+  try {
+    dropped_ = dataset.keep_only(is_kept);
+  } catch (const UserError& error) {
+    refuse_all_too_long(error, too_long);
+  }
   if (problems.size() == kMostProblems)
     problems.back().notes.push_back("checking stopped here: " + plural(kMostProblems, "problem"));
   if (!problems.empty()) throw UserError(std::move(problems));

@@ -301,6 +301,15 @@ class Commands(unittest.TestCase):
         return subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120).stdout
 
 
+class Claims(unittest.TestCase):
+    def test_what_models_compute_in_is_what_dtype_takes(self):
+        tables = json.loads(rlhf_run("nodes", "--format", "json").stdout)["tables"]
+        model = next(table for table in tables if table["name"] == "model")
+        dtype = next(parameter for parameter in model["parameters"] if parameter["name"] == "dtype")
+        (sentence,) = re.findall(r"(?m)^Models compute in[^.]*\.", text_of(ROOT / "docs/pipeline-language.md"))
+        self.assertEqual(set(re.findall(r"\b(?:b?float|int)\d+", sentence)), set(dtype["choices"]))
+
+
 class Prose(unittest.TestCase):
     LONGEST = 120
 

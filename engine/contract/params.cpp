@@ -110,7 +110,7 @@ std::string example_text(const ParamInfo& info) {
     case ParamKind::kBoolean:
       return "true";
     case ParamKind::kInteger:
-      return number_text(info.minimum.value_or(1));
+      return info.unit == "tokens" ? "2048" : number_text(info.minimum.value_or(1));  // one token holds nothing
     case ParamKind::kReal:
       return real_text(info.maximum.value_or(1.0));
     case ParamKind::kChoice:
@@ -151,6 +151,14 @@ void bind_default_component(void* params, const Table& table, BindContext& conte
   if (param.info.kind != ParamKind::kComponent || param.info.default_text.empty()) return;
   const std::string type = param.info.default_text.substr(1, param.info.default_text.size() - 2);
   param.bind(params, Value{type, table.where, {}}, context, param.info);
+}
+
+// Under a key with a typing error stands a component that is not read: it gets no type, as one that is not known.
+void leave_unmade(void* params, const Table& table, BindContext& context, const Param& param) {
+  if (param.info.kind != ParamKind::kComponent) return;
+  Problems said_of_the_key;
+  BindContext silent{context.registry, said_of_the_key, context.owner};
+  param.bind(params, Value{std::string(), table.where, {}}, silent, param.info);
 }
 
 }  // namespace
@@ -195,6 +203,7 @@ void ParamTable::bind(void* params, const Table& table, BindContext& context) co
   for (const Param& param : params_) {
     const bool written = table.find(param.info.name) != nullptr || meant.contains(param.info.name);
     const Value* preset = context.preset.value_of(param.info.name, !written);
+    if (meant.contains(param.info.name) && table.find(param.info.name) == nullptr) leave_unmade(params, table, context, param);
     if (written) continue;
     if (preset != nullptr)
       param.bind(params, *preset, context, param.info);
@@ -287,21 +296,39 @@ std::filesystem::path meant_path(const std::string& text, const std::string& bas
   return info.find ? info.find(text, path) : path;
 }
 
+// Where a relative path was looked for; a pipeline file that was copied has left its models and data behind. Empty for others.
+std::string relative_path_text(const Value& value, const std::string& text) {
+  if (std::filesystem::path(text).is_absolute() || text.starts_with('~') || text.starts_with('$')) return {};
+  const bool typed = value.where.known() && value.where.source->typed;
+  return (typed ? "a relative path on the command line starts at the current folder, "
+                : "a relative path starts at the folder of the file that it is written in, ") +
+         (absolute_path(value.base.empty() ? "." : value.base) / "").lexically_normal().parent_path().string();
+}
+
+// `missing` says what is not there, without the name of the key.
+void report_no_path(const Value& value, const std::string& text, const Problem& missing, BindContext& context,
+                    const ParamInfo& info) {
+  Problem problem = missing;
+  const std::string base = relative_path_text(value, text);
+  problem.kind = "path-missing";
+  problem.where = value.where;
+  problem.message = info.name + ": " + missing.message;
+  if (problem.help.empty())
+    problem.help = base;
+  else if (!base.empty())
+    problem.notes.push_back(base);
+  context.problems.push_back(std::move(problem));
+}
+
 bool read_path(const Value& value, std::filesystem::path& out, BindContext& context, const ParamInfo& info) {
   const auto* text = std::get_if<std::string>(&value.data);
   if (text == nullptr) return report_kind(context, value, info), false;
   if (text->empty()) return report_expected(context, "empty-text", value, info, "this is empty"), false;
   try {
     out = meant_path(*text, value.base, info);
+    if (info.find && name_kind(out) == PathKind::kNothing) throw UserError("there is no folder " + out.string());
   } catch (const UserError& error) {
-    const Problem& problem = error.problems().front();
-    context.problems.push_back({.kind = "path-missing",
-                                .where = value.where,
-                                .message = info.name + ": " + problem.message,
-                                .caret = {},
-                                .notes = problem.notes,
-                                .help = problem.help});
-    return false;
+    return report_no_path(value, *text, error.problems().front(), context, info), false;
   }
   const bool is_pattern = info.kind == ParamKind::kPaths && text->find_first_of("*?[") != std::string::npos;
   if (!info.must_exist || is_pattern) return true;
@@ -317,15 +344,7 @@ bool read_path(const Value& value, std::filesystem::path& out, BindContext& cont
     context.problems.push_back(std::move(problem));
     return false;
   }
-  context.problems.push_back({.kind = "path-missing",
-                              .where = value.where,
-                              .message = info.name + ": there is no file " + out.string(),
-                              .caret = {},
-                              .notes = {},
-                              .help = value.where.known() && value.where.source->typed
-                                          ? "a relative path on the command line starts at the current folder"
-                                          : "a relative path starts at the folder of the file that it is written in"});
-  return false;
+  return report_no_path(value, *text, Problem{.message = "there is no file " + out.string()}, context, info), false;
 }
 
 bool read_paths(const Value& value, std::vector<std::filesystem::path>& out, BindContext& context, const ParamInfo& info) {
@@ -397,8 +416,12 @@ Component<const void> read_component(const Value& value, BindContext& context, c
 
 const Table* read_table(const Value& value, BindContext& context, const ParamInfo& info) {
   const Table* table = std::get_if<Table>(&value.data);
-  if (table == nullptr) report_kind(context, value, info);
-  return table;
+  if (table != nullptr) return table;
+  std::vector<std::string> keys;
+  for (const ParamInfo& child : info.children) keys.push_back(child.name);
+  report(context, "wrong-type", value.where, info.name + " must be " + expectation(info), "this is " + kind_name(value),
+         info.name + " = { KEY = VALUE, ... } with " + join(keys, ", "));
+  return nullptr;
 }
 
 std::string inline_text(const std::vector<ParamText>& parts) {

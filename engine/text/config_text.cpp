@@ -42,7 +42,7 @@ std::string table_text(const Plan& plan, const std::string& table) {
 }  // namespace
 
 std::string config_text(const Plan& plan) {
-  std::string text = "# The effective pipeline: every key, and where its value came from.\n";
+  std::string text(kConfigHeading);
   if (!plan.plugins.empty()) {
     std::vector<std::string> plugins;
     for (const std::string& plugin : plan.plugins) plugins.push_back(sluice::quoted(plugin));

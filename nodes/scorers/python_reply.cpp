@@ -41,6 +41,12 @@ std::pair<size_t, std::string> sample_error(const Json& value, size_t samples, c
 
 bool has_failure(const Json& said) { return said.is_object() && said.contains("failure") && said["failure"].is_string(); }
 
+// What the worker advises beside its failure; text alone counts.
+std::string help_in(const Json& said) {
+  const auto help = said.find("help");
+  return help != said.end() && help->is_string() ? help->get<std::string>() : std::string();
+}
+
 }  // namespace
 
 PythonReply parse_python_reply(const std::string& line, size_t samples) {
@@ -65,7 +71,7 @@ PythonReply parse_python_reply(const std::string& line, size_t samples) {
 
 std::string parse_python_greeting(const std::string& line) {
   const Json said = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (has_failure(said)) throw UserError(said["failure"].get<std::string>());
+  if (has_failure(said)) throw UserError(said["failure"].get<std::string>(), help_in(said));
   const Json& function = member(member(said, "ready", Json::value_t::object, line), "function", Json::value_t::string, line);
   return function.get<std::string>();
 }

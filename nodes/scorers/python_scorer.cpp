@@ -43,7 +43,7 @@ WorkerPoolOptions pool_options(const PythonScorerParams& params, std::string& fu
     try {
       function = file + ", function " + parse_python_greeting(line);
     } catch (const UserError& error) {
-      throw UserError(file + ": " + error.problems().front().message);
+      throw UserError(file + ": " + error.problems().front().message, error.problems().front().help);
     }
   };
   return options;
@@ -54,7 +54,10 @@ WorkerPool started(const PythonScorerParams& params, const std::string& node, st
     return WorkerPool(pool_options(params, function));
   } catch (const UserError& error) {
     const Problem& problem = error.problems().front();
-    throw UserError("node '" + node + "', " + params.file.string() + ": " + problem.message, problem.help);
+    std::string_view message = problem.message;  // may begin with the file's name, which its path says again
+    if (const std::string file = params.file.filename().string() + ": "; message.starts_with(file))
+      message.remove_prefix(file.size());
+    throw UserError("node '" + node + "', " + params.file.string() + ": " + std::string(message), problem.help);
   }
 }
 

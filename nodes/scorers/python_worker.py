@@ -55,7 +55,11 @@ def away(descriptor):
 
 
 class Unusable(Exception):
-    """What is wrong with the file or with what a function returned, in words that need no traceback."""
+    """What is wrong with the file or with what a function returned, in words that need no traceback; and what to do."""
+
+    def __init__(self, message, help=None):
+        super().__init__(message)
+        self.help = help
 
 
 def load(path):
@@ -112,6 +116,26 @@ def signature_text(name, function):
         return name
 
 
+CONVENTIONS = "call its parameters prompt, response and label (response must be there), or as docs/scorers.md says"
+
+
+def undecided(functions, several):
+    """Of a file without the one function that could score."""
+    found = ", ".join(signature_text(n, f) for n, f in functions.items()) or "it has none"
+    if not several:
+        return Unusable(f"no function of it could score: {found}", CONVENTIONS)
+    return Unusable(f"several functions of it could score: {found}",
+                    f'function = "{next(iter(functions))}"; for the sum of several a node each, with another column in writes, '
+                    "and a node of type combine_scores")
+
+
+def help_for(error):
+    """What to do about a file that cannot be loaded, or None."""
+    if isinstance(error, ModuleNotFoundError):
+        return f'python = "..." names the interpreter of an environment that has it; this is {sys.executable}'
+    return getattr(error, "help", None)
+
+
 def choose(module, name):
     """The function to call, its name and its form."""
     if name:
@@ -128,14 +152,12 @@ def choose(module, name):
         else:
             fitting = [n for n, f in own.items() if form_of(f)]
             if len(fitting) != 1:
-                found = ", ".join(signature_text(n, f) for n, f in own.items()) or "none"
-                what = "several functions that could score" if fitting else "no function that could score"
-                raise Unusable(f"has {what}; name one with the parameter function. Its functions: {found}")
+                raise undecided({n: own[n] for n in fitting} or own, bool(fitting))
             name = fitting[0]
             function = own[name]
     form = form_of(function)
     if form is None:
-        raise Unusable(f"{signature_text(name, function)} has parameters of no known convention (see docs/scorers.md)")
+        raise Unusable(f"{signature_text(name, function)} has parameters of no known convention", CONVENTIONS)
     if form == "completions":
         columns_needed(function)
     return function, name, form
@@ -398,7 +420,7 @@ def main():
     try:
         function, name, form = choose(load(path), name)
     except Exception as error:
-        say({"failure": described(error)})
+        say({"failure": described(error), "help": help_for(error) or ""})
         return
     say({"ready": {"function": name, "form": form}})
     for line in requests:

@@ -103,6 +103,13 @@ TEST(Problem, TheNameOfAFileStaysOnItsLine) {
   EXPECT_THAT(render(problem(where, "m")), HasSubstr("x\\nerror: y\\x1b.toml:1:1: error: m\n"));
 }
 
+TEST(Problem, ALineEndInWhatItQuotesIsEscapedAndItsOwnLinesStay) {
+  Problem found = problem({}, "there is no folder new\nline/x");
+  found.notes = {"in a\nb"};
+  found.help = "add\n          [budget]\n";
+  EXPECT_EQ(render(found), "error: there is no folder new\\nline/x\n      = in a\\nb\n      = help: add\n          [budget]\n\n");
+}
+
 TEST(Problems, StandInOrderOfPlaceWithoutDuplicates) {
   const std::string text = "one\ntwo\nthree\n";
   const Problems problems = {problem(span(text, 3, 1, 1), "third"), problem(span(text, 1, 2, 1), "second"),

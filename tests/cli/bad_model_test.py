@@ -39,7 +39,7 @@ class BadModel(Case):
 
     def test_missing_folder(self):
         shutil.rmtree(self.model)
-        self.refuse(str(self.model / "config.json"), "No such file or directory", "--set:1:25")
+        self.refuse(f"checkpoint: there is no folder {self.model}", "--set:1:25")
 
     def test_missing_weights(self):
         self.weights.unlink()

@@ -22,6 +22,19 @@ class BadPipeline(Case):
         self.assert_refused(run("validate", self.folder / "none.toml"),
                             f"cannot read {self.folder}/none.toml: No such file or directory")
 
+    def test_a_copied_pipeline_says_where_its_models_and_data_were_looked_for(self):
+        where = f"a relative path starts at the folder of the file that it is written in, {self.folder}"
+        text = PPO.read_text().replace('"models/tiny-arithmetic"', '"../models/tiny-arithmetic"', 1)
+        message = self.refuse(text, f"checkpoint: there is no folder {self.folder.parent}/models/tiny-arithmetic",
+                              f"checkpoint: there is no folder {self.folder}/models/tiny-arithmetic, and no such model",
+                              f"path: there is no file {self.folder}/data/arithmetic_train.jsonl", problems=4)
+        self.assertEqual(message.count(where), 4)
+
+    def test_a_line_end_in_the_name_of_a_folder_is_escaped(self):
+        path = self.write("new\nline/p.toml", 'extends = "none.toml"\n')
+        self.assert_refused(run("validate", path), "new\\nline/none.toml")
+        self.assert_refused(run("validate", path.parent / "q.toml"), "new\\nline/q.toml")
+
     def test_folder_in_place_of_a_file(self):
         folder = self.folder / "folder.toml"
         folder.mkdir()
@@ -34,6 +47,15 @@ class BadPipeline(Case):
         self.refuse(self.layer("[nodes.generate]\nmax_new_token = 4\n"),
                     "p.toml:3:1: error: max_new_token is not a parameter of type \"generate\"",
                     "did you mean max_new_tokens?")
+
+    def test_misspelt_key_of_an_objective(self):
+        for key in ("objectve", "value_objektive", "policy_objective"):
+            self.refuse(self.layer(f'[nodes.train]\n{key} = "ppo_clip"\n'), f"p.toml:3:1: error: {key} is not a parameter")
+
+    def test_key_of_another_system_for_an_objective(self):
+        base = PPO.parent / "dpo.toml"
+        self.refuse(f'extends = "{base}"\n[nodes.train]\nloss_type = "sigmoid"\n',
+                    "p.toml:3:1: error: loss_type is not a parameter of type \"train_dpo\"", "here this is objective")
 
     def test_unknown_table_key(self):
         self.refuse(self.layer("[pipeline]\niteration = 4\n"), "p.toml:3:1: error: iteration is not a parameter of [pipeline]",

@@ -43,6 +43,19 @@ class CommandLine(Case):
         self.refuse("model", "sample", "folder", "--temprature=1", says=['"--temprature"', "did you mean --temperature?"])
         self.refuse("--versoin", says=["did you mean --version?"])
 
+    def test_a_setting_without_set_is_answered_with_it(self):
+        self.refuse("trainer.epochs=3", PPO, says=["--set trainer.epochs=3"])
+        self.refuse("actor.path=models/x", says=["--set actor.path=models/x"])
+        self.refuse(PPO, "pipeline.iterations=3", says=["--set pipeline.iterations=3"])
+
+    def test_every_command_has_examples(self):
+        for words in ((), ("run",), ("checkpoints",), ("checkpoints", "export"), ("model",), ("model", "sample")):
+            with self.subTest(words=words):
+                shown = run(*words, "--help").stdout
+                self.assertIn("examples" if not words else "Examples:\n  ", shown)
+                for raw in ("FLOAT", "UINT", " INT"):
+                    self.assertNotIn(raw, shown)
+
     def test_an_option_of_another_command_is_named_there(self):
         self.refuse("validate", PPO, "--run-dir", "x", says=["rlhf-run validate has no option", "rlhf-run run has it"])
 
@@ -86,9 +99,12 @@ class CommandLine(Case):
 
     def test_yaml_is_recognised(self):
         for name in ("grpo.yaml", "grpo.yml"):
-            done = run(self.write(name, "# of another system\ntrainer:\n  name: a b\n  steps: 10\n  lora: [q, v]\n"))
+            done = run(self.write(name, "# a pipeline\npipeline:\n  name: a b\n  steps: 10\n  lora: [q, v]\n"))
             self.assert_refused(done, f"{name}:2:1: error: this is YAML, but a pipeline is written in TOML",
-                                '[trainer]\n          name = "a b"\n          steps = 10\n          lora = ["q", "v"]\n')
+                                '[pipeline]\n          name = "a b"\n          steps = 10\n          lora = ["q", "v"]\n')
+
+    def test_yaml_that_is_a_list_is_recognised(self):
+        self.assert_refused(run(self.write("p.yml", "- name: a\n- name: b\n")), "p.yml:1:1: error: this is YAML")
 
     def test_a_file_alone_is_run(self):
         done = run(self.write("p.toml", "pipeline = 3\n"))

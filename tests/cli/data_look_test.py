@@ -43,6 +43,15 @@ class Look(Case):
         self.assertEqual((done.returncode, done.stderr), (DONE, ""))
         self.assertIn("every row of the data is as it should be", done.stdout)
 
+    def test_where_every_row_is_too_long_the_limit_is_named(self):
+        limit = {"nodes.prompts.model": "actor", "nodes.prompts.max_prompt_tokens": 8, "nodes.prompts.too_long": "drop"}
+        done = run("validate", "--data", PPO, *sets(**self.data('{"prompt": "11111111+1=", "label": "2"}\n'), **limit))
+        self.assert_refused(done, "data.jsonl is left: all 1 row", "the prompt has 11 tokens, max_prompt_tokens is 8", "help: raise that limit")
+
+    def test_a_scorer_that_needs_labels_is_refused_where_none_are_read(self):
+        done = run("validate", PPO, *sets(**self.data(GOOD), **{"nodes.prompts.label_field": ""}))
+        self.assert_refused(done, "node 'score' reads column 'label', which nothing before it writes")
+
     def test_a_json_array_is_data_like_its_lines(self):
         rows = [{"prompt": f"{i}+1=", "label": str(i + 1)} for i in range(20)]
         lines = self.run_ppo("lines", **self.data("".join(json.dumps(row) + "\n" for row in rows)))
@@ -115,6 +124,25 @@ groups_per_iteration = 1
                 for chat in ("true", "false"):
                     done = run("validate", "--data", pipeline, "--set", f"nodes.rows.chat={chat}")
                     self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+    def test_turns_that_end_with_a_token_that_ends_no_sample_are_a_warning(self):
+        for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            self.write(f"model/{file}", (TEXT / file).read_bytes())
+        models = sets(**{f"models.{name}.checkpoint": str(self.folder / "model") for name in ("actor", "reference", "critic")})
+        self.write("model/chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}<pad>{% endfor %}")
+        done = run("validate", GSM8K, *models)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("warning: the chat template of model 'actor' ends a turn with \"<pad>\" (0), but a sample ends with \"<eos>\" (1)", done.stderr)
+        self.assertIn('"eos_token_id": [1, 0] in generation_config.json', done.stderr)
+        self.assertEqual(run("validate", GSM8K, *models, "--set", "nodes.generate.ignore_end_of_sequence=true").stderr, "")
+        self.write("model/generation_config.json", '{"eos_token_id": [1, 0]}')
+        self.assertEqual(run("validate", GSM8K, *models).stderr, "")
+
+    def test_a_conversation_where_prompt_and_completion_are_expected_names_the_key_that_reads_it(self):
+        data = self.write("share.jsonl", '{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]}\n')
+        text = CHAT.read_text().replace("models/", f"{ROOT}/pipelines/models/").replace('messages_field = "messages"', "").replace("data/conversations.jsonl", str(data))
+        self.assert_refused(run("validate", self.write("p.toml", text)), 'no field "prompt"', 'no field "completion"', 'messages_field = "conversations"?',
+                            problems=2)
 
     def test_chat_without_a_template_is_refused(self):
         done = run("validate", PPO, *sets(**{"nodes.prompts.chat": True, "nodes.prompts.model": "actor", "nodes.generate.add_special_tokens": False}))

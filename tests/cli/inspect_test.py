@@ -184,7 +184,7 @@ class Types(Case):
 
     def test_unknown_type(self):
         self.assert_refused(run("describe", "gea"), '"gea"', "did you mean gae?")
-        self.assert_refused(run("describe", "zzzzzzzz"), "rlhf-run nodes lists all")
+        self.assert_refused(run("describe", "zzzzzzzz"), "rlhf-run nodes lists all; --plugin FILE adds those of a plugin")
 
     def test_missing_plugin(self):
         self.assert_refused(run("nodes", "--plugin", self.folder / "none.so"), "none.so")

@@ -9,8 +9,8 @@ import subprocess
 import time
 import unittest
 
-from support import (INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, read_safetensors, run, sets, start, wait_for,
-                     wait_for_iteration)
+from support import (DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, read_safetensors, run, sets, start,
+                     wait_for, wait_for_iteration)
 
 HANGS_WHEN_LOADED = """
 import os, time
@@ -104,6 +104,20 @@ class Interrupt(Case):
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertRegex(resumed.stdout, rf"ppo finished: {done + 2} iterations, the last 2 in ")
         self.assert_saved()
+
+    def test_what_goes_on_still_says_which_file_a_value_came_from(self):
+        pipeline = self.layer("[pipeline]\niterations = 1\n", "mine.toml")
+        self.assertEqual(run("run", pipeline, "--run-dir", self.folder / "run").returncode, DONE)
+        first = (self.folder / "run/pipeline.toml").read_text()
+        self.assertRegex(first, rf"iterations = 1 +# {self.folder}/mine.toml:3\n")
+        for iterations in (2, 3):
+            done = run("resume", self.folder / "run", "--set", f"pipeline.iterations={iterations}")
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        after = (self.folder / "run/pipeline.toml").read_text()
+        self.assertRegex(after, r"iterations = 3 +# --set\n")
+        self.assertRegex(after, rf"tokens_in_flight = 8192 +# {self.folder}/small.toml:\d+\n")
+        self.assertNotIn(f"# {self.folder}/run/pipeline.toml", after)
+        self.assertEqual(run("plan", "--config", self.folder / "run/pipeline.toml").stdout, after)
 
     def test_without_grace_what_is_in_flight_is_dropped(self):
         process = self.start_long_run(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, settings={"runtime.grace_seconds": 0})

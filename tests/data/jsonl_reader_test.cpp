@@ -106,6 +106,18 @@ TEST_F(JsonlReaderTest, ADotReachesIntoAnObject) {
   EXPECT_THAT(error("{\"meta\": {\"answer\": 7}}\n", fields), HasSubstr("no field \"meta.answer.value\""));
 }
 
+TEST_F(JsonlReaderTest, AFieldOfAnObjectIsSuggestedWithItsObject) {
+  const std::string row = "{\"meta\": {\"style\": \"rule\", \"answer\": 7}}\n";
+  EXPECT_THAT(error(row, {{"meta.anwser", "label_field"}}),
+              AllOf(HasSubstr("fields of \"meta\": style, answer"), HasSubstr("help: label_field = \"meta.answer\"?")));
+  EXPECT_THAT(error(row, {{"meta", "label_field"}}),
+              HasSubstr("help: label_field = \"meta.style\" reads a field of it; it has: style, answer"));
+}
+
+TEST_F(JsonlReaderTest, AFieldOfSeveralIsSuggestedForItsPlaceAmongThem) {
+  EXPECT_THAT(error("{\"input\": 7}\n", {{"inputs", "prompt_fields"}}), HasSubstr("help: \"input\" in prompt_fields?"));
+}
+
 TEST_F(JsonlReaderTest, AMemberWhoseNameHasADotComesFirst) {
   EXPECT_EQ(open("{\"a\": {\"b\": 1}, \"a.b\": 2}\n", {{"a.b", "label_field"}}).texts(0)[0], "2");
 }

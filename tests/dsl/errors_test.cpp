@@ -57,24 +57,33 @@ TEST(Errors, AnEndlessFileIsRefused) {
 std::string problems_of(const std::string& text) { return render(parse_pipeline(text, "x.toml", "", {}).problems); }
 
 TEST(Errors, YamlIsRecognisedAndItsBeginIsShownInToml) {
-  EXPECT_EQ(problems_of("---\n# of another system\ntrainer:\n  lora:\n    r: 16  # the rank\n  name: a b\n  warm: true\n"),
+  EXPECT_EQ(problems_of("---\n# a pipeline\nmodels:\n  lora:\n    r: 16  # the rank\n  name: a b\n  warm: true\n"),
             "x.toml:3:1: error: this is YAML, but a pipeline is written in TOML\n"
-            "    3 | trainer:\n      | ^^^^^^^^ a key of YAML\n"
+            "    3 | models:\n      | ^^^^^^^ a key of YAML\n"
             "      = in TOML [table] begins a table, key = value stands in it, and text has quotes; pipelines/ has examples\n"
             "      = help: write it in TOML, where it begins with\n"
-            "          [trainer.lora]\n          r = 16\n          [trainer]\n          name = \"a b\"\n          warm = true\n");
+            "          [models.lora]\n          r = 16\n          [models]\n          name = \"a b\"\n          warm = true\n");
+}
+
+// Its keys in TOML would be unknown, too.
+TEST(Errors, YamlOfAnotherSystemIsNotShownInToml) {
+  const std::string text = problems_of("base_model: Qwen/Qwen2.5\nlora_r: 16\n");
+  EXPECT_THAT(text, HasSubstr("help: begin with a copy of one of pipelines/"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("lora_r = 16")));
+}
+
+TEST(Errors, YamlThatBeginsWithAListIsRecognised) {
+  for (const char* text : {"- a: 1\n- b: 2\n", "---\n# a list\n- a\n", "- [1, 2]\n"})
+    EXPECT_THAT(problems_of(text), HasSubstr(": error: this is YAML, but a pipeline is written in TOML")) << text;
 }
 
 TEST(Errors, ValuesOfYamlAreShownAsTomlHasThem) {
-  const std::string text = problems_of("a: 1e-6\nb: \"x\"\nc: [q_proj, 2]\nd: Qwen/Qwen2.5\ne: |\n  text\n");
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "a = 1e-6\n          b = \"x\"\n          c = [\"q_proj\", 2]\n          d = \"Qwen/Qwen2.5\"\n          e = ..."));
+  const std::string text = problems_of("nodes:\n a: 1e-6\n b: \"x\"\n c: [q_proj, 2]\n d: Qwen/Qwen2.5\n");
+  EXPECT_THAT(text, HasSubstr("a = 1e-6\n          b = \"x\"\n          c = [\"q_proj\", 2]\n          d = \"Qwen/Qwen2.5\""));
 }
 
 TEST(Errors, OnlyAFileThatBeginsLikeYamlIsTakenForIt) {
-  for (const char* text : {"[pipeline]\nname: \"x\"\n", "a = 1\nb: 2\n", "a = x: y\n", "name\n", ":\n", "a:b\n"})
+  for (const char* text : {"[pipeline]\nname: \"x\"\n", "a = 1\nb: 2\n", "a = x: y\n", "- = 1\nb: 2\n", "name\n", ":\n", "a:b\n"})
     EXPECT_THAT(problems_of(text), testing::Not(HasSubstr("YAML"))) << text;
 }
 

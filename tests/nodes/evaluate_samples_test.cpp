@@ -52,6 +52,13 @@ TEST(EvaluateSamples, MajorityOfFewerIsTheMeanOverRunsOfThem) {
   EXPECT_EQ(found.at("reward/maj_at_2"), 0.5);
 }
 
+TEST(EvaluateSamples, AResponseOnWhichExtractGivesUpDoesNotVoteAndIsCounted) {
+  const std::string too_much = std::string(100, 'a') + "!";  // 2^100 ways
+  const auto found = figures({.k = {2}, .extract = "^(a|a)+$"}, {{sample("a", 1), sample(too_much.c_str(), 0)}});
+  EXPECT_EQ(found.at("reward/maj_at_2"), 1);
+  EXPECT_EQ(found.at("reward/answers_not_read"), 1);
+}
+
 TEST(EvaluateSamples, AnswersVoteByTheirNormalForm) {
   const auto found = figures({.k = {3}, .extract = R"(####\s*(.+))", .normalize = AnswerForm::kNumber},
                              {{sample("so #### 1,000", 1), sample("#### 1000.0", 1), sample("#### 7", 0)}});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@ namespace {
 using engine::ForeignKey;
 using engine::ForeignType;
 using testing::HasSubstr;
+using testing::Not;
 
 class ForeignNames : public ::testing::Test {
  protected:
@@ -97,6 +99,21 @@ TEST_F(ForeignNames, NamesAreFoundHoweverTheyAreWritten) {
   }
 }
 
+TEST_F(ForeignNames, NamesThatPeopleBringFromTrlVerlAndAxolotlAreThere) {
+  for (const char* name : {"lr_scheduler", "warmup_ratio", "model_name_or_path", "lora_r", "r", "num_generations",
+                           "per_device_train_batch_size", "kl_coef", "beta", "gamma", "cliprange", "max_completion_length"}) {
+    EXPECT_FALSE(engine::foreign_keys(name).empty()) << name;
+  }
+}
+
+TEST_F(ForeignNames, GrpoAsAnObjectiveIsNotTakenForGspo) {
+  const auto rows = engine::foreign_types();
+  const auto row =
+      std::ranges::find_if(rows, [](const ForeignType& type) { return type.name == "grpo" && type.as == "objective"; });
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->says, "GRPO is the node type \"grpo\" with objective \"ppo_clip\": see pipelines/grpo.toml");
+}
+
 engine::KeyHelp help(const engine::Registry& registry, const std::string& key, const std::vector<std::string>& known) {
   return engine::help_for_unknown_key(key, known, "the table", registry);
 }
@@ -105,6 +122,19 @@ TEST_F(ForeignNames, AKeyOfThisTableIsNamedAtTheCaret) {
   const engine::KeyHelp found = help(registry_, "max_completion_length", {"model", "max_new_tokens"});
   EXPECT_EQ(found.caret, "here this is max_new_tokens");
   EXPECT_EQ(found.meant, "max_new_tokens");
+}
+
+TEST_F(ForeignNames, KeysOfDataOfVerlAndAxolotlAreNamed) {
+  const std::vector<std::string> known{"path", "prompt_field", "messages_field", "too_long", "completion_field"};
+  for (const auto& [key, ours] : std::map<std::string, std::string>{{"filter_overlong_prompts", "too_long"},
+                                                                    {"truncation", "too_long"},
+                                                                    {"field_messages", "messages_field"},
+                                                                    {"field_output", "completion_field"},
+                                                                    {"data", "path"}})
+    EXPECT_EQ(help(registry_, key, known).meant, ours) << key;
+  for (const char* key : {"train_on_inputs", "val_set_size", "use_remove_padding", "ds_type"})
+    EXPECT_THAT(help(registry_, key, known).help, Not(HasSubstr("it has path"))) << key;
+  EXPECT_EQ(help(registry_, "path", {"checkpoint", "head"}).meant, "checkpoint");
 }
 
 TEST_F(ForeignNames, AKeyOfAnotherTableIsNamedWithItsPlace) {

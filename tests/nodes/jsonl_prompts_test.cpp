@@ -277,16 +277,18 @@ TEST_F(JsonlPromptsTest, NoTextIsLongerThanThePlanIsTold) {
   const auto bounds = contract.needs_of({.path = {path_}, .prefix = "ab", .suffix = "c"}).string_bytes;
   EXPECT_EQ(bounds.at("prompt"), 3 + 100 + 28);  // the longest line, prefix and suffix
   EXPECT_EQ(bounds.at("label"), 100 + 28);
-  EXPECT_EQ(contract.needs_of({.path = {path_}, .label_field = ""}).string_bytes.at("label"), 0);
+  EXPECT_FALSE(contract.needs_of({.path = {path_}, .label_field = ""}).string_bytes.contains("label"));
   EXPECT_EQ(contract.needs_of({.path = {folder_ / "missing"}}).string_bytes.at("prompt"), 0);
 }
 
-TEST_F(JsonlPromptsTest, WithoutALabelFieldTheLabelIsEmpty) {
+// So that a scorer that needs one is refused before the run.
+TEST_F(JsonlPromptsTest, WithoutALabelFieldThereIsNoLabel) {
   write("{\"prompt\": \"a\"}\n");
   JsonlPrompts source = open({.label_field = ""});
   engine::Group group;
   ASSERT_TRUE(source.next_group(group));
-  EXPECT_EQ(group.read(columns::kLabel)[0], "");
+  EXPECT_EQ(group.read(columns::kPrompt)[0], "a");
+  EXPECT_THROW(group.read(columns::kLabel), InternalError);
 }
 
 }  // namespace

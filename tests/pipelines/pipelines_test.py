@@ -95,6 +95,11 @@ class Pipelines(PipelineCase):
         rows = self.metrics("ppo_gsm8k.toml", "own")
         self.assertEqual([row["data/samples"] for row in rows], [8] * 4)
 
+    def test_gsm8k_sends_the_question_as_the_users_turn(self):
+        self.metrics("ppo_gsm8k.toml", "turn", **{"pipeline.iterations": 1})
+        sample = json.loads((self.folder / "turn/samples.jsonl").read_text().splitlines()[0])
+        self.assertRegex(sample["prompt"], r"(?s)^user: A .*\?\nThink step by step\. .*<eos>\nassistant: $")  # as the model's template has it
+
     def test_gsm8k_runs_on_the_real_data(self):
         path = DATA / "gsm8k/train.jsonl"
         if not path.exists():

@@ -182,6 +182,13 @@ TEST_F(Params, WritesItsValuesAsTomlThatBindsToTheSame) {
             "inner = { rate = 0.1, warm_up = 4 }, objective = { type = \"scale\", scale = 4.0 } }");
 }
 
+TEST_F(Params, SaysWhereARelativePathWasLookedFor) {
+  const std::string folder = std::filesystem::absolute("folder/of/pipeline").string();
+  bound("files = [\"a.jsonl\", \"/none/b.jsonl\"]");
+  EXPECT_EQ(problems_.at(0).help, "a relative path starts at the folder of the file that it is written in, " + folder);
+  EXPECT_EQ(problems_.at(1).help, "");
+}
+
 TEST_F(Params, SuggestsTheKeyThatWasMeant) { expect_refused("misspelt", "cuont = 4"); }
 TEST_F(Params, ListsTheKeysWhenNoneIsNear) { expect_refused("unknown", "temperature = 4"); }
 TEST_F(Params, RefusesARealForAnInteger) { expect_refused("real_for_integer", "count = 3.0\nlimit = 2.5"); }
@@ -201,6 +208,14 @@ TEST_F(Params, RefusesAnEmptyPath) { expect_refused("empty_path", "file = \"\"")
 TEST_F(Params, SuggestsTheChoiceThatWasMeant) { expect_refused("choice_misspelt", "finish = \"lenght\""); }
 TEST_F(Params, ListsTheChoices) { expect_refused("choice_unknown", "finish = \"never\""); }
 TEST_F(Params, RefusesAnUnknownComponent) { expect_refused("component_unknown", "objective = { type = \"scales\" }"); }
+
+// Its type "scale" would be a promise that there is an object.
+TEST_F(Params, LeavesAComponentWithoutTypeWhoseKeyIsMisspelt) {
+  const Outer outer = bound("objektive = \"scale\"");
+  EXPECT_EQ(problems_.size(), 1u) << render(problems_);
+  EXPECT_EQ(outer.objective.type, "");
+}
+
 TEST_F(Params, RefusesAComponentWithoutType) { expect_refused("component_untyped", "objective = { scale = 1 }"); }
 TEST_F(Params, RefusesParametersOfAComponent) {
   expect_refused("component_params", "objective = { type = \"scale\", scale = -1, shift = 2 }");

@@ -128,6 +128,26 @@ TEST_F(CodeStatements, FramesOfTheRunnerHoldNoVerdict) {
             0);
 }
 
+// Writes verdicts into every file that the frames have, with each of their texts in front, which may be what makes one count.
+TEST_F(CodeStatements, FramesOfTheRunnerHoldNothingThatMakesAVerdict) {
+  EXPECT_EQ(share("import os, sys\n"
+                  "texts, found, frame = [''], [], sys._getframe(1)\n"
+                  "while frame:\n"
+                  "  for value in list(frame.f_locals.values()):\n"
+                  "    held = list(value.values()) if isinstance(value, dict) else [value]\n"
+                  "    texts += [text + ' ' for text in held if isinstance(text, str)]\n"
+                  "    found += [value.fileno] if hasattr(value, 'fileno') else []\n"
+                  "  frame = frame.f_back\n"
+                  "for fileno in found:\n"
+                  "  for text in texts:\n"
+                  "    for verdict in ('loaded', 'true', 'true', 'passed', 'passed'):\n"
+                  "      try: os.write(fileno(), (text + verdict + '\\n').encode())\n"
+                  "      except (OSError, ValueError): pass\n"
+                  "os._exit(0)\n",
+                  {"assert f(1) == 2", "assert f(2) == 3"}),
+            0);
+}
+
 TEST_F(CodeStatements, FramesAndObjectsOfTheRunnerHoldNoTest) {
   EXPECT_EQ(share("import gc, sys\n"
                   "def f(x):\n"

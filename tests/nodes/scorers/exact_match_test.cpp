@@ -88,6 +88,16 @@ TEST(ExactMatch, TextsAreEqualUpToCaseBlanksAndFinalPunctuation) {
 
 TEST(ExactMatch, ResponseThatIsNotUtf8HasNoMatch) { EXPECT_EQ(score(extracting(".+"), "\xff 72", "72"), 0); }
 
+// It tries 2^n ways on n letters a with something else at the end.
+TEST(ExactMatch, ResponseOnWhichExtractGivesUpScoresNothingAndIsCounted) {
+  const std::string too_much = std::string(100, 'a') + "!";
+  NodeHarness<ExactMatch> node(extracting("^(a|a)+$", ""));
+  node.resources().node = "answer";
+  const auto out = node.run({group("a", {"a", too_much.c_str()})});
+  EXPECT_THAT(out[columns::kScore], ElementsAre(1, 0));
+  EXPECT_EQ(out.metrics().at("reward/answer/failed_samples"), 1);
+}
+
 TEST(ExactMatch, LabelWithoutAnAnswerNamesItsGroup) {
   const NodeHarness<ExactMatch> node(extracting("####.+"));
   try {

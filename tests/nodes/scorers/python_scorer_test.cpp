@@ -160,6 +160,8 @@ TEST(PythonScorer, FunctionIsFoundAmongOthersAndInOtherFilesOfTheFolder) {
 TEST(PythonScorer, SeveralFunctionsNeedAName) {
   Scorer scorer("def one(response): return 1\ndef two(response): return 2\n");
   EXPECT_THAT(scorer.error(), AllOf(HasSubstr("several functions"), HasSubstr("one(response), two(response)")));
+  EXPECT_THAT(scorer.error(), AllOf(HasSubstr("function = \"one\""), HasSubstr("combine_scores")));
+  EXPECT_THAT(scorer.error(), Not(HasSubstr("reward.py: reward.py")));
   scorer.params.function = "two";
   EXPECT_THAT(scorer.scores(), ElementsAre(2, 2, 2, 2));
   scorer.params.function = "three";
@@ -167,12 +169,16 @@ TEST(PythonScorer, SeveralFunctionsNeedAName) {
 }
 
 TEST(PythonScorer, FunctionOfUnknownConventionIsRefusedBeforeTheRun) {
-  EXPECT_THAT(Scorer("def reward_func(x, y): return 1").error(), HasSubstr("reward_func(x, y)"));
+  EXPECT_THAT(Scorer("def reward_func(x, y): return 1").error(),
+              AllOf(HasSubstr("reward_func(x, y)"), HasSubstr("prompt, response and label")));
+  EXPECT_THAT(Scorer("def mine(text): return 1").error(),
+              AllOf(HasSubstr("no function of it could score: mine(text)"), HasSubstr("prompt, response and label")));
 }
 
 TEST(PythonScorer, FileThatCannotBeLoadedNamesTheLine) {
   EXPECT_THAT(Scorer("import json\nimport no_such_module_here\n").error(),
-              AllOf(HasSubstr("node 'score'"), HasSubstr("no_such_module_here"), HasSubstr("(reward.py:2)")));
+              AllOf(HasSubstr("node 'score'"), HasSubstr("no_such_module_here"), HasSubstr("(reward.py:2)"),
+                    HasSubstr("python = \"...\" names the interpreter")));
   EXPECT_THAT(Scorer("x = 1\ndef f(:\n").error(), AllOf(HasSubstr("SyntaxError"), HasSubstr("(reward.py:2)")));
 }
 
