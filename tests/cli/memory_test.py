@@ -69,7 +69,7 @@ class MicroBatch(Case):
             self.assertIn("auto", line)
             return int(line.split("=")[1].split("#")[0])
 
-        most = chosen(**{"budget.tokens_in_flight": 8192})
+        most = chosen(**{"budget.tokens_in_flight": 9216})
         self.assertEqual(most, 768)  # an iteration of 16 x 4 x 14 tokens
         self.assertEqual(chosen(**{"nodes.prompts.groups_per_iteration": 128}), 4096)  # half of what is in flight
         # Passes would shrink first; where they are as large as a micro-batch, that has to.

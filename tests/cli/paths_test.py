@@ -6,7 +6,7 @@ import unittest
 
 from support import DONE, FAILED, PPO, ROOT, SMALL, Case, repeatable, run, sets, start, wait_for
 
-WITHOUT = {"nodes.held_out": False, "nodes.held_out_answers": False, "nodes.held_out_score": False, "budget.tokens_in_flight": 7168,
+WITHOUT = {"nodes.held_out": False, "nodes.held_out_answers": False, "nodes.held_out_score": False, "budget.tokens_in_flight": 8192,
            "nodes.held_out.groups_per_iteration": None, "nodes.held_out.every_iterations": None}
 SCORE = "held_out/reward/score_mean"
 TRAINS = {"pipeline.iterations": 5, "nodes.held_out.every_iterations": 2}

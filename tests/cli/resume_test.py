@@ -24,7 +24,8 @@ SCORED = SAMPLES % ("score", '"prompt", "response", "score"')
 
 # By name: the pipeline, what is added to it, settings.
 RUNS = {
-    "ppo": ("ppo.toml", SCORED, SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 2, "pipeline.iterations": 9}),
+    "ppo": ("ppo.toml", SCORED, SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 2, "pipeline.iterations": 9,
+                                         "nodes.held_out.every_iterations": 2}),
     "grpo": ("grpo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9}),
     "grpo, lag 2": ("grpo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9, "schedule.policy_lag": 2}),
     "sft": ("sft.toml", SAMPLES % ("examples", '"tokens"'), BUDGET | {"nodes.examples.groups_per_iteration": 32,
