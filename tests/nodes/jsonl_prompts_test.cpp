@@ -288,7 +288,7 @@ TEST_F(JsonlPromptsTest, WithoutALabelFieldThereIsNoLabel) {
   engine::Group group;
   ASSERT_TRUE(source.next_group(group));
   EXPECT_EQ(group.read(columns::kPrompt)[0], "a");
-  EXPECT_THROW(group.read(columns::kLabel), InternalError);
+  EXPECT_THROW(group.read(columns::kLabel), UserError);
 }
 
 }  // namespace
