@@ -152,7 +152,8 @@ std::string RunHistory::measured_text(const Measured& measured) {
   text.resize(std::max<size_t>(text.size() + 1, 14), ' ');
   text += text_of(measured.values.front());
   const size_t count = measured.values.size();
-  if (count > 1) text += " -> " + text_of(measured.values.back()) + " (measured " + plural(static_cast<int64_t>(count), "time") + ")";
+  if (count > 1)
+    text += " -> " + text_of(measured.values.back()) + " (measured " + plural(static_cast<int64_t>(count), "time") + ")";
   return text + "\n";
 }
 

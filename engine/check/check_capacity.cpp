@@ -253,17 +253,14 @@ class Stall {
 
   void report_at_packer() {
     const bool smaller_batches = budget() >= shape_.worst_group;
-    draft_.error("budget-stalls", where(),
-                 tokens() + " cannot fill one micro-batch: the run would stall",
+    draft_.error("budget-stalls", where(), tokens() + " cannot fill one micro-batch: the run would stall",
                  "a micro-batch is handed on when it holds " + std::to_string(needed()) + " tokens at worst",
-                 enough() +
-                     (smaller_batches ? ", or micro_batch_tokens <= " + std::to_string(budget()) : std::string()));
+                 enough() + (smaller_batches ? ", or micro_batch_tokens <= " + std::to_string(budget()) : std::string()));
   }
 
   void report_at_barrier() {
     const DraftNode& barrier = node(*path_.proof.needed_by);
-    const bool behind =
-        path_.refill && draft_.before(*path_.refill, path_.members[static_cast<size_t>(*path_.proof.needed_by)]);
+    const bool behind = path_.refill && draft_.before(*path_.refill, path_.members[static_cast<size_t>(*path_.proof.needed_by)]);
     const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
     const int64_t groups = behind ? worst_.groups : path_.proof.drawn_groups;
     const int64_t collected = saturating_product(groups, shape_.worst_group);
@@ -273,9 +270,8 @@ class Stall {
       caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
     std::vector<std::string> notes = drawn_notes(behind);
     for (std::string& note : preset_notes(draft_, barrier)) notes.push_back(std::move(note));
-    draft_.error("budget-stalls", where(),
-                 tokens() + " cannot hold one iteration: the run would stall", std::move(caret), enough() + without_barriers() + behind_filter(behind) + fewer_groups(),
-                 std::move(notes));
+    draft_.error("budget-stalls", where(), tokens() + " cannot hold one iteration: the run would stall", std::move(caret),
+                 enough() + without_barriers() + behind_filter(behind) + fewer_groups(), std::move(notes));
   }
 
   std::vector<std::string> drawn_notes(bool behind) const {

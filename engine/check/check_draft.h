@@ -41,8 +41,8 @@ std::string metrics_prefix_of(const struct Draft& draft, const DraftNode& node);
 struct DraftPath {
   int source = 0;
   std::optional<int> rollout;
-  std::optional<int> refill;  // the filter that has dropped groups replaced
-  std::vector<int> members;   // its nodes in topological order
+  std::optional<int> refill;     // the filter that has dropped groups replaced
+  std::vector<int> members;      // its nodes in topological order
   int64_t tokens_in_flight = 0;  // this and what follows is filled by check_capacity
   int64_t micro_batch_tokens = 0;
   PlanCapacity capacity;
@@ -102,7 +102,9 @@ struct Draft {
   int find_model(const std::string& name) const;  // -1: none
   bool before(int a, int b) const { return ancestors.contains(b, a); }
   DraftPath* path_of(const DraftNode& node) { return node.path < 0 ? nullptr : &paths[static_cast<size_t>(node.path)]; }
-  const DraftPath* path_of(const DraftNode& node) const { return node.path < 0 ? nullptr : &paths[static_cast<size_t>(node.path)]; }
+  const DraftPath* path_of(const DraftNode& node) const {
+    return node.path < 0 ? nullptr : &paths[static_cast<size_t>(node.path)];
+  }
   bool trains_what_it_samples(const DraftModel& model) const {
     return model.sampler >= 0 && model.updater >= 0 && !measures(node(model.sampler));
   }

@@ -204,10 +204,10 @@ void check_rollouts(Draft& draft) {
 void report_meeting(Draft& draft, const DraftNode& node, int first, int other) {
   const auto source_of = [&](int input) { return draft.node(draft.path_of(draft.node(input))->source).name(); };
   const auto where = std::ranges::find(node.spec->inputs, draft.node(other).name(), &Name::text);
-  draft.error("paths-meet", where == node.spec->inputs.end() ? place_of(node) : where->where,
-              "'" + node.name() + "' cannot join micro-batches of sources '" + source_of(first) + "' and '" + source_of(other) + "'",
-              "each source has groups of its own",
-              "take all its inputs from behind one source; paths share models, not micro-batches");
+  draft.error(
+      "paths-meet", where == node.spec->inputs.end() ? place_of(node) : where->where,
+      "'" + node.name() + "' cannot join micro-batches of sources '" + source_of(first) + "' and '" + source_of(other) + "'",
+      "each source has groups of its own", "take all its inputs from behind one source; paths share models, not micro-batches");
 }
 
 // A node lies on the path of its source. Where two would meet, it counts to the first.
@@ -236,8 +236,7 @@ void check_measuring(Draft& draft) {
   if (draft.paths.empty() || !std::ranges::all_of(draft.paths, measures)) return;
   const DraftNode& source = draft.node(draft.paths.front().source);
   const char* key = source.source.every_iterations ? "every_iterations" : "before_training";
-  draft.error("nothing-to-measure", place_of(source, key),
-              "every source only measures: none takes part in all iterations", {},
+  draft.error("nothing-to-measure", place_of(source, key), "every source only measures: none takes part in all iterations", {},
               std::string("take ") + key + " away from '" + source.name() + "'");
 }
 

@@ -62,7 +62,8 @@ std::string listed(std::vector<std::string> names) {
 
 void report_second_recorder(Draft& draft, const DraftNode& node, const DraftNode& first, const std::vector<std::string>& names) {
   const bool both_make_groups = node.type->kind != NodeKind::kOrdinary && first.type->kind != NodeKind::kOrdinary;
-  if ((both_make_groups && node.path == first.path) || write_one_column(first, node) || train_one_model(first, node)) return;  // reported as that
+  if ((both_make_groups && node.path == first.path) || write_one_column(first, node) || train_one_model(first, node))
+    return;  // reported as that
   const std::string shown = node.spec->metrics_prefix.text.empty()
                                 ? kPrefixKey + std::string(" = ") + sluice::quoted(node.name()) + " in '" + node.name() +
                                       "' makes it " + prefixed_metric(node.name(), names.front())

@@ -52,8 +52,9 @@ bool is_meant_for_source(const DraftNode& node, const ParamTable& of_source, con
     for (const Param& param : table.params()) names.push_back(param.info.name);
     return names;
   };
-  return of_source.find(key) != nullptr || (node.type->params.find(key) == nullptr && did_you_mean(key, names_of(node.type->params)).empty() &&
-                                            !did_you_mean(key, names_of(of_source)).empty());
+  return of_source.find(key) != nullptr ||
+         (node.type->params.find(key) == nullptr && did_you_mean(key, names_of(node.type->params)).empty() &&
+          !did_you_mean(key, names_of(of_source)).empty());
 }
 
 // What every source has is bound apart from what its type has.

@@ -140,7 +140,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"executors-exceed-cores", kError, "more executors than cores", "fewer executors, or more `cores`"},
     {"cores-exceed-machine", kWarning, "`cores` is more than the process may use", "lower it, or remove it"},
     // Tokens.
-    {"budget-not-divided", kError, "sources do not say which share of the budget is whose", "`tokens_in_flight` of each source but one"},
+    {"budget-not-divided", kError, "sources do not say which share of the budget is whose",
+     "`tokens_in_flight` of each source but one"},
     {"budget-stalls", kError, "the run could stall: tokens are held back that only new tokens could release",
      "the smallest `tokens_in_flight` that works is named"},
     {"group-exceeds-micro-batch", kError, "a group may be larger than a micro-batch", "raise `micro_batch_tokens`"},

@@ -13,7 +13,6 @@ namespace {
 // Keys that the pipeline language itself gives to every node.
 constexpr std::array kReservedKeys{"type", "inputs", "on", "metrics_prefix"};
 
-
 [[noreturn]] void throw_taken(const std::string& what, const std::string& origin, const std::string& taken_by) {
   throw UserError(Problem{.kind = "type-taken",
                           .where = {},
@@ -44,8 +43,9 @@ void Registry::insert(NodeType type) {
   }
   const auto of_source = [](const Param& param) { return source_params().erased().find(param.info.name) != nullptr; };
   const auto taken_key = std::ranges::find_if(type.params.params(), of_source);
-  SLUICE_CHECK(type.kind != NodeKind::kSource || taken_key == type.params.params().end(),
-               "source type " + sluice::quoted(name) + " declares parameter " + taken_key->info.name + ", which every source has");
+  SLUICE_CHECK(
+      type.kind != NodeKind::kSource || taken_key == type.params.params().end(),
+      "source type " + sluice::quoted(name) + " declares parameter " + taken_key->info.name + ", which every source has");
   if (const NodeType* taken = find(name)) throw_taken("node type " + sluice::quoted(name), origin_, taken->origin);
   type.origin = origin_;
   nodes_.emplace(name, std::move(type));

@@ -27,7 +27,8 @@ Activity::Activity(const Plan& plan, const Clock& clock, std::vector<WorkObserve
       taken_executors_ns_(plan.executors.size()),
       taken_nodes_ns_(plan.nodes.size()) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const bool samples = plan.nodes[i].type->kind == NodeKind::kRollout;
+    const bool samples =
+        std::ranges::any_of(plan.paths, [&](const PlanPath& path) { return path.rollout == static_cast<int>(i); });
     classes_.push_back(samples ? kRollout : trains(plan.nodes[i]) ? kTrain : kOther);
   }
 }

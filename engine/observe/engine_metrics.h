@@ -15,7 +15,8 @@ inline constexpr const char* kTokens = "data/tokens";
 inline constexpr const char* kActionTokens = "data/action_tokens";       // without a rollout
 inline constexpr const char* kSampledTokens = "rollout/sampled_tokens";  // with one, like the next
 inline constexpr const char* kKvBytesMax = "memory/kv_bytes_max";
-inline constexpr const char* kPolicyVersion = "rollout/policy_version";  // of a path that measures: the weights that it sampled from
+inline constexpr const char* kPolicyVersion =
+    "rollout/policy_version";  // of a path that measures: the weights that it sampled from
 
 // Of the whole run.
 inline constexpr const char* kIterationSeconds = "time/iteration_seconds";

@@ -61,18 +61,16 @@ struct CapacityProof {
 ///      i - lag - 1. A path that measures needs version i + 1 instead, or version 0 before training.
 ///   2. A path begins iteration i once every path has ended iteration i - lag - 2.
 ///   3. A path that does not lead begins iteration i after one that leads.
-///   4. The publisher takes up iteration i once every other path that samples has handed on iteration i + 1 + lag - kept.
-///      That is i at the latest, since kept > lag. Of a path that measures it is i - 1 at the latest, since kept >= 2.
+///   4. A publisher ends iteration i, when it publishes, once every other path that samples its model has handed on
+///      iteration i + 1 + lag - kept. That is i at the latest, since kept > lag. Of a path that measures it is i - 1 at the
+///      latest, since kept >= 2. Micro-batches of iteration i it takes once it might have ended iteration i - 1.
 /// There is no circle. Sort all work by iteration, and within an iteration so: first paths that lead begin; then paths whose
-/// data have ended begin; then paths without the publisher do the rest; then the path with the publisher does the rest;
-/// last, paths that measure do all of theirs. Every gate waits for work that comes earlier in this order, and so do nodes
+/// data have ended begin; then all but the ends of publishers and what waits for them is done; then publishers end; last,
+/// paths that measure do all of theirs. Every gate waits for work that comes earlier in this order, and so do nodes
 /// that wait for the weights of the iteration before. Now take the first work that is not done. Its gates are open, and all
 /// earlier iterations of its path drain. So the path's own proof holds: it has the tokens. Shares that suffice alone
 /// therefore suffice together. Each is necessary too: no other path frees tokens, so what stalls a path alone stalls it
 /// beside others.
-///
-/// The order needs that one path publishes what others sample. With two that sample from each other's model gate 4 could
-/// close a circle: groups that wait in front of one publisher keep out those that the other publisher waits for.
 CapacityProof prove(const CapacityShape& shape);
 
 /// Groups that a filter with refill has drawn at once: `missing` is what it still wants, `left` what it may still draw.

@@ -34,9 +34,7 @@ int64_t PlanPath::version_for(int64_t iteration) const {
   return measures() ? settings.version_for(iteration) : std::max<int64_t>(0, iteration - policy_lag);
 }
 
-const PlanPath& Plan::path_of(int node) const {
-  return paths[static_cast<size_t>(nodes[static_cast<size_t>(node)].path)];
-}
+const PlanPath& Plan::path_of(int node) const { return paths[static_cast<size_t>(nodes[static_cast<size_t>(node)].path)]; }
 
 const PlanPath& Plan::main_path() const { return *std::ranges::find_if_not(paths, &PlanPath::measures); }
 

@@ -91,8 +91,8 @@ struct PlanPath {
   SourceSettings settings;
   int64_t tokens_in_flight = 0;    // its share of [budget]
   int64_t micro_batch_tokens = 0;  // the most that is packed together: that of [budget], or the share if that is less
-  bool follows_versions = false;  // samples from a model that is trained here, on this path or on another
-  int64_t policy_lag = 0;         // then, unless it measures: that of [schedule]
+  bool follows_versions = false;   // samples from a model that is trained here, on this path or on another
+  int64_t policy_lag = 0;          // then, unless it measures: that of [schedule]
   PlanCapacity capacity;
 
   /// Index of the node that micro-batches come from.

@@ -32,6 +32,7 @@ struct Driver::Impl {
   Impl(const Plan& plan, Parts parts);
 
   std::deque<PathState> make_paths(const Plan& plan, const ReplaceableParts& seams);
+  void open_gates();
   Intake::Parts intake_parts(size_t path);
   void start_intake(size_t path);
   void notify_intakes();
@@ -69,7 +70,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .columns = {},
             .paths = paths,
             .progress = PathProgress(plan, parts.begun, [this] { notify_intakes(); }),
-            .gate = VersionGate([this] { notify_intakes(); }),
+            .gates = {},
             .activity = Activity(plan, parts.clock, std::move(parts.observers)),
             .traffic = Traffic(plan),
             .failure = {},
@@ -90,7 +91,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   for (const PlanModel& model : plan.models) {
     if (model.usage.updated) state.trained[model.name].reach(begun);
   }
-  state.gate.publish(begun);
+  open_gates();
   runners.resize(plan.nodes.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
@@ -108,6 +109,16 @@ std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const Replaceab
     made.emplace_back(path, std::move(budget), on_change);
   }
   return made;
+}
+
+// The versions that the run begins with are published.
+void Driver::Impl::open_gates() {
+  for (const PlanNode& node : state.plan.nodes) {
+    for (const ModelNeed& need : node.needs.models) {
+      if (need.use == ModelUse::kPublishes) state.gates.try_emplace(need.model, [this] { notify_intakes(); });
+    }
+  }
+  for (auto& [model, gate] : state.gates) gate.publish(begun);
 }
 
 Intake::Parts Driver::Impl::intake_parts(size_t path) {
@@ -166,7 +177,8 @@ void Driver::Impl::close_iteration(IterationReport& report) {
     figures.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    if (!plan.is_inside_rollout(static_cast<int>(i))) figures.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
+    if (!plan.is_inside_rollout(static_cast<int>(i)))
+      figures.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
   }
   report.figures = std::move(figures);
   if (stop_rule) stop_rule->look_at(report.iteration, report.figure(stop_rule->metric()));
@@ -244,7 +256,7 @@ void Driver::forget_executors() {
 }
 
 void Driver::let_everything_end() {
-  impl_->state.gate.published().abandon();
+  for (auto& [model, gate] : impl_->state.gates) gate.published().abandon();
   for (auto& [model, milestone] : impl_->state.trained) milestone.abandon();
   for (PathState& path : impl_->paths) path.version_wanted.abandon();
   impl_->notify_intakes();
@@ -258,7 +270,7 @@ void Driver::interrupt() {
 void Driver::drop_in_flight() {
   Impl& impl = *impl_;
   const int64_t last = impl.state.ending.close();
-  impl.state.gate.published().let_through(last + 1);
+  for (auto& [model, gate] : impl.state.gates) gate.published().let_through(last + 1);
   for (auto& [model, milestone] : impl.state.trained) milestone.let_through(last + 1);
   impl.notify_intakes();
 }

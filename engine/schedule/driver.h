@@ -25,8 +25,8 @@ class Driver {
     Workload workload;
     const Clock& clock;
     Reducer& reducer;
-    Checkpointer* checkpointer = nullptr;  // null: nothing is saved
-    int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were behind them
+    Checkpointer* checkpointer = nullptr;    // null: nothing is saved
+    int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them
     std::optional<StopRule> stop_rule = {};  // it has seen the iterations that are complete
     std::vector<WorkObserver*> observers;
     std::function<void(const IterationReport&)> on_iteration;  // on some executor

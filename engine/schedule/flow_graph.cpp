@@ -28,12 +28,12 @@ static_assert(std::is_nothrow_default_constructible_v<Packet> && std::is_nothrow
 using AsyncNode = flow::async_node<Packet, Packet, flow::queueing_lightweight>;
 using JoinNode = flow::multifunction_node<Packet, std::tuple<Packet>, flow::queueing_lightweight>;
 
-// Calls `action` once all is reached that `iteration` needs.
-void after_all(std::span<const NodeRunner::Prerequisite> all, int64_t iteration, std::function<void()> action) {
+// Calls `action` once all is reached that the packet needs.
+void after_all(std::span<const NodeRunner::Prerequisite> all, const Packet& packet, std::function<void()> action) {
   if (all.empty()) return action();
-  all.front().milestone->when_reached(
-      iteration + all.front().ahead,
-      [rest = all.subspan(1), iteration, action = std::move(action)] { after_all(rest, iteration, action); });
+  all.front().milestone->when_reached(all.front().count_for(packet), [rest = all.subspan(1), packet, action = std::move(action)] {
+    after_all(rest, packet, action);
+  });
 }
 
 // Lets a packet through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
@@ -113,7 +113,7 @@ class Stage final : public Task {
     state_.traffic.arrived(runner_.node());
     if (runner_.prerequisites().empty()) return hand_over(packet);
     waiting_for_version_ = packet.iteration.index;
-    after_all(runner_.prerequisites(), packet.iteration.index, [this, packet] {
+    after_all(runner_.prerequisites(), packet, [this, packet] {
       waiting_for_version_ = -1;
       hand_over(packet);
     });

@@ -67,6 +67,10 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       iteration_{.index = parts_.begun - 1},
       follows_(path_.plan.measures()),
       seen_iteration_(parts_.begun - 1) {
+  for (const ModelNeed& need : maker_plan().needs.models) {
+    const auto gate = state.gates.find(need.model);
+    if (need.use == ModelUse::kSamples && gate != state.gates.end()) gates_.push_back(&gate->second);
+  }
   path_.version_wanted.reach(path_.plan.version_for(parts_.begun));
   if (!path_.plan.measures()) return;
   StateWriter first;
@@ -86,17 +90,17 @@ bool Intake::may_begin() const {
   const int64_t next = iteration_.index + 1;
   if (in_iteration_ || next >= state_.iterations || next >= state_.log.reported() + state_.most_open_iterations()) return false;
   if ((follows_ || state_.interrupted) && !state_.progress.is_led(index_, next)) return false;
-  return passes_over(next) || state_.gate.has(path_.plan.version_for(next));
+  return passes_over(next) || has_version(path_.plan.version_for(next));
 }
 
-bool Intake::may_fetch() const {
-  return in_iteration_ && !data_ended_ && !waiting_ && !ends_early() && fetched_ < round_end_;
+bool Intake::has_version(int64_t version) const {
+  return std::ranges::all_of(gates_, [&](const VersionGate* gate) { return gate->has(version); });
 }
+
+bool Intake::may_fetch() const { return in_iteration_ && !data_ended_ && !waiting_ && !ends_early() && fetched_ < round_end_; }
 
 // What has started goes first: a younger group would only be preempted for it.
-bool Intake::fits() const {
-  return waiting_ && !ends_early() && refused_tokens_ == 0 && path_.budget->has_free(waiting_tokens_);
-}
+bool Intake::fits() const { return waiting_ && !ends_early() && refused_tokens_ == 0 && path_.budget->has_free(waiting_tokens_); }
 
 bool Intake::may_step() const {
   if (!parts_.rollout || parts_.rollout->idle()) return false;
@@ -446,7 +450,7 @@ Intake::Wait Intake::waiting() const {
   if (seen_waiting_tokens_ > 0) return Wait::kCredit;
   if (seen_undecided_) return Wait::kVerdicts;
   if (seen_in_iteration_ || next >= state_.iterations) return Wait::kNothing;
-  if (is_due(next) && !state_.gate.has(path_.plan.version_for(next))) return Wait::kVersion;
+  if (is_due(next) && !has_version(path_.plan.version_for(next))) return Wait::kVersion;
   return next >= state_.log.reported() + state_.most_open_iterations() ? Wait::kReports : Wait::kNothing;
 }
 

@@ -59,15 +59,16 @@ class Intake final : public Stepper {
 
   bool is_due(int64_t iteration) const;       // a path that measures; others are always
   bool passes_over(int64_t iteration) const;  // it takes no part in it
-  bool may_begin() const;       // the next iteration may start
-  bool may_fetch() const;       // another group of the current round is wanted
-  bool fits() const;            // the group that was fetched can be admitted
-  bool may_step() const;        // the rollout has something to do
-  bool round_complete() const;  // all groups of the round are finished
-  bool undecided() const;       // the filter has groups to judge or may want another round
-  bool wants_round() const;     // the filter's verdicts ask for another one
+  bool has_version(int64_t version) const;    // of all that it samples from
+  bool may_begin() const;                     // the next iteration may start
+  bool may_fetch() const;                     // another group of the current round is wanted
+  bool fits() const;                          // the group that was fetched can be admitted
+  bool may_step() const;                      // the rollout has something to do
+  bool round_complete() const;                // all groups of the round are finished
+  bool undecided() const;                     // the filter has groups to judge or may want another round
+  bool wants_round() const;                   // the filter's verdicts ask for another one
   bool iteration_complete() const;
-  bool over() const;         // nothing more will come
+  bool over() const;          // nothing more will come
   bool wants_to_end() const;  // early, if no other path is ahead
   bool ends_early() const { return state_.interrupted && !has_to_finish_; }
   int node() const { return path_.plan.maker(); }
@@ -105,9 +106,10 @@ class Intake final : public Stepper {
   const std::function<void()> finished_;
   const Readers& readers_;
   const int executor_;
-  const bool on_demand_;           // groups are admitted with less than they may become
-  const int64_t quota_;            // groups that an iteration is to have
-  const NodeNeeds* const filter_;  // of the refilling filter; null: none
+  std::vector<const VersionGate*> gates_;  // of the trained models that it samples from
+  const bool on_demand_;                   // groups are admitted with less than they may become
+  const int64_t quota_;                    // groups that an iteration is to have
+  const NodeNeeds* const filter_;          // of the refilling filter; null: none
   Packer packer_;
 
   Iteration iteration_;

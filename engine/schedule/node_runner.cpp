@@ -9,16 +9,7 @@
 
 namespace sluice::engine {
 
-namespace {
-
-bool is_published(const Plan& plan, const std::string& model) {
-  return std::ranges::any_of(plan.nodes, [&](const PlanNode& node) {
-    return std::ranges::any_of(node.needs.models,
-                               [&](const ModelNeed& need) { return need.use == ModelUse::kPublishes && need.model == model; });
-  });
-}
-
-}  // namespace
+namespace {}  // namespace
 
 int executor_index(const Plan& plan, const std::string& name) {
   const auto found = std::ranges::find(plan.executors, name, &PlanExecutor::name);
@@ -37,14 +28,15 @@ NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implemen
   if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(path_.plan.source)].needs.groups_per_iteration;
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kPublishes) {
-      publishes_ = true;
+      published_models_.push_back(need.model);
       wait_for_samplers(need.model);
     }
     if (need.use == ModelUse::kReads && state.trained.contains(need.model))
       prerequisites_.push_back({&state.trained.at(need.model), 0});
     if (need.use != ModelUse::kUpdates) continue;
     if (std::ranges::find(updated_models_, need.model) == updated_models_.end()) updated_models_.push_back(need.model);
-    if (is_published(state.plan, need.model)) prerequisites_.push_back({&state.gate.published(), 0});
+    if (const auto gate = state.gates.find(need.model); gate != state.gates.end())
+      prerequisites_.push_back({&gate->second.published(), 0});
   }
   // One order for all nodes, since a milestone's actions ask the next one under its lock; and each once: several keys may name
   // one model.
@@ -60,7 +52,8 @@ void NodeRunner::wait_for_samplers(const std::string& model) {
   for (PathState& path : state_.paths) {
     const auto& needs = state_.plan.nodes[static_cast<size_t>(path.plan.maker())].needs.models;
     const auto samples = [&](const ModelNeed& need) { return need.use == ModelUse::kSamples && need.model == model; };
-    if (&path != &path_ && std::ranges::any_of(needs, samples)) prerequisites_.push_back({&path.version_wanted, 2 - kept});
+    if (&path != &path_ && std::ranges::any_of(needs, samples))
+      prerequisites_.push_back({&path.version_wanted, 2 - kept, /*at_the_end=*/true});
   }
 }
 
@@ -190,7 +183,7 @@ void NodeRunner::save(const Iteration& iteration) {
 // Only after the node has ended the iteration: what waits for it may start on another executor at once.
 void NodeRunner::announce_end(const Iteration& iteration, MetricRow row) {
   for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
-  if (publishes_) state_.gate.publish(iteration.index + 1);
+  for (const std::string& model : published_models_) state_.gates.at(model).publish(iteration.index + 1);
   state_.log.node_ended(iteration.index, static_cast<size_t>(index_), std::move(row));
 }
 

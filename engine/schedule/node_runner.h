@@ -32,9 +32,14 @@ class NodeRunner {
   /// publication of it, and a publisher until no other path samples from the version whose memory it takes.
   struct Prerequisite {
     Milestone* milestone = nullptr;
-    int64_t ahead = 0;  // the count that is waited for, less the iteration
+    int64_t ahead = 0;        // the count that is waited for, less the iteration
+    bool at_the_end = false;  // its micro-batches may come one iteration earlier: what it waits for concerns the end alone
 
     auto operator<=>(const Prerequisite&) const = default;
+
+    int64_t count_for(const Packet& packet) const {
+      return packet.iteration.index + ahead - (at_the_end && packet.batch != nullptr ? 1 : 0);
+    }
   };
   const std::vector<Prerequisite>& prerequisites() const { return prerequisites_; }
 
@@ -70,7 +75,7 @@ class NodeRunner {
   const std::unique_ptr<Node> node_;  // declared after what it holds on to
   int executor_ = 0;
   std::vector<std::string> updated_models_;
-  bool publishes_ = false;
+  std::vector<std::string> published_models_;
   std::vector<Prerequisite> prerequisites_;
   int64_t next_ = 0;          // sequence number of the packet that is due
   int64_t begun_ = -1;        // the iteration that the node is in

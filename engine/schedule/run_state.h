@@ -45,7 +45,7 @@ struct RunState {
   ByteMeter columns;
   std::deque<PathState>& paths;  // by index of Plan::paths
   PathProgress progress;
-  VersionGate gate;
+  std::map<std::string, VersionGate> gates;  // by model that is published
   Activity activity;
   Traffic traffic;
   FailureSlot failure;
@@ -56,7 +56,7 @@ struct RunState {
   std::atomic<bool> interrupted{false};
   const int main_path;              // index
   std::atomic<int64_t> iterations;  // that the run is to have: those of [pipeline], or fewer where stop_when ends it
-  std::atomic<int64_t> steps{0};        // of intakes that took in or brought out something
+  std::atomic<int64_t> steps{0};    // of intakes that took in or brought out something
 
   PathState& path_of(const PlanNode& node) { return paths[static_cast<size_t>(node.path)]; }
 

@@ -51,7 +51,7 @@ class ThreadExecutor final : public Executor {
   std::condition_variable wake_;
   std::vector<Work> inbox_;             // from other threads
   std::vector<Stepper*> new_steppers_;  // likewise
-  bool asleep_ = false;      // nobody has woken it yet
+  bool asleep_ = false;                 // nobody has woken it yet
   bool ending_ = false;
   std::thread thread_;
 };

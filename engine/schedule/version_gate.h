@@ -8,7 +8,7 @@
 
 namespace sluice::engine {
 
-/// Which policy version is published. An iteration of a path begins once the version that it samples with is (PlanPath::version_for).
+/// Which version of a model is published. An iteration of a path begins once the version that it samples with is (PlanPath::version_for).
 /// Thread-safe.
 class VersionGate {
  public:

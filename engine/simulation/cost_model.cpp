@@ -86,8 +86,7 @@ int64_t CostModel::of_end_ns(size_t node, int64_t iteration) {
 
 int64_t CostModel::of_step_ns(int path, const StepWork& step) const {
   const PlanPath& plan = plan_.paths[static_cast<size_t>(path)];
-  if (!plan.rollout)
-    return nanoseconds(costs_[static_cast<size_t>(plan.source)].per_group_us * static_cast<double>(step.groups));
+  if (!plan.rollout) return nanoseconds(costs_[static_cast<size_t>(plan.source)].per_group_us * static_cast<double>(step.groups));
   if (step.sampled_tokens == 0 && step.prompt_tokens == 0) return 0;
   const NodeCosts& costs = costs_[static_cast<size_t>(*plan.rollout)];
   return nanoseconds(costs.per_step_us + costs.per_sampled_token_us * static_cast<double>(step.sampled_tokens) +

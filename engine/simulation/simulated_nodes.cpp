@@ -110,7 +110,8 @@ class SimulatedRollout final : public Rollout {
       : draws_(plan, path, costs),
         samples_(sampler_of(plan, path).needs.samples_per_group),
         side_samples_(sampler_of(plan, path).needs.side_samples),
-        most_running_(sampler_of(plan, path).needs.running_samples > 0 ? sampler_of(plan, path).needs.running_samples : kUnlimited),
+        most_running_(sampler_of(plan, path).needs.running_samples > 0 ? sampler_of(plan, path).needs.running_samples
+                                                                       : kUnlimited),
         step_tokens_(sampler_of(plan, path).needs.step_tokens > 0 ? sampler_of(plan, path).needs.step_tokens : kUnlimited),
         on_demand_(takes_on_demand(plan.budget, *sampler_of(plan, path).type, sampler_of(plan, path).needs)),
         columns_(written_by(plan, sampler_of(plan, path))) {}
@@ -294,7 +295,8 @@ class SimulatedNode final : public Node {
 
 // The least credit of a sample is a prompt of one token and the longest response, where the response has a bound of its own.
 SampleBounds::SampleBounds(const Plan& plan, const PlanPath& path)
-    : sample_(sampler_of(plan, path).needs.worst_sample_tokens), response_(sampler_of(plan, path).needs.least_sample_tokens - 1) {}
+    : sample_(sampler_of(plan, path).needs.worst_sample_tokens),
+      response_(sampler_of(plan, path).needs.least_sample_tokens - 1) {}
 
 int64_t SampleBounds::prompt() const { return std::max<int64_t>(1, sample_ - std::max<int64_t>(1, response_)); }
 

@@ -30,12 +30,13 @@ class Simulation {
                        .observers = std::move(observers),
                        .on_iteration = [this](const IterationReport& report) { add(report); }}) {
     for (size_t i = 0; i < plan.executors.size(); ++i) {
-      executors_.push_back(std::make_unique<VirtualExecutor>(VirtualExecutor::Parts{.index = static_cast<int>(i),
-                                                                                    .activity = driver_.activity(),
-                                                                                    .clock = clock_,
-                                                                                    .costs = model_,
-                                                                                    .next_step = [this](int path) { return simulated_.next_step[static_cast<size_t>(path)](); },
-                                                                                    .gap_ns = std::llround(costs.gap_us * 1e3)}));
+      executors_.push_back(std::make_unique<VirtualExecutor>(
+          VirtualExecutor::Parts{.index = static_cast<int>(i),
+                                 .activity = driver_.activity(),
+                                 .clock = clock_,
+                                 .costs = model_,
+                                 .next_step = [this](int path) { return simulated_.next_step[static_cast<size_t>(path)](); },
+                                 .gap_ns = std::llround(costs.gap_us * 1e3)}));
       result_.executors.push_back({.name = plan.executors[i].name, .threads = plan.executors[i].threads});
     }
   }

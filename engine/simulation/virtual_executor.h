@@ -21,7 +21,7 @@ class VirtualExecutor final : public Executor {
     const Clock& clock;
     CostModel& costs;
     std::function<StepWork(int path)> next_step;  // of a path: what the step that has begun amounts to
-    int64_t gap_ns = 0;  // after each piece of work
+    int64_t gap_ns = 0;                           // after each piece of work
   };
 
   explicit VirtualExecutor(Parts parts) : parts_(std::move(parts)) {}

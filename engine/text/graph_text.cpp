@@ -206,8 +206,8 @@ std::string mermaid_text(const Plan& plan, GraphColumns columns) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) text += mermaid_node(plan.nodes[i], i);
   for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, edge, columns);
   for (const VersionLoop& loop : version_loops(plan)) {
-    text +=
-        "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan, loop) + "\"| n" + std::to_string(loop.rollout) + "\n";
+    text += "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan, loop) + "\"| n" +
+            std::to_string(loop.rollout) + "\n";
   }
   for (const Look& look : kLooks) {
     text += std::string("  classDef ") + look.name + " fill:" + look.fill + ",stroke:" + look.line + ",color:#222\n";

@@ -99,13 +99,13 @@ std::string groups_text(const Plan& plan, const PlanPath& path) {
   const NodeNeeds& source = plan.nodes[static_cast<size_t>(path.source)].needs;
   const NodeNeeds& maker = plan.nodes[static_cast<size_t>(path.maker())].needs;
   return plural(source.groups_per_iteration, path.rollout ? "prompt" : "group") + " x " +
-         plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) + " tokens a sample";
+         plural(maker.samples_per_group, "sample") + ", at most " + std::to_string(maker.worst_sample_tokens) +
+         " tokens a sample";
 }
 
 std::string heading(const Plan& plan) {
   const PlanPath& path = plan.main_path();
-  std::string text =
-      plan.pipeline.name + ": " + plural(plan.pipeline.iterations, "iteration") + " of " + groups_text(plan, path);
+  std::string text = plan.pipeline.name + ": " + plural(plan.pipeline.iterations, "iteration") + " of " + groups_text(plan, path);
   if (plan.pipeline.preset) text += "; preset " + *plan.pipeline.preset;
   if (path.follows_versions) text += "; policy lag " + std::to_string(path.policy_lag);
   return text;
@@ -206,7 +206,8 @@ std::string start_of_training(const Plan& plan, int trainer) {
   const std::string& name = plan.nodes[static_cast<size_t>(trainer)].name;
   const PlanNode* barrier = barrier_before(plan, trainer);
   if (barrier == nullptr) {
-    return name + " starts after the first micro-batch (" + std::to_string(plan.path_of(trainer).capacity.micro_batch_tokens) + " tokens)";
+    return name + " starts after the first micro-batch (" + std::to_string(plan.path_of(trainer).capacity.micro_batch_tokens) +
+           " tokens)";
   }
   const std::string reason = barrier->needs.scope_reason.empty() ? "" : " (" + barrier->needs.scope_reason + ")";
   return name + " starts when the iteration is complete: " + barrier->name + " collects it" + reason;

@@ -23,8 +23,12 @@ bool has(const Machine& machine, Use use) {
   return std::any_of(machine.steps.begin(), machine.steps.end(), [&](const Step& step) { return step.use == use; });
 }
 
-bool is_trained(const Paths& paths) {
-  return std::any_of(paths.paths.begin(), paths.paths.end(), [](const Machine& path) { return has(path, Use::kTrains); });
+// The path whose model a path samples from, if it is trained; -1: none.
+int model_of(const Paths& paths, size_t p) {
+  const auto trains = [](const Machine& path) { return has(path, Use::kTrains); };
+  if (const int of = paths.paths[p].model_of; of >= 0) return trains(paths.paths[static_cast<size_t>(of)]) ? of : -1;
+  const auto first = std::find_if(paths.paths.begin(), paths.paths.end(), trains);
+  return first == paths.paths.end() ? -1 : static_cast<int>(first - paths.paths.begin());
 }
 
 // The run ends where the data of all paths that do not only measure have.
@@ -42,7 +46,7 @@ Paths alone(const Machine& machine) { return {.paths = {machine}, .kept_versions
 struct Way {
   Move move;
   bool sure = false;
-  int publishes = -1;  // work of the publisher on this iteration; -1: something else
+  int publishes = -1;  // work of the publisher that waits as the end of this iteration does; -1: something else
   int to = -1;         // state; -1: not tried yet
 };
 
@@ -85,7 +89,10 @@ class PathStates {
     for (Move& move : rules_.moves(known.state)) {
       move.path = index_;
       Way way{.move = move, .sure = rules_.is_sure(known.state, move)};
-      if (rules_.publishes(move)) way.publishes = known.state.packets[static_cast<size_t>(move.packet)].iteration;
+      if (rules_.publishes(move)) {
+        const machine::Packet& packet = known.state.packets[static_cast<size_t>(move.packet)];
+        way.publishes = packet.iteration - (packet.end ? 0 : 1);
+      }
       known.ways.push_back(way);
     }
     return place->second;
@@ -119,7 +126,7 @@ class Run {
   Run(const Paths& paths, const std::vector<int>& shares) : paths_(paths), lag_(paths.paths.front().lag) {
     if (paths.paths.size() > 2) throw std::runtime_error("states of at most two paths are numbered");
     for (size_t p = 0; p < paths.paths.size(); ++p)
-      states_.emplace_back(paths.paths[p], static_cast<int>(p), iterations_of(paths), is_trained(paths), shares[p]);
+      states_.emplace_back(paths.paths[p], static_cast<int>(p), iterations_of(paths), model_of(paths, p) >= 0, shares[p]);
   }
 
   size_t paths() const { return states_.size(); }
@@ -135,7 +142,7 @@ class Run {
   bool readers_allow(const Ids& ids, size_t p, int iteration) const {
     for (size_t other = 0; other < paths(); ++other) {
       const PathRules& rules = states_[other].rules();
-      if (other == p || !rules.samples()) continue;
+      if (other == p || !rules.samples() || model_of(paths_, other) != static_cast<int>(p)) continue;
       if (rules.version_for(at(ids, other).state.handed_on(), lag_) < iteration + 2 - paths_.kept_versions) return false;
     }
     return true;
@@ -161,7 +168,7 @@ class Run {
     for (size_t p = 0; p < paths(); ++p) {
       const State& state = at(ids, p).state;
       if (!state.drawing || !states_[p].rules().samples()) continue;
-      if (states_[p].rules().version_for(state.begun - 1, lag_) + paths_.kept_versions <= published(ids)) return true;
+      if (states_[p].rules().version_for(state.begun - 1, lag_) + paths_.kept_versions <= published(ids, p)) return true;
     }
     return false;
   }
@@ -181,7 +188,7 @@ class Run {
     if (next >= reported(ids) + lag_ + 2) return false;
     const PathRules& rules = states_[p].rules();
     if (!rules.leads(next) && !is_led(ids, next)) return false;
-    return !rules.is_due(next) || published(ids) >= rules.version_for(next, lag_);
+    return !rules.is_due(next) || published(ids, p) >= rules.version_for(next, lag_);
   }
 
   int reported(const Ids& ids) const {
@@ -190,10 +197,10 @@ class Run {
     return least;
   }
 
-  int published(const Ids& ids) const {
-    int most = 0;
-    for (size_t p = 0; p < paths(); ++p) most = std::max(most, at(ids, p).published);
-    return most;
+  // Versions of the model that path p samples from.
+  int published(const Ids& ids, size_t p) const {
+    const int of = model_of(paths_, p);
+    return of < 0 ? 0 : at(ids, static_cast<size_t>(of)).published;
   }
 
   bool is_led(const Ids& ids, int iteration) const {

@@ -32,9 +32,10 @@ struct Machine {
   int micro_batch = 1;
   int iterations = 1;
   int lag = 0;
-  bool rollout = false;    // it samples from the one model, where a step trains that, on this path or on another
+  bool rollout = false;    // it samples from the model of `model_of`, where a step trains that
   bool on_demand = false;  // with a rollout
   std::vector<Step> steps;
+  int model_of = -1;             // the path whose model the rollout samples from; -1: the first that trains one
   bool of_frozen_model = false;  // the rollout samples from another model, which nobody trains
   bool own_share = false;        // of the budget: then no more than that is packed together, unless a group is more
   int every = 0;                 // the path only measures: after so many iterations and after the last; or, with 0,
@@ -48,7 +49,7 @@ struct Machine {
 /// Paths that run side by side. All have the iterations, the lag and the micro-batches of the first.
 struct Paths {
   std::vector<Machine> paths;
-  int kept_versions = 1;        // of the trained model, that stay readable beside each other
+  int kept_versions = 1;        // of each trained model, that stay readable beside each other
   bool publisher_waits = true;  // for the other paths that sample; without that a version in use can be overwritten
 };
 

@@ -129,7 +129,9 @@ std::string source_text(const Machine& machine, const std::string& prefix, int s
   return text;
 }
 
-std::string step_text(const Step& step, const std::string& prefix, const std::string& maker) {
+std::string quoted_model(size_t path) { return path == 0 ? "\"policy\"" : "\"other_policy\""; }
+
+std::string step_text(const Step& step, const std::string& prefix, const std::string& maker, const std::string& model) {
   std::vector<std::string> inputs;
   for (const int input : step.inputs) inputs.push_back("\"" + prefix + "step" + std::to_string(input) + "\"");
   if (inputs.empty()) inputs.push_back("\"" + prefix + maker + "\"");
@@ -137,24 +139,34 @@ std::string step_text(const Step& step, const std::string& prefix, const std::st
                      key("draws", static_cast<int64_t>(step.draws)) +
                      "oversample = " + std::to_string(step.draws > 1 ? step.oversample_tenths / 10.0 : 1.0) + "\n" +
                      key("reads", step.reads) + key("barrier", step.barrier);
-  if (step.use == Use::kReadsLive) text += key("live", "\"policy\"");
-  if (step.use == Use::kTrains) text += key("trains", "\"policy\"");
-  if (step.use == Use::kPublishes) text += key("publishes", "\"policy\"");
+  if (step.use == Use::kReadsLive) text += key("live", model.c_str());
+  if (step.use == Use::kTrains) text += key("trains", model.c_str());
+  if (step.use == Use::kPublishes) text += key("publishes", model.c_str());
   return text;
 }
 
-std::string path_text(const Machine& machine, const std::string& prefix, int share, bool trained) {
+// Quoted; empty: of none that is trained.
+std::string model_sampled(const Paths& paths, size_t p) {
+  const auto trains = [](const Machine& path) { return has(path, Use::kTrains); };
+  if (const int of = paths.paths[p].model_of; of >= 0) return quoted_model(static_cast<size_t>(of));
+  const auto first = std::find_if(paths.paths.begin(), paths.paths.end(), trains);
+  return first == paths.paths.end() ? std::string() : quoted_model(static_cast<size_t>(first - paths.paths.begin()));
+}
+
+std::string path_text(const Paths& paths, size_t p, int share) {
+  const Machine& machine = paths.paths[p];
+  const std::string prefix = prefix_of(p);
   std::string text = source_text(machine, prefix, share);
   if (machine.rollout) {
     text += "[nodes." + prefix + "rollout]\n" + key("type", "\"sampling\"") + "inputs = [\"" + prefix + "source\"]\n" +
             key("on_demand", machine.on_demand);
     if (machine.of_frozen_model) text += key("model", "\"frozen\"");
-    if (trained && !machine.of_frozen_model) text += key("model", "\"policy\"");
+    if (!machine.of_frozen_model && !model_sampled(paths, p).empty()) text += key("model", model_sampled(paths, p).c_str());
   }
   text += key("least", static_cast<int64_t>(machine.least)) + key("worst", static_cast<int64_t>(machine.worst));
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     text += "[nodes." + prefix + "step" + std::to_string(s) + "]\n" +
-            step_text(machine.steps[s], prefix, machine.rollout ? "rollout" : "source");
+            step_text(machine.steps[s], prefix, machine.rollout ? "rollout" : "source", quoted_model(p));
   }
   return text;
 }
@@ -162,15 +174,17 @@ std::string path_text(const Machine& machine, const std::string& prefix, int sha
 std::string pipeline_text(const Paths& paths, const std::vector<int>& shares) {
   const auto any = [&](const auto& is) { return std::any_of(paths.paths.begin(), paths.paths.end(), is); };
   const Machine& first = paths.paths.front();
-  const bool trained = any([](const Machine& path) { return has(path, Use::kTrains); });
   std::string text = "[pipeline]\n" + key("iterations", static_cast<int64_t>(first.iterations)) + "[budget]\n" +
                      key("tokens_in_flight", std::accumulate(shares.begin(), shares.end(), int64_t{0})) +
                      key("micro_batch_tokens", static_cast<int64_t>(first.micro_batch));
   if (any([](const Machine& path) { return path.on_demand; })) text += key("admission", "\"on_demand\"");
   text += "[schedule]\n" + key("policy_lag", static_cast<int64_t>(first.lag));
-  if (trained) text += "[models.policy]\n";
+  for (size_t p = 0; p < paths.paths.size(); ++p) {
+    const std::string model = quoted_model(p);
+    if (has(paths.paths[p], Use::kTrains)) text += "[models." + model.substr(1, model.size() - 2) + "]\n";
+  }
   if (any([](const Machine& path) { return path.of_frozen_model; })) text += "[models.frozen]\n";
-  for (size_t p = 0; p < paths.paths.size(); ++p) text += path_text(paths.paths[p], prefix_of(p), shares[p], trained);
+  for (size_t p = 0; p < paths.paths.size(); ++p) text += path_text(paths, p, shares[p]);
   return text;
 }
 

@@ -163,6 +163,23 @@ TEST_F(PathsSearch, TrainingBesideMeasuring) {
   }
 }
 
+// Each path trains a model of its own, and samples from that or from the other's.
+TEST_F(PathsSearch, TwoThatTrain) {
+  for (const Steps& first : kTraining) {
+    for (const Steps& second : kTraining) {
+      for (int lag = 0; lag <= 2; ++lag) {
+        for (const bool crosswise : {false, true}) {
+          Machine one = training(first, 2, lag), other = training(second, 1, lag);
+          one.model_of = crosswise ? 1 : 0;
+          other.model_of = crosswise ? 0 : 1;
+          other.own_share = true;
+          expect_exact({.paths = {one, other}});
+        }
+      }
+    }
+  }
+}
+
 // Groups of any size on both paths, of which one or the other has a share of its own.
 TEST_F(PathsSearch, WithSizes) {
   for (const Steps& trained : kTraining) {

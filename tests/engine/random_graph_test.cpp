@@ -31,11 +31,12 @@ using Row = std::map<std::string, double>;
 /// The sequential program of one path: one iteration after the other, one node after the other, no micro-batches, no threads.
 class Interpreter {
  public:
-  /// `versions`: of the weights that the path trains, or that it samples from.
-  Interpreter(const World& world, std::vector<uint64_t>& versions) : world_(world), versions_(versions) {}
+  /// `versions`: of the weights that the path trains, and of those that it samples from; null: none.
+  Interpreter(const World& world, std::vector<uint64_t>* trained, const std::vector<uint64_t>* sampled)
+      : world_(world), versions_(trained), sampled_(sampled) {}
 
   Row run(int64_t iteration, int64_t version) {
-    run_iteration(iteration, versions_[static_cast<size_t>(version)]);
+    run_iteration(iteration, sampled_ == nullptr ? 1 : sampled_->at(static_cast<size_t>(version)));
     return prefixed(row_);
   }
 
@@ -161,12 +162,13 @@ class Interpreter {
     for (const int64_t group : streams_[last.filters() ? last.name : last.stream]) {
       for (const uint64_t value : columns_[world_.trained_column][group]) gradient = mix(gradient, value);
     }
-    versions_.push_back(mix(versions_.back(), gradient));
-    row_["policy/weights"] = static_cast<double>(versions_.back() >> 12);
+    versions_->push_back(mix(versions_->back(), gradient));
+    row_["policy/weights"] = static_cast<double>(versions_->back() >> 12);
   }
 
   const World& world_;
-  std::vector<uint64_t>& versions_;
+  std::vector<uint64_t>* const versions_;
+  const std::vector<uint64_t>* const sampled_;
   uint64_t weights_ = 1;
   int64_t iteration_ = 0;
   std::map<std::string, Values> columns_;
@@ -181,20 +183,31 @@ bool is_due(const World& world, int64_t iteration) {
 }
 
 int64_t version_of(const World& world, int64_t iteration) {
-  if (!world.trained && !world.samples_policy) return 0;
+  if (world.sampled_model().empty()) return 0;
   if (!world.measures()) return std::max<int64_t>(0, iteration - world.lag);
   return world.before_training && iteration == 0 ? 0 : iteration + 1;
 }
 
-/// All paths, the one that trains first: what others sample from in an iteration was trained in it at the latest.
+/// All paths. Those that measure come last in an iteration: they sample what it leaves.
 std::vector<Row> sequential(const toy::Worlds& worlds) {
-  std::vector<uint64_t> versions{1};
-  std::vector<Row> rows;
-  Interpreter main(worlds.main, versions);
-  for (int64_t iteration = 0; iteration < worlds.main.iterations; ++iteration) {
-    Row& row = rows.emplace_back(main.run(iteration, version_of(worlds.main, iteration)));
-    for (const World& other : worlds.others) {
-      if (is_due(other, iteration)) row.merge(Interpreter(other, versions).run(iteration, version_of(other, iteration)));
+  std::map<std::string, std::vector<uint64_t>> versions;  // by model
+  std::vector<const World*> leading, measuring;
+  for (const World& other : worlds.others) (other.measures() ? measuring : leading).push_back(&other);
+  leading.insert(leading.begin(), &worlds.main);
+  for (const World* world : leading) {
+    if (world->trained) versions[world->model()] = {1};
+  }
+  const auto run = [&](const World& world, int64_t iteration) {
+    const auto found = [&](const std::string& model) { return versions.contains(model) ? &versions[model] : nullptr; };
+    Interpreter path(world, world.trained ? found(world.model()) : nullptr, found(world.sampled_model()));
+    return path.run(iteration, version_of(world, iteration));
+  };
+  std::vector<Row> rows(static_cast<size_t>(worlds.main.iterations));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto iteration = static_cast<int64_t>(i);
+    for (const World* world : leading) rows[i].merge(run(*world, iteration));
+    for (const World* world : measuring) {
+      if (is_due(*world, iteration)) rows[i].merge(run(*world, iteration));
     }
   }
   return rows;

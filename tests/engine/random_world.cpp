@@ -114,7 +114,6 @@ PipelineBuilder begin_pipeline(const World& world, uint64_t seed, int64_t budget
   builder.set("runtime", "stall_seconds", 5.0);
   if (world.on_demand) builder.set("budget", "admission", std::string("on_demand"));
   if (world.lag > 0) builder.set("schedule", "policy_lag", world.lag);
-  if (world.trained) builder.model("policy", {});
   return builder;
 }
 
@@ -130,7 +129,7 @@ void add_path(PipelineBuilder& builder, const World& world, int64_t pause_us) {
   const std::string& prefix = world.prefix;
   PipelineBuilder::Params rollout{
       {"samples_per_group", world.samples}, {"worst_sample_tokens", world.worst}, {"pause_us", pause_us}};
-  if (world.trained || world.samples_policy) rollout.emplace_back("model", std::string("policy"));
+  if (const std::string model = world.sampled_model(); !model.empty()) rollout.emplace_back("model", model);
   builder.node(world.source(), "toy_source", {}, source_params_of(world));
   builder.node(prefix + "rollout", "toy_rollout", {world.source()}, rollout, world.rollout_on);
   for (const World::Step& step : world.steps) {
@@ -146,8 +145,10 @@ void add_path(PipelineBuilder& builder, const World& world, int64_t pause_us) {
     builder.node(prefix + step.name, step.filters() ? "toy_filter" : "toy_mix", inputs_of(step, prefix), params, step.on);
   }
   if (!world.trained) return;
-  builder.node("train", "toy_train", {world.train_input}, {{"model", std::string("policy")}, {"reads", world.trained_column}});
-  builder.node("publish", "toy_publish", {"train"}, {{"model", std::string("policy")}});
+  builder.model(world.model(), {});
+  builder.node(prefix + "train", "toy_train", {prefix + world.train_input},
+               {{"model", world.model()}, {"reads", world.trained_column}});
+  builder.node(prefix + "publish", "toy_publish", {prefix + "train"}, {{"model", world.model()}});
 }
 
 }  // namespace
@@ -164,15 +165,24 @@ Worlds random_worlds(uint64_t seed) {
     other.prefix = "p" + std::to_string(i) + "_";
     other.iterations = worlds.main.iterations;
     other.lag = worlds.main.lag;
-    other.trained = false;
-    other.samples_policy = worlds.main.trained && random.below(3) > 0;
     if (random.below(3) > 0) {
       if (random.below(4) > 0) other.every_iterations = 1 + static_cast<int64_t>(random.below(3));
       other.before_training = !other.every_iterations || random.below(2) == 0;
     }
+    other.trained = other.trained && worlds.main.trained && !other.measures();
     worlds.main.micro_batch = std::max(worlds.main.micro_batch, other.samples * other.worst);
     worlds.others.push_back(std::move(other));
   }
+  // Who samples whose model: the main one its own mostly, and where there is a lag.
+  std::vector<std::string> models;
+  if (worlds.main.trained) models.push_back(worlds.main.model());
+  for (const World& other : worlds.others) {
+    if (other.trained) models.push_back(other.model());
+  }
+  for (World& other : worlds.others) {
+    if (!models.empty() && random.below(4) > 0) other.samples_from = any_of_these(models, random);
+  }
+  if (!models.empty() && random.below(4) == 0) worlds.main.samples_from = any_of_these(models, random);
   return worlds;
 }
 

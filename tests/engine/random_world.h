@@ -38,16 +38,20 @@ struct World {
   std::string prefix;  // of its nodes' names
 
   /// Where it is a path beside the one that trains.
-  bool samples_policy = false;
+  std::string samples_from;                 // a model that is trained here, if it does not sample from its own; empty: none
   std::optional<int64_t> every_iterations;  // it measures
   bool before_training = false;             // likewise
   int64_t share = 0;                        // of the budget
 
   bool measures() const { return every_iterations || before_training; }
   std::string source() const { return prefix + "source"; }
+  std::string model() const { return prefix + "policy"; }  // that it trains
+
+  /// What its rollout samples from; empty: nothing that is trained.
+  std::string sampled_model() const { return samples_from.empty() && trained ? model() : samples_from; }
 };
 
-/// Up to two paths beside one that may train.
+/// Up to two paths beside the main one. Each that does not measure may train, and sample from its own model or from another's.
 struct Worlds {
   World main;
   std::vector<World> others;

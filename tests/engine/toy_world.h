@@ -30,7 +30,8 @@ int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens);
 /// with a text.
 class ToyModel final : public Model {
  public:
-  explicit ToyModel(std::string name, int64_t kept_versions = std::numeric_limits<int64_t>::max()) : name_(std::move(name)), kept_versions_(kept_versions) {}
+  explicit ToyModel(std::string name, int64_t kept_versions = std::numeric_limits<int64_t>::max())
+      : name_(std::move(name)), kept_versions_(kept_versions) {}
 
   void take_snapshot(VersionRange versions) override;
   void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;

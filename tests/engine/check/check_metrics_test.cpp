@@ -140,7 +140,8 @@ TEST(Metrics, OfAnotherGroupOrMisspeltAreFound) {
   const std::vector<std::string> names{"policy/loss", "reward/score_mean", "time/iteration_seconds"};
   EXPECT_EQ(nearest_metric("score_mean", names), "reward/score_mean");
   EXPECT_EQ(nearest_metric("policy_loss", names), "policy/loss");
-  EXPECT_EQ(nearest_metric("held_out/score_mean", {"reward/score_mean", "held_out/reward/score_mean"}), "held_out/reward/score_mean");
+  EXPECT_EQ(nearest_metric("held_out/score_mean", {"reward/score_mean", "held_out/reward/score_mean"}),
+            "held_out/reward/score_mean");
   EXPECT_EQ(nearest_metric("reward/score_maen", names), "reward/score_mean");
   EXPECT_EQ(nearest_metric("score_maen", names), "reward/score_mean");
   EXPECT_EQ(nearest_metric("entropy", names), "");

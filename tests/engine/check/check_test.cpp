@@ -91,8 +91,9 @@ TEST_F(Check, RefusesAPipelineWithoutSource) {
 }
 
 TEST_F(Check, RefusesTwoSourcesWithoutSharesOfTheBudget) {
-  expect_refused("two_sources", ppo_text() + "\n[nodes.more]\ntype = \"prompts\"\n" +
-                                    "\n[nodes.again]\ntype = \"generate\"\ninputs = [\"more\"]\nmodel = \"actor\"\nmax_new_tokens = 4\n");
+  expect_refused("two_sources",
+                 ppo_text() + "\n[nodes.more]\ntype = \"prompts\"\n" +
+                     "\n[nodes.again]\ntype = \"generate\"\ninputs = [\"more\"]\nmodel = \"actor\"\nmax_new_tokens = 4\n");
 }
 
 TEST_F(Check, RefusesASecondRolloutOfOneSource) {

@@ -30,9 +30,7 @@ TEST(StopRule, EndsAfterSoManyValuesWithoutABetterOne) {
 
 TEST(StopRule, LowerMayBeBetter) { EXPECT_EQ(stops_at({.patience = 2, .best = Best::kLowest}, {4, 3, 5, 6}), 3); }
 
-TEST(StopRule, AnIterationWithoutTheMetricDoesNotCount) {
-  EXPECT_EQ(stops_at({.patience = 2}, {1, NAN, NAN, 1, NAN, 1}), 5);
-}
+TEST(StopRule, AnIterationWithoutTheMetricDoesNotCount) { EXPECT_EQ(stops_at({.patience = 2}, {1, NAN, NAN, 1, NAN, 1}), 5); }
 
 TEST(StopRule, SaysWhy) {
   StopRule rule({.metric = "held_out/score", .at_least = 0.95});
