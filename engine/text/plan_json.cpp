@@ -102,30 +102,34 @@ Json predicted_json(const PlanMemory& memory) {
           {"machine_bytes", memory.machine_bytes}};
 }
 
+// Worst cases of a path.
+Json worst_json(const PlanCapacity& capacity) {
+  return {{"group_tokens", capacity.group_tokens},         {"drawn_groups", capacity.drawn_groups},
+          {"iteration_tokens", capacity.iteration_tokens}, {"largest_micro_batch", capacity.micro_batch_tokens},
+          {"most_in_flight", capacity.in_flight_tokens},   {"open_iterations", capacity.open_iterations},
+          {"tokens_needed", capacity.tokens_needed},       {"needed_by", capacity.needed_by}};
+}
+
+// Of the main path; the budget is that of all.
+Json capacity_json(const Plan& plan) {
+  Json json = worst_json(plan.main_path().capacity);
+  json["tokens_in_flight"] = plan.budget.tokens_in_flight;
+  json["micro_batch_tokens"] = plan.budget.micro_batch_tokens.value;
+  json["pass_tokens"] = plan.budget.pass_tokens.value;
+  return json;
+}
+
 Json path_json(const Plan& plan, const PlanPath& path) {
-  const PlanCapacity& capacity = path.capacity;
   const auto name = [&](int node) { return plan.nodes[static_cast<size_t>(node)].name; };
-  Json json{{"source", name(path.source)},
-            {"tokens_in_flight", path.tokens_in_flight},
-            {"micro_batch_tokens", path.micro_batch_tokens},
-            {"group_tokens", capacity.group_tokens},
-            {"drawn_groups", capacity.drawn_groups},
-            {"iteration_tokens", capacity.iteration_tokens},
-            {"largest_micro_batch", capacity.micro_batch_tokens},
-            {"most_in_flight", capacity.in_flight_tokens},
-            {"open_iterations", capacity.open_iterations},
-            {"tokens_needed", capacity.tokens_needed},
-            {"needed_by", capacity.needed_by}};
+  Json json = worst_json(path.capacity);
+  json["source"] = name(path.source);
+  json["tokens_in_flight"] = path.tokens_in_flight;
+  json["micro_batch_tokens"] = path.micro_batch_tokens;
+  json["measures"] = path.measures();
   if (path.rollout) json["rollout"] = name(*path.rollout);
   if (path.settings.every_iterations) json["every_iterations"] = *path.settings.every_iterations;
   if (path.measures()) json["before_training"] = path.settings.before_training;
   return json;
-}
-
-Json budget_json(const Plan& plan) {
-  return {{"tokens_in_flight", plan.budget.tokens_in_flight},
-          {"micro_batch_tokens", plan.budget.micro_batch_tokens.value},
-          {"pass_tokens", plan.budget.pass_tokens.value}};
 }
 
 Json checkpoints_json(const CheckpointRoom& room) { return {{"bytes_each", room.bytes}, {"at_a_time", room.at_a_time}}; }
@@ -154,7 +158,7 @@ std::string plan_json(const Plan& plan) {
   json["models"] = array_of(plan.models, model_json);
   json["predicted"] = predicted_json(plan.memory);
   json["checkpoints"] = checkpoints_json(checkpoint_room(plan));
-  json["budget"] = budget_json(plan);
+  json["capacity"] = capacity_json(plan);
   json["paths"] = array_of(plan.paths, [&](const PlanPath& path) { return path_json(plan, path); });
   return json.dump(2) + "\n";
 }

@@ -107,6 +107,9 @@ inputs = ["sums"]
 [nodes]
 generate = false
 sync = false
+held_out = false
+held_out_answers = false
+held_out_score = false
 [nodes.draw]
 type = "faulty_rollout"
 inputs = ["prompts"]
@@ -114,7 +117,7 @@ fault = "%s"
 """ % fault
                 for reader in ("score", "reference", "values"):
                     text += f'[nodes.{reader}]\ninputs = ["draw"]\n'
-                unknown = {key for key in SMALL if key.startswith("nodes.generate.")}
+                unknown = {key for key in SMALL if key.startswith(("nodes.generate.", "nodes.held_out."))}
                 result, folder, seconds = self.run_faulty(self.pipeline(f"rollout-{fault}", text), but=unknown)
                 self.assert_ends_well(result, folder, seconds, "draw", said)
                 self.assert_goes_on_without(result, folder, "draw")

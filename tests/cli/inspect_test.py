@@ -9,7 +9,8 @@ import unittest
 from support import DONE, PPO, ROOT, SMALL, Case, run, sets, skip_or_fail
 
 PIPELINES = sorted((ROOT / "pipelines").glob("*.toml"))
-PPO_NODES = ("prompts", "generate", "score", "reference", "values", "rewards", "advantages", "train", "sync")
+PPO_NODES = ("prompts", "generate", "score", "reference", "values", "rewards", "advantages", "train", "sync",
+             "held_out", "held_out_answers", "held_out_score")
 
 
 def points_of(spline):
@@ -57,7 +58,7 @@ class Views(Case):
         lines = self.output("plan", PPO, *sets(**SMALL)).splitlines()
         for node, kind in zip(PPO_NODES,
                               ("jsonl_prompts", "generate", "exact_match", "logprobs", "values", "token_rewards", "gae",
-                                          "train_ppo", "sync_weights")):
+                               "train_ppo", "sync_weights", "jsonl_prompts", "generate", "exact_match")):
             self.assertTrue(any(re.match(rf"  {node} +{kind} +cpu(:1)? ", line) for line in lines), node)
         text = "\n".join(lines)
         self.assertIn("ppo: 2 iterations of 16 prompts x 4 samples, at most 14 tokens a sample; policy lag 0", text)
