@@ -169,6 +169,9 @@ DraftPath* path_of_rollout(Draft& draft, const DraftNode& rollout) {
   if (draft.paths.empty()) return nullptr;
   const bool fine = rollout.inputs.size() == 1 && is_source(draft.node(rollout.inputs.front()));
   if (fine) return draft.path_of(draft.node(rollout.inputs.front()));
+  // What is of an unknown type may be the source.
+  const bool may_be_fine = std::ranges::any_of(rollout.inputs, [&](int input) { return draft.node(input).type == nullptr; });
+  if (may_be_fine) return nullptr;
   if (rollout.inputs_known && !rollout.spec->inputs.empty()) {
     const std::string& source = draft.node(draft.paths.front().source).name();
     const bool one = draft.paths.size() == 1;
@@ -233,7 +236,7 @@ void follow_paths(Draft& draft) {
 // Somebody has to train, or at least to go through the graph in every iteration.
 void check_measuring(Draft& draft) {
   const auto measures = [&](const DraftPath& path) { return draft.node(path.source).source.measures(); };
-  if (draft.paths.empty() || !std::ranges::all_of(draft.paths, measures)) return;
+  if (draft.paths.empty() || !all_types_known(draft) || !std::ranges::all_of(draft.paths, measures)) return;
   const DraftNode& source = draft.node(draft.paths.front().source);
   const char* key = source.source.every_iterations ? "every_iterations" : "before_training";
   draft.error("nothing-to-measure", place_of(source, key), "every source only measures: none takes part in all iterations", {},

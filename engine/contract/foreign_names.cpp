@@ -282,7 +282,6 @@ constexpr auto kKeys = std::to_array<ForeignKey>({
     {"save_total_limit", "[checkpoint]", "keep_last", ""},
     {"max_ckpt_num", "[checkpoint]", "keep_last", ""},
     {"keep_top_k", "[checkpoint]", "keep_best", "one metric, of which the best checkpoint stays"},
-    {"metric_for_best_model", "[checkpoint]", "keep_best", ""},
     {"load_best_model_at_end", "[checkpoint]", "keep_best", "the metric; nothing is loaded"},
     {"resume_from_checkpoint", "", "", "a run goes on with: rlhf-run resume RUN-FOLDER"},
     {"logging_steps", "", "", "every iteration is a line of metrics.jsonl in the run folder"},

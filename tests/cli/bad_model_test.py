@@ -20,8 +20,8 @@ class BadModel(Case):
     def run_with_model(self):
         return run("run", PPO, "--run-dir", self.folder / "run", *sets(**SMALL, **{"models.actor.checkpoint": str(self.model)}))
 
-    def refuse(self, *texts):
-        self.assert_refused(self.run_with_model(), *texts)
+    def refuse(self, *texts, problems=1):
+        self.assert_refused(self.run_with_model(), *texts, problems=problems)
         self.assertFalse((self.folder / "run/checkpoint").exists())
 
     def refuse_weights(self, content, *texts):
@@ -118,7 +118,7 @@ class BadModel(Case):
 
     def test_positions_that_do_not_hold_a_sample(self):
         self.change_config(max_position_embeddings=8)
-        self.refuse("14 tokens", "8")
+        self.refuse("14 tokens", "8", "[nodes.generate]", "[nodes.held_out_answers]", problems=2)  # one a path
 
     def test_missing_tokenizer(self):
         (self.model / "tokenizer.json").unlink()

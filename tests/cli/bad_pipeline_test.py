@@ -27,8 +27,8 @@ class BadPipeline(Case):
         text = PPO.read_text().replace('"models/tiny-arithmetic"', '"../models/tiny-arithmetic"', 1)
         message = self.refuse(text, f"checkpoint: there is no folder {self.folder.parent}/models/tiny-arithmetic",
                               f"checkpoint: there is no folder {self.folder}/models/tiny-arithmetic, and no such model",
-                              f"path: there is no file {self.folder}/data/arithmetic_train.jsonl", problems=4)
-        self.assertEqual(message.count(where), 4)
+                              f"path: there is no file {self.folder}/data/arithmetic_train.jsonl", problems=5)
+        self.assertEqual(message.count(where), 5)
 
     def test_a_line_end_in_the_name_of_a_folder_is_escaped(self):
         path = self.write("new\nline/p.toml", 'extends = "none.toml"\n')
@@ -100,7 +100,7 @@ class BadPipeline(Case):
 
     def test_the_budget_that_is_named_for_a_barrier_is_the_smallest_that_works(self):
         message = self.refuse(self.layer("[budget]\ntokens_in_flight = 512\n"),
-                              "p.toml:3:20: error: 512 tokens in flight cannot hold one iteration: the run would stall",
+                              "p.toml:3:20: error: 256 tokens in flight of source 'prompts' cannot hold one iteration: the run would stall",
                               "'advantages'")
         smallest = int(re.search(r"tokens_in_flight >= (\d+)", message).group(1))
         for tokens, code in ((smallest, 0), (smallest - 1, WRONG_PIPELINE)):

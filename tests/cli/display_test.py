@@ -56,7 +56,7 @@ class OnATerminal(Case):
         first, *live, last = frames_of(screen)
         self.assertEqual(first, "")
         for frame in live:
-            self.assertRegex(frame, r"^ppo  [#-]{16} \d+ %  .*iteration \d+/20.*   in flight \S+/8.2k   cpu:1 \w+   cpu \w+$")
+            self.assertRegex(frame, r"^ppo  [#-]{16} \d+ %  .*iteration \d+/20.*   in flight \S+/8.4k   cpu:1 \w+   cpu \w+$")
         self.assertTrue(any(re.search(rf"about \d\S* s left   iteration \d+/20   score \d\.\d+   KL .* tok/s   [{BARS}]+   in", frame)
                             for frame in live), live)
         self.assertRegex(last, r"^ppo finished: 20 iterations in ")

@@ -115,7 +115,7 @@ class Interrupt(Case):
             self.assertEqual(done.returncode, DONE, done.stderr)
         after = (self.folder / "run/pipeline.toml").read_text()
         self.assertRegex(after, r"iterations = 3 +# --set\n")
-        self.assertRegex(after, rf"tokens_in_flight = 9216 +# {self.folder}/small.toml:\d+\n")
+        self.assertRegex(after, rf"tokens_in_flight = 8448 +# {self.folder}/small.toml:\d+\n")
         self.assertNotIn(f"# {self.folder}/run/pipeline.toml", after)
         self.assertEqual(run("plan", "--config", self.folder / "run/pipeline.toml").stdout, after)
 

@@ -134,9 +134,9 @@ class Paths(Case):
         plan = run("plan", PPO)
         self.assertEqual(plan.returncode, DONE, plan.stderr)
         self.assertIn("held_out: 500 prompts x 1 sample", plan.stdout)
-        self.assertIn("of 1024 tokens are needed at worst (held_out_answers)", plan.stdout)
+        self.assertIn("of 256 tokens are needed at worst (held_out_answers)", plan.stdout)
         paths = json.loads(run("plan", PPO, "--format", "json").stdout)["paths"]
-        self.assertEqual([(path["source"], path["tokens_in_flight"]) for path in paths], [("prompts", 4096), ("held_out", 1024)])
+        self.assertEqual([(path["source"], path["tokens_in_flight"]) for path in paths], [("prompts", 4096), ("held_out", 256)])
 
     def test_a_simulation_has_every_path(self):
         done = self.run_ppo("run", **TRAINS)

@@ -23,7 +23,7 @@ DONE, FAILED, WRONG_USAGE, WRONG_PIPELINE, INTERRUPTED, TERMINATED = 0, 1, 64, 7
 SMALL = {
     "pipeline.iterations": 2,
     "pipeline.seed": 1,
-    "budget.tokens_in_flight": 9216,  # 1024 of them of the held-out path
+    "budget.tokens_in_flight": 8448,  # 256 of them of the held-out path
     "budget.micro_batch_tokens": 2048,
     "checkpoint.every_iterations": 0,
     "models.actor.optimizer.learning_rate": 1e-4,

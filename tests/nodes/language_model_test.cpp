@@ -193,7 +193,7 @@ TEST(LanguageModelType, AMissingFolderIsAProblemAtTheCheckpointKey) {
   ASSERT_THAT(bound.problems, SizeIs(1));
   EXPECT_EQ(bound.problems[0].where.line, 2);
   EXPECT_EQ(bound.problems[0].where.column, 14);
-  EXPECT_THAT(bound.problems[0].message, HasSubstr("/nowhere/at/all/config.json"));
+  EXPECT_THAT(bound.problems[0].message, HasSubstr("there is no folder /nowhere/at/all"));
 }
 
 TEST(LanguageModelType, AnOptimizerWithoutLearningRateIsRefused) {
