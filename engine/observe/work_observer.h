@@ -45,8 +45,12 @@ struct WrittenColumns {
 class WorkObserver {
  public:
   virtual ~WorkObserver() = default;
-  virtual void packed(int64_t /*iteration*/, const Layout&) {}  // groups into a micro-batch, on the source's executor
-  virtual void wrote(const WrittenColumns&) {}                  // on the executor of who wrote them
+
+  // Of the main path alone: groups that were packed into a micro-batch, on the source's executor, and columns, on the executor of
+  // who wrote them.
+  virtual void packed(int64_t /*iteration*/, const Layout&) {}
+  virtual void wrote(const WrittenColumns&) {}
+
   virtual void began(int /*executor*/, int /*node*/) {}
   virtual void ended(const Slice&) {}     // of work that is worth telling
   virtual void left(int /*executor*/) {}  // after every began()

@@ -376,7 +376,7 @@ void Intake::tell_observers(const BatchState& packed, const std::vector<Group::N
   WrittenColumns written{
       .iteration = packed.iteration, .micro_batch = packed.id, .layout = packed.layout, .group_indices = packed.group_indices};
   for (const Group::NamedColumn& column : columns) written.columns.emplace_back(&column.spec, &column.data);
-  state_.activity.wrote(written);
+  if (index_ == state_.main_path) state_.activity.wrote(written);
 }
 
 // Of what the graph needs, nothing may be missing: a reader would find an empty column.

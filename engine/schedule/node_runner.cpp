@@ -197,6 +197,7 @@ const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) con
 }
 
 void NodeRunner::tell_observers(const MicroBatch& batch) const {
+  if (plan_.path != state_.main_path) return;
   const BatchState& state = batch.state();
   WrittenColumns columns{
       .iteration = state.iteration, .micro_batch = state.id, .layout = state.layout, .group_indices = state.group_indices};

@@ -57,7 +57,7 @@ class OnATerminal(Case):
         self.assertEqual(first, "")
         for frame in live:
             self.assertRegex(frame, r"^ppo  [#-]{16} \d+ %  .*iteration \d+/20.*   in flight \S+/8.4k   cpu:1 \w+   cpu \w+$")
-        self.assertTrue(any(re.search(rf"about \d\S* s left   iteration \d+/20   score \d\.\d+   KL .* tok/s   [{BARS}]+   in", frame)
+        self.assertTrue(any(re.search(rf"about \d\S* s left   iteration \d+/20   score \d\.\d+   held_out \d\.\d+   KL .* tok/s   [{BARS}]+   in", frame)
                             for frame in live), live)
         self.assertRegex(last, r"^ppo finished: 20 iterations in ")
         self.assertRegex(last, rf"  score .* \(mean of the first 3 and the last 10 iterations\)  [{BARS}]{{20}}\r\n")
