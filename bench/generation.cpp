@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "bench/questions.h"
-#include "models/generation/generation.h"
-#include "models/generation/packed_weights.h"
-#include "models/transformer.h"
+#include "models/forward/transformer.h"
+#include "models/sample/generation.h"
+#include "models/sample/packed_weights.h"
 
 namespace sluice::bench {
 namespace {

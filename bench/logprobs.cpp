@@ -15,9 +15,9 @@
 
 #include "bench/questions.h"
 #include "bench/report.h"
-#include "models/training/action_logprobs.h"
-#include "models/training/tensor_memory.h"
-#include "nodes/torch_threads.h"
+#include "models/forward/action_logprobs.h"
+#include "models/memory/tensor_memory.h"
+#include "nodes/models/torch_threads.h"
 
 namespace sluice::bench {
 namespace {

@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "models/tensor_pool.h"
-#include "nodes/torch_threads.h"
+#include "models/memory/tensor_pool.h"
+#include "nodes/models/torch_threads.h"
 
 namespace sluice::bench {
 

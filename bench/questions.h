@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "models/precision.h"
+#include "models/config/precision.h"
 
 namespace sluice::bench {
 

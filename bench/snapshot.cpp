@@ -19,8 +19,8 @@
 #include "base/json.h"
 #include "bench/questions.h"
 #include "bench/report.h"
-#include "nodes/language_model.h"
-#include "nodes/torch_threads.h"
+#include "nodes/models/language_model.h"
+#include "nodes/models/torch_threads.h"
 
 namespace sluice::bench {
 namespace {

@@ -7,9 +7,9 @@
 #include <ATen/ops/randint.h>
 
 #include "bench/questions.h"
-#include "models/training/action_logprobs.h"
-#include "models/training/adamw.h"
-#include "models/transformer.h"
+#include "models/forward/action_logprobs.h"
+#include "models/forward/transformer.h"
+#include "models/train/adamw.h"
 
 namespace sluice::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "nodes/column_json.h"
+#include "nodes/columns/column_json.h"
 
 namespace sluice::cli {
 

@@ -22,8 +22,8 @@
 #include "cli/stop_signals.h"
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
-#include "models/training/tensor_memory.h"
-#include "nodes/torch_threads.h"
+#include "models/memory/tensor_memory.h"
+#include "nodes/models/torch_threads.h"
 
 namespace sluice::cli {
 namespace {

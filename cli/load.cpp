@@ -14,7 +14,7 @@
 #include "engine/contract/plugin.h"
 #include "engine/plan/data_look.h"
 #include "engine/plan/partly_checked.h"
-#include "models/device.h"
+#include "models/cuda/device.h"
 #include "nodes/builtin.h"
 
 namespace sluice::cli {

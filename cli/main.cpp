@@ -15,7 +15,7 @@
 #include "cli/resume_point.h"
 #include "engine/contract/version.h"
 #include "engine/memory/out_of_memory.h"
-#include "models/tensor_pool.h"
+#include "models/memory/tensor_pool.h"
 
 namespace sluice::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal.h"
-#include "models/training/action_logprobs.h"
-#include "models/transformer.h"
+#include "models/forward/action_logprobs.h"
+#include "models/forward/transformer.h"
 #include "text/tokenizer.h"
 
 namespace sluice::cli {

@@ -10,7 +10,7 @@
 #include "cli/terminal.h"
 #include "models/config/config.h"
 #include "models/folder/safetensors.h"
-#include "models/folder/weight_names.h"
+#include "models/layers/weight_names.h"
 
 namespace sluice::cli {
 namespace fs = std::filesystem;

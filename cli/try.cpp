@@ -18,8 +18,8 @@
 #include "cli/type_names.h"
 #include "dsl/parse.h"
 #include "engine/run/try_node.h"
-#include "nodes/column_json.h"
-#include "nodes/columns.h"
+#include "nodes/columns/column_json.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "nodes/columns.h"
-#include "nodes/sample_pairs.h"
+#include "nodes/columns/columns.h"
+#include "nodes/train/sample_pairs.h"
 
 namespace sluice::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "models/config/config.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 

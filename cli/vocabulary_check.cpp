@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "text/tokenizer.h"
 
 namespace sluice::cli {

@@ -25,7 +25,7 @@ FORBIDDEN = {
 # The folders of engine/, each of which includes only those before it.
 ENGINE = ("contract", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text")
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
-TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/generation/block_pool", "models/generation/prefix_", "models/generation/sample.", "models/generation/scheduler")
+TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/sample/block_pool", "models/sample/prefix_", "models/sample/sample.", "models/sample/scheduler")
 # Whatever changes files goes through base/file.h and base/folder.h, so that it is whole after a crash and can be tested to be.
 WRITES = re.compile(r"\b(?:std::o?fstream\b|(?:mkstemp|mkdtemp|mkostemp|tmpfile|freopen)\s*\("
                     r"|(?:fs|filesystem)::(?:rename|remove|remove_all|create_director(?:y|ies)|resize_file|copy_file|copy|create_(?:directory_)?symlink)\s*\()"

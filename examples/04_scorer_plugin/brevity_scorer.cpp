@@ -4,7 +4,7 @@
 #include "engine/contract/node.h"
 #include "engine/contract/plugin.h"
 #include "engine/contract/registry.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace brevity {
 

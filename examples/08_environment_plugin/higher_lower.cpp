@@ -3,7 +3,7 @@
 
 #include "engine/contract/plugin.h"
 #include "engine/contract/registry.h"
-#include "nodes/environments/environment.h"
+#include "nodes/rollout/environments/environment.h"
 
 namespace higher_lower {
 

@@ -1,4 +1,4 @@
-// Attention of one new token a sequence over keys and values that lie in blocks. Its plain reference is library::paged_attention(),
+// Attention of one new token a sequence over keys and values that lie in blocks. Its plain reference is portable::paged_attention(),
 // the test that compares them paged_decode_attention_test.cpp.
 //
 // A thread block computes one query head of one sequence. Its warps take the keys in turn; the lanes of a warp share the dimensions

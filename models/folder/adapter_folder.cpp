@@ -13,10 +13,10 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "models/adapters/lora.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"
-#include "models/folder/weight_names.h"
-#include "models/lora.h"
+#include "models/layers/weight_names.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;

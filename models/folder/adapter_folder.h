@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/file_system.h"
-#include "models/transformer.h"
+#include "models/forward/transformer.h"
 
 namespace sluice::models {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/file_system.h"
-#include "models/transformer.h"
+#include "models/forward/transformer.h"
 
 namespace sluice::models {
 

@@ -5,7 +5,7 @@
 
 #include "base/problem.h"
 #include "models/folder/safetensors.h"
-#include "models/folder/weight_names.h"
+#include "models/layers/weight_names.h"
 
 namespace sluice::models {
 

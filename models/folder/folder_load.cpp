@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "models/folder/folder.h"
 #include "models/folder/folder_check.h"
-#include "models/folder/fresh_weights.h"
 #include "models/folder/safetensors.h"
-#include "models/folder/weight_names.h"
+#include "models/layers/fresh_weights.h"
+#include "models/layers/weight_names.h"
 
 namespace sluice::models {
 namespace {

@@ -5,12 +5,12 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/path_kind.h"
+#include "models/adapters/lora.h"
 #include "models/config/config_families.h"
 #include "models/folder/adapter_folder.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors_writer.h"
-#include "models/folder/weight_names.h"
-#include "models/lora.h"
+#include "models/layers/weight_names.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;

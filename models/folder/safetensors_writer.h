@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file_system.h"
-#include "models/weights.h"
+#include "models/layers/weights.h"
 
 namespace sluice::models {
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "models/kernels/machine.h"
-#include "models/precision.h"
-#include "models/rotary.h"
+#include "models/config/precision.h"
+#include "models/kernels/instruction_set.h"
+#include "models/kernels/rotary.h"
 
 namespace sluice::models {
 

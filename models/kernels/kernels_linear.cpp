@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "models/kernels/machine.h"
+#include "models/kernels/instruction_set.h"
 #include "models/kernels/parallel.h"
 
 namespace sluice::models {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "models/kernels/machine.h"
-#include "models/precision.h"
+#include "models/config/precision.h"
+#include "models/kernels/instruction_set.h"
 
 namespace sluice::models {
 

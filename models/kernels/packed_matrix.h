@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "models/config/precision.h"
 #include "models/kernels/bfloat16.h"
-#include "models/kernels/machine.h"
-#include "models/precision.h"
+#include "models/kernels/instruction_set.h"
 
 namespace sluice::models {
 

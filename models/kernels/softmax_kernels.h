@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "models/kernels/bfloat16.h"
-#include "models/kernels/machine.h"
+#include "models/kernels/instruction_set.h"
 
 namespace sluice::models {
 

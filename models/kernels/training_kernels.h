@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "models/kernels/bfloat16.h"
-#include "models/kernels/machine.h"
+#include "models/kernels/instruction_set.h"
 #include "models/kernels/row_norm.h"
 
 namespace sluice::models {

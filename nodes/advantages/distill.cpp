@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "nodes/advantages/action_mask.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 

@@ -1,7 +1,7 @@
 #include "nodes/advantages/kl.h"
 
 #include "nodes/advantages/action_mask.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 

@@ -4,7 +4,7 @@
 
 #include "engine/contract/contract.h"
 #include "nodes/advantages/action_mask.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 

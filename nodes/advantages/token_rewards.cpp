@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "nodes/advantages/step_rewards.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 

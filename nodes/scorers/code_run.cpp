@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "nodes/column_json.h"
+#include "nodes/columns/column_json.h"
 #include "nodes/scorers/embedded.h"
 
 namespace sluice::nodes {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "nodes/scorers/code_runs.h"
 
 namespace sluice::nodes {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strings.h"
-#include "nodes/column_json.h"
+#include "nodes/columns/column_json.h"
 #include "nodes/scorers/metric_name.h"
 #include "nodes/scorers/shown_text.h"
 

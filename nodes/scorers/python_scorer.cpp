@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strings.h"
-#include "nodes/column_json.h"
+#include "nodes/columns/column_json.h"
 #include "nodes/scorers/embedded.h"
 #include "nodes/scorers/python_reply.h"
 

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "nodes/advantages/step_rewards.h"
-#include "nodes/columns.h"
-#include "nodes/forward.h"
-#include "nodes/passes.h"
-#include "nodes/ragged.h"
+#include "nodes/columns/columns.h"
+#include "nodes/forward/forward.h"
+#include "nodes/forward/passes.h"
+#include "nodes/forward/ragged.h"
+#include "nodes/forward/token_values.h"
 #include "nodes/scorers/scorer.h"
 #include "nodes/scorers/step_ends.h"
-#include "nodes/token_values.h"
 
 namespace sluice::nodes {
 namespace {

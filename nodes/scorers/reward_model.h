@@ -8,7 +8,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/language_model.h"
+#include "nodes/models/language_model.h"
 
 namespace sluice::nodes {
 

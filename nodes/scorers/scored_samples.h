@@ -5,7 +5,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/micro_batch.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "nodes/scorers/scorer.h"
 
 namespace sluice::nodes {

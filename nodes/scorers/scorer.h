@@ -11,7 +11,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes {
 

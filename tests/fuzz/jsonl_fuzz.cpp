@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "data/jsonl_reader.h"
-#include "data/preference_pairs.h"
+#include "data/preference_row.h"
 #include "tests/fuzz/target.h"
 
 namespace {

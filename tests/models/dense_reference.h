@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "models/config/config.h"
-#include "models/precision.h"
-#include "models/rotary.h"
-#include "models/weights.h"
+#include "models/config/precision.h"
+#include "models/kernels/rotary.h"
+#include "models/layers/weights.h"
 
 /// The oracle of the tests of transformers and generation: a transformer out of ATen's own operators with all that a ModelConfig
 /// can say, dense, without a cache, recomputed for every call, differentiable.

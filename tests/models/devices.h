@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "models/device.h"
+#include "models/cuda/device.h"
 
 /// Tests that run on every device: those of one that the machine lacks are skipped.
 namespace sluice::models::devices {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "models/kernels/machine.h"
+#include "models/kernels/instruction_set.h"
 
 namespace sluice::models {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/contract/registry.h"
-#include "nodes/language_model_type.h"
+#include "nodes/models/language_model_type.h"
 
 namespace sluice::nodes::testing {
 

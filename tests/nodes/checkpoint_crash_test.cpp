@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/checkpoint_writer.h"
-#include "nodes/language_model.h"
+#include "nodes/models/language_model.h"
 #include "tests/files/crash_states.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/nodes/tiny_model.h"

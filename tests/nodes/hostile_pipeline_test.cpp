@@ -13,7 +13,7 @@
 #include "engine/plan/plan.h"
 #include "engine/run/run.h"
 #include "nodes/builtin.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
 

@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nodes/logprobs.h"
-#include "nodes/train_sft.h"
-#include "nodes/values.h"
+#include "nodes/forward/logprobs.h"
+#include "nodes/forward/values.h"
+#include "nodes/train/train_sft.h"
 #include "tests/models/devices.h"
 #include "tests/nodes/sampling.h"
 

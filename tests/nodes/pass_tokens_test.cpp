@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "base/random.h"
-#include "nodes/columns.h"
-#include "nodes/logprobs.h"
+#include "nodes/columns/columns.h"
+#include "nodes/forward/logprobs.h"
+#include "nodes/forward/values.h"
 #include "nodes/objectives/gspo.h"
 #include "nodes/objectives/preference/dpo.h"
 #include "nodes/scorers/reward_model.h"
-#include "nodes/train_dpo.h"
-#include "nodes/train_ppo.h"
-#include "nodes/train_reward.h"
-#include "nodes/train_sft.h"
-#include "nodes/values.h"
+#include "nodes/train/train_dpo.h"
+#include "nodes/train/train_ppo.h"
+#include "nodes/train/train_reward.h"
+#include "nodes/train/train_sft.h"
 #include "tests/nodes/ppo_experience.h"
 #include "tests/nodes/tiny_model.h"
 

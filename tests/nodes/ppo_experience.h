@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "nodes/columns.h"
-#include "nodes/logprobs.h"
+#include "nodes/columns/columns.h"
+#include "nodes/forward/logprobs.h"
+#include "nodes/forward/values.h"
 #include "nodes/objectives/ppo_clip.h"
 #include "nodes/objectives/reinforce.h"
 #include "nodes/objectives/value_clip.h"
-#include "nodes/train_ppo.h"
-#include "nodes/values.h"
+#include "nodes/train/train_ppo.h"
 #include "tests/nodes/tiny_model.h"
 
 /// Models, parameters and experience for tests of train_ppo.

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "nodes/columns.h"
-#include "nodes/generate.h"
+#include "nodes/columns/columns.h"
+#include "nodes/rollout/generate.h"
 #include "tests/nodes/tiny_model.h"
 
 namespace sluice::nodes::testing {

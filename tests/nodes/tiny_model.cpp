@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 
 namespace sluice::nodes::testing {
 

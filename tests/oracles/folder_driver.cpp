@@ -24,8 +24,8 @@
 #include <string>
 
 #include "base/strings.h"
+#include "models/adapters/lora.h"
 #include "models/folder/folder.h"
-#include "models/lora.h"
 
 namespace sluice::models {
 namespace {

@@ -1,4 +1,4 @@
-"""Learning rates of transformers' own schedulers, for tests/models/training/learning_rate_test.cpp.
+"""Learning rates of transformers' own schedulers, for tests/models/train/learning_rate_test.cpp.
 
     python3 tests/oracles/learning_rate_reference.py write    tests/golden/models/learning_rates.json, with transformers and torch
     python3 tests/oracles/learning_rate_reference.py check    fails if the transformers that is there gives other numbers

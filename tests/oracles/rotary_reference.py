@@ -1,4 +1,4 @@
-"""Rotary cosines and sines of Hugging Face transformers for every kind of scaling, for tests/models/rotary_test.cpp.
+"""Rotary cosines and sines of Hugging Face transformers for every kind of scaling, for tests/models/kernels/rotary_test.cpp.
 
     python rotary_reference.py tests/golden/models/rotary.json
 """

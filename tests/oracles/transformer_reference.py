@@ -140,7 +140,7 @@ def chosen_logprobs(model, sample):
 
 
 def parts(name, tensor, config):
-    """A parameter as models/weights.h holds it: [outputs, inputs], and fused projections apart, as (name, tensor) pairs."""
+    """A parameter as models/layers/weights.h holds it: [outputs, inputs], and fused projections apart, as (name, tensor) pairs."""
     if config.model_type == "gpt2" and tensor.dim() == 2 and ".h." in name:
         tensor = tensor.T
     if "c_attn." in name or "qkv_proj." in name:

@@ -7,7 +7,7 @@
 #include "text/jinja/filters.h"
 #include "text/jinja/lexer.h"
 #include "text/jinja/symbols.h"
-#include "text/jinja/tests.h"
+#include "text/jinja/test_functions.h"
 
 namespace sluice::text::jinja {
 namespace {

@@ -5,7 +5,7 @@
 #include "text/jinja/iterate.h"
 #include "text/jinja/loop.h"
 #include "text/jinja/operators.h"
-#include "text/jinja/tests.h"
+#include "text/jinja/test_functions.h"
 
 namespace sluice::text::jinja {
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "models/cuda/own_kernels.h"
-#include "models/library/paged_attention.h"
+#include "models/portable/paged_attention.h"
 #include "tests/models/devices.h"
 
 namespace sluice::models {
@@ -19,7 +19,7 @@ namespace {
 struct Case {
   const char* name;
   int64_t heads, kv_heads, head_dim, block_size;
-  library::Scores scores;
+  portable::Scores scores;
 };
 
 // Heads that the lanes of a warp share out evenly, and some that they do not; every switch of the scores.
@@ -45,8 +45,8 @@ TEST_P(PagedDecodeAttention, IsTheReferenceOnAGpu) {
   const at::Tensor table = at::randint(blocks, {sequences, width}, at::kLong).to(*device);
   const at::Tensor at_place = at::tensor(positions, at::kLong).to(*device);
   const at::Tensor ours = paged_decode_attention(query, keys, values, table, at_place, of.scores);
-  const at::Tensor theirs = library::paged_attention(query.to(at::kFloat).unsqueeze(1), keys.to(at::kFloat),
-                                                     values.to(at::kFloat), table, at_place.unsqueeze(1), of.scores)
+  const at::Tensor theirs = portable::paged_attention(query.to(at::kFloat).unsqueeze(1), keys.to(at::kFloat),
+                                                      values.to(at::kFloat), table, at_place.unsqueeze(1), of.scores)
                                 .squeeze(1);
   EXPECT_EQ(ours.scalar_type(), type);
   EXPECT_LT(ours.to(at::kFloat).sub(theirs).abs().max().item().toDouble(), type == at::kFloat ? 1e-5 : 2e-2);

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "models/adapters/lora.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors.h"
-#include "models/lora.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 

@@ -1,11 +1,11 @@
-#include "models/weights.h"
+#include "models/layers/weights.h"
 
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "models/folder/weight_names.h"
+#include "models/layers/weight_names.h"
 
 namespace sluice::models {
 namespace {

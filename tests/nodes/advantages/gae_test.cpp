@@ -1,6 +1,6 @@
 #include "nodes/advantages/gae.h"
 
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 

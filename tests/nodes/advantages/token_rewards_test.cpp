@@ -4,7 +4,7 @@
 #include "nodes/advantages/adaptive_kl.h"
 #include "nodes/advantages/fixed_kl.h"
 #include "nodes/advantages/step_rewards.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/saved_state.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/saved_state.h"
 

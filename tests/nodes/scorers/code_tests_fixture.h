@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "nodes/scorers/code_tests.h"
 #include "tests/nodes/node_harness.h"
 

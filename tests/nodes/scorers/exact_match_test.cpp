@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/reference_cases.h"
 

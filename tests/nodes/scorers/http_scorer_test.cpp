@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/nodes/scorers/test_server.h"
 #include "tests/temporary_folder.h"

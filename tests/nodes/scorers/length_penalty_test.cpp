@@ -1,6 +1,6 @@
 #include "nodes/scorers/length_penalty.h"
 
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
 namespace sluice::nodes {

@@ -1,6 +1,6 @@
 // What a scorer says of a sample does not depend on what it was packed with.
-#include "nodes/mask_samples.h"
 #include "nodes/rewards/combine_scores.h"
+#include "nodes/rewards/mask_samples.h"
 #include "nodes/rewards/shape_score.h"
 #include "nodes/scorers/exact_match.h"
 #include "nodes/scorers/json_schema.h"

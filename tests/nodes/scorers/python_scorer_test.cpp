@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 #include "tests/temporary_folder.h"
 

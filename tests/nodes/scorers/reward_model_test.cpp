@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "nodes/values.h"
+#include "nodes/forward/values.h"
 #include "tests/nodes/tiny_model.h"
 #include "tests/source_folder.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "nodes/columns.h"
+#include "nodes/columns/columns.h"
 #include "tests/nodes/node_harness.h"
 
 namespace sluice::nodes {

@@ -1,0 +1,127 @@
+#include "models/adapters/lora.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/strings.h"
+#include "models/layers/fresh_weights.h"
+#include "models/layers/matrix_products.h"
+#include "models/layers/weight_names.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr std::string_view kWeight = ".weight";
+
+struct AdaptedField {
+  at::Tensor LayerWeights::*weight;
+  Adapter LayerAdapters::*adapter;
+};
+
+constexpr std::array<AdaptedField, 7> kFields{{{&LayerWeights::query, &LayerAdapters::query},
+                                               {&LayerWeights::key, &LayerAdapters::key},
+                                               {&LayerWeights::value, &LayerAdapters::value},
+                                               {&LayerWeights::attention_output, &LayerAdapters::attention_output},
+                                               {&LayerWeights::gate, &LayerAdapters::gate},
+                                               {&LayerWeights::up, &LayerAdapters::up},
+                                               {&LayerWeights::down, &LayerAdapters::down}}};
+
+// The part in brackets, if there is one, taken off.
+std::string without_part(const std::string& name) { return name.substr(0, name.find('[')); }
+
+bool ends_module(const std::string& name, const std::string& target) { return name == target || name.ends_with("." + target); }
+
+at::Tensor uniform(std::vector<int64_t> shape, double bound, uint64_t seed, const std::string& name) {
+  const at::Tensor result = at::empty(shape, at::kFloat);
+  RandomStream random(seed, stream_of_name(name));
+  float* data = result.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < result.numel(); ++i) data[i] = static_cast<float>(bound * (2 * random.uniform() - 1));
+  return result;
+}
+
+Adapter fresh_adapter(const AdaptableMatrix& matrix, const LoraOptions& options, uint64_t seed) {
+  const int64_t outputs = matrix.weight->size(0), inputs = matrix.weight->size(1);
+  const double bound = 1 / std::sqrt(static_cast<double>(inputs));
+  return {.a = uniform({options.rank, inputs}, bound, seed, matrix.name + ".lora_A"),
+          .b = at::zeros({outputs, options.rank}, at::kFloat),
+          .scale = options.alpha / static_cast<double>(options.rank)};
+}
+
+}  // namespace
+
+std::string module_name(std::string weight) {
+  const size_t at = weight.rfind(kWeight);
+  return at == std::string::npos ? weight : weight.erase(at, kWeight.size());
+}
+
+bool is_target(const std::string& name, const std::vector<std::string>& targets) {
+  return std::any_of(targets.begin(), targets.end(), [&](const std::string& target) {
+    return target == kAllLinear || ends_module(name, target) || ends_module(without_part(name), target);
+  });
+}
+
+void check_targets(const std::vector<std::string>& names, const std::vector<std::string>& targets) {
+  std::set<std::string> known{kAllLinear};
+  for (const std::string& name : names) known.insert(without_part(name.substr(name.rfind('.') + 1)));
+  const std::vector<std::string> candidates(known.begin(), known.end());
+  for (const std::string& target : targets) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_target(name, {target}); })) continue;
+    const std::string near = did_you_mean(target, candidates);
+    throw UserError("the layers of this model have no matrix " + sluice::quoted(target),
+                    near.empty() ? "they have " + join(candidates, ", ") : "did you mean " + sluice::quoted(near) + "?");
+  }
+}
+
+std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights) {
+  std::map<const at::Tensor*, std::string> names;
+  for (const auto& [name, tensor] : weight_slots(weights)) names[tensor] = name;
+  std::vector<AdaptableMatrix> matrices;
+  for (LayerWeights& layer : weights.layers) {
+    for (const AdaptedField& field : kFields) {
+      at::Tensor& weight = layer.*field.weight;
+      if (weight.defined()) matrices.push_back({module_name(names.at(&weight)), &weight, &(layer.adapters.*field.adapter)});
+    }
+  }
+  return matrices;
+}
+
+void add_adapters(Weights& weights, const LoraOptions& options, uint64_t seed) {
+  for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(tensor.is_same(weights.value_head));
+  for (const AdaptableMatrix& matrix : adaptable_matrices(weights)) {
+    if (!is_target(matrix.name, options.targets)) continue;
+    *matrix.adapter = fresh_adapter(matrix, options, seed);
+    matrix.adapter->a.set_requires_grad(true);
+    matrix.adapter->b.set_requires_grad(true);
+  }
+  SLUICE_CHECK(has_adapters(weights), "no matrix is adapted");
+}
+
+bool has_adapters(const Weights& weights) {
+  return std::any_of(weights.layers.begin(), weights.layers.end(), [](const LayerWeights& layer) {
+    return std::any_of(kFields.begin(), kFields.end(),
+                       [&](const AdaptedField& field) { return (layer.adapters.*field.adapter).defined(); });
+  });
+}
+
+Weights without_adapters(const Weights& weights) {
+  Weights base = weights;
+  for (LayerWeights& layer : base.layers) layer.adapters = {};
+  return base;
+}
+
+at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter) {
+  if (!adapter.defined()) return weight.detach();
+  const at::NoGradGuard no_gradient;
+  return layer_output(adapter.b.mul(adapter.scale), adapter.a.t().contiguous(), {}, weight);
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,82 @@
+#include "models/cuda/device.h"
+
+#include <ATen/Context.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "base/error.h"
+#include "base/path_kind.h"
+#include "base/strings.h"
+#include "models/cuda/own_kernels.h"
+
+namespace sluice::models {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kDriver = "libcuda.so.1";
+constexpr const char* kFullWheels = "./rlhf-run --setup --cuda takes LibTorch with all that its CUDA part needs";
+
+// libtorch_cuda.so lies beside libtorch_cpu.so, which has at::globalContext().
+fs::path cuda_part_of_torch() {
+  Dl_info info{};
+  SLUICE_CHECK(::dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) != 0, "LibTorch is in no library");
+  return fs::path(info.dli_fname).parent_path() / "libtorch_cuda.so";
+}
+
+struct Driver {
+  bool there = false;
+  int devices = 0;
+};
+
+// Asks the driver itself, by two functions that have been the same since its first version.
+Driver driver() {
+  void* const library = ::dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return {};
+  const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(library, "cuInit"));
+  const auto count = reinterpret_cast<int (*)(int*)>(::dlsym(library, "cuDeviceGetCount"));
+  Driver found{.there = true};
+  if (init == nullptr || count == nullptr || init(0) != 0 || count(&found.devices) != 0) found.devices = 0;
+  return found;
+}
+
+}  // namespace
+
+std::optional<at::Device> device_named(std::string_view name) {
+  constexpr std::string_view kCuda = "cuda:";
+  if (name == "cpu") return at::Device(at::kCPU);
+  if (!name.starts_with(kCuda)) return std::nullopt;
+  const std::string_view number = name.substr(kCuda.size());
+  const bool digits = std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+  if (number.empty() || number.size() > 3 || !digits) return std::nullopt;
+  int index = 0;
+  for (const char digit : number) index = index * 10 + (digit - '0');
+  if (index > std::numeric_limits<at::DeviceIndex>::max()) return std::nullopt;
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+std::optional<MissingDevice> missing_device(at::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  const fs::path library = cuda_part_of_torch();
+  if (!is_there(library)) return MissingDevice{"this LibTorch has no CUDA part (" + library.string() + ")", kFullWheels};
+  const Driver found = driver();
+  if (!found.there) {
+    return MissingDevice{"this machine has no NVIDIA driver (" + std::string(kDriver) + ")",
+                         "run it on a machine with an NVIDIA GPU and its driver"};
+  }
+  if (device.index() < found.devices) return std::nullopt;
+  return MissingDevice{
+      "this machine has " + (found.devices == 0 ? "no GPU" : plural(found.devices, "GPU")) + " that its driver can use",
+      found.devices == 0 ? "run it on a machine with an NVIDIA GPU" : "cuda:0 is the first, cuda:1 the second"};
+}
+
+void use_cuda() {
+  const fs::path library = cuda_part_of_torch();
+  if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    throw UserError("the CUDA part of LibTorch cannot be loaded: " + std::string(::dlerror()), kFullWheels);
+  load_own_kernels();
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,211 @@
+#include "models/forward/action_logprobs.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "models/kernels/parallel.h"
+#include "models/kernels/softmax_kernels.h"
+#include "models/layers/gradient.h"
+#include "models/layers/matrix_products.h"
+#include "models/layers/narrow_forward.h"
+#include "models/layers/operand.h"
+#include "models/portable/action_logprobs.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kGrain = 8;  // rows of a block that a thread takes
+
+/// Logits of some actions and some tokens: what exists of them at a time.
+struct LogitBlock {
+  int64_t action, actions;  // from the first of all
+  int64_t token, tokens;
+  at::Tensor logits;  // [actions, tokens], float32
+};
+
+// What an entropy and its gradient are made of, too.
+struct Distributions {
+  at::Tensor hidden;         // [A,H], an operand
+  at::Tensor head, targets;  // [V,H], [A]
+  LogprobOptions options;
+  at::Tensor log_sum_exp, entropy;  // [A]
+
+  LogitScale scale() const { return {static_cast<float>(options.temperature), static_cast<float>(options.softcap)}; }
+  at::Tensor rows(int64_t token, int64_t tokens) const { return head.detach().narrow(0, token, tokens); }
+};
+
+// Calls begin(token, tokens) for each range of tokens, then visit(block) for each range of actions.
+template <class Begin, class Visit>
+void for_each_block(const Distributions& of, const Begin& begin, const Visit& visit) {
+  const int64_t actions = of.hidden.size(0), vocabulary = of.head.size(0);
+  const at::Tensor memory = at::empty({std::min(kLogitActions, actions) * std::min(kLogitTokens, vocabulary)});
+  for (int64_t token = 0; token < vocabulary; token += kLogitTokens) {
+    const int64_t tokens = std::min(kLogitTokens, vocabulary - token);
+    const PackedMatrix matrix = packed({of.rows(token, tokens)}, of.options.precision);
+    begin(token, tokens);
+    for (int64_t action = 0; action < actions; action += kLogitActions) {
+      const int64_t count = std::min(kLogitActions, actions - action);
+      const LogitBlock block{action, count, token, tokens, memory.narrow(0, 0, count * tokens).view({count, tokens})};
+      multiply(of.hidden.narrow(0, action, count), matrix, {}, block.logits);
+      visit(block);
+    }
+  }
+}
+
+// Place of the action's target in the block, or -1.
+int64_t place_of(const LogitBlock& block, int64_t target) {
+  const int64_t place = target - block.token;
+  return place >= 0 && place < block.tokens ? place : -1;
+}
+
+// Fills log_sum_exp and entropy; returns the log-probabilities of the targets.
+at::Tensor compute(Distributions& of) {
+  const int64_t actions = of.hidden.size(0);
+  std::vector<RowSums> sums(static_cast<size_t>(actions), RowSums{-std::numeric_limits<float>::infinity(), 0, 0});
+  const at::Tensor chosen = at::empty({actions});
+  of.log_sum_exp = at::empty({actions}), of.entropy = at::empty({actions});
+  float *logprobs = chosen.mutable_data_ptr<float>(), *log_sums = of.log_sum_exp.mutable_data_ptr<float>();
+  float* entropies = of.entropy.mutable_data_ptr<float>();
+  const auto* targets = of.targets.const_data_ptr<int64_t>();
+  const LogitScale scale = of.scale();
+  for_each_block(
+      of, [](int64_t, int64_t) {},
+      [&](const LogitBlock& block) {
+        const float* logits = block.logits.const_data_ptr<float>();
+        parallel_ranges(block.actions, kGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const float* part = logits + row * block.tokens;
+            const int64_t action = block.action + row, place = place_of(block, targets[action]);
+            if (place >= 0) logprobs[action] = scaled_logit(part[place], scale);
+            add_logits(part, block.tokens, scale, sums[static_cast<size_t>(action)]);
+          }
+        });
+      });
+  for (int64_t i = 0; i < actions; ++i) {
+    const RowSums& row = sums[static_cast<size_t>(i)];
+    log_sums[i] = row.top + std::log(row.sum);
+    entropies[i] = log_sums[i] - row.weighted / row.sum;
+    logprobs[i] -= log_sums[i];
+  }
+  return chosen;
+}
+
+// Gradients of the logits of a block, an operand that may take the place of the logits.
+void differentiate(const Distributions& of, const LogitBlock& block, const at::Tensor& grad_logprobs,
+                   const at::Tensor& grad_entropy, const at::Tensor& out) {
+  const float *logits = block.logits.const_data_ptr<float>(), *log_sums = of.log_sum_exp.const_data_ptr<float>();
+  const float* entropies = of.entropy.const_data_ptr<float>();
+  const float* of_logprobs = grad_logprobs.defined() ? grad_logprobs.const_data_ptr<float>() : nullptr;
+  const float* of_entropy = grad_entropy.defined() ? grad_entropy.const_data_ptr<float>() : nullptr;
+  const auto* targets = of.targets.const_data_ptr<int64_t>();
+  const LogitScale scale = of.scale();
+  with_number(of.options.precision, [&](auto number) {
+    auto* to = numbers<decltype(number)>(out);
+    parallel_ranges(block.actions, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t action = block.action + row;
+        const RowGradient gradient{.log_sum_exp = log_sums[action],
+                                   .entropy = entropies[action],
+                                   .grad_logprob = of_logprobs ? of_logprobs[action] : 0.0f,
+                                   .grad_entropy = of_entropy ? of_entropy[action] : 0.0f,
+                                   .target = place_of(block, targets[action])};
+        logit_gradient(logits + row * block.tokens, block.tokens, scale, gradient, to + row * block.tokens);
+      }
+    });
+  });
+}
+
+// Adds the gradient of the head; returns that of `hidden`, if it is wanted.
+at::Tensor backward(const Distributions& of, const at::Tensor& grad_logprobs, const at::Tensor& grad_entropy, bool wants_hidden) {
+  const at::Tensor grad_head = gradient_of(of.head);
+  const at::Tensor grad_hidden = wants_hidden ? at::zeros_like(of.hidden, at::kFloat) : at::Tensor();
+  const bool rounds = of.options.precision != Precision::kFloat32;
+  const int64_t actions = std::min(kLogitActions, of.hidden.size(0)), tokens = std::min(kLogitTokens, of.head.size(0));
+  const at::Tensor memory = rounds ? empty_operand(of.options.precision, {actions * tokens}) : at::Tensor();
+  PackedMatrix transposed;
+  const auto begin = [&](int64_t token, int64_t count) {
+    transposed = {};  // before the next is made
+    if (wants_hidden) transposed = packed_transposed(of.rows(token, count), of.options.precision);
+  };
+  for_each_block(of, begin, [&](const LogitBlock& block) {
+    const at::Tensor grad = rounds ? memory.narrow(0, 0, block.logits.numel()).view(block.logits.sizes()) : block.logits;
+    differentiate(of, block, grad_logprobs, grad_entropy, grad);
+    if (wants_hidden) multiply(grad, transposed, {}, grad_hidden.narrow(0, block.action, block.actions), true);
+    const at::Tensor hidden = of.hidden.narrow(0, block.action, block.actions);
+    if (grad_head.defined()) add_weight_gradient(grad_head.narrow(0, block.token, block.tokens), grad, hidden);
+  });
+  return grad_hidden;
+}
+
+at::Tensor contiguous_or_none(const at::Tensor& gradient) {
+  return gradient.defined() ? gradient.to(at::kFloat).contiguous() : gradient;
+}
+
+void check(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, const LogprobOptions& options) {
+  SLUICE_CHECK(hidden.dim() == 2 && head.dim() == 2 && hidden.size(1) == head.size(1),
+               "hidden [A,H] and head [V,H] must agree in H");
+  SLUICE_CHECK(targets.dim() == 1 && targets.size(0) == hidden.size(0) && targets.scalar_type() == at::kLong,
+               "targets must be int64 [A]");
+  SLUICE_CHECK(hidden.is_cpu() && hidden.scalar_type() == at::kFloat, "hidden states are float32 on the CPU");
+  SLUICE_CHECK(options.temperature > 0, "the temperature must be positive");
+  SLUICE_CHECK(options.softcap >= 0, "a soft cap is positive, or 0 for none");
+}
+
+// Of logits that are rounded one by one to the dtype of the head.
+ActionLogprobs narrow_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                               const LogprobOptions& options) {
+  const at::NoGradGuard no_gradient;
+  std::vector<at::Tensor> logprobs{at::empty({0})}, entropies{at::empty({0})};
+  for (int64_t first = 0; first < hidden.size(0); first += kLogitActions) {
+    const int64_t count = std::min(kLogitActions, hidden.size(0) - first);
+    const at::Tensor logits = narrow_logits(hidden.narrow(0, first, count), head, options.softcap).div_(options.temperature);
+    const at::Tensor all = at::_log_softmax(logits, 1, false);  // [c,V]
+    logprobs.push_back(all.gather(1, targets.narrow(0, first, count).unsqueeze(1)).squeeze(1));
+    entropies.push_back(all.exp().mul_(all).sum(1).neg_());
+  }
+  return {at::cat(logprobs), at::cat(entropies)};
+}
+
+}  // namespace
+
+ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                                           const LogprobOptions& options) {
+  if (!hidden.is_cpu()) {
+    const auto of_device = portable::action_logprobs(
+        hidden, head, targets,
+        {.temperature = options.temperature, .softcap = options.softcap, .precision = options.precision, .entropy = true});
+    return {of_device.logprobs, of_device.entropy};
+  }
+  check(hidden, head, targets, options);
+  const bool narrow = at::isReducedFloatingType(head.scalar_type()) && options.precision == Precision::kFloat32;
+  if (narrow) return narrow_logprobs(hidden, head, targets, options);
+  Distributions of{.hidden = to_operand(hidden.detach().contiguous(), options.precision),
+                   .head = head,
+                   .targets = targets.contiguous(),
+                   .options = options};
+  const at::Tensor logprobs = compute(of);
+  if (!records_gradient({hidden, head})) return {logprobs, of.entropy};
+  const at::Tensor entropy = of.entropy.clone();  // an output must not be what its own step of the backward keeps
+  const bool wants_hidden = wants_gradient(hidden);
+  attach_backward({logprobs, entropy}, hidden, {head}, [of, wants_hidden](std::vector<at::Tensor>&& gradients) {
+    return backward(of, contiguous_or_none(gradients[0]), contiguous_or_none(gradients[1]), wants_hidden);
+  });
+  return {logprobs, entropy};
+}
+
+at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                           const LogprobOptions& options) {
+  return action_logprobs_and_entropy(hidden, head, targets, options).logprobs;
+}
+
+}  // namespace sluice::models

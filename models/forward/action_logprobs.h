@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "models/config/precision.h"
+
+namespace sluice::models {
+
+struct LogprobOptions {
+  double temperature = 1.0;
+  double softcap = 0.0;  // of the logits, ModelConfig::logit_softcap; 0: none
+  Precision precision = Precision::kFloat32;
+};
+
+struct ActionLogprobs {
+  at::Tensor logprobs;  // [A]  natural log of the probability of each target; differentiable
+  at::Tensor entropy;   // [A]  of the distribution each target was drawn from, in nats; differentiable
+};
+
+/// Log-probability of each action under softmax(cap(hidden head^T) / temperature), without the logits of all actions, or of the
+/// whole vocabulary, at once. cap(z) = softcap tanh(z / softcap), or z where softcap is 0: the temperature is what samples, the
+/// cap is part of the model.
+///
+/// hidden  [A,H]  final hidden states at the positions that predict the actions, float32
+/// head    [V,H]  output embedding; a leaf where it needs a gradient
+/// targets [A]    int64, sampled ids, 0 <= id < V
+/// returns        float32
+///
+/// Differentiable in hidden and head; the backward computes the logits again. Beside `hidden` rounded to the precision, kept for
+/// the backward, memory is for the logits of 512 actions and 1024 tokens and for the rows of `head` of 1024 tokens, packed. CPU.
+/// With a head in bfloat16 or float16 and the precision kFloat32, each logit is one of the head's dtype (narrow_forward.h), and
+/// nothing has a gradient. Throws InternalError on a shape mismatch, a temperature that is not positive or a negative softcap
+/// (callers validate user data). Source: Wijmans et al. 2024, "Cut Your Losses", section 4.
+at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                           const LogprobOptions& options = {});
+
+/// The same, with the entropies.
+ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                                           const LogprobOptions& options = {});
+
+/// Of action_logprobs(): the most tokens and actions whose logits exist at a time.
+constexpr int64_t kLogitTokens = 1024, kLogitActions = 512;
+
+}  // namespace sluice::models

@@ -1,0 +1,39 @@
+#include "models/forward/transformer.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "models/folder/folder.h"
+#include "models/layers/decoder_layer.h"
+#include "models/layers/embedding.h"
+#include "models/layers/layer_pass.h"
+#include "models/layers/narrow_forward.h"
+#include "models/layers/norm.h"
+#include "models/portable/hidden_states.h"
+
+namespace sluice::models {
+
+Transformer Transformer::load(const std::filesystem::path& folder, const LoadOptions& options) {
+  return load_folder(folder, options);
+}
+
+at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const {
+  SLUICE_CHECK(tokens.dim() == 1 && tokens.scalar_type() == at::kLong, "tokens must be int64 [T]");
+  SLUICE_CHECK(!sample_offsets.empty() && sample_offsets.back() == tokens.size(0), "the last sample must end at the last token");
+  SLUICE_CHECK(weights_.embedding.scalar_type() == at::kFloat || !weights_.embedding.requires_grad(),
+               "weights in a narrower dtype than float32 do not train");
+  const bool recomputes = compute_.checkpointing == ActivationCheckpointing::kLayer;
+  if (!weights_.embedding.is_cpu())
+    return portable::hidden_states(config_, weights_, tokens, sample_offsets, {compute_.precision, recomputes});
+  if (at::isReducedFloatingType(weights_.embedding.scalar_type())) {
+    return narrow_hidden_states(config_, weights_, tokens, sample_offsets).to(at::kFloat);
+  }
+  const auto pass = std::make_shared<const LayerPass>(config_, sample_offsets, compute_.precision, recomputes);
+  at::Tensor x = embed(config_, weights_, tokens, pass->layout);  // [T,H]
+  for (size_t i = 0; i < weights_.layers.size(); ++i)
+    x = decoder_layer(std::move(x), weights_.layers[i], static_cast<int64_t>(i), pass);
+  return normalised(pass->norm(weights_.final_norm, weights_.final_norm_bias), x);
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "models/config/config.h"
+#include "models/config/output_head.h"
+#include "models/config/precision.h"
+#include "models/layers/weights.h"
+
+namespace sluice::models {
+
+/// What the backward keeps of a layer: what it needs, or the layer's input alone, and the rest is computed again.
+enum class ActivationCheckpointing { kNone, kLayer };
+
+constexpr std::array<std::pair<ActivationCheckpointing, const char*>, 2> enum_names(ActivationCheckpointing) {
+  return {{{ActivationCheckpointing::kNone, "none"}, {ActivationCheckpointing::kLayer, "layer"}}};
+}
+
+/// How a model is computed; its weights and results are the same.
+struct Compute {
+  Precision precision = Precision::kFloat32;
+  ActivationCheckpointing checkpointing = ActivationCheckpointing::kNone;
+};
+
+struct LoadOptions {
+  Head head = Head::kLanguageModel;
+  bool random_init = false;           // only config.json and the tokenizer of the folder are used
+  uint64_t seed = 0;                  // of the random initialisation; a value head that the folder does not have is zero
+  bool trainable = false;             // every weight gets requires_grad
+  at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
+  at::Device device = at::kCPU;       // where the weights are
+  Compute compute;
+  bool narrow_products = false;  // what only products read is kept in the precision of `compute`; for forward passes only
+};
+
+/// A decoder-only transformer with the maths that its ModelConfig says. Owns its weights. Ragged in, ragged out: samples lie back
+/// to back, there is no padding. Not thread-safe while a gradient is computed; forward passes without gradient may run from
+/// several threads as long as nobody changes the weights.
+///
+/// With Precision::kBfloat16 operands of products are rounded where generation rounds them (models/sample/decoder.h): a
+/// trained model's log-probabilities are those it sampled with, up to the order of sums.
+///
+/// Where none needs a gradient, matrices that only products read may be bfloat16: half the memory, and the same results as from
+/// float32 ones with Precision::kBfloat16, which rounds them once. If all weights are of a narrower dtype (bfloat16, float16),
+/// everything is computed in that dtype, rounded where transformers rounds (narrow_forward.h).
+class Transformer {
+ public:
+  /// Reads a Hugging Face folder. Throws UserError naming file and tensor (missing, wrong shape or dtype, left over).
+  static Transformer load(const std::filesystem::path& folder, const LoadOptions& options);
+
+  Transformer(ModelConfig config, Weights weights, Compute compute = {})
+      : config_(std::move(config)), weights_(std::move(weights)), compute_(compute) {}
+
+  /// Final hidden states (after the last norm) of every token.
+  ///
+  /// tokens         [T]    int64, 0 <= id < V
+  /// sample_offsets [S+1]  sample s is tokens[offsets[s]..offsets[s+1]); positions count from 0 in each sample, which has at most
+  ///                       as many tokens as a table of learned positions
+  /// returns        [T,H]  float32; differentiable in the weights that need a gradient, once. Those are added to .grad in
+  ///                       place as the backward goes through the layers
+  at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const;
+
+  const ModelConfig& config() const { return config_; }
+  const Compute& compute() const { return compute_; }
+  const Weights& weights() const { return weights_; }
+  Weights& weights() { return weights_; }
+
+ private:
+  ModelConfig config_;
+  Weights weights_;
+  Compute compute_;
+};
+
+}  // namespace sluice::models

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/config/config.h"
+#include "models/config/precision.h"
+
+namespace sluice::models {
+
+/// One pass over a packed micro-batch.
+struct ModelPass {
+  bool training = false;       // forward, backward and optimizer step; otherwise a forward without gradient
+  bool value_head = false;     // one number a token instead of log-probabilities
+  int64_t tokens = 0;          // of the micro-batch, every one taken to be an action
+  int64_t longest_sample = 0;  // tokens
+  int64_t threads = 1;
+  Precision precision = Precision::kFloat32;
+  bool recompute = false;  // a layer keeps its input alone: ActivationCheckpointing::kLayer
+};
+
+/// What a pass takes at its peak, beside weights, gradients, optimizer state and columns.
+struct ActivationBytes {
+  int64_t tensors = 0;  // activations, what the backward keeps, gradients under way, the inputs that are gathered from columns
+  int64_t scratch = 0;  // of kernels, on each thread; tables of rotary positions; sums of the rows of a softmax
+
+  int64_t total() const { return tensors + scratch; }
+};
+
+/// Counted from the shapes that attention_half.cpp, mlp_half.cpp, decoder_layer.cpp, ragged_attention.cpp, norm.cpp and
+/// action_logprobs.cpp make: who changes what they keep changes this. An upper bound that is reached up to some small tensors
+/// where all tokens are actions.
+ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass);
+
+}  // namespace sluice::models

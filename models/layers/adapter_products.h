@@ -1,0 +1,20 @@
+#pragma once
+
+#include "models/layers/weights.h"
+
+namespace sluice::models {
+
+// What an adapter adds to the products of its linear layer, forward and backward. float32 on the CPU; bfloat16 arguments are
+// widened. Nothing is kept for the backward but x, which the layer keeps anyway: x a^T is computed again.
+
+/// out[T,N] += scale (x[T,K] a^T) b^T. float32; rows of `out` may be apart.
+void add_adapter_output(const at::Tensor& out, const at::Tensor& x, const Adapter& adapter);
+
+/// out[T,K] += the gradient with respect to x of what add_adapter_output() added, for grad[T,N] with respect to the layer's
+/// output.
+void add_adapter_input_gradient(const at::Tensor& out, const at::Tensor& grad, const Adapter& adapter);
+
+/// Adds the gradients of a and b, where they are wanted.
+void add_adapter_gradients(const Adapter& adapter, const at::Tensor& grad, const at::Tensor& x);
+
+}  // namespace sluice::models

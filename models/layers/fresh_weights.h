@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "models/layers/weight_names.h"
+
+namespace sluice::models {
+
+/// The random stream of a tensor of this name: the same everywhere.
+uint64_t stream_of_name(const std::string& name);
+
+/// A weight as it is before any training, float32. Norms begin at one, biases and value heads at zero, matrices are normal with
+/// the spread of the configuration; a matrix depends on `seed` and its name only: another order or another layer count changes
+/// none.
+at::Tensor fresh_weight(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed);
+
+}  // namespace sluice::models

@@ -1,0 +1,164 @@
+#include "models/layers/narrow_forward.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
+
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "models/kernels/rotary.h"
+
+namespace sluice::models {
+namespace {
+
+at::Tensor capped(const at::Tensor& x, double cap) { return cap == 0 ? x : (x / cap).tanh() * cap; }
+
+/// One sample of L tokens through all layers. Tensors are in the dtype of the weights unless they say otherwise.
+class NarrowSample {
+ public:
+  NarrowSample(const ModelConfig& config, int64_t length, at::ScalarType dtype)
+      : config_(config), length_(length), dtype_(dtype) {
+    if (config.learned_positions) return;
+    const RotaryTable table(config, length);
+    const int64_t half = table.dims() / 2;
+    // OLMo 2 rounds behind the rotation, the others before it.
+    const bool rounds_behind = config.norm_place == NormPlace::kAfter;
+    const at::Tensor rows = at::from_blob(const_cast<float*>(table.row(0)), {length, 2 * half}, at::kFloat)  // copied by cat()
+                                .to(rounds_behind ? at::kFloat : dtype);
+    cosines_ = at::cat({rows.narrow(1, 0, half), rows.narrow(1, 0, half)}, 1);
+    sines_ = at::cat({rows.narrow(1, half, half), rows.narrow(1, half, half)}, 1);
+  }
+
+  at::Tensor embed(const Weights& weights, const at::Tensor& tokens) const {
+    at::Tensor x = at::embedding(weights.embedding, tokens);
+    if (config_.embedding_scale != 1.0) x = x * at::scalar_tensor(config_.embedding_scale, at::kFloat).to(dtype_);
+    if (config_.learned_positions) x = x + weights.positions.narrow(0, 0, length_);
+    return x;  // [L,H]
+  }
+
+  at::Tensor add_attention(const at::Tensor& x, const LayerWeights& layer, int64_t index) const {
+    const at::Tensor in =
+        config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.attention_norm, layer.attention_norm_bias);
+    const at::Tensor query = turned(heads(at::linear(in, layer.query, layer.query_bias), layer.query_norm));  // [Nq,L,D]
+    const at::Tensor key = turned(heads(at::linear(in, layer.key, layer.key_bias), layer.key_norm));          // [Nk,L,D]
+    const at::Tensor value = heads(at::linear(in, layer.value, layer.value_bias), {});                        // [Nk,L,D]
+    const int64_t group = config_.heads / config_.kv_heads;
+    const at::Tensor attended = attention(query, key.repeat_interleave(group, 0), value.repeat_interleave(group, 0), index);
+    const at::Tensor joined = attended.transpose(0, 1).reshape({length_, config_.heads * config_.head_dim});
+    return added(x, at::linear(joined, layer.attention_output, layer.attention_output_bias), layer.attention_output_norm);
+  }
+
+  at::Tensor add_mlp(const at::Tensor& x, const LayerWeights& layer) const {
+    const at::Tensor in = config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.mlp_norm, layer.mlp_norm_bias);
+    const at::Tensor up = at::linear(in, layer.up, layer.up_bias);
+    const at::Tensor inner = config_.gated_mlp ? activated(at::linear(in, layer.gate, layer.gate_bias)) * up : activated(up);
+    return added(x, at::linear(inner, layer.down, layer.down_bias), layer.mlp_output_norm);
+  }
+
+  // OLMo 2 and Gemma 2 multiply before they round, the others after.
+  at::Tensor normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) const {
+    if (config_.norm == NormKind::kLayer) return at::layer_norm(x, {x.size(-1)}, weight, bias, config_.norm_eps);
+    const at::Tensor wide = x.to(at::kFloat);
+    const at::Tensor unit = wide * (wide.square().mean(-1, true) + config_.norm_eps).rsqrt();
+    if (config_.norm == NormKind::kRmsFromOne) return (unit * (1.0 + weight.to(at::kFloat))).to(dtype_);
+    if (config_.norm_place == NormPlace::kAfter) return (weight * unit).to(dtype_);
+    return weight * unit.to(dtype_);
+  }
+
+ private:
+  at::Tensor added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const {
+    return x + (config_.norm_place == NormPlace::kBefore ? out : normalised(out, norm_weight));
+  }
+
+  // [L,heads*D] as [heads,L,D], normalised if there is a weight for it
+  at::Tensor heads(at::Tensor x, const at::Tensor& norm_weight) const {
+    if (norm_weight.defined() && config_.qk_norm == QkNorm::kProjection) x = normalised(x, norm_weight);
+    x = x.view({length_, -1, config_.head_dim});
+    if (norm_weight.defined() && config_.qk_norm == QkNorm::kHead) x = normalised(x, norm_weight);
+    return x.transpose(0, 1);
+  }
+
+  at::Tensor turned(const at::Tensor& x) const {
+    if (!cosines_.defined()) return x;
+    const int64_t dims = cosines_.size(1), half = dims / 2;
+    const at::Tensor turns = x.narrow(2, 0, dims);
+    const at::Tensor turned = at::cat({-turns.narrow(2, half, half), turns.narrow(2, 0, half)}, 2);
+    const at::Tensor result = (turns * cosines_ + turned * sines_).to(dtype_);
+    return dims == x.size(2) ? result : at::cat({result, x.narrow(2, dims, x.size(2) - dims)}, 2);
+  }
+
+  // [L,L]: which keys (columns) a query sees
+  at::Tensor seen(int64_t index) const {
+    const at::Tensor place = at::arange(length_);
+    const at::Tensor back = place.unsqueeze(1) - place.unsqueeze(0);
+    const int64_t window = config_.window_of(index);
+    return window > 0 ? (back >= 0).logical_and(back < window) : back >= 0;
+  }
+
+  // [Nq,L,D]
+  at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, int64_t index) const {
+    const bool step_by_step = config_.norm == NormKind::kRmsFromOne;  // Gemma 2, for the sake of its soft cap
+    if (!step_by_step) {
+      const int64_t window = config_.window_of(index);
+      const bool causal = window == 0 || window >= length_;
+      const auto mask = causal ? std::nullopt : std::optional<at::Tensor>(seen(index));
+      return at::scaled_dot_product_attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), mask, 0.0,
+                                              causal && length_ > 1, config_.score_scale())
+          .squeeze(0);
+    }
+    const at::Tensor scores = capped(at::matmul(query, key.transpose(1, 2)) * config_.score_scale(), config_.attention_softcap);
+    const at::Tensor hidden =
+        scores.to(at::kFloat).masked_fill(seen(index).logical_not(), -std::numeric_limits<float>::infinity());
+    return at::matmul(at::softmax(hidden, -1).to(dtype_), value);
+  }
+
+  at::Tensor activated(const at::Tensor& x) const {
+    if (config_.activation == Activation::kSilu) return at::silu(x);
+    return at::gelu(x, config_.activation == Activation::kGelu ? "none" : "tanh");
+  }
+
+  const ModelConfig& config_;
+  int64_t length_;
+  at::ScalarType dtype_;
+  at::Tensor cosines_, sines_;  // [L,dims]
+};
+
+}  // namespace
+
+at::Tensor narrow_hidden_states(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens,
+                                std::span<const int64_t> sample_offsets) {
+  std::vector<at::Tensor> samples;
+  for (size_t s = 0; s + 1 < sample_offsets.size(); ++s) {
+    const int64_t first = sample_offsets[s], length = sample_offsets[s + 1] - first;
+    if (length == 0) continue;
+    SLUICE_CHECK(!config.learned_positions || length <= weights.positions.size(0),
+                 "a sample is longer than the table of positions");
+    const NarrowSample sample(config, length, weights.embedding.scalar_type());
+    at::Tensor x = sample.embed(weights, tokens.narrow(0, first, length));
+    for (size_t i = 0; i < weights.layers.size(); ++i) {
+      x = sample.add_attention(x, weights.layers[i], static_cast<int64_t>(i));
+      x = sample.add_mlp(x, weights.layers[i]);
+    }
+    samples.push_back(sample.normalised(x, weights.final_norm, weights.final_norm_bias));
+  }
+  return samples.empty() ? at::embedding(weights.embedding, tokens) : at::cat(samples, 0);
+}
+
+at::Tensor narrow_logits(const at::Tensor& hidden, const at::Tensor& head, double softcap) {
+  return capped(at::linear(hidden.to(head.scalar_type()), head), softcap).to(at::kFloat);
+}
+
+}  // namespace sluice::models

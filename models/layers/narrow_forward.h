@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+
+#include "models/config/config.h"
+#include "models/layers/weights.h"
+
+namespace sluice::models {
+
+/// The forward pass of weights in bfloat16 or float16, rounded where Hugging Face transformers rounds: behind every product,
+/// norm, activation and sum. Rounding elsewhere, or more exactly, gives other numbers by up to a tenth of a nat. No gradient.
+///
+/// tokens, sample_offsets  as Transformer::hidden_states() has them
+/// returns                 [T,H] after the last norm, in the dtype of the weights
+at::Tensor narrow_hidden_states(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens,
+                                std::span<const int64_t> sample_offsets);
+
+/// hidden[c,H] head[V,H]^T, capped (see ModelConfig::logit_softcap; 0: not), each step rounded to the dtype of `head`: float32
+/// [c,V].
+at::Tensor narrow_logits(const at::Tensor& hidden, const at::Tensor& head, double softcap);
+
+}  // namespace sluice::models

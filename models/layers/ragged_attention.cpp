@@ -1,0 +1,161 @@
+#include "models/layers/ragged_attention.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "base/error.h"
+#include "models/kernels/attention_kernels.h"
+#include "models/kernels/parallel.h"
+#include "models/kernels/training_kernels.h"
+#include "models/layers/operand.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kTurnedTokens = 64;  // that a thread is worth waking for
+
+int64_t longest_sample(std::span<const int64_t> offsets) {
+  SLUICE_CHECK(!offsets.empty() && offsets.front() == 0, "sample offsets begin with 0");
+  int64_t longest = 0;
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    SLUICE_CHECK(offsets[i] >= offsets[i - 1], "sample offsets must not decrease");
+    longest = std::max(longest, offsets[i] - offsets[i - 1]);
+  }
+  return longest;
+}
+
+// Samples of the same group have the same angles at the same position; see RotaryTable.
+int64_t angle_group(const RopeConfig& rope, int64_t length) {
+  const bool stretched = length > rope.original_positions;
+  if (rope.scaling == RopeScaling::kDynamic && stretched) return length;
+  return rope.scaling == RopeScaling::kLongrope && stretched ? 1 : 0;
+}
+
+// Calls `work(task, first_token, scratch, rotary)` for each key/value head of each sample.
+template <class Work>
+void for_each_task(const RaggedLayout& layout, const AttentionOperands& in, const Work& work) {
+  const auto samples = static_cast<int64_t>(layout.offsets.size()) - 1;
+  const Precision precision = precision_of(in.query);
+  const int64_t query_row = layout.heads * layout.head_dim * bytes_of(precision);
+  const int64_t key_row = layout.kv_heads * layout.head_dim * bytes_of(precision);
+  const auto row = [](const at::Tensor& x, int64_t bytes) { return static_cast<const char*>(x.const_data_ptr()) + bytes; };
+  const auto words = static_cast<size_t>(attention_scratch_words(precision, layout.longest, layout.head_dim));
+  parallel_pieces(samples * layout.kv_heads, [&](int64_t begin, int64_t end) {
+    const auto scratch = std::make_unique_for_overwrite<int32_t[]>(words);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t sample = i / layout.kv_heads, first = layout.offsets[sample];
+      if (layout.offsets[sample + 1] == first) continue;
+      const AttentionTask task{.precision = precision,
+                               .heads = layout.heads,
+                               .kv_heads = layout.kv_heads,
+                               .head_dim = layout.head_dim,
+                               .length = layout.offsets[sample + 1] - first,
+                               .kv_head = i % layout.kv_heads,
+                               .scale = static_cast<float>(layout.score_scale),
+                               .softcap = static_cast<float>(layout.softcap),
+                               .window = in.window,
+                               .query = row(in.query, first * query_row),
+                               .key = row(in.key, first * key_row),
+                               .value = row(in.value, first * key_row)};
+      work(task, first, scratch.get(), layout.rotary(sample));
+    }
+  });
+}
+
+void check_operands(const AttentionOperands& in, const RaggedLayout& layout) {
+  SLUICE_CHECK(in.window >= 0, "a window has a token at least, or 0 for none");
+  const auto fits = [&](const at::Tensor& x, int64_t heads) {
+    return x.dim() == 2 && x.size(0) == layout.tokens() && x.size(1) == heads * layout.head_dim && x.is_contiguous() &&
+           x.scalar_type() == in.query.scalar_type();
+  };
+  SLUICE_CHECK(fits(in.query, layout.heads), "query must be [T,Nq*D]");
+  SLUICE_CHECK(fits(in.key, layout.kv_heads) && fits(in.value, layout.kv_heads), "key and value must be [T,Nk*D]");
+}
+
+}  // namespace
+
+RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets)
+    : offsets(sample_offsets.begin(), sample_offsets.end()),
+      heads(config.heads),
+      kv_heads(config.kv_heads),
+      head_dim(config.head_dim),
+      score_scale(config.score_scale()),
+      softcap(config.attention_softcap),
+      longest(longest_sample(sample_offsets)),
+      turning(config.learned_positions ? 0 : config.rotary_dims()) {
+  std::map<int64_t, int64_t> longest_of_group;  // of each group of samples whose angles agree
+  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
+    int64_t& most = longest_of_group[angle_group(config.rope, offsets[s + 1] - offsets[s])];
+    most = std::max(most, offsets[s + 1] - offsets[s]);
+  }
+  std::map<int64_t, size_t> table_of_group;
+  for (const auto& [group, most] : longest_of_group) {
+    table_of_group[group] = tables_.size();
+    tables_.emplace_back(config, most);
+  }
+  for (size_t s = 0; s + 1 < offsets.size(); ++s)
+    table_of_.push_back(table_of_group.at(angle_group(config.rope, offsets[s + 1] - offsets[s])));
+  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
+    for (int64_t position = 0; position < offsets[s + 1] - offsets[s]; ++position) {
+      positions.push_back(position);
+      angles.push_back(rotary(static_cast<int64_t>(s)).row(position));
+    }
+  }
+}
+
+at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision) {
+  SLUICE_CHECK(x.dim() == 2 && x.size(0) == layout.tokens() && x.size(1) % layout.head_dim == 0 && x.stride(1) == 1,
+               "what is rotated is [T,N*D]");
+  const at::Tensor out = empty_operand(precision, x.sizes());
+  const float* from = x.const_data_ptr<float>();
+  const int64_t size = x.size(1), stride = x.stride(0);
+  with_number(precision, [&](auto number) {
+    auto* to = numbers<decltype(number)>(out);
+    parallel_ranges(layout.tokens(), kTurnedTokens, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t)
+        turn_heads(from + t * stride, size / layout.head_dim, layout.head_dim, layout.angles[t], layout.turning, to + t * size);
+    });
+  });
+  return out;
+}
+
+Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout) {
+  check_operands(in, layout);
+  const Attended result{at::empty_like(in.query), at::empty({layout.tokens(), layout.heads})};
+  auto* out = static_cast<char*>(result.output.mutable_data_ptr());
+  float* sums = result.log_sum_exp.mutable_data_ptr<float>();
+  const int64_t row = in.query.size(1) * in.query.element_size();
+  for_each_task(layout, in, [&](const AttentionTask& task, int64_t first, int32_t* scratch, const RotaryTable&) {
+    attention_forward(task, {out + first * row, sums + first * layout.heads}, scratch);
+  });
+  return result;
+}
+
+void ragged_attention_backward(const AttentionOperands& in, const Attended& result, const at::Tensor& grad_output,
+                               const RaggedLayout& layout) {
+  check_operands(in, layout);
+  SLUICE_CHECK(grad_output.sizes() == in.query.sizes() && grad_output.is_contiguous() &&
+                   grad_output.scalar_type() == in.query.scalar_type(),
+               "the gradient of the output must be [T,Nq*D], of the precision of the queries");
+  const auto* out = static_cast<const char*>(result.output.const_data_ptr());
+  const auto* grad_out = static_cast<const char*>(grad_output.const_data_ptr());
+  const float* sums = result.log_sum_exp.const_data_ptr<float>();
+  const int64_t row = in.query.size(1) * in.query.element_size();
+  for_each_task(layout, in, [&](const AttentionTask& task, int64_t first, int32_t* scratch, const RotaryTable& rotary) {
+    attention_backward(task,
+                       {.output = out + first * row,
+                        .log_sum_exp = sums + first * layout.heads,
+                        .grad_output = grad_out + first * row,
+                        .rotary = &rotary,
+                        .grad_query = const_cast<void*>(task.query),  // the operands are ours to overwrite
+                        .grad_key = const_cast<void*>(task.key),
+                        .grad_value = const_cast<void*>(task.value)},
+                       scratch);
+  });
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/config/config.h"
+#include "models/config/precision.h"
+#include "models/kernels/rotary.h"
+
+namespace sluice::models {
+
+/// Which tokens belong together and where they stand: shared by all layers of one forward pass and kept for its backward.
+/// Immutable; neither copied nor moved.
+struct RaggedLayout {
+  /// sample_offsets [S+1], not decreasing, from 0.
+  RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets);
+  RaggedLayout(const RaggedLayout&) = delete;
+  RaggedLayout& operator=(const RaggedLayout&) = delete;
+
+  /// Of sample s: its own where the angles depend on its length, else one that many samples share.
+  const RotaryTable& rotary(int64_t sample) const { return tables_[table_of_[static_cast<size_t>(sample)]]; }
+
+  int64_t tokens() const { return offsets.back(); }
+
+  std::vector<int64_t> offsets;
+  int64_t heads, kv_heads, head_dim;
+  double score_scale, softcap;
+  int64_t longest;                   // tokens of the longest sample
+  int64_t turning;                   // the first dimensions of each head that turn
+  std::vector<int64_t> positions;    // [T] of each token in its sample
+  std::vector<const float*> angles;  // [T] RotaryTable::row() of each token
+
+ private:
+  std::vector<RotaryTable> tables_;
+  std::vector<size_t> table_of_;  // [S]
+};
+
+/// What attention multiplies: operands (operand.h), rows side by side.
+struct AttentionOperands {
+  at::Tensor query;       // [T,Nq*D], rotated
+  at::Tensor key, value;  // [T,Nk*D], keys rotated
+  int64_t window = 0;     // tokens that a token sees, itself included; 0: all before it
+};
+
+struct Attended {
+  at::Tensor output;       // [T,Nq*D], an operand
+  at::Tensor log_sum_exp;  // [T,Nq], float32: all that is kept of the scores
+};
+
+/// Queries or keys, x[T,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be apart.
+at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision);
+
+/// Causal attention inside each sample, scores scaled and capped as the layout's config says. Runs over (sample, key/value head)
+/// pairs in parallel: the time is that of the samples, however they are packed, and the result the same for any number of
+/// threads. Throws InternalError on a shape mismatch.
+Attended ragged_attention(const AttentionOperands& in, const RaggedLayout& layout);
+
+/// From the gradient of the output, an operand, to those of queries and keys before they were rotated and of values, which take
+/// their places in `in`.
+void ragged_attention_backward(const AttentionOperands& in, const Attended& result, const at::Tensor& grad_output,
+                               const RaggedLayout& layout);
+
+}  // namespace sluice::models

@@ -1,0 +1,98 @@
+#include "models/layers/weights.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
+
+#include <unordered_map>
+
+#include "base/error.h"
+#include "models/adapters/lora.h"
+#include "models/layers/weight_names.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr const char *kFactorA = ".lora_A.weight", *kFactorB = ".lora_B.weight";
+
+}  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
+  std::vector<std::pair<std::string, at::Tensor>> result;
+  for (const auto& [name, tensor] : weight_slots(*this)) {
+    const bool repeated = tensor == &head && head.is_same(embedding);
+    if (tensor->defined() && !repeated) result.emplace_back(name, *tensor);
+  }
+  Weights handles = *this;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(handles)) {
+    if (!matrix.adapter->defined()) continue;
+    result.emplace_back(matrix.name + kFactorA, matrix.adapter->a);
+    result.emplace_back(matrix.name + kFactorB, matrix.adapter->b);
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, at::Tensor>> Weights::trainable() const {
+  auto result = named();
+  std::erase_if(result, [](const auto& weight) { return !weight.second.requires_grad(); });
+  return result;
+}
+
+Weights Weights::with(const std::vector<std::pair<std::string, at::Tensor>>& tensors) const {
+  Weights changed = *this;
+  std::unordered_map<std::string, at::Tensor*> slots;
+  for (const auto& [name, tensor] : weight_slots(changed)) slots[name] = tensor;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(changed)) {
+    slots[matrix.name + kFactorA] = &matrix.adapter->a;
+    slots[matrix.name + kFactorB] = &matrix.adapter->b;
+  }
+  for (const auto& [name, tensor] : tensors) {
+    const auto slot = slots.find(name);
+    SLUICE_CHECK(slot != slots.end() && slot->second->sizes() == tensor.sizes(), name);
+    *slot->second = tensor;
+  }
+  if (head.defined() && head.is_same(embedding)) changed.head = changed.embedding;
+  return changed;
+}
+
+Weights Weights::clone() const {
+  const at::NoGradGuard no_gradient;
+  Weights copy = *this;
+  for (const auto& [name, tensor] : weight_slots(copy)) {
+    if (tensor->defined()) *tensor = tensor->detach().clone();
+  }
+  if (head.defined() && head.is_same(embedding)) copy.head = copy.embedding;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(copy)) {
+    if (!matrix.adapter->defined()) continue;
+    matrix.adapter->a = matrix.adapter->a.detach().clone();
+    matrix.adapter->b = matrix.adapter->b.detach().clone();
+  }
+  return copy;
+}
+
+Weights Weights::to(at::Device device) const {
+  const at::NoGradGuard no_gradient;
+  Weights moved = *this;
+  for (const auto& [name, tensor] : weight_slots(moved)) {
+    if (tensor->defined()) *tensor = tensor->detach().to(device);
+  }
+  if (head.defined() && head.is_same(embedding)) moved.head = moved.embedding;
+  return moved;
+}
+
+void Weights::copy_from(const Weights& source) {
+  const at::NoGradGuard no_gradient;
+  const auto from = source.named(), to = named();
+  SLUICE_CHECK(from.size() == to.size(), "weights of another architecture");
+  for (size_t i = 0; i < to.size(); ++i) {
+    SLUICE_CHECK(from[i].first == to[i].first && from[i].second.sizes() == to[i].second.sizes(), to[i].first);
+    to[i].second.copy_(from[i].second);
+  }
+}
+
+int64_t Weights::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : named()) count += tensor.numel();
+  return count;
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "models/config/precision.h"
+
+namespace sluice::models::portable {
+
+struct LogprobOptions {
+  double temperature = 1;
+  double softcap = 0;                         // of the logits, ModelConfig::logit_softcap; 0: none
+  Precision precision = Precision::kFloat32;  // of the product with the head
+  bool entropy = false;
+};
+
+struct ActionLogprobs {
+  at::Tensor logprobs;  // [A]
+  at::Tensor entropy;   // [A] in nats; undefined unless asked for
+};
+
+/// Log-probability of each action under softmax(cap(hidden head^T) / temperature), and the entropy of that distribution, in
+/// chunks of actions: about 32 MB of logits exist at a time, three times as many in the backward, which computes them again. On
+/// any device; differentiable.
+///
+/// hidden [A,H] float32, head [V,H] float32 or in the precision, targets [A] int64
+/// Source: Wijmans et al. 2024, "Cut Your Losses", section 4.
+ActionLogprobs action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                               const LogprobOptions& options);
+
+}  // namespace sluice::models::portable

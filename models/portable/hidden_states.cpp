@@ -1,0 +1,66 @@
+#include "models/portable/hidden_states.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "models/layers/ragged_attention.h"
+#include "models/portable/attention.h"
+#include "models/portable/checkpoint.h"
+#include "models/portable/layer_maths.h"
+
+namespace sluice::models::portable {
+namespace {
+
+// Of each token its place in its sample [T], and the cosines and sines of that [T,R]; on the host.
+struct Places {
+  at::Tensor positions;
+  at::Tensor turns;  // undefined with learned positions
+};
+
+Places places_of(const ModelConfig& config, const RaggedLayout& layout) {
+  const int64_t tokens = layout.offsets.back();
+  Places places{at::empty({tokens}, at::kLong), {}};
+  if (!config.learned_positions) places.turns = at::empty({tokens, config.rotary_dims()}, at::kFloat);
+  int64_t* position = places.positions.mutable_data_ptr<int64_t>();
+  float* row = places.turns.defined() ? places.turns.mutable_data_ptr<float>() : nullptr;
+  for (size_t s = 0; s + 1 < layout.offsets.size(); ++s) {
+    const int64_t length = layout.offsets[s + 1] - layout.offsets[s];
+    for (int64_t p = 0; p < length; ++p) {
+      *position++ = p;
+      if (row != nullptr) row = std::copy_n(layout.rotary(static_cast<int64_t>(s)).row(p), config.rotary_dims(), row);
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens,
+                         std::span<const int64_t> sample_offsets, const Pass& pass) {
+  const RaggedLayout layout(config, sample_offsets);
+  SLUICE_CHECK(layout.offsets.back() == tokens.numel(), "the last sample must end at the last token");
+  SLUICE_CHECK(tokens.device() == weights.embedding.device(), "tokens must be where the weights are");
+  SLUICE_CHECK(!config.learned_positions || layout.longest <= weights.positions.size(0),
+               "a sample is longer than the table of positions");
+  const Places places = places_of(config, layout);
+  const at::Tensor turns = places.turns.defined() ? places.turns.to(tokens.device()) : at::Tensor();
+  const LayerMaths maths(config, pass.precision);
+  at::Tensor x = maths.embed(weights, tokens, places.positions.to(tokens.device()));  // [T,H]
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    // By value: a checkpoint runs it again when this pass is over.
+    const auto run = [config, pass, turns, layer = weights.layers[i], scores = scores_of(config, static_cast<int64_t>(i)),
+                      offsets = layout.offsets](const at::Tensor& in) {
+      const LayerMaths of_layer(config, pass.precision);
+      const LayerMaths::Heads heads = of_layer.heads(in, layer, turns);
+      const at::Tensor attended = ragged_attention(heads.query, heads.key, heads.value, offsets, scores);  // [T,Nq,D]
+      return of_layer.add_mlp(of_layer.add_attended(in, attended.flatten(1), layer), layer);
+    };
+    x = pass.checkpointing && at::GradMode::is_enabled() ? checkpointed(run, x) : run(x);
+  }
+  return maths.normalised(x, weights.final_norm, weights.final_norm_bias);
+}
+
+}  // namespace sluice::models::portable

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "models/config/config.h"
+#include "models/config/precision.h"
+#include "models/layers/weights.h"
+
+namespace sluice::models::portable {
+
+struct Pass {
+  Precision precision = Precision::kFloat32;  // see LayerMaths
+  bool checkpointing = false;                 // keep only what goes into each layer; its backward computes the layer again
+};
+
+/// Final hidden states, behind the last norm, of every token of a ragged batch; on the device of the weights. Every ModelConfig.
+///
+/// tokens, sample_offsets  as Transformer::hidden_states() has them; tokens on the device of the weights
+/// returns                 [T,H] float32; differentiable in the weights that need a gradient
+at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens,
+                         std::span<const int64_t> sample_offsets, const Pass& pass = {});
+
+}  // namespace sluice::models::portable

@@ -1,0 +1,105 @@
+#include "models/portable/layer_maths.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/tanh.h>
+
+#include <vector>
+
+#include "models/portable/product.h"
+
+namespace sluice::models::portable {
+namespace {
+
+// x [T,N,D], the first R dimensions rotated
+at::Tensor turned(const at::Tensor& x, const at::Tensor& turns) {
+  if (!turns.defined()) return x;
+  const int64_t dims = turns.size(1), half = dims / 2;
+  const at::Tensor cosine = turns.narrow(1, 0, half).unsqueeze(1), sine = turns.narrow(1, half, half).unsqueeze(1);  // [T,1,R/2]
+  const at::Tensor a = x.narrow(2, 0, half), b = x.narrow(2, half, half);
+  std::vector<at::Tensor> parts{a.mul(cosine).sub(b.mul(sine)), b.mul(cosine).add(a.mul(sine))};
+  if (dims < x.size(2)) parts.push_back(x.narrow(2, dims, x.size(2) - dims));
+  return at::cat(parts, 2);
+}
+
+}  // namespace
+
+at::Tensor LayerMaths::operand(const at::Tensor& x) const { return x.to(dtype_of(precision_)); }
+
+at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const {
+  at::Tensor x = at::embedding(weights.embedding, tokens);
+  if (config_.embedding_scale != 1.0) x = x.mul(config_.embedding_scale);
+  return config_.learned_positions ? x.add(at::embedding(weights.positions, positions)) : x;
+}
+
+LayerMaths::Heads LayerMaths::heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& turns) const {
+  const at::Tensor in = operand(read(x, layer.attention_norm, layer.attention_norm_bias));
+  const at::Tensor query = split(product(in, layer.query, layer.query_bias, precision_), layer.query_norm);
+  const at::Tensor key = split(product(in, layer.key, layer.key_bias, precision_), layer.key_norm);
+  const at::Tensor value = split(product(in, layer.value, layer.value_bias, precision_), {});
+  return {operand(turned(query, turns)), operand(turned(key, turns)), operand(value)};
+}
+
+// [T,N*D] as [T,N,D], normalised if there is a weight for it
+at::Tensor LayerMaths::split(const at::Tensor& x, const at::Tensor& norm_weight) const {
+  const bool whole = norm_weight.defined() && config_.qk_norm == QkNorm::kProjection;
+  const at::Tensor apart = (whole ? normalised(x, norm_weight) : x).view({x.size(0), -1, config_.head_dim});
+  return norm_weight.defined() && config_.qk_norm == QkNorm::kHead ? normalised(apart, norm_weight) : apart;
+}
+
+at::Tensor LayerMaths::add_attended(const at::Tensor& x, const at::Tensor& attended, const LayerWeights& layer) const {
+  return added(x, product(operand(attended), layer.attention_output, layer.attention_output_bias, precision_),
+               layer.attention_output_norm);
+}
+
+at::Tensor LayerMaths::add_mlp(const at::Tensor& x, const LayerWeights& layer) const {
+  const at::Tensor in = operand(read(x, layer.mlp_norm, layer.mlp_norm_bias));
+  const at::Tensor up = product(in, layer.up, layer.up_bias, precision_);
+  const at::Tensor inner =
+      config_.gated_mlp ? activated(product(in, layer.gate, layer.gate_bias, precision_)).mul(up) : activated(up);
+  return added(x, product(operand(inner), layer.down, layer.down_bias, precision_), layer.mlp_output_norm);
+}
+
+at::Tensor LayerMaths::normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const {
+  if (config_.norm == NormKind::kLayer) return at::layer_norm(x, {x.size(-1)}, weight, bias, config_.norm_eps);
+  return at::rms_norm(x, {x.size(-1)}, config_.norm == NormKind::kRmsFromOne ? weight.add(1.0) : weight, config_.norm_eps);
+}
+
+at::Tensor LayerMaths::logits(const at::Tensor& hidden, const at::Tensor& head) const {
+  const at::Tensor logits = product(operand(hidden), head, {}, precision_);
+  return config_.logit_softcap == 0 ? logits : logits.div(config_.logit_softcap).tanh().mul(config_.logit_softcap);
+}
+
+// What attention or the MLP reads of the residual stream.
+at::Tensor LayerMaths::read(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias) const {
+  return config_.norm_place == NormPlace::kAfter ? x : normalised(x, norm_weight, norm_bias);
+}
+
+at::Tensor LayerMaths::added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const {
+  return x.add(config_.norm_place == NormPlace::kBefore ? out : normalised(out, norm_weight));
+}
+
+at::Tensor LayerMaths::activated(const at::Tensor& x) const {
+  if (config_.activation == Activation::kSilu) return at::silu(x);
+  return at::gelu(x, config_.activation == Activation::kGelu ? "none" : "tanh");
+}
+
+Weights operand_copy(const Weights& weights, Precision precision) {
+  const auto narrow = [&](at::Tensor& matrix) {
+    if (matrix.defined()) matrix = matrix.detach().to(dtype_of(precision));
+  };
+  Weights copy = weights;
+  for (LayerWeights& layer : copy.layers) {
+    for (at::Tensor* matrix :
+         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down})
+      narrow(*matrix);
+  }
+  narrow(copy.head);
+  return copy;
+}
+
+}  // namespace sluice::models::portable

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "models/config/config.h"
+#include "models/config/precision.h"
+#include "models/layers/weights.h"
+
+// models/portable/: the transformer in LibTorch's own operators, on any device. It is what computes on a GPU, and beside the CPU's
+// kernels it is their plain reference. One row's result may depend on how many there are: the library picks its algorithms by
+// size.
+namespace sluice::models::portable {
+
+/// What is around attention in one decoder layer, with all that a ModelConfig says. Differentiable by autograd. Weights are
+/// float32, or matrices of them already in the precision (operand_copy()); all are on the device of what is computed.
+///
+/// With Precision::kBfloat16 the operands of products are rounded (product.h); sums, residual stream, norms, activations,
+/// rotation and softmax are float32. Refers to `config`, which must outlive it.
+class LayerMaths {
+ public:
+  LayerMaths(const ModelConfig& config, Precision precision) : config_(config), precision_(precision) {}
+
+  /// Queries, keys and values as attention takes them: rotated, operands.
+  struct Heads {
+    at::Tensor query;       // [T,Nq,D]
+    at::Tensor key, value;  // [T,Nk,D]
+  };
+
+  /// What the first layer reads. tokens, positions [T] int64; returns [T,H] float32.
+  at::Tensor embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const;
+
+  /// turns [T,R]: of each token R/2 cosines, then R/2 sines (RotaryTable); undefined with learned positions.
+  Heads heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& turns) const;
+
+  /// x [T,H] plus what the layer makes of attended [T,Nq*D].
+  at::Tensor add_attended(const at::Tensor& x, const at::Tensor& attended, const LayerWeights& layer) const;
+
+  /// x [T,H] plus what the MLP makes of it.
+  at::Tensor add_mlp(const at::Tensor& x, const LayerWeights& layer) const;
+
+  at::Tensor normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) const;
+
+  /// Capped logits of hidden [S,H], behind the last norm: [S,V] float32.
+  at::Tensor logits(const at::Tensor& hidden, const at::Tensor& head) const;
+
+  at::Tensor operand(const at::Tensor& x) const;
+
+ private:
+  at::Tensor read(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias) const;
+  at::Tensor added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const;
+  at::Tensor split(const at::Tensor& x, const at::Tensor& norm_weight) const;
+  at::Tensor activated(const at::Tensor& x) const;
+
+  const ModelConfig& config_;
+  Precision precision_;
+};
+
+/// `weights` as generation reads them again and again: detached, matrices of layers and head in the precision, the rest shared.
+Weights operand_copy(const Weights& weights, Precision precision);
+
+}  // namespace sluice::models::portable

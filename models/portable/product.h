@@ -1,0 +1,20 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "models/config/precision.h"
+
+namespace sluice::models::portable {
+
+at::ScalarType dtype_of(Precision precision);
+
+/// a [M,K] b [K,N], of one dtype: [M,N] float32. Sums are float32 in either precision: on a GPU by the library's product of
+/// narrow matrices with a wide result, elsewhere, where it has none, of the same rounded numbers in float32.
+at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b);
+
+/// x [T,K] weight [N,K]^T + bias [N], both rounded to the precision: [T,N] float32. `bias` may be undefined. Differentiable; the
+/// backward rounds the gradient likewise and gives float32. Keeps x as it was given, and of the weight nothing but a handle: give
+/// x in the precision's dtype.
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Precision precision);
+
+}  // namespace sluice::models::portable

@@ -1,0 +1,203 @@
+#include "models/sample/decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kFirstPositions = 1024;  // of the first rotary table
+
+const float* floats(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
+const float* floats_or_null(const at::Tensor& tensor) { return tensor.defined() ? floats(tensor) : nullptr; }
+
+// Rows move to the front, never past one that is still needed.
+template <class T>
+void move_row(T* rows, int64_t size, int64_t from, int64_t to) {
+  if (from != to) std::memcpy(rows + to * size, rows + from * size, static_cast<size_t>(size) * sizeof(T));
+}
+
+}  // namespace
+
+Decoder::Decoder(const ModelConfig& config) : config_(config) {}
+
+std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences) {
+  if (sequences.empty()) return {};
+  begin(weights, cache, sequences);
+  embed(weights, sequences);
+  for (int64_t index = 0; index < config_.layers; ++index) {
+    const PackedLayer& layer = weights.layers()[static_cast<size_t>(index)];
+    project_heads(layer, index, cache);
+    if (index + 1 == config_.layers) keep_last_tokens(sequences);
+    if (tokens_ == 0) return {};
+    attend(layer, index, cache);
+    mlp(layer);
+  }
+  return logits(weights);
+}
+
+void Decoder::begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences) {
+  SLUICE_CHECK(!weights.empty() && weights.precision() == cache.precision() &&
+                   static_cast<int64_t>(weights.layers().size()) == config_.layers,
+               "weights that do not fit the decoder or the cache");
+  precision_ = weights.precision();
+  sequences_.clear();
+  places_.clear();
+  int64_t longest = 0;
+  for (const DecodeSequence& sequence : sequences) {
+    const int64_t added = static_cast<int64_t>(sequence.tokens.size()), end = sequence.cached + added;
+    SLUICE_CHECK(added > 0 && end <= config_.steady_positions(), "a sequence without new tokens or past the model's positions");
+    SLUICE_CHECK(cache.blocks_for(end) <= static_cast<int64_t>(sequence.blocks.size()), "a sequence without room in its blocks");
+    sequences_.push_back({.cached = sequence.cached, .new_tokens = added, .blocks = sequence.blocks});
+    for (int64_t position = sequence.cached; position < end; ++position)
+      places_.push_back({position, sequence.blocks[static_cast<size_t>(position / cache.block_size())]});
+    longest = std::max(longest, end);
+  }
+  tokens_ = static_cast<int64_t>(places_.size());
+  attention_.begin(sequences_);
+  reach(longest);
+}
+
+// Angles of the positions up to steady_positions() are the same in every table that has them.
+void Decoder::reach(int64_t positions) {
+  const int64_t have = rotary_ ? rotary_->positions() : 0;
+  if (config_.learned_positions || positions <= have) return;
+  rotary_.emplace(config_, std::min(config_.steady_positions(), std::max({positions, 2 * have, kFirstPositions})));
+}
+
+void Decoder::embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences) {
+  const int64_t size = config_.hidden_size;
+  const float* table = floats(weights.embedding());
+  const float* positions = config_.learned_positions ? floats(weights.positions()) : nullptr;
+  const auto scale = static_cast<float>(config_.embedding_scale);
+  float* row = hidden_.at_least(tokens_ * size);
+  for (const DecodeSequence& sequence : sequences) {
+    int64_t position = sequence.cached;
+    for (const int64_t token : sequence.tokens) {
+      SLUICE_CHECK(token >= 0 && token < config_.vocab_size, "a token id outside the vocabulary");
+      const float* embedding = table + token * size;
+      const float* of_position = positions ? positions + position * size : nullptr;
+      for (int64_t i = 0; i < size; ++i) row[i] = embedding[i] * scale + (of_position ? of_position[i] : 0.0f);
+      row += size;
+      ++position;
+    }
+  }
+}
+
+// Queries, keys and values of the new tokens; the latter two go into the cache.
+void Decoder::project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache) {
+  float* const qkv = qkv_.at_least(tokens_ * heads_size());
+  project(layer.qkv, read(layer.attention_norm, layer.attention_norm_bias), qkv);
+  const bool normed = config_.qk_norm != QkNorm::kNone;
+  prepare_heads({.cache = cache,
+                 .layer = index,
+                 .heads = config_.heads,
+                 .tokens = std::span(places_).first(static_cast<size_t>(tokens_)),
+                 .rotary = rotary_ ? &*rotary_ : nullptr,
+                 .qk_norm = config_.qk_norm,
+                 .query_norm = normed ? norm(layer.query_norm, {}) : RowNorm{},
+                 .key_norm = normed ? norm(layer.key_norm, {}) : RowNorm{},
+                 .qkv = qkv,
+                 .narrow_queries = narrow() ? narrow_queries_.at_least(tokens_ * query_stride(cache)) : nullptr});
+}
+
+void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cache) {
+  const PagedScores scores = {.scale = static_cast<float>(config_.score_scale()),
+                              .softcap = static_cast<float>(config_.attention_softcap),
+                              .window = config_.window_of(index)};
+  const void* queries = narrow() ? static_cast<const void*>(narrow_queries_.data()) : qkv_.data();
+  void* const attended = narrow() ? static_cast<void*>(narrow_attended_.at_least(tokens_ * queries_size()))
+                                  : attended_.at_least(tokens_ * queries_size());
+  attention_.run(cache, index, config_.heads, scores, {.queries = queries, .query_stride = query_stride(cache), .out = attended});
+  add(layer.attention_output, attended, layer.attention_output_norm);
+}
+
+void Decoder::mlp(const PackedLayer& layer) {
+  const int64_t size = config_.intermediate_size, width = layer.gate_up.matrix.outputs();
+  float* const gate_up = gate_up_.at_least(tokens_ * width);
+  project(layer.gate_up, read(layer.mlp_norm, layer.mlp_norm_bias), gate_up);
+  const OperandRows inner = operand(inner_, narrow_inner_, size);
+  activate(config_.activation, gate_up, config_.gated_mlp ? gate_up + size : nullptr, width, tokens_, size, inner);
+  add(layer.down, inner.data(), layer.mlp_output_norm);
+}
+
+// Once the last layer's keys and values are in the cache, only the last token of who wants logits goes on.
+void Decoder::keep_last_tokens(std::span<const DecodeSequence> sequences) {
+  const int64_t all = tokens_, stride = narrow() ? config_.heads * (config_.head_dim + config_.head_dim % 2) : heads_size();
+  int64_t end = 0;
+  tokens_ = 0;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    end += sequences_[i].new_tokens;
+    if (!sequences[i].wants_logits) continue;
+    move_row(hidden_.data(), config_.hidden_size, end - 1, tokens_);
+    if (narrow()) {
+      move_row(narrow_queries_.data(), stride, end - 1, tokens_);
+    } else {
+      move_row(qkv_.data(), stride, end - 1, tokens_);
+    }
+    const PagedSequence of = sequences_[i];
+    sequences_[static_cast<size_t>(tokens_++)] = {.cached = of.cached + of.new_tokens - 1, .new_tokens = 1, .blocks = of.blocks};
+  }
+  if (tokens_ == all) return;
+  sequences_.resize(static_cast<size_t>(tokens_));
+  attention_.begin(sequences_);
+}
+
+std::span<const float> Decoder::logits(const PackedWeights& weights) {
+  const int64_t size = config_.vocab_size, count = tokens_ * size;
+  const OperandRows x = operand(normed_, narrow_normed_, config_.hidden_size);
+  normalize(norm(weights.final_norm(), weights.final_norm_bias()), hidden_.data(), tokens_, config_.hidden_size, x);
+  float* const logits = logits_.at_least(count);
+  multiply(weights.head(), {.x = x.data(), .x_stride = config_.hidden_size, .rows = tokens_, .out = logits, .out_stride = size});
+  if (config_.logit_softcap > 0) soft_cap(logits, count, config_.logit_softcap);
+  return {logits, static_cast<size_t>(count)};
+}
+
+RowNorm Decoder::norm(const at::Tensor& weight, const at::Tensor& bias) const {
+  return {.kind = config_.norm, .weight = floats(weight), .bias = floats_or_null(bias), .epsilon = config_.norm_eps};
+}
+
+// Rows of `size` for the next product to read.
+OperandRows Decoder::operand(GrownBuffer<float>& wide_rows, GrownBuffer<Bfloat16>& narrow_rows, int64_t size) {
+  if (narrow()) return {.narrow = narrow_rows.at_least(tokens_ * size)};
+  return {.wide = wide_rows.at_least(tokens_ * size)};
+}
+
+// What attention or the MLP reads of the residual stream.
+const void* Decoder::read(const at::Tensor& norm_weight, const at::Tensor& norm_bias) {
+  const int64_t size = config_.hidden_size;
+  const bool normed = config_.norm_place != NormPlace::kAfter;
+  if (!normed && !narrow()) return hidden_.data();
+  const OperandRows x = operand(normed_, narrow_normed_, size);
+  if (normed) {
+    normalize(norm(norm_weight, norm_bias), hidden_.data(), tokens_, size, x);
+  } else {
+    models::narrow(hidden_.data(), tokens_ * size, x.narrow);
+  }
+  return x.data();
+}
+
+// Adds what attention or the MLP makes of x to the residual stream.
+void Decoder::add(const PackedLinear& linear, const void* x, const at::Tensor& norm_weight) {
+  const int64_t size = config_.hidden_size;
+  float* const hidden = hidden_.data();
+  if (config_.norm_place == NormPlace::kBefore) return project(linear, x, hidden, /*accumulate=*/true);
+  float* const added = normed_.at_least(tokens_ * size);
+  project(linear, x, added);
+  normalize(norm(norm_weight, {}), added, tokens_, size, {.wide = added});
+  for (int64_t i = 0; i < tokens_ * size; ++i) hidden[i] += added[i];
+}
+
+void Decoder::project(const PackedLinear& linear, const void* x, float* out, bool accumulate) const {
+  multiply(linear.matrix, {.x = x,
+                           .x_stride = linear.matrix.inputs(),
+                           .rows = tokens_,
+                           .bias = floats_or_null(linear.bias),
+                           .out = out,
+                           .out_stride = linear.matrix.outputs(),
+                           .accumulate = accumulate});
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/config/config.h"
+#include "models/kernels/rotary.h"
+#include "models/sample/grown_buffer.h"
+#include "models/sample/kernels_elementwise.h"
+#include "models/sample/kv_cache.h"
+#include "models/sample/packed_weights.h"
+#include "models/sample/paged_attention.h"
+
+namespace sluice::models {
+
+/// The new tokens of one sequence in a step and where it keeps its keys and values.
+struct DecodeSequence {
+  std::span<const int64_t> tokens;  // >= 1, at the positions [cached, cached + tokens.size())
+  int64_t cached = 0;
+  std::span<const int32_t> blocks;  // of the cache given to step(), with room for cached + tokens.size() tokens
+  bool wants_logits = true;         // false for a chunk of a prompt that is not its last
+};
+
+/// The forward pass of generation: new tokens in, logits of what follows them out, over a paged KV cache; no gradient. All that a
+/// ModelConfig can say of the maths, for samples of at most config.steady_positions() tokens. On the CPU, on the caller's thread
+/// and ATen's threads.
+///
+/// Computes in the precision of the weights, which is that of the cache. In bfloat16 the rows that products read and what the
+/// cache holds are rounded once, queries too; the residual stream, norms, scores, softmax and all sums are float32.
+///
+/// Owns only scratch memory: a step that is not larger than an earlier one, or than what reserve() was told, allocates nothing.
+/// Not thread-safe.
+///
+/// Nothing of the weights is kept between steps. A sequence must see the same weights from its first step to its last: keys and
+/// values in the cache belong to the weights that wrote them.
+class Decoder {
+ public:
+  explicit Decoder(const ModelConfig& config);
+
+  /// Makes room for samples of so many positions; at most config.steady_positions() are taken.
+  void reserve(int64_t positions) { reach(std::min(positions, config_.steady_positions())); }
+
+  /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
+  /// sequence with wants_logits, [S,V] in order; valid until the next step. A row is bit-identical whatever else is in the step,
+  /// however its prompt was cut into steps, and for any number of threads.
+  std::span<const float> step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences);
+
+ private:
+  void begin(const PackedWeights& weights, const KvCache& cache, std::span<const DecodeSequence> sequences);
+  void reach(int64_t positions);
+  void embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
+  void project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache);
+  void attend(const PackedLayer& layer, int64_t index, const KvCache& cache);
+  void mlp(const PackedLayer& layer);
+  void keep_last_tokens(std::span<const DecodeSequence> sequences);
+  std::span<const float> logits(const PackedWeights& weights);
+
+  bool narrow() const { return precision_ == Precision::kBfloat16; }
+  OperandRows operand(GrownBuffer<float>& wide, GrownBuffer<Bfloat16>& narrow, int64_t size);
+  const void* read(const at::Tensor& norm_weight, const at::Tensor& norm_bias);
+  void add(const PackedLinear& linear, const void* x, const at::Tensor& norm_weight);
+  void project(const PackedLinear& linear, const void* x, float* out, bool accumulate = false) const;
+  RowNorm norm(const at::Tensor& weight, const at::Tensor& bias) const;
+  int64_t queries_size() const { return config_.heads * config_.head_dim; }
+  int64_t heads_size() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim; }
+  int64_t query_stride(const KvCache& cache) const { return narrow() ? config_.heads * cache.key_dim() : heads_size(); }
+
+  ModelConfig config_;
+  std::optional<RotaryTable> rotary_;  // of the positions that steps have reached; none with learned positions
+
+  // Of the step at hand.
+  Precision precision_ = Precision::kFloat32;
+  int64_t tokens_ = 0;  // T; at the end of the last layer only those whose logits are wanted
+  std::vector<PagedSequence> sequences_;
+  std::vector<TokenPlace> places_;  // [T]
+  PagedAttention attention_;
+
+  // Rows that products read are float or Bfloat16; one of each pair is in use.
+  GrownBuffer<float> hidden_;  // [T, H] the residual stream
+  GrownBuffer<float> normed_;  // [T, H] of it, or of what is added to it
+  GrownBuffer<Bfloat16> narrow_normed_;
+  GrownBuffer<float> qkv_;                // [T, (Nq + 2 Nk) D]
+  GrownBuffer<Bfloat16> narrow_queries_;  // [T, Nq K]
+  GrownBuffer<float> attended_;           // [T, Nq D]
+  GrownBuffer<Bfloat16> narrow_attended_;
+  GrownBuffer<float> gate_up_;  // [T, 2 I]
+  GrownBuffer<float> inner_;    // [T, I]
+  GrownBuffer<Bfloat16> narrow_inner_;
+  GrownBuffer<float> logits_;  // [S, V]
+};
+
+}  // namespace sluice::models

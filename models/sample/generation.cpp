@@ -1,0 +1,185 @@
+#include "models/sample/generation.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::models {
+namespace {
+
+std::string text(int64_t number) { return std::to_string(number); }
+
+const GenerationLimits& checked(const GenerationLimits& limits) {
+  if (limits.max_running_samples < 1) throw UserError("max_running_samples must be at least 1");
+  if (limits.max_step_tokens < limits.max_running_samples)
+    throw UserError("max_step_tokens = " + text(limits.max_step_tokens) +
+                        " is less than max_running_samples = " + text(limits.max_running_samples),
+                    "every running sample decodes one token a step: raise the one or lower the other");
+  if (limits.kv_block_size < 16 || limits.kv_block_size % 16 != 0) throw UserError("kv_block_size must be a multiple of 16");
+  if (limits.kv_blocks < 1) throw UserError("kv_blocks must be at least 1");
+  return limits;
+}
+
+}  // namespace
+
+std::string limit_of_rotary_scaling(const ModelConfig& config) {
+  if (config.steady_positions() == config.max_positions) return {};
+  const char* const kind = config.rope.scaling == RopeScaling::kDynamic ? "dynamic" : "longrope";
+  return "rotary scaling \"" + std::string(kind) + "\" turns the tokens of a sample that is longer than " +
+         "original_max_position_embeddings = " + text(config.rope.original_positions) +
+         " by other angles than those that were cached";
+}
+
+GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits)
+    : config_(config),
+      options_(options),
+      scheduler_(checked(limits)),
+      decoder_(StepDecoder::make(config, {.device = options.device,
+                                          .precision = options.precision,
+                                          .block_size = limits.kv_block_size,
+                                          .blocks = limits.kv_blocks})),
+      sampler_(options.sampling) {
+  batch_.reserve(static_cast<size_t>(limits.max_running_samples));
+  rows_.reserve(static_cast<size_t>(limits.max_running_samples));
+  drawn_.reserve(static_cast<size_t>(limits.max_running_samples));
+  results_.reserve(static_cast<size_t>(limits.max_running_samples));
+}
+
+void GenerationEngine::submit(SampleRequest request) {
+  const std::string name = "sample " + std::to_string(request.id);
+  if (request.prompt.size() == 0) throw UserError(name + " has an empty prompt", "a prompt needs at least one token");
+  if (request.max_new_tokens < 1) throw UserError(name + ": max_new_tokens must be at least 1");
+  check_length(name, request);
+  check_ids(name, request.prompt.ids());
+  if (!scheduler_.fits(request))
+    throw UserError(
+        name + " may need " + text(scheduler_.worst_blocks(request)) + " KV blocks; the whole cache has " + text(kv().blocks()),
+        "raise kv_blocks or lower max_new_tokens");
+  decoder_->reserve(request.prompt.size() + request.max_new_tokens);
+  scheduler_.submit(std::move(request));
+}
+
+void GenerationEngine::check_ids(const std::string& name, std::span<const int64_t> ids) const {
+  for (const int64_t id : ids)
+    if (id < 0 || id >= config_.vocab_size)
+      throw UserError(name + ": token id " + text(id) + " is outside the vocabulary of " + text(config_.vocab_size),
+                      "the tokenizer belongs to another model");
+}
+
+void GenerationEngine::check_length(const std::string& name, const SampleRequest& request) const {
+  const int64_t prompt = request.prompt.size(), most = config_.steady_positions();
+  if (request.max_new_tokens <= most - prompt) return;
+  const std::string lengths =
+      name + ": a prompt of " + text(prompt) + " and " + text(request.max_new_tokens) + " new tokens are more than the ";
+  const std::string help = "lower max_new_tokens or drop long prompts";
+  const std::string reason = limit_of_rotary_scaling(config_);
+  if (reason.empty()) throw UserError(lengths + "model's " + text(most) + " positions", help);
+  throw UserError(lengths + text(most) + " tokens that can be generated: " + reason, help);
+}
+
+std::span<SampleResult> GenerationEngine::step(const PackedWeights& weights) {
+  scheduler_.plan();
+  for (const auto& [from, to] : scheduler_.copies()) decoder_->copy_block(from, to);
+  const std::span<const float> logits = forward(weights);
+  scheduler_.advance();
+  sample_next(logits);
+  collect();
+  return results_;
+}
+
+std::span<const float> GenerationEngine::forward(const PackedWeights& weights) {
+  batch_.clear();
+  for (const auto& sample : scheduler_.running()) {
+    if (sample->scheduled == 0) continue;
+    batch_.push_back({.tokens = Scheduler::next_tokens(*sample),
+                      .cached = sample->cached,
+                      .blocks = sample->blocks,
+                      .wants_logits = sample->row >= 0});
+  }
+  if (batch_.empty()) return {};  // all that run are paused
+  return decoder_->step(weights, batch_);
+}
+
+void GenerationEngine::sample_next(std::span<const float> logits) {
+  const auto vocabulary = static_cast<size_t>(config_.vocab_size);
+  rows_.clear();
+  for (const auto& sample : scheduler_.running()) {
+    if (sample->row < 0) continue;
+    rows_.push_back({.id = sample->request.id,
+                     .logits = logits.subspan(static_cast<size_t>(sample->row) * vocabulary, vocabulary),
+                     .stream = &sample->request.stream,
+                     .greedy = sample->request.greedy,
+                     .prompt = sample->request.prompt.ids(),
+                     .response = sample->result.tokens});
+  }
+  drawn_.resize(rows_.size());
+  sampler_.sample(rows_, drawn_);
+  auto next = drawn_.begin();
+  for (const auto& sample : scheduler_.running()) {
+    if (sample->row < 0) continue;
+    sample->result.tokens.push_back(next->id);
+    sample->result.logprobs.push_back(next++->logprob);
+    ++scheduler_.work().sampled_tokens;
+  }
+}
+
+bool GenerationEngine::ended(Sample& sample) {
+  if (sample.row < 0) return false;
+  const std::vector<int64_t>& tokens = sample.result.tokens;
+  const Next next = judge_ ? judge_(sample.request.id, tokens) : Next::kGoesOn;
+  const auto& ends = options_.end_of_sequence;
+  const bool end = std::find(ends.begin(), ends.end(), tokens.back()) != ends.end();
+  const bool stopped = next == Next::kEnds;
+  sample.result.finish = stopped ? FinishReason::kStopped : end ? FinishReason::kEndOfSequence : FinishReason::kLength;
+  sample.paused = next == Next::kPauses;
+  if (sample.paused) return false;
+  return stopped || end || static_cast<int64_t>(tokens.size()) == sample.request.max_new_tokens;
+}
+
+void GenerationEngine::collect() {
+  results_.clear();
+  for (const auto& sample : scheduler_.running()) {
+    if (ended(*sample)) results_.push_back(take(*sample));
+  }
+  if (!results_.empty()) scheduler_.drop_done();
+}
+
+SampleResult GenerationEngine::take(Sample& sample) {
+  scheduler_.finish(sample);
+  return std::move(sample.result);
+}
+
+Sample& GenerationEngine::paused_sample(uint64_t id) {
+  Sample* const sample = scheduler_.find(id);
+  SLUICE_CHECK(sample != nullptr && sample->paused, "sample " + std::to_string(id) + " is not paused");
+  return *sample;
+}
+
+void GenerationEngine::resume(uint64_t id, std::span<const int64_t> tokens) {
+  Sample& sample = paused_sample(id);
+  check_ids("sample " + std::to_string(id), tokens);
+  const int64_t begin = static_cast<int64_t>(sample.result.tokens.size()), end = begin + static_cast<int64_t>(tokens.size());
+  SLUICE_CHECK(end < sample.request.max_new_tokens,
+               "sample " + std::to_string(id) + " is given more tokens than it has room for");
+  if (!tokens.empty()) sample.result.given.push_back({begin, end});
+  scheduler_.resume(sample, tokens);
+}
+
+SampleResult GenerationEngine::end(uint64_t id) {
+  SampleResult result = take(paused_sample(id));
+  scheduler_.drop_done();
+  return result;
+}
+
+std::span<const int64_t> GenerationEngine::sampled(uint64_t id) const {
+  const Sample* const sample = scheduler_.find(id);
+  return sample == nullptr ? std::span<const int64_t>() : std::span<const int64_t>(sample->result.tokens);
+}
+
+int64_t GenerationEngine::kv_tokens(uint64_t id) const {
+  const Sample* const sample = scheduler_.find(id);
+  return sample == nullptr ? 0 : static_cast<int64_t>(sample->blocks.size()) * kv().block_size();
+}
+
+}  // namespace sluice::models

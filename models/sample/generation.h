@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/config/config.h"
+#include "models/config/precision.h"
+#include "models/sample/decoder.h"
+#include "models/sample/kv_cache.h"
+#include "models/sample/packed_weights.h"
+#include "models/sample/sample.h"
+#include "models/sample/sampler.h"
+#include "models/sample/scheduler.h"
+#include "models/sample/step_decoder.h"
+
+namespace sluice::models {
+
+struct GenerationOptions {
+  SamplingOptions sampling;
+  std::vector<int64_t> end_of_sequence;       // ids that end a sample; empty: every sample runs to its length
+  Precision precision = Precision::kFloat32;  // of the weights that steps get, and of the KV cache
+  at::Device device = at::kCPU;               // where both are
+};
+
+/// How a sample goes on behind the token that it sampled last.
+enum class Next : uint8_t {
+  kGoesOn,  // unless that token is an end of sequence or the last that there is room for
+  kEnds,    // as kStopped
+  kPauses,  // until resume() or end()
+};
+
+/// Asked for every token that is sampled: the sample's id, and its tokens behind the prompt, the new one last. Must not call the
+/// engine.
+using TokenJudge = std::function<Next(uint64_t id, std::span<const int64_t> tokens)>;
+
+/// Why samples of this model must not be longer than config.steady_positions(), with the keys of config.json; empty where they
+/// may be as long as max_positions.
+std::string limit_of_rotary_scaling(const ModelConfig& config);
+
+/// Continuous batching: samples run side by side, one token a step each; when one ends, the next waiting sample takes its place,
+/// and its prompt is read in chunks beside the tokens of the others. What is computed when, and where its keys and values lie, is
+/// Scheduler's to decide: a prompt is read once for all samples that have it, or begin with it. Cooperative: nothing happens
+/// outside step(). Not thread-safe.
+///
+/// A sample's tokens and log-probabilities are bit-identical whatever it runs beside, whatever the limits are, whatever it
+/// shares, however long it paused, however often it was preempted, and for any number of threads. They depend on its prompt, on
+/// what it was given, its stream and the weights, which must be the same from its first step to its last.
+class GenerationEngine {
+ public:
+  /// Throws UserError when an option or a limit is out of range.
+  GenerationEngine(const ModelConfig& config, const GenerationOptions& options, const GenerationLimits& limits);
+
+  /// Throws UserError when the sample can never run: an empty prompt, ids outside the vocabulary, nothing to sample, longer than
+  /// config.steady_positions() or the whole KV cache.
+  void submit(SampleRequest request);
+
+  /// Who decides, from the next step on, where samples end or pause; none: an end of sequence and the length end them.
+  void set_judge(TokenJudge judge) { judge_ = std::move(judge); }
+
+  /// One cooperative step; returns the samples that ended in it, to be moved from until the next call. Throws UserError naming
+  /// the sample when its logits are not finite; clear() is then the only thing to do. Once every running sample has started, a
+  /// step in which none is preempted allocates no memory.
+  std::span<SampleResult> step(const PackedWeights& weights);
+
+  /// The weights change: what is cached of prompts that have been read is not used again. Throws InternalError while samples run.
+  void forget_prefixes() { scheduler_.forget_prefixes(); }
+
+  /// Lets a paused sample go on behind `tokens` more, which it did not sample: they are read as a prompt is. At least one of its
+  /// max_new_tokens must be left behind them. Throws UserError for ids outside the vocabulary. A paused sample keeps its place
+  /// and its KV blocks until it is preempted, and costs a step nothing.
+  void resume(uint64_t id, std::span<const int64_t> tokens);
+
+  /// Ends a paused sample.
+  SampleResult end(uint64_t id);
+
+  /// Takes its place and its KV blocks from a sample, if it has them; it keeps its text and does not run before restart(), which
+  /// has it wait again, in order of age: it is read as a prompt is, and goes on as if nothing had happened. Throws InternalError
+  /// when there is no such sample, or nothing to restart.
+  void preempt(uint64_t id) { scheduler_.preempt(id); }
+  void restart(uint64_t id) { scheduler_.restart(id); }
+
+  /// What the sample `id` has behind its prompt so far; empty when there is no sample of that id. Valid until the next call.
+  std::span<const int64_t> sampled(uint64_t id) const;
+
+  /// Abandons everything, waiting and running, and frees the blocks.
+  void clear() { scheduler_.clear(); }
+
+  bool idle() const { return scheduler_.idle(); }
+  int64_t running() const { return static_cast<int64_t>(scheduler_.running().size()); }
+  int64_t waiting() const { return scheduler_.waiting(); }  // the preempted ones included
+  const StepWork& last_step() const { return scheduler_.work(); }
+  const StepDecoder& kv() const { return *decoder_; }
+  const BlockPool& kv_blocks() const { return scheduler_.pool(); }
+
+  /// Tokens that the blocks in use have room for: those of one sample, shared ones included, and of all, each block counted once.
+  int64_t kv_tokens(uint64_t id) const;
+  int64_t kv_tokens() const { return kv_blocks().in_use() * kv().block_size(); }
+
+  /// The most bytes of the KV cache that were in use at a time since the last call.
+  int64_t take_kv_peak_bytes() { return scheduler_.take_peak() * kv().bytes_per_block(); }
+
+ private:
+  std::span<const float> forward(const PackedWeights& weights);
+  void sample_next(std::span<const float> logits);
+  bool ended(Sample& sample);
+  void collect();
+  SampleResult take(Sample& sample);
+  Sample& paused_sample(uint64_t id);
+  void check_ids(const std::string& name, std::span<const int64_t> ids) const;
+  void check_length(const std::string& name, const SampleRequest& request) const;
+
+  ModelConfig config_;
+  GenerationOptions options_;
+  Scheduler scheduler_;
+  std::unique_ptr<StepDecoder> decoder_;
+  Sampler sampler_;
+  TokenJudge judge_;
+  std::vector<DecodeSequence> batch_;  // scratch of forward()
+  std::vector<SamplingRow> rows_;      // scratch of sample_next(), as is what is drawn from them
+  std::vector<SampledToken> drawn_;
+  std::vector<SampleResult> results_;  // of the last step
+};
+
+}  // namespace sluice::models

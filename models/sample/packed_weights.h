@@ -1,0 +1,82 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "models/config/config.h"
+#include "models/config/precision.h"
+#include "models/kernels/packed_matrix.h"
+#include "models/layers/weights.h"
+
+namespace sluice::models {
+
+/// One product of a layer, or several that read the same rows.
+struct PackedLinear {
+  PackedMatrix matrix;
+  at::Tensor bias;  // [outputs] float32, or undefined
+};
+
+/// Of one decoder layer. Norms are float32, undefined where the family has none.
+struct PackedLayer {
+  at::Tensor attention_norm, attention_norm_bias, attention_output_norm;  // [H]
+  at::Tensor mlp_norm, mlp_norm_bias, mlp_output_norm;                    // [H]
+  at::Tensor query_norm, key_norm;                                        // see LayerWeights
+  PackedLinear qkv;                                                       // outputs: queries, then keys, then values
+  PackedLinear attention_output;
+  PackedLinear gate_up;  // outputs: gate, then up; without a gate up alone
+  PackedLinear down;
+};
+
+/// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices
+/// in `precision`; norms, biases and embeddings float32, as in training, so that both begin from the same hidden states.
+///
+/// Of a model that is not on the CPU it has one thing only: on_device().
+///
+/// Owns its memory. Movable. Not thread-safe while pack() runs, which may use ATen's threads.
+class PackedWeights {
+ public:
+  /// Without values and without memory until the first pack().
+  explicit PackedWeights(Precision precision) : precision_(precision) {}
+
+  explicit PackedWeights(const Weights& weights, Precision precision = Precision::kFloat32) : PackedWeights(precision) {
+    pack(weights);
+  }
+
+  /// Copies the values of `weights`, which have a language model head and are contiguous and float32; for Precision::kBfloat16
+  /// the matrices of a frozen model may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
+  /// weights of the same shape and use the same memory.
+  void pack(const Weights& weights);
+
+  bool empty() const { return head_.empty() && !on_device_.embedding.defined(); }
+
+  /// As portable::operand_copy() has them, on the device of what was packed; without tensors if that is the CPU.
+  const Weights& on_device() const { return on_device_; }
+
+  /// What it holds.
+  int64_t bytes() const;
+
+  /// What a model of this shape takes.
+  static int64_t bytes_for(const ModelConfig& config, Precision precision);
+
+  Precision precision() const { return precision_; }
+  const at::Tensor& embedding() const { return embedding_; }  // [V,H]
+  const at::Tensor& positions() const { return positions_; }  // [max_positions,H], or undefined
+  const std::vector<PackedLayer>& layers() const { return layers_; }
+  const at::Tensor& final_norm() const { return final_norm_; }  // [H]
+  const at::Tensor& final_norm_bias() const { return final_norm_bias_; }
+  const PackedMatrix& head() const { return head_; }  // [V,H]
+
+ private:
+  void pack_on_device(const Weights& weights);
+
+  Precision precision_;
+  at::Tensor embedding_, positions_;
+  std::vector<PackedLayer> layers_;
+  at::Tensor final_norm_, final_norm_bias_;
+  PackedMatrix head_;
+  Weights on_device_;
+};
+
+}  // namespace sluice::models

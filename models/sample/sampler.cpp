@@ -1,0 +1,169 @@
+#include "models/sample/sampler.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "models/kernels/parallel.h"
+#include "models/sample/likeliest_tokens.h"
+#include "models/sample/sampling_kernels.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kNotFinite = -1;          // as the id that was drawn
+constexpr int64_t kThreadLogits = 1 << 14;  // that a thread is worth waking for
+constexpr const char* kHelp = "the model has diverged: look at its loss, lower the learning rate";
+
+void require(bool holds, const char* what, double value) {
+  if (!holds) throw UserError(std::string(what) + ", not " + std::to_string(value));
+}
+
+int64_t runs_of(std::span<const float> logits) { return (static_cast<int64_t>(logits.size()) + kSamplingRun - 1) / kSamplingRun; }
+
+int64_t size_of(std::span<const float> logits) { return static_cast<int64_t>(logits.size()); }
+
+RowTop top_of(std::span<const float> logits) { return models::top_of(logits.data(), size_of(logits)); }
+
+}  // namespace
+
+Sampler::Sampler(const SamplingOptions& options) : options_(options) {
+  require(options.temperature >= 0 && std::isfinite(options.temperature), "temperature must be at least 0", options.temperature);
+  require(options.top_k >= 0, "top_k must be at least 0", static_cast<double>(options.top_k));
+  require(options.top_p > 0 && options.top_p <= 1, "top_p must be above 0 and at most 1", options.top_p);
+  require(options.min_p >= 0 && options.min_p <= 1, "min_p must be at least 0 and at most 1", options.min_p);
+  require(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty), "repetition_penalty must be above 0",
+          options.repetition_penalty);
+  require(std::isfinite(options.presence_penalty), "presence_penalty must be a number", options.presence_penalty);
+  require(std::isfinite(options.frequency_penalty), "frequency_penalty must be a number", options.frequency_penalty);
+}
+
+SampledToken Sampler::sample(std::span<const float> logits, RandomStream& stream) {
+  if (scratch_.empty()) scratch_.resize(1);
+  const SampledToken token = draw({.logits = logits, .stream = &stream}, scratch_.front());
+  if (token.id == kNotFinite) throw UserError("logits are not finite", kHelp);
+  return token;
+}
+
+void Sampler::sample(std::span<const SamplingRow> rows, std::span<SampledToken> tokens) {
+  SLUICE_CHECK(tokens.size() >= rows.size(), "no room for the sampled tokens");
+  if (rows.empty()) return;
+  const auto count = static_cast<int64_t>(rows.size()), size = static_cast<int64_t>(rows.front().logits.size());
+  const int64_t grain = kThreadLogits / size + 1;
+  const int64_t runs = std::clamp<int64_t>(count / grain, 1, at::get_num_threads());
+  if (static_cast<int64_t>(scratch_.size()) < runs) scratch_.resize(static_cast<size_t>(runs));
+  parallel_ranges(runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run)
+      for (int64_t i = count * run / runs; i < count * (run + 1) / runs; ++i)
+        tokens[static_cast<size_t>(i)] = draw(rows[static_cast<size_t>(i)], scratch_[static_cast<size_t>(run)]);
+  });
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (tokens[i].id == kNotFinite) throw UserError("sample " + std::to_string(rows[i].id) + ": logits are not finite", kHelp);
+}
+
+SampledToken Sampler::draw(const SamplingRow& row, Scratch& scratch) const {
+  const RowTop top = top_of(row.logits);
+  if (!top.finite) return {.id = kNotFinite};
+  const bool greedy = row.greedy || options_.temperature == 0;
+  const Softened as_modelled = soften(row.logits, top.logit, scratch);
+  Softened to_draw_from = as_modelled;
+  if (options_.penalizes() && !row.greedy) {
+    const std::span<const float> logits = penalized(row, scratch);
+    const RowTop of_penalized = top_of(logits);
+    if (!of_penalized.finite) return {.id = kNotFinite};
+    to_draw_from = soften(logits, of_penalized.logit, scratch);
+  }
+  const int64_t id = draw_id(to_draw_from, greedy, row.stream, scratch);
+  const double below_top = double{row.logits[static_cast<size_t>(id)]} - as_modelled.top;
+  return {.id = id, .logprob = static_cast<float>(below_top / temperature() - std::log(as_modelled.total))};
+}
+
+// What the penalties make of the logits of a row.
+std::span<const float> Sampler::penalized(const SamplingRow& row, Scratch& scratch) const {
+  float* const logits = scratch.penalized.at_least(size_of(row.logits));
+  std::copy(row.logits.begin(), row.logits.end(), logits);
+  scratch.counts.resize(row.logits.size());
+  // Calls change(logit, count) for each id that occurs in the texts, once.
+  const auto for_each_id = [&](std::initializer_list<std::span<const int64_t>> texts, const auto& change) {
+    for (const auto& text : texts)
+      for (const int64_t id : text) ++scratch.counts[static_cast<size_t>(id)];
+    for (const auto& text : texts)
+      for (const int64_t id : text)
+        if (const int32_t count = std::exchange(scratch.counts[static_cast<size_t>(id)], 0); count > 0)
+          logits[id] = change(logits[id], static_cast<float>(count));
+  };
+  const auto repetition = static_cast<float>(options_.repetition_penalty);
+  const auto presence = static_cast<float>(options_.presence_penalty);
+  const auto frequency = static_cast<float>(options_.frequency_penalty);
+  if (repetition != 1)
+    for_each_id({row.prompt, row.response},
+                [=](float logit, float) { return logit > 0 ? logit / repetition : logit * repetition; });
+  if (presence != 0 || frequency != 0)
+    for_each_id({row.response}, [=](float logit, float count) { return logit - frequency * count - presence; });
+  return {logits, row.logits.size()};
+}
+
+// Weights are kept where likeliest tokens are looked for; a draw from all makes those that it needs once more.
+Sampler::Softened Sampler::soften(std::span<const float> logits, float top, Scratch& scratch) const {
+  const int64_t runs = runs_of(logits);
+  double* const totals = scratch.totals.at_least(runs);
+  float* const weights = options_.truncates() ? scratch.weights.at_least(size_of(logits)) : nullptr;
+  soften_row(logits.data(), size_of(logits), top, scale(), weights, totals);
+  Softened row{.logits = logits, .top = top};
+  for (int64_t run = 0; run < runs; ++run) row.total += totals[run];
+  return row;
+}
+
+int64_t Sampler::draw_id(const Softened& row, bool greedy, RandomStream* stream, Scratch& scratch) const {
+  if (greedy) {
+    const float below = std::nextafter(row.top, -std::numeric_limits<float>::infinity());
+    int32_t* const ids = scratch.ids.at_least(size_of(row.logits));
+    ids_between(row.logits.data(), size_of(row.logits), below, row.top, ids);
+    return ids[0];
+  }
+  const double uniform = stream->uniform();
+  return options_.truncates() ? draw_from_likeliest(row, scratch, uniform) : draw_from_all(row, scratch, uniform);
+}
+
+int64_t Sampler::draw_from_all(const Softened& row, Scratch& scratch, double uniform) const {
+  const double* const totals = scratch.totals.data();
+  double left = uniform * row.total;
+  int64_t run = 0;
+  while (run + 1 < runs_of(row.logits) && left >= totals[run]) left -= totals[run++];
+  const int64_t first = run * kSamplingRun, count = std::min(kSamplingRun, size_of(row.logits) - first);
+  float weights[kSamplingRun];
+  double total = 0;
+  soften_row(row.logits.data() + first, count, row.top, scale(), weights, &total);
+  int64_t last_possible = 0;  // rounding may leave a little over after the last weight
+  for (int64_t i = 0; i < count; ++i) {
+    if (weights[i] == 0) continue;
+    last_possible = i;
+    if (left < weights[i]) break;
+    left -= weights[i];
+  }
+  return first + last_possible;
+}
+
+int64_t Sampler::draw_from_likeliest(const Softened& row, Scratch& scratch, double uniform) const {
+  constexpr double kAnyMass = std::numeric_limits<double>::infinity();
+  const int64_t size = size_of(row.logits);
+  const LikeliestTokens tokens(row.logits, {scratch.weights.data(), row.logits.size()}, row.top, scale(),
+                               {scratch.ids.at_least(size), row.logits.size()});
+  LikeliestTokens::Prefix kept{.count = size, .mass = row.total};
+  if (options_.top_k > 0 && options_.top_k < size) kept = tokens.reach(kAnyMass, options_.top_k);
+  if (options_.top_p < 1) kept = tokens.reach(options_.top_p * kept.mass, kept.count);
+  if (options_.min_p > 0) {
+    const LikeliestTokens::Prefix likely =
+        tokens.not_below(row.top + static_cast<float>(temperature() * std::log(options_.min_p)));
+    if (likely.count < kept.count) kept = likely;
+  }
+  return tokens.reach(uniform * kept.mass, kept.count).last;
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,97 @@
+#include "models/train/adamw.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "models/kernels/parallel.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kBlock = 1 << 14;  // elements summed by one thread: fixes the order of the additions
+
+}  // namespace
+
+AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options)
+    : flat_(weights),
+      options_(options),
+      first_moments_(at::zeros_like(flat_.weight_buffer())),
+      second_moments_(at::zeros_like(flat_.weight_buffer())) {}
+
+double AdamW::gradient_norm(double scale) const {
+  flat_.check_gradients();
+  if (!flat_.on_host()) {
+    const at::Tensor norm = at::linalg_vector_norm(flat_.gradient_buffer(), 2, std::nullopt, false, at::kDouble);
+    return norm.item().toDouble() * std::abs(scale);
+  }
+  const float* values = flat_.gradients();
+  const int64_t count = flat_.size();
+  std::vector<double> blocks(static_cast<size_t>((count + kBlock - 1) / kBlock));
+  parallel_ranges(static_cast<int64_t>(blocks.size()), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) blocks[i] = sum_of_squares(values + i * kBlock, std::min(kBlock, count - i * kBlock));
+  });
+  double total = 0;
+  for (const double block : blocks) total += block;
+  return std::sqrt(total) * std::abs(scale);
+}
+
+double AdamW::step(double scale) {
+  const double norm = gradient_norm(scale);
+  if (!std::isfinite(norm)) {
+    clear_gradients();
+    return norm;
+  }
+  ++steps_;
+  const double clip = options_.clip_grad_norm > 0 ? std::min(1.0, options_.clip_grad_norm / (norm + 1e-6)) : 1.0;
+  if (!flat_.on_host()) {
+    step_on_device(scale * clip);
+    return norm;
+  }
+  const auto count = static_cast<double>(steps_);
+  const AdamWFactors plain{.gradient_scale = static_cast<float>(scale * clip),
+                           .new_first = static_cast<float>(1 - options_.beta1),
+                           .new_second = static_cast<float>(1 - options_.beta2),
+                           .kept = 1,
+                           .step_size = static_cast<float>(options_.learning_rate / (1 - std::pow(options_.beta1, count))),
+                           .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, count))),
+                           .epsilon = static_cast<float>(options_.eps)};
+  AdamWFactors decayed = plain;
+  decayed.kept = static_cast<float>(1 - options_.learning_rate * options_.weight_decay);
+  step_range(0, flat_.matrix_floats(), decayed);
+  step_range(flat_.matrix_floats(), flat_.size() - flat_.matrix_floats(), plain);
+  return norm;
+}
+
+void AdamW::step_range(int64_t first, int64_t count, const AdamWFactors& factors) {
+  float *weights = flat_.weights() + first, *gradients = flat_.gradients() + first;
+  float *means = first_moments_.mutable_data_ptr<float>() + first, *squares = second_moments_.mutable_data_ptr<float>() + first;
+  parallel_ranges(count, kBlock, [&](int64_t begin, int64_t end) {
+    adamw_step({weights + begin, gradients + begin, means + begin, squares + begin, end - begin}, factors);
+  });
+}
+
+// The library's step, over the same two ranges.
+void AdamW::step_on_device(double gradient_scale) {
+  const at::NoGradGuard no_gradient;
+  const at::Tensor count = at::full({}, static_cast<double>(steps_), first_moments_.options());
+  flat_.gradient_buffer().mul_(gradient_scale);
+  const auto step = [&](int64_t first, int64_t size, double weight_decay) {
+    if (size == 0) return;
+    const auto range = [&](const at::Tensor& buffer) { return buffer.narrow(0, first, size); };
+    at::_fused_adamw_({range(flat_.weight_buffer())}, {range(flat_.gradient_buffer())}, {range(first_moments_)},
+                      {range(second_moments_)}, {}, {count}, options_.learning_rate, options_.beta1, options_.beta2, weight_decay,
+                      options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  };
+  step(0, flat_.matrix_floats(), options_.weight_decay);
+  step(flat_.matrix_floats(), flat_.size() - flat_.matrix_floats(), 0.0);
+  clear_gradients();
+}
+
+}  // namespace sluice::models

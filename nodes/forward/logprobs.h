@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
+#include "nodes/models/language_model.h"
+
+namespace sluice::nodes {
+
+/// Log-probability of each action under a model.
+///
+///   [nodes.reference]
+///   type = "logprobs"
+///   inputs = ["generate"]
+///   model = "reference"
+///   writes = "reference_logprobs"    # the column's name
+///   temperature = 1.0                # as in generate
+///
+/// Reads tokens[T]; writes `writes`[A], natural logs, under the model's live weights. No gradient. Computed in passes
+/// of [budget] pass_tokens, which change no bit of it on the CPU.
+struct LogprobsParams {
+  std::string model;
+  std::string writes = "reference_logprobs";
+  double temperature = 1.0;
+};
+
+class Logprobs final : public engine::Node {
+ public:
+  static void describe(engine::Contract<LogprobsParams>& contract);
+
+  Logprobs(const LogprobsParams& params, engine::NodeResources& resources);
+
+  void process(engine::MicroBatch& batch) override;
+
+ private:
+  const LogprobsParams params_;
+  const std::shared_ptr<const LanguageModel> model_;
+  const int64_t pass_tokens_;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,134 @@
+#include "nodes/forward/ragged.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+// Tensors never write through it: what they are made of is sealed.
+template <class T>
+at::Tensor shared_tensor(std::span<const T> entries, at::ScalarType type) {
+  return at::from_blob(const_cast<T*>(entries.data()), {static_cast<int64_t>(entries.size())}, at::TensorOptions(type));
+}
+
+template <class T>
+at::Tensor copied_tensor(const std::vector<T>& entries, at::ScalarType type) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(entries.size())}, at::TensorOptions(type));
+  std::ranges::copy(entries, tensor.data_ptr<T>());
+  return tensor;
+}
+
+}  // namespace
+
+RaggedSamples all_samples(std::span<const int64_t> tokens, const engine::Layout& layout) {
+  SLUICE_CHECK(tokens.size() == layout.tokens(), "the token column does not fit the layout");
+  std::vector<int64_t> predicting, targets;
+  for (const int64_t token : layout.action_tokens) {
+    predicting.push_back(token - 1);
+    targets.push_back(tokens[token]);
+  }
+  return {.tokens = shared_tensor(tokens, at::kLong),
+          .sample_offsets = layout.token_offsets,
+          .predicting = copied_tensor(predicting, at::kLong),
+          .targets = copied_tensor(targets, at::kLong),
+          .actions = static_cast<int64_t>(layout.actions())};
+}
+
+RaggedSamples some_samples(std::span<const int64_t> tokens, const engine::Layout& layout, std::span<const size_t> chosen) {
+  if (chosen.size() == layout.samples()) return all_samples(tokens, layout);
+  std::vector<int64_t> gathered, predicting, targets;
+  RaggedSamples samples;
+  for (const size_t sample : chosen) {
+    const int64_t begin = layout.token_offsets[sample], end = layout.token_offsets[sample + 1];
+    const int64_t shift = static_cast<int64_t>(gathered.size()) - begin;
+    gathered.insert(gathered.end(), tokens.begin() + begin, tokens.begin() + end);
+    samples.sample_offsets.push_back(static_cast<int64_t>(gathered.size()));
+    for (int64_t a = layout.action_offsets[sample]; a < layout.action_offsets[sample + 1]; ++a) {
+      const int64_t token = layout.action_tokens[a];
+      predicting.push_back(token - 1 + shift);
+      targets.push_back(tokens[token]);
+    }
+  }
+  samples.tokens = copied_tensor(gathered, at::kLong);
+  samples.predicting = copied_tensor(predicting, at::kLong);
+  samples.targets = copied_tensor(targets, at::kLong);
+  samples.actions = static_cast<int64_t>(targets.size());
+  return samples;
+}
+
+std::vector<size_t> samples_of_groups(const engine::Layout& layout, std::span<const size_t> chosen) {
+  std::vector<size_t> samples;
+  for (const size_t group : chosen) {
+    for (int64_t s = layout.group_offsets[group]; s < layout.group_offsets[group + 1]; ++s)
+      samples.push_back(static_cast<size_t>(s));
+  }
+  return samples;
+}
+
+std::vector<int64_t> action_offsets(const engine::Layout& layout, std::span<const size_t> chosen) {
+  std::vector<int64_t> offsets{0};
+  for (const size_t sample : chosen)
+    offsets.push_back(offsets.back() + layout.action_offsets[sample + 1] - layout.action_offsets[sample]);
+  return offsets;
+}
+
+std::vector<size_t> samples_that_count(const engine::Layout& layout, std::span<const float> mask,
+                                       std::span<const size_t> chosen) {
+  std::vector<size_t> counting;
+  for (const size_t sample : chosen) {
+    const auto begin = layout.action_offsets[sample], end = layout.action_offsets[sample + 1];
+    const auto counts = [&](int64_t action) { return mask.empty() || mask[static_cast<size_t>(action)] != 0; };
+    for (int64_t action = begin; action < end; ++action) {
+      if (!counts(action)) continue;
+      counting.push_back(sample);
+      break;
+    }
+  }
+  return counting;
+}
+
+at::Tensor action_tensor(std::span<const float> entries) { return shared_tensor(entries, at::kFloat); }
+
+std::vector<float> gathered_actions(std::span<const float> entries, const engine::Layout& layout,
+                                    std::span<const size_t> chosen) {
+  std::vector<float> gathered;
+  for (const size_t sample : chosen) {
+    gathered.insert(gathered.end(), entries.begin() + layout.action_offsets[sample],
+                    entries.begin() + layout.action_offsets[sample + 1]);
+  }
+  return gathered;
+}
+
+at::Tensor action_tensor(std::span<const float> entries, const engine::Layout& layout, std::span<const size_t> chosen) {
+  return copied_tensor(gathered_actions(entries, layout, chosen), at::kFloat);
+}
+
+at::Tensor places_tensor(std::span<const int64_t> places) {
+  return copied_tensor(std::vector<int64_t>(places.begin(), places.end()), at::kLong);
+}
+
+void copy_entries(const at::Tensor& tensor, std::span<float> entries) {
+  SLUICE_CHECK(tensor.numel() == static_cast<int64_t>(entries.size()), "a tensor does not fit its column");
+  const at::Tensor flat = tensor.detach().contiguous();
+  std::copy_n(flat.const_data_ptr<float>(), entries.size(), entries.data());
+}
+
+void copy_entries(const at::Tensor& tensor, const engine::Layout& layout, std::span<const size_t> chosen,
+                  std::span<float> entries) {
+  const at::Tensor flat = tensor.detach().contiguous();
+  SLUICE_CHECK(flat.numel() == action_offsets(layout, chosen).back(), "a tensor does not fit its samples");
+  const float* from = flat.const_data_ptr<float>();
+  for (const size_t sample : chosen) {
+    const int64_t first = layout.action_offsets[sample], count = layout.action_offsets[sample + 1] - first;
+    std::copy_n(from, count, entries.data() + first);
+    from += count;
+  }
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,286 @@
+#include "nodes/models/language_model_type.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "models/cuda/device.h"
+#include "models/folder/hub_cache.h"
+#include "models/layers/activation_bytes.h"
+#include "models/layers/weight_names.h"
+#include "models/sample/generation.h"
+#include "models/sample/kv_cache.h"
+#include "models/sample/packed_weights.h"
+#include "nodes/models/language_model.h"
+#include "nodes/models/model_device.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+models::Head head_of(const LanguageModelParams& params) {
+  switch (params.head) {
+    case ModelHead::kLanguageModel:
+      return models::Head::kLanguageModel;
+    case ModelHead::kValue:
+      return models::Head::kValue;
+    case ModelHead::kPolicyAndValue:
+      return models::Head::kPolicyAndValue;
+  }
+  throw InternalError("unknown head");
+}
+
+bool recomputes(const LanguageModelParams& params) {
+  return params.activation_checkpointing != models::ActivationCheckpointing::kNone;
+}
+
+// A second head beside the first: values, what is kept for them, and the gradients of hidden states and weight.
+int64_t value_head_bytes(const models::ModelConfig& config, int64_t tokens) {
+  constexpr int64_t kFloat = 4;
+  return (tokens * (config.hidden_size + 8) + config.hidden_size) * kFloat;
+}
+
+// An executor has at most all cores; how many, the pipeline decides.
+std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::ModelConfig& config,
+                                                              const LanguageModelParams& params) {
+  const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const models::Head head = head_of(params);
+  return [config, head, lora = params.trained().lora, precision = params.dtype, recompute = recomputes(params), cores](
+             bool training, int64_t tokens, int64_t longest_sample) {
+    const int64_t of_adapters = training && lora ? adapter_activation_bytes(config, *lora, precision, tokens) : 0;
+    const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
+    return models::activation_bytes(config, {.training = training,
+                                             .value_head = !models::has_language_head(head),
+                                             .tokens = tokens,
+                                             .longest_sample = longest_sample,
+                                             .threads = cores,
+                                             .precision = precision,
+                                             .recompute = recompute})
+               .total() +
+           of_adapters + of_second_head;
+  };
+}
+
+// At most: adapters are merged into weights that are there anyway.
+int64_t saved_folder_bytes(const LanguageModelParams& params, const ParameterBytes& bytes) {
+  const bool adapter_alone = params.lora && params.lora->save == models::SavedAdapter::kAdapter;
+  return bytes.trained + (adapter_alone ? 0 : bytes.frozen);
+}
+
+engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
+  const bool trainable = params.optimizer.has_value();
+  const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.trained())
+                                         : frozen_parameter_bytes(config, head_of(params), params.dtype);
+  return {.parameters = bytes.parameters,
+          .weight_bytes = bytes.frozen + bytes.trained,
+          .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
+          .gradient_bytes = trainable ? bytes.trained : 0,
+          .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
+          .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
+          .version_bytes = trainable ? bytes.trained : 0,
+          .folder_bytes = trainable ? saved_folder_bytes(params, bytes) : 0,
+          .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
+          .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
+          .max_positions = config.max_positions,
+          .max_sampled_positions = config.steady_positions(),
+          .sampling_limit = models::limit_of_rotary_scaling(config),
+          .activation_bytes = activations_of(config, params),
+          .trainable = trainable,
+          .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
+          .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
+          .folder = *params.checkpoint,
+          .device = params.device};
+}
+
+SourceSpan place_of(const engine::ModelSpec& spec, const char* key) {
+  const engine::Entry* entry = spec.params.find(key);
+  return entry != nullptr ? entry->value.where : spec.params.where;
+}
+
+// A problem that has no place in a file of a model folder is told at the key.
+void report(const UserError& error, const char* kind, const engine::ModelSpec& spec, const char* key, Problems& problems) {
+  for (Problem problem : error.problems()) {
+    problem.kind = kind;
+    if (!problem.where.known()) problem.where = place_of(spec, key);
+    problems.push_back(std::move(problem));
+  }
+}
+
+// A key with another value than its default, which another key makes mean nothing.
+void refuse(const engine::ModelSpec& spec, const char* key, const std::string& why, const std::string& help, Problems& problems) {
+  problems.push_back({.kind = "setting-without-effect",
+                      .where = place_of(spec, key),
+                      .message = std::string(key) + " of model '" + spec.name.text + "' has no effect: " + why,
+                      .caret = {},
+                      .notes = {},
+                      .help = help});
+}
+
+void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  const LanguageModelParams defaults;
+  const std::pair<const char*, bool> written[] = {{"checkpoint", params.checkpoint.has_value()},
+                                                  {"head", params.head != defaults.head},
+                                                  {"init", params.init != defaults.init},
+                                                  {"dtype", params.dtype != defaults.dtype},
+                                                  {"activation_checkpointing", recomputes(params)},
+                                                  {"optimizer", params.optimizer.has_value()},
+                                                  {"freeze", !params.freeze.empty()},
+                                                  {"lora", params.lora.has_value()}};
+  for (const auto& entry : written) {
+    if (!entry.second) continue;
+    refuse(spec, entry.first, "it is the base of '" + *params.base_of + "'",
+           std::string("remove ") + entry.first + ", or base_of", problems);
+  }
+}
+
+void report_no_weights(const engine::ModelSpec& spec, Problems& problems) {
+  problems.push_back({.kind = "missing-key",
+                      .where = spec.params.where,
+                      .message = "[models." + spec.name.text + "] needs checkpoint",
+                      .caret = {},
+                      .notes = {},
+                      .help = "add checkpoint = \"...\": a Hugging Face folder: config.json, *.safetensors, tokenizer.json"});
+}
+
+void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
+  if (params.base_of) return refuse_beside_base_of(spec, params, problems);
+  if (!params.checkpoint) return report_no_weights(spec, problems);
+  const bool freezes = !params.freeze.empty(), adapts = params.lora.has_value();
+  const std::string untrained = "without an optimizer nothing of it is trained";
+  if (freezes && !params.optimizer) refuse(spec, "freeze", untrained, "add optimizer, or remove freeze", problems);
+  if (adapts && !params.optimizer) refuse(spec, "lora", untrained, "add optimizer, or remove lora", problems);
+  if (adapts && params.device != "cpu") {
+    refuse(spec, "lora", "adapters are trained on the CPU only, so far", "device = \"cpu\", or remove lora", problems);
+  }
+  if (recomputes(params) && !params.optimizer)
+    refuse(spec, "activation_checkpointing", untrained, "add optimizer, or remove activation_checkpointing", problems);
+  if (freezes && adapts && params.optimizer) {
+    refuse(spec, "freeze", "beside lora no weight is trained", "remove freeze; targets in lora say what is adapted", problems);
+  }
+  if (params.lora && params.lora->save == models::SavedAdapter::kAdapter && params.head == ModelHead::kPolicyAndValue) {
+    problems.push_back({.kind = "setting-unusable",
+                        .where = place_of(spec, "lora"),
+                        .message = "save = \"adapter\" would lose the value head of model '" + spec.name.text + "'",
+                        .caret = {},
+                        .notes = {"PEFT's format has no language model with a value head"},
+                        .help = "save = \"both\" or \"merged\""});
+  }
+}
+
+void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
+  const engine::Table& optimizer = std::get<engine::Table>(spec.params.find("optimizer")->value.data);
+  problems.push_back({.kind = "optimizer-without-effect",
+                      .where = optimizer.find("learning_rate")->value.where,
+                      .message = "learning_rate = 0: training changes no weight of model '" + spec.name.text + "'",
+                      .caret = {},
+                      .notes = {},
+                      .help = "set learning_rate, or remove optimizer and the node that trains the model",
+                      .severity = Severity::kWarning});
+}
+
+// Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
+std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
+  const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
+  SLUICE_CHECK(trained != nullptr, "the base of model " + usage.name + " was not loaded before it");
+  models::Transformer base(trained->config(), models::without_adapters(trained->transformer().weights()),
+                           {.precision = trained->transformer().compute().precision});
+  auto model = std::make_shared<LanguageModel>(usage.name, trained->folder(), std::move(base), std::nullopt, usage.kept_versions,
+                                               trained->precision());
+  model->share_weights();
+  return model;
+}
+
+}  // namespace
+
+LanguageModelType::LanguageModelType() {
+  using P = LanguageModelParams;
+  params_.param("checkpoint", &P::checkpoint)
+      .found_by([](const std::string& text, const std::filesystem::path& path) { return models::model_folder(text, path); })
+      .doc(
+          "a Hugging Face folder: config.json, *.safetensors, tokenizer.json; or the id of a model of the Hub, with @REVISION if "
+          "wanted, that lies in Hugging Face's cache");
+  params_.param("base_of", &P::base_of)
+      .doc("instead of a checkpoint: a model with lora, whose weights without what was learned this one is");
+  params_.param("head", &P::head)
+      .doc("\"value\" gives every token one number: a critic; \"policy+value\" does so beside the language model's head");
+  params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
+  params_.param("dtype", &P::dtype)
+      .doc(
+          "operands of products, the KV cache and a frozen model's matrices; sums, norms, softmax and weights that are trained "
+          "stay float32");
+  params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
+  params_.param("activation_checkpointing", &P::activation_checkpointing)
+      .harmless()
+      .doc(
+          "\"layer\" keeps each layer's input alone for the backward and computes the rest again: a third more work, far less "
+          "memory");
+  params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
+  params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
+  params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
+}
+
+std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spec, engine::BindContext& context,
+                                                    engine::ModelFacts& facts) const {
+  const size_t before = context.problems.size();
+  auto params = std::make_shared<LanguageModelParams>();
+  params_.erased().bind(params.get(), spec.params, context);
+  if (context.problems.size() == before) find_contradictions(spec, *params, context.problems);
+  if (context.problems.size() > before) return nullptr;
+  if (params->optimizer) {
+    const engine::Value& written = spec.params.find("optimizer")->value;
+    forget_unused(*params->optimizer, written);
+    check_schedule(spec.name.text, written, *params->optimizer, context.iterations, context.problems);
+    if (has_errors({context.problems.begin() + static_cast<ptrdiff_t>(before), context.problems.end()})) return nullptr;
+  }
+  if (params->base_of) {
+    facts.base_of = *params->base_of;
+    return params;
+  }
+  if (!check_device(params->device, spec, context.problems)) return nullptr;
+  std::optional<models::ModelConfig> config;
+  try {
+    config = models::read_config(*params->checkpoint);
+  } catch (const UserError& error) {
+    report(error, "model-folder-unusable", spec, "checkpoint", context.problems);
+    return nullptr;
+  }
+  try {
+    facts = facts_of(*config, *params);
+    if (params->optimizer) {
+      facts.follows_iterations = params->optimizer->follows_iterations();
+      facts.learning_rate = params->optimizer->schedule_of(context.iterations).text();
+    }
+  } catch (const UserError& error) {
+    report(error, "setting-unusable", spec, params->lora ? "lora" : "freeze", context.problems);
+    return nullptr;
+  }
+  if (params->optimizer && params->optimizer->learning_rate == 0) warn_of_no_step(spec, context.problems);
+  return params;
+}
+
+std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<const void>& params,
+                                                       const engine::ModelUsage& usage) const {
+  const auto& of = *static_cast<const LanguageModelParams*>(params.get());
+  if (of.base_of) return base_of(usage);
+  const bool trained = usage.updated && of.optimizer.has_value();
+  models::Transformer transformer = models::Transformer::load(*of.checkpoint, {.head = head_of(of),
+                                                                               .random_init = of.init == ModelInit::kRandom,
+                                                                               .seed = usage.seed,
+                                                                               .trainable = trained,
+                                                                               .device = models::device_named(of.device).value(),
+                                                                               .compute = {of.dtype, of.activation_checkpointing},
+                                                                               .narrow_products = !of.optimizer.has_value()});
+  if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
+  auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
+                                               trained ? std::optional(of.optimizer->options()) : std::nullopt,
+                                               usage.kept_versions, of.dtype, usage.saved_versions);
+  if (trained) {
+    model->set_learning_rate(of.optimizer->schedule_of(usage.iterations));
+  }
+  if (of.lora) model->set_saved_adapter(of.lora->save);
+  return model;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/contract/model.h"
+#include "models/config/precision.h"
+#include "models/forward/transformer.h"
+#include "nodes/models/optimizer_params.h"
+#include "nodes/models/trained_parameters.h"
+
+namespace sluice::nodes {
+
+enum class ModelInit { kCheckpoint, kRandom };
+
+constexpr std::array<std::pair<ModelInit, const char*>, 2> enum_names(ModelInit) {
+  return {{{ModelInit::kCheckpoint, "checkpoint"}, {ModelInit::kRandom, "random"}}};
+}
+
+enum class ModelHead { kLanguageModel, kValue, kPolicyAndValue };
+constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead) {
+  return {{{ModelHead::kLanguageModel, "language_model"},
+           {ModelHead::kValue, "value"},
+           {ModelHead::kPolicyAndValue, "policy+value"}}};
+}
+
+/// A model of a pipeline.
+///
+///   [models.actor]
+///   checkpoint = "models/tiny-arithmetic"      # a Hugging Face folder
+///   head = "language_model"                    # or "value": a critic, or "policy+value": both on one trunk
+///   init = "checkpoint"                        # or "random": only config.json and the tokenizer of the folder
+///   dtype = "float32"                          # or "bfloat16": what it computes in; its weights stay float32
+///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
+///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
+///   activation_checkpointing = "none"          # or "layer": the backward computes each layer again from its input
+///   freeze = ["model.embed_tokens.*"]          # weights that are not trained
+///   lora = { rank = 16, alpha = 32 }           # adapters are trained instead of the weights
+///
+/// or, of a model with adapters what it was before it was trained, without weights of its own:
+///
+///   [models.reference]
+///   base_of = "actor"
+struct LanguageModelParams {
+  std::optional<std::filesystem::path> checkpoint;  // one of the two
+  std::optional<std::string> base_of;
+  ModelHead head = ModelHead::kLanguageModel;
+  ModelInit init = ModelInit::kCheckpoint;
+  models::Precision dtype = models::Precision::kFloat32;
+  std::string device = "cpu";
+  models::ActivationCheckpointing activation_checkpointing = models::ActivationCheckpointing::kNone;
+  std::optional<OptimizerParams> optimizer;
+  std::vector<std::string> freeze;
+  std::optional<LoraParams> lora;
+
+  TrainedParameters trained() const { return optimizer ? TrainedParameters{freeze, lora} : TrainedParameters(); }
+};
+
+/// `[models.NAME]` tables: LanguageModel is what they load. Immutable.
+class LanguageModelType final : public engine::ModelType {
+ public:
+  LanguageModelType();
+
+  const engine::ParamTable& params() const override { return params_.erased(); }
+
+  /// Reads the folder's config.json only.
+  std::shared_ptr<const void> bind(const engine::ModelSpec& spec, engine::BindContext& context,
+                                   engine::ModelFacts& facts) const override;
+
+  std::shared_ptr<engine::Model> load(const std::shared_ptr<const void>& params, const engine::ModelUsage& usage) const override;
+
+ private:
+  engine::ParamSet<LanguageModelParams> params_;
+};
+
+}  // namespace sluice::nodes

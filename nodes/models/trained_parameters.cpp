@@ -1,0 +1,123 @@
+#include "nodes/models/trained_parameters.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "models/folder/adapter_folder.h"
+#include "models/folder/hub_cache.h"
+#include "models/layers/mlp_half.h"
+#include "models/layers/weight_names.h"
+#include "models/train/flat_parameters.h"
+#include "models/train/freeze.h"
+
+namespace sluice::nodes {
+namespace {
+
+constexpr int64_t kFloat = 4;
+
+using models::ExpectedWeight;
+
+int64_t size_of(const ExpectedWeight& weight) {
+  int64_t count = 1;
+  for (const int64_t size : weight.shape) count *= size;
+  return count;
+}
+
+// The matrices of the layers are all that can have an adapter.
+std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& expected, models::Weights& weights) {
+  std::vector<ExpectedWeight> matrices;
+  for (const ExpectedWeight& weight : expected) {
+    if (weight.kind == ExpectedWeight::Kind::kMatrix && models::is_for_products(weight, weights)) matrices.push_back(weight);
+  }
+  return matrices;
+}
+
+// Sizes of the factors of all adapters.
+std::vector<int64_t> adapter_sizes(const std::vector<ExpectedWeight>& matrices, const LoraParams& lora) {
+  std::vector<std::string> names;
+  for (const ExpectedWeight& matrix : matrices) names.push_back(models::module_name(matrix.name));
+  models::check_targets(names, lora.targets);
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    if (!models::is_target(names[i], lora.targets)) continue;
+    for (const int64_t side : {matrices[i].shape[1], matrices[i].shape[0]}) sizes.push_back(lora.rank * side);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+engine::ParamSet<LoraParams> lora_params() {
+  engine::ParamSet<LoraParams> set;
+  set.param("rank", &LoraParams::rank).between(1, 65536).doc("inner size of the change of a matrix");
+  set.param("alpha", &LoraParams::alpha).above(0).doc("the change counts alpha / rank times");
+  set.param("targets", &LoraParams::targets)
+      .doc("last parts of the names of matrices in the layers, such as \"q_proj\"; \"all-linear\": all of them");
+  set.param("adapter", &LoraParams::adapter)
+      .must_exist()
+      .found_by([](const std::string& text, const std::filesystem::path& path) { return models::model_folder(text, path); })
+      .doc("a folder in PEFT's format, with whose values they begin; or an id of the Hub, as checkpoint");
+  set.param("save", &LoraParams::save)
+      .doc("merged: the model with them, adapter: they alone in PEFT's format, both: the second in a subfolder adapter/");
+  return set;
+}
+
+ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained) {
+  models::Weights shapes_only;
+  const auto expected = models::expected_weights(config, head, shapes_only);
+  std::vector<std::string> names;
+  for (const ExpectedWeight& weight : expected) names.push_back(weight.name);
+  models::check_freeze(names, trained.freeze);
+  std::vector<int64_t> moving;
+  ParameterBytes bytes;
+  for (const ExpectedWeight& weight : expected) {
+    bytes.parameters += size_of(weight);
+    const bool critic = weight.kind == ExpectedWeight::Kind::kValueHead;
+    const bool frozen = trained.lora ? !critic : models::is_frozen(weight.name, trained.freeze);
+    if (frozen)
+      bytes.frozen += size_of(weight) * kFloat;
+    else
+      moving.push_back(size_of(weight));
+  }
+  if (trained.lora) {
+    for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), *trained.lora)) {
+      bytes.parameters += size;
+      moving.push_back(size);
+    }
+  }
+  bytes.trained = models::FlatParameters::floats(moving) * kFloat;
+  return bytes;
+}
+
+ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision) {
+  models::Weights shapes_only;
+  ParameterBytes bytes;
+  for (const ExpectedWeight& weight : models::expected_weights(config, head, shapes_only)) {
+    bytes.parameters += size_of(weight);
+    bytes.frozen += size_of(weight) * (models::is_for_products(weight, shapes_only) ? models::bytes_of(precision) : kFloat);
+  }
+  return bytes;
+}
+
+// Twice the inner products of the tokens, and the gradients of one layer's factors with what is transposed for them; in bfloat16,
+// what is widened for them: both sides of attention's projections or of some tokens of the network's.
+int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
+                                 int64_t tokens) {
+  models::Weights shapes_only;
+  const auto expected = models::expected_weights(config, models::Head::kLanguageModel, shapes_only);
+  int64_t of_layer = 0;
+  for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), lora)) of_layer += size;
+  const int64_t of_attention = tokens * (config.hidden_size + config.heads * config.head_dim);
+  const int64_t of_network = 2 * std::min(tokens, models::kBackwardTokens) * (config.hidden_size + config.intermediate_size);
+  const int64_t widened = precision == models::Precision::kFloat32 ? 0 : std::max(of_attention, of_network);
+  return (widened + 2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;
+}
+
+void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed) {
+  models::freeze(weights, trained.freeze);
+  if (!trained.lora) return;
+  models::add_adapters(weights, trained.lora->options(), seed);
+  if (trained.lora->adapter) models::read_adapter(weights, *trained.lora->adapter);
+}
+
+}  // namespace sluice::nodes

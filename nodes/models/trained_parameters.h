@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/contract/params.h"
+#include "models/adapters/lora.h"
+#include "models/config/config.h"
+#include "models/config/output_head.h"
+#include "models/config/precision.h"
+#include "models/folder/folder.h"
+
+namespace sluice::nodes {
+
+/// Low-rank adapters of a model's matrices, which are trained instead of the model (Hu et al. 2021, LoRA).
+///
+///   lora = { rank = 16, alpha = 32, targets = ["q_proj", "v_proj"], save = "both" }
+struct LoraParams {
+  int64_t rank = 16;
+  double alpha = 32;
+  std::vector<std::string> targets{models::kAllLinear};
+  std::optional<std::filesystem::path> adapter;  // whose values they begin with
+  models::SavedAdapter save = models::SavedAdapter::kBoth;
+
+  models::LoraOptions options() const { return {.rank = rank, .alpha = alpha, .targets = targets}; }
+};
+
+engine::ParamSet<LoraParams> lora_params();
+
+/// Which of a model's weights are trained: all but those that `freeze` matches, or instead of them adapters.
+struct TrainedParameters {
+  std::vector<std::string> freeze;  // models/train/freeze.h
+  std::optional<LoraParams> lora;
+};
+
+/// Bytes of what is trained, which lies in buffers of its own (models/train/flat_parameters.h), and of what is not.
+struct ParameterBytes {
+  int64_t parameters = 0;  // numbers, adapters included
+  int64_t trained = 0;     // bytes, once
+  int64_t frozen = 0;
+};
+
+/// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.
+ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
+
+/// Of a model of this shape of which nothing is trained, loaded with LoadOptions::narrow_products.
+ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision);
+
+/// What adapters add to the activations of a pass that trains over so many tokens.
+int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
+                                 int64_t tokens);
+
+/// Makes of the weights of a model, all of which need a gradient, what is trained of it.
+void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed);
+
+}  // namespace sluice::nodes

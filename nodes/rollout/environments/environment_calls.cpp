@@ -1,0 +1,74 @@
+#include "nodes/rollout/environments/environment_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::nodes {
+
+EnvironmentCalls::EnvironmentCalls(std::shared_ptr<const Environment> environment) : environment_(std::move(environment)) {}
+
+EnvironmentCalls::~EnvironmentCalls() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  asked_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void EnvironmentCalls::ask(uint64_t id, Turn turn) {
+  ++under_way_;
+  bool needs_thread = false;
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back({id, std::move(turn)});
+    needs_thread = static_cast<int64_t>(calls_.size()) > idle_threads_;
+  }
+  asked_.notify_one();
+  if (needs_thread && static_cast<int64_t>(threads_.size()) < std::max<int64_t>(1, environment_->most_calls())) {
+    threads_.emplace_back([this] { work(); });
+  }
+}
+
+std::vector<EnvironmentCalls::Answer> EnvironmentCalls::take() {
+  if (idle()) return {};
+  const std::lock_guard lock(mutex_);
+  under_way_ -= static_cast<int64_t>(answers_.size());
+  return std::exchange(answers_, {});
+}
+
+void EnvironmentCalls::wait_for(std::chrono::milliseconds longest) {
+  if (idle()) return;
+  std::unique_lock lock(mutex_);
+  answered_.wait_for(lock, longest, [this] { return !answers_.empty(); });
+}
+
+// Waits for: a call. Ends when: the destructor runs.
+void EnvironmentCalls::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++idle_threads_;
+    asked_.wait(lock, [this] { return ending_ || !calls_.empty(); });
+    --idle_threads_;
+    if (ending_) return;
+    Call call = std::move(calls_.front());
+    calls_.pop_front();
+    lock.unlock();
+    Answer answered = answer(std::move(call));
+    lock.lock();
+    answers_.push_back(std::move(answered));
+    answered_.notify_one();
+  }
+}
+
+EnvironmentCalls::Answer EnvironmentCalls::answer(Call call) const {
+  Answer answer{.id = call.id, .turn = std::move(call.turn), .reply = {}, .error = nullptr};
+  try {
+    answer.reply = environment_->reply(answer.turn);
+  } catch (...) {
+    answer.error = std::current_exception();
+  }
+  return answer;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/json.h"
+#include "base/subprocess.h"
+#include "engine/contract/contract.h"
+#include "nodes/rollout/environments/environment.h"
+
+namespace sluice::nodes {
+
+/// An environment that is another program, in any language.
+///
+///   environment = { type = "process", command = ["python3", "env.py"], folder = ".", workers = 2, timeout_seconds = 60.0 }
+///
+/// For each turn it reads one line from its stdin and writes one to its stdout (and flushes it); its stderr is for people:
+///
+///   {"prompt": "...", "label": "...", "transcript": "...", "last": "...", "turn": 0, "iteration": 0, "group": 3, "sample": 1}
+///   {"text": "...", "done": false, "reward": 0.5}
+///
+/// All keys of the reply may be left out: "", false, none. Strings are those of Turn. `workers` processes are started by the
+/// first turns that need them, and live until the run ends; any of them may get any turn. A process that ends, that does not
+/// reply within timeout_seconds, or whose line is no reply, ends the run with an error that holds the end of its stderr.
+struct ProcessEnvironmentParams {
+  std::vector<std::string> command;
+  std::filesystem::path folder;
+  int64_t workers = 1;
+  double timeout_seconds = 60;
+};
+
+class ProcessEnvironment final : public Environment {
+ public:
+  static void describe(engine::Contract<ProcessEnvironmentParams>& contract);
+
+  explicit ProcessEnvironment(const ProcessEnvironmentParams& params) : params_(params) {}
+
+  Reply reply(const Turn& turn) const override;
+  int64_t most_calls() const override { return params_.workers; }
+
+ private:
+  Subprocess& process_of_this_thread() const;
+  void end_process_of_this_thread() const;
+  std::string answer(Subprocess& process, const std::string& line) const;
+  [[noreturn]] void fail(const std::string& what, const std::string& errors) const;
+
+  ProcessEnvironmentParams params_;
+
+  // A process serves one turn at a time, so each caller has its own.
+  mutable std::mutex mutex_;  // guards the map, not what is in it
+  mutable std::map<std::thread::id, std::unique_ptr<Subprocess>> processes_;
+};
+
+/// The line for a turn, without its end.
+std::string request_line(const Turn& turn);
+
+/// What a process replied. Throws UserError when it is no reply.
+Reply parse_reply(const std::string& line);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,477 @@
+#include "nodes/rollout/generate.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "nodes/columns/columns.h"
+
+namespace sluice::nodes {
+
+using engine::Group;
+
+namespace {
+
+std::vector<int64_t> end_of_sequence_ids(const LanguageModel& model) {
+  std::vector<int64_t> ids = model.config().end_of_sequence;
+  if (const auto id = model.tokenizer().end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
+  return ids;
+}
+
+models::GenerationOptions options_of(const GenerateParams& params, const LanguageModel& model) {
+  models::GenerationOptions options;
+  options.sampling = {.temperature = params.temperature,
+                      .top_k = params.top_k,
+                      .top_p = params.top_p,
+                      .min_p = params.min_p,
+                      .repetition_penalty = params.repetition_penalty,
+                      .presence_penalty = params.presence_penalty,
+                      .frequency_penalty = params.frequency_penalty};
+  options.precision = model.precision();
+  options.device = model.device();
+  if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model);
+  return options;
+}
+
+std::vector<std::string> all_turn_ends(const GenerateParams& params) {
+  std::vector<std::string> ends = params.turn_ends;
+  if (!params.has_environment() || !params.environment.object) return ends;
+  for (std::string& own : params.environment.object->turn_ends()) ends.push_back(std::move(own));
+  return ends;
+}
+
+TurnRules rules_of(const GenerateParams& params, const LanguageModel& model) {
+  TurnRules rules{.stop = params.stop,
+                  .turn_ends = all_turn_ends(params),
+                  .environment = params.has_environment() ? params.environment.object : nullptr,
+                  .max_turns = params.max_turns,
+                  .max_new_tokens = params.max_new_tokens,
+                  .end_of_sequence = options_of(params, model).end_of_sequence};
+  SLUICE_CHECK(!params.has_environment() || rules.environment != nullptr, "an environment that was not made");
+  return rules;
+}
+
+// Bytes of text that one sampled token is taken to decode to, for the plan: an estimate, since the true bound, the longest entry
+// of a vocabulary, is often 100 spaces and more. No answer of GSM8K has more than 5 in the vocabularies of GPT-2, Qwen2 and
+// Falcon.
+constexpr int64_t kTextBytesOfToken = 8;
+
+// Tokens for which a sample takes credit at once, on demand: a block of the KV cache.
+constexpr int64_t kCreditRoom = models::GenerationLimits{}.kv_block_size;
+
+int64_t step_tokens(const GenerateParams& params) {
+  return std::max(models::GenerationLimits{}.max_step_tokens, params.max_running_samples);
+}
+
+// The pool has the blocks that the plan promised.
+models::GenerationLimits limits_of(const GenerateParams& params, const LanguageModel& model,
+                                   const engine::NodeResources& resources) {
+  const int64_t pool_bytes = resources.kv_bytes;
+  models::GenerationLimits limits;
+  if (resources.admission == engine::Admission::kOnDemand) limits.admission = models::KvAdmission::kOnDemand;
+  limits.max_running_samples = params.max_running_samples;
+  limits.max_step_tokens = step_tokens(params);
+  const int64_t block_bytes = models::kv_bytes(model.config(), limits.kv_block_size, model.precision());
+  limits.kv_blocks = pool_bytes / block_bytes;
+  const int64_t worst_sample = params.max_prompt_tokens + params.max_new_tokens;
+  SLUICE_CHECK(limits.kv_blocks * limits.kv_block_size >= worst_sample, "a KV pool of " + std::to_string(pool_bytes) +
+                                                                            " bytes does not hold one sample of " +
+                                                                            std::to_string(worst_sample) + " tokens");
+  return limits;
+}
+
+// The tokens of a sample that were sampled: all behind the prompt but those that it was given.
+void actions_of(const models::SampleResult& result, int64_t prompt, std::vector<int64_t>& actions) {
+  actions.clear();
+  const auto tokens = static_cast<int64_t>(result.tokens.size());
+  int64_t next = 0;
+  const auto add_until = [&](int64_t end) {
+    for (; next < end; ++next) actions.push_back(prompt + next);
+  };
+  for (const models::TokenRun& given : result.given) {
+    add_until(given.begin);
+    next = given.end;
+  }
+  add_until(tokens);
+}
+
+void find_greedy_contradictions(const GenerateParams& params, engine::Findings& findings) {
+  if (params.temperature > 0) return;
+  const auto no_effect = [&](const char* key) {
+    findings.without_effect(key, std::string(key) + " has no effect at temperature 0, which takes the likeliest token",
+                            "remove " + std::string(key) + ", or set a temperature");
+  };
+  if (params.top_k != 0) no_effect("top_k");
+  if (params.top_p != 1) no_effect("top_p");
+  if (params.min_p != 0) no_effect("min_p");
+  if (params.samples_per_prompt > 1) {
+    findings.warning("samples_per_prompt", "at temperature 0 all samples of a prompt are alike",
+                     "samples_per_prompt = 1, or a temperature");
+  }
+  if (params.baseline) {
+    findings.warning("baseline", "at temperature 0 the baseline is the response itself", "baseline = false, or a temperature");
+  }
+}
+
+void find_turn_contradictions(const GenerateParams& params, engine::Findings& findings) {
+  const auto refuse_empty = [&](const char* key, const std::vector<std::string>& texts) {
+    if (std::ranges::find(texts, "") != texts.end())
+      findings.error(key, std::string(key) + " has an empty string, which every text ends with", "remove it");
+  };
+  refuse_empty("stop", params.stop);
+  refuse_empty("turn_ends", params.turn_ends);
+  if (!params.has_environment()) {
+    const char* help = "remove it, or set an environment";
+    if (!params.turn_ends.empty()) findings.without_effect("turn_ends", "turn_ends has no effect without an environment", help);
+    if (params.max_turns != 0) findings.without_effect("max_turns", "max_turns has no effect without an environment", help);
+    return;
+  }
+  const std::vector<std::string> ends = all_turn_ends(params);
+  if (params.ignore_end_of_sequence && ends.empty())
+    findings.error("environment", "the environment is never asked: with ignore_end_of_sequence nothing ends a turn",
+                   "turn_ends = [\"...\"], or ignore_end_of_sequence = false");
+  for (const std::string& stop : params.stop) {
+    for (const std::string& end : ends) {
+      if (stop.empty() || end.find(stop) == std::string::npos) continue;
+      findings.error("stop", sluice::quoted(stop) + " ends the sample before " + sluice::quoted(end) + " could end a turn",
+                     "take it out of stop");
+    }
+  }
+}
+
+}  // namespace
+
+void Generate::describe(engine::Contract<GenerateParams>& c) {
+  using P = GenerateParams;
+  c.type("generate", "samples responses from a model");
+  c.model("model", &P::model, engine::ModelUse::kSamples, "language_model").required().doc("whose published weights are sampled");
+  c.param("samples_per_prompt", &P::samples_per_prompt).between(1, 65536).doc("responses for each prompt: a group");
+  c.param("max_new_tokens", &P::max_new_tokens).required().between(1, 1 << 24).unit("tokens").doc("a response is cut there");
+  c.param("max_prompt_tokens", &P::max_prompt_tokens).between(1, 1 << 24).unit("tokens").doc("the longest prompt");
+  c.param("prompt_too_long", &P::prompt_too_long)
+      .doc("a longer prompt is an error, or its group is dropped before it takes credit, and counted");
+  c.param("temperature", &P::temperature).at_least(0).doc("divides the logits; 0 takes the likeliest token");
+  c.param("top_k", &P::top_k).at_least(0).doc("keeps the k likeliest tokens; 0 keeps all");
+  c.param("top_p", &P::top_p).between(0, 1).above(0).doc("keeps the likeliest tokens with this share; 1 keeps all");
+  c.param("min_p", &P::min_p).between(0, 1).doc("keeps tokens at least so many times as likely as the likeliest; 0 keeps all");
+  c.param("repetition_penalty", &P::repetition_penalty)
+      .above(0)
+      .doc("divides positive logits of tokens that the prompt or the response has, and multiplies negative ones");
+  c.param("presence_penalty", &P::presence_penalty).between(-2, 2).doc("taken off the logits of tokens that the response has");
+  c.param("frequency_penalty", &P::frequency_penalty)
+      .between(-2, 2)
+      .doc("taken off the logits of tokens of the response, for each time that they occur in it");
+  c.param("max_running_samples", &P::max_running_samples)
+      .between(1, 65536)
+      .harmless()
+      .doc("decoded side by side; the others wait");
+  c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
+  c.param("add_special_tokens", &P::add_special_tokens)
+      .doc("puts the tokenizer's special tokens around each prompt; unset: unless a chat template wrote it, with its own");
+  c.param("stop", &P::stop).doc("strings that end a response: it ends with the token that completes one");
+  c.param("baseline", &P::baseline).doc("the likeliest response of each prompt as well, as baseline_response");
+  c.param("environment", &P::environment).doc("replies when a turn of the policy ends; none: a response is one turn");
+  c.param("turn_ends", &P::turn_ends).doc("strings that end a turn, beside an end of sequence and what the environment says");
+  c.param("max_turns", &P::max_turns)
+      .at_least(0)
+      .doc("the policy's turns in a sample; 0: as many as max_new_tokens has room for");
+  c.reads(columns::kPrompt);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    if (params.add_special_tokens) {
+      needs.must_agree["add_special_tokens"] = *params.add_special_tokens ? 1 : 0;
+    } else {
+      needs.choices.push_back({{columns::kMessages.spec()}, /*required=*/false});
+    }
+  });
+  c.writes(columns::kTokens, columns::kRolloutLogprobs, columns::kResponse, columns::kFinish);
+  c.writes_if([](const P& params) { return params.baseline; }, columns::kBaselineResponse);
+  c.writes_if([](const P& params) { return params.has_environment(); }, columns::kEnvironmentScore);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    if (params.has_environment()) needs.choices.push_back({{columns::kLabel.spec()}, /*required=*/false});
+    needs.samples_per_group = params.samples_per_prompt;
+    needs.side_samples = params.responses_per_prompt() - params.samples_per_prompt;
+    needs.least_sample_tokens = 1 + params.max_new_tokens;
+    needs.on_demand_tokens = 1 + std::min(kCreditRoom, params.max_new_tokens);
+    needs.shared_prompt_tokens = params.max_prompt_tokens;
+    needs.worst_sample_tokens = params.max_prompt_tokens + params.max_new_tokens;
+    needs.step_tokens = step_tokens(params);
+    needs.running_samples = params.max_running_samples;
+    needs.string_bytes[columns::kResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
+    needs.string_bytes[columns::kBaselineResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
+    needs.must_agree["temperature"] =
+        params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
+  });
+  c.check(find_greedy_contradictions);
+  c.check(find_turn_contradictions);
+  c.metric("rollout/response_length_mean", engine::Metric::kMean, "mean tokens of a response, replies among them");
+  c.metric("rollout/response_length_max", engine::Metric::kMaximum, "tokens of the longest response");
+  c.metric("rollout/truncated", engine::Metric::kMean, "share of the responses that max_new_tokens cut");
+  c.metric("rollout/stopped", engine::Metric::kMean,
+           "share of the responses that a stop string ended, or the end of a last turn");
+  c.metric("rollout/turns_mean", engine::Metric::kMean, "mean turns of the policy in a response, with an environment");
+  c.metric("reward/environment_score", engine::Metric::kMoments,
+           "mean and standard deviation over the responses of the environment's rewards");
+  c.metric("rollout/dropped_prompts", engine::Metric::kValue,
+           "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
+  c.metric("engine/preempted_samples", engine::Metric::kSum,
+           "samples that lost their credit to older ones, where it is taken on demand");
+  c.metric("engine/recomputed_tokens", engine::Metric::kSum, "tokens of these that are to be read again");
+  c.metric("memory/kv_used_bytes_max", engine::Metric::kMaximum, "most bytes of the KV pool that running samples used at a time");
+}
+
+Generate::Generate(const GenerateParams& params, engine::NodeResources& resources)
+    : params_(params),
+      model_(language_model(resources, params.model)),
+      seed_(resources.seed),
+      metrics_(*resources.metrics),
+      engine_(model_->config(), options_of(params, *model_), limits_of(params, *model_, resources)),
+      turns_(rules_of(params, *model_), model_->tokenizer()),
+      on_demand_(resources.admission == engine::Admission::kOnDemand),
+      credit_(kCreditRoom) {
+  if (turns_.idle_rules() && !on_demand_) return;
+  engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return judge(id, tokens); });
+}
+
+engine::SampleCredit::Key Generate::key_of(uint64_t id) const {
+  const int64_t responses = params_.responses_per_prompt();
+  return {static_cast<int64_t>(id) / responses, static_cast<int64_t>(id) % responses};
+}
+
+uint64_t Generate::id_of(const engine::SampleCredit::Key& key) const {
+  return static_cast<uint64_t>(key.group * params_.responses_per_prompt() + key.sample);
+}
+
+// The next token needs credit too, unless there is no room for it.
+models::Next Generate::judge(uint64_t id, std::span<const int64_t> tokens) {
+  if (on_demand_) {
+    const engine::SampleCredit::Key key = key_of(id);
+    const int64_t prompt = running_.at(key.group).prompt.size();
+    credit_.set_need(key, std::min(most_tokens(prompt), prompt + static_cast<int64_t>(tokens.size()) + 1));
+  }
+  return turns_.idle_rules() ? models::Next::kGoesOn : turns_.judge(id, tokens);
+}
+
+void Generate::begin_iteration(const engine::Iteration& iteration) {
+  SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
+  weights_ = &model_->sampling_weights(iteration.policy_version);
+  engine_.forget_prefixes();
+}
+
+const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
+  const auto [place, missing] = tokenized_.try_emplace({group.iteration, group.index});
+  if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], adds_special_tokens(group));
+  const std::vector<int64_t>& tokens = place->second;
+  if (tokens.empty())
+    throw UserError("the prompt of group " + std::to_string(group.index) + " is empty", "remove it from the prompts");
+  return tokens;
+}
+
+bool Generate::adds_special_tokens(const Group& group) const {
+  if (params_.add_special_tokens) return *params_.add_special_tokens;
+  const auto of_conversation = [](const Group::NamedColumn& column) {
+    return column.spec == columns::kMessages.spec() && !column.data.entries<std::string>()[0].empty();
+  };
+  return std::ranges::none_of(group.columns, of_conversation);
+}
+
+bool Generate::wants(const Group& prompt) {
+  const auto count = static_cast<int64_t>(prompt_tokens(prompt).size());
+  if (count <= params_.max_prompt_tokens) return true;
+  if (params_.prompt_too_long == TooLong::kRefuse) {
+    throw UserError(
+        "the prompt of group " + std::to_string(prompt.index) + " has " + plural(count, "token") + ", max_prompt_tokens is " +
+            std::to_string(params_.max_prompt_tokens),
+        "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out with prompt_too_long = \"drop\"");
+  }
+  tokenized_.erase({prompt.iteration, prompt.index});
+  ++dropped_;
+  return false;
+}
+
+int64_t Generate::worst_tokens(const Group& prompt) const {
+  return params_.responses_per_prompt() * most_tokens(static_cast<int64_t>(prompt_tokens(prompt).size()));
+}
+
+int64_t Generate::least_tokens(const Group& prompt) const {
+  const auto tokens = static_cast<int64_t>(prompt_tokens(prompt).size());
+  return params_.responses_per_prompt() * credit_.least(tokens, most_tokens(tokens));
+}
+
+void Generate::start(Group prompt) {
+  const int64_t responses = params_.responses_per_prompt(), index = prompt.index;
+  RunningGroup& running = running_[index];
+  running.prompt = prompt_tokens(prompt);
+  running.responses.resize(static_cast<size_t>(responses));
+  running.unfinished = responses;
+  tokenized_.erase({prompt.iteration, index});
+  running.group = std::move(prompt);
+  for (int64_t sample = 0; sample < responses; ++sample) {
+    const auto id = static_cast<uint64_t>(index * responses + sample);
+    turns_.begin(id, running.group, sample);
+    if (on_demand_) credit_.start({index, sample}, running.prompt.size(), most_tokens(running.prompt.size()));
+    engine_.submit({.id = id,
+                    .prompt = running.prompt,
+                    .max_new_tokens = params_.max_new_tokens,
+                    .stream = RandomStream(seed_, static_cast<uint64_t>(running.group.iteration), static_cast<uint32_t>(index),
+                                           static_cast<uint32_t>(sample)),
+                    .greedy = is_baseline(sample)});
+  }
+}
+
+void Generate::step(Sink& sink) {
+  SLUICE_CHECK(weights_ != nullptr, "a step before the first iteration began");
+  const at::NoGradGuard no_gradient;
+  go_on(sink);
+  const std::span<models::SampleResult> finished = engine_.step(*weights_);
+  const int64_t kv_bytes = engine_.take_kv_peak_bytes();
+  iteration_kv_bytes_ = std::max(iteration_kv_bytes_, kv_bytes);
+  most_kv_bytes_ = std::max(most_kv_bytes_, kv_bytes);
+  const models::StepWork& work = engine_.last_step();
+  sink.worked(work.prompt_tokens, work.sampled_tokens);
+  for (models::SampleResult& result : finished) take(std::move(result), sink);
+  if (on_demand_) settle_credit(sink);
+  if (work.prompt_tokens + work.sampled_tokens == 0) turns_.wait();  // every running sample waits for a reply
+}
+
+// Samples that paused for a reply which has come.
+void Generate::go_on(Sink& sink) {
+  for (Turns::Decision& decision : turns_.decide()) {
+    if (!decision.ends) {
+      resume(decision);
+      continue;
+    }
+    models::SampleResult result = engine_.end(decision.id);
+    const auto begin = static_cast<int64_t>(result.tokens.size());
+    result.tokens.insert(result.tokens.end(), decision.given.begin(), decision.given.end());
+    if (!decision.given.empty()) result.given.push_back({begin, static_cast<int64_t>(result.tokens.size())});
+    take(std::move(result), sink);
+  }
+}
+
+// On demand a reply is read when there is credit for it and the token behind it.
+void Generate::resume(const Turns::Decision& decision) {
+  if (on_demand_) {
+    const engine::SampleCredit::Key key = key_of(decision.id);
+    const auto tokens = static_cast<int64_t>(engine_.sampled(decision.id).size() + decision.given.size());
+    credit_.set_need(key, running_.at(key.group).prompt.size() + tokens + 1);
+    if (!credit_.holds(key)) {
+      replies_[decision.id] = decision;
+      return;
+    }
+  }
+  engine_.resume(decision.id, decision.given);
+}
+
+// Who may go on, and who has to give way.
+void Generate::settle_credit(Sink& sink) {
+  const engine::SampleCredit::Changes changes = credit_.settle(sink);
+  for (const engine::SampleCredit::Key& key : changes.preempted) {
+    const uint64_t id = id_of(key);
+    const bool had_begun = engine_.kv_tokens(id) > 0;
+    const int64_t text = running_.at(key.group).prompt.size() + static_cast<int64_t>(engine_.sampled(id).size());
+    metrics_.sum("engine/preempted_samples", 1);
+    metrics_.sum("engine/recomputed_tokens", had_begun ? static_cast<double>(text) : 0);
+    engine_.preempt(id);
+  }
+  for (const engine::SampleCredit::Key& key : changes.restarted) engine_.restart(id_of(key));
+  std::erase_if(replies_, [&](const auto& reply) {
+    const bool fed = credit_.holds(key_of(reply.first));
+    if (fed) engine_.resume(reply.first, reply.second.given);
+    return fed;
+  });
+  while (!running_.empty() && credit_.may_finish(running_.begin()->first)) hand_on(running_.begin(), sink);
+}
+
+void Generate::take(models::SampleResult result, Sink& sink) {
+  const engine::SampleCredit::Key key = key_of(result.id);
+  const auto found = running_.find(key.group);
+  SLUICE_CHECK(found != running_.end(), "a sample of no running group ended");
+  RunningGroup& running = found->second;
+  Response& response = running.responses[static_cast<size_t>(key.sample)];
+  response.summary = turns_.end(result);
+  response.result = std::move(result);
+
+  const bool travels = !is_baseline(key.sample);
+  const int64_t prompt = running.prompt.size();
+  const int64_t kept = travels ? prompt + static_cast<int64_t>(response.result.tokens.size()) : 0;
+  if (travels) record(response);
+  --running.unfinished;
+  if (on_demand_) return credit_.end(key, kept, sink);
+  if (kept < most_tokens(prompt)) sink.return_credit(key.group, most_tokens(prompt) - kept);
+  if (running.unfinished == 0) hand_on(found, sink);
+}
+
+void Generate::hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink) {
+  RunningGroup running = std::move(complete->second);
+  credit_.forget(complete->first);
+  running_.erase(complete);
+  sink.finish(completed(std::move(running)));
+}
+
+void Generate::record(const Response& response) {
+  metrics_.mean("rollout/response_length_mean", static_cast<double>(response.result.tokens.size()));
+  metrics_.maximum("rollout/response_length_max", static_cast<double>(response.result.tokens.size()));
+  metrics_.mean("rollout/truncated", response.summary.finish == Finish::kLength);
+  if (!turns_.idle_rules()) metrics_.mean("rollout/stopped", response.summary.finish == Finish::kStopString);
+  if (!params_.has_environment()) return;
+  metrics_.mean("rollout/turns_mean", static_cast<double>(response.summary.turns));
+  metrics_.moments("reward/environment_score", response.summary.score);
+}
+
+// Without the token that ended it.
+std::string Generate::text_of(const Response& response) const {
+  const bool ended = response.summary.finish == Finish::kEndOfSequence;
+  const std::span tokens = std::span(response.result.tokens).first(response.result.tokens.size() - (ended ? 1 : 0));
+  return model_->tokenizer().decode(tokens, /*skip_special=*/true);
+}
+
+Group Generate::completed(RunningGroup running) const {
+  Group group = std::move(running.group);
+  const auto responses = std::span(running.responses).first(static_cast<size_t>(params_.samples_per_prompt));
+  group.layout = {};
+  std::vector<int64_t> actions;
+  for (const Response& response : responses) {
+    actions_of(response.result, running.prompt.size(), actions);
+    group.layout.add_sample(running.prompt.size() + static_cast<int64_t>(response.result.tokens.size()), actions);
+  }
+  group.layout.end_group();
+  write_samples(responses, running.prompt.ids(), group);
+  if (params_.baseline) group.write(columns::kBaselineResponse)[0] = text_of(running.responses.back());
+  return group;
+}
+
+void Generate::write_samples(std::span<const Response> samples, std::span<const int64_t> prompt, Group& group) const {
+  const auto tokens = group.write(columns::kTokens);             // [T]
+  const auto logprobs = group.write(columns::kRolloutLogprobs);  // [A]
+  const auto responses = group.write(columns::kResponse);        // [S]
+  const auto finishes = group.write(columns::kFinish);           // [S]
+  auto next_token = tokens.begin();
+  auto next_logprob = logprobs.begin();
+  for (size_t s = 0; s < samples.size(); ++s) {
+    const models::SampleResult& result = samples[s].result;
+    next_token = std::ranges::copy(prompt, next_token).out;
+    next_token = std::ranges::copy(result.tokens, next_token).out;
+    next_logprob = std::ranges::copy(result.logprobs, next_logprob).out;
+    responses[s] = text_of(samples[s]);
+    finishes[s] = static_cast<uint8_t>(samples[s].summary.finish);
+  }
+  if (!params_.has_environment()) return;
+  const auto scores = group.write(columns::kEnvironmentScore);  // [S]
+  std::ranges::transform(samples, scores.begin(), [](const Response& r) { return static_cast<float>(r.summary.score); });
+}
+
+void Generate::end_iteration(const engine::Iteration&) {
+  metrics_.maximum("memory/kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
+  if (on_demand_) {  // told of every iteration, also of one without
+    metrics_.sum("engine/preempted_samples", 0);
+    metrics_.sum("engine/recomputed_tokens", 0);
+  }
+  if (params_.prompt_too_long == TooLong::kDrop)
+    metrics_.value("rollout/dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
+}
+
+}  // namespace sluice::nodes

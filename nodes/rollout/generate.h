@@ -1,0 +1,169 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
+#include "engine/schedule/sample_credit.h"
+#include "models/sample/generation.h"
+#include "nodes/models/language_model.h"
+#include "nodes/rollout/environments/environment.h"
+#include "nodes/rollout/turns.h"
+#include "nodes/sources/row_source.h"
+
+namespace sluice::nodes {
+
+/// Samples responses from the published weights of a model, many at a time, one decoded token a step for each.
+///
+///   [nodes.generate]
+///   type = "generate"
+///   inputs = ["prompts"]
+///   model = "actor"
+///   samples_per_prompt = 4
+///   max_new_tokens = 256
+///   max_prompt_tokens = 512
+///   prompt_too_long = "refuse"        # or "drop": the group is left out of its iteration, and counted
+///   temperature = 1.0                 # 0: the likeliest token
+///   top_k = 0                         # 0: all
+///   top_p = 1.0
+///   min_p = 0.0                       # keeps tokens at least so many times as likely as the likeliest; 0: all
+///   repetition_penalty = 1.0          # on tokens of the prompt and the response; 1: none
+///   presence_penalty = 0.0            # on sampled tokens, once each
+///   frequency_penalty = 0.0           # on sampled tokens, each time
+///   max_running_samples = 256         # decoded side by side; the others wait
+///   ignore_end_of_sequence = false    # true: every sample runs to max_new_tokens
+///   add_special_tokens = true         # false: the prompts hold theirs; default: false for those that a chat template wrote
+///   stop = ["\n\n"]                   # a response ends with the token that completes one of these
+///   baseline = false                  # true: the likeliest response of each prompt as well (for ReMax)
+///   environment = "none"              # or { type = "calculator", ... }: who replies when a turn of the policy ends
+///   turn_ends = ["</call>"]           # what ends a turn, beside an end of sequence and what the environment says
+///   max_turns = 0                     # the policy's turns in a sample; 0: as many as max_new_tokens has room for
+///
+/// Reads prompt; writes tokens[T] (prompt and response), rollout_logprobs[A], response[S] and finish[S] (see Finish). With
+/// add_special_tokens the prompt gets the special tokens that the tokenizer puts around a text. A response that ends has its
+/// end-of-sequence token among the actions, not in the text; a stop string stays in both. rollout_logprobs are those of
+/// softmax(logits / temperature) over the whole vocabulary, whatever penalties change and top_k, top_p and min_p cut off; for
+/// temperature 0 those of temperature 1. The likeliest response of `baseline` knows no penalties.
+///
+/// With `baseline` one more response to each prompt is decoded beside the others, the likeliest token each time; its text goes to
+/// baseline_response[G], its tokens are dropped (Li et al. 2023, "ReMax", algorithm 1). A group takes credit for it until it
+/// ends.
+///
+/// With an environment a response is several turns of the policy with replies between them (nodes/rollout/environments/environment.h,
+/// docs/multi-turn.md). A reply's tokens go into the context behind the turn and are no actions. max_new_tokens bounds turns and
+/// replies together; a reply that leaves no room for an action is cut there, and the sample has finished by length. The sum of
+/// its rewards goes to environment_score[S]. Reads label, if there is one.
+///
+/// Where credit is taken on demand ([budget] admission), a sample that lacks it is preempted: it keeps its text and reads it
+/// again when its turn comes. Groups are handed on in the order of their index then.
+///
+/// Its KV cache is a pool of the size that the plan predicts, enough for every sample that the token budget admits and a place is
+/// free for.
+/// A sample's text depends on (seed, iteration, group, sample), its prompt and the weights, not on what runs beside it.
+struct GenerateParams {
+  std::string model;
+  int64_t samples_per_prompt = 1;
+  int64_t max_new_tokens = 0;
+  int64_t max_prompt_tokens = 512;
+  TooLong prompt_too_long = TooLong::kRefuse;
+  double temperature = 1.0;
+  int64_t top_k = 0;
+  double top_p = 1.0;
+  double min_p = 0.0;
+  double repetition_penalty = 1.0;
+  double presence_penalty = 0.0;
+  double frequency_penalty = 0.0;
+  int64_t max_running_samples = 256;
+  bool ignore_end_of_sequence = false;
+  std::optional<bool> add_special_tokens;
+  std::vector<std::string> stop;
+  bool baseline = false;
+  engine::Component<Environment> environment{.type = "none"};
+  std::vector<std::string> turn_ends;
+  int64_t max_turns = 0;
+
+  bool has_environment() const { return environment.type != "none"; }
+  int64_t responses_per_prompt() const { return samples_per_prompt + (baseline ? 1 : 0); }
+};
+
+class Generate final : public engine::Rollout {
+ public:
+  static void describe(engine::Contract<GenerateParams>& contract);
+
+  Generate(const GenerateParams& params, engine::NodeResources& resources);
+
+  /// From here on samples are drawn from the iteration's policy version. Nothing of another iteration may be running.
+  void begin_iteration(const engine::Iteration& iteration) override;
+
+  /// False for a prompt that is to be dropped. Throws UserError for one that is empty, or too long.
+  bool wants(const engine::Group& prompt) override;
+
+  /// responses_per_prompt * (prompt + max_new_tokens).
+  int64_t worst_tokens(const engine::Group& prompt) const override;
+
+  /// The prompts, and room for the first tokens behind them.
+  int64_t least_tokens(const engine::Group& prompt) const override;
+
+  void start(engine::Group prompt) override;
+  void step(Sink& sink) override;
+  bool idle() const override { return running_.empty(); }
+  bool blocked() const override { return on_demand_ && credit_.blocked(); }
+  void end_iteration(const engine::Iteration& iteration) override;
+
+  /// The KV pool, which is allocated as a whole when the node is made.
+  PoolBytes pool_bytes() const override { return {engine_.kv().bytes_held(), most_kv_bytes_}; }
+
+ private:
+  struct Response {
+    models::SampleResult result;
+    Turns::Summary summary;
+  };
+  struct RunningGroup {
+    engine::Group group;
+    models::PromptTokens prompt;
+    std::vector<Response> responses;  // [responses_per_prompt], the baseline's last
+    int64_t unfinished = 0;
+  };
+
+  bool adds_special_tokens(const engine::Group& group) const;
+  const std::vector<int64_t>& prompt_tokens(const engine::Group& group) const;
+  bool is_baseline(int64_t sample) const { return sample == params_.samples_per_prompt; }
+  models::Next judge(uint64_t id, std::span<const int64_t> tokens);
+  engine::SampleCredit::Key key_of(uint64_t id) const;
+  uint64_t id_of(const engine::SampleCredit::Key& key) const;
+  int64_t most_tokens(int64_t prompt) const { return prompt + params_.max_new_tokens; }
+  void go_on(Sink& sink);
+  void resume(const Turns::Decision& decision);
+  void take(models::SampleResult result, Sink& sink);
+  void settle_credit(Sink& sink);
+  void hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink);
+  void record(const Response& response);
+  engine::Group completed(RunningGroup running) const;
+  void write_samples(std::span<const Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
+  std::string text_of(const Response& response) const;
+
+  const GenerateParams params_;
+  const std::shared_ptr<LanguageModel> model_;
+  const uint64_t seed_;
+  engine::MetricsRecorder& metrics_;
+  models::GenerationEngine engine_;
+  Turns turns_;
+  int64_t dropped_ = 0;                             // groups, in this iteration
+  int64_t iteration_kv_bytes_ = 0;                  // most of the pool that was used
+  int64_t most_kv_bytes_ = 0;                       // likewise, of all iterations
+  const bool on_demand_;                            // samples take credit as they grow, and may be preempted
+  engine::SampleCredit credit_;                     // only then, as the next
+  std::map<uint64_t, Turns::Decision> replies_;     // whose samples lack the credit for them
+  const models::PackedWeights* weights_ = nullptr;  // of the iteration's policy version
+  std::map<int64_t, RunningGroup> running_;         // by group index
+
+  // Prompts are needed when they are admitted and when they start: tokenised once, kept in between. By (iteration, group).
+  mutable std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> tokenized_;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,142 @@
+#include "nodes/sources/jsonl_prompts.h"
+
+#include <utility>
+
+#include "base/strings.h"
+#include "nodes/columns/columns.h"
+#include "nodes/sources/conversation.h"
+#include "nodes/sources/row_look.h"
+
+namespace sluice::nodes {
+namespace {
+
+void find_contradictions(const JsonlPromptsParams& params, engine::Findings& findings) {
+  const PromptFormat format = prompt_format(params);
+  const bool limited = params.max_prompt_tokens > 0;
+  if (params.prompt_field.empty())
+    findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");
+  check_chat_variables(params.chat_variables, format.uses_template(), findings);
+  if (format.uses_template() && params.model.empty()) {
+    const std::string key = format.reads_messages() ? "messages_field" : "chat";
+    findings.error(key, key + " needs model: its chat template writes the prompts", "model = NAME");
+  }
+  if (limited && params.model.empty())
+    findings.error("max_prompt_tokens", "max_prompt_tokens needs model: its tokenizer counts the tokens", "model = NAME");
+  if (!limited && !format.uses_template() && findings.changed("model"))
+    findings.without_effect("model", "model has no effect without max_prompt_tokens, chat = true and messages_field",
+                            "set one of them, or remove model");
+  if (!limited && findings.changed("too_long"))
+    findings.without_effect("too_long", "too_long has no effect while max_prompt_tokens is 0",
+                            "set max_prompt_tokens, or remove too_long");
+}
+
+// Before a run: all rows as the run will see them, or the first without counting tokens.
+void look_at_prompts(const JsonlPromptsParams& params, engine::DataLook& look) {
+  const PromptFormat format = prompt_format(params);
+  if (!has_needed_template(format, params.model, look)) return;
+  const ModelText model(params.model, look.folder_of(params.model));
+  const PromptRows prompts(params, params.model.empty() ? nullptr : &model);
+  data::Dataset rows(rows_to_look_at(params, look), prompts.fields());
+  RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) {
+    const PromptRows::Prompt prompt = prompts.prompt(rows.values(id));
+    return look.all() ? prompts.fault_of(prompt) : std::nullopt;
+  });
+  warn_of_skipped_template(format, params.model, prompts.prompt(rows.values({0, 0})).text, look);
+  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+}
+
+}  // namespace
+
+void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
+  using P = JsonlPromptsParams;
+  const auto uses_template = [](const P& params) { return prompt_format(params).uses_template(); };
+  c.type("jsonl_prompts", "prompts and reference answers from JSON lines or JSON arrays");
+  describe_paths(c);
+  describe_prompt(c);
+  c.param("label_field", &P::label_field).doc("field of the reference answer; empty: there is none");
+  describe_order(c, "prompts");
+  c.param("prefix", &P::prefix).doc("text before each prompt, with chat = true within the user's turn");
+  c.param("suffix", &P::suffix).doc("text behind each prompt, likewise");
+  c.param("messages_field", &P::messages_field)
+      .doc(
+          "field of a conversation, a list of {role, content} or {from, value}, that becomes the prompt; empty: prompt_field "
+          "does");
+  c.model("model", &P::model, engine::ModelUse::kReads).doc("the model whose chat template and tokenizer are used");
+  c.param("max_prompt_tokens", &P::max_prompt_tokens).at_least(0).doc("the longest prompt; 0: no limit").unit("tokens");
+  c.param("too_long", &P::too_long).doc("a longer prompt is an error, or left out and counted");
+  c.writes(columns::kPrompt);
+  c.writes_if([](const P& params) { return !params.label_field.empty(); }, columns::kLabel);
+  c.writes_by_product_if(uses_template, columns::kMessages);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.groups_per_iteration = params.groups_per_iteration;
+    const PromptFormat format = prompt_format(params);
+    const int64_t row = longest_text(params.path);
+    if (format.uses_template()) {
+      needs.must_agree["add_special_tokens"] = 0;  // the template writes them; its prompts are bounded by their tokens
+      needs.string_bytes[columns::kMessages.spec().name] = most_messages_bytes(format, row);
+    } else {
+      needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(format, row);
+    }
+    if (!params.label_field.empty()) needs.string_bytes[columns::kLabel.spec().name] = row;
+  });
+  c.check(find_contradictions);
+  c.data(look_at_prompts);
+  describe_dropped(c);
+}
+
+PromptRows::PromptRows(const JsonlPromptsParams& params, const ModelText* model)
+    : params_(params), model_(model), chat_variables_(chat_variables(params.chat_variables)), reader_(prompt_format(params)) {}
+
+std::vector<data::JsonlField> PromptRows::fields() const {
+  std::vector<data::JsonlField> fields = reader_.fields();
+  if (!params_.label_field.empty()) fields.push_back({params_.label_field, "label_field"});
+  return fields;
+}
+
+PromptRows::Prompt PromptRows::prompt(const std::vector<Json>& values) const {
+  Prompt prompt;
+  if (!params_.label_field.empty()) prompt.label = data::text_of(values.back());
+  Json read = reader_.read(values);
+  if (!read.is_array()) {
+    prompt.text = read.get<std::string>();
+    return prompt;
+  }
+  const bool around = reader_.format().reads_messages();  // else they are within the user's turn
+  prompt.text = chat_prompt(*model_, read, chat_variables_);
+  if (around) prompt.text = params_.prefix + prompt.text + params_.suffix;
+  prompt.messages = std::move(read);
+  return prompt;
+}
+
+std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const {
+  if (params_.max_prompt_tokens == 0) return std::nullopt;
+  const bool add_special = prompt.messages.is_null();
+  const auto tokens = static_cast<int64_t>(model_->tokenizer().encode(prompt.text, add_special).size());
+  if (tokens <= params_.max_prompt_tokens) return std::nullopt;
+  return RowCheck::Fault{
+      "the prompt has " + plural(tokens, "token") + ", max_prompt_tokens is " + std::to_string(params_.max_prompt_tokens),
+      "raise max_prompt_tokens, or leave such prompts out with too_long = \"drop\"", /*too_long=*/true};
+}
+
+JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources)
+    : metrics_(resources.metrics),
+      model_(params.model.empty() ? nullptr : language_model(resources, params.model)),
+      prompts_(params, model_ ? &model_->model_text() : nullptr),
+      rows_(dataset_options(params, resources), prompts_.fields()),
+      check_(params.too_long) {
+  if (params.max_prompt_tokens == 0 && !prompt_format(params).uses_template()) return;
+  check_.run(rows_, [this](data::Dataset::RowId id) { return prompts_.fault_of(prompts_.prompt(rows_.values(id))); });
+}
+
+bool JsonlPrompts::next_group(engine::Group& group) {
+  const auto id = cursor_.draw(rows_);
+  if (!id) return false;
+  PromptRows::Prompt next = prompts_.prompt(rows_.values(*id));
+  group.layout.end_group();
+  group.write(columns::kPrompt)[0] = std::move(next.text);
+  if (prompts_.has_labels()) group.write(columns::kLabel)[0] = std::move(next.label);
+  if (!next.messages.is_null()) group.write(columns::kMessages)[0] = next.messages.dump();
+  return true;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
+#include "nodes/models/language_model.h"
+#include "nodes/sources/prompt_reader.h"
+#include "nodes/sources/row_cursor.h"
+#include "nodes/sources/row_source.h"
+
+namespace sluice::nodes {
+
+/// Prompts and reference answers from files of JSON lines or of a JSON array.
+///
+///   [nodes.prompts]
+///   type = "jsonl_prompts"
+///   path = "data/arithmetic.jsonl"  # or one JSON array, a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   weights = [3, 1]                # of an array: rows come in these proportions
+///   prompt_field = "prompt"         # prompt_fields, prompt_template: several fields, see PromptFormat
+///   label_field = "meta.answer"     # "": the files have no reference answers, label stays empty
+///   groups_per_iteration = 32
+///   shuffle = true                  # another order in each epoch, fixed by [pipeline] seed
+///   epochs = 0                      # 0: goes round without end
+///   prefix = "Question: "           # put before each prompt, with chat = true within the user's turn
+///   suffix = "\nAnswer: "           # put behind it, likewise
+///   chat = true                     # the prompt is the user's turn, which the model's chat template writes
+///   system = "Answer briefly."      # the system message before it; or system_field
+///   messages_field = "messages"     # instead of prompt_field and chat: conversations, which that template writes too
+///   chat_variables = '{"enable_thinking": false}'  # what else that template is told
+///   model = "actor"                 # whose chat template writes, and whose tokenizer counts the tokens
+///   max_prompt_tokens = 512         # 0: no limit
+///   too_long = "drop"               # leave such prompts out; "refuse": they are errors
+///
+/// Writes prompt[G], label[G]; with chat or messages_field also messages[G], the conversation as JSON. All rows are checked
+/// before the run starts (see JsonlReader): conversations are rendered, and with max_prompt_tokens prompts are tokenised. What a
+/// chat template writes holds its special tokens, which `generate` sees by that column: it adds none. prefix and suffix of a
+/// conversation stand around what the template writes. Figures: rows_dropped, the rows that are left out. Not for files that grow
+/// while they are read.
+struct JsonlPromptsParams {
+  std::vector<std::filesystem::path> path;
+  std::vector<double> weights;
+  std::string prompt_field = "prompt";
+  std::vector<std::string> prompt_fields;
+  std::string prompt_template;
+  std::string label_field = "label";
+  int64_t groups_per_iteration = 1;
+  bool shuffle = true;
+  int64_t epochs = 0;
+  std::string prefix;
+  std::string suffix;
+  std::optional<bool> chat;
+  std::string system;
+  std::string system_field;
+  std::string messages_field;
+  std::string chat_variables;
+  std::string model;
+  int64_t max_prompt_tokens = 0;
+  TooLong too_long = TooLong::kRefuse;
+};
+
+/// What the rows are as prompts. Immutable: const use from many threads.
+class PromptRows {
+ public:
+  /// `model`: null where none is named; outlives it.
+  PromptRows(const JsonlPromptsParams& params, const ModelText* model);
+
+  std::vector<data::JsonlField> fields() const;
+  bool has_labels() const { return !params_.label_field.empty(); }
+
+  struct Prompt {
+    std::string text;
+    std::string label;
+    Json messages;  // null: it is no conversation
+  };
+
+  /// Of the values of fields(). Throws UserError for what is no prompt.
+  Prompt prompt(const std::vector<Json>& values) const;
+
+  /// A prompt of more than max_prompt_tokens.
+  std::optional<RowCheck::Fault> fault_of(const Prompt& prompt) const;
+
+ private:
+  JsonlPromptsParams params_;
+  const ModelText* model_;
+  Json chat_variables_;
+  PromptReader reader_;
+};
+
+class JsonlPrompts final : public engine::Source {
+ public:
+  static void describe(engine::Contract<JsonlPromptsParams>& contract);
+
+  JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources);
+
+  void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
+  bool next_group(engine::Group& group) override;
+  void save(engine::StateWriter& state) const override { cursor_.save(rows_, state); }
+  void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
+
+ private:
+  engine::MetricsRecorder* metrics_;
+  std::shared_ptr<LanguageModel> model_;  // null: none is needed
+  PromptRows prompts_;
+  data::Dataset rows_;
+  RowCursor cursor_;
+  RowCheck check_;
+};
+
+}  // namespace sluice::nodes

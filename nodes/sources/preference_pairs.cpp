@@ -1,0 +1,200 @@
+#include "nodes/sources/preference_pairs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "nodes/columns/columns.h"
+#include "nodes/sources/row_look.h"
+
+namespace sluice::nodes {
+namespace {
+
+float margin_of(const Json& value) {
+  const std::string text = data::text_of(value);
+  const std::string_view digits = trim(text);
+  double margin = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), margin);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(margin))
+    throw UserError("the margin " + sluice::quoted(text) + " is not a number", "write a number, such as 0.5");
+  return static_cast<float>(margin);
+}
+
+std::optional<RowCheck::Fault> fault_of_sample(const LearnedConversation& sample, const std::string& which, int64_t max_tokens) {
+  const auto tokens = static_cast<int64_t>(sample.tokens.size());
+  if (tokens > max_tokens)
+    return RowCheck::Fault{
+        "the " + which + " sample has " + plural(tokens, "token") + ", max_tokens is " + std::to_string(max_tokens),
+        "raise max_tokens, or leave such pairs out with too_long = \"drop\"", /*too_long=*/true};
+  if (sample.actions.empty())
+    return RowCheck::Fault{"the " + which + " completion has no tokens that the assistant says", "leave the line out"};
+  if (sample.actions.front() == 0)
+    return RowCheck::Fault{"the prompt has no tokens", "the first token of a sample cannot be learned; give a prompt"};
+  return std::nullopt;
+}
+
+std::optional<int64_t> end_of_texts(const PreferencePairsParams& params, const ModelText& model) {
+  if (!params.add_end_of_sequence || prompt_format(params).chats()) return std::nullopt;
+  return model.end_of_sequence("set add_end_of_sequence = false");
+}
+
+// A text as a list of one message.
+Json said_by_assistant(const Json& text) {
+  Json messages = Json::array();
+  messages.push_back({{"role", "assistant"}, {"content", data::text_of(text)}});
+  return messages;
+}
+
+Json joined(const Json& prompt, const Json& completion) {
+  Json messages = prompt;
+  for (const Json& message : completion) messages.push_back(message);
+  return messages;
+}
+
+void find_contradictions(const PreferencePairsParams& params, engine::Findings& findings) {
+  if (params.chosen_field.empty())
+    findings.error("chosen_field", "chosen_field is empty", "name the field of the better completion");
+  if (params.rejected_field.empty())
+    findings.error("rejected_field", "rejected_field is empty", "name the field of the worse completion");
+  if (!params.chosen_field.empty() && params.chosen_field == params.rejected_field)
+    findings.error("rejected_field", "chosen_field and rejected_field are the same field", "a pair has two completions");
+  check_chat_variables(params.chat_variables, /*uses_template=*/true, findings);  // rows may be conversations whatever is written
+}
+
+// Before a run: all rows as the run will see them, or the first without the tokenizer.
+void look_at_pairs(const PreferencePairsParams& params, engine::DataLook& look) {
+  const PromptFormat format = prompt_format(params);
+  if (!has_needed_template(format, params.model, look)) return;
+  const ModelText model(params.model, look.folder_of(params.model));
+  const PairRows pairs(params, model, look.all() ? end_of_texts(params, model) : std::nullopt);
+  data::Dataset rows(rows_to_look_at(params, look), pairs.fields());
+  RowCheck(params.too_long).run(rows, [&](data::Dataset::RowId id) -> std::optional<RowCheck::Fault> {
+    const std::vector<Json> values = rows.values(id);
+    pairs.check(values);
+    if (!look.all()) return std::nullopt;
+    return pairs.fault_of(pairs.pair(values));
+  });
+  if (const auto prompt = pairs.plain_prompt(rows.values({0, 0}))) warn_of_skipped_template(format, params.model, *prompt, look);
+  warn_of_skipped_input(format, rows_to_look_at(params, look), look);
+}
+
+}  // namespace
+
+void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
+  using P = PreferencePairsParams;
+  c.type("preference_pairs", "prompts with a better and a worse completion, from JSON lines or JSON arrays");
+  describe_paths(c);
+  describe_prompt(c);
+  c.param("chosen_field", &P::chosen_field).doc("field of the better completion: a string or a list of {role, content}");
+  c.param("rejected_field", &P::rejected_field).doc("field of the worse completion");
+  c.param("margin_field", &P::margin_field).doc("field of a number, by how much it is better; empty: none is read");
+  c.model("model", &P::model, engine::ModelUse::kReads).required().doc("the model whose tokenizer and chat template are used");
+  c.param("max_tokens", &P::max_tokens)
+      .required()
+      .at_least(2)
+      .doc("the longer of the two samples, prompt and completion")
+      .unit("tokens");
+  c.param("too_long", &P::too_long).doc("a pair with a longer sample is an error, or left out and counted");
+  c.param("add_end_of_sequence", &P::add_end_of_sequence).doc("put the end of sequence behind completions that are strings");
+  describe_order(c, "pairs");
+  c.writes(columns::kPrompt, columns::kTokens, columns::kScore);
+  c.writes_if([](const P& params) { return !params.margin_field.empty(); }, kMargin);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    needs.groups_per_iteration = params.groups_per_iteration;
+    needs.samples_per_group = 2;
+    needs.worst_sample_tokens = params.max_tokens;
+    needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(prompt_format(params), longest_text(params.path));
+  });
+  c.check(find_contradictions);
+  c.data(look_at_pairs);
+  describe_dropped(c);
+}
+
+PairRows::PairRows(const PreferencePairsParams& params, const ModelText& model, std::optional<int64_t> end_of_sequence)
+    : params_(params),
+      model_(model),
+      chat_variables_(chat_variables(params.chat_variables)),
+      reader_(prompt_format(params), {.kind = data::FieldKind::kTextOrMessages, .required = false}),
+      end_of_sequence_(end_of_sequence) {}
+
+std::vector<data::JsonlField> PairRows::fields() const {
+  std::vector<data::JsonlField> fields =
+      data::preference_fields({.prompt = "", .chosen = params_.chosen_field, .rejected = params_.rejected_field});
+  fields.insert(fields.end(), reader_.fields().begin(), reader_.fields().end());
+  if (!params_.margin_field.empty()) fields.push_back({params_.margin_field, "margin_field"});
+  return fields;
+}
+
+// The prompt of the row is a turn only where the completions are texts: of conversations it may be the beginning already.
+data::PreferencePair PairRows::row(const std::vector<Json>& values) const {
+  const std::span<const Json> of_prompt = std::span(values).subspan(2, reader_.fields().size());
+  Json prompt = reader_.read(of_prompt), chosen = values[0], rejected = values[1];
+  if (reader_.format().chats() && !chosen.is_array() && !rejected.is_array()) {
+    if (prompt.is_null()) throw UserError("chat = true needs a prompt, and this row has none", "name its field, or chat = false");
+    chosen = said_by_assistant(chosen), rejected = said_by_assistant(rejected);
+  } else if (reader_.format().chats() && !of_prompt.empty() && !of_prompt.front().is_array()) {
+    prompt = nullptr;
+  }
+  data::PreferencePair pair = data::preference_pair({std::move(chosen), std::move(rejected), std::move(prompt)}, {});
+  if (pair.prompt.is_array()) pair.prompt = reader_.with_system(std::move(pair.prompt), of_prompt);
+  return pair;
+}
+
+PairRows::Pair PairRows::pair(const std::vector<Json>& values) const {
+  const data::PreferencePair texts = row(values);
+  return {.chosen = learned(texts.prompt, texts.chosen),
+          .rejected = learned(texts.prompt, texts.rejected),
+          .margin = params_.margin_field.empty() ? 0 : margin_of(values.back())};
+}
+
+LearnedConversation PairRows::learned(const Json& prompt, const Json& completion) const {
+  return learned_answer(model_, {prompt, completion}, chat_variables_, end_of_sequence_);
+}
+
+void PairRows::check(const std::vector<Json>& values) const {
+  if (!params_.margin_field.empty()) margin_of(values.back());
+  const data::PreferencePair pair = row(values);
+  if (!pair.prompt.is_array()) return;
+  for (const Json* completion : {&pair.chosen, &pair.rejected})
+    check_conversation(model_, joined(pair.prompt, *completion), chat_variables_);
+}
+
+std::optional<std::string> PairRows::plain_prompt(const std::vector<Json>& values) const {
+  const Json prompt = row(values).prompt;
+  return prompt.is_string() ? std::optional(prompt.get<std::string>()) : std::nullopt;
+}
+
+std::optional<RowCheck::Fault> PairRows::fault_of(const Pair& pair) const {
+  if (auto fault = fault_of_sample(pair.chosen, "chosen", params_.max_tokens)) return fault;
+  return fault_of_sample(pair.rejected, "rejected", params_.max_tokens);
+}
+
+PreferencePairs::PreferencePairs(const PreferencePairsParams& params, engine::NodeResources& resources)
+    : has_margin_(!params.margin_field.empty()),
+      metrics_(resources.metrics),
+      model_(language_model(resources, params.model)),
+      pairs_(params, model_->model_text(), end_of_texts(params, model_->model_text())),
+      rows_(dataset_options(params, resources), pairs_.fields()),
+      check_(params.too_long) {
+  check_.run(rows_, [this](data::Dataset::RowId id) { return pairs_.fault_of(pairs_.pair(rows_.values(id))); });
+}
+
+bool PreferencePairs::next_group(engine::Group& group) {
+  const auto row = cursor_.draw(rows_);
+  if (!row) return false;
+  PairRows::Pair next = pairs_.pair(rows_.values(*row));
+  for (const LearnedConversation* sample : {&next.chosen, &next.rejected})
+    group.layout.add_sample(static_cast<int64_t>(sample->tokens.size()), sample->actions);
+  group.layout.end_group();
+  const auto tokens = group.write(columns::kTokens);
+  std::ranges::copy(next.rejected.tokens, std::ranges::copy(next.chosen.tokens, tokens.begin()).out);
+  group.write(columns::kScore)[0] = 1;
+  group.write(columns::kPrompt)[0] = std::move(next.chosen.prompt);
+  if (has_margin_) group.write(kMargin)[0] = next.margin;
+  return true;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/preference_row.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
+#include "nodes/models/language_model.h"
+#include "nodes/sources/conversation.h"
+#include "nodes/sources/prompt_reader.h"
+#include "nodes/sources/row_cursor.h"
+#include "nodes/sources/row_source.h"
+
+namespace sluice::nodes {
+
+/// By how much the better sample of a group is better, on the scale of a reward model.
+inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup};
+
+/// Prompts with a better and a worse completion, from files of JSON lines or of a JSON array.
+///
+///   [nodes.pairs]
+///   type = "preference_pairs"
+///   path = "data/preferences.jsonl" # or one JSON array, a folder, a pattern "data/*.jsonl", an array of them; plain or gzip
+///   weights = [3, 1]               # of an array: rows come in these proportions
+///   prompt_field = "prompt"        # "": none; the common beginning of both completions is the prompt
+///                                  # prompt_fields, prompt_template: several fields, see PromptFormat
+///   chosen_field = "chosen"
+///   rejected_field = "rejected"
+///   margin_field = "margin"        # optional: a number, see train_reward
+///   chat = true                    # texts are turns of user and assistant, which the model's chat template writes
+///   system = "Answer briefly."     # the system message before them; or system_field
+///   model = "actor"                # its tokenizer and chat template are used
+///   groups_per_iteration = 64      # pairs
+///   max_tokens = 256               # the longest of the two, with its prompt
+///   too_long = "refuse"            # "drop": pairs with a longer one are left out
+///   add_end_of_sequence = true     # behind completions that are strings
+///   shuffle = true                 # another order in each epoch, fixed by [pipeline] seed
+///   epochs = 0                     # 0: goes round without end
+///
+/// Completions are strings or lists of messages (see data/preference_row.h); a pair of messages is written by the chat
+/// template, and its actions are what the assistant says behind the prompt. Writes prompt[G], tokens[T], score[S]: groups of two
+/// samples, the better one with score 1 and then the worse one with score 0, whose actions are the tokens of the completions;
+/// with margin_field margin[G] too. Every pair is tokenised once before the run starts; what does not fit is a UserError that
+/// shows its line. Figures: rows_dropped, the pairs that are left out.
+struct PreferencePairsParams {
+  std::vector<std::filesystem::path> path;
+  std::vector<double> weights;
+  std::string prompt_field = "prompt";
+  std::vector<std::string> prompt_fields;
+  std::string prompt_template;
+  std::string chosen_field = "chosen";
+  std::string rejected_field = "rejected";
+  std::string margin_field;
+  std::optional<bool> chat;
+  std::string system;
+  std::string system_field;
+  std::string chat_variables;
+  std::string model;
+  int64_t groups_per_iteration = 1;
+  int64_t max_tokens = 0;
+  TooLong too_long = TooLong::kRefuse;
+  bool add_end_of_sequence = true;
+  bool shuffle = true;
+  int64_t epochs = 0;
+};
+
+/// What the rows are as pairs. Immutable: const use from many threads.
+class PairRows {
+ public:
+  /// `model` outlives it. Completions that are texts end with `end_of_sequence`, if there is one.
+  PairRows(const PreferencePairsParams& params, const ModelText& model, std::optional<int64_t> end_of_sequence);
+
+  std::vector<data::JsonlField> fields() const;
+
+  struct Pair {
+    LearnedConversation chosen, rejected;
+    float margin = 0;
+  };
+
+  /// Of the values of fields(). Throws UserError for what is no pair.
+  Pair pair(const std::vector<Json>& values) const;
+  std::optional<RowCheck::Fault> fault_of(const Pair& pair) const;
+
+  /// Throws what pair() throws before it needs the tokenizer.
+  void check(const std::vector<Json>& values) const;
+
+  /// The prompt, where it is a text that no template writes.
+  std::optional<std::string> plain_prompt(const std::vector<Json>& values) const;
+
+ private:
+  data::PreferencePair row(const std::vector<Json>& values) const;
+  LearnedConversation learned(const Json& prompt, const Json& completion) const;
+
+  PreferencePairsParams params_;
+  const ModelText& model_;
+  Json chat_variables_;
+  PromptReader reader_;
+  std::optional<int64_t> end_of_sequence_;
+};
+
+class PreferencePairs final : public engine::Source {
+ public:
+  static void describe(engine::Contract<PreferencePairsParams>& contract);
+
+  PreferencePairs(const PreferencePairsParams& params, engine::NodeResources& resources);
+
+  void begin_iteration(const engine::Iteration&) override { check_.record(metrics_); }
+  bool next_group(engine::Group& group) override;
+  void save(engine::StateWriter& state) const override { cursor_.save(rows_, state); }
+  void load(const engine::StateReader& state) override { cursor_.load(rows_, state); }
+
+ private:
+  bool has_margin_;
+  engine::MetricsRecorder* metrics_;
+  std::shared_ptr<LanguageModel> model_;
+  PairRows pairs_;
+  data::Dataset rows_;
+  RowCursor cursor_;
+  RowCheck check_;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,91 @@
+#include "nodes/sources/row_look.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "text/chat_template.h"
+
+namespace sluice::nodes {
+namespace {
+
+bool continues_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// In quotes, with its beginning and its end.
+std::string shown(const std::string& text) {
+  constexpr size_t kMost = 160, kHalf = 75;
+  if (text.size() <= kMost) return sluice::quoted(text);
+  size_t first = kHalf, last = text.size() - kHalf;
+  while (first > 0 && continues_code_point(text[first])) --first;
+  while (last < text.size() && continues_code_point(text[last])) ++last;
+  return sluice::quoted(text.substr(0, first)) + " ... " + sluice::quoted(text.substr(last));
+}
+
+// Nothing where the template refuses it: then there is no example.
+std::optional<std::string> as_chat(const std::filesystem::path& folder, const std::string& prompt) {
+  Json messages = Json::array();
+  messages.push_back({{"role", "user"}, {"content", prompt}});
+  try {
+    return text::ChatTemplate::load(folder).render(messages, {.add_generation_prompt = true});
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+// Of the first row that has some.
+std::optional<std::string> first_input(const data::DatasetOptions& options) {
+  const data::JsonlField input{.name = "input", .param = "prompt_fields", .required = false};
+  try {
+    const data::Dataset rows(options, {input});
+    for (size_t source = 0; source < rows.sources(); ++source) {
+      for (size_t row = 0; row < rows.rows(source); ++row) {
+        if (std::string text = rows.texts({source, row}).front(); !text.empty()) return text;
+      }
+    }
+  } catch (const UserError&) {
+    // An "input" that is no text belongs to somebody's own format.
+  }
+  return std::nullopt;
+}
+
+const char* key_of(const PromptFormat& format) {
+  if (!format.prompt_template.empty()) return "prompt_template";
+  return format.prompt_fields.empty() ? "prompt_field" : "prompt_fields";
+}
+
+}  // namespace
+
+bool has_needed_template(const PromptFormat& format, const std::string& model, engine::DataLook& look) {
+  if (!format.uses_template() || text::ChatTemplate::is_in(look.folder_of(model))) return true;
+  const bool reads_messages = format.reads_messages();
+  const std::string key = reads_messages ? "messages_field" : "chat";
+  look.error(key,
+             key + " needs a chat template, and model '" + model + "' has none: its folder has neither chat_template.jinja nor " +
+                 "\"chat_template\" in tokenizer_config.json",
+             reads_messages ? "name another model, or put a template into its folder"
+                            : "chat = false sends the prompts as they are; or put a template into its folder");
+  return false;
+}
+
+void warn_of_skipped_template(const PromptFormat& format, const std::string& model, const std::string& prompt,
+                              engine::DataLook& look) {
+  const std::string name = model.empty() ? look.sampled_model() : model;
+  const std::filesystem::path folder = look.folder_of(name);
+  if (format.chat || format.uses_template() || folder.empty() || !text::ChatTemplate::is_in(folder)) return;
+  std::vector<std::string> notes{"the first one, as it is now: " + shown(prompt)};
+  if (const auto chat = as_chat(folder, prompt)) notes.push_back("with chat = true: " + shown(*chat));
+  const std::string with_model = model.empty() ? " with model = " + sluice::quoted(name) : std::string();
+  look.warning(key_of(format), "prompts are sent as they are, without the chat template that model '" + name + "' has", notes,
+               "chat = true" + with_model + ", or chat = false if that is meant");
+}
+
+void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look) {
+  const bool reads_several = !format.prompt_fields.empty() || !format.prompt_template.empty() || format.reads_messages();
+  if (reads_several || format.prompt_field != "instruction") return;
+  rows.most_rows = kFirstRows;
+  const std::optional<std::string> input = first_input(rows);
+  if (!input) return;
+  look.warning("prompt_field", "rows have an \"input\" beside their \"instruction\", which no prompt would have",
+               {"the first one: " + shown(*input)},
+               "prompt_fields = [\"instruction\", \"input\"] puts both into the prompt; drop prompt_field");
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "data/dataset.h"
+#include "engine/plan/data_look.h"
+#include "nodes/models/model_text.h"
+#include "nodes/sources/prompt_reader.h"
+
+// How a source of rows looks at them before a run (engine/plan/data_look.h).
+namespace sluice::nodes {
+
+/// Of each file, unless all rows are looked at.
+inline constexpr size_t kFirstRows = 64;
+
+/// The rows in the order of their files.
+template <class P>
+data::DatasetOptions rows_to_look_at(const P& params, const engine::DataLook& look) {
+  return {.paths = params.path,
+          .weights = params.weights,
+          .shuffle = false,
+          .epochs = 1,
+          .most_rows = look.all() ? data::kAllRows : kFirstRows,
+          .scratch = {}};
+}
+
+/// Whether the model that `format` needs for its chat template has one; if not, that is reported.
+bool has_needed_template(const PromptFormat& format, const std::string& model, engine::DataLook& look);
+
+/// Warns where `prompt`, the first one, is sent as it is although nobody said so and the model has a chat template. `model`: that
+/// of the source; empty: the one that samples.
+void warn_of_skipped_template(const PromptFormat& format, const std::string& model, const std::string& prompt,
+                              engine::DataLook& look);
+
+/// Warns where the prompt is "instruction" alone and the first rows have an "input" too, as Alpaca's do: nothing would read it.
+void warn_of_skipped_input(const PromptFormat& format, data::DatasetOptions rows, engine::DataLook& look);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,112 @@
+#include "nodes/train/train_dpo.h"
+
+#include "nodes/columns/columns.h"
+#include "nodes/forward/forward.h"
+#include "nodes/forward/ragged.h"
+#include "nodes/rewards/score_columns.h"
+#include "nodes/train/gradient_in_parts.h"
+#include "nodes/train/optimizer_step.h"
+
+namespace sluice::nodes {
+namespace {
+
+bool reads_reference(const TrainDpoParams& params) { return params.objective.object->reads_reference(); }
+
+}  // namespace
+
+void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
+  using P = TrainDpoParams;
+  c.type("train_dpo", "one optimizer step an iteration on pairs of a better and a worse sample");
+  c.model("model", &P::model, engine::ModelUse::kUpdates, "language_model").required().doc("the policy");
+  c.param("objective", &P::objective).doc("loss of a pair");
+  c.param("nll_coefficient", &P::nll_coefficient)
+      .at_least(0)
+      .doc("weight of minus the mean log-probability of an action of the chosen sample, which is added to the loss");
+  c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
+  c.reads(columns::kTokens, columns::kScore);
+  c.reads_if(reads_reference, columns::kReferenceLogprobs);
+  c.reads_if_written(columns::kMask);
+  c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
+  c.metric("policy/loss", engine::Metric::kMean, "mean loss of a pair");
+  c.metric("preference/accuracy", engine::Metric::kMean,
+           "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
+  c.metric("preference/reward_margin", engine::Metric::kMean,
+           "mean of the chosen sample's reward minus that of the rejected one");
+  c.metric("preference/chosen_reward_mean", engine::Metric::kMean, "mean reward of the chosen samples");
+  c.metric("preference/rejected_reward_mean", engine::Metric::kMean, "mean reward of the rejected samples");
+  c.metric("preference/chosen_logprob_mean", engine::Metric::kMean,
+           "mean log-probability of a chosen sample, all of its actions together");
+  c.metric("preference/rejected_logprob_mean", engine::Metric::kMean, "the same of the rejected samples");
+  c.metric("preference/pairs", engine::Metric::kSum, "pairs of the iteration");
+  c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
+  c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_learning_rate(c, "policy");
+}
+
+TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
+    : params_(params),
+      model_(language_model(resources, params.model)),
+      pass_tokens_(resources.pass_tokens),
+      metrics_(*resources.metrics),
+      reducer_(*resources.reducer) {}
+
+void TrainDpo::begin_iteration(const engine::Iteration& iteration) {
+  pairs_ = 0;
+  begin_training(*model_, iteration, metrics_, "policy");
+}
+
+void TrainDpo::process(engine::MicroBatch& batch) {
+  const engine::Layout& layout = batch.layout();
+  const auto scores = finite_scores(batch, columns::kScore.name);  // [S]
+  std::span<const float> mask;                                     // [A], or empty
+  if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
+  const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
+  const auto count = static_cast<double>(pairs.size());
+  metrics_.sum("preference/pairs", count);
+  metrics_.sum("preference/groups_without_pair", static_cast<double>(batch.groups()) - count);
+  if (pairs.empty()) return;
+
+  double loss_sum = 0;
+  const PairPasses passes = passes_of_pairs(layout, pairs, pass_tokens_);
+  for (const std::vector<SamplePair>& pass : passes.together) {
+    const PairedSamples paired(pass);
+    loss_sum += accumulate_gradient(loss_of(batch, paired, mask, logprobs_of(batch, paired.samples())), "loss");
+  }
+  for (const SamplePair& pair : passes.apart) {
+    const PairedSamples paired({pair});
+    loss_sum += accumulate_in_parts(
+        2, [&](size_t i) { return logprobs_of(batch, std::span(paired.samples()).subspan(i, 1)); },
+        [&](const at::Tensor& logprobs) { return loss_of(batch, paired, mask, logprobs); }, "loss");
+  }
+  metrics_.mean("policy/loss", loss_sum / count, count);
+  pairs_ += count;
+}
+
+at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) const {
+  return policy_logprobs(model_->transformer(), some_samples(batch.read(columns::kTokens), batch.layout(), samples),
+                         params_.temperature);
+}
+
+at::Tensor TrainDpo::loss_of(const engine::MicroBatch& batch, const PairedSamples& paired, std::span<const float> mask,
+                             const at::Tensor& logprobs) {
+  at::Tensor reference;  // [A'], or undefined
+  if (reads_reference(params_))
+    reference = action_tensor(batch.read(columns::kReferenceLogprobs), batch.layout(), paired.samples());
+  return losses(preference_inputs(paired, batch.layout(), mask, logprobs, reference)).sum();
+}
+
+at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
+  const PreferenceTerms terms = params_.objective.object->compute(inputs);
+  const auto pairs = static_cast<double>(terms.losses.numel());
+  for (const auto& [name, value] : preference_figures(inputs, terms)) metrics_.mean(name, value, pairs);
+  if (params_.nll_coefficient == 0) return terms.losses;
+  return terms.losses.sub(inputs.chosen.policy.div(inputs.chosen.lengths).mul(params_.nll_coefficient));
+}
+
+void TrainDpo::end_iteration(const engine::Iteration& iteration) {
+  double pairs = pairs_;
+  reducer_.sum({&pairs, 1});
+  finish_iteration(*model_, pairs, iteration, metrics_, "policy");
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,330 @@
+#include "nodes/train/train_ppo.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "nodes/advantages/whitening.h"
+#include "nodes/columns/columns.h"
+#include "nodes/forward/passes.h"
+#include "nodes/objectives/kept_actions.h"
+#include "nodes/train/optimizer_step.h"
+#include "nodes/train/ppo_minibatches.h"
+
+namespace sluice::nodes {
+
+using engine::DType;
+using engine::Extent;
+using engine::MicroBatch;
+using engine::ModelUse;
+
+namespace {
+
+engine::ColumnSpec action_column(const std::string& name) { return {name, DType::kFloat32, Extent::kAction}; }
+
+bool has_critic(const TrainPpoParams& params) { return !params.critic.empty(); }
+bool is_one_model(const TrainPpoParams& params) { return params.critic == params.actor; }
+bool trains_a_critic(const TrainPpoParams& params) { return has_critic(params) && !is_one_model(params); }
+ObjectiveNeeds needs_of(const TrainPpoParams& params) { return params.objective.object->needs(); }
+bool reads_old_column(const TrainPpoParams& params) { return needs_of(params).old_logprobs && !params.recompute_old_logprobs; }
+bool reads_old_values(const TrainPpoParams& params) {
+  return has_critic(params) && params.value_objective.object->reads_old_values();
+}
+
+bool is_barrier(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1 || params.whiten_advantages; }
+
+bool takes_several_steps(const TrainPpoParams& params) { return params.epochs > 1 || params.mini_batches > 1; }
+
+void find_contradictions(const TrainPpoParams& params, engine::Findings& findings) {
+  if (!has_critic(params) && findings.changed("value_objective")) {
+    findings.without_effect("value_objective", "value_objective has no effect without a critic",
+                            "name a critic, or remove value_objective");
+  }
+  if (!is_one_model(params) && findings.changed("value_coefficient")) {
+    findings.without_effect("value_coefficient", "value_coefficient has no effect unless actor and critic are one model",
+                            "the learning_rate of the critic, or one model with head = \"policy+value\"");
+  }
+  if (is_one_model(params) && !params.objective.object->counts_actions()) {
+    findings.error("objective", "the losses of one model are added: both must be means over actions",
+                   "aggregation = \"token_mean\" of the objective, or a critic of its own");
+  }
+  for (const char* key : {"old_logprobs", "recompute_old_logprobs"}) {
+    if (needs_of(params).old_logprobs || !findings.changed(key)) continue;
+    findings.without_effect(key, std::string(key) + " has no effect: objective \"" + params.objective.type + "\" takes no ratio",
+                            std::string("remove ") + key);
+  }
+  if (!params.whiten_advantages && findings.changed("whiten_variance")) {
+    findings.without_effect("whiten_variance", "whiten_variance has no effect unless whiten_advantages is true",
+                            "whiten_advantages = true, or remove whiten_variance");
+  }
+  if (params.recompute_old_logprobs && findings.changed("old_logprobs")) {
+    findings.without_effect("old_logprobs", "old_logprobs has no effect while they are recomputed",
+                            "remove old_logprobs, or recompute_old_logprobs = false");
+  }
+  const char* repeated = params.epochs > 1 ? "epochs" : "mini_batches";
+  if (!params.objective.object->corrects_off_policy() && takes_several_steps(params)) {
+    findings.warning(repeated,
+                     "objective \"" + params.objective.type +
+                         "\" is right for one step an iteration: after it the samples are of older weights",
+                     "epochs = 1 and mini_batches = 1, or an objective with a ratio, such as ppo_clip");
+  }
+}
+
+}  // namespace
+
+void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
+  using P = TrainPpoParams;
+  c.type("train_ppo", "trains a policy, and a critic, on the advantages of an iteration");
+  c.model("actor", &P::actor, ModelUse::kUpdates, "language_model").required().doc("the policy");
+  c.model("critic", &P::critic, ModelUse::kUpdates, "value").doc("trained on the returns; empty: none");
+  c.param("epochs", &P::epochs).between(1, 1000).doc("times that it goes over the iteration");
+  c.param("mini_batches", &P::mini_batches).between(1, 1000000).doc("optimizer steps each time, on groups dealt out at random");
+  c.param("objective", &P::objective).doc("loss of the policy");
+  c.param("value_objective", &P::value_objective).doc("loss of the critic");
+  c.param("value_coefficient", &P::value_coefficient)
+      .at_least(0)
+      .doc("weight of the value objective beside the policy's, where actor and critic are one model");
+  c.param("old_logprobs", &P::old_logprobs).doc("column with the log-probabilities of the weights that sampled");
+  c.param("recompute_old_logprobs", &P::recompute_old_logprobs)
+      .doc("ratios are taken from the weights before the iteration's first step, whose log-probabilities are computed here");
+  c.param("whiten_advantages", &P::whiten_advantages).doc("zero mean, unit variance over the actions of each optimizer step");
+  c.param("whiten_variance", &P::whiten_variance).doc("squares over n - 1 (bessel) or over n (biased)");
+  c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
+  c.reads(columns::kTokens, columns::kAdvantages);
+  c.reads_if(has_critic, columns::kReturns);
+  c.reads_if(reads_old_values, columns::kValues);
+  c.reads_if_written(columns::kMask, columns::kRolloutLogprobs, columns::kReferenceLogprobs);
+  c.needs([](const P& params, engine::NodeNeeds& needs) {
+    const ObjectiveNeeds of_objective = needs_of(params);
+    if (reads_old_column(params)) needs.reads.push_back(action_column(params.old_logprobs));
+    if (of_objective.rollout_logprobs) needs.reads.push_back(columns::kRolloutLogprobs.spec());
+    if (of_objective.reference_logprobs) needs.reads.push_back(columns::kReferenceLogprobs.spec());
+    if (!params.objective.object->corrects_off_policy())
+      needs.uncorrected_by = "objective";
+    else if (params.recompute_old_logprobs && !of_objective.rollout_logprobs)
+      needs.uncorrected_by = "recompute_old_logprobs";
+    needs.must_agree["temperature"] = params.temperature;
+  });
+  c.iteration_scope_if([](const P& p) { return p.mini_batches > 1; }, "mini_batches > 1");
+  c.iteration_scope_if([](const P& p) { return p.epochs > 1; }, "epochs > 1");
+  c.iteration_scope_if([](const P& p) { return p.whiten_advantages; }, "whiten_advantages = true");
+  c.check(find_contradictions);
+  c.metric("policy/loss", engine::Metric::kMean, "mean loss, over what the objective aggregates");
+  c.metric_if(has_critic, "value/loss", engine::Metric::kMean, "mean loss of the critic on an action");
+  c.metric("policy/grad_norm", engine::Metric::kMean, "norm of the actor's gradients before clipping, mean over the steps");
+  c.metric_if(trains_a_critic, "value/grad_norm", engine::Metric::kMean, "the same of the critic, if it is another model");
+  c.metric("policy/optimizer_steps", engine::Metric::kValue, "steps of the iteration");
+  describe_learning_rate(c, "policy");
+  c.metric_if(trains_a_critic, "value/learning_rate", engine::Metric::kValue, "the same of the critic");
+  c.metrics_of(&P::objective);
+  c.metrics_of_if(has_critic, &P::value_objective);
+  PolicyFigures::describe(c);
+}
+
+TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resources)
+    : params_(params),
+      actor_(language_model(resources, params.actor)),
+      critic_(has_critic(params) ? language_model(resources, params.critic) : nullptr),
+      pass_tokens_(resources.pass_tokens),
+      seed_(resources.seed),
+      metrics_(*resources.metrics),
+      reducer_(*resources.reducer),
+      figures_(metrics_, reducer_) {}
+
+void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
+  iteration_ = iteration.index;
+  recomputed_.clear();
+  steps_ = 0;
+  actor_count_ = critic_count_ = 0;
+  figures_.begin_iteration();
+  begin_training(*actor_, iteration, metrics_, "policy");
+  if (trains_two_models()) begin_training(*critic_, iteration, metrics_, "value");
+}
+
+void TrainPpo::process(MicroBatch& batch) {
+  std::vector<size_t> all(batch.samples());
+  std::iota(all.begin(), all.end(), size_t{0});
+  accumulate(batch, all, {});
+}
+
+void TrainPpo::process_iteration(std::span<MicroBatch> batches) {
+  size_t groups = 0;
+  for (const MicroBatch& batch : batches) {
+    groups += batch.groups();
+    const bool recomputes = params_.recompute_old_logprobs && needs_of(params_).old_logprobs;
+    recomputed_.push_back(recomputes ? old_logprobs_of(batch) : std::vector<float>());
+  }
+  for (int64_t epoch = 0; epoch < params_.epochs; ++epoch) train_epoch(batches, groups, epoch);
+}
+
+void TrainPpo::train_epoch(std::span<MicroBatch> batches, size_t groups, int64_t epoch) {
+  for (const std::vector<size_t>& part : deal_groups(groups, params_.mini_batches, seed_, iteration_, epoch)) {
+    if (params_.whiten_advantages) whiten_mini_batch(batches, part);
+    size_t first = 0;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const MicroBatch& batch = batches[i];
+      accumulate(batch, samples_of_groups(batch.layout(), groups_within(part, first, batch.groups())), recomputed_[i]);
+      first += batch.groups();
+    }
+    step();
+  }
+}
+
+void TrainPpo::end_iteration(const engine::Iteration& iteration) {
+  if (!is_barrier(params_)) step();
+  metrics_.value("policy/optimizer_steps", static_cast<double>(steps_));
+  figures_.end_iteration();
+  if (steps_ == 0) warn_of_no_step(*actor_, iteration);
+}
+
+void TrainPpo::whiten_mini_batch(std::span<MicroBatch> batches, std::span<const size_t> groups) {
+  constexpr double kEpsilon = 1e-8;                   // keeps equal advantages at 0 instead of 0/0
+  std::vector<std::vector<float>> advantages, masks;  // of the samples that the step is made on
+  size_t first = 0;
+  for (const MicroBatch& batch : batches) {
+    const std::vector<size_t> chosen = samples_of_groups(batch.layout(), groups_within(groups, first, batch.groups()));
+    advantages.push_back(gathered_actions(batch.read(columns::kAdvantages), batch.layout(), chosen));
+    const bool masked = batch.has(columns::kMask.spec());
+    masks.push_back(masked ? gathered_actions(batch.read(columns::kMask), batch.layout(), chosen) : std::vector<float>());
+    first += batch.groups();
+  }
+  const Moments moments =
+      moments_over({advantages.begin(), advantages.end()}, reducer_, params_.whiten_variance, {masks.begin(), masks.end()});
+  advantage_mean_ = moments.mean;
+  advantage_scale_ = 1 / std::sqrt(moments.variance + kEpsilon);
+}
+
+std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
+  const at::NoGradGuard no_gradient;
+  std::vector<float> logprobs(batch.actions());
+  const auto compute = [&](const RaggedSamples& samples) {
+    return policy_logprobs(actor_->transformer(), samples, params_.temperature);
+  };
+  fill_in_passes(batch.read(columns::kTokens), batch.layout(), pass_tokens_, compute, logprobs);
+  return logprobs;
+}
+
+void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed) {
+  const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
+  const std::vector<size_t> counting = samples_that_count(batch.layout(), mask, chosen);
+  for (std::vector<size_t>& pass : passes_of(batch.layout(), counting, pass_tokens_)) {
+    Part part{.batch = batch, .chosen = std::move(pass), .samples = {}, .recomputed = recomputed};
+    part.samples = some_samples(batch.read(columns::kTokens), batch.layout(), part.chosen);
+    accumulate_pass(part);
+  }
+}
+
+void TrainPpo::accumulate_pass(const Part& part) {
+  if (is_one_model(params_)) return accumulate_both(part);
+  accumulate_actor(part);
+  if (critic_) accumulate_critic(part);
+}
+
+at::Tensor TrainPpo::column(const Part& part, const engine::ColumnSpec& spec) const {
+  if (!part.batch.has(spec)) return {};
+  return action_tensor(part.batch.read(spec).entries<const float>(), part.batch.layout(), part.chosen);
+}
+
+at::Tensor TrainPpo::old_logprobs(const Part& part, const at::Tensor& logprobs) const {
+  if (!needs_of(params_).old_logprobs) return {};
+  if (!params_.recompute_old_logprobs) return column(part, action_column(params_.old_logprobs));
+  if (part.recomputed.empty()) return logprobs.detach();  // the one step is not made yet
+  return action_tensor(part.recomputed, part.batch.layout(), part.chosen);
+}
+
+at::Tensor TrainPpo::advantages(const Part& part) const {
+  const at::Tensor plain = column(part, columns::kAdvantages.spec());
+  return params_.whiten_advantages ? plain.sub(advantage_mean_).mul(advantage_scale_) : plain;
+}
+
+void TrainPpo::accumulate_both(const Part& part) {
+  const PolicyAndValues outputs = policy_and_values(actor_->transformer(), part.samples, params_.temperature, wants_entropy());
+  const ObjectiveResult policy = policy_loss(part, outputs.policy), value = value_loss(part, outputs.values);
+  SLUICE_CHECK(policy.count == value.count, "losses over different counts cannot be added");
+  accumulate_gradient(policy.loss_sum.add(value.loss_sum, params_.value_coefficient), "policy and value loss");
+  record_loss("policy/loss", policy.loss_sum.item().toDouble(), policy, actor_count_);
+  record_loss("value/loss", value.loss_sum.item().toDouble(), value, critic_count_);
+}
+
+void TrainPpo::accumulate_actor(const Part& part) {
+  PolicyOutputs outputs;
+  if (wants_entropy())
+    outputs = policy_logprobs_and_entropy(actor_->transformer(), part.samples, params_.temperature);
+  else
+    outputs.logprobs = policy_logprobs(actor_->transformer(), part.samples, params_.temperature);
+  const ObjectiveResult result = policy_loss(part, outputs);
+  record_loss("policy/loss", accumulate_gradient(result.loss_sum, "policy loss"), result, actor_count_);
+}
+
+void TrainPpo::accumulate_critic(const Part& part) {
+  const ObjectiveResult result = value_loss(part, critic_values(critic_->transformer(), part.samples));
+  record_loss("value/loss", accumulate_gradient(result.loss_sum, "value loss"), result, critic_count_);
+}
+
+bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !is_one_model(params_); }
+
+bool TrainPpo::wants_entropy() const { return needs_of(params_).entropy || steps_ == 0; }
+
+ObjectiveResult TrainPpo::policy_loss(const Part& part, const PolicyOutputs& outputs) {
+  if (steps_ == 0) add_figures(part, outputs);
+  return params_.objective.object->compute({.logprobs = outputs.logprobs,
+                                            .old_logprobs = old_logprobs(part, outputs.logprobs),
+                                            .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
+                                            .reference_logprobs = column(part, columns::kReferenceLogprobs.spec()),
+                                            .entropy = outputs.entropy,
+                                            .advantages = advantages(part),
+                                            .mask = column(part, columns::kMask.spec()),
+                                            .action_offsets = action_offsets(part.batch.layout(), part.chosen)});
+}
+
+ObjectiveResult TrainPpo::value_loss(const Part& part, const at::Tensor& values) {
+  ValueObjectiveInputs inputs{.values = values,
+                              .old_values = {},
+                              .returns = column(part, columns::kReturns.spec()),
+                              .mask = column(part, columns::kMask.spec())};
+  if (reads_old_values(params_)) inputs.old_values = column(part, columns::kValues.spec());
+  if (steps_ == 0) {
+    const KeptActions kept(inputs.mask, {0, inputs.values.numel()}, inputs.returns.options());
+    figures_.add_values(kept.of(inputs.values.detach()), kept.of(inputs.returns));
+  }
+  return params_.value_objective.object->compute(inputs);
+}
+
+void TrainPpo::record_loss(const char* name, double loss_sum, const ObjectiveResult& result, double& count) {
+  if (result.count == 0) return;
+  metrics_.mean(name, loss_sum / result.count, result.count);
+  record(result.metrics, metrics_);
+  count += result.count;
+}
+
+void TrainPpo::add_figures(const Part& part, const PolicyOutputs& outputs) {
+  const at::Tensor logprobs = outputs.logprobs.detach();
+  const KeptActions kept(column(part, columns::kMask.spec()), {0, logprobs.numel()}, logprobs.options());
+  if (kept.count() == 0) return;
+  const at::Tensor rollout = column(part, columns::kRolloutLogprobs.spec());
+  const at::Tensor reference = column(part, columns::kReferenceLogprobs.spec());
+  if (rollout.defined()) figures_.add_sampled(kept.of(logprobs), kept.of(rollout));
+  if (reference.defined()) figures_.add_reference(kept.of(logprobs), kept.of(reference));
+  figures_.add_entropy(kept.of(outputs.entropy.detach()));
+}
+
+void TrainPpo::step() {
+  std::array<double, 2> counts{actor_count_, critic_count_};
+  reducer_.sum(counts);
+  actor_count_ = critic_count_ = 0;
+  if (counts[0] == 0) return;
+  if (trains_two_models()) {  // both make the step or none does
+    require_finite_gradients(*actor_);
+    require_finite_gradients(*critic_);
+  }
+  metrics_.mean("policy/grad_norm", step_optimizer(*actor_, counts[0]));
+  if (trains_two_models()) metrics_.mean("value/grad_norm", step_optimizer(*critic_, counts[1]));
+  ++steps_;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
+#include "nodes/advantages/moments.h"
+#include "nodes/forward/forward.h"
+#include "nodes/forward/ragged.h"
+#include "nodes/models/language_model.h"
+#include "nodes/objectives/objective.h"
+#include "nodes/train/policy_metrics.h"
+
+namespace sluice::nodes {
+
+/// Trains a policy, and a critic if there is one, on the advantages of an iteration (PPO, GRPO and their relatives).
+///
+///   [nodes.train]
+///   type = "train_ppo"
+///   inputs = ["advantages"]
+///   actor = "actor"
+///   critic = "critic"                      # optional; head = "value"
+///   epochs = 1                             # times that it goes over the iteration
+///   mini_batches = 1                       # optimizer steps each time; groups are dealt out to them at random
+///   objective = "ppo_clip"                 # or a table with its parameters
+///   value_objective = "value_clip"
+///   value_coefficient = 1.0                # where actor and critic are one model: weight of the value objective in the sum
+///   old_logprobs = "rollout_logprobs"      # the column from which ratios are taken: of the weights that sampled
+///   recompute_old_logprobs = false         # true: of the weights before the iteration's first step, computed here
+///   whiten_advantages = false              # true: zero mean and unit variance over the actions of each optimizer step
+///   whiten_variance = "bessel"             # or "biased"
+///   temperature = 1.0                      # as in generate
+///
+/// Actor and critic may be one model with head = "policy+value": then one pass gives both, and one step is made on the sum of the
+/// two losses, which both are means over actions.
+///
+/// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A],
+/// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
+/// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its figures if they are there.
+/// Gradients accumulate as sums and are divided by the objective's count over the step and all processes: how groups are packed
+/// into micro-batches, and these cut into passes of [budget] pass_tokens, changes nothing but rounding. With one epoch and one mini-batch the gradients are taken as micro-batches
+/// arrive, and the step is made at the end of the iteration; otherwise the node is a barrier. A mini-batch without actions makes
+/// no step, an iteration without any a warning. A loss or a gradient that is not finite is a UserError, before a weight has
+/// changed in that step.
+struct TrainPpoParams {
+  std::string actor;
+  std::string critic;
+  int64_t epochs = 1;
+  int64_t mini_batches = 1;
+  engine::Component<Objective> objective{.type = "ppo_clip"};
+  engine::Component<ValueObjective> value_objective{.type = "value_clip"};
+  double value_coefficient = 1;
+  std::string old_logprobs = "rollout_logprobs";
+  bool recompute_old_logprobs = false;
+  bool whiten_advantages = false;
+  Variance whiten_variance = Variance::kBessel;
+  double temperature = 1.0;
+};
+
+class TrainPpo final : public engine::Node {
+ public:
+  static void describe(engine::Contract<TrainPpoParams>& contract);
+
+  TrainPpo(const TrainPpoParams& params, engine::NodeResources& resources);
+
+  void begin_iteration(const engine::Iteration& iteration) override;
+  void process(engine::MicroBatch& batch) override;
+  void process_iteration(std::span<engine::MicroBatch> batches) override;
+  void end_iteration(const engine::Iteration& iteration) override;
+
+ private:
+  // What a pass works on: some samples of a micro-batch on their way through the models.
+  struct Part {
+    const engine::MicroBatch& batch;
+    std::vector<size_t> chosen;         // samples
+    RaggedSamples samples;              // of those
+    std::span<const float> recomputed;  // [A] of the whole micro-batch; empty unless they were
+  };
+
+  void train_epoch(std::span<engine::MicroBatch> batches, size_t groups, int64_t epoch);
+  void whiten_mini_batch(std::span<engine::MicroBatch> batches, std::span<const size_t> groups);
+  std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
+
+  // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass.
+  void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed);
+  void accumulate_pass(const Part& part);
+  void accumulate_both(const Part& part);  // of one model
+  void accumulate_actor(const Part& part);
+  void accumulate_critic(const Part& part);
+  bool trains_two_models() const;  // not one, with two heads or alone
+  bool wants_entropy() const;
+  ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);
+  ObjectiveResult value_loss(const Part& part, const at::Tensor& values);
+  void record_loss(const char* name, double loss_sum, const ObjectiveResult& result, double& count);
+  at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
+  at::Tensor advantages(const Part& part) const;
+  at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
+  void add_figures(const Part& part, const PolicyOutputs& outputs);
+
+  // The optimizer step for what was accumulated since the last one.
+  void step();
+
+  const TrainPpoParams params_;
+  const std::shared_ptr<LanguageModel> actor_;
+  const std::shared_ptr<LanguageModel> critic_;  // null: none; may be the actor
+  const int64_t pass_tokens_;
+  const uint64_t seed_;
+  engine::MetricsRecorder& metrics_;
+  engine::Reducer& reducer_;
+  PolicyFigures figures_;
+
+  int64_t iteration_ = 0;
+  std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier
+  double advantage_mean_ = 0;                   // of the step; 0 and 1 unless advantages are whitened
+  double advantage_scale_ = 1;
+  int64_t steps_ = 0;        // of this iteration
+  double actor_count_ = 0;   // what the gradients that wait for the next step are a sum over, in this process
+  double critic_count_ = 0;  // likewise
+};
+
+}  // namespace sluice::nodes

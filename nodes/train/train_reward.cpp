@@ -1,0 +1,114 @@
+#include "nodes/train/train_reward.h"
+
+#include <ATen/ops/log_sigmoid.h>
+
+#include <vector>
+
+#include "nodes/columns/columns.h"
+#include "nodes/forward/ragged.h"
+#include "nodes/forward/token_values.h"
+#include "nodes/rewards/score_columns.h"
+#include "nodes/sources/preference_pairs.h"
+#include "nodes/train/gradient_in_parts.h"
+#include "nodes/train/optimizer_step.h"
+
+namespace sluice::nodes {
+namespace {
+
+at::Tensor margins_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs) {
+  const auto margins = batch.read(kMargin);  // [G]
+  std::vector<float> of_pairs;
+  for (const SamplePair& pair : pairs) of_pairs.push_back(margins[pair.group]);
+  return action_tensor(of_pairs).clone();
+}
+
+}  // namespace
+
+void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
+  using P = TrainRewardParams;
+  c.type("train_reward", "one optimizer step an iteration of a reward model, on pairs of a better and a worse sample");
+  c.model("model", &P::model, engine::ModelUse::kUpdates, "value").required().doc("the reward model");
+  c.param("centre_coefficient", &P::centre_coefficient)
+      .at_least(0)
+      .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
+  c.reads(columns::kTokens, columns::kScore);
+  c.reads_if_written(kMargin);
+  c.metric("reward_model/loss", engine::Metric::kMean, "mean loss of a pair");
+  c.metric("preference/accuracy", engine::Metric::kMean, "share of the pairs whose chosen sample has the higher reward");
+  c.metric("preference/reward_margin", engine::Metric::kMean,
+           "mean of the chosen sample's reward minus that of the rejected one");
+  c.metric("preference/chosen_reward_mean", engine::Metric::kMean, "mean reward of the chosen samples");
+  c.metric("preference/rejected_reward_mean", engine::Metric::kMean, "mean reward of the rejected samples");
+  c.metric("preference/pairs", engine::Metric::kSum, "pairs of the iteration");
+  c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
+  c.metric("reward_model/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_learning_rate(c, "reward_model");
+}
+
+TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
+    : params_(params),
+      model_(language_model(resources, params.model)),
+      pass_tokens_(resources.pass_tokens),
+      metrics_(*resources.metrics),
+      reducer_(*resources.reducer) {}
+
+void TrainReward::begin_iteration(const engine::Iteration& iteration) {
+  pairs_ = 0;
+  begin_training(*model_, iteration, metrics_, "reward_model");
+}
+
+void TrainReward::process(engine::MicroBatch& batch) {
+  const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), finite_scores(batch, columns::kScore.name));
+  const auto count = static_cast<double>(pairs.size());
+  metrics_.sum("preference/pairs", count);
+  metrics_.sum("preference/groups_without_pair", static_cast<double>(batch.groups()) - count);
+  if (pairs.empty()) return;
+
+  double loss_sum = 0;
+  const PairPasses passes = passes_of_pairs(batch.layout(), pairs, pass_tokens_);
+  for (const std::vector<SamplePair>& pass : passes.together) {
+    loss_sum += accumulate_gradient(loss_of(batch, pass, rewards_of(batch, PairedSamples(pass).samples())), "loss");
+  }
+  for (const SamplePair& pair : passes.apart) {
+    const PairedSamples paired({pair});
+    loss_sum += accumulate_in_parts(
+        2, [&](size_t i) { return rewards_of(batch, std::span(paired.samples()).subspan(i, 1)); },
+        [&](const at::Tensor& rewards) { return loss_of(batch, {pair}, rewards); }, "loss");
+  }
+  metrics_.mean("reward_model/loss", loss_sum / count, count);
+  pairs_ += count;
+}
+
+at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) const {
+  const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), chosen);
+  return token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets));
+}
+
+at::Tensor TrainReward::loss_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs,
+                                const at::Tensor& rewards) {
+  const PairedSamples paired(pairs);
+  const at::Tensor chosen = paired.chosen(rewards), rejected = paired.rejected(rewards);  // [P]
+  at::Tensor difference = chosen.sub(rejected);
+  if (batch.has(kMargin.spec())) difference = difference.sub(margins_of(batch, pairs));
+  at::Tensor losses = at::log_sigmoid(difference).neg();
+  if (params_.centre_coefficient > 0) losses = losses.add(chosen.add(rejected).square().mul(params_.centre_coefficient));
+  record(chosen.detach().to(at::kDouble), rejected.detach().to(at::kDouble));
+  return losses.sum();
+}
+
+void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {
+  const auto pairs = static_cast<double>(chosen.numel());
+  const auto mean = [&](const char* name, const at::Tensor& x) { metrics_.mean(name, x.mean().item().toDouble(), pairs); };
+  mean("preference/accuracy", chosen.gt(rejected).to(at::kDouble));
+  mean("preference/reward_margin", chosen.sub(rejected));
+  mean("preference/chosen_reward_mean", chosen);
+  mean("preference/rejected_reward_mean", rejected);
+}
+
+void TrainReward::end_iteration(const engine::Iteration& iteration) {
+  double pairs = pairs_;
+  reducer_.sum({&pairs, 1});
+  finish_iteration(*model_, pairs, iteration, metrics_, "reward_model");
+}
+
+}  // namespace sluice::nodes

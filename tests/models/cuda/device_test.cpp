@@ -1,0 +1,32 @@
+#include "models/cuda/device.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::models {
+namespace {
+
+TEST(Device, HasAName) {
+  EXPECT_TRUE(device_named("cpu")->is_cpu());
+  const auto gpu = device_named("cuda:12");
+  ASSERT_TRUE(gpu);
+  EXPECT_TRUE(gpu->is_cuda());
+  EXPECT_EQ(gpu->index(), 12);
+}
+
+TEST(Device, OtherNamesAreNone) {
+  for (const char* name : {"", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:x", "cuda:1000", "cuda:128", "CPU", "cpu:1", "cuda:0 "})
+    EXPECT_FALSE(device_named(name)) << name;
+}
+
+TEST(Device, NothingIsMissingForTheCpu) { EXPECT_FALSE(missing_device(at::kCPU)); }
+
+// 128 and more do not fit the number of a device of LibTorch.
+TEST(Device, NoMachineHasTheLastGpu) {
+  const auto missing = missing_device(*device_named("cuda:127"));
+  ASSERT_TRUE(missing);
+  EXPECT_FALSE(missing->what.empty());
+  EXPECT_FALSE(missing->help.empty());
+}
+
+}  // namespace
+}  // namespace sluice::models

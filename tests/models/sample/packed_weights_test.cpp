@@ -1,0 +1,96 @@
+#include "models/sample/packed_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "models/memory/tensor_memory.h"
+#include "tests/models/dense_reference.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kBfloat16};
+
+// What product `linear` makes of a row that is 1 at `input` and 0 elsewhere: a column of its weights.
+std::vector<float> column(const PackedMatrix& matrix, int64_t input) {
+  std::vector<float> x(static_cast<size_t>(matrix.inputs()), 0.0f), out(static_cast<size_t>(matrix.outputs()));
+  x[static_cast<size_t>(input)] = 1;
+  std::vector<Bfloat16> narrow(x.size());
+  for (size_t i = 0; i < x.size(); ++i) narrow[i] = to_bfloat16(x[i]);
+  const bool wide = matrix.precision() == Precision::kFloat32;
+  multiply(matrix, {.x = wide ? static_cast<const void*>(x.data()) : narrow.data(),
+                    .x_stride = matrix.inputs(),
+                    .rows = 1,
+                    .out = out.data(),
+                    .out_stride = matrix.outputs()});
+  return out;
+}
+
+std::vector<float> values(const at::Tensor& tensor) {
+  const at::Tensor row = tensor.to(at::kFloat).contiguous();
+  return {row.const_data_ptr<float>(), row.const_data_ptr<float>() + row.numel()};
+}
+
+TEST(PackedWeights, ProductsThatReadTheSameRowsAreOneAndTheirOutputsBehindEachOther) {
+  ModelConfig config = reference::small_config();
+  config.qkv_bias = config.mlp_bias = true;
+  const Weights weights = reference::random_weights(config);
+  const LayerWeights& from = weights.layers[1];
+  for (const Precision precision : kPrecisions) {
+    const PackedWeights packed(weights, precision);
+    const PackedLayer& layer = packed.layers()[1];
+    const auto stored = [&](const at::Tensor& t) { return precision == Precision::kFloat32 ? t : t.to(at::kBFloat16); };
+    EXPECT_EQ(column(layer.qkv.matrix, 5), values(stored(at::cat({from.query, from.key, from.value}).select(1, 5))));
+    EXPECT_EQ(column(layer.gate_up.matrix, 5), values(stored(at::cat({from.gate, from.up}).select(1, 5))));
+    EXPECT_EQ(column(layer.down.matrix, 5), values(stored(from.down.select(1, 5))));
+    EXPECT_EQ(values(layer.qkv.bias), values(at::cat({from.query_bias, from.key_bias, from.value_bias})));
+    EXPECT_EQ(values(layer.gate_up.bias), values(at::cat({from.gate_bias, from.up_bias})));
+    EXPECT_EQ(values(packed.embedding()), values(weights.embedding));
+  }
+}
+
+TEST(PackedWeights, AreACopyThatPackingAgainRenewsInPlace) {
+  Weights weights = reference::random_weights(reference::small_config());
+  PackedWeights packed(weights);
+  const void* const memory = packed.layers()[0].down.matrix.panel(0);
+  const std::vector<float> before = values(weights.layers[0].down.select(1, 2));
+  weights.layers[0].down.mul_(2);
+  EXPECT_EQ(column(packed.layers()[0].down.matrix, 2), before);
+  packed.pack(weights);
+  EXPECT_EQ(column(packed.layers()[0].down.matrix, 2), values(weights.layers[0].down.select(1, 2)));
+  EXPECT_EQ(packed.layers()[0].down.matrix.panel(0), memory);
+}
+
+TEST(PackedWeights, TakeTheBytesThatThePlanIsTold) {
+  for (const char* family : {"llama", "gpt2"})
+    for (const Precision precision : kPrecisions)
+      for (const bool tied : {false, true}) {
+        ModelConfig config = reference::small_config();
+        config.model_type = family;
+        config.tied_embeddings = tied;
+        if (std::string(family) == "gpt2") {
+          config.norm = NormKind::kLayer, config.learned_positions = true, config.gated_mlp = false;
+          config.qkv_bias = config.attention_output_bias = config.mlp_bias = true;
+        }
+        const Weights weights = reference::random_weights(config);
+        int64_t live = 0;
+        std::thread([&] {
+          TensorMemory memory;
+          memory.watch_this_thread();
+          const PackedWeights packed(weights, precision);
+          live = memory.live();
+        }).join();
+        EXPECT_EQ(live, PackedWeights::bytes_for(config, precision)) << family;
+      }
+}
+
+TEST(PackedWeights, RefuseAModelWithoutALanguageModelHead) {
+  Weights weights = reference::random_weights(reference::small_config());
+  weights.head = at::Tensor();
+  EXPECT_THROW(PackedWeights{weights}, InternalError);
+}
+
+}  // namespace
+}  // namespace sluice::models

@@ -1,0 +1,203 @@
+#include "nodes/models/trained_parameters.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "models/memory/tensor_memory.h"
+#include "nodes/forward/forward.h"
+#include "nodes/forward/logprobs.h"
+#include "nodes/models/language_model.h"
+#include "nodes/train/optimizer_step.h"
+#include "tests/nodes/bound_model.h"
+#include "tests/nodes/tiny_model.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::all_weights;
+using testing::Bound;
+using testing::entry;
+using testing::floats;
+using ::testing::HasSubstr;
+using testing::head_entry;
+using testing::mixed_groups;
+using testing::model_spec;
+using testing::optimizer_entry;
+using testing::run_node;
+using testing::save_model;
+using ::testing::SizeIs;
+using testing::spec_of;
+using testing::strings_entry;
+using testing::table_entry;
+using testing::tiny_model;
+using testing::TinyFolder;
+
+constexpr int64_t kTable = 96 * 32, kLayer = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32, kNorm = 32;
+constexpr int64_t kAll = 2 * kTable + 2 * kLayer + kNorm;
+
+engine::Entry lora_entry(std::vector<engine::Entry> more = {}) {
+  more.push_back(entry("rank", int64_t{4}));
+  return table_entry("lora", std::move(more));
+}
+
+std::string only_problem(const engine::ModelSpec& spec) {
+  const Bound bound(spec);
+  EXPECT_FALSE(bound.params);
+  EXPECT_THAT(bound.problems, SizeIs(1)) << render(bound.problems);
+  return bound.problems.empty() ? "" : render(bound.problems);
+}
+
+TEST(FrozenParameters, NeedNeitherGradientsNorMoments) {
+  const TinyFolder folder;
+  const Bound bound(
+      model_spec(folder.path(), {optimizer_entry(1e-3), strings_entry("freeze", {"model.embed_tokens.*", "model.layers.0.*"})}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  const int64_t trained = kTable + kLayer + kNorm;
+  EXPECT_EQ(bound.facts.weight_bytes, 4 * kAll);
+  EXPECT_EQ(bound.facts.gradient_bytes, 4 * trained);
+  EXPECT_EQ(bound.facts.optimizer_bytes, 8 * trained);
+}
+
+TEST(FrozenParameters, StayAsTheyAreBitForBit) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{.learning_rate = 0.1, .weight_decay = 0.1},
+                                                .trained = {.freeze = {"model.embed_tokens.*", "model.layers.1.*"}, .lora = {}}});
+  const models::Weights before = model->transformer().weights().clone();
+  const std::vector<int64_t> tokens{5, 6, 7, 8};
+  engine::Layout layout;
+  layout.add_sample(4, 3);
+  accumulate_gradient(policy_logprobs(model->transformer(), all_samples(tokens, layout), 1.0).sum(), "loss");
+  step_optimizer(*model, 3);
+  const auto then = before.named(), now = model->transformer().weights().named();
+  for (size_t i = 0; i < now.size(); ++i) {
+    const bool frozen = now[i].first.starts_with("model.embed_tokens.") || now[i].first.starts_with("model.layers.1.");
+    EXPECT_EQ(now[i].second.equal(then[i].second), frozen) << now[i].first;
+  }
+}
+
+TEST(FrozenParameters, APatternThatMatchesNothingIsRefused) {
+  const TinyFolder folder;
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {optimizer_entry(1e-3), strings_entry("freeze", {"model.layer.0.*"})})),
+              HasSubstr("did you mean \"model.layers.0.*\"?"));
+}
+
+TEST(FrozenParameters, MeanNothingWithoutAnOptimizerOrBesideAdapters) {
+  const TinyFolder folder;
+  const engine::Entry freeze = strings_entry("freeze", {"model.norm.*"});
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {freeze})), HasSubstr("freeze of model 'actor' has no effect"));
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {freeze, optimizer_entry(1e-3), lora_entry()})),
+              HasSubstr("freeze of model 'actor' has no effect: beside lora"));
+}
+
+// Rank 4 on all matrices of two layers.
+constexpr int64_t kAdapters = 2 * 4 * (2 * (32 + 32) + 2 * (32 + 16) + 3 * (32 + 48));
+
+TEST(Lora, OnlyAdaptersTakeGradientsAndMoments) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), lora_entry()}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  EXPECT_EQ(bound.facts.parameters, kAll + kAdapters);
+  EXPECT_EQ(bound.facts.weight_bytes, 4 * (kAll + kAdapters));
+  EXPECT_EQ(bound.facts.gradient_bytes, 4 * kAdapters);
+  EXPECT_EQ(bound.facts.optimizer_bytes, 8 * kAdapters);
+  EXPECT_TRUE(bound.facts.has_base);
+}
+
+TEST(Lora, TakesTheMemoryThatIsPredicted) {
+  const TinyFolder folder;
+  save_model(*tiny_model(folder.path(), {}), folder.path());
+  const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), lora_entry()}));
+  int64_t live = 0;
+  std::thread([&] {
+    models::TensorMemory memory;
+    memory.watch_this_thread();
+    const auto model = LanguageModelType().load(bound.params, {.name = "actor", .updated = true});
+    live = memory.live();
+  }).join();
+  EXPECT_EQ(live, bound.facts.weight_bytes + bound.facts.gradient_bytes + bound.facts.optimizer_bytes);
+}
+
+TEST(Lora, MeansNothingWithoutAnOptimizer) {
+  const TinyFolder folder;
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {lora_entry()})), HasSubstr("lora of model 'actor' has no effect"));
+}
+
+TEST(Lora, ATargetThatTheModelDoesNotHaveIsRefused) {
+  const TinyFolder folder;
+  const auto spec = model_spec(folder.path(), {optimizer_entry(1e-3), lora_entry({strings_entry("targets", {"q_prj"})})});
+  EXPECT_THAT(only_problem(spec), HasSubstr("did you mean \"q_proj\"?"));
+}
+
+TEST(Lora, AnAdapterAloneWouldLoseAValueHead) {
+  const TinyFolder folder;
+  const auto spec = model_spec(
+      folder.path(), {optimizer_entry(1e-3), head_entry("policy+value"), lora_entry({entry("save", std::string("adapter"))})});
+  EXPECT_THAT(only_problem(spec), HasSubstr("would lose the value head"));
+}
+
+// A model with adapters that have learned something, and the base of it.
+class LoraBase : public ::testing::Test {
+ protected:
+  LoraBase() {
+    save_model(*tiny_model(folder_.path(), {}), folder_.path());
+    const Bound bound(model_spec(folder_.path(), {optimizer_entry(1e-3), lora_entry()}));
+    actor_ = std::dynamic_pointer_cast<LanguageModel>(
+        LanguageModelType().load(bound.params, {.name = "actor", .updated = true, .kept_versions = 1}));
+    const at::NoGradGuard no_gradient;
+    for (const auto& [name, factor] : actor_->transformer().weights().trainable()) factor.normal_(0, 0.1);
+  }
+
+  static std::vector<float> logprobs(const std::shared_ptr<LanguageModel>& model) {
+    return floats(run_node<Logprobs>(LogprobsParams{.model = "m"}, {{"m", model}}, mixed_groups()), "reference_logprobs");
+  }
+
+  std::shared_ptr<LanguageModel> load(const std::filesystem::path& folder) {
+    return std::make_shared<LanguageModel>("loaded", folder, models::Transformer::load(folder, {}), std::nullopt, 0);
+  }
+
+  const TinyFolder folder_;
+  std::shared_ptr<LanguageModel> actor_;
+};
+
+TEST_F(LoraBase, IsTheModelBeforeItWasTrained) {
+  const Bound bound(spec_of({entry("base_of", std::string("other"))}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  EXPECT_EQ(bound.facts.base_of, "other");
+  const auto base =
+      std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(bound.params, {.name = "reference", .base = actor_}));
+  EXPECT_EQ(logprobs(base), logprobs(load(folder_.path())));
+  EXPECT_NE(logprobs(base), logprobs(actor_));
+  EXPECT_TRUE(base->transformer().weights().embedding.is_same(actor_->transformer().weights().embedding));
+  EXPECT_EQ(base->optimizer(), nullptr);
+  EXPECT_EQ(base->bytes().weights, 0);
+}
+
+TEST_F(LoraBase, KeysOfAModelWithWeightsMeanNothing) {
+  const std::string problem = only_problem(spec_of({entry("base_of", std::string("other")), optimizer_entry(1e-3)}));
+  EXPECT_THAT(problem, HasSubstr("optimizer of model 'actor' has no effect: it is the base of 'other'"));
+}
+
+TEST_F(LoraBase, IsSavedMergedAndAsAnAdapter) {
+  actor_->take_snapshot({.oldest = 0, .newest = 0});
+  actor_->write_snapshot(folder_.path(), disk());
+  const std::filesystem::path saved = folder_.path() / "actor";
+  const auto merged = logprobs(load(saved)), live = logprobs(actor_);
+  ASSERT_EQ(merged.size(), live.size());
+  for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(merged[i], live[i], 1e-5);
+
+  const Bound bound(
+      model_spec(folder_.path(), {optimizer_entry(1e-3), lora_entry({entry("adapter", (saved / "adapter").string())})}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  const auto again = std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(bound.params, {.updated = true}));
+  EXPECT_EQ(all_weights(*again), all_weights(*actor_));
+}
+
+TEST(LanguageModelType, NeedsACheckpointOrABase) {
+  EXPECT_THAT(only_problem(spec_of({})), HasSubstr("[models.actor] needs checkpoint"));
+}
+
+}  // namespace
+}  // namespace sluice::nodes

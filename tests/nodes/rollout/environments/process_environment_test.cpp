@@ -1,0 +1,107 @@
+#include "nodes/rollout/environments/process_environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice::nodes {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+ProcessEnvironmentParams shell(const std::string& script) {
+  ProcessEnvironmentParams params;
+  params.command = {"/bin/sh", "-c", script};
+  return params;
+}
+
+Reply reply_of(const std::string& script, double timeout_seconds = 60) {
+  ProcessEnvironmentParams params = shell(script);
+  params.timeout_seconds = timeout_seconds;
+  return ProcessEnvironment(params).reply({});
+}
+
+const Turn kTurn{.prompt = "2+2=",
+                 .label = "4",
+                 .transcript = "is it \"3\"?\nno\n5",
+                 .last = "5",
+                 .index = 1,
+                 .iteration = 7,
+                 .group = 3,
+                 .sample = 2};
+
+TEST(ProcessEnvironment, EachTurnIsALineAndSoIsEachReply) {
+  const TemporaryFolder folder;
+  folder.write("env.py", R"(
+import json, sys
+for count, line in enumerate(sys.stdin):
+    print(json.dumps({"text": f"{count} " + line.strip(), "reward": 0.5}), flush=True)
+)");
+  ProcessEnvironmentParams params;
+  params.command = {"python3", "env.py"};
+  params.folder = folder.path();
+  const ProcessEnvironment environment(params);
+  const std::string seen = R"({"prompt":"2+2=","label":"4","transcript":"is it \"3\"?\nno\n5","last":"5","turn":1,)"
+                           R"("iteration":7,"group":3,"sample":2})";
+  for (const std::string count : {"0 ", "1 "}) {  // of one process
+    const Reply reply = environment.reply(kTurn);
+    EXPECT_EQ(reply.text, count + seen);
+    EXPECT_FALSE(reply.done);
+    EXPECT_EQ(reply.reward, 0.5);
+  }
+}
+
+TEST(ProcessEnvironment, KeysOfAReplyMayBeLeftOut) {
+  const Reply nothing = reply_of("read line; echo '{}'");
+  EXPECT_EQ(nothing.text, "");
+  EXPECT_FALSE(nothing.done);
+  EXPECT_FALSE(nothing.reward.has_value());
+  EXPECT_TRUE(reply_of("read line; echo '{\"done\": true, \"reward\": null}'").done);
+}
+
+TEST(ProcessEnvironment, ALineThatIsNoReplyIsAnErrorThatShowsIt) {
+  const auto error_of = [](const std::string& reply) { return [reply] { reply_of("read line; echo '" + reply + "'"); }; };
+  EXPECT_THAT(error_of("debug: 3"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON: \"debug: 3\"")));
+  EXPECT_THAT(error_of("[1]"), ThrowsMessage<UserError>(HasSubstr("its reply is no JSON object: \"[1]\"")));
+  EXPECT_THAT(error_of("{\"txt\": \"\"}"), ThrowsMessage<UserError>(HasSubstr("its reply has a key \"txt\"")));
+  EXPECT_THAT(error_of("{\"done\": 1}"), ThrowsMessage<UserError>(HasSubstr("\"done\" = 1, expected true or false")));
+  EXPECT_THAT(error_of("{\"text\": null}"), ThrowsMessage<UserError>(HasSubstr("\"text\" = null, expected a string")));
+}
+
+TEST(ProcessEnvironment, AProcessThatDiesIsAnErrorWithTheEndOfItsStderr) {
+  EXPECT_THAT([] { reply_of("read line; echo 'no marbles left' >&2; exit 3"); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("environment process \"/bin/sh -c"),
+                                             HasSubstr("exited with code 3 before it replied"), HasSubstr("no marbles left"))));
+  EXPECT_THAT([] { reply_of("kill -9 $$"); }, ThrowsMessage<UserError>(HasSubstr("was killed by signal 9")));
+}
+
+TEST(ProcessEnvironment, AProcessThatHangsIsAnErrorWithItsStderr) {
+  EXPECT_THAT([] { reply_of("echo 'counting marbles' >&2; sleep 1000", 0.3); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("it did not reply within 0.3 seconds"), HasSubstr("counting marbles"))));
+}
+
+TEST(ProcessEnvironment, AProgramThatIsNotThereIsAnError) {
+  ProcessEnvironmentParams params;
+  params.command = {"no-such-program-here"};
+  EXPECT_THAT([&] { ProcessEnvironment(params).reply({}); }, ThrowsMessage<UserError>(HasSubstr("no-such-program-here")));
+}
+
+TEST(ProcessEnvironment, ALineThatNobodyAskedForIsAnError) {
+  const ProcessEnvironment environment(shell("while read line; do printf '{}\\n{}\\n'; done"));
+  const auto some_turns = [&] {
+    for (int turn = 0; turn < 100; ++turn) environment.reply({});
+  };
+  EXPECT_THAT(some_turns, ThrowsMessage<UserError>(HasSubstr("a line that no turn asked for: \"{}\"")));
+}
+
+TEST(ProcessEnvironment, BrokenCharactersOfATurnAreReplaced) {
+  EXPECT_EQ(request_line({.prompt = "\xC3", .label = {}, .transcript = {}, .last = {}}).substr(0, 18),
+            "{\"prompt\":\"\uFFFD\",\"l");
+}
+
+}  // namespace
+}  // namespace sluice::nodes

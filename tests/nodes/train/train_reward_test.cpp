@@ -1,0 +1,114 @@
+#include "nodes/train/train_reward.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "nodes/columns/columns.h"
+#include "nodes/scorers/reward_model.h"
+#include "nodes/sources/preference_pairs.h"
+#include "tests/nodes/tiny_model.h"
+
+namespace sluice::nodes {
+namespace {
+
+using testing::all_weights;
+using ::testing::FloatNear;
+using testing::floats;
+using testing::group_of;
+using testing::metric;
+using ::testing::Pointwise;
+using testing::run_node;
+using testing::tiny_model;
+using testing::TinyFolder;
+using testing::TinySample;
+
+engine::Group scored(const std::vector<TinySample>& samples, const std::vector<float>& scores, std::optional<float> margin = {}) {
+  engine::Group group = group_of(samples);
+  std::ranges::copy(scores, group.write(columns::kScore).begin());
+  if (margin) group.write(kMargin)[0] = *margin;
+  return group;
+}
+
+// Two pairs, one of them among three samples, and a group without one.
+std::vector<engine::Group> pairs(std::optional<float> margin = {}) {
+  return {scored({{{5, 17, 42, 8, 11, 90}, 3}, {{5, 17, 42, 33}, 1}}, {0, 1}, margin),
+          scored({{{60, 61, 7, 7}, 2}, {{60, 61, 13, 2, 81}, 3}, {{60, 61, 9}, 1}}, {3, 2, -1}, margin),
+          scored({{{71, 3, 19}, 1}, {{71, 3, 44}, 1}}, {1, 1}, margin)};
+}
+
+class TrainRewardTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<LanguageModel> trainable(double learning_rate) const {
+    return tiny_model(folder_.path(), {.value_head = true, .optimizer = models::AdamWOptions{.learning_rate = learning_rate}});
+  }
+
+  engine::MetricRow train(const std::shared_ptr<LanguageModel>& model, std::vector<engine::Group> groups, double centre = 0,
+                          std::vector<size_t> groups_per_batch = {}) const {
+    return run_node<TrainReward>(TrainRewardParams{.model = "critic", .centre_coefficient = centre}, {{"critic", model}},
+                                 std::move(groups), std::move(groups_per_batch))
+        .metrics;
+  }
+
+  // Of all samples, by the scorer that is compared with transformers.
+  std::vector<float> rewards(const std::shared_ptr<LanguageModel>& model) const {
+    return floats(run_node<RewardModel>(RewardModelParams{.model = "critic"}, {{"critic", model}}, pairs()), "score");
+  }
+
+  TinyFolder folder_;
+};
+
+double loss(double difference) { return std::log1p(std::exp(-difference)); }
+
+TEST_F(TrainRewardTest, LossIsThatOfBradleyAndTerryOnBestAndWorst) {
+  const auto model = trainable(0);
+  const auto r = rewards(model);
+  const auto metrics = train(model, pairs());
+  EXPECT_NEAR(metric(metrics, "reward_model/loss"), (loss(r[1] - r[0]) + loss(r[2] - r[4])) / 2, 1e-5);
+  EXPECT_NEAR(metric(metrics, "preference/reward_margin"), (r[1] - r[0] + r[2] - r[4]) / 2, 1e-5);
+  EXPECT_NEAR(metric(metrics, "preference/chosen_reward_mean"), (r[1] + r[2]) / 2, 1e-5);
+  EXPECT_NEAR(metric(metrics, "preference/accuracy"), ((r[1] > r[0]) + (r[2] > r[4])) / 2.0, 1e-9);
+  EXPECT_EQ(metric(metrics, "preference/groups_without_pair"), 1);
+}
+
+TEST_F(TrainRewardTest, AMarginIsAskedForOnTopWhereThereIsOne) {
+  const auto model = trainable(0);
+  const auto r = rewards(model);
+  EXPECT_NEAR(metric(train(model, pairs(0.75f)), "reward_model/loss"), (loss(r[1] - r[0] - 0.75) + loss(r[2] - r[4] - 0.75)) / 2,
+              1e-5);
+}
+
+TEST_F(TrainRewardTest, CentringAddsTheSquaredSum) {
+  const auto model = trainable(0);
+  const auto r = rewards(model);
+  const double centre = (std::pow(r[0] + r[1], 2) + std::pow(r[2] + r[4], 2)) / 2;
+  EXPECT_NEAR(metric(train(model, pairs(), 0.5), "reward_model/loss") - metric(train(model, pairs()), "reward_model/loss"),
+              0.5 * centre, 1e-5);
+}
+
+TEST_F(TrainRewardTest, TheStepDoesNotDependOnHowGroupsArePacked) {
+  const auto packed = trainable(1e-3), single = trainable(1e-3);
+  const auto of_packed = train(packed, pairs(), 0.01);
+  const auto of_single = train(single, pairs(), 0.01, {1, 1, 1});
+  EXPECT_NEAR(metric(of_packed, "reward_model/grad_norm"), metric(of_single, "reward_model/grad_norm"),
+              1e-5 * metric(of_packed, "reward_model/grad_norm"));
+  EXPECT_THAT(all_weights(*packed), Pointwise(FloatNear(1e-5f), all_weights(*single)));
+}
+
+TEST_F(TrainRewardTest, StepsLearnThePreferences) {
+  const auto model = trainable(1e-3);
+  for (int step = 0; step < 20; ++step) train(model, pairs());
+  const auto metrics = train(model, pairs());
+  EXPECT_EQ(metric(metrics, "preference/accuracy"), 1);
+  EXPECT_LT(metric(metrics, "reward_model/loss"), 0.2);
+}
+
+TEST_F(TrainRewardTest, WithoutPairsThereIsNoStep) {
+  const auto model = trainable(1e-2);
+  const auto before = all_weights(*model);
+  train(model, {scored({{{5, 17}, 1}}, {1})});
+  EXPECT_EQ(all_weights(*model), before);
+}
+
+}  // namespace
+}  // namespace sluice::nodes
