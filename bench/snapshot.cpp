@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "bench/questions.h"
 #include "bench/report.h"
+#include "models/folder/folder.h"
 #include "nodes/models/language_model.h"
 #include "nodes/models/torch_threads.h"
 
@@ -86,7 +87,7 @@ void run(const Sizes& sizes) {
   nodes::use_threads(threads);
   const ConfigFolder folder(sizes);
   nodes::LanguageModel model("actor", folder.path(),
-                             models::Transformer::load(folder.path(), {.random_init = true, .trainable = true}),
+                             models::load_transformer(folder.path(), {.random_init = true, .trainable = true}),
                              models::AdamWOptions{.learning_rate = 1e-5}, /*kept_versions=*/0);
   const auto trained = static_cast<size_t>(model.optimizer()->parameters().size());
   const size_t bytes = 3 * trained * sizeof(float);  // weights, and two moments of each

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "models/folder/folder.h"
 #include "models/memory/tensor_memory.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/logprobs.h"
@@ -155,7 +156,7 @@ class LoraBase : public ::testing::Test {
   }
 
   std::shared_ptr<LanguageModel> load(const std::filesystem::path& folder) {
-    return std::make_shared<LanguageModel>("loaded", folder, models::Transformer::load(folder, {}), std::nullopt, 0);
+    return std::make_shared<LanguageModel>("loaded", folder, models::load_transformer(folder, {}), std::nullopt, 0);
   }
 
   const TinyFolder folder_;
