@@ -9,7 +9,7 @@
 #include "data/dataset.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/model_text.h"
 #include "nodes/sources/conversation.h"
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
@@ -104,7 +104,7 @@ class JsonlExamples final : public engine::Source {
 
  private:
   engine::MetricsRecorder* metrics_;
-  std::shared_ptr<LanguageModel> model_;
+  std::shared_ptr<const ModelText> model_;
   ExampleRows examples_;
   data::Dataset rows_;
   RowCursor cursor_;

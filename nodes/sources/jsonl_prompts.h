@@ -10,7 +10,7 @@
 #include "data/dataset.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/model_text.h"
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
 #include "nodes/sources/row_source.h"
@@ -106,7 +106,7 @@ class JsonlPrompts final : public engine::Source {
 
  private:
   engine::MetricsRecorder* metrics_;
-  std::shared_ptr<LanguageModel> model_;  // null: none is needed
+  std::shared_ptr<const ModelText> model_;  // null: none is needed
   PromptRows prompts_;
   data::Dataset rows_;
   RowCursor cursor_;

@@ -11,7 +11,7 @@
 #include "data/preference_row.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/model_text.h"
 #include "nodes/sources/conversation.h"
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
@@ -118,7 +118,7 @@ class PreferencePairs final : public engine::Source {
  private:
   bool has_margin_;
   engine::MetricsRecorder* metrics_;
-  std::shared_ptr<LanguageModel> model_;
+  std::shared_ptr<const ModelText> model_;
   PairRows pairs_;
   data::Dataset rows_;
   RowCursor cursor_;
