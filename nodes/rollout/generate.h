@@ -117,7 +117,7 @@ class Generate final : public engine::Rollout {
   void end_iteration(const engine::Iteration& iteration) override;
 
   /// The KV pool, which is allocated as a whole when the node is made.
-  PoolBytes pool_bytes() const override { return {engine_.kv().bytes_held(), most_kv_bytes_}; }
+  PoolBytes pool_bytes() const override { return {engine_.backend().bytes_held(), most_kv_bytes_}; }
 
  private:
   struct Response {

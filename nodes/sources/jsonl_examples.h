@@ -40,7 +40,7 @@ namespace sluice::nodes {
 /// all that the assistant says in a conversation (text/chat_template.h: how that is known). The prompt is tokenised as `generate`
 /// does it. Prompt and completion may both be lists of messages, of which the completion is learned. Every example is tokenised
 /// once before the run starts; an example that is longer than max_tokens is a UserError that shows its line, or left out.
-/// Figures: rows_dropped, the rows that are left out.
+/// Metric: rows_dropped, the rows that are left out.
 struct JsonlExamplesParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;

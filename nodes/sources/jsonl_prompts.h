@@ -41,7 +41,7 @@ namespace sluice::nodes {
 /// Writes prompt[G], label[G]; with chat or messages_field also messages[G], the conversation as JSON. All rows are checked
 /// before the run starts (see JsonlReader): conversations are rendered, and with max_prompt_tokens prompts are tokenised. What a
 /// chat template writes holds its special tokens, which `generate` sees by that column: it adds none. prefix and suffix of a
-/// conversation stand around what the template writes. Figures: rows_dropped, the rows that are left out. Not for files that grow
+/// conversation stand around what the template writes. Metric: rows_dropped, the rows that are left out. Not for files that grow
 /// while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
