@@ -86,10 +86,10 @@ void run(const Sizes& sizes) {
   const auto threads = static_cast<int>(std::thread::hardware_concurrency());
   nodes::use_threads(threads);
   const ConfigFolder folder(sizes);
-  nodes::LanguageModel model("actor", folder.path(),
-                             models::load_transformer(folder.path(), {.random_init = true, .trainable = true}),
-                             models::AdamWOptions{.learning_rate = 1e-5}, /*kept_versions=*/0);
-  const auto trained = static_cast<size_t>(model.optimizer()->parameters().size());
+  nodes::TrainedLanguageModel model("actor", folder.path(),
+                                    models::load_transformer(folder.path(), {.random_init = true, .trainable = true}),
+                                    {.optimizer = {.learning_rate = 1e-5}}, /*versions=*/{});
+  const auto trained = static_cast<size_t>(model.trained().optimizer().parameters().size());
   const size_t bytes = 3 * trained * sizeof(float);  // weights, and two moments of each
   Memcpy memcpy_of_its_bytes(bytes, static_cast<size_t>(threads));
   const auto copy_as_much = [&] { memcpy_of_its_bytes(); };

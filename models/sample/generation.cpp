@@ -35,13 +35,13 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const GenerationOp
     : config_(config),
       options_(options),
       scheduler_(checked(limits)),
-      decoder_(StepDecoder::make(config, {.device = options.device,
-                                          .precision = options.precision,
-                                          .block_size = limits.kv_block_size,
-                                          .blocks = limits.kv_blocks})),
-      sampler_(options.sampling) {
+      backend_(GenerationBackend::make(config, {.sampling = options.sampling,
+                                                .device = options.device,
+                                                .precision = options.precision,
+                                                .block_size = limits.kv_block_size,
+                                                .blocks = limits.kv_blocks})) {
   batch_.reserve(static_cast<size_t>(limits.max_running_samples));
-  rows_.reserve(static_cast<size_t>(limits.max_running_samples));
+  draws_.reserve(static_cast<size_t>(limits.max_running_samples));
   drawn_.reserve(static_cast<size_t>(limits.max_running_samples));
   results_.reserve(static_cast<size_t>(limits.max_running_samples));
 }
@@ -53,10 +53,10 @@ void GenerationEngine::submit(SampleRequest request) {
   check_length(name, request);
   check_ids(name, request.prompt.ids());
   if (!scheduler_.fits(request))
-    throw UserError(
-        name + " may need " + text(scheduler_.worst_blocks(request)) + " KV blocks; the whole cache has " + text(kv().blocks()),
-        "raise kv_blocks or lower max_new_tokens");
-  decoder_->reserve(request.prompt.size() + request.max_new_tokens);
+    throw UserError(name + " may need " + text(scheduler_.worst_blocks(request)) + " KV blocks; the whole cache has " +
+                        text(backend().blocks()),
+                    "raise kv_blocks or lower max_new_tokens");
+  backend_->reserve(request.prompt.size() + request.max_new_tokens);
   scheduler_.submit(std::move(request));
 }
 
@@ -80,15 +80,14 @@ void GenerationEngine::check_length(const std::string& name, const SampleRequest
 
 std::span<SampleResult> GenerationEngine::step(const PackedWeights& weights) {
   scheduler_.plan();
-  for (const auto& [from, to] : scheduler_.copies()) decoder_->copy_block(from, to);
-  const std::span<const float> logits = forward(weights);
-  scheduler_.advance();
-  sample_next(logits);
+  compute(weights);
+  take_drawn();
   collect();
   return results_;
 }
 
-std::span<const float> GenerationEngine::forward(const PackedWeights& weights) {
+void GenerationEngine::compute(const PackedWeights& weights) {
+  for (const auto& [from, to] : scheduler_.copies()) backend_->copy_block(from, to);
   batch_.clear();
   for (const auto& sample : scheduler_.running()) {
     if (sample->scheduled == 0) continue;
@@ -97,24 +96,28 @@ std::span<const float> GenerationEngine::forward(const PackedWeights& weights) {
                       .blocks = sample->blocks,
                       .wants_logits = sample->row >= 0});
   }
-  if (batch_.empty()) return {};  // all that run are paused
-  return decoder_->step(weights, batch_);
+  scheduler_.advance();
+  plan_draws();
+  if (!batch_.empty()) backend_->step(weights, batch_, draws_, drawn_);  // else all that run are paused
 }
 
-void GenerationEngine::sample_next(std::span<const float> logits) {
-  const auto vocabulary = static_cast<size_t>(config_.vocab_size);
-  rows_.clear();
+// A sample's stream gives one number for each token that is drawn at random, and none else.
+void GenerationEngine::plan_draws() {
+  draws_.clear();
   for (const auto& sample : scheduler_.running()) {
     if (sample->row < 0) continue;
-    rows_.push_back({.id = sample->request.id,
-                     .logits = logits.subspan(static_cast<size_t>(sample->row) * vocabulary, vocabulary),
-                     .stream = &sample->request.stream,
-                     .greedy = sample->request.greedy,
-                     .prompt = sample->request.prompt.ids(),
-                     .response = sample->result.tokens});
+    const bool random = !sample->request.greedy && options_.sampling.temperature > 0;
+    draws_.push_back({.id = sample->request.id,
+                      .row = sample->row,
+                      .uniform = random ? sample->request.stream.uniform() : 0,
+                      .greedy = sample->request.greedy,
+                      .prompt = sample->request.prompt.ids(),
+                      .response = sample->result.tokens});
   }
-  drawn_.resize(rows_.size());
-  sampler_.sample(rows_, drawn_);
+  drawn_.resize(draws_.size());
+}
+
+void GenerationEngine::take_drawn() {
   auto next = drawn_.begin();
   for (const auto& sample : scheduler_.running()) {
     if (sample->row < 0) continue;
@@ -179,7 +182,7 @@ std::span<const int64_t> GenerationEngine::sampled(uint64_t id) const {
 
 int64_t GenerationEngine::kv_tokens(uint64_t id) const {
   const Sample* const sample = scheduler_.find(id);
-  return sample == nullptr ? 0 : static_cast<int64_t>(sample->blocks.size()) * kv().block_size();
+  return sample == nullptr ? 0 : static_cast<int64_t>(sample->blocks.size()) * backend().block_size();
 }
 
 }  // namespace sluice::models

@@ -11,12 +11,11 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/sample/decoder.h"
-#include "models/sample/kv_cache.h"
+#include "models/sample/generation_backend.h"
 #include "models/sample/packed_weights.h"
 #include "models/sample/sample.h"
-#include "models/sample/sampler.h"
+#include "models/sample/sampling.h"
 #include "models/sample/scheduler.h"
-#include "models/sample/step_decoder.h"
 
 namespace sluice::models {
 
@@ -44,8 +43,9 @@ std::string limit_of_rotary_scaling(const ModelConfig& config);
 
 /// Continuous batching: samples run side by side, one token a step each; when one ends, the next waiting sample takes its place,
 /// and its prompt is read in chunks beside the tokens of the others. What is computed when, and where its keys and values lie, is
-/// Scheduler's to decide: a prompt is read once for all samples that have it, or begin with it. Cooperative: nothing happens
-/// outside step(). Not thread-safe.
+/// Scheduler's to decide: a prompt is read once for all samples that have it, or begin with it. How it is computed and drawn is
+/// the backend's: the engine gives it the step and a number from each sample's stream, and gets tokens. Cooperative: nothing
+/// happens outside step(). Not thread-safe.
 ///
 /// A sample's tokens and log-probabilities are bit-identical whatever it runs beside, whatever the limits are, whatever it
 /// shares, however long it paused, however often it was preempted, and for any number of threads. They depend on its prompt, on
@@ -94,19 +94,20 @@ class GenerationEngine {
   int64_t running() const { return static_cast<int64_t>(scheduler_.running().size()); }
   int64_t waiting() const { return scheduler_.waiting(); }  // the preempted ones included
   const StepWork& last_step() const { return scheduler_.work(); }
-  const StepDecoder& kv() const { return *decoder_; }
+  const GenerationBackend& backend() const { return *backend_; }
   const BlockPool& kv_blocks() const { return scheduler_.pool(); }
 
   /// Tokens that the blocks in use have room for: those of one sample, shared ones included, and of all, each block counted once.
   int64_t kv_tokens(uint64_t id) const;
-  int64_t kv_tokens() const { return kv_blocks().in_use() * kv().block_size(); }
+  int64_t kv_tokens() const { return kv_blocks().in_use() * backend().block_size(); }
 
   /// The most bytes of the KV cache that were in use at a time since the last call.
-  int64_t take_kv_peak_bytes() { return scheduler_.take_peak() * kv().bytes_per_block(); }
+  int64_t take_kv_peak_bytes() { return scheduler_.take_peak() * backend().bytes_per_block(); }
 
  private:
-  std::span<const float> forward(const PackedWeights& weights);
-  void sample_next(std::span<const float> logits);
+  void compute(const PackedWeights& weights);
+  void plan_draws();
+  void take_drawn();
   bool ended(Sample& sample);
   void collect();
   SampleResult take(Sample& sample);
@@ -117,11 +118,10 @@ class GenerationEngine {
   ModelConfig config_;
   GenerationOptions options_;
   Scheduler scheduler_;
-  std::unique_ptr<StepDecoder> decoder_;
-  Sampler sampler_;
+  std::unique_ptr<GenerationBackend> backend_;
   TokenJudge judge_;
-  std::vector<DecodeSequence> batch_;  // scratch of forward()
-  std::vector<SamplingRow> rows_;      // scratch of sample_next(), as is what is drawn from them
+  std::vector<DecodeSequence> batch_;  // of the step at hand, as the next two
+  std::vector<TokenDraw> draws_;
   std::vector<SampledToken> drawn_;
   std::vector<SampleResult> results_;  // of the last step
 };

@@ -43,7 +43,7 @@ struct TokenRun {
 struct SampleResult {
   uint64_t id = 0;
   std::vector<int64_t> tokens;  // all behind the prompt, with the end-of-sequence id when that was sampled
-  std::vector<float> logprobs;  // of each sampled token, see SampledToken
+  std::vector<float> logprobs;  // of each sampled token, see SampledToken (sampling.h)
   std::vector<TokenRun> given;  // of `tokens`: those that resume() brought; the others were sampled
   FinishReason finish = FinishReason::kLength;
 };

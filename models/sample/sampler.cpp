@@ -33,7 +33,8 @@ RowTop top_of(std::span<const float> logits) { return models::top_of(logits.data
 
 }  // namespace
 
-Sampler::Sampler(const SamplingOptions& options) : options_(options) {
+Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary)
+    : options_(options), vocabulary_(static_cast<size_t>(vocabulary)) {
   require(options.temperature >= 0 && std::isfinite(options.temperature), "temperature must be at least 0", options.temperature);
   require(options.top_k >= 0, "top_k must be at least 0", static_cast<double>(options.top_k));
   require(options.top_p > 0 && options.top_p <= 1, "top_p must be above 0 and at most 1", options.top_p);
@@ -44,51 +45,47 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options) {
   require(std::isfinite(options.frequency_penalty), "frequency_penalty must be a number", options.frequency_penalty);
 }
 
-SampledToken Sampler::sample(std::span<const float> logits, RandomStream& stream) {
-  if (scratch_.empty()) scratch_.resize(1);
-  const SampledToken token = draw({.logits = logits, .stream = &stream}, scratch_.front());
-  if (token.id == kNotFinite) throw UserError("logits are not finite", kHelp);
-  return token;
-}
-
-void Sampler::sample(std::span<const SamplingRow> rows, std::span<SampledToken> tokens) {
-  SLUICE_CHECK(tokens.size() >= rows.size(), "no room for the sampled tokens");
-  if (rows.empty()) return;
-  const auto count = static_cast<int64_t>(rows.size()), size = static_cast<int64_t>(rows.front().logits.size());
+void Sampler::sample(std::span<const float> logits, std::span<const TokenDraw> draws, std::span<SampledToken> tokens) {
+  SLUICE_CHECK(tokens.size() >= draws.size(), "no room for the sampled tokens");
+  if (draws.empty()) return;
+  const auto count = static_cast<int64_t>(draws.size()), size = static_cast<int64_t>(vocabulary_);
   const int64_t grain = kThreadLogits / size + 1;
   const int64_t runs = std::clamp<int64_t>(count / grain, 1, at::get_num_threads());
   if (static_cast<int64_t>(scratch_.size()) < runs) scratch_.resize(static_cast<size_t>(runs));
   parallel_ranges(runs, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t run = begin; run < end; ++run)
-      for (int64_t i = count * run / runs; i < count * (run + 1) / runs; ++i)
-        tokens[static_cast<size_t>(i)] = draw(rows[static_cast<size_t>(i)], scratch_[static_cast<size_t>(run)]);
+    for (int64_t run = begin; run < end; ++run) {
+      for (auto i = static_cast<size_t>(count * run / runs); i < static_cast<size_t>(count * (run + 1) / runs); ++i) {
+        const auto row = logits.subspan(static_cast<size_t>(draws[i].row) * vocabulary_, vocabulary_);
+        tokens[i] = draw(draws[i], row, scratch_[static_cast<size_t>(run)]);
+      }
+    }
   });
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (tokens[i].id == kNotFinite) throw UserError("sample " + std::to_string(rows[i].id) + ": logits are not finite", kHelp);
+  for (size_t i = 0; i < draws.size(); ++i)
+    if (tokens[i].id == kNotFinite) throw UserError("sample " + std::to_string(draws[i].id) + ": logits are not finite", kHelp);
 }
 
-SampledToken Sampler::draw(const SamplingRow& row, Scratch& scratch) const {
-  const RowTop top = top_of(row.logits);
+SampledToken Sampler::draw(const TokenDraw& draw, std::span<const float> logits, Scratch& scratch) const {
+  const RowTop top = top_of(logits);
   if (!top.finite) return {.id = kNotFinite};
-  const bool greedy = row.greedy || options_.temperature == 0;
-  const Softened as_modelled = soften(row.logits, top.logit, scratch);
+  const bool greedy = draw.greedy || options_.temperature == 0;
+  const Softened as_modelled = soften(logits, top.logit, scratch);
   Softened to_draw_from = as_modelled;
-  if (options_.penalizes() && !row.greedy) {
-    const std::span<const float> logits = penalized(row, scratch);
-    const RowTop of_penalized = top_of(logits);
+  if (options_.penalizes() && !draw.greedy) {
+    const std::span<const float> changed = penalized(draw, logits, scratch);
+    const RowTop of_penalized = top_of(changed);
     if (!of_penalized.finite) return {.id = kNotFinite};
-    to_draw_from = soften(logits, of_penalized.logit, scratch);
+    to_draw_from = soften(changed, of_penalized.logit, scratch);
   }
-  const int64_t id = draw_id(to_draw_from, greedy, row.stream, scratch);
-  const double below_top = double{row.logits[static_cast<size_t>(id)]} - as_modelled.top;
+  const int64_t id = draw_id(to_draw_from, greedy, draw.uniform, scratch);
+  const double below_top = double{logits[static_cast<size_t>(id)]} - as_modelled.top;
   return {.id = id, .logprob = static_cast<float>(below_top / temperature() - std::log(as_modelled.total))};
 }
 
 // What the penalties make of the logits of a row.
-std::span<const float> Sampler::penalized(const SamplingRow& row, Scratch& scratch) const {
-  float* const logits = scratch.penalized.at_least(size_of(row.logits));
-  std::copy(row.logits.begin(), row.logits.end(), logits);
-  scratch.counts.resize(row.logits.size());
+std::span<const float> Sampler::penalized(const TokenDraw& draw, std::span<const float> logits, Scratch& scratch) const {
+  float* const changed = scratch.penalized.at_least(size_of(logits));
+  std::copy(logits.begin(), logits.end(), changed);
+  scratch.counts.resize(logits.size());
   // Calls change(logit, count) for each id that occurs in the texts, once.
   const auto for_each_id = [&](std::initializer_list<std::span<const int64_t>> texts, const auto& change) {
     for (const auto& text : texts)
@@ -96,17 +93,17 @@ std::span<const float> Sampler::penalized(const SamplingRow& row, Scratch& scrat
     for (const auto& text : texts)
       for (const int64_t id : text)
         if (const int32_t count = std::exchange(scratch.counts[static_cast<size_t>(id)], 0); count > 0)
-          logits[id] = change(logits[id], static_cast<float>(count));
+          changed[id] = change(changed[id], static_cast<float>(count));
   };
   const auto repetition = static_cast<float>(options_.repetition_penalty);
   const auto presence = static_cast<float>(options_.presence_penalty);
   const auto frequency = static_cast<float>(options_.frequency_penalty);
   if (repetition != 1)
-    for_each_id({row.prompt, row.response},
+    for_each_id({draw.prompt, draw.response},
                 [=](float logit, float) { return logit > 0 ? logit / repetition : logit * repetition; });
   if (presence != 0 || frequency != 0)
-    for_each_id({row.response}, [=](float logit, float count) { return logit - frequency * count - presence; });
-  return {logits, row.logits.size()};
+    for_each_id({draw.response}, [=](float logit, float count) { return logit - frequency * count - presence; });
+  return {changed, logits.size()};
 }
 
 // Weights are kept where likeliest tokens are looked for; a draw from all makes those that it needs once more.
@@ -120,14 +117,13 @@ Sampler::Softened Sampler::soften(std::span<const float> logits, float top, Scra
   return row;
 }
 
-int64_t Sampler::draw_id(const Softened& row, bool greedy, RandomStream* stream, Scratch& scratch) const {
+int64_t Sampler::draw_id(const Softened& row, bool greedy, double uniform, Scratch& scratch) const {
   if (greedy) {
     const float below = std::nextafter(row.top, -std::numeric_limits<float>::infinity());
     int32_t* const ids = scratch.ids.at_least(size_of(row.logits));
     ids_between(row.logits.data(), size_of(row.logits), below, row.top, ids);
     return ids[0];
   }
-  const double uniform = stream->uniform();
   return options_.truncates() ? draw_from_likeliest(row, scratch, uniform) : draw_from_all(row, scratch, uniform);
 }
 

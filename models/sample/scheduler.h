@@ -106,7 +106,8 @@ class Scheduler {
   std::span<const BlockCopy> copies() const { return copies_; }
   static std::span<const int64_t> next_tokens(const Sample& sample);
 
-  /// The tokens of the step have been computed. Samples that waited for one of the same prompt get its row.
+  /// Takes the tokens of the step as computed: what is to be computed has been noted by then. Samples that waited for one of the
+  /// same prompt get its row, so that who draws from which row is known before anything is computed.
   void advance();
 
   /// Those with a place, oldest first.

@@ -11,7 +11,7 @@
 
 namespace sluice::nodes {
 
-// The results are on the CPU, wherever the model is: so what is made of them, objectives and figures, is computed there. They are
+// The results are on the CPU, wherever the model is: so what is made of them, objectives and metrics, is computed there. They are
 // small, a number or two an action; a gradient goes back to the model's device by itself.
 
 /// Natural log-probability of each action of `samples` under a language model, softmax(logits / temperature).

@@ -5,6 +5,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
+#include "nodes/models/model_parts.h"
 
 namespace sluice::nodes {
 
@@ -24,7 +25,7 @@ void Logprobs::describe(engine::Contract<LogprobsParams>& c) {
 }
 
 Logprobs::Logprobs(const LogprobsParams& params, engine::NodeResources& resources)
-    : params_(params), model_(language_model(resources, params.model)), pass_tokens_(resources.pass_tokens) {}
+    : params_(params), model_(forward_model(resources, params.model)), pass_tokens_(resources.pass_tokens) {}
 
 void Logprobs::process(engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;

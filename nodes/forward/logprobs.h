@@ -5,7 +5,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/forward_model.h"
 
 namespace sluice::nodes {
 
@@ -36,7 +36,7 @@ class Logprobs final : public engine::Node {
 
  private:
   const LogprobsParams params_;
-  const std::shared_ptr<const LanguageModel> model_;
+  const std::shared_ptr<const ForwardModel> model_;
   const int64_t pass_tokens_;
 };
 

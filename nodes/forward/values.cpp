@@ -5,6 +5,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
+#include "nodes/models/model_parts.h"
 
 namespace sluice::nodes {
 
@@ -16,7 +17,7 @@ void Values::describe(engine::Contract<ValuesParams>& c) {
 }
 
 Values::Values(const ValuesParams& params, engine::NodeResources& resources)
-    : model_(language_model(resources, params.model)), pass_tokens_(resources.pass_tokens) {}
+    : model_(forward_model(resources, params.model)), pass_tokens_(resources.pass_tokens) {}
 
 void Values::process(engine::MicroBatch& batch) {
   const at::NoGradGuard no_gradient;

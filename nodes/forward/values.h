@@ -5,7 +5,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/forward_model.h"
 
 namespace sluice::nodes {
 
@@ -31,7 +31,7 @@ class Values final : public engine::Node {
   void process(engine::MicroBatch& batch) override;
 
  private:
-  const std::shared_ptr<const LanguageModel> model_;
+  const std::shared_ptr<const ForwardModel> model_;
   const int64_t pass_tokens_;
 };
 

@@ -2,94 +2,85 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
-#include <optional>
 #include <string>
 
 #include "engine/contract/model.h"
-#include "engine/contract/node.h"
-#include "models/folder/folder.h"
-#include "models/forward/transformer.h"
-#include "models/train/adamw.h"
-#include "models/train/learning_rate.h"
-#include "nodes/models/kept_versions.h"
-#include "nodes/models/model_snapshot.h"
+#include "engine/contract/model_versions.h"
+#include "nodes/models/forward_model.h"
+#include "nodes/models/local_publisher.h"
 #include "nodes/models/model_text.h"
-#include "nodes/models/published_weights.h"
+#include "nodes/models/sampled_weights.h"
+#include "nodes/models/trained_model.h"
 
 namespace sluice::nodes {
 
-/// A model of a run: live weights, the published versions of them, an optimizer if it is trained, and the tokenizer of its
-/// folder.
+/// A model of a run as the engine sees it: the owner of its parts. Nodes see parts alone, those that they ask for
+/// (model_parts.h); each part says which threads may use it.
 ///
-/// Live weights and optimizer belong to the executor thread of the node that trains the model; take_snapshot() copies them there,
-/// and what is written comes from the copy. The published weights and the tokenizer may be used from any thread.
-class LanguageModel final : public engine::Model {
+/// Every model has its text, its weights for forward passes, and what is sampled from, whose version 0 are the weights that it
+/// begins with. What is trained and what publishes belong to a TrainedLanguageModel.
+class LanguageModel : public engine::Model {
  public:
-  /// `folder`: where the tokenizer is. Publishes version 0, for sampling in `precision`. Without an optimizer the model is
-  /// frozen, and is not saved. kept_versions, saved_versions: see engine::ModelUsage.
-  LanguageModel(std::string name, std::filesystem::path folder, models::Transformer transformer,
-                std::optional<models::AdamWOptions> optimizer, int64_t kept_versions,
-                models::Precision precision = models::Precision::kFloat32, int64_t saved_versions = 0);
-
-  LanguageModel(const LanguageModel&) = delete;  // published weights and snapshot refer to the live ones
+  LanguageModel(const LanguageModel&) = delete;  // parts refer to one another
   LanguageModel& operator=(const LanguageModel&) = delete;
 
   engine::ModelBytes bytes() const override;
 
-  /// `NAME/` is a Hugging Face folder with the tokenizer, adapters merged in; the adapters in PEFT's format in it or instead, as
-  /// set_saved_adapter() said. What lies beside it: nodes/models/snapshot_files.h.
-  void prepare_snapshot() override;
-  void take_snapshot(engine::VersionRange versions) override;
-  void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
-  void restore(const std::filesystem::path& folder, engine::VersionRange versions) override;
-
-  void set_saved_adapter(models::SavedAdapter saved) { saved_adapter_ = saved; }
-
-  /// Without it the learning rate is that of the optimizer's options.
-  void set_learning_rate(const models::LearningRate& rate);
-
-  /// Sets the learning rate of the optimizer to that of an iteration, and returns it.
-  double enter_iteration(int64_t iteration);
-
-  /// The live weights are another model's, which counts them in its bytes().
-  void share_weights() { weight_bytes_ = 0; }
-
   const std::string& name() const { return text_.name(); }
-  const std::filesystem::path& folder() const { return text_.folder(); }  // of the tokenizer
-  const models::ModelConfig& config() const { return transformer_.config(); }
-  const models::Transformer& transformer() const { return transformer_; }
-  models::Transformer& transformer() { return transformer_; }
+  const ModelText& text() const { return text_; }
+  const ForwardModel& forward() const { return forward_; }
+  const SampledWeights& sampled() const { return sampled_; }
 
-  /// May be used from any thread.
-  const ModelText& model_text() const { return text_; }
-  const text::Tokenizer& tokenizer() const { return text_.tokenizer(); }
+ protected:
+  /// `folder`: where the tokenizer is. weight_bytes: of the live weights, as far as they are this model's own.
+  LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
+                engine::ModelVersions versions, int64_t weight_bytes);
 
-  /// Null when frozen.
-  models::AdamW* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; }
-
-  /// The live weights are `version` from now on. Not while they are trained.
-  void publish(int64_t version);
-  const models::PackedWeights& sampling_weights(int64_t version) const { return published_.at(version); }
-  models::Precision precision() const { return precision_; }
-  at::Device device() const { return transformer_.weights().embedding.device(); }
+  const ModelText text_;
+  const ForwardModel forward_;
+  SampledWeights sampled_;
 
  private:
-  const ModelText text_;
-  const models::Precision precision_;
-  models::SavedAdapter saved_adapter_ = models::SavedAdapter::kBoth;
-  models::Transformer transformer_;
-  std::optional<models::AdamW> optimizer_;
-  std::optional<models::LearningRate> learning_rate_;  // unset: constant
-  std::optional<KeptVersions> saved_versions_;         // of a trained model, as the next
-  std::optional<ModelSnapshot> snapshot_;
-  int64_t weight_bytes_ = 0;  // of the live ones
-  int64_t optimizer_bytes_ = 0;
-  int64_t gradient_bytes_ = 0;
-  PublishedWeights published_;
+  const int64_t weight_bytes_;
 };
 
-/// The model called `name` of a node's resources, which are those of a plan.
-std::shared_ptr<LanguageModel> language_model(const engine::NodeResources& resources, const std::string& name);
+/// One that nobody trains: it stays version 0, and nothing of it is saved (InternalError).
+class FrozenLanguageModel final : public LanguageModel {
+ public:
+  enum class Weights { kOwn, kShared };  // with a model that counts them in its bytes()
+
+  FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
+                      engine::ModelVersions versions, Weights weights = Weights::kOwn);
+
+  void take_snapshot(engine::VersionRange) override { refuse(); }
+  void write_snapshot(const std::filesystem::path&, FileSystem&) override { refuse(); }
+  void restore(const std::filesystem::path&, engine::VersionRange) override { refuse(); }
+
+ private:
+  [[noreturn]] void refuse() const;
+};
+
+class TrainedLanguageModel final : public LanguageModel {
+ public:
+  TrainedLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
+                       const Training& training, engine::ModelVersions versions);
+
+  engine::ModelBytes bytes() const override;
+
+  TrainedModel& trained() { return trained_; }
+
+  void prepare_snapshot() override { trained_.prepare_snapshot(); }
+  void take_snapshot(engine::VersionRange versions) override { trained_.take_snapshot(versions); }
+  void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override {
+    trained_.write_snapshot(text_.folder(), folder, files);
+  }
+  void restore(const std::filesystem::path& folder, engine::VersionRange versions) override {
+    trained_.restore(folder, versions);
+  }
+
+ private:
+  LocalPublisher publisher_;
+  TrainedModel trained_;
+};
 
 }  // namespace sluice::nodes

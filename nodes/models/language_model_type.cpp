@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/adapters/lora.h"
 #include "models/cuda/device.h"
 #include "models/folder/folder.h"
 #include "models/folder/hub_cache.h"
@@ -181,16 +182,19 @@ void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
                       .severity = Severity::kWarning});
 }
 
+engine::ModelVersions versions_of(const engine::ModelUsage& usage) {
+  return {.readable = usage.kept_versions, .saved = usage.saved_versions};
+}
+
 // Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
-std::shared_ptr<LanguageModel> base_of(const engine::ModelUsage& usage) {
+std::shared_ptr<engine::Model> base_of(const engine::ModelUsage& usage) {
   const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
   SLUICE_CHECK(trained != nullptr, "the base of model " + usage.name + " was not loaded before it");
-  models::Transformer base(trained->config(), models::without_adapters(trained->transformer().weights()),
-                           {.precision = trained->transformer().compute().precision});
-  auto model = std::make_shared<LanguageModel>(usage.name, trained->folder(), std::move(base), std::nullopt, usage.kept_versions,
-                                               trained->precision());
-  model->share_weights();
-  return model;
+  const models::Transformer& transformer = trained->forward().transformer();
+  const models::Transformer base(transformer.config(), models::without_adapters(transformer.weights()),
+                                 {.precision = transformer.compute().precision});
+  return std::make_shared<FrozenLanguageModel>(usage.name, trained->text().folder(), base, versions_of(usage),
+                                               FrozenLanguageModel::Weights::kShared);
 }
 
 }  // namespace
@@ -273,15 +277,12 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                                               .device = models::device_named(of.device).value(),
                                                                               .compute = {of.dtype, of.activation_checkpointing},
                                                                               .narrow_products = !of.optimizer.has_value()});
-  if (trained) prepare(transformer.weights(), of.trained(), usage.seed);
-  auto model = std::make_shared<LanguageModel>(usage.name, *of.checkpoint, std::move(transformer),
-                                               trained ? std::optional(of.optimizer->options()) : std::nullopt,
-                                               usage.kept_versions, of.dtype, usage.saved_versions);
-  if (trained) {
-    model->set_learning_rate(of.optimizer->schedule_of(usage.iterations));
-  }
-  if (of.lora) model->set_saved_adapter(of.lora->save);
-  return model;
+  if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, versions_of(usage));
+  prepare(transformer.weights(), of.trained(), usage.seed);
+  const Training training{.optimizer = of.optimizer->options(),
+                          .learning_rate = of.optimizer->schedule_of(usage.iterations),
+                          .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth};
+  return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, versions_of(usage));
 }
 
 }  // namespace sluice::nodes

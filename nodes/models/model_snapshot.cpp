@@ -6,7 +6,7 @@
 
 namespace sluice::nodes {
 
-ModelSnapshot::ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, KeptVersions& versions)
+ModelSnapshot::ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions)
     : live_(live),
       optimizer_(optimizer),
       versions_(versions),

@@ -11,7 +11,7 @@
 #include "models/forward/transformer.h"
 #include "models/memory/host_copy.h"
 #include "models/train/adamw.h"
-#include "nodes/models/kept_versions.h"
+#include "nodes/models/saved_versions.h"
 
 namespace sluice::nodes {
 
@@ -23,7 +23,7 @@ namespace sluice::nodes {
 class ModelSnapshot {
  public:
   /// All must outlive this.
-  ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, KeptVersions& versions);
+  ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions);
 
   /// Gets the memory of the copy from the system. Else the first take() does.
   void prepare();
@@ -43,7 +43,7 @@ class ModelSnapshot {
 
   const models::Transformer& live_;
   const models::AdamW& optimizer_;
-  KeptVersions& versions_;
+  SavedVersions& versions_;
   models::HostCopy weights_, first_moments_, second_moments_;
   int64_t steps_ = 0;
   engine::VersionRange range_;

@@ -46,7 +46,7 @@ struct CorrectionOptions {
 /// (proximal): truncated importance sampling (Yao et al. 2025), its masked form (IcePop, Ling team 2025), and with both policies
 /// apart decoupled PPO (Hilton et al. 2022; AReaL, Fu et al. 2025, eq. 5). Constants: no gradient goes through them.
 ///
-/// old_logprobs, rollout_logprobs [K]; returns [K]. Adds their figures to `metrics`.
+/// old_logprobs, rollout_logprobs [K]; returns [K]. Adds their metrics to `metrics`.
 at::Tensor importance_weights(const CorrectionOptions& options, const at::Tensor& old_logprobs,
                               const at::Tensor& rollout_logprobs, const KeptActions& kept, std::vector<ObjectiveMetric>& metrics);
 

@@ -10,7 +10,7 @@
 
 namespace sluice::nodes {
 
-/// A figure of one micro-batch, ready to be combined over the iteration.
+/// A metric of one micro-batch, ready to be combined over the iteration.
 struct ObjectiveMetric {
   enum class Kind { kMean, kMaximum };
 

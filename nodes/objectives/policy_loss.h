@@ -65,7 +65,7 @@ struct PolicyLossParams {
 /// Reports what has no effect or contradicts itself among the shared parameters.
 void check_policy_loss(const PolicyLossParams& params, engine::Findings& findings);
 
-/// Declares the shared parameters and figures.
+/// Declares the shared parameters and metrics.
 template <class P>
 void describe_policy_loss(engine::Contract<P>& c);
 
@@ -79,7 +79,7 @@ struct PolicyTerms {
   at::Tensor log_ratio() const { return logprobs.sub(old_logprobs); }  // [K]
 };
 
-/// A surrogate for each action that counts, with its figures.
+/// A surrogate for each action that counts, with its metrics.
 struct Surrogate {
   at::Tensor losses;  // [K]
   std::vector<ObjectiveMetric> metrics;

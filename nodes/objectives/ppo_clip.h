@@ -31,11 +31,11 @@ class PpoClip final : public PolicyObjective {
   PpoClipParams params_;
 };
 
-/// -min(r A, clamp(r, 1 - low, 1 + high) A) for ratios r[K] and advantages A[K], with the figures clip_fraction_low and
+/// -min(r A, clamp(r, 1 - low, 1 + high) A) for ratios r[K] and advantages A[K], with the metrics clip_fraction_low and
 /// clip_fraction_high.
 Surrogate clipped_surrogate(const at::Tensor& ratio, const at::Tensor& advantages, double low, double high);
 
-/// Declares those figures.
+/// Declares those metrics.
 template <class P>
 void describe_clip_fractions(engine::Contract<P>& c) {
   c.metric("policy/clip_fraction_low", engine::Metric::kMean,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/model_parts.h"
 
 namespace sluice::nodes {
 
@@ -16,13 +17,13 @@ using engine::Group;
 
 namespace {
 
-std::vector<int64_t> end_of_sequence_ids(const LanguageModel& model) {
-  std::vector<int64_t> ids = model.config().end_of_sequence;
-  if (const auto id = model.tokenizer().end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
+std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, const ModelText& text) {
+  std::vector<int64_t> ids = config.end_of_sequence;
+  if (const auto id = text.tokenizer().end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
   return ids;
 }
 
-models::GenerationOptions options_of(const GenerateParams& params, const LanguageModel& model) {
+models::GenerationOptions options_of(const GenerateParams& params, const SampledWeights& model, const ModelText& text) {
   models::GenerationOptions options;
   options.sampling = {.temperature = params.temperature,
                       .top_k = params.top_k,
@@ -33,7 +34,7 @@ models::GenerationOptions options_of(const GenerateParams& params, const Languag
                       .frequency_penalty = params.frequency_penalty};
   options.precision = model.precision();
   options.device = model.device();
-  if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model);
+  if (!params.ignore_end_of_sequence) options.end_of_sequence = end_of_sequence_ids(model.config(), text);
   return options;
 }
 
@@ -44,13 +45,13 @@ std::vector<std::string> all_turn_ends(const GenerateParams& params) {
   return ends;
 }
 
-TurnRules rules_of(const GenerateParams& params, const LanguageModel& model) {
+TurnRules rules_of(const GenerateParams& params, std::vector<int64_t> end_of_sequence) {
   TurnRules rules{.stop = params.stop,
                   .turn_ends = all_turn_ends(params),
                   .environment = params.has_environment() ? params.environment.object : nullptr,
                   .max_turns = params.max_turns,
                   .max_new_tokens = params.max_new_tokens,
-                  .end_of_sequence = options_of(params, model).end_of_sequence};
+                  .end_of_sequence = std::move(end_of_sequence)};
   SLUICE_CHECK(!params.has_environment() || rules.environment != nullptr, "an environment that was not made");
   return rules;
 }
@@ -68,7 +69,7 @@ int64_t step_tokens(const GenerateParams& params) {
 }
 
 // The pool has the blocks that the plan promised.
-models::GenerationLimits limits_of(const GenerateParams& params, const LanguageModel& model,
+models::GenerationLimits limits_of(const GenerateParams& params, const SampledWeights& model,
                                    const engine::NodeResources& resources) {
   const int64_t pool_bytes = resources.kv_bytes;
   models::GenerationLimits limits;
@@ -225,11 +226,12 @@ void Generate::describe(engine::Contract<GenerateParams>& c) {
 
 Generate::Generate(const GenerateParams& params, engine::NodeResources& resources)
     : params_(params),
-      model_(language_model(resources, params.model)),
+      sampled_(sampled_weights(resources, params.model)),
+      text_(model_text(resources, params.model)),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      engine_(model_->config(), options_of(params, *model_), limits_of(params, *model_, resources)),
-      turns_(rules_of(params, *model_), model_->tokenizer()),
+      engine_(sampled_->config(), options_of(params, *sampled_, *text_), limits_of(params, *sampled_, resources)),
+      turns_(rules_of(params, options_of(params, *sampled_, *text_).end_of_sequence), text_->tokenizer()),
       on_demand_(resources.admission == engine::Admission::kOnDemand),
       credit_(kCreditRoom) {
   if (turns_.idle_rules() && !on_demand_) return;
@@ -257,13 +259,13 @@ models::Next Generate::judge(uint64_t id, std::span<const int64_t> tokens) {
 
 void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
-  weights_ = &model_->sampling_weights(iteration.policy_version);
+  weights_ = &sampled_->at(iteration.policy_version);
   engine_.forget_prefixes();
 }
 
 const std::vector<int64_t>& Generate::prompt_tokens(const Group& group) const {
   const auto [place, missing] = tokenized_.try_emplace({group.iteration, group.index});
-  if (missing) place->second = model_->tokenizer().encode(group.read(columns::kPrompt)[0], adds_special_tokens(group));
+  if (missing) place->second = text_->tokenizer().encode(group.read(columns::kPrompt)[0], adds_special_tokens(group));
   const std::vector<int64_t>& tokens = place->second;
   if (tokens.empty())
     throw UserError("the prompt of group " + std::to_string(group.index) + " is empty", "remove it from the prompts");
@@ -426,7 +428,7 @@ void Generate::record(const Response& response) {
 std::string Generate::text_of(const Response& response) const {
   const bool ended = response.summary.finish == Finish::kEndOfSequence;
   const std::span tokens = std::span(response.result.tokens).first(response.result.tokens.size() - (ended ? 1 : 0));
-  return model_->tokenizer().decode(tokens, /*skip_special=*/true);
+  return text_->tokenizer().decode(tokens, /*skip_special=*/true);
 }
 
 Group Generate::completed(RunningGroup running) const {

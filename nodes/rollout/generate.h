@@ -11,7 +11,8 @@
 #include "engine/contract/node.h"
 #include "engine/schedule/sample_credit.h"
 #include "models/sample/generation.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/model_text.h"
+#include "nodes/models/sampled_weights.h"
 #include "nodes/rollout/environments/environment.h"
 #include "nodes/rollout/turns.h"
 #include "nodes/sources/row_source.h"
@@ -116,7 +117,7 @@ class Generate final : public engine::Rollout {
   void end_iteration(const engine::Iteration& iteration) override;
 
   /// The KV pool, which is allocated as a whole when the node is made.
-  PoolBytes pool_bytes() const override { return {engine_.kv().bytes_held(), most_kv_bytes_}; }
+  PoolBytes pool_bytes() const override { return {engine_.backend().bytes_held(), most_kv_bytes_}; }
 
  private:
   struct Response {
@@ -148,7 +149,8 @@ class Generate final : public engine::Rollout {
   std::string text_of(const Response& response) const;
 
   const GenerateParams params_;
-  const std::shared_ptr<LanguageModel> model_;
+  const std::shared_ptr<const SampledWeights> sampled_;
+  const std::shared_ptr<const ModelText> text_;
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;
   models::GenerationEngine engine_;

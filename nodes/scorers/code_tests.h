@@ -41,7 +41,7 @@ constexpr auto enum_names(ScoreBy) { return std::array{std::pair{ScoreBy::kAll, 
 ///   output_kb = 1024             # for one test: what a program writes to stdout, or a solution answers
 ///
 /// And the parameters of every scorer (scorer.h). Reads response[S], label[G]; writes score[S]  (S: samples, G: groups). The code
-/// is that of code_of(), the label that of CodeProblem. Figure: tests_passed, the mean share of the tests that pass (with
+/// is that of code_of(), the label that of CodeProblem. Metric: tests_passed, the mean share of the tests that pass (with
 /// score_by = "all" tests behind the first that fails may not be run, and count as failed).
 ///
 /// A program must end by itself with exit code 0 and have written what it should. Statements and calls of a sample run one after

@@ -35,7 +35,7 @@ namespace sluice::nodes {
 /// the end is shown when a process dies.
 ///
 /// Reads response[S], and prompt[G], label[G] and messages[G] where they are written; writes score[S]  (S: samples, G: groups).
-/// Other figures that the function returns are recorded as NODE/NAME, their mean. A function that raises, does not answer in time
+/// Other numbers that the function returns are recorded as NODE/NAME, their mean. A function that raises, does not answer in time
 /// (its process is killed), ends its process, writes into the channel to it, names a metric that cannot be one (metric_name.h),
 /// or returns no finite number for each sample fails the samples that it was given: all of the batch, or one where it is called
 /// for each sample. A file that cannot be loaded is a UserError before anything runs.

@@ -13,6 +13,7 @@
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/forward/token_values.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/scorers/scorer.h"
 #include "nodes/scorers/step_ends.h"
 
@@ -68,7 +69,8 @@ void RewardModel::describe(engine::Contract<RewardModelParams>& c) {
 
 RewardModel::RewardModel(const RewardModelParams& params, engine::NodeResources& resources)
     : params_(params),
-      model_(language_model(resources, params.model)),
+      model_(forward_model(resources, params.model)),
+      text_(model_text(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics) {}
 
@@ -106,7 +108,7 @@ std::vector<std::vector<size_t>> RewardModel::steps_of(const engine::MicroBatch&
     auto& ends = steps.emplace_back();
     for (const engine::Range run : runs_of_actions(layout, of_sample)) {
       const auto text = std::span<const int64_t>(actions).subspan(run.begin, run.size());
-      for (const size_t end : step_ends(model_->tokenizer(), text, params_.separator)) ends.push_back(run.begin + end);
+      for (const size_t end : step_ends(text_->tokenizer(), text, params_.separator)) ends.push_back(run.begin + end);
     }
   }
   return steps;

@@ -8,7 +8,8 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/forward_model.h"
+#include "nodes/models/model_text.h"
 
 namespace sluice::nodes {
 
@@ -64,7 +65,8 @@ class RewardModel final : public engine::Node {
                   std::span<float> rewards);
 
   const RewardModelParams params_;
-  const std::shared_ptr<const LanguageModel> model_;
+  const std::shared_ptr<const ForwardModel> model_;
+  const std::shared_ptr<const ModelText> text_;
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
 };

@@ -14,7 +14,7 @@ namespace sluice::nodes {
 ///   [nodes.evaluate]
 ///   type = "evaluate_samples"
 ///   inputs = ["score"]
-///   k = [1, 4]               # sizes to tell figures for; each at most the samples of a group
+///   k = [1, 4]               # sizes to record metrics for; each at most the samples of a group
 ///   least_score = 1.0        # a sample with at least this score is right
 ///   extract = '####\s*(.+)'  # as in exact_match: what of the response is the answer that votes
 ///   normalize = "none"       # as in exact_match: which answers are the same

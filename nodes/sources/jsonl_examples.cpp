@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
 
 namespace sluice::nodes {
@@ -139,8 +140,8 @@ std::optional<RowCheck::Fault> ExampleRows::fault_of(const LearnedConversation& 
 
 JsonlExamples::JsonlExamples(const JsonlExamplesParams& params, engine::NodeResources& resources)
     : metrics_(resources.metrics),
-      model_(language_model(resources, params.model)),
-      examples_(params, model_->model_text(), end_of_texts(params, model_->model_text())),
+      model_(model_text(resources, params.model)),
+      examples_(params, *model_, end_of_texts(params, *model_)),
       rows_(dataset_options(params, resources), examples_.fields()),
       check_(params.too_long) {
   check_.run(rows_, [this](data::Dataset::RowId id) { return examples_.fault_of(examples_.example(rows_.values(id))); });

@@ -9,7 +9,7 @@
 #include "data/dataset.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/model_text.h"
 #include "nodes/sources/conversation.h"
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
@@ -40,7 +40,7 @@ namespace sluice::nodes {
 /// all that the assistant says in a conversation (text/chat_template.h: how that is known). The prompt is tokenised as `generate`
 /// does it. Prompt and completion may both be lists of messages, of which the completion is learned. Every example is tokenised
 /// once before the run starts; an example that is longer than max_tokens is a UserError that shows its line, or left out.
-/// Figures: rows_dropped, the rows that are left out.
+/// Metric: rows_dropped, the rows that are left out.
 struct JsonlExamplesParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
@@ -104,7 +104,7 @@ class JsonlExamples final : public engine::Source {
 
  private:
   engine::MetricsRecorder* metrics_;
-  std::shared_ptr<LanguageModel> model_;
+  std::shared_ptr<const ModelText> model_;
   ExampleRows examples_;
   data::Dataset rows_;
   RowCursor cursor_;

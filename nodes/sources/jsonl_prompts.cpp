@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/sources/conversation.h"
 #include "nodes/sources/row_look.h"
 
@@ -120,8 +121,8 @@ std::optional<RowCheck::Fault> PromptRows::fault_of(const Prompt& prompt) const 
 
 JsonlPrompts::JsonlPrompts(const JsonlPromptsParams& params, engine::NodeResources& resources)
     : metrics_(resources.metrics),
-      model_(params.model.empty() ? nullptr : language_model(resources, params.model)),
-      prompts_(params, model_ ? &model_->model_text() : nullptr),
+      model_(params.model.empty() ? nullptr : model_text(resources, params.model)),
+      prompts_(params, model_.get()),
       rows_(dataset_options(params, resources), prompts_.fields()),
       check_(params.too_long) {
   if (params.max_prompt_tokens == 0 && !prompt_format(params).uses_template()) return;

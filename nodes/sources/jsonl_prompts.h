@@ -10,7 +10,7 @@
 #include "data/dataset.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/model_text.h"
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
 #include "nodes/sources/row_source.h"
@@ -41,7 +41,7 @@ namespace sluice::nodes {
 /// Writes prompt[G], label[G]; with chat or messages_field also messages[G], the conversation as JSON. All rows are checked
 /// before the run starts (see JsonlReader): conversations are rendered, and with max_prompt_tokens prompts are tokenised. What a
 /// chat template writes holds its special tokens, which `generate` sees by that column: it adds none. prefix and suffix of a
-/// conversation stand around what the template writes. Figures: rows_dropped, the rows that are left out. Not for files that grow
+/// conversation stand around what the template writes. Metric: rows_dropped, the rows that are left out. Not for files that grow
 /// while they are read.
 struct JsonlPromptsParams {
   std::vector<std::filesystem::path> path;
@@ -106,7 +106,7 @@ class JsonlPrompts final : public engine::Source {
 
  private:
   engine::MetricsRecorder* metrics_;
-  std::shared_ptr<LanguageModel> model_;  // null: none is needed
+  std::shared_ptr<const ModelText> model_;  // null: none is needed
   PromptRows prompts_;
   data::Dataset rows_;
   RowCursor cursor_;

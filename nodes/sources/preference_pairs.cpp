@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/sources/row_look.h"
 
 namespace sluice::nodes {
@@ -175,8 +176,8 @@ std::optional<RowCheck::Fault> PairRows::fault_of(const Pair& pair) const {
 PreferencePairs::PreferencePairs(const PreferencePairsParams& params, engine::NodeResources& resources)
     : has_margin_(!params.margin_field.empty()),
       metrics_(resources.metrics),
-      model_(language_model(resources, params.model)),
-      pairs_(params, model_->model_text(), end_of_texts(params, model_->model_text())),
+      model_(model_text(resources, params.model)),
+      pairs_(params, *model_, end_of_texts(params, *model_)),
       rows_(dataset_options(params, resources), pairs_.fields()),
       check_(params.too_long) {
   check_.run(rows_, [this](data::Dataset::RowId id) { return pairs_.fault_of(pairs_.pair(rows_.values(id))); });

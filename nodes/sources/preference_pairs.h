@@ -11,7 +11,7 @@
 #include "data/preference_row.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/model_text.h"
 #include "nodes/sources/conversation.h"
 #include "nodes/sources/prompt_reader.h"
 #include "nodes/sources/row_cursor.h"
@@ -47,7 +47,7 @@ inline constexpr engine::Column<float> kMargin{"margin", engine::Extent::kGroup}
 /// template, and its actions are what the assistant says behind the prompt. Writes prompt[G], tokens[T], score[S]: groups of two
 /// samples, the better one with score 1 and then the worse one with score 0, whose actions are the tokens of the completions;
 /// with margin_field margin[G] too. Every pair is tokenised once before the run starts; what does not fit is a UserError that
-/// shows its line. Figures: rows_dropped, the pairs that are left out.
+/// shows its line. Metric: rows_dropped, the pairs that are left out.
 struct PreferencePairsParams {
   std::vector<std::filesystem::path> path;
   std::vector<double> weights;
@@ -118,7 +118,7 @@ class PreferencePairs final : public engine::Source {
  private:
   bool has_margin_;
   engine::MetricsRecorder* metrics_;
-  std::shared_ptr<LanguageModel> model_;
+  std::shared_ptr<const ModelText> model_;
   PairRows pairs_;
   data::Dataset rows_;
   RowCursor cursor_;

@@ -64,7 +64,7 @@ class RowCheck {
   /// `dataset`.
   void run(data::Dataset& dataset, const std::function<std::optional<Fault>(data::Dataset::RowId)>& fault_of);
 
-  /// The figures of describe_dropped(), once something was dropped.
+  /// The metrics of describe_dropped(), once something was dropped.
   void record(engine::MetricsRecorder* metrics) const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 std::string text_of(double not_finite) { return std::isnan(not_finite) ? "nan" : not_finite > 0 ? "inf" : "-inf"; }
 
-[[noreturn]] void refuse_gradient(const LanguageModel& model, double norm) {
+[[noreturn]] void refuse_gradient(const TrainedModel& model, double norm) {
   throw UserError(
       "gradient norm is not finite (" + text_of(norm) + "): the weights of model " + model.name() + " were left as they were",
       "a lower learning_rate, or clip_grad_norm in the optimizer");
@@ -19,7 +19,7 @@ std::string text_of(double not_finite) { return std::isnan(not_finite) ? "nan" :
 
 }  // namespace
 
-void begin_training(LanguageModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
+void begin_training(TrainedModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
                     const std::string& group) {
   metrics.value(group + "/learning_rate", model.enter_iteration(iteration.index));
 }
@@ -35,20 +35,19 @@ double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what) 
   return value;
 }
 
-void require_finite_gradients(LanguageModel& model) {
-  SLUICE_CHECK(model.optimizer() != nullptr, "gradients of a frozen model: " + model.name());
-  const double norm = model.optimizer()->gradient_norm(1.0);
+void require_finite_gradients(TrainedModel& model) {
+  const double norm = model.optimizer().gradient_norm(1.0);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
 }
 
-double step_optimizer(LanguageModel& model, double count) {
-  SLUICE_CHECK(model.optimizer() != nullptr && count > 0, "a step of a frozen model, or without entries: " + model.name());
-  const double norm = model.optimizer()->step(1.0 / count);
+double step_optimizer(TrainedModel& model, double count) {
+  SLUICE_CHECK(count > 0, "a step without entries: " + model.name());
+  const double norm = model.optimizer().step(1.0 / count);
   if (!std::isfinite(norm)) refuse_gradient(model, norm);
   return norm;
 }
 
-void finish_iteration(LanguageModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
+void finish_iteration(TrainedModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
                       const std::string& group) {
   if (count > 0)
     metrics.value(group + "/grad_norm", step_optimizer(model, count));
@@ -56,7 +55,7 @@ void finish_iteration(LanguageModel& model, double count, const engine::Iteratio
     warn_of_no_step(model, iteration);
 }
 
-void warn_of_no_step(const LanguageModel& model, const engine::Iteration& iteration) {
+void warn_of_no_step(const TrainedModel& model, const engine::Iteration& iteration) {
   log_warning("iteration " + std::to_string(iteration.index) + ": model " + model.name() +
               " was not trained, because nothing was left to learn from");
 }

@@ -6,13 +6,13 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/trained_model.h"
 
 namespace sluice::nodes {
 
 /// The beginning of an iteration: its learning rate, recorded as GROUP/learning_rate. Every step of the iteration has it, however
 /// many there are.
-void begin_training(LanguageModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
+void begin_training(TrainedModel& model, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
                     const std::string& group);
 
 /// Declares what begin_training() records.
@@ -27,17 +27,17 @@ double accumulate_gradient(const at::Tensor& loss_sum, const std::string& what);
 
 /// Throws UserError unless all gradients of `model` are finite. For steps of several models that must be made together or not at
 /// all.
-void require_finite_gradients(LanguageModel& model);
+void require_finite_gradients(TrainedModel& model);
 
 /// One optimizer step with the gradients, accumulated as sums, divided by `count` > 0. Clears them. Returns their norm before
 /// clipping. Throws UserError, with all weights as they were, when it is not finite.
-double step_optimizer(LanguageModel& model, double count);
+double step_optimizer(TrainedModel& model, double count);
 
 /// The end of an iteration of one step: the step with the norm as metric GROUP/grad_norm, or without entries (count 0) a warning.
-void finish_iteration(LanguageModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
+void finish_iteration(TrainedModel& model, double count, const engine::Iteration& iteration, engine::MetricsRecorder& metrics,
                       const std::string& group);
 
 /// An iteration in which nothing was left to learn from is no error, but rarely meant.
-void warn_of_no_step(const LanguageModel& model, const engine::Iteration& iteration);
+void warn_of_no_step(const TrainedModel& model, const engine::Iteration& iteration);
 
 }  // namespace sluice::nodes

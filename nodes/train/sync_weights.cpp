@@ -1,5 +1,7 @@
 #include "nodes/train/sync_weights.h"
 
+#include "nodes/models/model_parts.h"
+
 namespace sluice::nodes {
 
 void SyncWeights::describe(engine::Contract<SyncWeightsParams>& c) {
@@ -10,8 +12,8 @@ void SyncWeights::describe(engine::Contract<SyncWeightsParams>& c) {
 }
 
 SyncWeights::SyncWeights(const SyncWeightsParams& params, engine::NodeResources& resources)
-    : model_(language_model(resources, params.model)) {}
+    : publisher_(weight_publisher(resources, params.model)) {}
 
-void SyncWeights::end_iteration(const engine::Iteration& iteration) { model_->publish(iteration.index + 1); }
+void SyncWeights::end_iteration(const engine::Iteration& iteration) { publisher_->publish(iteration.index + 1); }
 
 }  // namespace sluice::nodes

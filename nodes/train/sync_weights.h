@@ -5,7 +5,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/weight_publisher.h"
 
 namespace sluice::nodes {
 
@@ -31,7 +31,7 @@ class SyncWeights final : public engine::Node {
   void end_iteration(const engine::Iteration& iteration) override;
 
  private:
-  const std::shared_ptr<LanguageModel> model_;
+  const std::shared_ptr<WeightPublisher> publisher_;
 };
 
 }  // namespace sluice::nodes

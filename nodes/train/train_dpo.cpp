@@ -3,6 +3,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/rewards/score_columns.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"
@@ -48,7 +49,7 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
 
 TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
     : params_(params),
-      model_(language_model(resources, params.model)),
+      model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
       totals_(*resources.totals) {}

@@ -6,7 +6,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/trained_model.h"
 #include "nodes/objectives/preference/preference_objective.h"
 #include "nodes/train/sample_pairs.h"
 
@@ -59,7 +59,7 @@ class TrainDpo final : public engine::Node {
   at::Tensor losses(const PreferenceInputs& inputs);
 
   const TrainDpoParams params_;
-  const std::shared_ptr<LanguageModel> model_;
+  const std::shared_ptr<TrainedModel> model_;
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;

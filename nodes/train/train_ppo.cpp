@@ -11,6 +11,7 @@
 #include "nodes/advantages/whitening.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/passes.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/objectives/kept_actions.h"
 #include "nodes/train/optimizer_step.h"
 #include "nodes/train/ppo_minibatches.h"
@@ -134,8 +135,8 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
 
 TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resources)
     : params_(params),
-      actor_(language_model(resources, params.actor)),
-      critic_(has_critic(params) ? language_model(resources, params.critic) : nullptr),
+      actor_(trained_model(resources, params.actor)),
+      critic_(has_critic(params) ? trained_model(resources, params.critic) : nullptr),
       pass_tokens_(resources.pass_tokens),
       seed_(resources.seed),
       metrics_(*resources.metrics),

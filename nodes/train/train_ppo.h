@@ -11,7 +11,7 @@
 #include "nodes/advantages/moments.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/ragged.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/trained_model.h"
 #include "nodes/objectives/objective.h"
 #include "nodes/train/policy_metrics.h"
 
@@ -111,8 +111,8 @@ class TrainPpo final : public engine::Node {
   void make_step();
 
   const TrainPpoParams params_;
-  const std::shared_ptr<LanguageModel> actor_;
-  const std::shared_ptr<LanguageModel> critic_;  // null: none; may be the actor
+  const std::shared_ptr<TrainedModel> actor_;
+  const std::shared_ptr<TrainedModel> critic_;  // null: none; may be the actor
   const int64_t pass_tokens_;
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;

@@ -7,6 +7,7 @@
 #include "nodes/columns/columns.h"
 #include "nodes/forward/ragged.h"
 #include "nodes/forward/token_values.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/rewards/score_columns.h"
 #include "nodes/sources/preference_pairs.h"
 #include "nodes/train/gradient_in_parts.h"
@@ -50,7 +51,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
 
 TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
     : params_(params),
-      model_(language_model(resources, params.model)),
+      model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
       totals_(*resources.totals) {}

@@ -7,7 +7,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/trained_model.h"
 #include "nodes/train/sample_pairs.h"
 
 namespace sluice::nodes {
@@ -53,7 +53,7 @@ class TrainReward final : public engine::Node {
   void record(const at::Tensor& chosen, const at::Tensor& rejected);
 
   const TrainRewardParams params_;
-  const std::shared_ptr<LanguageModel> model_;
+  const std::shared_ptr<TrainedModel> model_;
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;

@@ -11,6 +11,7 @@
 #include "nodes/forward/forward.h"
 #include "nodes/forward/passes.h"
 #include "nodes/forward/ragged.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/train/optimizer_step.h"
 
 namespace sluice::nodes {
@@ -61,7 +62,7 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
 
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
     : params_(params),
-      model_(language_model(resources, params.model)),
+      model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
       totals_(*resources.totals) {}

@@ -7,7 +7,7 @@
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
-#include "nodes/models/language_model.h"
+#include "nodes/models/trained_model.h"
 
 namespace sluice::nodes {
 
@@ -51,7 +51,7 @@ class TrainSft final : public engine::Node {
 
  private:
   const TrainSftParams params_;
-  const std::shared_ptr<LanguageModel> model_;
+  const std::shared_ptr<TrainedModel> model_;
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;

@@ -103,13 +103,13 @@ using Rows = std::vector<std::vector<std::pair<std::string, uint64_t>>>;
 Rows run(const Plan& plan, Reductions* reductions) {
   Rows rows;
   engine::Run run(plan, {.on_iteration =
-                     [&](const IterationReport& report) {
-                       auto& row = rows.emplace_back();
-                       for (const auto& [name, value] : report.figures) {
-                         if (!depends_on_timing(name)) row.emplace_back(name, std::bit_cast<uint64_t>(value));
-                       }
-                     },
-                 .reductions = reductions});
+                             [&](const IterationReport& report) {
+                               auto& row = rows.emplace_back();
+                               for (const auto& [name, value] : report.figures) {
+                                 if (!depends_on_timing(name)) row.emplace_back(name, std::bit_cast<uint64_t>(value));
+                               }
+                             },
+                         .reductions = reductions});
   const RunSummary summary = run.execute();
   EXPECT_EQ(summary.end, RunEnd::kDone) << message_of(summary);
   return rows;

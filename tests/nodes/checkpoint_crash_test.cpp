@@ -16,19 +16,21 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::all_weights;
+using testing::publish;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::TinyOptions;
+using testing::trained;
 
 TinyOptions trained_options() {
   return {.optimizer = models::AdamWOptions{.learning_rate = 1e-2}, .kept_versions = 2, .saved_versions = 1};
 }
 
 void train_and_publish(LanguageModel& model, int64_t version) {
-  for (const auto& [name, weight] : model.transformer().weights().trainable())
+  for (const auto& [name, weight] : model.forward().transformer().weights().trainable())
     weight.mutable_grad().fill_(static_cast<double>(version));
-  model.optimizer()->step(1.0);
-  model.publish(version);
+  trained(model).optimizer().step(1.0);
+  publish(model, version);
 }
 
 // A power cut at any moment of a save of a whole checkpoint: what is found loads as the model of one save or of the other.

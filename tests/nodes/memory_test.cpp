@@ -65,10 +65,11 @@ std::shared_ptr<LanguageModel> model_of(const ModelConfig& config, bool value_he
   if (trained) {
     for (auto& [name, tensor] : weights.named()) tensor.requires_grad_(true);
   }
-  std::optional<models::AdamWOptions> optimizer;
-  if (trained) optimizer = models::AdamWOptions{.learning_rate = 1e-4, .clip_grad_norm = 1.0};
-  return std::make_shared<LanguageModel>(value_head ? "critic" : "actor", "", models::Transformer(config, std::move(weights)),
-                                         optimizer, 1);
+  const std::string name = value_head ? "critic" : "actor";
+  const models::Transformer transformer(config, std::move(weights));
+  if (!trained) return std::make_shared<FrozenLanguageModel>(name, "", transformer, engine::ModelVersions{.readable = 1});
+  const Training training{.optimizer = {.learning_rate = 1e-4, .clip_grad_norm = 1.0}};
+  return std::make_shared<TrainedLanguageModel>(name, "", transformer, training, engine::ModelVersions{.readable = 1});
 }
 
 // Every token but a sample's first is an action.
@@ -161,7 +162,7 @@ TEST_P(ActivationBytesTest, OfACriticsTrainingAreWhatThePlanPredicts) {
                critic = model_of(c.config, true, true);
     const Models models{{"actor", actor}, {"critic", critic}};
     const auto both = measured<TrainPpo>(ppo_params("critic"), models, groups_of(tokens(), c.config.vocab_size));
-    const int64_t of_actor = predicted(actor->config(), true, false);
+    const int64_t of_actor = predicted(actor->forward().transformer().config(), true, false);
     expect_close(both, std::max(of_actor, predicted(c.config, true, true)), label(c, "critic of train_ppo"));
   }
 }
@@ -199,8 +200,9 @@ TEST(Passes, AGroupOf16SamplesOfUpTo2048TokensTrainsInPassesOf2048) {
   const auto train = [&](int64_t pass_tokens, std::vector<float>& gradient) {
     models::Weights own = weights.clone();
     for (auto& [name, tensor] : own.named()) tensor.requires_grad_(true);
-    const auto model = std::make_shared<LanguageModel>("actor", "", models::Transformer(config, std::move(own)),
-                                                       models::AdamWOptions{.learning_rate = 0, .beta1 = testing::kBeta1}, 1);
+    const Training training{.optimizer = {.learning_rate = 0, .beta1 = testing::kBeta1}};
+    const auto model = std::make_shared<TrainedLanguageModel>("actor", "", models::Transformer(config, std::move(own)), training,
+                                                              engine::ModelVersions{.readable = 1});
     const int64_t peak = measured<TrainPpo>(ppo_params(""), {{"actor", model}}, groups, pass_tokens);
     gradient = testing::first_gradient(*model);
     return peak;

@@ -87,7 +87,7 @@ inline std::vector<engine::Group> experience(const Pair& pair, std::optional<flo
 // After the first step the mean of the gradient is (1 - beta1) times the gradient.
 inline std::vector<float> first_gradient(LanguageModel& model) {
   std::vector<float> all;
-  const models::AdamW& optimizer = *model.optimizer();
+  const models::AdamW& optimizer = trained(model).optimizer();
   for (const auto& [name, tensor] : optimizer.parameters().views(optimizer.first_moments())) {
     for (int64_t i = 0; i < tensor.numel(); ++i)
       all.push_back(tensor.const_data_ptr<float>()[i] / static_cast<float>(1 - kBeta1));

@@ -94,18 +94,27 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                                                        .compute = {.precision = options.precision}});
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
-  return std::make_shared<LanguageModel>(options.value_head ? "critic" : "actor", folder, std::move(transformer),
-                                         options.optimizer, options.value_head ? 0 : options.kept_versions, options.precision,
-                                         options.saved_versions);
+  const std::string name = options.value_head ? "critic" : "actor";
+  const engine::ModelVersions versions{.readable = options.value_head ? 0 : options.kept_versions,
+                                       .saved = options.saved_versions};
+  if (!options.optimizer) return std::make_shared<FrozenLanguageModel>(name, folder, transformer, versions);
+  const Training training{.optimizer = *options.optimizer,
+                          .learning_rate = {},
+                          .saved_adapter = options.trained.lora ? options.trained.lora->save : models::SavedAdapter::kBoth};
+  return std::make_shared<TrainedLanguageModel>(name, folder, transformer, training, versions);
 }
 
+TrainedModel& trained(LanguageModel& model) { return dynamic_cast<TrainedLanguageModel&>(model).trained(); }
+
+void publish(LanguageModel& model, int64_t version) { trained(model).publisher().publish(version); }
+
 void save_model(const LanguageModel& model, const fs::path& folder) {
-  models::save_folder(model.transformer(), model.folder(), folder);
+  models::save_folder(model.forward().transformer(), model.text().folder(), folder);
 }
 
 std::vector<float> all_weights(const LanguageModel& model) {
   std::vector<float> all;
-  for (const auto& [name, tensor] : model.transformer().weights().named()) {
+  for (const auto& [name, tensor] : model.forward().transformer().weights().named()) {
     const at::Tensor host = tensor.detach().to(at::kCPU);
     all.insert(all.end(), host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel());
   }
@@ -114,7 +123,7 @@ std::vector<float> all_weights(const LanguageModel& model) {
 
 void shift_weights(LanguageModel& model, float amount) {
   const at::NoGradGuard no_gradient;
-  for (const auto& [name, tensor] : model.transformer().weights().named()) tensor.add_(amount);
+  for (const auto& [name, tensor] : model.forward().transformer().weights().named()) tensor.add_(amount);
 }
 
 std::vector<float> floats(const engine::NodeOutcome& outcome, const std::string& column) {

@@ -45,8 +45,14 @@ struct TinyOptions {
   at::Device device = at::kCPU;
 };
 
-/// A model with random weights; a value head is random too.
+/// A model with random weights; a value head is random too. With an optimizer it is a trained one.
 std::shared_ptr<LanguageModel> tiny_model(const std::filesystem::path& folder, const TinyOptions& options);
+
+/// What is trained of a model that has an optimizer. Throws std::bad_cast where it has none.
+TrainedModel& trained(LanguageModel& model);
+
+/// Makes the live weights of a trained model `version`.
+void publish(LanguageModel& model, int64_t version);
 
 /// Writes the live weights as a Hugging Face folder.
 void save_model(const LanguageModel& model, const std::filesystem::path& folder);

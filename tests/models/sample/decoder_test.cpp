@@ -282,24 +282,24 @@ TEST(Decoder, AStepThatIsNotLargerThanThoseBeforeAllocatesNothing) {
       const ModelConfig config = reference::small_config();
       const PackedWeights weights(reference::random_weights(config), precision);
       Decoder decoder(config);
-      Sampler sampler({.top_k = 5, .top_p = 0.9, .min_p = 0.01, .repetition_penalty = 1.1, .frequency_penalty = 0.1});
+      Sampler sampler({.top_k = 5, .top_p = 0.9, .min_p = 0.01, .repetition_penalty = 1.1, .frequency_penalty = 0.1}, 37);
       CacheWithPool cache(config, 16, 8, precision);
       std::vector<int32_t> first, second;
       cache.reserve(first, 64);
       cache.reserve(second, 64);
       const std::vector<int64_t> tokens = tokens_of(64, 1);
-      RandomStream streams[2] = {RandomStream(1, 0), RandomStream(1, 1)};
+      RandomStream stream(1, 0);
       std::vector<DecodeSequence> batch(2);
-      std::vector<SamplingRow> rows(2);
+      std::vector<TokenDraw> draws(2);
       std::vector<SampledToken> drawn(2);
       const auto decode = [&](size_t position) {
         const auto next = std::span(tokens).subspan(position, 1);
         batch[0] = {.tokens = next, .cached = static_cast<int64_t>(position), .blocks = first};
         batch[1] = {.tokens = next, .cached = static_cast<int64_t>(position), .blocks = second};
-        const auto logits = decoder.step(weights, cache, batch);
-        for (size_t i = 0; i < 2; ++i)
-          rows[i] = {.logits = logits.subspan(37 * i, 37), .stream = &streams[i], .prompt = std::span(tokens).first(position)};
-        sampler.sample(rows, drawn);
+        for (size_t i = 0; i < 2; ++i) {
+          draws[i] = {.row = static_cast<int64_t>(i), .uniform = stream.uniform(), .prompt = std::span(tokens).first(position)};
+        }
+        sampler.sample(decoder.step(weights, cache, batch), draws, drawn);
       };
       for (size_t position = 0; position < 33; ++position) decode(position);
       EXPECT_EQ(allocations_in([&] {

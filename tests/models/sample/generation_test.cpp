@@ -35,7 +35,7 @@ std::vector<SampleResult> finish(GenerationEngine& engine, const PackedWeights& 
   std::vector<SampleResult> results;
   while (!engine.idle()) {
     for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
-    EXPECT_LE(engine.kv_blocks().in_use(), engine.kv().blocks());
+    EXPECT_LE(engine.kv_blocks().in_use(), engine.backend().blocks());
   }
   std::sort(results.begin(), results.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return results;
@@ -163,6 +163,31 @@ TEST(Generation, AStepTellsThePromptTokensThatItReadAndTheTokensThatItSampled) {
   EXPECT_EQ(step(), (Work{0, 0}));  // idle
 }
 
+TEST(Generation, ALongPromptIsReadInPiecesOfAtMostAStepAndSaysTheSame) {
+  const PackedWeights weights(reference::random_weights(kConfig, 0.15));
+  const auto run = [&](int64_t step_tokens, int64_t& most) {
+    GenerationEngine engine(kConfig, {},
+                            {.max_running_samples = 4, .max_step_tokens = step_tokens, .kv_block_size = 16, .kv_blocks = 60});
+    for (uint64_t id = 0; id < 3; ++id) engine.submit(request(id, 100 + static_cast<int64_t>(id), 5));
+    std::vector<SampleResult> results;
+    while (!engine.idle()) {
+      for (SampleResult& result : engine.step(weights)) results.push_back(std::move(result));
+      const StepWork& work = engine.last_step();
+      most = std::max(most, work.prompt_tokens + work.sampled_tokens);
+    }
+    std::ranges::sort(results, {}, &SampleResult::id);
+    return results;
+  };
+  int64_t most_at_once = 0, most_in_pieces = 0;
+  const std::vector<SampleResult> at_once = run(1000, most_at_once), in_pieces = run(16, most_in_pieces);
+  EXPECT_GT(most_at_once, 300);
+  EXPECT_LE(most_in_pieces, 16 + 1);  // the last token of a prompt is read, and one is sampled from it
+  for (size_t i = 0; i < at_once.size(); ++i) {
+    EXPECT_EQ(in_pieces[i].tokens, at_once[i].tokens);
+    EXPECT_EQ(in_pieces[i].logprobs, at_once[i].logprobs);
+  }
+}
+
 TEST(Generation, SamplesStartInTheOrderOfSubmission) {
   const PackedWeights weights(reference::random_weights(kConfig));
   GenerationEngine engine(kConfig, {}, {.max_running_samples = 2, .max_step_tokens = 8, .kv_block_size = 16, .kv_blocks = 40});
@@ -182,7 +207,7 @@ TEST(Generation, ASampleWaitsUntilItsWorstCaseFitsTheCache) {
   EXPECT_EQ(engine.running(), 1);
   EXPECT_EQ(engine.waiting(), 1);
   EXPECT_EQ(finish(engine, weights).size(), 2u);
-  EXPECT_EQ(engine.take_kv_peak_bytes(), 2 * engine.kv().bytes_per_block());
+  EXPECT_EQ(engine.take_kv_peak_bytes(), 2 * engine.backend().bytes_per_block());
 }
 
 TEST(Generation, ClearAbandonsEverythingAndFreesTheBlocks) {

@@ -11,17 +11,33 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/random.h"
 
 namespace sluice::models {
 namespace {
 
 using ::testing::HasSubstr;
 
+int64_t size_of(const std::vector<float>& logits) { return static_cast<int64_t>(logits.size()); }
+
+// Of one row that follows nothing.
+SampledToken drawn(Sampler& sampler, const std::vector<float>& logits, double uniform) {
+  const TokenDraw draw{.uniform = uniform};
+  SampledToken token;
+  sampler.sample(logits, {&draw, 1}, {&token, 1});
+  return token;
+}
+
+SampledToken drawn(const SamplingOptions& options, const std::vector<float>& logits, double uniform = 0.5) {
+  Sampler sampler(options, size_of(logits));
+  return drawn(sampler, logits, uniform);
+}
+
 std::map<int64_t, int> histogram(const SamplingOptions& options, const std::vector<float>& logits, int draws) {
-  Sampler sampler(options);
+  Sampler sampler(options, size_of(logits));
   RandomStream stream(5, 0);
   std::map<int64_t, int> counts;
-  for (int i = 0; i < draws; ++i) ++counts[sampler.sample(logits, stream).id];
+  for (int i = 0; i < draws; ++i) ++counts[drawn(sampler, logits, stream.uniform()).id];
   return counts;
 }
 
@@ -99,11 +115,10 @@ TEST(Sampler, EqualLogitsAreOrderedById) {
 
 TEST(Sampler, LogProbabilitiesCountTheTemperatureButNotTheTruncation) {
   const std::vector<float> logits = {std::log(0.2f), std::log(0.8f)};
-  RandomStream stream(1, 0);
-  EXPECT_NEAR(Sampler({.top_k = 1}).sample(logits, stream).logprob, std::log(0.8), 1e-6);
-  EXPECT_NEAR(Sampler({.top_p = 0.1}).sample(logits, stream).logprob, std::log(0.8), 1e-6);
-  EXPECT_NEAR(Sampler({.temperature = 0.5, .top_k = 1}).sample(logits, stream).logprob, std::log(0.64 / 0.68), 1e-6);
-  EXPECT_NEAR(Sampler({.temperature = 0}).sample(logits, stream).logprob, std::log(0.8), 1e-6);
+  EXPECT_NEAR(drawn({.top_k = 1}, logits).logprob, std::log(0.8), 1e-6);
+  EXPECT_NEAR(drawn({.top_p = 0.1}, logits).logprob, std::log(0.8), 1e-6);
+  EXPECT_NEAR(drawn({.temperature = 0.5, .top_k = 1}, logits).logprob, std::log(0.64 / 0.68), 1e-6);
+  EXPECT_NEAR(drawn({.temperature = 0}, logits).logprob, std::log(0.8), 1e-6);
 }
 
 TEST(Sampler, LogProbabilitiesOfUnlikelyTokensAreExact) {
@@ -111,18 +126,16 @@ TEST(Sampler, LogProbabilitiesOfUnlikelyTokensAreExact) {
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(std::sin(static_cast<double>(i)) * 8);
   double total = 0;
   for (const float logit : logits) total += std::exp(static_cast<double>(logit));
-  Sampler sampler({});
   RandomStream stream(2, 0);
   for (int i = 0; i < 200; ++i) {
-    const SampledToken token = sampler.sample(logits, stream);
+    const SampledToken token = drawn({}, logits, stream.uniform());
     EXPECT_NEAR(token.logprob, logits[token.id] - std::log(total), 1e-6);
   }
 }
 
 TEST(Sampler, ATinyTemperatureIsGreedyAndFinite) {
   const std::vector<float> logits = {0.5f, 90.0f, -40.0f};
-  RandomStream stream(3, 0);
-  const SampledToken token = Sampler({.temperature = 1e-6}).sample(logits, stream);
+  const SampledToken token = drawn({.temperature = 1e-6}, logits);
   EXPECT_EQ(token.id, 1);
   EXPECT_EQ(token.logprob, 0.0f);
 }
@@ -139,9 +152,8 @@ TEST(Sampler, RefusesLogitsThatAreNotFinite) {
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     std::vector<float> logits(40, 1.0f);
     logits[33] = bad;
-    RandomStream stream(4, 0);
     try {
-      Sampler({}).sample(logits, stream);
+      drawn({}, logits);
       ADD_FAILURE() << "accepted " << bad;
     } catch (const UserError& error) {
       EXPECT_THAT(error.what(), HasSubstr("logits are not finite"));
@@ -199,10 +211,11 @@ TEST(Sampler, DrawsFromTheLikeliestAsFromASortedRow) {
                                   .top_p = random.below(2) ? 1 - random.uniform() : 1.0,
                                   .min_p = random.below(3) ? 0.0 : random.uniform()};
     if (!options.truncates()) continue;  // then tokens are looked for by their ids
-    Sampler sampler(options);
-    RandomStream stream(9, static_cast<uint64_t>(round)), same = stream;
-    for (int i = 0; i < 5; ++i, ++draws)
-      others += sampler.sample(logits, stream).id != drawn_from_sorted(options, logits, same.uniform());
+    RandomStream stream(9, static_cast<uint64_t>(round));
+    for (int i = 0; i < 5; ++i, ++draws) {
+      const double uniform = stream.uniform();
+      others += drawn(options, logits, uniform).id != drawn_from_sorted(options, logits, uniform);
+    }
   }
   EXPECT_LE(others, draws / 500);
 }
@@ -216,13 +229,13 @@ TEST(Sampler, PenaltiesChangeTheLogitsOfTokensThatOccur) {
   double total = 0;
   for (const double logit : penalized) total += std::exp(logit);
   for (const double logit : penalized) expected.push_back(std::exp(logit) / total);
-  Sampler sampler(options);
+  Sampler sampler(options, 5);
   RandomStream stream(6, 0);
   std::map<int64_t, int> counts;
-  const SamplingRow row{.logits = logits, .stream = &stream, .prompt = prompt, .response = response};
   for (int i = 0; i < 20000; ++i) {
+    const TokenDraw draw{.uniform = stream.uniform(), .prompt = prompt, .response = response};
     SampledToken token;
-    sampler.sample({&row, 1}, {&token, 1});
+    sampler.sample(logits, {&draw, 1}, {&token, 1});
     ++counts[token.id];
   }
   EXPECT_LT(chi_square(counts, expected, 20000), 18.5);  // 4 degrees of freedom, 1 in 1000
@@ -231,13 +244,12 @@ TEST(Sampler, PenaltiesChangeTheLogitsOfTokensThatOccur) {
 TEST(Sampler, APenaltyChangesTheGreedyTokenButNotWhatIsRecordedOfIt) {
   const std::vector<float> logits = {2.0f, 1.9f};
   const std::vector<int64_t> response{0};
-  const SamplingRow row{.logits = logits, .response = response}, as_it_is{.logits = logits, .greedy = true, .response = response};
+  const std::vector<TokenDraw> draws{{.response = response}, {.greedy = true, .response = response}};
   SampledToken tokens[2];
-  const std::vector<SamplingRow> rows{row, as_it_is};
-  Sampler({.temperature = 0, .presence_penalty = 0.5}).sample(rows, tokens);
+  Sampler({.temperature = 0, .presence_penalty = 0.5}, 2).sample(logits, draws, tokens);
   EXPECT_EQ(tokens[0].id, 1);
   EXPECT_NEAR(tokens[0].logprob, 1.9 - std::log(std::exp(2.0) + std::exp(1.9)), 1e-6);
-  EXPECT_EQ(tokens[1].id, 0);  // a greedy row knows no options
+  EXPECT_EQ(tokens[1].id, 0);  // a greedy draw knows no options
 }
 
 TEST(Sampler, RowsAreDrawnAsEachAloneWithEveryNumberOfThreads) {
@@ -248,17 +260,15 @@ TEST(Sampler, RowsAreDrawnAsEachAloneWithEveryNumberOfThreads) {
   for (const SamplingOptions& options : {SamplingOptions{}, SamplingOptions{.top_k = 40, .top_p = 0.9}})
     for (const int count : {1, 3}) {
       at::set_num_threads(count);
-      std::vector<RandomStream> streams, same;
-      for (size_t i = 0; i < kRows; ++i) streams.emplace_back(3, i);
-      same = streams;
-      std::vector<SamplingRow> rows;
-      for (size_t i = 0; i < kRows; ++i)
-        rows.push_back({.logits = std::span(logits).subspan(i * kSize, kSize), .stream = &streams[i]});
+      RandomStream stream(3, 0);
+      std::vector<TokenDraw> draws;
+      for (size_t i = 0; i < kRows; ++i) draws.push_back({.row = static_cast<int64_t>(i), .uniform = stream.uniform()});
       std::vector<SampledToken> tokens(kRows);
-      Sampler sampler(options);
-      sampler.sample(rows, tokens);
+      Sampler sampler(options, kSize);
+      sampler.sample(logits, draws, tokens);
       for (size_t i = 0; i < kRows; ++i) {
-        const SampledToken alone = Sampler(options).sample(rows[i].logits, same[i]);
+        const auto row = std::span(logits).subspan(i * kSize, kSize);
+        const SampledToken alone = drawn(options, {row.begin(), row.end()}, draws[i].uniform);
         EXPECT_EQ(tokens[i].id, alone.id);
         EXPECT_EQ(tokens[i].logprob, alone.logprob);
       }
@@ -267,25 +277,24 @@ TEST(Sampler, RowsAreDrawnAsEachAloneWithEveryNumberOfThreads) {
 }
 
 TEST(Sampler, TheSampleWhoseLogitsAreNotFiniteIsNamed) {
-  const std::vector<float> good = {1, 2}, bad = {1, NAN};
-  RandomStream stream(1, 0), other(1, 1);
-  const std::vector<SamplingRow> rows{{.id = 4, .logits = good, .stream = &stream}, {.id = 7, .logits = bad, .stream = &other}};
+  const std::vector<float> logits = {1, 2, 1, NAN};
+  const std::vector<TokenDraw> draws{{.id = 4, .row = 0}, {.id = 7, .row = 1}};
   std::vector<SampledToken> tokens(2);
-  EXPECT_THAT([&] { Sampler({}).sample(rows, tokens); },
+  EXPECT_THAT([&] { Sampler({}, 2).sample(logits, draws, tokens); },
               ::testing::ThrowsMessage<UserError>(HasSubstr("sample 7: logits are not finite")));
 }
 
 TEST(Sampler, RefusesOptionsOutOfRange) {
-  EXPECT_THROW(Sampler({.temperature = -1}), UserError);
-  EXPECT_THROW(Sampler({.temperature = NAN}), UserError);
-  EXPECT_THROW(Sampler({.top_k = -1}), UserError);
-  EXPECT_THROW(Sampler({.top_p = 0}), UserError);
-  EXPECT_THROW(Sampler({.top_p = 1.5}), UserError);
-  EXPECT_THROW(Sampler({.min_p = -0.1}), UserError);
-  EXPECT_THROW(Sampler({.min_p = 1.1}), UserError);
-  EXPECT_THROW(Sampler({.repetition_penalty = 0}), UserError);
-  EXPECT_THROW(Sampler({.presence_penalty = NAN}), UserError);
-  EXPECT_THROW(Sampler({.frequency_penalty = INFINITY}), UserError);
+  EXPECT_THROW(Sampler({.temperature = -1}, 2), UserError);
+  EXPECT_THROW(Sampler({.temperature = NAN}, 2), UserError);
+  EXPECT_THROW(Sampler({.top_k = -1}, 2), UserError);
+  EXPECT_THROW(Sampler({.top_p = 0}, 2), UserError);
+  EXPECT_THROW(Sampler({.top_p = 1.5}, 2), UserError);
+  EXPECT_THROW(Sampler({.min_p = -0.1}, 2), UserError);
+  EXPECT_THROW(Sampler({.min_p = 1.1}, 2), UserError);
+  EXPECT_THROW(Sampler({.repetition_penalty = 0}, 2), UserError);
+  EXPECT_THROW(Sampler({.presence_penalty = NAN}, 2), UserError);
+  EXPECT_THROW(Sampler({.frequency_penalty = INFINITY}, 2), UserError);
 }
 
 }  // namespace

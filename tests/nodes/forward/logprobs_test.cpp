@@ -28,9 +28,10 @@ TEST(Logprobs, AreTheLogSoftmaxOfTheLogitsBeforeEachAction) {
 
   const at::NoGradGuard no_gradient;
   const std::vector<int64_t> offsets{0, 6};
-  const at::Tensor hidden = model->transformer().hidden_states(at::tensor(tokens), offsets);                       // [6,H]
-  const at::Tensor logits = at::matmul(hidden, model->transformer().weights().head.t()).to(at::kDouble).div(0.7);  // [6,V]
-  const at::Tensor all = at::log_softmax(logits, -1);                                                              // [6,V]
+  const at::Tensor hidden = model->forward().transformer().hidden_states(at::tensor(tokens), offsets);  // [6,H]
+  const at::Tensor logits =
+      at::matmul(hidden, model->forward().transformer().weights().head.t()).to(at::kDouble).div(0.7);  // [6,V]
+  const at::Tensor all = at::log_softmax(logits, -1);                                                  // [6,V]
   std::vector<float> expected;
   for (const int64_t action : {3, 4, 5})
     expected.push_back(all[action - 1][tokens[static_cast<size_t>(action)]].item().toFloat());

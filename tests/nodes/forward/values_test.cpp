@@ -26,8 +26,8 @@ TEST(Values, AreTheHeadOnTheHiddenStateBeforeEachAction) {
 
   const at::NoGradGuard no_gradient;
   const std::vector<int64_t> offsets{0, 5};
-  const at::Tensor hidden = critic->transformer().hidden_states(at::tensor(tokens), offsets).contiguous();  // [5,H]
-  const float* head = critic->transformer().weights().value_head.const_data_ptr<float>();
+  const at::Tensor hidden = critic->forward().transformer().hidden_states(at::tensor(tokens), offsets).contiguous();  // [5,H]
+  const float* head = critic->forward().transformer().weights().value_head.const_data_ptr<float>();
   std::vector<float> expected;
   for (const int64_t before : {2, 3}) {
     double value = 0;

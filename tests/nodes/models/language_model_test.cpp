@@ -29,11 +29,13 @@ using ::testing::HasSubstr;
 using testing::head_entry;
 using testing::model_spec;
 using testing::optimizer_entry;
+using testing::publish;
 using testing::save_model;
 using testing::shift_weights;
 using ::testing::SizeIs;
 using testing::tiny_model;
 using testing::TinyFolder;
+using testing::trained;
 
 // Embedding and head 96 x 32, two layers of q 32x32, k and v 16x32, o 32x32, gate, up and down 48x32, two norms, and the last
 // norm.
@@ -106,7 +108,7 @@ class ModelMemory : public ::testing::TestWithParam<bool> {
     engine::Layout layout;
     layout.add_sample(4, 3);
     const RaggedSamples samples = all_samples(tokens, layout);
-    const auto& transformer = model.transformer();
+    const auto& transformer = model.forward().transformer();
     const at::Tensor outputs = GetParam() ? critic_values(transformer, samples) : policy_logprobs(transformer, samples, 1.0);
     accumulate_gradient(outputs.sum(), "loss");
   }
@@ -119,25 +121,26 @@ TEST_P(ModelMemory, OfAFrozenModelIsThatOfItsWeights) { EXPECT_EQ(live_with({.na
 
 // Gradients are there from the first moment on: a backward adds to them.
 TEST_P(ModelMemory, OfATrainedModelHasTheMomentsAndTheGradientsTogether) {
-  const engine::ModelUsage trained{.name = "actor", .updated = true};
+  const engine::ModelUsage usage{.name = "actor", .updated = true};
   const int64_t all = facts().weight_bytes + facts().optimizer_bytes + facts().gradient_bytes;
   constexpr double kIndices = 64;  // that the library's threads keep
-  EXPECT_EQ(live_with(trained), all);
-  EXPECT_NEAR(static_cast<double>(live_with(trained, backward)), static_cast<double>(all), kIndices);
+  EXPECT_EQ(live_with(usage), all);
+  EXPECT_NEAR(static_cast<double>(live_with(usage, backward)), static_cast<double>(all), kIndices);
   const auto step = [](LanguageModel& model) {
     backward(model);
-    step_optimizer(model, 3);
+    step_optimizer(trained(model), 3);
   };
-  EXPECT_NEAR(static_cast<double>(live_with(trained, step)), static_cast<double>(all), kIndices);
+  EXPECT_NEAR(static_cast<double>(live_with(usage, step)), static_cast<double>(all), kIndices);
 }
 
 TEST_P(ModelMemory, OfKeptVersionsIsACopyEach) {
   if (GetParam()) return;  // a value head is not sampled from
   EXPECT_EQ(live_with({.name = "actor", .kept_versions = 1}), facts().weight_bytes + facts().published_bytes);
-  const auto publish = [](LanguageModel& model) {
-    for (const int64_t version : {1, 2, 3, 4}) model.publish(version);
+  const auto publish_four = [](LanguageModel& model) {
+    for (const int64_t version : {1, 2, 3, 4}) publish(model, version);
   };
-  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 3}, publish), facts().weight_bytes + 3 * facts().published_bytes);
+  EXPECT_EQ(live_with({.name = "actor", .updated = true, .kept_versions = 3}, publish_four),
+            facts().weight_bytes + facts().optimizer_bytes + facts().gradient_bytes + 3 * facts().published_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(ValueHead, ModelMemory, ::testing::Bool());
@@ -152,8 +155,8 @@ TEST(LanguageModelType, ABfloat16ModelIsSampledFromHalfTheBytes) {
   EXPECT_LT(narrow.facts.published_bytes, wide.facts.published_bytes);
   const auto model =
       std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(narrow.params, {.name = "actor", .kept_versions = 1}));
-  EXPECT_EQ(model->precision(), models::Precision::kBfloat16);
-  EXPECT_EQ(model->sampling_weights(0).precision(), models::Precision::kBfloat16);
+  EXPECT_EQ(model->sampled().precision(), models::Precision::kBfloat16);
+  EXPECT_EQ(model->sampled().at(0).precision(), models::Precision::kBfloat16);
 }
 
 // A reference policy begins as the actor, whose weights are float32: not the last bit may differ.
@@ -176,8 +179,8 @@ TEST(LanguageModelType, AFrozenBfloat16ModelComputesWhatATrainedOneDoes) {
   layout.add_sample(3, 2);
   const RaggedSamples samples = all_samples(tokens, layout);
   const at::NoGradGuard no_gradient;
-  EXPECT_TRUE(
-      at::equal(policy_logprobs(actor->transformer(), samples, 1.0), policy_logprobs(reference->transformer(), samples, 1.0)));
+  EXPECT_TRUE(at::equal(policy_logprobs(actor->forward().transformer(), samples, 1.0),
+                        policy_logprobs(reference->forward().transformer(), samples, 1.0)));
 }
 
 TEST(LanguageModelType, AnUnknownDtypeIsRefusedByName) {
@@ -213,10 +216,10 @@ TEST(LanguageModelType, AModelThatNoNodeUpdatesIsLoadedWithoutOptimizer) {
     return std::dynamic_pointer_cast<LanguageModel>(
         LanguageModelType().load(bound.params, {.name = "actor", .updated = updated}));
   };
-  EXPECT_EQ(load(false)->optimizer(), nullptr);
-  EXPECT_FALSE(load(false)->transformer().weights().embedding.requires_grad());
-  EXPECT_NE(load(true)->optimizer(), nullptr);
-  EXPECT_TRUE(load(true)->transformer().weights().embedding.requires_grad());
+  EXPECT_EQ(std::dynamic_pointer_cast<TrainedLanguageModel>(load(false)), nullptr);
+  EXPECT_FALSE(load(false)->forward().transformer().weights().embedding.requires_grad());
+  EXPECT_NE(std::dynamic_pointer_cast<TrainedLanguageModel>(load(true)), nullptr);
+  EXPECT_TRUE(load(true)->forward().transformer().weights().embedding.requires_grad());
 }
 
 TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
@@ -224,58 +227,59 @@ TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
   const auto model = tiny_model(folder.path(), {.seed = 5});
   const std::filesystem::path saved = folder.path() / "saved";
   save_model(*model, saved);
-  LanguageModel loaded("actor", saved, models::load_transformer(saved, {}), std::nullopt, 1);
+  const FrozenLanguageModel loaded("actor", saved, models::load_transformer(saved, {}), {});
   EXPECT_EQ(all_weights(loaded), all_weights(*model));
-  EXPECT_EQ(loaded.tokenizer().encode("a b"), model->tokenizer().encode("a b"));
+  EXPECT_EQ(loaded.text().tokenizer().encode("a b"), model->text().tokenizer().encode("a b"));
 }
 
 float first_embedding(const models::PackedWeights& weights) { return weights.embedding().const_data_ptr<float>()[0]; }
 
 TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.kept_versions = 1});
-  const models::PackedWeights& weights = model->sampling_weights(0);
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 1});
+  const models::PackedWeights& weights = model->sampled().at(0);
   const float initial = first_embedding(weights);
   shift_weights(*model, 1.0f);
   EXPECT_EQ(first_embedding(weights), initial);
-  model->publish(1);
-  EXPECT_EQ(&model->sampling_weights(1), &weights);
+  publish(*model, 1);
+  EXPECT_EQ(&model->sampled().at(1), &weights);
   EXPECT_EQ(first_embedding(weights), initial + 1.0f);
-  EXPECT_THROW(model->sampling_weights(0), InternalError);
+  EXPECT_THROW(model->sampled().at(0), InternalError);
 }
 
 TEST(LanguageModel, AModelThatNobodySamplesFromIsPublishedWithoutACopy) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.kept_versions = 0});
-  model->publish(1);
-  EXPECT_THROW(model->sampling_weights(1), InternalError);
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 0});
+  publish(*model, 1);
+  EXPECT_THROW(model->sampled().at(1), InternalError);
 }
 
 TEST(LanguageModel, AKeptVersionDoesNotSeeWhatTrainingDoesAfterIt) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.kept_versions = 2});
-  const float initial = first_embedding(model->sampling_weights(0));
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
+  const float initial = first_embedding(model->sampled().at(0));
   shift_weights(*model, 1.0f);
-  EXPECT_EQ(first_embedding(model->sampling_weights(0)), initial);
-  model->publish(1);
+  EXPECT_EQ(first_embedding(model->sampled().at(0)), initial);
+  publish(*model, 1);
   shift_weights(*model, 1.0f);
-  EXPECT_EQ(first_embedding(model->sampling_weights(0)), initial);
-  EXPECT_EQ(first_embedding(model->sampling_weights(1)), initial + 1.0f);
+  EXPECT_EQ(first_embedding(model->sampled().at(0)), initial);
+  EXPECT_EQ(first_embedding(model->sampled().at(1)), initial + 1.0f);
 }
 
 TEST(LanguageModel, TheOldestVersionGoesWhenMoreArePublishedThanKept) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.kept_versions = 2});
-  model->publish(1);
-  model->publish(2);
-  EXPECT_THROW(model->sampling_weights(0), InternalError);
-  EXPECT_NO_THROW(model->sampling_weights(1));
-  EXPECT_NO_THROW(model->sampling_weights(2));
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
+  publish(*model, 1);
+  publish(*model, 2);
+  EXPECT_THROW(model->sampled().at(0), InternalError);
+  EXPECT_NO_THROW(model->sampled().at(1));
+  EXPECT_NO_THROW(model->sampled().at(2));
 }
 
 TEST(LanguageModel, VersionsArePublishedInOrder) {
   const TinyFolder folder;
-  EXPECT_THROW(tiny_model(folder.path(), {})->publish(2), InternalError);
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}});
+  EXPECT_THROW(publish(*model, 2), InternalError);
 }
 
 }  // namespace

@@ -34,9 +34,11 @@ namespace fs = std::filesystem;
 using testing::all_weights;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::publish;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::TinyOptions;
+using testing::trained;
 
 constexpr int64_t kLag = 2;
 
@@ -75,22 +77,22 @@ void train(LanguageModel& model, int64_t iteration) {
   layout.add_sample(6, 3);
   layout.add_sample(5, 4);
   const RaggedSamples samples = all_samples(tokens, layout);
-  const models::Weights& weights = model.transformer().weights();
+  const models::Weights& weights = model.forward().transformer().weights();
   at::Tensor loss;
   if (weights.head.defined() && weights.value_head.defined()) {
-    const PolicyAndValues outputs = policy_and_values(model.transformer(), samples, 1.0, /*with_entropy=*/false);
+    const PolicyAndValues outputs = policy_and_values(model.forward().transformer(), samples, 1.0, /*with_entropy=*/false);
     loss = outputs.values.square().sum().sub(outputs.policy.logprobs.sum());
   } else if (weights.head.defined()) {
-    loss = policy_logprobs(model.transformer(), samples, 1.0).sum().neg();
+    loss = policy_logprobs(model.forward().transformer(), samples, 1.0).sum().neg();
   } else {
-    loss = critic_values(model.transformer(), samples).square().sum();
+    loss = critic_values(model.forward().transformer(), samples).square().sum();
   }
   accumulate_gradient(loss, "loss");
-  step_optimizer(model, 7);
+  step_optimizer(trained(model), 7);
 }
 
 engine::VersionRange versions_behind(int64_t iterations, const LanguageModel& model, int64_t lag) {
-  return {.oldest = model.transformer().weights().head.defined() ? std::max<int64_t>(0, iterations - lag) : iterations,
+  return {.oldest = model.forward().transformer().weights().head.defined() ? std::max<int64_t>(0, iterations - lag) : iterations,
           .newest = iterations};
 }
 
@@ -98,7 +100,7 @@ engine::VersionRange versions_behind(int64_t iterations, const LanguageModel& mo
 void iterate(LanguageModel& model, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     train(model, i);
-    model.publish(i + 1);
+    publish(model, i + 1);
   }
 }
 
@@ -107,7 +109,7 @@ void iterate_and_save(LanguageModel& model, int64_t end, const fs::path& folder,
   iterate(model, 0, end - 1);
   train(model, end - 1);
   model.take_snapshot(versions_behind(end, model, kLag));
-  model.publish(end);
+  publish(model, end);
   model.write_snapshot(folder, files);
 }
 
@@ -119,9 +121,9 @@ struct Trained {
 
   explicit Trained(LanguageModel& model)
       : weights(all_weights(model)),
-        first_moments(model.optimizer()->first_moments().clone()),
-        second_moments(model.optimizer()->second_moments().clone()),
-        steps(model.optimizer()->steps()) {}
+        first_moments(trained(model).optimizer().first_moments().clone()),
+        second_moments(trained(model).optimizer().second_moments().clone()),
+        steps(trained(model).optimizer().steps()) {}
 
   bool operator==(const Trained& other) const {
     return weights == other.weights && first_moments.equal(other.first_moments) && second_moments.equal(other.second_moments) &&
@@ -152,7 +154,7 @@ class Snapshots : public ::testing::TestWithParam<Variant> {
   std::shared_ptr<LanguageModel> other() const {
     const auto model = fresh();
     for (int64_t i = 50; i < 53; ++i) train(*model, i);
-    model->publish(1);
+    publish(*model, 1);
     return model;
   }
 
@@ -175,7 +177,7 @@ TEST_P(Snapshots, GoOnBitForBit) {
 
 TEST_P(Snapshots, OlderVersionsAreSampledFromAsBefore) {
   const auto whole = fresh();
-  if (!whole->transformer().weights().head.defined()) return;  // nobody samples from a critic
+  if (!whole->forward().transformer().weights().head.defined()) return;  // nobody samples from a critic
   iterate_and_save(*whole, 4, folder_.path());
   const auto again = other();
   again->restore(folder_.path(), {.oldest = 2, .newest = 4});
@@ -199,7 +201,7 @@ TEST_P(Snapshots, ARestoredModelIsSavedAsBefore) {
 TEST_P(Snapshots, HaveAFolderThatOthersLoad) {
   const auto model = fresh();
   iterate_and_save(*model, 2, folder_.path());
-  const auto& weights = model->transformer().weights();
+  const auto& weights = model->forward().transformer().weights();
   const models::Head head = !weights.head.defined()        ? models::Head::kValue
                             : weights.value_head.defined() ? models::Head::kPolicyAndValue
                                                            : models::Head::kLanguageModel;
@@ -246,7 +248,7 @@ TEST_P(Snapshots, AreOfTheirMomentWhileTrainingGoesOn) {
   model->take_snapshot(versions_behind(3, *model, kLag));
   Gate gate;
   std::thread writer([&] { model->write_snapshot(folder_.path() / "during", gate); });
-  model->publish(3);
+  publish(*model, 3);
   iterate(*model, 3, 8);  // all versions of the snapshot are published over
   gate.let_through();
   iterate(*model, 8, 12);
@@ -261,14 +263,14 @@ TEST_P(Snapshots, AreOfTheirMomentWhileTrainingGoesOn) {
 // ones.
 TEST_P(Snapshots, TakeTheMemoryOfTheirCopiesAndNoMore) {
   const auto model = fresh();
-  const int64_t of_copy = model->optimizer()->parameters().size() * 4, versions = GetParam().options.saved_versions;
+  const int64_t of_copy = trained(*model).optimizer().parameters().size() * 4, versions = GetParam().options.saved_versions;
   const int64_t kept = versions > 0 ? versions + 1 : 0;
-  for (int64_t version = 1; version <= kLag; ++version) model->publish(version);  // each is packed for sampling, too
+  for (int64_t version = 1; version <= kLag; ++version) publish(*model, version);  // each is packed for sampling, too
   const engine::ModelBytes before = model->bytes();
   for (int64_t end = kLag + 1; end < 9; ++end) {
     train(*model, end);
     model->take_snapshot(versions_behind(end, *model, kLag));
-    for (int64_t version = end; version < (end == 8 ? end + kLag + 1 : end + 1); ++version) model->publish(version);
+    for (int64_t version = end; version < (end == 8 ? end + kLag + 1 : end + 1); ++version) publish(*model, version);
     model->write_snapshot(folder_.path() / std::to_string(end), unsynced_disk());
   }
   EXPECT_EQ(before.copies, kept * of_copy);
@@ -383,8 +385,9 @@ TEST_F(Restoring, NamesADamagedTensor) {
 // What others get has rounded or left something away; what a run goes on from has not.
 TEST(AdapterAlone, IsEnoughToGoOn) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), variants()[1].options), again = tiny_model(folder.path(), variants()[1].options);
-  model->set_saved_adapter(models::SavedAdapter::kAdapter);
+  TinyOptions options = variants()[1].options;
+  options.trained.lora->save = models::SavedAdapter::kAdapter;
+  const auto model = tiny_model(folder.path(), options), again = tiny_model(folder.path(), options);
   iterate_and_save(*model, 2, folder.path() / "saved");
   EXPECT_TRUE(fs::exists(folder.path() / "saved/actor/adapter_model.safetensors"));
   EXPECT_FALSE(fs::exists(folder.path() / "saved/actor/model.safetensors"));

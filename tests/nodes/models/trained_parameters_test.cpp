@@ -35,6 +35,7 @@ using testing::strings_entry;
 using testing::table_entry;
 using testing::tiny_model;
 using testing::TinyFolder;
+using testing::trained;
 
 constexpr int64_t kTable = 96 * 32, kLayer = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32, kNorm = 32;
 constexpr int64_t kAll = 2 * kTable + 2 * kLayer + kNorm;
@@ -66,13 +67,13 @@ TEST(FrozenParameters, StayAsTheyAreBitForBit) {
   const TinyFolder folder;
   const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{.learning_rate = 0.1, .weight_decay = 0.1},
                                                 .trained = {.freeze = {"model.embed_tokens.*", "model.layers.1.*"}, .lora = {}}});
-  const models::Weights before = model->transformer().weights().clone();
+  const models::Weights before = model->forward().transformer().weights().clone();
   const std::vector<int64_t> tokens{5, 6, 7, 8};
   engine::Layout layout;
   layout.add_sample(4, 3);
-  accumulate_gradient(policy_logprobs(model->transformer(), all_samples(tokens, layout), 1.0).sum(), "loss");
-  step_optimizer(*model, 3);
-  const auto then = before.named(), now = model->transformer().weights().named();
+  accumulate_gradient(policy_logprobs(model->forward().transformer(), all_samples(tokens, layout), 1.0).sum(), "loss");
+  step_optimizer(trained(*model), 3);
+  const auto then = before.named(), now = model->forward().transformer().weights().named();
   for (size_t i = 0; i < now.size(); ++i) {
     const bool frozen = now[i].first.starts_with("model.embed_tokens.") || now[i].first.starts_with("model.layers.1.");
     EXPECT_EQ(now[i].second.equal(then[i].second), frozen) << now[i].first;
@@ -148,7 +149,7 @@ class LoraBase : public ::testing::Test {
     actor_ = std::dynamic_pointer_cast<LanguageModel>(
         LanguageModelType().load(bound.params, {.name = "actor", .updated = true, .kept_versions = 1}));
     const at::NoGradGuard no_gradient;
-    for (const auto& [name, factor] : actor_->transformer().weights().trainable()) factor.normal_(0, 0.1);
+    for (const auto& [name, factor] : actor_->forward().transformer().weights().trainable()) factor.normal_(0, 0.1);
   }
 
   static std::vector<float> logprobs(const std::shared_ptr<LanguageModel>& model) {
@@ -156,7 +157,7 @@ class LoraBase : public ::testing::Test {
   }
 
   std::shared_ptr<LanguageModel> load(const std::filesystem::path& folder) {
-    return std::make_shared<LanguageModel>("loaded", folder, models::load_transformer(folder, {}), std::nullopt, 0);
+    return std::make_shared<FrozenLanguageModel>("loaded", folder, models::load_transformer(folder, {}), engine::ModelVersions{});
   }
 
   const TinyFolder folder_;
@@ -171,8 +172,8 @@ TEST_F(LoraBase, IsTheModelBeforeItWasTrained) {
       std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(bound.params, {.name = "reference", .base = actor_}));
   EXPECT_EQ(logprobs(base), logprobs(load(folder_.path())));
   EXPECT_NE(logprobs(base), logprobs(actor_));
-  EXPECT_TRUE(base->transformer().weights().embedding.is_same(actor_->transformer().weights().embedding));
-  EXPECT_EQ(base->optimizer(), nullptr);
+  EXPECT_TRUE(base->forward().transformer().weights().embedding.is_same(actor_->forward().transformer().weights().embedding));
+  EXPECT_EQ(std::dynamic_pointer_cast<TrainedLanguageModel>(base), nullptr);
   EXPECT_EQ(base->bytes().weights, 0);
 }
 

@@ -28,6 +28,7 @@ using testing::metric;
 using testing::needs_of;
 using testing::params_with;
 using testing::prompt_group;
+using testing::publish;
 using testing::run_node;
 using testing::Sampling;
 using testing::shift_weights;
@@ -88,7 +89,7 @@ TEST(Generate, TokensArePromptThenResponseAndOnlyTheResponseIsActions) {
   const std::vector<Group> groups = Sampling(params_with(2, 5), model).run(kPrompts);
   ASSERT_EQ(groups.size(), kPrompts.size());
   for (size_t g = 0; g < groups.size(); ++g) {
-    const std::vector<int64_t> prompt = model->tokenizer().encode(kPrompts[g]);
+    const std::vector<int64_t> prompt = model->text().tokenizer().encode(kPrompts[g]);
     const auto tokens = groups[g].read(columns::kTokens);
     ASSERT_EQ(groups[g].layout.samples(), 2u);
     for (const engine::Range sample : groups[g].layout.tokens_by_sample()) {
@@ -145,7 +146,7 @@ TEST(Generate, CreditThatComesBackIsTheWorstCaseMinusWhatTheGroupBecame) {
 
 TEST(Generate, SamplesComeFromThePublishedWeights) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.kept_versions = 2});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
   Sampling sampling(params_with(2, 10), model);
   const auto sampled_with = [&](int64_t version) {
     return tokens_of(sampling.run(kPrompts, {.index = 0, .policy_version = version}));
@@ -153,7 +154,7 @@ TEST(Generate, SamplesComeFromThePublishedWeights) {
   const auto before = sampled_with(0);
   shift_weights(*model, 0.2f);
   EXPECT_EQ(sampled_with(0), before);
-  model->publish(1);
+  publish(*model, 1);
   EXPECT_EQ(sampled_with(0), before);
   EXPECT_NE(sampled_with(1), before);
 }
@@ -226,9 +227,9 @@ TEST(Generate, APromptThatIsTooLongIsDroppedAndCountedWhereThatIsAskedFor) {
 
 TEST(Generate, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}});
   shift_weights(*model, std::numeric_limits<float>::quiet_NaN());
-  model->publish(1);
+  publish(*model, 1);
   Sampling sampling(params_with(1, 5), model);
   EXPECT_THAT([&] { sampling.run(kPrompts, {.policy_version = 1}); },
               ::testing::ThrowsMessage<UserError>(HasSubstr("not finite")));
@@ -311,7 +312,7 @@ TEST(Generate, ASampleEndsWithTheTokenThatCompletesAStopStringWhichItKeeps) {
       EXPECT_EQ(stopped[g].read(columns::kResponse)[s], stops_here ? text.substr(0, found + 2) : text);
       const std::vector<int64_t> all = tokens_of_sample(whole[g], s), kept = tokens_of_sample(stopped[g], s);
       EXPECT_TRUE(std::equal(kept.begin(), kept.end(), all.begin()));
-      const std::string last = model->tokenizer().decode(std::span(kept).last(1));
+      const std::string last = model->text().tokenizer().decode(std::span(kept).last(1));
       EXPECT_TRUE(!stops_here || last == params.stop[1].substr(1)) << last;
       EXPECT_EQ(stopped[g].read(columns::kFinish)[s], stops_here ? 2 : 1);
       stops += stops_here;

@@ -47,7 +47,7 @@ class AdmittedByTokens {
       ended_ = 0;
       release_some();
     }
-    EXPECT_LE(generation.take_kv_peak_bytes(), generation.kv().bytes_held());
+    EXPECT_LE(generation.take_kv_peak_bytes(), generation.backend().bytes_held());
   }
 
  private:

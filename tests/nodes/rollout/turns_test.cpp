@@ -90,7 +90,7 @@ TEST_F(TurnsTest, RepliesAreInTheContextAndAreNoActions) {
   }));
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t s = 0; s < 4; ++s) {
-      const std::string given = given_text(groups[g], s, kPrompts[g].size(), model_->tokenizer());
+      const std::string given = given_text(groups[g], s, kPrompts[g].size(), model_->text().tokenizer());
       const std::string all = said[{static_cast<int64_t>(g), static_cast<int64_t>(s)}];
       EXPECT_EQ(given, all.substr(0, given.size()));  // the last may be cut
       EXPECT_GE(given.size() + 5, all.size()) << given;
@@ -228,7 +228,7 @@ TEST_F(TurnsTest, AfterTheLastTurnThereIsNoReply) {
     EXPECT_THAT(group.read(columns::kFinish), Each(static_cast<uint8_t>(Finish::kTurnLimit)));
     EXPECT_THAT(group.read(columns::kEnvironmentScore), Each(3));  // rewards of 1 and 2
     for (size_t s = 0; s < 4; ++s) {
-      EXPECT_EQ(given_text(group, s, kPrompts[static_cast<size_t>(group.index)].size(), model_->tokenizer()), "again");
+      EXPECT_EQ(given_text(group, s, kPrompts[static_cast<size_t>(group.index)].size(), model_->text().tokenizer()), "again");
     }
   }
   EXPECT_EQ(metric(sampling.metrics(), "rollout/turns_mean"), 2.0);

@@ -35,7 +35,7 @@ TEST(RewardModel, ScoresAreTheLogitsOfTransformers) {
   auto transformer = models::load_transformer(folder, {.head = models::Head::kValue});
   float* head = transformer.weights().value_head.data_ptr<float>();
   for (int64_t h = 0; h < transformer.weights().value_head.numel(); ++h) head[h] = 0.01f * static_cast<float>(h);
-  const auto model = std::make_shared<LanguageModel>("critic", folder, std::move(transformer), std::nullopt, 1);
+  const auto model = std::make_shared<FrozenLanguageModel>("critic", folder, transformer, engine::ModelVersions{});
   const auto out = run_node<RewardModel>(
       params(), {{"critic", model}},
       {group_of({{{7, 1, 12, 3, 40, 5}, 2}, {{7, 1, 9}, 1}}), group_of({{{30}, 0}}), group_of({{{2, 2, 44, 17, 8, 8, 21}, 3}})});

@@ -16,7 +16,7 @@ class StepEndsTest : public ::testing::Test {
   std::vector<size_t> ends(const std::string& text, const std::string& separator = ".") {
     std::vector<int64_t> ids;
     for (const char c : text) ids.push_back(c == '~' ? 0 : c == ' ' ? 1 : c - 31);
-    return step_ends(model_->tokenizer(), ids, separator);
+    return step_ends(model_->text().tokenizer(), ids, separator);
   }
 
   testing::TinyFolder folder_;

@@ -14,17 +14,17 @@ using testing::TinyFolder;
 
 TEST(SyncWeights, EndOfIterationPublishesTheLiveWeightsAsTheNextVersion) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.kept_versions = 2});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
   engine::NodeResources resources{.node = "sync", .models = {{"actor", model}}};
   SyncWeights sync({.model = "actor"}, resources);
 
-  const float before = model->transformer().weights().embedding.const_data_ptr<float>()[0];
+  const float before = model->forward().transformer().weights().embedding.const_data_ptr<float>()[0];
   shift_weights(*model, 1.0f);
   sync.begin_iteration({.index = 0});
-  EXPECT_THROW(model->sampling_weights(1), InternalError);
+  EXPECT_THROW(model->sampled().at(1), InternalError);
   sync.end_iteration({.index = 0});
-  EXPECT_EQ(model->sampling_weights(0).embedding().const_data_ptr<float>()[0], before);
-  EXPECT_EQ(model->sampling_weights(1).embedding().const_data_ptr<float>()[0], before + 1.0f);
+  EXPECT_EQ(model->sampled().at(0).embedding().const_data_ptr<float>()[0], before);
+  EXPECT_EQ(model->sampled().at(1).embedding().const_data_ptr<float>()[0], before + 1.0f);
 }
 
 TEST(SyncWeights, ReadsNoColumnsAndPublishesItsModel) {

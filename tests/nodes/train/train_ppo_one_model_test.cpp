@@ -22,6 +22,7 @@ using testing::ppo;
 using testing::run_node;
 using testing::tiny_model;
 using testing::TinyFolder;
+using testing::trained;
 
 // One model that is actor and critic.
 class OneModel : public ::testing::Test {
@@ -38,7 +39,7 @@ class OneModel : public ::testing::Test {
     TrainPpoParams params = ppo(coefficient.has_value());
     if (coefficient) params.critic = params.actor, params.value_coefficient = *coefficient;
     run_node<TrainPpo>(params, {{"actor", both}}, experience(pair), {1, 1, 2});
-    EXPECT_EQ(both->optimizer()->steps(), 1);
+    EXPECT_EQ(trained(*both).optimizer().steps(), 1);
     return first_gradient(*both);
   }
 };
@@ -62,7 +63,7 @@ TEST_F(OneModel, HasTheGradientThatACriticOfItsOwnWouldHave) {
   std::vector<float> of_values;
   for (size_t i = 0; i < alone.size(); ++i) of_values.push_back(with_values[i] - alone[i]);
   // Plain autograd through all samples, one by one.
-  const models::Weights& weights = both->transformer().weights();
+  const models::Weights& weights = both->forward().transformer().weights();
   const std::vector<Group> groups = experience(pair);
   for (const Group& group : groups) {
     const auto tokens = group.read(columns::kTokens);
@@ -71,7 +72,8 @@ TEST_F(OneModel, HasTheGradientThatACriticOfItsOwnWouldHave) {
     for (size_t s = 0; s < samples.size(); ++s) {
       const std::vector<int64_t> own(tokens.begin() + samples[s].begin, tokens.begin() + samples[s].end);
       const std::vector<int64_t> offsets{0, static_cast<int64_t>(own.size())};
-      const at::Tensor values = at::matmul(both->transformer().hidden_states(at::tensor(own), offsets), weights.value_head[0]);
+      const at::Tensor values =
+          at::matmul(both->forward().transformer().hidden_states(at::tensor(own), offsets), weights.value_head[0]);
       at::Tensor loss = at::zeros({});
       for (size_t a = actions[s].begin; a < actions[s].end; ++a) {
         const int64_t before = group.layout.action_tokens[a] - static_cast<int64_t>(samples[s].begin) - 1;

@@ -51,11 +51,12 @@ using testing::shift_weights;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::trainable;
+using testing::trained;
 using testing::wave;
 
 // d/dw of -mean(advantage * log p) by plain autograd, with all logits of each sample alone.
 std::vector<float> policy_gradient(const LanguageModel& model, const std::vector<Group>& groups) {
-  const models::Weights& weights = model.transformer().weights();
+  const models::Weights& weights = model.forward().transformer().weights();
   for (const Group& group : groups) {
     const auto tokens = group.read(columns::kTokens);
     const auto advantages = group.read(columns::kAdvantages);
@@ -64,7 +65,7 @@ std::vector<float> policy_gradient(const LanguageModel& model, const std::vector
     for (size_t s = 0; s < samples.size(); ++s) {
       const std::vector<int64_t> offsets{0, static_cast<int64_t>(samples[s].size())};
       const std::vector<int64_t> own(tokens.begin() + samples[s].begin, tokens.begin() + samples[s].end);
-      const at::Tensor hidden = model.transformer().hidden_states(at::tensor(own), offsets);
+      const at::Tensor hidden = model.forward().transformer().hidden_states(at::tensor(own), offsets);
       const at::Tensor logprobs = at::log_softmax(at::matmul(hidden, weights.head.t()), -1);
       at::Tensor loss = at::zeros({});
       for (size_t a = actions[s].begin; a < actions[s].end; ++a) {
@@ -128,8 +129,8 @@ TEST(TrainPpo, EveryEpochMakesAStepForEachMiniBatch) {
   params.epochs = 3;
   params.mini_batches = 2;
   const auto out = run_node<TrainPpo>(params, pair.models(), experience(pair));
-  EXPECT_EQ(pair.actor->optimizer()->steps(), 6);
-  EXPECT_EQ(pair.critic->optimizer()->steps(), 6);
+  EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 6);
+  EXPECT_EQ(trained(*pair.critic).optimizer().steps(), 6);
   EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 6);
 }
 
@@ -137,7 +138,7 @@ TEST(TrainPpo, OneEpochAndOneMiniBatchMakeOneStep) {
   const TinyFolder folder;
   const Pair pair = trainable(folder, 1e-3);
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), experience(pair), {2, 2});
-  EXPECT_EQ(pair.actor->optimizer()->steps(), 1);
+  EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 1);
   EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 1);
 }
 
@@ -229,11 +230,11 @@ TEST(TrainPpo, AGradientThatIsNotFiniteMakesNoStep) {
   const TinyFolder folder;
   const Pair pair = trainable(folder, 1e-3);
   const auto before = all_weights(*pair.actor);
-  at::Tensor embedding = pair.actor->transformer().weights().embedding;
+  at::Tensor embedding = pair.actor->forward().transformer().weights().embedding;
   embedding.mutable_grad().fill_(std::numeric_limits<double>::infinity());
-  EXPECT_THAT([&] { require_finite_gradients(*pair.actor); },
+  EXPECT_THAT([&] { require_finite_gradients(trained(*pair.actor)); },
               ::testing::ThrowsMessage<UserError>(HasSubstr("gradient norm is not finite (inf)")));
-  EXPECT_THROW(step_optimizer(*pair.actor, 3), UserError);
+  EXPECT_THROW(step_optimizer(trained(*pair.actor), 3), UserError);
   EXPECT_EQ(all_weights(*pair.actor), before);
 }
 
@@ -244,7 +245,7 @@ TEST(TrainPpo, AnIterationWithoutActionsMakesNoStep) {
   for (const auto& column : {columns::kRolloutLogprobs, columns::kAdvantages, columns::kReturns, columns::kValues})
     fill(groups, column, {});
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups);
-  EXPECT_EQ(pair.actor->optimizer()->steps(), 0);
+  EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 0);
   EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 0);
 }
 
@@ -261,7 +262,7 @@ TEST(TrainPpo, AnObjectiveWithoutRatioReadsNoOldLogprobs) {
   const TinyFolder folder;
   const Pair pair = trainable(folder, 1e-3);
   run_node<TrainPpo>(reinforce(), pair.models(), experience(pair));
-  EXPECT_EQ(pair.actor->optimizer()->steps(), 1);
+  EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 1);
 }
 
 // The gradient of a run on the samples whose mask is not 0 alone, by the mask; of a masked sample nothing is computed, so its
@@ -287,7 +288,7 @@ TEST(TrainPpo, WhenEverythingIsMaskedNoStepIsMade) {
   std::vector<Group> groups = experience(pair);
   fill(groups, columns::kMask, std::vector<float>(actions_of(groups), 0.0f));
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), groups);
-  EXPECT_EQ(pair.actor->optimizer()->steps(), 0);
+  EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 0);
   EXPECT_EQ(metric(out.metrics, "policy/optimizer_steps"), 0);
 }
 
@@ -358,7 +359,8 @@ TEST(TrainPpo, EntropyIsAtMostThatOfAUniformVocabulary) {
   const Pair pair = trainable(folder, 0);
   const auto out = run_node<TrainPpo>(ppo(), pair.models(), experience(pair));
   EXPECT_GT(metric(out.metrics, "policy/entropy_mean"), 0);
-  EXPECT_LE(metric(out.metrics, "policy/entropy_mean"), std::log(static_cast<double>(pair.actor->config().vocab_size)) + 1e-6);
+  EXPECT_LE(metric(out.metrics, "policy/entropy_mean"),
+            std::log(static_cast<double>(pair.actor->forward().transformer().config().vocab_size)) + 1e-6);
 }
 
 // On-policy the loss of an action is minus its advantage: whitened ones lose nothing on the whole, in each step.

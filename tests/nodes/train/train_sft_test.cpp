@@ -25,6 +25,7 @@ using testing::run_node;
 using testing::shift_weights;
 using testing::tiny_model;
 using testing::TinyFolder;
+using testing::trained;
 
 const TrainSftParams kParams{.model = "actor"};
 
@@ -88,10 +89,13 @@ TEST(TrainSft, TheMaskWeighsActions) {
 
 TEST(TrainSft, TheStepOfAnIterationHasItsLearningRateAndTheMetricSaysSo) {
   const TinyFolder folder;
-  const auto scheduled = trainable(folder, 1.0), constant = trainable(folder, 0.125);
   // Iteration 0 of a schedule whose warm-up begins at an eighth.
-  scheduled->set_learning_rate(
-      {.shape = models::LearningRateShape::kWsd, .highest = 1.0, .minimum = 0.125, .iterations = 9, .warmup = 4});
+  const models::LearningRate schedule{
+      .shape = models::LearningRateShape::kWsd, .highest = 1.0, .minimum = 0.125, .iterations = 9, .warmup = 4};
+  const std::shared_ptr<LanguageModel> constant = trainable(folder, 0.125);
+  const std::shared_ptr<LanguageModel> scheduled = std::make_shared<TrainedLanguageModel>(
+      "actor", folder.path(), models::load_transformer(folder.path(), {.random_init = true, .seed = 1, .trainable = true}),
+      Training{.optimizer = {.learning_rate = 1.0}, .learning_rate = schedule}, engine::ModelVersions{.readable = 1});
   const auto train = [](const std::shared_ptr<LanguageModel>& model) {
     return run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups()).metrics;
   };
@@ -107,7 +111,7 @@ TEST(TrainSft, SamplesWithoutWeightAreNotComputed) {
   engine::Group group = group_of({{{5, 17, 42}, 2}, {{5, 100000, 42}, 2}});
   std::ranges::copy(std::vector<float>{1, 1, 0, 0}, group.write(columns::kMask).begin());
   run_node<TrainSft>(kParams, {{"actor", model}}, {group});
-  EXPECT_EQ(model->optimizer()->steps(), 1);
+  EXPECT_EQ(trained(*model).optimizer().steps(), 1);
 }
 
 TEST(TrainSft, TheStepDoesNotDependOnHowGroupsArePacked) {
@@ -145,7 +149,7 @@ TEST(TrainSft, AnIterationWithoutActionsMakesNoStep) {
   const auto before = all_weights(*model);
   run_node<TrainSft>(kParams, {{"actor", model}}, {group_of({{{1, 2, 3}, 0}}), group_of({})});
   EXPECT_EQ(all_weights(*model), before);
-  EXPECT_EQ(model->optimizer()->steps(), 0);
+  EXPECT_EQ(trained(*model).optimizer().steps(), 0);
 }
 
 TEST(TrainSft, WeightsThatAreNotFiniteAreAnErrorThatSaysSo) {

@@ -1,4 +1,4 @@
-#include "nodes/models/kept_versions.h"
+#include "nodes/models/saved_versions.h"
 
 #include <algorithm>
 #include <string>
@@ -7,26 +7,39 @@
 
 namespace sluice::nodes {
 
-void KeptVersions::keep(int64_t version, const at::Tensor& buffer) {
-  if (count_ == 0) return;
+void SavedVersions::keep(int64_t version) {
+  if (versions_.kept_to_save() == 0) return;
   const std::lock_guard lock(mutex_);
   Copy& copy = free_copy(version);
   const int64_t before = copy.memory.bytes();
-  copy.memory.copy(buffer);
+  copy.memory.copy(trained_);
   copy.version = version;
   bytes_ += copy.memory.bytes() - before;
 }
 
-// One whose version is not kept any more and that nobody reads.
-KeptVersions::Copy& KeptVersions::free_copy(int64_t version) {
-  const auto is_free = [&](const auto& copy) { return !copy->lent && copy->version <= version - count_; };
-  const auto found = std::ranges::find_if(copies_, is_free);
+// One whose version no checkpoint wants any more and that nobody reads.
+SavedVersions::Copy& SavedVersions::free_copy(int64_t version) {
+  const int64_t oldest = versions_.oldest_saved(version);
+  const auto found = std::ranges::find_if(copies_, [&](const auto& copy) { return !copy->lent && copy->version < oldest; });
   if (found != copies_.end()) return **found;
-  copies_.push_back(std::make_unique<Copy>(floats_));
+  copies_.push_back(std::make_unique<Copy>(trained_.numel()));
   return *copies_.back();
 }
 
-std::vector<at::Tensor> KeptVersions::lend(int64_t begin, int64_t end) {
+void SavedVersions::publish(int64_t version) {
+  keep(version);
+  next_.publish(version);
+}
+
+void SavedVersions::restart() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& copy : copies_) copy->version = -1;
+  }
+  next_.restart();
+}
+
+std::vector<at::Tensor> SavedVersions::lend(int64_t begin, int64_t end) {
   const std::lock_guard lock(mutex_);
   std::vector<at::Tensor> lent;
   for (int64_t version = begin; version < end; ++version) {
@@ -39,14 +52,9 @@ std::vector<at::Tensor> KeptVersions::lend(int64_t begin, int64_t end) {
   return lent;
 }
 
-void KeptVersions::give_back() {
+void SavedVersions::give_back() {
   const std::lock_guard lock(mutex_);
   for (const auto& copy : copies_) copy->lent = false;
-}
-
-void KeptVersions::clear() {
-  const std::lock_guard lock(mutex_);
-  for (const auto& copy : copies_) copy->version = -1;
 }
 
 }  // namespace sluice::nodes

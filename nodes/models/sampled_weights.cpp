@@ -1,4 +1,4 @@
-#include "nodes/models/published_weights.h"
+#include "nodes/models/sampled_weights.h"
 
 #include <string>
 
@@ -6,13 +6,13 @@
 
 namespace sluice::nodes {
 
-PublishedWeights::PublishedWeights(const models::Weights& live, int64_t kept_versions, models::Precision precision)
-    : live_(live) {
-  for (int64_t i = 0; i < kept_versions; ++i) copies_.push_back({.version = -1, .weights = models::PackedWeights(precision)});
-  publish(0);
+SampledWeights::SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device,
+                               int64_t readable)
+    : config_(config), precision_(precision), device_(device) {
+  for (int64_t i = 0; i < readable; ++i) copies_.push_back({.version = -1, .weights = models::PackedWeights(precision)});
 }
 
-void PublishedWeights::publish(int64_t version) {
+void SampledWeights::take(int64_t version, const models::Weights& live) {
   Copy* copy = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -26,25 +26,25 @@ void PublishedWeights::publish(int64_t version) {
   if (copy != nullptr) {
     // Outside the lock: nobody may look at this slot now, and samplers go on with the others.
     const bool first = copy->weights.empty();
-    copy->weights.pack(live_);
-    if (first) packed_bytes_ += copy->weights.bytes();
+    copy->weights.pack(live);
+    if (first) bytes_ += copy->weights.bytes();
   }
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;
 }
 
-void PublishedWeights::restart() {
+void SampledWeights::forget() {
   std::lock_guard lock(mutex_);
   newest_ = -1;
   for (Copy& copy : copies_) copy.version = -1;
 }
 
-const models::PackedWeights& PublishedWeights::at(int64_t version) const {
+const models::PackedWeights& SampledWeights::at(int64_t version) const {
   std::lock_guard lock(mutex_);
   SLUICE_CHECK(!copies_.empty(), "a model that nobody was to sample from is sampled");
   const Copy& copy = copies_[static_cast<size_t>(version) % copies_.size()];
-  SLUICE_CHECK(copy.version == version, "version " + std::to_string(version) + " is not among the published ones");
+  SLUICE_CHECK(copy.version == version, "version " + std::to_string(version) + " is not readable");
   return copy.weights;
 }
 

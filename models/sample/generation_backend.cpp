@@ -1,0 +1,63 @@
+#include "models/sample/generation_backend.h"
+
+#include "models/portable/decoder.h"
+#include "models/sample/kv_cache.h"
+#include "models/sample/sampler.h"
+
+namespace sluice::models {
+namespace {
+
+class OnCpu final : public GenerationBackend {
+ public:
+  OnCpu(const ModelConfig& config, const BackendOptions& options)
+      : GenerationBackend(config, options),
+        cache_(config, options.block_size, options.blocks, options.precision),
+        decoder_(config),
+        sampler_(options.sampling, config.vocab_size) {}
+
+  void reserve(int64_t positions) override { decoder_.reserve(positions); }
+  void copy_block(int32_t from, int32_t to) override { cache_.copy_block(from, to); }
+
+  void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
+            std::span<SampledToken> tokens) override {
+    sampler_.sample(decoder_.step(weights, cache_, sequences), draws, tokens);
+  }
+
+ private:
+  KvCache cache_;
+  Decoder decoder_;
+  Sampler sampler_;
+};
+
+// Logits come to the host, and are drawn from there.
+class OnDevice final : public GenerationBackend {
+ public:
+  OnDevice(const ModelConfig& config, const BackendOptions& options)
+      : GenerationBackend(config, options),
+        decoder_(config, {.precision = options.precision,
+                          .device = options.device,
+                          .block_size = options.block_size,
+                          .blocks = options.blocks}),
+        sampler_(options.sampling, config.vocab_size) {}
+
+  void reserve(int64_t) override {}
+  void copy_block(int32_t from, int32_t to) override { decoder_.copy_block(from, to); }
+
+  void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
+            std::span<SampledToken> tokens) override {
+    sampler_.sample(decoder_.step(weights.on_device(), sequences), draws, tokens);
+  }
+
+ private:
+  portable::Decoder decoder_;
+  Sampler sampler_;
+};
+
+}  // namespace
+
+std::unique_ptr<GenerationBackend> GenerationBackend::make(const ModelConfig& config, const BackendOptions& options) {
+  if (options.device.is_cpu()) return std::make_unique<OnCpu>(config, options);
+  return std::make_unique<OnDevice>(config, options);
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "models/config/config.h"
+#include "models/sample/decoder.h"
+#include "models/sample/packed_weights.h"
+#include "models/sample/sampling.h"
+
+namespace sluice::models {
+
+/// Where and how steps of generation are computed, and the KV cache that they use. Blocks are numbers that the caller gives out.
+struct BackendOptions {
+  SamplingOptions sampling;
+  at::Device device = at::kCPU;
+  Precision precision = Precision::kFloat32;  // of the weights and the cache
+  int64_t block_size = 16;                    // tokens, a multiple of 16
+  int64_t blocks = 0;
+};
+
+/// What the generation engine asks for the next tokens: it computes the logits of a step and draws from them where they are, so
+/// that they need not leave a device. Owns the KV cache. On the CPU decoder.h and sampler.h; on any other device
+/// portable/decoder.h. Not thread-safe.
+class GenerationBackend {
+ public:
+  virtual ~GenerationBackend() = default;
+  GenerationBackend(const GenerationBackend&) = delete;
+  GenerationBackend& operator=(const GenerationBackend&) = delete;
+
+  /// Throws UserError when a sampling option is out of range, or there is no memory for the cache.
+  static std::unique_ptr<GenerationBackend> make(const ModelConfig& config, const BackendOptions& options);
+
+  /// Makes room for samples of so many positions.
+  virtual void reserve(int64_t positions) = 0;
+
+  /// Copies all of block `from` to block `to`.
+  virtual void copy_block(int32_t from, int32_t to) = 0;
+
+  /// Writes keys and values of the new tokens into their blocks, and draws tokens[i] for draws[i].
+  ///
+  /// weights    packed where this one computes
+  /// sequences  those with wants_logits make row 0, 1, ... of the step's logits
+  /// draws      [D], each of one of these rows
+  /// tokens     [D]
+  ///
+  /// Throws UserError naming the sample of the first draw whose logits are not finite. A step that is not larger than those
+  /// before it allocates nothing on the CPU.
+  virtual void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
+                    std::span<SampledToken> tokens) = 0;
+
+  int64_t block_size() const { return block_size_; }
+  int64_t blocks() const { return blocks_; }
+  int64_t bytes_per_block() const { return block_bytes_; }
+  int64_t bytes_held() const { return blocks() * block_bytes_; }  // by the cache, whether in use or not
+
+ protected:
+  GenerationBackend(const ModelConfig& config, const BackendOptions& options)
+      : block_size_(options.block_size),
+        blocks_(options.blocks),
+        block_bytes_(kv_bytes(config, options.block_size, options.precision)) {}
+
+ private:
+  const int64_t block_size_, blocks_, block_bytes_;
+};
+
+}  // namespace sluice::models

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "models/forward/transformer.h"
+
+namespace sluice::nodes {
+
+/// The live weights of a model as what only computes with them sees them: log-probabilities, values, scores. A model owns it;
+/// `forward_model()` of model_parts.h gives it to a node.
+///
+/// Whether the weights are trained, and when a node may read them, the plan knows: a reader's turn is never beside an update.
+class ForwardModel {
+ public:
+  ForwardModel(std::string name, models::Transformer transformer)
+      : name_(std::move(name)), transformer_(std::move(transformer)) {}
+
+  ForwardModel(const ForwardModel&) = delete;  // what is trained refers to the weights
+  ForwardModel& operator=(const ForwardModel&) = delete;
+
+  const std::string& name() const { return name_; }
+  const models::Transformer& transformer() const { return transformer_; }
+
+ private:
+  const std::string name_;
+  const models::Transformer transformer_;
+};
+
+}  // namespace sluice::nodes

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "models/config/config.h"
+#include "models/config/precision.h"
+#include "models/layers/weights.h"
+#include "models/sample/packed_weights.h"
+
+namespace sluice::nodes {
+
+/// What a model is sampled from: its readable versions, each packed for generation. A model owns it, `sampled_weights()` of
+/// model_parts.h gives it to a node; it knows nothing of training.
+///
+/// With one readable version there is one copy, which is packed anew: right when nothing is sampled between the update of the
+/// weights and their publication, which the plan knows. With more there are as many copies, and the memory of the oldest is used
+/// again. With none nobody samples, and nothing is packed.
+///
+/// at() may be called from any thread, also while a version is taken. Throws InternalError for a version that is not there.
+class SampledWeights {
+ public:
+  /// Without versions. readable: how many there are beside each other.
+  SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device, int64_t readable);
+
+  const models::ModelConfig& config() const { return config_; }
+  models::Precision precision() const { return precision_; }
+  at::Device device() const { return device_; }
+
+  /// The reference is valid until `readable` later versions were taken.
+  const models::PackedWeights& at(int64_t version) const;
+
+  /// Packs `live` as `version`, one more than the last unless all were forgotten. The oldest of the readable ones is gone from
+  /// then on.
+  void take(int64_t version, const models::Weights& live);
+
+  /// Forgets all versions; the next may be any. Nobody samples meanwhile.
+  void forget();
+
+  /// Of all versions that were packed so far; from any thread.
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Copy {
+    int64_t version = -1;  // -1: none, or being written
+    models::PackedWeights weights;
+  };
+
+  Copy& slot_of(int64_t version) { return copies_[static_cast<size_t>(version) % copies_.size()]; }
+
+  const models::ModelConfig config_;
+  const models::Precision precision_;
+  const at::Device device_;
+  mutable std::mutex mutex_;  // guards newest_ and the versions of copies_
+  int64_t newest_ = -1;       // -1: none
+  std::atomic<int64_t> bytes_ = 0;
+  std::vector<Copy> copies_;  // a ring
+};
+
+}  // namespace sluice::nodes

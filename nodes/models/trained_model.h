@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/file_system.h"
+#include "engine/contract/model.h"
+#include "engine/contract/model_versions.h"
+#include "models/folder/folder.h"
+#include "models/train/adamw.h"
+#include "models/train/learning_rate.h"
+#include "nodes/models/forward_model.h"
+#include "nodes/models/model_snapshot.h"
+#include "nodes/models/saved_versions.h"
+#include "nodes/models/weight_publisher.h"
+
+namespace sluice::nodes {
+
+/// How a model is trained and saved.
+struct Training {
+  models::AdamWOptions optimizer;
+  std::optional<models::LearningRate> learning_rate;  // unset: that of the optimizer, always
+  models::SavedAdapter saved_adapter = models::SavedAdapter::kBoth;
+};
+
+/// What is trained of a model: its live weights, their optimizer, and the copies of both that checkpoints are made of. Models
+/// that are frozen have none. A model owns it; `trained_model()` of model_parts.h gives it to a node.
+///
+/// Belongs to the executor thread of the node that trains: also take_snapshot() runs there, and only what was copied then is
+/// written on another thread. bytes() from any thread. What cannot be read or written is a UserError that names file and tensor.
+class TrainedModel {
+ public:
+  /// `live` and `next`, where publications go, must outlive this. The weights of `live` that need a gradient lie in one buffer
+  /// from now on.
+  TrainedModel(const ForwardModel& live, const Training& training, engine::ModelVersions versions, WeightPublisher& next);
+
+  const std::string& name() const { return live_.name(); }
+  const models::Transformer& transformer() const { return live_.transformer(); }
+  models::AdamW& optimizer() { return optimizer_; }
+  const models::AdamW& optimizer() const { return optimizer_; }
+
+  /// Sets the learning rate of the optimizer to that of an iteration, and returns it.
+  double enter_iteration(int64_t iteration);
+
+  /// Makes the live weights a version, which checkpoints may then save.
+  WeightPublisher& publisher() { return saved_versions_; }
+
+  /// As engine::Model has them. `NAME/` is a Hugging Face folder, with configuration and tokenizer of the folder `source`,
+  /// adapters merged in; or the adapters in PEFT's format in it or instead. What lies beside it: nodes/models/snapshot_files.h.
+  void prepare_snapshot() { snapshot_.prepare(); }
+  void take_snapshot(engine::VersionRange versions) { snapshot_.take(versions); }
+  void write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files);
+  void restore(const std::filesystem::path& folder, engine::VersionRange versions);
+
+  /// Copies, gradients and optimizer: all but the live weights.
+  engine::ModelBytes bytes() const;
+
+ private:
+  const ForwardModel& live_;
+  const models::SavedAdapter saved_adapter_;
+  const std::optional<models::LearningRate> learning_rate_;
+  models::AdamW optimizer_;
+  SavedVersions saved_versions_;
+  ModelSnapshot snapshot_;
+  int64_t optimizer_bytes_ = 0;
+  int64_t gradient_bytes_ = 0;
+};
+
+}  // namespace sluice::nodes
