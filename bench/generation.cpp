@@ -31,7 +31,7 @@ class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision)
       : config_(models::read_config(folder)),
-        weights_(load_transformer(folder, {.random_init = true, .compute = {}}).weights(), precision) {}
+        weights_(models::load_transformer(folder, {.random_init = true, .compute = {}}).weights(), precision) {}
 
   Json answer(const Json& question) {
     if (question.at("ask") == "prefill")

@@ -20,7 +20,7 @@ using models::Transformer;
 class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision)
-      : transformer_(load_transformer(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
+      : transformer_(models::load_transformer(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
         optimizer_(transformer_.weights().trainable(), {.learning_rate = 1e-5}) {}
 
   Json answer(const Json& question) {
