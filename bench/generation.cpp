@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "bench/questions.h"
+#include "models/folder/folder.h"
 #include "models/forward/transformer.h"
 #include "models/sample/generation.h"
 #include "models/sample/packed_weights.h"
@@ -30,7 +31,7 @@ class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision)
       : config_(models::read_config(folder)),
-        weights_(Transformer::load(folder, {.random_init = true, .compute = {}}).weights(), precision) {}
+        weights_(load_transformer(folder, {.random_init = true, .compute = {}}).weights(), precision) {}
 
   Json answer(const Json& question) {
     if (question.at("ask") == "prefill")

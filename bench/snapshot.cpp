@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "bench/questions.h"
 #include "bench/report.h"
+#include "models/folder/folder.h"
 #include "nodes/models/language_model.h"
 #include "nodes/models/torch_threads.h"
 
@@ -86,7 +87,7 @@ void run(const Sizes& sizes) {
   nodes::use_threads(threads);
   const ConfigFolder folder(sizes);
   nodes::TrainedLanguageModel model("actor", folder.path(),
-                                    models::Transformer::load(folder.path(), {.random_init = true, .trainable = true}),
+                                    models::load_transformer(folder.path(), {.random_init = true, .trainable = true}),
                                     {.optimizer = {.learning_rate = 1e-5}}, /*versions=*/{});
   const auto trained = static_cast<size_t>(model.trained().optimizer().parameters().size());
   const size_t bytes = 3 * trained * sizeof(float);  // weights, and two moments of each

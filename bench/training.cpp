@@ -7,6 +7,7 @@
 #include <ATen/ops/randint.h>
 
 #include "bench/questions.h"
+#include "models/folder/folder.h"
 #include "models/forward/action_logprobs.h"
 #include "models/forward/transformer.h"
 #include "models/train/adamw.h"
@@ -19,7 +20,7 @@ using models::Transformer;
 class Bench {
  public:
   Bench(const std::string& folder, models::Precision precision)
-      : transformer_(Transformer::load(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
+      : transformer_(load_transformer(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
         optimizer_(transformer_.weights().trainable(), {.learning_rate = 1e-5}) {}
 
   Json answer(const Json& question) {

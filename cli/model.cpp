@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal.h"
+#include "models/folder/folder.h"
 #include "models/forward/action_logprobs.h"
 #include "models/forward/transformer.h"
 #include "text/tokenizer.h"
@@ -44,7 +45,7 @@ std::vector<int64_t> ids_of(const Json& input, const std::string& place, int64_t
 }
 
 models::Transformer load_language_model(const std::filesystem::path& folder, const std::string& dtype = "float32") {
-  return models::Transformer::load(folder, {.dtype = dtype == "bfloat16" ? at::kBFloat16 : at::kFloat});
+  return models::load_transformer(folder, {.dtype = dtype == "bfloat16" ? at::kBFloat16 : at::kFloat});
 }
 
 }  // namespace

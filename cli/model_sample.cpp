@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal.h"
+#include "models/folder/folder.h"
 #include "models/forward/transformer.h"
 #include "models/sample/generation.h"
 #include "text/chat_template.h"
@@ -166,7 +167,7 @@ class SampleRun {
 
 int model_sample(const SampleArguments& arguments) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(arguments.folder);
-  const models::Transformer model = models::Transformer::load(arguments.folder, {});
+  const models::Transformer model = models::load_transformer(arguments.folder, {});
   const std::vector<int64_t> prompt = prompt_ids(arguments, tokenizer);
   const models::GenerationOptions options{
       .sampling = {.temperature = arguments.temperature,

@@ -22,8 +22,14 @@ FORBIDDEN = {
     "nodes": ("dsl/", "cli/"),
     "cli": (),
 }
-# The folders of engine/, each of which includes only those before it.
-ENGINE = ("contract", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text")
+# The folders of a module, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
+# "" is the module's own folder, where it may hold files.
+FOLDERS = {
+    "engine": ("contract", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text"),
+    "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
+    "nodes": ("columns", "models", "objectives/preference", "advantages", "forward", "sources", "objectives", "scorers",
+              "rollout/environments", "sinks", "rollout", "rewards", "train", ""),
+}
 # Parts of models/ that sanitizers see: they read what others wrote, or hand out memory.
 TORCH_FREE = ("models/config/", "models/folder/safetensors_header", "models/sample/block_pool", "models/sample/prefix_", "models/sample/sample.", "models/sample/scheduler")
 # Whatever changes files goes through base/file.h and base/folder.h, so that it is whole after a crash and can be tested to be.
@@ -77,14 +83,23 @@ def asks(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(0)
 
 
+def folder_of(name):
+    """The folder of FOLDERS that this file is in, of its module; nothing for one that is not there."""
+    module, *folders = pathlib.PurePosixPath(name).parent.parts
+    for depth in range(len(folders), -1, -1):
+        if (folder := "/".join(folders[:depth])) in FOLDERS[module] and (folder or not folders):
+            return folder
+    return None
+
+
 def wrong_arrow(name, header):
-    """What is wrong with a file of engine/ that includes this header of engine/; nothing if it may."""
-    folder, target = name.split("/")[1], header.split("/")[1]
-    for one in (folder, target):
-        if one not in ENGINE:
-            return f"engine/ has the folders {', '.join(ENGINE)}"
-    if ENGINE.index(target) > ENGINE.index(folder):
-        return f"engine/{folder} must not include engine/{target}"
+    """What is wrong with a file that includes this header of its own module; nothing if it may."""
+    module = name.split("/")[0]
+    folder, target = folder_of(name), folder_of(header)
+    if folder is None or target is None:
+        return f"{module}/ has the folders {', '.join(one for one in FOLDERS[module] if one)}"
+    if FOLDERS[module].index(target) > FOLDERS[module].index(folder):
+        return f"{f'{module}/{folder}'.rstrip('/')} must not include {f'{module}/{target}'.rstrip('/')}"
     return None
 
 
@@ -101,7 +116,7 @@ def violations(root):
             place = f"{name}:{number}"
             if header.startswith(FORBIDDEN[module]):
                 found.append(f"{place}: {module} must not include {header}")
-            if module == "engine" and header.startswith("engine/") and (wrong := wrong_arrow(name, header)):
+            if module in FOLDERS and header.startswith(f"{module}/") and (wrong := wrong_arrow(name, header)):
                 found.append(f"{place}: {wrong}")
             if header.startswith(TORCH) and name.startswith(TORCH_FREE):
                 found.append(f"{place}: this file stays free of torch, so that it can be fuzzed or sanitized without")
@@ -142,13 +157,30 @@ class TheTestItself(unittest.TestCase):
                     found = self.violations_of({f"{module}/a.cpp": f'// a file\n#include "{header}x.h"\n'})
                     self.assertEqual(found, [f"{module}/a.cpp:2: {module} must not include {header}x.h"])
 
-    def test_finds_arrows_between_the_folders_of_engine(self):
-        for folder, header, fault in (("plan", "check/a.h", "engine/plan must not include engine/check"), ("check", "plan/a.h", None),
-                                      ("run", "run/a.h", None), ("run", "b.h", "engine/ has the folders")):
-            with self.subTest(folder=folder, header=header):
-                found = self.violations_of({f"engine/{folder}/a.cpp": f'#include "engine/{header}"\n'})
-                self.assertEqual(len(found), 0 if fault is None else 1)
-                self.assertTrue(fault is None or fault in found[0], found)
+    def test_finds_arrows_against_the_order_of_folders(self):
+        for name, header, fault in (
+                ("engine/plan/a.cpp", "engine/check/a.h", "engine/plan must not include engine/check"),
+                ("engine/check/a.cpp", "engine/plan/a.h", None),
+                ("engine/run/a.cpp", "engine/run/a.h", None),
+                ("engine/run/a.cpp", "engine/b.h", "engine/ has the folders"),
+                ("models/layers/a.cpp", "models/adapters/a.h", "models/layers must not include models/adapters"),
+                ("models/layers/feed_forward/a.cpp", "models/portable/a.h", "models/layers must not include models/portable"),
+                ("models/layers/a.cpp", "models/layers/feed_forward/a.h", None),
+                ("models/sample/a.cpp", "models/layers/feed_forward/a.h", None),
+                ("models/new/a.cpp", "models/config/a.h", "models/ has the folders"),
+                ("nodes/objectives/preference/a.cpp", "nodes/objectives/a.h", "nodes/objectives/preference must not include nodes/objectives"),
+                ("nodes/objectives/a.cpp", "nodes/objectives/preference/a.h", None),
+                ("nodes/train/a.cpp", "nodes/presets.h", "nodes/train must not include nodes"),
+                ("nodes/builtin.cpp", "nodes/train/a.h", None)):
+            with self.subTest(name=name, header=header):
+                found = self.violations_of({name: f'#include "{header}"\n'})
+                self.assertEqual(len(found), 0 if fault is None else 1, found)
+                self.assertTrue(fault is None or found[0].startswith(f"{name}:1: {fault}"), found)
+
+    def test_knows_no_folder_that_is_none(self):
+        for module, folders in FOLDERS.items():
+            for folder in folders:
+                self.assertTrue(any((ROOT / module / folder).glob("*.cpp")), f"{module}/{folder}")
 
     def test_finds_headers_that_only_one_place_may_include(self):
         for name, line in (("nodes/a.cpp", "#include <torch/torch.h>"), ("models/config/a.cpp", "#include <ATen/ATen.h>"), ("cli/a.cpp", "# include <spdlog/spdlog.h>"),

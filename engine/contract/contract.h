@@ -74,6 +74,8 @@ struct NodeNeeds {
   std::map<std::string, int64_t> string_bytes;  // of string columns it writes: the most bytes of one entry's text
   std::vector<FileNeed> files;                  // of the run folder, that it writes
   std::vector<MetricSpec> metrics;              // all that it may record
+  std::vector<std::string> totals;              // likewise add up over all ranks; see Totals
+  int64_t steps = 1;                            // barriers: calls of gather() and process_iteration() in an iteration
   // Trainers: the key of the setting by which samples of older weights than those that are trained would give wrong gradients,
   // such as an objective without a ratio. Empty: it corrects for them.
   std::string uncorrected_by;
@@ -273,6 +275,23 @@ class Contract : public ParamSet<P> {
       const std::vector<MetricSpec>& metrics = (params.*component).metrics;
       if (when(params)) needs.metrics.insert(needs.metrics.end(), metrics.begin(), metrics.end());
     });
+  }
+
+  /// A number that nodes of the type add up over all ranks; see Totals. `when`: of which parameters.
+  void total(const std::string& name) {
+    total_if([](const P&) { return true; }, name);
+  }
+  template <std::predicate<const P&> When>
+  void total_if(When when, const std::string& name) {
+    add([=](const P& params, NodeNeeds& needs) {
+      if (when(params)) needs.totals.push_back(name);
+    });
+  }
+
+  /// How often a barrier gathers and processes in an iteration; see Node::gather().
+  template <std::invocable<const P&> Steps>
+  void steps(Steps steps) {
+    add([=](const P& params, NodeNeeds& needs) { needs.steps = steps(params); });
   }
 
   ContractInfo info() const { return {name_, summary_, this->erased().infos(), metrics_}; }

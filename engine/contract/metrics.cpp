@@ -7,108 +7,98 @@
 #include "engine/contract/contract_breach.h"
 
 namespace sluice::engine {
-namespace {
-
-bool is_summed(Metric kind) { return kind == Metric::kMean || kind == Metric::kMoments || kind == Metric::kSum; }
-
-}  // namespace
 
 MetricsRecorder::MetricsRecorder(const std::vector<MetricSpec>& declared, std::string prefix)
     : prefix_(std::move(prefix)), takes_all_(false) {
   for (const MetricSpec& metric : declared) {
     if (metric.is_family)
       families_.push_back(metric.name);
-    else if (std::ranges::find(figures_, metric.name, &Figure::name) == figures_.end())
-      figures_.push_back({metric.name, metric.kind});
+    else if (std::ranges::find(parts_, metric.name, &Part::name) == parts_.end())
+      parts_.push_back({.name = metric.name, .kind = metric.kind});
   }
-  declared_ = figures_.size();
+  declared_ = parts_.size();
 }
 
-MetricsRecorder::Figure& MetricsRecorder::figure(const std::string& name, Metric kind) {
-  const auto found = std::ranges::find(figures_, name, &Figure::name);
-  if (found != figures_.end()) {
+Part& MetricsRecorder::part(const std::string& name, Metric kind) {
+  const auto found = std::ranges::find(parts_, name, &Part::name);
+  if (found != parts_.end()) {
     if (found->kind != kind) throw_contract_breach("it records metric '" + name + "' in two ways");
     return *found;
   }
   const bool is_expected =
       takes_all_ || std::ranges::any_of(families_, [&](const std::string& family) { return name.starts_with(family); });
   if (!is_expected) throw_contract_breach("it records metric '" + name + "', which its contract does not declare");
-  return figures_.emplace_back(Figure{name, kind});
+  return parts_.emplace_back(Part{.name = name, .kind = kind});
 }
 
 void MetricsRecorder::mean(const std::string& name, double value, double weight) {
-  Figure& f = figure(name, Metric::kMean);
+  Part& p = part(name, Metric::kMean);
   if (weight == 0) return;  // also keeps a NaN that stands for "no entries" out
-  f.sum += weight * value;
-  f.weight += weight;
+  p.numbers.sum.add(weight * value);
+  p.numbers.weight.add(weight);
+  p.recorded = true;
 }
 
 void MetricsRecorder::moments(const std::string& name, double value) {
-  Figure& f = figure(name, Metric::kMoments);
-  f.sum += value;
-  f.squares += value * value;
-  f.weight += 1;
+  Part& p = part(name, Metric::kMoments);
+  p.numbers.add(value);
+  p.recorded = true;
 }
 
 void MetricsRecorder::sum(const std::string& name, double value) {
-  Figure& f = figure(name, Metric::kSum);
-  f.sum += value;
-  f.weight += 1;
+  Part& p = part(name, Metric::kSum);
+  p.numbers.sum.add(value);
+  p.recorded = true;
 }
 
 void MetricsRecorder::maximum(const std::string& name, double value) {
-  Figure& f = figure(name, Metric::kMaximum);
-  f.sum = f.weight == 0 ? value : std::max(f.sum, value);
-  f.weight = 1;
+  Part& p = part(name, Metric::kMaximum);
+  p.top = p.recorded ? std::max(p.top, value) : value;
+  p.recorded = true;
 }
 
 void MetricsRecorder::value(const std::string& name, double value) {
-  Figure& f = figure(name, Metric::kValue);
-  f.sum = value;
-  f.weight = 1;
+  Part& p = part(name, Metric::kValue);
+  p.top = value;
+  p.recorded = true;
 }
 
-MetricRow MetricsRecorder::take(Reducer& reducer) {
-  const std::span<Figure> all(figures_);
-  add_up(all.first(declared_), reducer);
-  add_up(all.subspan(declared_), reducer);
-  MetricRow row;
-  for (Figure& figure : figures_) {
-    if (figure.weight != 0) add_to(row, figure);
-    figure.sum = figure.squares = figure.weight = 0;
+Contribution MetricsRecorder::contribution() {
+  Contribution taken = parts_;
+  parts_.resize(declared_);
+  for (Part& part : parts_) {
+    part.numbers = {};
+    part.recorded = false;
   }
-  figures_.resize(declared_);
+  return taken;
+}
+
+MetricRow MetricsRecorder::row(Contribution of_all) const {
+  const auto families = of_all.begin() + static_cast<std::ptrdiff_t>(declared_);
+  if (!families_.empty()) std::ranges::sort(families, of_all.end(), {}, &Part::name);
+  MetricRow row;
+  for (const Part& part : of_all) {
+    if (part.recorded) add_to(row, part);
+  }
   return row;
 }
 
-void MetricsRecorder::add_up(std::span<Figure> figures, Reducer& reducer) const {
-  std::vector<double> sums;  // three of each metric
-  for (const Figure& f : figures) {
-    if (is_summed(f.kind)) sums.insert(sums.end(), {f.sum, f.squares, f.weight});
-  }
-  if (sums.empty()) return;
-  reducer.sum(sums);
-  auto next = sums.begin();
-  for (Figure& f : figures) {
-    if (is_summed(f.kind)) f.sum = *next++, f.squares = *next++, f.weight = *next++;
-  }
-}
-
-void MetricsRecorder::add_to(MetricRow& row, const Figure& f) const {
-  const std::string name = prefixed_metric(prefix_, f.name);
-  const double mean = f.sum / f.weight;
-  switch (f.kind) {
+void MetricsRecorder::add_to(MetricRow& row, const Part& part) const {
+  const std::string name = prefixed_metric(prefix_, part.name);
+  switch (part.kind) {
     case Metric::kMean:
-      row.emplace_back(name, mean);
+      row.emplace_back(name, part.numbers.mean());
       break;
     case Metric::kMoments:
-      row.emplace_back(name + "_mean", mean);
-      row.emplace_back(name + "_std", std::sqrt(std::max(0.0, f.squares / f.weight - mean * mean)));
+      row.emplace_back(name + "_mean", part.numbers.mean());
+      row.emplace_back(name + "_std", std::sqrt(part.numbers.squared_deviations() / part.numbers.count()));
       break;
     case Metric::kSum:
+      row.emplace_back(name, part.numbers.sum.value());
+      break;
     case Metric::kMaximum:
     case Metric::kValue:
-      row.emplace_back(name, f.sum);
+      row.emplace_back(name, part.top);
       break;
   }
 }

@@ -12,6 +12,8 @@
 #include "engine/contract/model.h"
 #include "engine/contract/run_folder.h"
 #include "engine/contract/state.h"
+#include "engine/contract/totals.h"
+#include "engine/contract/world.h"
 
 namespace sluice::engine {
 
@@ -34,8 +36,9 @@ struct NodeResources {
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   RunFolder run_folder;                                  // where it writes, and nowhere else; without a path outside a run
   std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares
+  World world;
   MetricsRecorder* metrics = nullptr;
-  Reducer* reducer = nullptr;
+  Totals* totals = nullptr;
 };
 
 /// What every node has. A node runs on one executor thread; nothing of it is called concurrently.
@@ -43,8 +46,8 @@ class NodeBase {
  public:
   virtual ~NodeBase() = default;
 
-  /// Both arrive in order with the data: begin before the first micro-batch of an iteration, end after its last. An iteration
-  /// that is interrupted never ends.
+  /// Both arrive in order with the data: begin before the first micro-batch of an iteration, end after its last, when totals can
+  /// be read. An iteration that is interrupted never ends.
   virtual void begin_iteration(const Iteration&) {}
   virtual void end_iteration(const Iteration&) {}
 
@@ -63,8 +66,11 @@ class Node : public NodeBase {
  public:
   virtual void process(MicroBatch& batch) = 0;
 
-  /// Called instead of `process` where the contract's scope is the iteration: with all its micro-batches, in order.
-  virtual void process_iteration(std::span<MicroBatch> batches) {
+  /// Where the contract's scope is the iteration, what follows is called instead of `process`, with all micro-batches in order: for
+  /// each step of those that the contract declares first gather(), which adds to totals, then process_iteration(), which may read
+  /// what all ranks have added.
+  virtual void gather(int64_t /*step*/, std::span<MicroBatch> /*batches*/) {}
+  virtual void process_iteration(int64_t /*step*/, std::span<MicroBatch> batches) {
     for (MicroBatch& batch : batches) process(batch);
   }
 };

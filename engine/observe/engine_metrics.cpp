@@ -29,9 +29,9 @@ void declare(NodeKind kind, const NodeNeeds& needs, bool gives_batches, bool mea
   if (kind == NodeKind::kRollout) add(kKvBytesMax, Metric::kMaximum);
   if (kind == NodeKind::kRollout && measures) add(kPolicyVersion, Metric::kValue);
   if (!needs.drops_groups) return;
-  for (const char* what : {"groups_kept", "groups_dropped"}) add(of_filter("NODE", what), Metric::kValue);
+  for (const char* what : {"groups_kept", "groups_dropped"}) add(of_filter("NODE", what), Metric::kSum);
   if (needs.most_draws <= 1) return;
-  for (const char* what : {"groups_surplus", "groups_missing"}) add(of_filter("NODE", what), Metric::kValue);
+  for (const char* what : {"groups_surplus", "groups_missing"}) add(of_filter("NODE", what), Metric::kSum);
 }
 
 std::vector<std::string> names_of(const PlanNode& node) {

@@ -17,8 +17,8 @@ void IterationLog::node_ended(int64_t iteration, size_t node, MetricRow row) {
   pending.rows.resize(nodes_);
   pending.rows[node] = std::move(row);
   ++pending.ended;
-  // Every node ends iterations in order, so a later one cannot be complete before an earlier one.
-  while (!pending_.empty() && pending_.begin()->second.ended == nodes_) {
+  // What other ranks add may come later for an iteration than for the next.
+  while (!pending_.empty() && pending_.begin()->first == reported_ && pending_.begin()->second.ended == nodes_) {
     IterationReport report{.iteration = pending_.begin()->first, .figures = {}};
     for (MetricRow& figures : pending_.begin()->second.rows) {
       report.figures.insert(report.figures.end(), figures.begin(), figures.end());

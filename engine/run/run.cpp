@@ -101,7 +101,8 @@ struct Run::Impl {
   ConfinedFileSystem confined;  // through which all of the run's files are written
   const RunFolder folder;
   const SteadyClock clock;
-  Reducer reducer;
+  OneProcess one_process;
+  Reductions& reductions;
   MemoryMeter meter;
   std::optional<Manifest> manifest;  // of the checkpoint that the run goes on from
   int64_t trace_begin_ns = 0;
@@ -118,6 +119,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
       options(std::move(options_)),
       confined(writable(plan, options), options.files),
       folder{.path = options.folder, .files = &confined},
+      reductions(options.reductions != nullptr ? *options.reductions : one_process),
       meter(options.tensors) {
   if (!options.folder.empty() && plan.checkpoint.folder) make_folders(*plan.checkpoint.folder, options.files);
   if (!options.resume_from.empty()) rewind();
@@ -186,7 +188,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
 
 Workload Run::Impl::loaded() {
   try {
-    return make_workload(plan, folder, reducer);
+    return make_workload(plan, folder, reductions.world());
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, 0, 0);
@@ -208,7 +210,7 @@ Run::Impl::~Impl() {
 Driver::Parts Run::Impl::driver_parts(Workload workload) {
   return {.workload = std::move(workload),
           .clock = clock,
-          .reducer = reducer,
+          .reductions = reductions,
           .checkpointer = checkpointer ? &*checkpointer : nullptr,
           .begun = manifest ? manifest->iterations : 0,
           .stop_rule = stop_rule(),

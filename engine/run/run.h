@@ -48,6 +48,9 @@ struct RunOptions {
   /// See every piece of work; they outlive the run.
   std::vector<WorkObserver*> observers;
 
+  /// Combines numbers with the other ranks of the run, which outlives it. Null: there are none.
+  Reductions* reductions = nullptr;
+
   ReplaceableParts seams;  // for tests
 };
 

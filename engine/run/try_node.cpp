@@ -135,6 +135,20 @@ std::vector<int64_t> dropped_groups(const std::vector<MicroBatch>& batches) {
   return dropped;
 }
 
+// As a run of one process does it.
+void process(Node& node, const NodeNeeds& needs, std::span<MicroBatch> batches, Totals& totals) {
+  if (needs.scope == Scope::kMicroBatch) {
+    for (MicroBatch& batch : batches) node.process(batch);
+  } else {
+    for (int64_t step = 0; step < needs.steps; ++step) {
+      node.gather(step, batches);
+      totals.combine_alone();
+      node.process_iteration(step, batches);
+    }
+  }
+  totals.combine_alone();
+}
+
 }  // namespace
 
 NodeOutcome try_node(NodeTrial trial) {
@@ -144,9 +158,9 @@ NodeOutcome try_node(NodeTrial trial) {
                     " makes groups by itself; only a node that works on columns can be tried alone");
   }
   MetricsRecorder metrics;
-  Reducer reducer;
+  Totals totals;
   if (trial.resources.metrics == nullptr) trial.resources.metrics = &metrics;
-  if (trial.resources.reducer == nullptr) trial.resources.reducer = &reducer;
+  if (trial.resources.totals == nullptr) trial.resources.totals = &totals;
   if (trial.resources.node.empty()) trial.resources.node = type.info.type;
 
   NodeNeeds needs = type.needs(trial.params.get());
@@ -161,13 +175,9 @@ NodeOutcome try_node(NodeTrial trial) {
 
   const Iteration iteration;
   node.begin_iteration(iteration);
-  if (needs.scope == Scope::kIteration) {
-    node.process_iteration(batches);
-  } else {
-    for (MicroBatch& batch : batches) node.process(batch);
-  }
+  process(node, needs, batches, *trial.resources.totals);
   node.end_iteration(iteration);
-  return {written_columns(batches, columns), trial.resources.metrics->take(*trial.resources.reducer), dropped_groups(batches)};
+  return {written_columns(batches, columns), trial.resources.metrics->take(), dropped_groups(batches)};
 }
 
 }  // namespace sluice::engine

@@ -11,7 +11,7 @@ namespace sluice::engine {
 struct NodeTrial {
   const NodeType* type = nullptr;
   std::shared_ptr<const void> params;
-  NodeResources resources;               // models, seed, run_folder as the node needs; metrics and reducer may be left null
+  NodeResources resources;               // models, seed, run_folder as the node needs; metrics and totals may be left null
   std::vector<Group> groups;             // the input: layouts and columns
   std::vector<size_t> groups_per_batch;  // how they are packed into micro-batches; empty: all in one
 };

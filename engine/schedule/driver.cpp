@@ -19,13 +19,6 @@ ColumnSlots slots_of(const Plan& plan) {
   return slots;
 }
 
-template <class T>
-std::unique_ptr<T> taken_as(std::unique_ptr<NodeBase>& node) {
-  T* const typed = dynamic_cast<T*>(node.release());
-  SLUICE_CHECK(typed != nullptr, "a node is not of the kind that its type was registered as");
-  return std::unique_ptr<T>(typed);
-}
-
 }  // namespace
 
 struct Driver::Impl {
@@ -49,7 +42,6 @@ struct Driver::Impl {
   RunState state;
   const int64_t begun;
   std::optional<StopRule> stop_rule;  // used under the lock of the log
-  WorkInProgress pending;
   std::vector<std::unique_ptr<NodeRunner>> runners;
   std::vector<Executor*> executors;  // empty before start()
   std::unique_ptr<FlowGraph> graph;
@@ -64,7 +56,8 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       paths(make_paths(plan, parts.seams)),
       state{.plan = plan,
             .clock = parts.clock,
-            .reducer = parts.reducer,
+            .reductions = parts.reductions,
+            .pending = {},
             .slots = slots_of(plan),
             .streams = FilterStreams(plan),
             .columns = {},
@@ -95,8 +88,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   runners.resize(plan.nodes.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
-    Workload::Part& part = workload.parts[i];
-    runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), taken_as<Node>(part.node), std::move(part.metrics));
+    runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), std::move(workload.parts[i]));
   }
 }
 
@@ -126,21 +118,18 @@ Intake::Parts Driver::Impl::intake_parts(size_t path) {
   Intake::Parts parts;
   parts.path = static_cast<int>(path);
   parts.begun = begun;
-  Workload::Part& source = workload.parts[static_cast<size_t>(plan.source)];
-  parts.source = taken_as<Source>(source.node);
-  parts.source_metrics = std::move(source.metrics);
-  if (plan.rollout) {
-    Workload::Part& rollout = workload.parts[static_cast<size_t>(*plan.rollout)];
-    parts.rollout = taken_as<Rollout>(rollout.node);
-    parts.rollout_metrics = std::move(rollout.metrics);
-  }
+  const auto host = [this](int node, bool rewinds) {
+    return std::make_unique<StageHost>(state, node, std::move(workload.parts[static_cast<size_t>(node)]), rewinds);
+  };
+  parts.source = host(plan.source, /*rewinds=*/plan.measures());
+  if (plan.rollout) parts.rollout = host(*plan.rollout, /*rewinds=*/false);
   return parts;
 }
 
 void Driver::Impl::start_intake(size_t path) {
-  pending.enter();
+  state.pending.enter();
   const auto emit = [this, path](Packet packet) { graph->emit(static_cast<int>(path), std::move(packet)); };
-  intakes.push_back(std::make_unique<Intake>(state, intake_parts(path), emit, [this] { pending.leave(); }));
+  intakes.push_back(std::make_unique<Intake>(state, intake_parts(path), emit, [this] { state.pending.leave(); }));
 }
 
 void Driver::Impl::notify_intakes() {
@@ -231,7 +220,7 @@ Driver::~Driver() = default;
 void Driver::start(const std::vector<Executor*>& executors) {
   Impl& impl = *impl_;
   impl.last_report_ns = impl.state.clock.now_ns();
-  impl.graph = std::make_unique<FlowGraph>(impl.state, impl.runners, executors, impl.pending);
+  impl.graph = std::make_unique<FlowGraph>(impl.state, impl.runners, executors);
   for (size_t path = 0; path < impl.paths.size(); ++path) impl.start_intake(path);
   std::vector<Executor*> steppers;
   for (size_t path = 0; path < impl.paths.size(); ++path) {
@@ -259,6 +248,7 @@ void Driver::let_everything_end() {
   for (auto& [model, gate] : impl_->state.gates) gate.published().abandon();
   for (auto& [model, milestone] : impl_->state.trained) milestone.abandon();
   for (PathState& path : impl_->paths) path.version_wanted.abandon();
+  impl_->state.reductions.abandon();
   impl_->notify_intakes();
 }
 
@@ -278,7 +268,7 @@ void Driver::drop_in_flight() {
 std::string Driver::stopped_because() const { return impl_->stop_rule ? impl_->stop_rule->reason() : std::string(); }
 
 Activity& Driver::activity() { return impl_->state.activity; }
-WorkInProgress& Driver::pending() { return impl_->pending; }
+WorkInProgress& Driver::pending() { return impl_->state.pending; }
 RunState& Driver::state() { return impl_->state; }
 
 Driver::Idle Driver::idle_reason(int executor) const {

@@ -24,7 +24,7 @@ class Driver {
   struct Parts {
     Workload workload;
     const Clock& clock;
-    Reducer& reducer;
+    Reductions& reductions;
     Checkpointer* checkpointer = nullptr;    // null: nothing is saved
     int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them
     std::optional<StopRule> stop_rule = {};  // it has seen the iterations that are complete

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/schedule/rank_wait.h"
 
 namespace sluice::engine {
 namespace {
@@ -64,20 +65,20 @@ class Arrivals {
 /// One ordinary node in the graph.
 class Stage final : public Task {
  public:
-  Stage(flow::graph& graph, RunState& state, NodeRunner& runner, Executor& executor, WorkInProgress& pending, size_t inputs)
+  Stage(flow::graph& graph, RunState& state, NodeRunner& runner, Executor& executor, size_t inputs)
       : state_(state),
         runner_(runner),
         executor_(executor),
-        pending_(pending),
         arrivals_(inputs),
         node_(graph, flow::unlimited, [this](const Packet& packet, AsyncNode::gateway_type&) noexcept { take(packet); }),
-        pass_on_([this](const Packet& packet, bool last) { pass_on(packet, last); }) {
+        pass_on_([this](const Packet& packet, bool last) { pass_on(packet, last); }),
+        go_on_([this] { hand_over(rank_wait_.current()); }) {
     if (inputs < 2) return;
     join_.emplace(graph, flow::unlimited, [this](const Packet& packet, JoinNode::output_ports_type& out) noexcept {
       if (arrivals_.complete(packet.sequence))
         std::get<0>(out).try_put(packet);
       else
-        pending_.leave();
+        state_.pending.leave();
     });
     flow::make_edge(flow::output_port<0>(*join_), node_);
   }
@@ -90,15 +91,16 @@ class Stage final : public Task {
   }
 
   void run(Packet packet) override {
-    counted_ = true;
-    runner_.run(packet, pass_on_);
-    if (counted_) pending_.leave();
+    if (runner_.has_totals()) return run_with_totals(packet);
+    run_now(packet);
   }
 
   bool waits_for_weights() const { return waiting_for_version_ >= 0; }
 
   std::string waits_for() const {
     const PlanNode& plan = state_.plan.nodes[static_cast<size_t>(runner_.node())];
+    if (const int64_t iteration = rank_wait_.iteration(); iteration >= 0)
+      return "what the other ranks add in iteration " + std::to_string(iteration);
     if (const int64_t version = waiting_for_version_; version >= 0) {
       return "the weights that iteration " + std::to_string(version) + " is to see";
     }
@@ -109,6 +111,20 @@ class Stage final : public Task {
   }
 
  private:
+  // False: it waits for other ranks, and still counts as pending.
+  bool run_now(Packet& packet) {
+    counted_ = true;
+    if (!runner_.run(packet, pass_on_, go_on_)) return false;
+    if (counted_) state_.pending.leave();
+    return true;
+  }
+
+  void run_with_totals(Packet& packet) {
+    if (!rank_wait_.enter(packet)) return;
+    if (!run_now(packet)) return;
+    for (const Packet& aside : rank_wait_.leave()) hand_over(aside);
+  }
+
   void take(const Packet& packet) {
     state_.traffic.arrived(runner_.node());
     if (runner_.prerequisites().empty()) return hand_over(packet);
@@ -124,7 +140,7 @@ class Stage final : public Task {
     if (successors_ == 0) return;
     const int64_t inherits = last ? 1 : 0;
     if (last) counted_ = false;
-    if (successors_ > inherits) pending_.enter(successors_ - inherits);
+    if (successors_ > inherits) state_.pending.enter(successors_ - inherits);
     node_.gateway().try_put(packet);
   }
 
@@ -134,27 +150,28 @@ class Stage final : public Task {
       executor_.submit({.node = runner_.node(), .task = this, .packet = packet});
     } catch (...) {
       state_.failure.capture("executor '" + state_.plan.nodes[static_cast<size_t>(runner_.node())].executor + "'");
-      pending_.leave();
+      state_.pending.leave();
     }
   }
 
   RunState& state_;
   NodeRunner& runner_;
   Executor& executor_;
-  WorkInProgress& pending_;
   Arrivals arrivals_;
+  RankWait rank_wait_;
   int64_t successors_ = 0;
   bool counted_ = false;  // the packet at hand still counts as pending; used by the executor only
   std::atomic<int64_t> waiting_for_version_{-1};
   AsyncNode node_;
   std::optional<JoinNode> join_;
   const NodeRunner::PassOn pass_on_;
+  const std::function<void()> go_on_;
 };
 
 struct FlowGraph::Impl {
-  explicit Impl(WorkInProgress& pending_) : pending(pending_) {}
+  explicit Impl(RunState& state_) : state(state_) {}
 
-  WorkInProgress& pending;
+  RunState& state;
   flow::graph graph;
   struct Head {
     explicit Head(flow::graph& graph) : node(graph) {}
@@ -166,8 +183,8 @@ struct FlowGraph::Impl {
 };
 
 FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners,
-                     const std::vector<Executor*>& executors, WorkInProgress& pending)
-    : impl_(std::make_unique<Impl>(pending)) {
+                     const std::vector<Executor*>& executors)
+    : impl_(std::make_unique<Impl>(state)) {
   const Plan& plan = state.plan;
   impl_->stages.resize(plan.nodes.size());
   for (size_t path = 0; path < plan.paths.size(); ++path) impl_->heads.emplace_back(impl_->graph);
@@ -176,7 +193,7 @@ FlowGraph::FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunn
     NodeRunner& runner = *runners[i];
     Executor& executor = *executors[static_cast<size_t>(runner.executor())];
     const std::vector<int>& inputs = plan.nodes[i].inputs;
-    impl_->stages[i] = std::make_unique<Stage>(impl_->graph, state, runner, executor, pending, inputs.size());
+    impl_->stages[i] = std::make_unique<Stage>(impl_->graph, state, runner, executor, inputs.size());
     for (const int input : inputs) {
       Stage* const before = impl_->stages[static_cast<size_t>(input)].get();
       if (before != nullptr) {
@@ -194,7 +211,7 @@ FlowGraph::~FlowGraph() { impl_->graph.wait_for_all(); }
 
 void FlowGraph::emit(int path, Packet packet) {
   Impl::Head& head = impl_->heads[static_cast<size_t>(path)];
-  impl_->pending.enter(head.successors);
+  impl_->state.pending.enter(head.successors);
   head.node.try_put(packet);
 }
 

@@ -7,7 +7,6 @@
 
 #include "engine/schedule/executor.h"
 #include "engine/schedule/node_runner.h"
-#include "engine/schedule/work_in_progress.h"
 
 namespace sluice::engine {
 
@@ -19,8 +18,7 @@ class FlowGraph {
  public:
   /// `runners` by index of Plan::nodes (null for source and rollout); `executors` by index of Plan::executors. All outlive the graph.
   /// A packet counts as pending from when it is sent to a node until the node has passed on what leaves.
-  FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners, const std::vector<Executor*>& executors,
-            WorkInProgress& pending);
+  FlowGraph(RunState& state, const std::vector<std::unique_ptr<NodeRunner>>& runners, const std::vector<Executor*>& executors);
   ~FlowGraph();
 
   /// Puts a packet in at the head of a path (index of Plan::paths). Thread-safe, does not block.

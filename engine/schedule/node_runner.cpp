@@ -9,32 +9,21 @@
 
 namespace sluice::engine {
 
-namespace {}  // namespace
-
-int executor_index(const Plan& plan, const std::string& name) {
-  const auto found = std::ranges::find(plan.executors, name, &PlanExecutor::name);
-  SLUICE_CHECK(found != plan.executors.end(), "executor " + name + " is not in the plan");
-  return static_cast<int>(found - plan.executors.begin());
-}
-
-NodeRunner::NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics)
+NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part)
     : state_(state),
+      host_(state, node, std::move(part)),
+      node_(host_.as<Node>()),
+      plan_(host_.plan()),
       index_(node),
-      plan_(state.plan.nodes[static_cast<size_t>(node)]),
+      executor_(host_.executor()),
       path_(state.path_of(plan_)),
-      metrics_(std::move(metrics)),
-      node_(std::move(implementation)),
-      executor_(executor_index(state.plan, plan_.executor)) {
+      has_totals_(!host_.totals().empty()) {
   if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(path_.plan.source)].needs.groups_per_iteration;
+  for (const std::string& model : host_.published_models()) wait_for_samplers(model);
   for (const ModelNeed& need : plan_.needs.models) {
-    if (need.use == ModelUse::kPublishes) {
-      published_models_.push_back(need.model);
-      wait_for_samplers(need.model);
-    }
     if (need.use == ModelUse::kReads && state.trained.contains(need.model))
       prerequisites_.push_back({&state.trained.at(need.model), 0});
     if (need.use != ModelUse::kUpdates) continue;
-    if (std::ranges::find(updated_models_, need.model) == updated_models_.end()) updated_models_.push_back(need.model);
     if (const auto gate = state.gates.find(need.model); gate != state.gates.end())
       prerequisites_.push_back({&gate->second.published(), 0});
   }
@@ -57,32 +46,37 @@ void NodeRunner::wait_for_samplers(const std::string& model) {
   }
 }
 
-void NodeRunner::run(Packet& packet, const PassOn& pass_on) {
-  if (state_.stopping() || state_.ending.drops(packet.iteration.index)) return state_.activity.end_unseen(executor_);
+bool NodeRunner::run(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
+  if (state_.stopping() || state_.ending.drops(packet.iteration.index)) {
+    state_.activity.end_unseen(executor_);
+    return true;
+  }
   state_.activity.begin_packet(executor_, packet.iteration.index, packet.batch == nullptr ? -1 : packet.batch->id);
   try {
-    expect(packet);
-    if (packet.passed_over) return pass_over(packet, pass_on);
-    begin(packet.iteration);
-    if (packet.batch == nullptr) {
-      end_iteration(packet, pass_on);
-    } else if (is_barrier()) {
-      hold(packet);
-    } else if (packet.batch->layout.groups() == 0) {  // a filter in front dropped all: nodes never see an empty micro-batch
-      state_.activity.end_unseen(executor_);
-      state_.traffic.done(index_, *packet.batch);
-      state_.traffic.packet_done(index_);
-      if (is_filter() && quota_ > 0) path_.tally.judged(packet.batch->drawn_groups, 0);
-      state_.traffic.handed_on(index_, packet.batch.get());
-      pass_on(packet, /*last=*/true);
-    } else {
-      process_one(packet, pass_on);
-    }
+    return handle(packet, pass_on, go_on);
   } catch (...) {
     state_.failure.capture(place(packet));
     state_.activity.end_unseen(executor_);
     state_.traffic.packet_done(index_);
+    return true;
   }
+}
+
+bool NodeRunner::handle(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
+  if (!ending_) expect(packet);
+  if (packet.passed_over) {
+    pass_over(packet, pass_on);
+    return true;
+  }
+  host_.begin(packet.iteration);
+  if (packet.batch == nullptr) return end_iteration(packet, pass_on, go_on);
+  if (is_barrier())
+    hold(packet);
+  else if (packet.batch->layout.groups() == 0)
+    skip_empty(packet, pass_on);
+  else
+    process_one(packet, pass_on);
+  return true;
 }
 
 // A packet that was lost would go unnoticed: the iteration would end without it.
@@ -90,12 +84,6 @@ void NodeRunner::expect(const Packet& packet) {
   SLUICE_CHECK(packet.sequence == next_, "executor '" + plan_.executor + "' brought packet " + std::to_string(packet.sequence) +
                                              " where " + std::to_string(next_) + " was due");
   ++next_;
-}
-
-void NodeRunner::begin(const Iteration& iteration) {
-  if (begun_ == iteration.index) return;
-  begun_ = iteration.index;
-  node_->begin_iteration(iteration);
 }
 
 // An empty one too, so that none overtakes another.
@@ -108,7 +96,7 @@ void NodeRunner::hold(Packet& packet) {
 
 void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
   MicroBatch batch = view(packet);
-  node_->process(batch);
+  node_.process(batch);
   std::shared_ptr<BatchState> thin;
   if (is_filter())
     thin = filtered(batch);
@@ -124,67 +112,97 @@ void NodeRunner::process_one(Packet& packet, const PassOn& pass_on) {
   pass_on(packet, /*last=*/true);
 }
 
-void NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on) {
-  if (!updated_models_.empty() && !state_.ending.may_train(packet.iteration.index)) return state_.activity.end_unseen(executor_);
-  const int64_t tokens = process_held();
-  end(packet.iteration);
+// A filter in front dropped all of it: nodes never see an empty micro-batch.
+void NodeRunner::skip_empty(Packet& packet, const PassOn& pass_on) {
+  state_.activity.end_unseen(executor_);
+  state_.traffic.done(index_, *packet.batch);
+  state_.traffic.packet_done(index_);
+  if (is_filter() && quota_ > 0) path_.tally.judged(packet.batch->drawn_groups, 0);
+  state_.traffic.handed_on(index_, packet.batch.get());
+  pass_on(packet, /*last=*/true);
+}
+
+bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
+  if (!host_.updated_models().empty() && !state_.ending.may_train(packet.iteration.index)) {
+    state_.activity.end_unseen(executor_);
+    return true;
+  }
+  if (!ending_) open_held();
+  ending_ = true;
+  if (!go_through_steps(packet.iteration, go_on)) return false;
+  ending_ = false;
+  const int64_t tokens = close_held();
+  if (is_filter()) record_filter();
+  host_.end(packet.iteration);
   state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
   state_.traffic.held(index_, 0);
-  announce_end(packet.iteration, metrics_->take(state_.reducer));
+  host_.announce_end(packet.iteration);
   const std::vector<Packet> held = std::exchange(held_, {});
   for (const Packet& batch : held) state_.traffic.handed_on(index_, batch.batch.get());
   state_.traffic.packet_done(index_);
   for (const Packet& batch : held) pass_on(batch, /*last=*/false);
   pass_on(packet, /*last=*/true);
+  return true;
 }
 
-// Tokens of what was held.
-int64_t NodeRunner::process_held() {
-  std::vector<MicroBatch> batches;
-  int64_t tokens = 0;
-  for (const Packet& packet : held_) {
-    if (packet.batch->layout.groups() == 0) {
-      state_.traffic.done(index_, *packet.batch);
-    } else {
-      batches.push_back(view(packet));
-      tokens += static_cast<int64_t>(packet.batch->layout.tokens());
+// Behind the steps of a barrier comes one more point at which totals are combined: what end_iteration() reads.
+bool NodeRunner::go_through_steps(const Iteration& iteration, const std::function<void()>& go_on) {
+  const int64_t steps = is_barrier() ? plan_.needs.steps : 0;
+  while (true) {
+    const bool at_end = step_ == steps;
+    if (!std::exchange(combined_, true)) {
+      if (!at_end) node_.gather(step_, views_);
+      if (!combine(iteration, at_end ? Reductions::Key::kEnd : step_, go_on)) {
+        state_.activity.end(executor_, {.iteration = iteration.index});
+        return false;
+      }
     }
+    combined_ = false;
+    if (at_end) break;
+    node_.process_iteration(step_++, views_);
   }
-  if (batches.empty()) return 0;
-  node_->process_iteration(batches);
-  for (MicroBatch& batch : batches) {
+  step_ = 0;
+  return true;
+}
+
+// True: the totals can be read. Else go_on is called when they can: by whichever comes second, the end of the call or the totals.
+bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on) {
+  if (!has_totals_) return true;
+  combining_ = 0;
+  const auto take = [this, go_on](Contribution of_all) {
+    host_.totals().set_combined(std::move(of_all));
+    if (combining_.fetch_add(1) == 1) go_on();
+  };
+  state_.reductions.combine({.iteration = iteration.index, .node = index_, .point = point}, host_.totals().contribution(), take);
+  return combining_.fetch_add(1) == 1;
+}
+
+void NodeRunner::open_held() {
+  for (const Packet& packet : held_) {
+    if (packet.batch->layout.groups() == 0)
+      state_.traffic.done(index_, *packet.batch);
+    else
+      views_.push_back(view(packet));
+  }
+}
+
+// Returns the tokens of what was held.
+int64_t NodeRunner::close_held() {
+  int64_t tokens = 0;
+  for (MicroBatch& batch : views_) {
+    tokens += static_cast<int64_t>(batch.tokens());
     seal(batch);
     settle(batch);
   }
+  views_.clear();
   return tokens;
 }
 
-void NodeRunner::end(const Iteration& iteration) {
-  node_->end_iteration(iteration);
-  save(iteration);
-  if (is_filter()) record_filter();
-}
-
-// The node does not hear of it: nothing of it changes, and it records nothing.
 void NodeRunner::pass_over(const Packet& packet, const PassOn& pass_on) {
-  save(packet.iteration);
   state_.activity.end_unseen(executor_);
-  announce_end(packet.iteration, {});
+  host_.pass_over(packet.iteration);
   state_.traffic.packet_done(index_);
   pass_on(packet, /*last=*/true);
-}
-
-void NodeRunner::save(const Iteration& iteration) {
-  if (state_.checkpointer == nullptr) return;
-  state_.checkpointer->node_ended(plan_.name, iteration.index, *node_);
-  for (const std::string& model : updated_models_) state_.checkpointer->model_updated(model, iteration.index);
-}
-
-// Only after the node has ended the iteration: what waits for it may start on another executor at once.
-void NodeRunner::announce_end(const Iteration& iteration, MetricRow row) {
-  for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
-  for (const std::string& model : published_models_) state_.gates.at(model).publish(iteration.index + 1);
-  state_.log.node_ended(iteration.index, static_cast<size_t>(index_), std::move(row));
 }
 
 const ColumnData& NodeRunner::written(const MicroBatch& batch, size_t index) const {
@@ -254,11 +272,12 @@ std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
 
 // Every group that arrived was kept, dropped or over the quota; what the quota lacks is told as well.
 void NodeRunner::record_filter() {
-  metrics_->value(metrics::of_filter(plan_.name, "groups_kept"), static_cast<double>(kept_));
-  metrics_->value(metrics::of_filter(plan_.name, "groups_dropped"), static_cast<double>(dropped_));
+  MetricsRecorder& metrics = host_.metrics();
+  metrics.sum(metrics::of_filter(plan_.name, "groups_kept"), static_cast<double>(kept_));
+  metrics.sum(metrics::of_filter(plan_.name, "groups_dropped"), static_cast<double>(dropped_));
   if (quota_ > 0) {
-    metrics_->value(metrics::of_filter(plan_.name, "groups_surplus"), static_cast<double>(surplus_));
-    metrics_->value(metrics::of_filter(plan_.name, "groups_missing"), static_cast<double>(quota_ - kept_));
+    metrics.sum(metrics::of_filter(plan_.name, "groups_surplus"), static_cast<double>(surplus_));
+    metrics.sum(metrics::of_filter(plan_.name, "groups_missing"), static_cast<double>(quota_ - kept_));
   }
   kept_ = dropped_ = surplus_ = 0;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <functional>
 #include <memory>
@@ -7,25 +8,32 @@
 
 #include "engine/contract/node.h"
 #include "engine/schedule/run_state.h"
+#include "engine/schedule/stage_host.h"
 
 namespace sluice::engine {
 
-/// Drives one ordinary node through the packets that reach it: boundaries of iterations, columns in and out, barriers, filters,
-/// release of columns and credit. Used by the node's executor only.
+/// Drives one ordinary node through the packets that reach it: columns in and out, barriers and what all ranks add in them,
+/// filters, release of columns and credit. Used by the node's executor only.
 class NodeRunner {
  public:
   /// `last`: nothing else leaves on account of the packet at hand.
   using PassOn = std::function<void(const Packet&, bool last)>;
 
-  NodeRunner(RunState& state, int node, std::unique_ptr<Node> implementation, std::unique_ptr<MetricsRecorder> metrics);
+  NodeRunner(RunState& state, int node, Workload::Part part);
 
   /// Handles one packet, which it may take over, and passes on what leaves the node; nothing is counted any more after the first
   /// packet was passed on. Failures go to the run's failure slot, and nothing leaves then. The executor has begun to work on the
   /// node (Activity::begin); this ends it.
-  void run(Packet& packet, const PassOn& pass_on);
+  ///
+  /// False: the node waits for what other ranks add. The packet is to be brought again, before any other, once `go_on` is called,
+  /// which happens on some thread, maybe before this returns.
+  bool run(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
 
-  int node() const { return index_; }
+  int node() const { return host_.index(); }
   int executor() const { return executor_; }
+
+  /// It may have to wait for other ranks at the end of an iteration.
+  bool has_totals() const { return has_totals_; }
 
   /// What must have been reached before the node may work on an iteration, so that everybody sees exactly the weights that the
   /// sequential program would show: a reader of live weights waits for the step of the iteration before, a trainer for the
@@ -48,15 +56,16 @@ class NodeRunner {
   bool is_filter() const { return plan_.needs.drops_groups; }
 
   void expect(const Packet& packet);
-  void begin(const Iteration& iteration);
-  void end_iteration(Packet& packet, const PassOn& pass_on);
+  bool handle(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
+  bool end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
+  bool go_through_steps(const Iteration& iteration, const std::function<void()>& go_on);
+  bool combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on);
   void hold(Packet& packet);
   void process_one(Packet& packet, const PassOn& pass_on);
-  int64_t process_held();
-  void end(const Iteration& iteration);
+  void skip_empty(Packet& packet, const PassOn& pass_on);
+  void open_held();
+  int64_t close_held();
   void pass_over(const Packet& packet, const PassOn& pass_on);
-  void save(const Iteration& iteration);
-  void announce_end(const Iteration& iteration, MetricRow row);
   void wait_for_samplers(const std::string& model);
   const ColumnData& written(const MicroBatch& batch, size_t index) const;
   void tell_observers(const MicroBatch& batch) const;
@@ -68,25 +77,27 @@ class NodeRunner {
   WorkPlace place(const Packet& packet) const;
 
   RunState& state_;
-  const int index_;
+  StageHost host_;
+  Node& node_;
   const PlanNode& plan_;
+  const int index_;
+  const int executor_;
   PathState& path_;
-  const std::unique_ptr<MetricsRecorder> metrics_;
-  const std::unique_ptr<Node> node_;  // declared after what it holds on to
-  int executor_ = 0;
-  std::vector<std::string> updated_models_;
-  std::vector<std::string> published_models_;
+  const bool has_totals_;
   std::vector<Prerequisite> prerequisites_;
-  int64_t next_ = 0;          // sequence number of the packet that is due
-  int64_t begun_ = -1;        // the iteration that the node is in
-  std::vector<Packet> held_;  // a barrier's micro-batches of this iteration, empty ones among them
+  int64_t next_ = 0;               // sequence number of the packet that is due
+  std::vector<Packet> held_;       // a barrier's micro-batches of this iteration, empty ones among them
+  std::vector<MicroBatch> views_;  // of those that are not empty, from its first step on
+
+  // Of the end of an iteration that is under way.
+  bool ending_ = false;
+  int64_t step_ = 0;               // of a barrier
+  bool combined_ = false;          // what was added up to this step
+  std::atomic<int> combining_{0};  // of its two halves, calling and being called back, those that are done
 
   // Of a filter, in this iteration.
   int64_t quota_ = 0;  // groups that are wanted; 0: all that pass
   int64_t kept_ = 0, dropped_ = 0, surplus_ = 0;
 };
-
-/// Index of an executor in the plan.
-int executor_index(const Plan& plan, const std::string& name);
 
 }  // namespace sluice::engine

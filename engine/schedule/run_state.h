@@ -9,6 +9,7 @@
 
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/contract/token_budget.h"
+#include "engine/contract/world.h"
 #include "engine/observe/activity.h"
 #include "engine/observe/clock.h"
 #include "engine/observe/iteration_log.h"
@@ -21,6 +22,7 @@
 #include "engine/schedule/path_progress.h"
 #include "engine/schedule/traffic.h"
 #include "engine/schedule/version_gate.h"
+#include "engine/schedule/work_in_progress.h"
 
 namespace sluice::engine {
 
@@ -39,7 +41,8 @@ struct PathState {
 struct RunState {
   const Plan& plan;
   const Clock& clock;
-  Reducer& reducer;
+  Reductions& reductions;
+  WorkInProgress pending;
   ColumnSlots slots;  // by index of Plan::columns
   FilterStreams streams;
   ByteMeter columns;

@@ -44,7 +44,7 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
 
 }  // namespace
 
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reducer& reducer) {
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, World world) {
   Workload workload;
   Problems problems;
   load_models(plan, plan.model_type, workload, problems);
@@ -53,9 +53,11 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reducer& r
   for (const PlanNode& node : plan.nodes) {
     Workload::Part& part = workload.parts.emplace_back();
     part.metrics = std::make_unique<MetricsRecorder>(node.needs.metrics, node.metrics_prefix);
+    part.totals = std::make_unique<Totals>(node.needs.totals);
     NodeResources resources = resources_of(plan, node, workload, run_folder);
     resources.metrics = part.metrics.get();
-    resources.reducer = &reducer;
+    resources.totals = part.totals.get();
+    resources.world = world;
     try {
       part.node = node.type->make(node.params.get(), resources);
     } catch (const UserError& error) {

@@ -13,7 +13,8 @@ namespace sluice::engine {
 /// The living parts of a plan: models and nodes, made but not run.
 struct Workload {
   struct Part {
-    std::unique_ptr<MetricsRecorder> metrics;  // outlives the node
+    std::unique_ptr<MetricsRecorder> metrics;  // outlives the node, as do the totals
+    std::unique_ptr<Totals> totals;
     std::unique_ptr<NodeBase> node;
   };
 
@@ -22,6 +23,6 @@ struct Workload {
 };
 
 /// Loads the models and makes the nodes. Throws one UserError with the problems of all of them.
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reducer& reducer);
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, World world = {});
 
 }  // namespace sluice::engine

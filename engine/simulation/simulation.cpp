@@ -26,7 +26,7 @@ class Simulation {
         simulated_(make_simulated_workload(plan, costs)),
         driver_(plan, {.workload = std::move(simulated_.workload),
                        .clock = clock_,
-                       .reducer = reducer_,
+                       .reductions = reductions_,
                        .observers = std::move(observers),
                        .on_iteration = [this](const IterationReport& report) { add(report); }}) {
     for (size_t i = 0; i < plan.executors.size(); ++i) {
@@ -132,7 +132,7 @@ class Simulation {
   const Plan& plan_;
   VirtualClock clock_;
   CostModel model_;
-  Reducer reducer_;
+  OneProcess reductions_;
   SimulatedWorkload simulated_;
   Driver driver_;
   std::vector<std::unique_ptr<VirtualExecutor>> executors_;

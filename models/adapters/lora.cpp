@@ -1,39 +1,19 @@
 #include "models/adapters/lora.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "base/strings.h"
 #include "models/layers/fresh_weights.h"
-#include "models/layers/matrix_products.h"
-#include "models/layers/weight_names.h"
 
 namespace sluice::models {
 namespace {
-
-constexpr std::string_view kWeight = ".weight";
-
-struct AdaptedField {
-  at::Tensor LayerWeights::*weight;
-  Adapter LayerAdapters::*adapter;
-};
-
-constexpr std::array<AdaptedField, 7> kFields{{{&LayerWeights::query, &LayerAdapters::query},
-                                               {&LayerWeights::key, &LayerAdapters::key},
-                                               {&LayerWeights::value, &LayerAdapters::value},
-                                               {&LayerWeights::attention_output, &LayerAdapters::attention_output},
-                                               {&LayerWeights::gate, &LayerAdapters::gate},
-                                               {&LayerWeights::up, &LayerAdapters::up},
-                                               {&LayerWeights::down, &LayerAdapters::down}}};
 
 // The part in brackets, if there is one, taken off.
 std::string without_part(const std::string& name) { return name.substr(0, name.find('[')); }
@@ -58,11 +38,6 @@ Adapter fresh_adapter(const AdaptableMatrix& matrix, const LoraOptions& options,
 
 }  // namespace
 
-std::string module_name(std::string weight) {
-  const size_t at = weight.rfind(kWeight);
-  return at == std::string::npos ? weight : weight.erase(at, kWeight.size());
-}
-
 bool is_target(const std::string& name, const std::vector<std::string>& targets) {
   return std::any_of(targets.begin(), targets.end(), [&](const std::string& target) {
     return target == kAllLinear || ends_module(name, target) || ends_module(without_part(name), target);
@@ -81,19 +56,6 @@ void check_targets(const std::vector<std::string>& names, const std::vector<std:
   }
 }
 
-std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights) {
-  std::map<const at::Tensor*, std::string> names;
-  for (const auto& [name, tensor] : weight_slots(weights)) names[tensor] = name;
-  std::vector<AdaptableMatrix> matrices;
-  for (LayerWeights& layer : weights.layers) {
-    for (const AdaptedField& field : kFields) {
-      at::Tensor& weight = layer.*field.weight;
-      if (weight.defined()) matrices.push_back({module_name(names.at(&weight)), &weight, &(layer.adapters.*field.adapter)});
-    }
-  }
-  return matrices;
-}
-
 void add_adapters(Weights& weights, const LoraOptions& options, uint64_t seed) {
   for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(tensor.is_same(weights.value_head));
   for (const AdaptableMatrix& matrix : adaptable_matrices(weights)) {
@@ -106,22 +68,15 @@ void add_adapters(Weights& weights, const LoraOptions& options, uint64_t seed) {
 }
 
 bool has_adapters(const Weights& weights) {
-  return std::any_of(weights.layers.begin(), weights.layers.end(), [](const LayerWeights& layer) {
-    return std::any_of(kFields.begin(), kFields.end(),
-                       [&](const AdaptedField& field) { return (layer.adapters.*field.adapter).defined(); });
-  });
+  Weights handles = weights;
+  const auto matrices = adaptable_matrices(handles);
+  return std::any_of(matrices.begin(), matrices.end(), [](const AdaptableMatrix& matrix) { return matrix.adapter->defined(); });
 }
 
 Weights without_adapters(const Weights& weights) {
   Weights base = weights;
   for (LayerWeights& layer : base.layers) layer.adapters = {};
   return base;
-}
-
-at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter) {
-  if (!adapter.defined()) return weight.detach();
-  const at::NoGradGuard no_gradient;
-  return layer_output(adapter.b.mul(adapter.scale), adapter.a.t().contiguous(), {}, weight);
 }
 
 }  // namespace sluice::models

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/layers/adaptable_matrices.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
@@ -16,26 +17,12 @@ struct LoraOptions {
 
 constexpr const char* kAllLinear = "all-linear";
 
-/// What adapters call the matrix whose tensor is `weight`: "model.layers.0.self_attn.q_proj" for
-/// "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.qkv_proj[query]" for the part of one.
-std::string module_name(std::string weight);
-
 /// True if one of `targets` means the matrix of this module name: it is "all-linear" or the end of the name from a dot on, with
 /// or without the part: "q_proj", "self_attn.q_proj", "qkv_proj", "qkv_proj[query]".
 bool is_target(const std::string& name, const std::vector<std::string>& targets);
 
 /// Throws UserError for a target that means none of the matrices of these module names.
 void check_targets(const std::vector<std::string>& names, const std::vector<std::string>& targets);
-
-/// A matrix of a layer that can have an adapter.
-struct AdaptableMatrix {
-  std::string name;  // module_name()
-  at::Tensor* weight;
-  Adapter* adapter;
-};
-
-/// Those that `weights` has, in the order of its layers. The pointers are valid as long as `weights.layers` is not resized.
-std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights);
 
 /// Gives every matrix that options.targets mean, at least one, an adapter whose factors need a gradient, and freezes all other
 /// weights but a value head, which is no change of anything. `a` is uniform in +-1/sqrt(K), as PEFT has it (Kaiming with a =
@@ -46,9 +33,5 @@ bool has_adapters(const Weights& weights);
 
 /// The same tensors without the adapters: what the model computed before it was trained, as long as it trains only adapters.
 Weights without_adapters(const Weights& weights);
-
-/// weight + scale b a, a new tensor that needs no gradient; `weight` itself, detached, where there is no adapter. Bit-identical
-/// for any number of threads.
-at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter);
 
 }  // namespace sluice::models

@@ -10,7 +10,7 @@
 namespace sluice::models {
 
 at::Tensor paged_decode_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
-                                  const at::Tensor& table, const at::Tensor& positions, const portable::Scores& scores) {
+                                  const at::Tensor& table, const at::Tensor& positions, const AttentionScores& scores) {
   const OwnKernels* const kernels = own_kernels();
   SLUICE_CHECK(kernels != nullptr && query.is_cuda(), "our kernels are not loaded, or this is no GPU");
   SLUICE_CHECK(keys.is_contiguous() && values.is_contiguous() && keys.scalar_type() == query.scalar_type(),

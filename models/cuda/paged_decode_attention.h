@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "models/portable/attention.h"
+#include "models/layers/attention_scores.h"
 
 namespace sluice::models {
 
@@ -17,7 +17,7 @@ namespace sluice::models {
 /// positions    [S] int64 of the new tokens
 /// returns      [S,Nq,D]
 at::Tensor paged_decode_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
-                                  const at::Tensor& table, const at::Tensor& positions, const portable::Scores& scores);
+                                  const at::Tensor& table, const at::Tensor& positions, const AttentionScores& scores);
 
 /// Throws UserError where that cannot be had: our kernels are not loaded, the device is no GPU, a head is larger than they take.
 void require_paged_decode_attention(int64_t head_dim, at::Device device);

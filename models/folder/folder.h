@@ -6,14 +6,27 @@
 #include <utility>
 
 #include "base/file_system.h"
+#include "models/config/output_head.h"
+#include "models/folder/folder.h"
 #include "models/forward/transformer.h"
 
 namespace sluice::models {
 
+struct LoadOptions {
+  Head head = Head::kLanguageModel;
+  bool random_init = false;           // only config.json and the tokenizer of the folder are used
+  uint64_t seed = 0;                  // of the random initialisation; a value head that the folder does not have is zero
+  bool trainable = false;             // every weight gets requires_grad
+  at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
+  at::Device device = at::kCPU;       // where the weights are
+  Compute compute;
+  bool narrow_products = false;  // what only products read is kept in the precision of `compute`; for forward passes only
+};
+
 /// Reads a Hugging Face folder into weights of options.dtype; the files may hold float32, bfloat16 or float16. Peak memory is
 /// that of the weights and a few megabytes. Throws UserError naming file and tensor: missing, of a wrong shape or dtype, or left
 /// over; all of them at once. See LoadOptions for random weights.
-Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& options);
+Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options);
 
 /// What is written of a model with adapters: itself with them merged in, the adapters as PEFT has them (adapter_folder.h), or the
 /// first with the second in its subfolder "adapter". A model without adapters is written as it is.

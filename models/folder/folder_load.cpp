@@ -46,7 +46,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
 
 }  // namespace
 
-Transformer load_folder(const std::filesystem::path& folder, const LoadOptions& options) {
+Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options) {
   SLUICE_CHECK(!options.trainable || (options.dtype == at::kFloat && !options.narrow_products),
                "weights that are trained are float32");
   const at::NoGradGuard no_gradient;

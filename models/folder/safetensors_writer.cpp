@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "models/adapters/lora.h"
 #include "models/folder/safetensors_header.h"
+#include "models/layers/adapter_products.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;

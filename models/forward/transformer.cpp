@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/folder/folder.h"
 #include "models/layers/decoder_layer.h"
 #include "models/layers/embedding.h"
 #include "models/layers/layer_pass.h"
@@ -13,10 +12,6 @@
 #include "models/portable/hidden_states.h"
 
 namespace sluice::models {
-
-Transformer Transformer::load(const std::filesystem::path& folder, const LoadOptions& options) {
-  return load_folder(folder, options);
-}
 
 at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const {
   SLUICE_CHECK(tokens.dim() == 1 && tokens.scalar_type() == at::kLong, "tokens must be int64 [T]");

@@ -4,12 +4,10 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <utility>
 
 #include "models/config/config.h"
-#include "models/config/output_head.h"
 #include "models/config/precision.h"
 #include "models/layers/weights.h"
 
@@ -28,17 +26,6 @@ struct Compute {
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNone;
 };
 
-struct LoadOptions {
-  Head head = Head::kLanguageModel;
-  bool random_init = false;           // only config.json and the tokenizer of the folder are used
-  uint64_t seed = 0;                  // of the random initialisation; a value head that the folder does not have is zero
-  bool trainable = false;             // every weight gets requires_grad
-  at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
-  at::Device device = at::kCPU;       // where the weights are
-  Compute compute;
-  bool narrow_products = false;  // what only products read is kept in the precision of `compute`; for forward passes only
-};
-
 /// A decoder-only transformer with the maths that its ModelConfig says. Owns its weights. Ragged in, ragged out: samples lie back
 /// to back, there is no padding. Not thread-safe while a gradient is computed; forward passes without gradient may run from
 /// several threads as long as nobody changes the weights.
@@ -51,9 +38,6 @@ struct LoadOptions {
 /// everything is computed in that dtype, rounded where transformers rounds (narrow_forward.h).
 class Transformer {
  public:
-  /// Reads a Hugging Face folder. Throws UserError naming file and tensor (missing, wrong shape or dtype, left over).
-  static Transformer load(const std::filesystem::path& folder, const LoadOptions& options);
-
   Transformer(ModelConfig config, Weights weights, Compute compute = {})
       : config_(std::move(config)), weights_(std::move(weights)), compute_(compute) {}
 

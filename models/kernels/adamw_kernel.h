@@ -28,11 +28,11 @@ struct AdamWFactors {
 };
 
 /// One step of Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2) in one pass over memory, which leaves
-/// the gradients zero. Single-threaded; an element's result does not depend on where the range begins. `machine` is for tests of
-/// what runs elsewhere; it must not be better than this_machine().
-void adamw_step(const AdamWRange& range, const AdamWFactors& factors, Machine machine = this_machine());
+/// the gradients zero. Single-threaded; an element's result does not depend on where the range begins. `set` is for tests of
+/// what runs elsewhere; it must not be better than best_instruction_set().
+void adamw_step(const AdamWRange& range, const AdamWFactors& factors, InstructionSet set = best_instruction_set());
 
 /// The sum of the squares, in double precision, where each square is exact: the same on every machine.
-double sum_of_squares(const float* values, int64_t count, Machine machine = this_machine());
+double sum_of_squares(const float* values, int64_t count, InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -70,36 +70,9 @@ int32_t* aligned(int32_t* memory) {
   return reinterpret_cast<int32_t*>((reinterpret_cast<uintptr_t>(memory) + kLine - 1) / kLine * kLine);
 }
 
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4,avx512bf16")
-#define SLUICE_DOTS_BFLOAT16
-namespace v4_bfloat16 {
-constexpr int kLanes = 16;
-#include "models/kernels/attention_kernels.inc"
-}  // namespace v4_bfloat16
-#undef SLUICE_DOTS_BFLOAT16
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4")
-namespace v4 {
-constexpr int kLanes = 16;
-#include "models/kernels/attention_kernels.inc"
-}  // namespace v4
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v3")
-namespace v3 {
-constexpr int kLanes = 8;
-#include "models/kernels/attention_kernels.inc"
-}  // namespace v3
-#pragma GCC pop_options
-
-namespace baseline {
-constexpr int kLanes = 4;
-#include "models/kernels/attention_kernels.inc"
-}  // namespace baseline
+#define SLUICE_KERNELS_MULTIPLY_BFLOAT16
+#define SLUICE_KERNELS "models/kernels/attention_kernels.inc"
+#include "models/kernels/every_instruction_set.inc"
 
 }  // namespace
 
@@ -108,32 +81,14 @@ int64_t attention_scratch_words(Precision precision, int64_t length, int64_t hea
   return Scratch(nullptr, widest).end - static_cast<int32_t*>(nullptr) + kWidest;
 }
 
-void attention_forward(const AttentionTask& task, const AttentionOutput& result, int32_t* scratch, Machine machine) {
+void attention_forward(const AttentionTask& task, const AttentionOutput& result, int32_t* scratch, InstructionSet set) {
   scratch = aligned(scratch);
-  switch (machine) {
-    case Machine::kV4Bfloat16:
-      return v4_bfloat16::forward(task, result, scratch);
-    case Machine::kV4:
-      return v4::forward(task, result, scratch);
-    case Machine::kV3:
-      return v3::forward(task, result, scratch);
-    case Machine::kBaseline:
-      return baseline::forward(task, result, scratch);
-  }
+  with_kernels(set, [&](auto kernels) { kernels.forward(task, result, scratch); });
 }
 
-void attention_backward(const AttentionTask& task, const AttentionGradient& gradient, int32_t* scratch, Machine machine) {
+void attention_backward(const AttentionTask& task, const AttentionGradient& gradient, int32_t* scratch, InstructionSet set) {
   scratch = aligned(scratch);
-  switch (machine) {
-    case Machine::kV4Bfloat16:
-      return v4_bfloat16::backward(task, gradient, scratch);
-    case Machine::kV4:
-      return v4::backward(task, gradient, scratch);
-    case Machine::kV3:
-      return v3::backward(task, gradient, scratch);
-    case Machine::kBaseline:
-      return baseline::backward(task, gradient, scratch);
-  }
+  with_kernels(set, [&](auto kernels) { kernels.backward(task, gradient, scratch); });
 }
 
 }  // namespace sluice::models

@@ -43,15 +43,15 @@ struct AttentionGradient {
 int64_t attention_scratch_words(Precision precision, int64_t length, int64_t head_dim);
 
 /// softmax(cap(scale Q K^T)) V with each query seeing itself and what is before it, `window` tokens at most: the time is linear
-/// in the length then. Scores, softmax and sums are float32; the shares that multiply V are of the task's precision. Writes only
+/// in the length then. AttentionScores, softmax and sums are float32; the shares that multiply V are of the task's precision. Writes only
 /// the columns of the task's own heads, so tasks may run side by side; the result does not depend on which thread ran it.
-/// `machine` picks the instruction set: this_machine(), or a lesser one to test what runs elsewhere.
+/// `set` picks the instruction set: best_instruction_set(), or a lesser one to test what runs elsewhere.
 void attention_forward(const AttentionTask& task, const AttentionOutput& result, int32_t* scratch,
-                       Machine machine = this_machine());
+                       InstructionSet set = best_instruction_set());
 
 /// The gradient of attention_forward, with the shares computed again from log_sum_exp instead of kept
 /// (Dao et al. 2022, "FlashAttention", algorithm 4).
 void attention_backward(const AttentionTask& task, const AttentionGradient& gradient, int32_t* scratch,
-                        Machine machine = this_machine());
+                        InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -45,63 +45,17 @@ const Scratch& scratch_of_thread() {
   return scratch;
 }
 
-struct Kernels {
-  void (*of_floats)(const OuterProductArguments& arguments, int64_t begin, int64_t end);  // outputs [begin, end)
-  void (*of_bfloat16)(const OuterProductArguments& arguments, int64_t begin, int64_t end);
-};
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4,avx512bf16")
-#define SLUICE_DOTS_BFLOAT16
-namespace v4_bfloat16 {
-constexpr int kLanes = 16;
-#include "models/kernels/outer_product.inc"
-}  // namespace v4_bfloat16
-#undef SLUICE_DOTS_BFLOAT16
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4")
-namespace v4 {
-constexpr int kLanes = 16;
-#include "models/kernels/outer_product.inc"
-}  // namespace v4
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v3")
-namespace v3 {
-constexpr int kLanes = 8;
-#include "models/kernels/outer_product.inc"
-}  // namespace v3
-#pragma GCC pop_options
-
-namespace baseline {
-constexpr int kLanes = 4;
-#include "models/kernels/outer_product.inc"
-}  // namespace baseline
-
-const Kernels& kernels_for(Machine machine) {
-  switch (machine) {
-    case Machine::kV4Bfloat16:
-      return v4_bfloat16::kKernels;
-    case Machine::kV4:
-      return v4::kKernels;
-    case Machine::kV3:
-      return v3::kKernels;
-    case Machine::kBaseline:
-      break;
-  }
-  return baseline::kKernels;
-}
+#define SLUICE_KERNELS_MULTIPLY_BFLOAT16
+#define SLUICE_KERNELS "models/kernels/outer_product.inc"
+#include "models/kernels/every_instruction_set.inc"
 
 }  // namespace
 
 int64_t outer_product_scratch_bytes() { return Scratch::kWords * static_cast<int64_t>(sizeof(int32_t)); }
 
-void add_outer_product(const OuterProductArguments& a, Machine machine) {
-  const Kernels& kernels = kernels_for(machine);
-  const auto kernel = a.precision == Precision::kFloat32 ? kernels.of_floats : kernels.of_bfloat16;
+void add_outer_product(const OuterProductArguments& a, InstructionSet set) {
+  const auto kernel = with_kernels(
+      set, [&](auto kernels) { return a.precision == Precision::kFloat32 ? kernels.of_floats : kernels.of_bfloat16; });
   constexpr int64_t kTile = 12;  // a thread's outputs are whole tiles
   const int64_t tiles = (a.outputs + kTile - 1) / kTile;
   parallel_ranges(tiles, kMinOutputs / kTile,

@@ -21,7 +21,7 @@ struct OuterProductArguments {
 int64_t outer_product_scratch_bytes();
 
 /// Every element is one chain in the order of the rows, of multiply-adds, or in bfloat16 of sums of two products: the same for
-/// any number of threads. `machine` is for tests of what runs elsewhere; it must not be better than this_machine().
-void add_outer_product(const OuterProductArguments& arguments, Machine machine = this_machine());
+/// any number of threads. `set` is for tests of what runs elsewhere; it must not be better than best_instruction_set().
+void add_outer_product(const OuterProductArguments& arguments, InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -27,60 +27,22 @@ struct Part {
   int64_t panel_begin, panel_end, row_begin, row_end;
 };
 
-struct Kernels {
-  void (*pack_floats)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
-  void (*pack_narrowed)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
-  void (*pack_bfloat16)(const Bfloat16* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
-  void (*pack_transposed_floats)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
-  void (*pack_transposed_narrowed)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
-  void (*multiply_floats)(const PackedMatrix& matrix, const ProductArguments& arguments, const Part& part);
-  void (*multiply_bfloat16)(const PackedMatrix& matrix, const ProductArguments& arguments, const Part& part);
+#define SLUICE_KERNELS_MULTIPLY_BFLOAT16
+#define SLUICE_KERNELS "models/kernels/packed_matrix.inc"
+#include "models/kernels/every_instruction_set.inc"
+
+// Outputs of a weight go to their places in a panel; see the kernels.
+struct PackingKernels {
+  void (*floats)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
+  void (*narrowed)(const float* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
+  void (*bfloat16)(const Bfloat16* weight, int64_t stride, int64_t outputs, int64_t inputs, int32_t* to);
   int64_t lanes;
 };
 
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4,avx512bf16")
-#define SLUICE_DOTS_BFLOAT16
-namespace v4_bfloat16 {
-constexpr int kLanes = 16;
-#include "models/kernels/packed_matrix.inc"
-}  // namespace v4_bfloat16
-#undef SLUICE_DOTS_BFLOAT16
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4")
-namespace v4 {
-constexpr int kLanes = 16;
-#include "models/kernels/packed_matrix.inc"
-}  // namespace v4
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v3")
-namespace v3 {
-constexpr int kLanes = 8;
-#include "models/kernels/packed_matrix.inc"
-}  // namespace v3
-#pragma GCC pop_options
-
-namespace baseline {
-constexpr int kLanes = 4;
-#include "models/kernels/packed_matrix.inc"
-}  // namespace baseline
-
-const Kernels& kernels_for(Machine machine) {
-  switch (machine) {
-    case Machine::kV4Bfloat16:
-      return v4_bfloat16::kKernels;
-    case Machine::kV4:
-      return v4::kKernels;
-    case Machine::kV3:
-      return v3::kKernels;
-    case Machine::kBaseline:
-      break;
-  }
-  return baseline::kKernels;
+PackingKernels packing_kernels() {
+  return with_kernels(best_instruction_set(), [](auto kernels) {
+    return PackingKernels{kernels.pack_floats, kernels.pack_narrowed, kernels.pack_bfloat16, kernels.lanes};
+  });
 }
 
 /// Rows whose distance is a multiple of a page fall into the same sets of the first-level cache, and a tile's rows push each
@@ -131,8 +93,8 @@ PackedMatrix::PackedMatrix(Precision precision, int64_t outputs, int64_t inputs)
 
 void PackedMatrix::put(int64_t first, int64_t count, const float* weight, int64_t stride) {
   SLUICE_CHECK(first >= 0 && count >= 0 && first + count <= outputs_, "outputs outside a packed matrix");
-  const Kernels& kernels = kernels_for(this_machine());
-  const auto pack = precision_ == Precision::kFloat32 ? kernels.pack_floats : kernels.pack_narrowed;
+  const PackingKernels kernels = packing_kernels();
+  const auto pack = precision_ == Precision::kFloat32 ? kernels.floats : kernels.narrowed;
   for_each_run(first, count, inputs_, kernels.lanes, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
                [&](int64_t from, int64_t run, int32_t* to) { pack(weight + from * stride, stride, run, inputs_, to); });
 }
@@ -140,10 +102,10 @@ void PackedMatrix::put(int64_t first, int64_t count, const float* weight, int64_
 void PackedMatrix::put(int64_t first, int64_t count, const Bfloat16* weight, int64_t stride) {
   SLUICE_CHECK(first >= 0 && count >= 0 && first + count <= outputs_, "outputs outside a packed matrix");
   SLUICE_CHECK(precision_ == Precision::kBfloat16, "bfloat16 is put into a matrix of bfloat16");
-  const Kernels& kernels = kernels_for(this_machine());
+  const PackingKernels kernels = packing_kernels();
   for_each_run(
       first, count, inputs_, kernels.lanes, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
-      [&](int64_t from, int64_t run, int32_t* to) { kernels.pack_bfloat16(weight + from * stride, stride, run, inputs_, to); });
+      [&](int64_t from, int64_t run, int32_t* to) { kernels.bfloat16(weight + from * stride, stride, run, inputs_, to); });
 }
 
 void PackedMatrix::put(int64_t first, const at::Tensor& weight) {
@@ -155,15 +117,16 @@ void PackedMatrix::put(int64_t first, const at::Tensor& weight) {
 }
 
 void PackedMatrix::put_transposed(const float* weight, int64_t stride) {
-  const Kernels& kernels = kernels_for(this_machine());
-  const auto pack = precision_ == Precision::kFloat32 ? kernels.pack_transposed_floats : kernels.pack_transposed_narrowed;
+  const bool rounds = precision_ != Precision::kFloat32;
+  const auto pack = with_kernels(best_instruction_set(),
+                                 [&](auto kernels) { return rounds ? kernels.transpose_narrowed : kernels.transpose_floats; });
   for_each_run(0, outputs_, inputs_, kWidth, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
                [&](int64_t from, int64_t run, int32_t* to) { pack(weight + from, stride, run, inputs_, to); });
 }
 
 namespace {
 
-using Kernel = decltype(Kernels::multiply_floats);
+using Kernel = void (*)(const PackedMatrix& matrix, const ProductArguments& arguments, const Part& part);
 
 void multiply_part(Kernel kernel, const PackedMatrix& matrix, const ProductArguments& a, const Part& part) {
   const int64_t element = bytes_of(matrix.precision());
@@ -173,12 +136,13 @@ void multiply_part(Kernel kernel, const PackedMatrix& matrix, const ProductArgum
 
 }  // namespace
 
-void multiply(const PackedMatrix& matrix, const ProductArguments& a, Machine machine) {
+void multiply(const PackedMatrix& matrix, const ProductArguments& a, InstructionSet set) {
   if (a.rows == 0) return;
   SLUICE_CHECK((a.out == nullptr) != (a.narrow_out == nullptr), "a product has one place to go to");
   SLUICE_CHECK(a.out != nullptr || !a.accumulate, "only a float32 result accumulates");
-  const Kernels& kernels = kernels_for(machine);
-  const Kernel kernel = matrix.precision() == Precision::kFloat32 ? kernels.multiply_floats : kernels.multiply_bfloat16;
+  const bool rounds = matrix.precision() != Precision::kFloat32;
+  const Kernel kernel =
+      with_kernels(set, [&](auto kernels) { return rounds ? kernels.multiply_bfloat16 : kernels.multiply_floats; });
   const int64_t panels = ceil_divide(matrix.outputs(), PackedMatrix::kWidth);
   constexpr int64_t kTile = 12;  // rows; a block has whole tiles
   const int64_t row_bytes = matrix.inputs() * bytes_of(matrix.precision());

@@ -65,8 +65,8 @@ struct ProductArguments {
 
 /// Sums in float32. Every element is one chain of multiply-adds (in bfloat16, of sums of two products) in the order of the inputs
 /// that starts from the bias, whatever the other rows and the number of threads are: a row's result is bit-identical in every
-/// batch, which no library's matrix product promises. Allocates nothing. `machine` is for tests of what runs elsewhere; it must
-/// not be better than this_machine().
-void multiply(const PackedMatrix& matrix, const ProductArguments& arguments, Machine machine = this_machine());
+/// batch, which no library's matrix product promises. Allocates nothing. `set` is for tests of what runs elsewhere; it must
+/// not be better than best_instruction_set().
+void multiply(const PackedMatrix& matrix, const ProductArguments& arguments, InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -7,8 +7,8 @@
 
 namespace sluice::models {
 
-// The softmax of a row of logits that come in parts, so that a row never exists as a whole. Single-threaded. `machine` is for
-// tests of what runs elsewhere; it must not be better than this_machine().
+// The softmax of a row of logits that come in parts, so that a row never exists as a whole. Single-threaded. `set` is for
+// tests of what runs elsewhere; it must not be better than best_instruction_set().
 
 /// What logits are made into before the softmax: cap(logit) / temperature, cap(z) = c tanh(z / c).
 struct LogitScale {
@@ -23,9 +23,10 @@ struct RowSums {
 };
 
 /// Adds a part of a row (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", algorithm 3).
-void add_logits(const float* logits, int64_t count, const LogitScale& scale, RowSums& sums, Machine machine = this_machine());
+void add_logits(const float* logits, int64_t count, const LogitScale& scale, RowSums& sums,
+                InstructionSet set = best_instruction_set());
 
-float scaled_logit(float logit, const LogitScale& scale, Machine machine = this_machine());
+float scaled_logit(float logit, const LogitScale& scale, InstructionSet set = best_instruction_set());
 
 /// Of a row: its log-sum-exp and entropy, and the gradients of the log-probability of its target and of its entropy.
 struct RowGradient {
@@ -37,6 +38,6 @@ struct RowGradient {
 /// out = the gradient with respect to the logits of a part; may be `logits`. `Number`: float or Bfloat16.
 template <class Number>
 void logit_gradient(const float* logits, int64_t count, const LogitScale& scale, const RowGradient& row, Number* out,
-                    Machine machine = this_machine());
+                    InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

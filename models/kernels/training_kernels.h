@@ -11,8 +11,8 @@ namespace sluice::models {
 
 // Row-wise kernels of the training path, forward and backward, on plain pointers. Numbers that products take are `Number`: float,
 // or Bfloat16, which every kernel widens, computes with in float32 and rounds once. Single-threaded; a row's result does not
-// depend on the other rows. Callers split the rows. The forward gives the bits of generation's (kernels_elementwise.h). `machine`
-// is for tests of what runs elsewhere; it must not be better than this_machine().
+// depend on the other rows. Callers split the rows. The forward gives the bits of generation's (row_kernels.h). `set`
+// is for tests of what runs elsewhere; it must not be better than best_instruction_set().
 
 /// x [rows, size], rows back to back; `In` is float but where what a norm was given is kept rounded.
 template <class In = float>
@@ -30,7 +30,8 @@ struct NormStatistics {
 
 /// out = the norm of each row of x; writes its statistics.
 template <class Number>
-void norm_forward(const NormRows<>& in, const NormStatistics& statistics, Number* out, Machine machine = this_machine());
+void norm_forward(const NormRows<>& in, const NormStatistics& statistics, Number* out,
+                  InstructionSet set = best_instruction_set());
 
 /// Added to, not overwritten: callers sum over blocks of rows. [size] each; `bias` is null where the norm has none.
 struct NormWeightGradient {
@@ -43,7 +44,7 @@ struct NormWeightGradient {
 /// `grad_x` may be `grad`. For (In, Grad, Out) = (float, float, Number) and (Number, Number, Number).
 template <class In, class Grad, class Out>
 void norm_backward(const NormRows<In>& in, const NormStatistics& statistics, const Grad* grad, Out* grad_x, bool add,
-                   const NormWeightGradient& grad_weights, Machine machine = this_machine());
+                   const NormWeightGradient& grad_weights, InstructionSet set = best_instruction_set());
 
 /// What activation_forward() writes, element by element; `kept` are the arguments rounded, for the backward: null where they are
 /// not wanted.
@@ -56,21 +57,22 @@ struct Activated {
 /// out = activation(gate) up; activation(gate) where `up` is null. `out` may be `gate`.
 template <class Number>
 void activation_forward(Activation activation, const float* gate, const float* up, int64_t count, const Activated<Number>& to,
-                        Machine machine = this_machine());
+                        InstructionSet set = best_instruction_set());
 
 /// With grad, the gradient of what activation_forward() gives, and the arguments as they were kept: gate becomes grad up
 /// activation'(gate), up becomes grad activation(gate), grad becomes activation(gate) up. `up` may be null.
 template <class Number>
 void activation_backward(Activation activation, Number* gate, std::type_identity_t<Number>* up, int64_t count, Number* grad,
-                         Machine machine = this_machine());
+                         InstructionSet set = best_instruction_set());
 
 /// The first `dims` of each of `heads` heads of a token, rotated; the rest as it is. angles [dims]: dims/2 cosines, then sines.
 template <class Number>
 void turn_heads(const float* token, int64_t heads, int64_t head_dim, const float* angles, int64_t dims, Number* out,
-                Machine machine = this_machine());
+                InstructionSet set = best_instruction_set());
 
 /// out[size] += the sum of the rows of x[rows, size], rows `stride` apart.
 template <class Number>
-void add_column_sums(const Number* x, int64_t stride, int64_t rows, int64_t size, float* out, Machine machine = this_machine());
+void add_column_sums(const Number* x, int64_t stride, int64_t rows, int64_t size, float* out,
+                     InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -1,5 +1,7 @@
 #include "models/layers/adapter_products.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include "models/layers/gradient.h"
 #include "models/layers/matrix_products.h"
 
@@ -29,6 +31,12 @@ void add_adapter_input_gradient(const at::Tensor& out, const at::Tensor& grad, c
 void add_adapter_gradients(const Adapter& adapter, const at::Tensor& grad, const at::Tensor& x) {
   if (wants_gradient(adapter.b)) add_weight_gradient(gradient_of(adapter.b), wide(grad), inner(x, adapter));
   if (wants_gradient(adapter.a)) add_weight_gradient(gradient_of(adapter.a), inner_gradient(grad, adapter), wide(x));
+}
+
+at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter) {
+  if (!adapter.defined()) return weight.detach();
+  const at::NoGradGuard no_gradient;
+  return layer_output(adapter.b.mul(adapter.scale), adapter.a.t().contiguous(), {}, weight);
 }
 
 }  // namespace sluice::models

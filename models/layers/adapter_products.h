@@ -17,4 +17,8 @@ void add_adapter_input_gradient(const at::Tensor& out, const at::Tensor& grad, c
 /// Adds the gradients of a and b, where they are wanted.
 void add_adapter_gradients(const Adapter& adapter, const at::Tensor& grad, const at::Tensor& x);
 
+/// weight + scale b a, a new tensor that needs no gradient; `weight` itself, detached, where there is no adapter. Bit-identical
+/// for any number of threads.
+at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter);
+
 }  // namespace sluice::models

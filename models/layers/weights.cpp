@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "models/adapters/lora.h"
+#include "models/layers/adaptable_matrices.h"
 #include "models/layers/weight_names.h"
 
 namespace sluice::models {

@@ -24,14 +24,14 @@ at::Tensor repeated(const at::Tensor& x, int64_t heads) {
 }
 
 // What the library's kernel takes: FlashAttention-2 as it is built for head sizes up to 256.
-bool flash_takes(const at::Tensor& query, const Scores& scores) {
+bool flash_takes(const at::Tensor& query, const AttentionScores& scores) {
   const int64_t head_dim = query.size(2);
   return query.is_cuda() && at::isReducedFloatingType(query.scalar_type()) && scores.softcap == 0 && head_dim % 8 == 0 &&
          head_dim <= 256;
 }
 
 at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                           std::span<const int64_t> offsets, const Scores& scores) {
+                           std::span<const int64_t> offsets, const AttentionScores& scores) {
   int64_t longest = 0;
   std::vector<int32_t> begins{0};
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
@@ -54,7 +54,8 @@ at::Tensor causal_mask(int64_t length, int64_t window, at::Device device) {
 }
 
 // [1,N,L,D] each
-at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Scores& scores) {
+at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            const AttentionScores& scores) {
   const int64_t length = query.size(2);
   const bool whole = scores.window == 0 || scores.window >= length;
   if (!whole || scores.softcap != 0)
@@ -67,7 +68,7 @@ at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, cons
 
 // The queries that share a key head stand below each other, so that nobody copies keys and values.
 at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& seen,
-                            const Scores& scores) {
+                            const AttentionScores& scores) {
   const int64_t group = query.size(1) / key.size(1);
   const at::Tensor queries = query.reshape({query.size(0), key.size(1), group * query.size(2), query.size(3)});  // [B,Nk,G*n,D]
   const at::Tensor theirs = group == 1 ? seen : seen.repeat({1, 1, group, 1});                                   // [B,1,G*n,L]
@@ -80,7 +81,7 @@ at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, cons
 }
 
 at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            std::span<const int64_t> offsets, const Scores& scores) {
+                            std::span<const int64_t> offsets, const AttentionScores& scores) {
   if (flash_takes(query, scores)) return flash_attention(query, key, value, offsets, scores);
   std::vector<at::Tensor> samples;
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {

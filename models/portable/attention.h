@@ -5,20 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "models/config/config.h"
+#include "models/layers/attention_scores.h"
 
 namespace sluice::models::portable {
-
-/// What happens to scores between the product and the softmax.
-struct Scores {
-  double scale = 1;
-  double softcap = 0;  // ModelConfig::attention_softcap; 0: none
-  int64_t window = 0;  // tokens that a token sees, itself included; 0: all before it
-};
-
-inline Scores scores_of(const ModelConfig& config, int64_t layer) {
-  return {.scale = config.score_scale(), .softcap = config.attention_softcap, .window = config.window_of(layer)};
-}
 
 /// Attention of n queries over L keys in each of B sequences; `seen` says which, whatever scores.window is.
 ///
@@ -27,7 +16,7 @@ inline Scores scores_of(const ModelConfig& config, int64_t layer) {
 /// seen        [B or 1,1,n,L] bool; a query sees one key at least
 /// returns     [B,Nq,n,D]
 at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& seen,
-                            const Scores& scores);
+                            const AttentionScores& scores);
 
 /// Causal attention inside each sample of a ragged batch. On a GPU, in bfloat16 or float16, one call of the library's flash
 /// attention over all samples (Dao 2023, "FlashAttention-2"), if it has the head size and there is no soft cap; elsewhere sample
@@ -38,6 +27,6 @@ at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, cons
 /// offsets     [S+1] into T
 /// returns     [T,Nq,D]
 at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            std::span<const int64_t> offsets, const Scores& scores);
+                            std::span<const int64_t> offsets, const AttentionScores& scores);
 
 }  // namespace sluice::models::portable

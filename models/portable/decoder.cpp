@@ -134,7 +134,7 @@ at::Tensor Decoder::attended(const Step& step, const at::Tensor& query, int64_t 
 }
 
 at::Tensor Decoder::attended(const Batch& batch, const at::Tensor& query, int64_t layer) const {
-  const Scores scores = scores_of(config_, layer);
+  const AttentionScores scores = scores_of(config_, layer);
   const at::Tensor keys = keys_.select(0, layer), values = values_.select(0, layer);
   if (options_.attention == DecodeAttention::kOwnKernel && batch.positions.size(1) == 1)
     return paged_decode_attention(query, keys, values, batch.table, batch.positions.squeeze(1), scores);

@@ -10,8 +10,8 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/kernels/rotary.h"
+#include "models/layers/decode_sequence.h"
 #include "models/layers/weights.h"
-#include "models/sample/decoder.h"
 
 namespace sluice::models::portable {
 
@@ -29,7 +29,7 @@ struct DecoderOptions {
   DecodeAttention attention = DecodeAttention::kLibrary;
 };
 
-/// The forward pass of generation on any device: what models/sample/decoder.h is on the CPU, with the KV cache that belongs
+/// The forward pass of generation on any device: what models/layers/decode_sequence.h is on the CPU, with the KV cache that belongs
 /// to it. Blocks are numbers that the caller gives out. No gradient. Allocates in every step. Not thread-safe.
 ///
 /// A row depends, in its last bits, on what else is in the step: the library picks its algorithms by size.

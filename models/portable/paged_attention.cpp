@@ -6,7 +6,7 @@
 namespace sluice::models::portable {
 
 at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& table,
-                           const at::Tensor& positions, const Scores& scores) {
+                           const at::Tensor& positions, const AttentionScores& scores) {
   const int64_t sequences = table.size(0), length = table.size(1) * keys.size(1);  // L
   const auto gathered = [&](const at::Tensor& blocks) {                            // [S,Nk,L,D]
     return blocks.index_select(0, table.flatten()).view({sequences, length, blocks.size(2), blocks.size(3)}).transpose(1, 2);

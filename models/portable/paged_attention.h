@@ -15,6 +15,6 @@ namespace sluice::models::portable {
 /// positions    [S,n] int64 of the new tokens: a token sees itself and what is before it
 /// returns      [S,n,Nq,D]
 at::Tensor paged_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& table,
-                           const at::Tensor& positions, const Scores& scores);
+                           const at::Tensor& positions, const AttentionScores& scores);
 
 }  // namespace sluice::models::portable

@@ -8,21 +8,15 @@
 
 #include "models/config/config.h"
 #include "models/kernels/rotary.h"
+#include "models/kernels/row_kernels.h"
+#include "models/layers/decode_sequence.h"
 #include "models/sample/grown_buffer.h"
-#include "models/sample/kernels_elementwise.h"
+#include "models/sample/head_kernels.h"
 #include "models/sample/kv_cache.h"
 #include "models/sample/packed_weights.h"
 #include "models/sample/paged_attention.h"
 
 namespace sluice::models {
-
-/// The new tokens of one sequence in a step and where it keeps its keys and values.
-struct DecodeSequence {
-  std::span<const int64_t> tokens;  // >= 1, at the positions [cached, cached + tokens.size())
-  int64_t cached = 0;
-  std::span<const int32_t> blocks;  // of the cache given to step(), with room for cached + tokens.size() tokens
-  bool wants_logits = true;         // false for a chunk of a prompt that is not its last
-};
 
 /// The forward pass of generation: new tokens in, logits of what follows them out, over a paged KV cache; no gradient. All that a
 /// ModelConfig can say of the maths, for samples of at most config.steady_positions() tokens. On the CPU, on the caller's thread

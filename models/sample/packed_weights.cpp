@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "base/error.h"
-#include "models/adapters/lora.h"
+#include "models/layers/adapter_products.h"
 #include "models/layers/weight_names.h"
 #include "models/portable/layer_maths.h"
 

@@ -44,55 +44,9 @@ struct HeadTask {
   }
 };
 
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4,avx512bf16")
-#define SLUICE_DOTS_BFLOAT16
-namespace v4_bfloat16 {
-constexpr int kLanes = 16;
-#include "models/sample/paged_attention.inc"
-}  // namespace v4_bfloat16
-#undef SLUICE_DOTS_BFLOAT16
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4")
-namespace v4 {
-constexpr int kLanes = 16;
-#include "models/sample/paged_attention.inc"
-}  // namespace v4
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v3")
-namespace v3 {
-constexpr int kLanes = 8;
-#include "models/sample/paged_attention.inc"
-}  // namespace v3
-#pragma GCC pop_options
-
-namespace baseline {
-constexpr int kLanes = 4;
-#include "models/sample/paged_attention.inc"
-}  // namespace baseline
-
-template <class Element>
-using Attend = void (*)(const HeadTask<Element>& task, float* scores, int64_t stride);
-
-template <class Element>
-Attend<Element> kernel_for(Machine machine) {
-  constexpr bool kPairs = std::is_same_v<Element, Bfloat16>;
-  switch (machine) {
-    case Machine::kV4Bfloat16:
-      return kPairs ? v4_bfloat16::attend<Element> : v4::attend<Element>;
-    case Machine::kV4:
-      return v4::attend<Element>;
-    case Machine::kV3:
-      return v3::attend<Element>;
-    case Machine::kBaseline:
-      break;
-  }
-  return baseline::attend<Element>;
-}
+#define SLUICE_KERNELS_MULTIPLY_BFLOAT16
+#define SLUICE_KERNELS "models/sample/paged_attention.inc"
+#include "models/kernels/every_instruction_set.inc"
 
 }  // namespace
 
@@ -154,7 +108,7 @@ HeadTask<Element> task_of(const KvCache& cache, int64_t layer, int64_t heads, co
 // A unit of work is a part for one kv head, numbered part by part; its place on the scale of costs is that of the part and the
 // head's share of it. Each of as many runs as there are threads takes the units that begin in its share of the scale.
 void PagedAttention::run(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores, const PagedRows& rows,
-                         Machine machine) {
+                         InstructionSet set) {
   SLUICE_CHECK(scores.scale > 0 && scores.softcap >= 0 && scores.window >= 0, "attention scores out of range");
   divide(cache, heads, scores.window);
   int64_t longest = 0;
@@ -164,7 +118,7 @@ void PagedAttention::run(const KvCache& cache, int64_t layer, int64_t heads, con
   const int64_t runs = std::clamp<int64_t>(work / kThreadWork, 1, at::get_num_threads());
   float* const scratch = scores_.at_least(runs * kMostTileRows * stride);
 
-  const auto run_units = [&]<class Element>(Attend<Element> attend, int64_t run) {
+  const auto run_units = [&]<class Element>(void (*attend)(const HeadTask<Element>&, float*, int64_t), int64_t run) {
     const int64_t begin = work / runs * run, end = run + 1 == runs ? work : work / runs * (run + 1);
     auto part = std::upper_bound(costs_.begin(), costs_.end(), begin / kv_heads) - costs_.begin() - 1;
     for (; part < static_cast<int64_t>(parts_.size()) && costs_[part] * kv_heads < end; ++part) {
@@ -184,9 +138,9 @@ void PagedAttention::run(const KvCache& cache, int64_t layer, int64_t heads, con
   parallel_ranges(runs, 1, [&](int64_t first, int64_t last) {
     for (int64_t run = first; run < last; ++run) {
       if (cache.precision() == Precision::kFloat32) {
-        run_units(kernel_for<float>(machine), run);
+        run_units(with_kernels(set, [](auto kernels) { return kernels.of_floats; }), run);
       } else {
-        run_units(kernel_for<Bfloat16>(machine), run);
+        run_units(with_kernels(set, [](auto kernels) { return kernels.of_bfloat16; }), run);
       }
     }
   });

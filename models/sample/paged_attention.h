@@ -35,7 +35,7 @@ struct PagedRows {
 
 /// Causal grouped-query attention of the new tokens of each sequence over what that sequence has in its blocks, the new tokens'
 /// own keys and values included (they must have been written). Blocks that lie wholly before a token's window are not read.
-/// Scores, softmax and sums are float32; with a bfloat16 cache the result is rounded once.
+/// AttentionScores, softmax and sums are float32; with a bfloat16 cache the result is rounded once.
 ///
 /// The result of a token depends on nothing but its query and its sequence's keys and values: it is bit-identical whatever else
 /// is in the step and however its prompt was cut into chunks. A score is one chain of multiply-adds over the head's elements (in
@@ -48,10 +48,10 @@ class PagedAttention {
   /// The sequences of the calls to come. Their blocks must stay valid.
   void begin(std::span<const PagedSequence> sequences);
 
-  /// For one layer of `cache`. Split over ATen's threads by the tokens that are looked at. `machine` is for tests of what runs
-  /// elsewhere; it must not be better than this_machine().
+  /// For one layer of `cache`. Split over ATen's threads by the tokens that are looked at. `set` is for tests of what runs
+  /// elsewhere; it must not be better than best_instruction_set().
   void run(const KvCache& cache, int64_t layer, int64_t heads, const PagedScores& scores, const PagedRows& rows,
-           Machine machine = this_machine());
+           InstructionSet set = best_instruction_set());
 
  private:
   struct Part {  // rows of one sequence for every kv head

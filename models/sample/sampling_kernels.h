@@ -6,14 +6,14 @@
 
 namespace sluice::models {
 
-// Passes over one row of logits[size] for the sampler. Sums are taken in double. `machine` is for tests of what runs elsewhere;
-// it must not be better than this_machine().
+// Passes over one row of logits[size] for the sampler. Sums are taken in double. `set` is for tests of what runs elsewhere;
+// it must not be better than best_instruction_set().
 
 struct RowTop {
   float logit = 0;      // the largest
   bool finite = false;  // all of them are
 };
-RowTop top_of(const float* logits, int64_t size, Machine machine = this_machine());
+RowTop top_of(const float* logits, int64_t size, InstructionSet set = best_instruction_set());
 
 /// Consecutive weights with one partial total: a walk along a row skips whole runs.
 constexpr int64_t kSamplingRun = 256;
@@ -21,7 +21,7 @@ constexpr int64_t kSamplingRun = 256;
 /// totals[r] = sum over the r-th kSamplingRun weights e^((logits[i] - top) * scale) of a softmax, `top` the largest logit and
 /// scale > 0. weights[size] gets each of them, where it is not null.
 void soften_row(const float* logits, int64_t size, float top, float scale, float* weights, double* totals,
-                Machine machine = this_machine());
+                InstructionSet set = best_instruction_set());
 
 struct RowShare {
   int64_t count = 0;
@@ -29,9 +29,11 @@ struct RowShare {
 };
 
 /// How many logits are above `threshold`, and the sum of their weights.
-RowShare share_above(const float* logits, const float* weights, int64_t size, float threshold, Machine machine = this_machine());
+RowShare share_above(const float* logits, const float* weights, int64_t size, float threshold,
+                     InstructionSet set = best_instruction_set());
 
 /// The ids with low < logit <= high, in order; ids[size] has room for all. Returns how many.
-int64_t ids_between(const float* logits, int64_t size, float low, float high, int32_t* ids, Machine machine = this_machine());
+int64_t ids_between(const float* logits, int64_t size, float low, float high, int32_t* ids,
+                    InstructionSet set = best_instruction_set());
 
 }  // namespace sluice::models

@@ -53,17 +53,19 @@ void Gae::process(MicroBatch& batch) {
   metrics_.mean("value/mean", value_sum / count, count);
 }
 
-void Gae::process_iteration(std::span<MicroBatch> batches) {
-  std::vector<std::span<float>> advantages;
-  std::vector<std::span<const float>> masks;
+void Gae::gather(int64_t, std::span<MicroBatch> batches) {
   for (MicroBatch& batch : batches) {
     process(batch);
-    advantages.push_back(batch.written(columns::kAdvantages));
-    masks.push_back(ActionMask(batch).weights());
+    add_moments({batch.written(columns::kAdvantages)}, {ActionMask(batch).weights()}, totals_.mine(kWhitenedTotal));
   }
-  whiten(advantages, reducer_, params_, masks);
-  if (params_.masked_actions == MaskedActions::kIncluded) return;
-  for (size_t i = 0; i < batches.size(); ++i) zero_masked(advantages[i], ActionMask(batches[i]));
+}
+
+void Gae::process_iteration(int64_t, std::span<MicroBatch> batches) {
+  for (MicroBatch& batch : batches) {
+    const std::span<float> advantages = batch.written(columns::kAdvantages);
+    whiten({advantages}, totals_.of_all(kWhitenedTotal), params_);
+    if (params_.masked_actions != MaskedActions::kIncluded) zero_masked(advantages, ActionMask(batch));
+  }
 }
 
 }  // namespace sluice::nodes

@@ -42,15 +42,16 @@ class Gae final : public engine::Node {
   static void describe(engine::Contract<GaeParams>& contract);
 
   Gae(const GaeParams& params, engine::NodeResources& resources)
-      : params_(params), metrics_(*resources.metrics), reducer_(*resources.reducer) {}
+      : params_(params), metrics_(*resources.metrics), totals_(*resources.totals) {}
 
   void process(engine::MicroBatch& batch) override;
-  void process_iteration(std::span<engine::MicroBatch> batches) override;
+  void gather(int64_t step, std::span<engine::MicroBatch> batches) override;
+  void process_iteration(int64_t step, std::span<engine::MicroBatch> batches) override;
 
  private:
   GaeParams params_;
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
+  engine::Totals& totals_;
 };
 
 }  // namespace sluice::nodes

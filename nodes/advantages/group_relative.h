@@ -37,7 +37,7 @@ struct RewardedGroup {
 /// NaN.
 class GroupRelative : public engine::Node {
  public:
-  explicit GroupRelative(engine::NodeResources& resources) : metrics_(*resources.metrics), reducer_(*resources.reducer) {}
+  explicit GroupRelative(engine::NodeResources& resources) : metrics_(*resources.metrics) {}
 
   void process(engine::MicroBatch& batch) override;
 
@@ -55,7 +55,6 @@ class GroupRelative : public engine::Node {
   void record(const RewardedGroup& group, bool all_zero);
 
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
 };
 
 /// Declares what it writes and records; what it reads is for the node to declare (describe_rewards).

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nodes/advantages/moments.h"
 #include "nodes/advantages/step_rewards.h"
-#include "nodes/advantages/whitening.h"
 
 namespace sluice::nodes {
 
@@ -14,6 +14,8 @@ using engine::NodeNeeds;
 using engine::Range;
 
 namespace {
+
+constexpr const char* kRewardTotal = "rewards";  // of the samples that count
 
 void check_params(const GrpoParams& params, Findings& findings) {
   for (const char* key : {"epsilon", "epsilon_placement", "std", "std_over"}) {
@@ -55,6 +57,7 @@ void Grpo::describe(engine::Contract<GrpoParams>& c) {
   });
   c.reads_if_written(columns::kMask);
   c.iteration_scope_if([](const P& p) { return p.std_over == StdOver::kIteration; }, "std_over = \"iteration\"");
+  c.total_if([](const P& p) { return p.std_over == StdOver::kIteration; }, kRewardTotal);
   c.check(check_params);
   describe_group_relative(c);
 }
@@ -66,15 +69,17 @@ void Grpo::process(MicroBatch& batch) {
     GroupRelative::process(batch);
 }
 
-void Grpo::process_iteration(std::span<MicroBatch> batches) {
-  std::vector<std::vector<float>> rewards;  // of the samples that count, by micro-batch
+void Grpo::gather(int64_t, std::span<MicroBatch> batches) {
+  ExactMoments& rewards = totals_.mine(kRewardTotal);
   for (const MicroBatch& batch : batches) {
-    auto& of_batch = rewards.emplace_back();
     for (const Counted& counted : counted_groups(batch))
-      for (const double reward : counted.group.rewards) of_batch.push_back(static_cast<float>(reward));
+      for (const double reward : counted.group.rewards) rewards.add(reward);
   }
-  iteration_variance_ = moments_over({rewards.begin(), rewards.end()}, reducer_, params_.std).variance;
-  GroupRelative::process_iteration(batches);
+}
+
+void Grpo::process_iteration(int64_t step, std::span<MicroBatch> batches) {
+  iteration_variance_ = moments_of(totals_.of_all(kRewardTotal), params_.std).variance;
+  GroupRelative::process_iteration(step, batches);
 }
 
 std::vector<double> Grpo::advantages_of(const RewardedGroup& group) const {

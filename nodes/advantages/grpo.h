@@ -77,10 +77,12 @@ class Grpo final : public GroupRelative {
  public:
   static void describe(engine::Contract<GrpoParams>& contract);
 
-  Grpo(const GrpoParams& params, engine::NodeResources& resources) : GroupRelative(resources), params_(params) {}
+  Grpo(const GrpoParams& params, engine::NodeResources& resources)
+      : GroupRelative(resources), params_(params), totals_(*resources.totals) {}
 
   void process(engine::MicroBatch& batch) override;
-  void process_iteration(std::span<engine::MicroBatch> batches) override;
+  void gather(int64_t step, std::span<engine::MicroBatch> batches) override;
+  void process_iteration(int64_t step, std::span<engine::MicroBatch> batches) override;
 
  protected:
   std::vector<double> advantages_of(const RewardedGroup& group) const override;
@@ -92,6 +94,7 @@ class Grpo final : public GroupRelative {
   void process_steps(engine::MicroBatch& batch);
 
   GrpoParams params_;
+  engine::Totals& totals_;
   std::optional<double> iteration_variance_;  // std_over = "iteration"
 };
 

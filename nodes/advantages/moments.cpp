@@ -13,4 +13,9 @@ Moments moments_of(std::span<const double> values, Variance variance) {
   return {mean, count > 1 ? squares / (count - 1) : 0};
 }
 
+Moments moments_of(const ExactMoments& sums, Variance variance) {
+  const double divisor = variance == Variance::kBessel ? sums.count() - 1 : sums.count();
+  return {sums.mean(), divisor > 0 ? sums.squared_deviations() / divisor : 0};
+}
+
 }  // namespace sluice::nodes

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/exact_sum.h"
+
 namespace sluice::nodes {
 
 /// What a sum of squared deviations is divided by.
@@ -23,5 +25,8 @@ struct Moments {
 
 /// Of a few values; all 0 of none, and the variance of one value is 0. Equal float32 values have a variance of exactly 0.
 Moments moments_of(std::span<const double> values, Variance variance);
+
+/// Of exact sums; the variance is 0 where its divisor is not above 0.
+Moments moments_of(const ExactMoments& sums, Variance variance);
 
 }  // namespace sluice::nodes

@@ -70,16 +70,19 @@ void ReinforcePp::process(MicroBatch& batch) {
   metrics_.mean("advantage/return_mean", return_sum / count, count);
 }
 
-void ReinforcePp::process_iteration(std::span<MicroBatch> batches) {
-  std::vector<std::span<float>> advantages;
-  std::vector<std::span<const float>> masks;
+void ReinforcePp::gather(int64_t, std::span<MicroBatch> batches) {
   for (MicroBatch& batch : batches) {
     process(batch);
-    advantages.push_back(batch.written(columns::kAdvantages));
-    masks.push_back(ActionMask(batch).weights());
+    add_moments({batch.written(columns::kAdvantages)}, {ActionMask(batch).weights()}, totals_.mine(kWhitenedTotal));
   }
-  whiten(advantages, reducer_, params_, masks);
-  for (size_t i = 0; i < batches.size(); ++i) zero_masked(advantages[i], ActionMask(batches[i]));
+}
+
+void ReinforcePp::process_iteration(int64_t, std::span<MicroBatch> batches) {
+  for (MicroBatch& batch : batches) {
+    const std::span<float> advantages = batch.written(columns::kAdvantages);
+    whiten({advantages}, totals_.of_all(kWhitenedTotal), params_);
+    zero_masked(advantages, ActionMask(batch));
+  }
 }
 
 }  // namespace sluice::nodes

@@ -1,7 +1,6 @@
 #include "nodes/advantages/token_rewards.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "nodes/advantages/step_rewards.h"
@@ -15,6 +14,8 @@ using engine::NodeNeeds;
 using engine::Range;
 
 namespace {
+
+constexpr const char* kKlTotal = "kl";  // of samples, by kl_measure
 
 void check_params(const TokenRewardsParams& params, Findings& findings) {
   for (const char* key : {"kl_estimator", "clamp_input", "clamp_output", "logprobs"}) {
@@ -61,13 +62,14 @@ void TokenRewards::describe(engine::Contract<TokenRewardsParams>& c) {
   c.writes(columns::kTokenRewards);
   c.metric("reward/kl_coefficient", engine::Metric::kValue, "weight of the KL penalty in this iteration");
   c.metric("reward/token_reward_mean", engine::Metric::kMean, "mean reward of an action, penalty included");
+  c.total_if([](const TokenRewardsParams& params) { return params.adaptive(); }, kKlTotal);
   c.check(check_params);
 }
 
 TokenRewards::TokenRewards(const TokenRewardsParams& params, engine::NodeResources& resources)
     : params_(params),
       metrics_(*resources.metrics),
-      reducer_(*resources.reducer),
+      totals_(*resources.totals),
       coefficient_(params.adaptive() ? *params.kl_controller.object->initial() : params.kl_coefficient) {}
 
 void TokenRewards::process(MicroBatch& batch) {
@@ -95,8 +97,7 @@ void TokenRewards::subtract_penalty(MicroBatch& batch, const ActionMask& mask, s
       weight += mask.weight(a);
     }
     if (weight == 0) continue;
-    kl_sum_ += params_.kl_measure == KlMeasure::kSequence ? sum : sum / weight;
-    samples_ += 1;
+    if (params_.adaptive()) totals_.add(kKlTotal, params_.kl_measure == KlMeasure::kSequence ? sum : sum / weight);
   }
 }
 
@@ -119,11 +120,9 @@ void TokenRewards::add_scores(MicroBatch& batch, const ActionMask& mask, std::sp
 void TokenRewards::end_iteration(const engine::Iteration&) {
   if (!params_.penalised()) return;
   metrics_.value("reward/kl_coefficient", coefficient_);
-  std::array totals{kl_sum_, samples_};
-  kl_sum_ = samples_ = 0;
   if (!params_.adaptive()) return;
-  reducer_.sum(totals);
-  if (totals[1] > 0) coefficient_ = params_.kl_controller.object->next(coefficient_, totals[0] / totals[1], totals[1]);
+  const ExactMoments& kl = totals_.of_all(kKlTotal);
+  if (kl.count() > 0) coefficient_ = params_.kl_controller.object->next(coefficient_, kl.mean(), kl.count());
 }
 
 // Controllers are formulas without memory: the coefficient is all that moves.

@@ -68,10 +68,8 @@ class TokenRewards final : public engine::Node {
 
   TokenRewardsParams params_;
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
+  engine::Totals& totals_;
   double coefficient_;
-  double kl_sum_ = 0;   // of the iteration so far, by kl_measure
-  double samples_ = 0;  // of which
 };
 
 }  // namespace sluice::nodes

@@ -24,34 +24,15 @@ void for_each_counting(const Parts& parts, const Masks& masks, Visit visit) {
   }
 }
 
-struct WeightedMoments {
-  double count = 0;  // total weight
-  Moments moments;
-};
-
-// Two passes, because the difference of large sums of squares would lose the variance of values far from 0.
-WeightedMoments weighted_moments(const Parts& parts, engine::Reducer& reducer, Variance variance, const Masks& masks) {
-  std::array<double, 2> totals{};  // count, sum
-  for_each_counting(parts, masks, [&](double x, double weight) { totals[0] += weight, totals[1] += weight * x; });
-  reducer.sum(totals);
-  const double count = totals[0];
-  const double mean = count > 0 ? totals[1] / count : 0;
-
-  std::array<double, 1> squares{};
-  for_each_counting(parts, masks, [&](double x, double weight) { squares[0] += weight * (x - mean) * (x - mean); });
-  reducer.sum(squares);
-  const double divisor = variance == Variance::kBessel ? count - 1 : count;
-  return {count, {mean, divisor > 0 ? squares[0] / divisor : 0}};
-}
-
 }  // namespace
 
-Moments moments_over(const Parts& parts, engine::Reducer& reducer, Variance variance, const Masks& masks) {
-  return weighted_moments(parts, reducer, variance, masks).moments;
+void add_moments(const Parts& parts, const Masks& masks, ExactMoments& sums) {
+  for_each_counting(parts, masks, [&](double x, double weight) { sums.add(x, weight); });
 }
 
-void whiten(const Parts& parts, engine::Reducer& reducer, const WhiteningParams& options, const Masks& masks) {
-  const auto [count, moments] = weighted_moments(parts, reducer, options.whiten_variance, masks);
+void whiten(const Parts& parts, const ExactMoments& sums, const WhiteningParams& options) {
+  const double count = sums.count();
+  const Moments moments = moments_of(sums, options.whiten_variance);
   if (count <= 0) return;
   const double scale = count > 1 ? 1 / std::sqrt(moments.variance + options.whiten_epsilon) : 1;
   const double back = options.whiten_mean ? 0 : moments.mean;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/contract/contract.h"
-#include "engine/contract/metrics.h"
 #include "nodes/advantages/moments.h"
 
 namespace sluice::nodes {
@@ -36,18 +35,19 @@ struct WhiteningParams {
 template <class P>
 void describe_whitening(engine::Contract<P>& c);
 
-/// The same over all processes of the run: of the entries of `parts`, weighted by `masks` (none, or one a part, where an empty
-/// one counts each entry 1). What weighs 0 has no part in it, even NaN.
-Moments moments_over(const std::vector<std::span<float>>& parts, engine::Reducer& reducer, Variance variance,
-                     const std::vector<std::span<const float>>& masks = {});
+/// Adds the entries of `parts`, weighted by `masks` (none, or one a part, where an empty one counts each entry 1). What weighs 0
+/// has no part in it, even NaN.
+void add_moments(const std::vector<std::span<float>>& parts, const std::vector<std::span<const float>>& masks,
+                 ExactMoments& sums);
 
-/// x := (x - mean) / sqrt(variance + epsilon), and with whiten_mean = false the mean back on top, over all entries of `parts` and
-/// all processes of the run. Mean and variance are weighted by `masks`, as above; with Bessel's correction for a total weight
-/// above
-/// 1. A weight of 1 or less in all (one entry alone) leaves the scale, and becomes 0. Entries that weigh 0 are moved like the
-/// others. A NaN that counts makes every entry NaN; without any entry that counts nothing changes.
-void whiten(const std::vector<std::span<float>>& parts, engine::Reducer& reducer, const WhiteningParams& options = {},
-            const std::vector<std::span<const float>>& masks = {});
+/// x := (x - mean) / sqrt(variance + epsilon), and with whiten_mean = false the mean back on top, over all entries of `parts`. Mean
+/// and variance are those of `sums`, of all ranks; with Bessel's correction for a total weight above 1. A weight of 1 or less in
+/// all (one entry alone) leaves the scale, and becomes 0. Entries that weigh 0 are moved like the others. A NaN that counts makes
+/// every entry NaN; without any entry that counts nothing changes.
+void whiten(const std::vector<std::span<float>>& parts, const ExactMoments& sums, const WhiteningParams& options = {});
+
+/// The total that a node which whitens adds its entries to.
+constexpr const char* kWhitenedTotal = "whitened";
 
 template <class P>
 void describe_whitening(engine::Contract<P>& c) {
@@ -56,6 +56,7 @@ void describe_whitening(engine::Contract<P>& c) {
   c.param("whiten_epsilon", &P::whiten_epsilon).at_least(0).doc("added to the variance under the root");
   c.param("whiten_mean", &P::whiten_mean).doc("false: only the variance becomes 1, the mean stays");
   c.iteration_scope_if([](const P& p) { return p.whiten == Whitening::kIteration; }, "whiten = \"iteration\"");
+  c.total_if([](const P& p) { return p.whiten == Whitening::kIteration; }, kWhitenedTotal);
   c.check([](const P& params, engine::Findings& findings) {
     for (const char* key : {"whiten_variance", "whiten_epsilon", "whiten_mean"}) {
       if (params.whiten != Whitening::kNone || !findings.changed(key)) continue;

@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "models/adapters/lora.h"
 #include "models/cuda/device.h"
+#include "models/folder/folder.h"
 #include "models/folder/hub_cache.h"
-#include "models/layers/activation_bytes.h"
+#include "models/forward/activation_bytes.h"
 #include "models/layers/weight_names.h"
 #include "models/sample/generation.h"
 #include "models/sample/kv_cache.h"
@@ -269,13 +270,13 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const auto& of = *static_cast<const LanguageModelParams*>(params.get());
   if (of.base_of) return base_of(usage);
   const bool trained = usage.updated && of.optimizer.has_value();
-  models::Transformer transformer = models::Transformer::load(*of.checkpoint, {.head = head_of(of),
-                                                                               .random_init = of.init == ModelInit::kRandom,
-                                                                               .seed = usage.seed,
-                                                                               .trainable = trained,
-                                                                               .device = models::device_named(of.device).value(),
-                                                                               .compute = {of.dtype, of.activation_checkpointing},
-                                                                               .narrow_products = !of.optimizer.has_value()});
+  models::Transformer transformer = models::load_transformer(*of.checkpoint, {.head = head_of(of),
+                                                                              .random_init = of.init == ModelInit::kRandom,
+                                                                              .seed = usage.seed,
+                                                                              .trainable = trained,
+                                                                              .device = models::device_named(of.device).value(),
+                                                                              .compute = {of.dtype, of.activation_checkpointing},
+                                                                              .narrow_products = !of.optimizer.has_value()});
   if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, versions_of(usage));
   prepare(transformer.weights(), of.trained(), usage.seed);
   const Training training{.optimizer = of.optimizer->options(),

@@ -1,24 +1,15 @@
 #include "nodes/rewards/running_moments.h"
 
-#include <array>
 #include <cmath>
 
 namespace sluice::nodes {
 
-void RunningMoments::absorb(const std::vector<double>& numbers, engine::Reducer& reducer) {
-  std::array<double, 2> sums{static_cast<double>(numbers.size()), 0};
-  for (const double number : numbers) sums[1] += number;
-  reducer.sum(sums);
-  const double count = sums[0];
-  const double mean = count > 0 ? sums[1] / count : 0;
-
-  std::array<double, 1> squares{0};
-  for (const double number : numbers) squares[0] += (number - mean) * (number - mean);
-  reducer.sum(squares);
+void RunningMoments::absorb(const ExactMoments& numbers) {
+  const double count = numbers.count(), mean = numbers.mean();
   if (count == 0) return;
 
   const double all = count_ + count, step = mean - mean_;
-  squares_ += squares[0] + step * step * count_ * count / all;
+  squares_ += numbers.squared_deviations() + step * step * count_ * count / all;
   mean_ += step * count / all;
   count_ = all;
 }

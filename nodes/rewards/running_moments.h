@@ -1,9 +1,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "engine/contract/metrics.h"
+#include "base/exact_sum.h"
 #include "engine/contract/state.h"
 
 namespace sluice::nodes {
@@ -11,9 +10,8 @@ namespace sluice::nodes {
 /// Mean and spread of all numbers seen so far, over all processes of a run (Welford 1962; merged as in Chan et al. 1979).
 class RunningMoments {
  public:
-  /// Takes in what this process has of an iteration; each process calls it as often. The same numbers in the same order give the
-  /// same bits, in whatever pieces they arrived.
-  void absorb(const std::vector<double>& numbers, engine::Reducer& reducer);
+  /// Takes in the numbers of an iteration, of all ranks.
+  void absorb(const ExactMoments& numbers);
 
   /// As values NAME_count, NAME_mean and NAME_squares.
   void save(const std::string& name, engine::StateWriter& state) const;

@@ -9,6 +9,8 @@
 namespace sluice::nodes {
 namespace {
 
+constexpr const char* kScoreTotal = "scores";
+
 void check(const ShapeScoreParams& params, engine::Findings& findings) {
   const bool normalized = params.normalize != ScoreScale::kNone;
   if (params.center && !normalized) {
@@ -44,6 +46,7 @@ void ShapeScore::describe(engine::Contract<ShapeScoreParams>& c) {
   c.writes_named(&P::writes, engine::DType::kFloat32, engine::Extent::kSample);
   c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kRunning; }, "normalize = \"running\"");
   c.iteration_scope_if([](const P& params) { return params.normalize == ScoreScale::kIteration; }, "normalize = \"iteration\"");
+  c.total_if([](const P& params) { return params.normalize != ScoreScale::kNone; }, kScoreTotal);
   describe_scores(c);
   describe_score_metric(c, "clipped", engine::Metric::kMean, "share of the scores that clip has cut");
   describe_score_metric(c, "norm_mean", engine::Metric::kValue, "the mean that normalize works with");
@@ -56,21 +59,25 @@ void ShapeScore::process(engine::MicroBatch& batch) {
   shape(batch);
 }
 
-void ShapeScore::process_iteration(std::span<engine::MicroBatch> batches) {
+void ShapeScore::gather(int64_t, std::span<engine::MicroBatch> batches) {
   for (const engine::MicroBatch& batch : batches) note(batch);
+}
+
+void ShapeScore::process_iteration(int64_t, std::span<engine::MicroBatch> batches) {
   if (params_.normalize == ScoreScale::kIteration) moments_ = {};
-  moments_.absorb(seen_, reducer_);
+  moments_.absorb(totals_.of_all(kScoreTotal));
   for (engine::MicroBatch& batch : batches) shape(batch);
 }
 
 void ShapeScore::end_iteration(const engine::Iteration&) {
-  if (params_.normalize == ScoreScale::kPast) moments_.absorb(seen_, reducer_);
-  seen_.clear();
+  if (params_.normalize == ScoreScale::kPast) moments_.absorb(totals_.of_all(kScoreTotal));
 }
 
 void ShapeScore::note(const engine::MicroBatch& batch) {
   const auto scores = finite_scores(batch, params_.reads);
-  if (params_.normalize != ScoreScale::kNone) seen_.insert(seen_.end(), scores.begin(), scores.end());
+  if (params_.normalize == ScoreScale::kNone) return;
+  ExactMoments& seen = totals_.mine(kScoreTotal);
+  for (const float score : scores) seen.add(score);
 }
 
 void ShapeScore::shape(engine::MicroBatch& batch) {

@@ -61,10 +61,11 @@ class ShapeScore final : public engine::Node {
   static void describe(engine::Contract<ShapeScoreParams>& contract);
 
   ShapeScore(const ShapeScoreParams& params, engine::NodeResources& resources)
-      : params_(params), metrics_(*resources.metrics), reducer_(*resources.reducer) {}
+      : params_(params), metrics_(*resources.metrics), totals_(*resources.totals) {}
 
   void process(engine::MicroBatch& batch) override;
-  void process_iteration(std::span<engine::MicroBatch> batches) override;
+  void gather(int64_t step, std::span<engine::MicroBatch> batches) override;
+  void process_iteration(int64_t step, std::span<engine::MicroBatch> batches) override;
   void end_iteration(const engine::Iteration& iteration) override;
   void save(engine::StateWriter& state) const override { moments_.save("scores", state); }
   void load(const engine::StateReader& state) override { moments_.load("scores", state); }
@@ -75,9 +76,8 @@ class ShapeScore final : public engine::Node {
 
   const ShapeScoreParams params_;
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
+  engine::Totals& totals_;
   RunningMoments moments_;
-  std::vector<double> seen_;  // of this iteration, in order
 };
 
 }  // namespace sluice::nodes

@@ -8,6 +8,13 @@ namespace {
 
 double total(const at::Tensor& x) { return x.to(at::kDouble).sum().item().toDouble(); }
 
+void add_to(ExactMoments& moments, const at::Tensor& x) {
+  const at::Tensor wide = x.to(at::kDouble);
+  moments.weight.add(static_cast<double>(x.numel()));
+  moments.sum.add(total(wide));
+  moments.squares.add(total(wide.square()));
+}
+
 }  // namespace
 
 void PolicyFigures::add_sampled(const at::Tensor& logprobs, const at::Tensor& rollout_logprobs) {
@@ -17,9 +24,7 @@ void PolicyFigures::add_sampled(const at::Tensor& logprobs, const at::Tensor& ro
   metrics_.mean("policy/logprob_difference_mean", total(distance) / count, count);
   metrics_.maximum("policy/logprob_difference_max", distance.max().item().toDouble());
   const at::Tensor ratio = exp_log_ratio(log_ratio.to(at::kDouble));
-  sampled_.count += count;
-  sampled_.sum += total(ratio);
-  sampled_.squares += total(ratio.square());
+  add_to(totals_.mine(kRatios), ratio);
 }
 
 void PolicyFigures::add_reference(const at::Tensor& logprobs, const at::Tensor& reference_logprobs) {
@@ -37,25 +42,19 @@ void PolicyFigures::add_entropy(const at::Tensor& entropy) {
 }
 
 void PolicyFigures::add_values(const at::Tensor& values, const at::Tensor& returns) {
-  const at::Tensor wide_returns = returns.to(at::kDouble), errors = wide_returns.sub(values.to(at::kDouble));
-  explained_.count += static_cast<double>(values.numel());
-  explained_.returns += total(wide_returns);
-  explained_.returns_squared += total(wide_returns.square());
-  explained_.errors += total(errors);
-  explained_.errors_squared += total(errors.square());
+  const at::Tensor wide_returns = returns.to(at::kDouble);
+  add_to(totals_.mine(kReturns), wide_returns);
+  add_to(totals_.mine(kErrors), wide_returns.sub(values.to(at::kDouble)));
 }
 
-void PolicyFigures::end_iteration() {
-  std::array<double, 8> sums{sampled_.count,     sampled_.sum,
-                             sampled_.squares,   explained_.count,
-                             explained_.returns, explained_.returns_squared,
-                             explained_.errors,  explained_.errors_squared};
-  reducer_.sum(sums);
-  const auto [ratios, ratio_sum, ratio_squares, count, returns, returns_squared, errors, errors_squared] = sums;
-  if (ratios > 0) metrics_.value("policy/effective_sample_size", ratio_sum * ratio_sum / (ratios * ratio_squares));
-  const double return_variance = returns_squared - returns * returns / count;  // times count; NaN without actions
-  const double error_variance = errors_squared - errors * errors / count;
-  if (return_variance > 0) metrics_.value("value/explained_variance", 1 - error_variance / return_variance);
+void PolicyFigures::record_totals() {
+  const ExactMoments& ratios = totals_.of_all(kRatios);
+  if (ratios.count() > 0) {
+    const double sum = ratios.sum.value();
+    metrics_.value("policy/effective_sample_size", sum * sum / (ratios.count() * ratios.squares.value()));
+  }
+  const double returns = totals_.of_all(kReturns).squared_deviations();
+  if (returns > 0) metrics_.value("value/explained_variance", 1 - totals_.of_all(kErrors).squared_deviations() / returns);
 }
 
 }  // namespace sluice::nodes

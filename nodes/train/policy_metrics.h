@@ -2,10 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
-
 #include "engine/contract/contract.h"
 #include "engine/contract/metrics.h"
+#include "engine/contract/totals.h"
 
 namespace sluice::nodes {
 
@@ -13,13 +12,11 @@ namespace sluice::nodes {
 /// optimizer step. Means are over all actions that count, whatever the micro-batches were. Used by one thread.
 class PolicyFigures {
  public:
-  PolicyFigures(engine::MetricsRecorder& metrics, engine::Reducer& reducer) : metrics_(metrics), reducer_(reducer) {}
+  PolicyFigures(engine::MetricsRecorder& metrics, engine::Totals& totals) : metrics_(metrics), totals_(totals) {}
 
   /// Declares the figures.
   template <class P>
   static void describe(engine::Contract<P>& c);
-
-  void begin_iteration() { sampled_ = {}, explained_ = {}; }
 
   /// How far the weights that train are from those that sampled, both [A] and constant: the distance of the log-probabilities and
   /// the effective sample size of the ratios. On-policy it is rounding only.
@@ -34,25 +31,19 @@ class PolicyFigures {
   /// What the critic said and what came of it, both [A] and constant.
   void add_values(const at::Tensor& values, const at::Tensor& returns);
 
-  /// Records what needs the whole iteration.
-  void end_iteration();
+  /// Records what follows from sums over all ranks, once these can be read.
+  void record_totals();
 
  private:
-  struct Ratios {
-    double count = 0, sum = 0, squares = 0;
-  };
-  struct Explained {
-    double count = 0, returns = 0, returns_squared = 0, errors = 0, errors_squared = 0;
-  };
+  static constexpr const char *kRatios = "ratios", *kReturns = "returns", *kErrors = "errors";
 
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
-  Ratios sampled_;
-  Explained explained_;
+  engine::Totals& totals_;
 };
 
 template <class P>
 void PolicyFigures::describe(engine::Contract<P>& c) {
+  for (const char* name : {kRatios, kReturns, kErrors}) c.total(name);
   c.metric("policy/logprob_difference_mean", engine::Metric::kMean,
            "before the first step: distance of an action's log-probability from the one it was sampled with");
   c.metric("policy/logprob_difference_max", engine::Metric::kMaximum, "the largest such distance");

@@ -11,6 +11,8 @@
 namespace sluice::nodes {
 namespace {
 
+constexpr const char* kPairTotal = "pairs";
+
 bool reads_reference(const TrainDpoParams& params) { return params.objective.object->reads_reference(); }
 
 }  // namespace
@@ -28,6 +30,7 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
   c.reads_if(reads_reference, columns::kReferenceLogprobs);
   c.reads_if_written(columns::kMask);
   c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
+  c.total(kPairTotal);
   c.metric("policy/loss", engine::Metric::kMean, "mean loss of a pair");
   c.metric("preference/accuracy", engine::Metric::kMean,
            "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
@@ -49,12 +52,9 @@ TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resource
       model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
-      reducer_(*resources.reducer) {}
+      totals_(*resources.totals) {}
 
-void TrainDpo::begin_iteration(const engine::Iteration& iteration) {
-  pairs_ = 0;
-  begin_training(*model_, iteration, metrics_, "policy");
-}
+void TrainDpo::begin_iteration(const engine::Iteration& iteration) { begin_training(*model_, iteration, metrics_, "policy"); }
 
 void TrainDpo::process(engine::MicroBatch& batch) {
   const engine::Layout& layout = batch.layout();
@@ -80,7 +80,7 @@ void TrainDpo::process(engine::MicroBatch& batch) {
         [&](const at::Tensor& logprobs) { return loss_of(batch, paired, mask, logprobs); }, "loss");
   }
   metrics_.mean("policy/loss", loss_sum / count, count);
-  pairs_ += count;
+  totals_.add(kPairTotal, count);
 }
 
 at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) const {
@@ -105,9 +105,7 @@ at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
 }
 
 void TrainDpo::end_iteration(const engine::Iteration& iteration) {
-  double pairs = pairs_;
-  reducer_.sum({&pairs, 1});
-  finish_iteration(*model_, pairs, iteration, metrics_, "policy");
+  finish_iteration(*model_, totals_.sum_of_all(kPairTotal), iteration, metrics_, "policy");
 }
 
 }  // namespace sluice::nodes

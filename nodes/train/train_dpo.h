@@ -62,8 +62,7 @@ class TrainDpo final : public engine::Node {
   const std::shared_ptr<TrainedModel> model_;
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
-  double pairs_ = 0;  // of this iteration, so far, in this process
+  engine::Totals& totals_;
 };
 
 }  // namespace sluice::nodes

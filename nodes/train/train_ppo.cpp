@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -25,6 +24,9 @@ using engine::MicroBatch;
 using engine::ModelUse;
 
 namespace {
+
+// What the gradients of a step are sums over, and the advantages of a mini-batch that are whitened.
+constexpr const char *kActorCount = "policy_count", *kCriticCount = "value_count", *kAdvantageTotal = "advantages";
 
 engine::ColumnSpec action_column(const std::string& name) { return {name, DType::kFloat32, Extent::kAction}; }
 
@@ -125,6 +127,10 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.metrics_of(&P::objective);
   c.metrics_of_if(has_critic, &P::value_objective);
   PolicyFigures::describe(c);
+  c.total(kActorCount);
+  c.total_if(has_critic, kCriticCount);
+  c.total_if([](const P& p) { return p.whiten_advantages; }, kAdvantageTotal);
+  c.steps([](const P& p) { return p.epochs * p.mini_batches + (p.whiten_advantages ? 1 : 0); });
 }
 
 TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resources)
@@ -134,15 +140,13 @@ TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resource
       pass_tokens_(resources.pass_tokens),
       seed_(resources.seed),
       metrics_(*resources.metrics),
-      reducer_(*resources.reducer),
-      figures_(metrics_, reducer_) {}
+      totals_(*resources.totals),
+      figures_(metrics_, totals_) {}
 
 void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
   iteration_ = iteration.index;
   recomputed_.clear();
   steps_ = 0;
-  actor_count_ = critic_count_ = 0;
-  figures_.begin_iteration();
   begin_training(*actor_, iteration, metrics_, "policy");
   if (trains_two_models()) begin_training(*critic_, iteration, metrics_, "value");
 }
@@ -153,49 +157,62 @@ void TrainPpo::process(MicroBatch& batch) {
   accumulate(batch, all, {});
 }
 
-void TrainPpo::process_iteration(std::span<MicroBatch> batches) {
-  size_t groups = 0;
-  for (const MicroBatch& batch : batches) {
-    groups += batch.groups();
+void TrainPpo::gather(int64_t step, std::span<MicroBatch> batches) {
+  if (step == 0) {
     const bool recomputes = params_.recompute_old_logprobs && needs_of(params_).old_logprobs;
-    recomputed_.push_back(recomputes ? old_logprobs_of(batch) : std::vector<float>());
+    for (const MicroBatch& batch : batches) recomputed_.push_back(recomputes ? old_logprobs_of(batch) : std::vector<float>());
   }
-  for (int64_t epoch = 0; epoch < params_.epochs; ++epoch) train_epoch(batches, groups, epoch);
-}
-
-void TrainPpo::train_epoch(std::span<MicroBatch> batches, size_t groups, int64_t epoch) {
-  for (const std::vector<size_t>& part : deal_groups(groups, params_.mini_batches, seed_, iteration_, epoch)) {
-    if (params_.whiten_advantages) whiten_mini_batch(batches, part);
+  const int64_t mini_batch = mini_batch_of(step);
+  if (is_mini_batch(mini_batch)) {
+    const std::vector<size_t> groups = groups_of(mini_batch, batches);
     size_t first = 0;
     for (size_t i = 0; i < batches.size(); ++i) {
       const MicroBatch& batch = batches[i];
-      accumulate(batch, samples_of_groups(batch.layout(), groups_within(part, first, batch.groups())), recomputed_[i]);
+      accumulate(batch, samples_of_groups(batch.layout(), groups_within(groups, first, batch.groups())), recomputed_[i]);
       first += batch.groups();
     }
-    step();
   }
+  if (params_.whiten_advantages && is_mini_batch(mini_batch + 1)) add_advantages(batches, groups_of(mini_batch + 1, batches));
+}
+
+void TrainPpo::process_iteration(int64_t step, std::span<MicroBatch>) {
+  const int64_t mini_batch = mini_batch_of(step);
+  if (is_mini_batch(mini_batch)) make_step();
+  if (params_.whiten_advantages && is_mini_batch(mini_batch + 1)) take_moments();
+}
+
+bool TrainPpo::is_mini_batch(int64_t mini_batch) const {
+  return mini_batch >= 0 && mini_batch < params_.epochs * params_.mini_batches;
+}
+
+std::vector<size_t> TrainPpo::groups_of(int64_t mini_batch, std::span<MicroBatch> batches) const {
+  size_t groups = 0;
+  for (const MicroBatch& batch : batches) groups += batch.groups();
+  const int64_t epoch = mini_batch / params_.mini_batches;
+  return deal_groups(groups, params_.mini_batches, seed_, iteration_,
+                     epoch)[static_cast<size_t>(mini_batch % params_.mini_batches)];
 }
 
 void TrainPpo::end_iteration(const engine::Iteration& iteration) {
-  if (!is_barrier(params_)) step();
+  if (!is_barrier(params_)) make_step();
   metrics_.value("policy/optimizer_steps", static_cast<double>(steps_));
-  figures_.end_iteration();
   if (steps_ == 0) warn_of_no_step(*actor_, iteration);
 }
 
-void TrainPpo::whiten_mini_batch(std::span<MicroBatch> batches, std::span<const size_t> groups) {
-  constexpr double kEpsilon = 1e-8;                   // keeps equal advantages at 0 instead of 0/0
-  std::vector<std::vector<float>> advantages, masks;  // of the samples that the step is made on
+void TrainPpo::add_advantages(std::span<MicroBatch> batches, std::span<const size_t> groups) {
   size_t first = 0;
   for (const MicroBatch& batch : batches) {
     const std::vector<size_t> chosen = samples_of_groups(batch.layout(), groups_within(groups, first, batch.groups()));
-    advantages.push_back(gathered_actions(batch.read(columns::kAdvantages), batch.layout(), chosen));
-    const bool masked = batch.has(columns::kMask.spec());
-    masks.push_back(masked ? gathered_actions(batch.read(columns::kMask), batch.layout(), chosen) : std::vector<float>());
+    std::vector<float> advantages = gathered_actions(batch.read(columns::kAdvantages), batch.layout(), chosen), mask;
+    if (batch.has(columns::kMask.spec())) mask = gathered_actions(batch.read(columns::kMask), batch.layout(), chosen);
+    add_moments({advantages}, {mask}, totals_.mine(kAdvantageTotal));
     first += batch.groups();
   }
-  const Moments moments =
-      moments_over({advantages.begin(), advantages.end()}, reducer_, params_.whiten_variance, {masks.begin(), masks.end()});
+}
+
+void TrainPpo::take_moments() {
+  constexpr double kEpsilon = 1e-8;  // keeps equal advantages at 0 instead of 0/0
+  const Moments moments = moments_of(totals_.of_all(kAdvantageTotal), params_.whiten_variance);
   advantage_mean_ = moments.mean;
   advantage_scale_ = 1 / std::sqrt(moments.variance + kEpsilon);
 }
@@ -248,8 +265,8 @@ void TrainPpo::accumulate_both(const Part& part) {
   const ObjectiveResult policy = policy_loss(part, outputs.policy), value = value_loss(part, outputs.values);
   SLUICE_CHECK(policy.count == value.count, "losses over different counts cannot be added");
   accumulate_gradient(policy.loss_sum.add(value.loss_sum, params_.value_coefficient), "policy and value loss");
-  record_loss("policy/loss", policy.loss_sum.item().toDouble(), policy, actor_count_);
-  record_loss("value/loss", value.loss_sum.item().toDouble(), value, critic_count_);
+  record_loss("policy/loss", kActorCount, policy.loss_sum.item().toDouble(), policy);
+  record_loss("value/loss", kCriticCount, value.loss_sum.item().toDouble(), value);
 }
 
 void TrainPpo::accumulate_actor(const Part& part) {
@@ -259,12 +276,12 @@ void TrainPpo::accumulate_actor(const Part& part) {
   else
     outputs.logprobs = policy_logprobs(actor_->transformer(), part.samples, params_.temperature);
   const ObjectiveResult result = policy_loss(part, outputs);
-  record_loss("policy/loss", accumulate_gradient(result.loss_sum, "policy loss"), result, actor_count_);
+  record_loss("policy/loss", kActorCount, accumulate_gradient(result.loss_sum, "policy loss"), result);
 }
 
 void TrainPpo::accumulate_critic(const Part& part) {
   const ObjectiveResult result = value_loss(part, critic_values(critic_->transformer(), part.samples));
-  record_loss("value/loss", accumulate_gradient(result.loss_sum, "value loss"), result, critic_count_);
+  record_loss("value/loss", kCriticCount, accumulate_gradient(result.loss_sum, "value loss"), result);
 }
 
 bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !is_one_model(params_); }
@@ -296,11 +313,11 @@ ObjectiveResult TrainPpo::value_loss(const Part& part, const at::Tensor& values)
   return params_.value_objective.object->compute(inputs);
 }
 
-void TrainPpo::record_loss(const char* name, double loss_sum, const ObjectiveResult& result, double& count) {
+void TrainPpo::record_loss(const char* name, const char* count, double loss_sum, const ObjectiveResult& result) {
   if (result.count == 0) return;
   metrics_.mean(name, loss_sum / result.count, result.count);
   record(result.metrics, metrics_);
-  count += result.count;
+  totals_.add(count, result.count);
 }
 
 void TrainPpo::add_figures(const Part& part, const PolicyOutputs& outputs) {
@@ -314,17 +331,16 @@ void TrainPpo::add_figures(const Part& part, const PolicyOutputs& outputs) {
   figures_.add_entropy(kept.of(outputs.entropy.detach()));
 }
 
-void TrainPpo::step() {
-  std::array<double, 2> counts{actor_count_, critic_count_};
-  reducer_.sum(counts);
-  actor_count_ = critic_count_ = 0;
-  if (counts[0] == 0) return;
+void TrainPpo::make_step() {
+  if (steps_ == 0) figures_.record_totals();
+  const double actor_count = totals_.sum_of_all(kActorCount);
+  if (actor_count == 0) return;
   if (trains_two_models()) {  // both make the step or none does
     require_finite_gradients(*actor_);
     require_finite_gradients(*critic_);
   }
-  metrics_.mean("policy/grad_norm", step_optimizer(*actor_, counts[0]));
-  if (trains_two_models()) metrics_.mean("value/grad_norm", step_optimizer(*critic_, counts[1]));
+  metrics_.mean("policy/grad_norm", step_optimizer(*actor_, actor_count));
+  if (trains_two_models()) metrics_.mean("value/grad_norm", step_optimizer(*critic_, totals_.sum_of_all(kCriticCount)));
   ++steps_;
 }
 

@@ -41,7 +41,7 @@ namespace sluice::nodes {
 /// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A],
 /// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
 /// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its figures if they are there.
-/// Gradients accumulate as sums and are divided by the objective's count over the step and all processes: how groups are packed
+/// Gradients accumulate as sums and are divided by the objective's count over the step and all ranks: how groups are packed
 /// into micro-batches, and these cut into passes of [budget] pass_tokens, changes nothing but rounding. With one epoch and one mini-batch the gradients are taken as micro-batches
 /// arrive, and the step is made at the end of the iteration; otherwise the node is a barrier. A mini-batch without actions makes
 /// no step, an iteration without any a warning. A loss or a gradient that is not finite is a UserError, before a weight has
@@ -69,7 +69,8 @@ class TrainPpo final : public engine::Node {
 
   void begin_iteration(const engine::Iteration& iteration) override;
   void process(engine::MicroBatch& batch) override;
-  void process_iteration(std::span<engine::MicroBatch> batches) override;
+  void gather(int64_t step, std::span<engine::MicroBatch> batches) override;
+  void process_iteration(int64_t step, std::span<engine::MicroBatch> batches) override;
   void end_iteration(const engine::Iteration& iteration) override;
 
  private:
@@ -81,8 +82,13 @@ class TrainPpo final : public engine::Node {
     std::span<const float> recomputed;  // [A] of the whole micro-batch; empty unless they were
   };
 
-  void train_epoch(std::span<engine::MicroBatch> batches, size_t groups, int64_t epoch);
-  void whiten_mini_batch(std::span<engine::MicroBatch> batches, std::span<const size_t> groups);
+  // Of a barrier: optimizer step k trains on mini-batch k, counted over all epochs. Where advantages are whitened there is one
+  // step of the engine more, in front, since the moments of a mini-batch are added up one step before it is trained on.
+  int64_t mini_batch_of(int64_t step) const { return params_.whiten_advantages ? step - 1 : step; }
+  bool is_mini_batch(int64_t mini_batch) const;
+  std::vector<size_t> groups_of(int64_t mini_batch, std::span<engine::MicroBatch> batches) const;
+  void add_advantages(std::span<engine::MicroBatch> batches, std::span<const size_t> groups);
+  void take_moments();
   std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
 
   // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass.
@@ -95,14 +101,14 @@ class TrainPpo final : public engine::Node {
   bool wants_entropy() const;
   ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);
   ObjectiveResult value_loss(const Part& part, const at::Tensor& values);
-  void record_loss(const char* name, double loss_sum, const ObjectiveResult& result, double& count);
+  void record_loss(const char* name, const char* count, double loss_sum, const ObjectiveResult& result);
   at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
   at::Tensor advantages(const Part& part) const;
   at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
   void add_figures(const Part& part, const PolicyOutputs& outputs);
 
   // The optimizer step for what was accumulated since the last one.
-  void step();
+  void make_step();
 
   const TrainPpoParams params_;
   const std::shared_ptr<TrainedModel> actor_;
@@ -110,16 +116,14 @@ class TrainPpo final : public engine::Node {
   const int64_t pass_tokens_;
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
+  engine::Totals& totals_;
   PolicyFigures figures_;
 
   int64_t iteration_ = 0;
   std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier
   double advantage_mean_ = 0;                   // of the step; 0 and 1 unless advantages are whitened
   double advantage_scale_ = 1;
-  int64_t steps_ = 0;        // of this iteration
-  double actor_count_ = 0;   // what the gradients that wait for the next step are a sum over, in this process
-  double critic_count_ = 0;  // likewise
+  int64_t steps_ = 0;  // of this iteration
 };
 
 }  // namespace sluice::nodes

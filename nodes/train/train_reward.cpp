@@ -16,6 +16,8 @@
 namespace sluice::nodes {
 namespace {
 
+constexpr const char* kPairTotal = "pairs";
+
 at::Tensor margins_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs) {
   const auto margins = batch.read(kMargin);  // [G]
   std::vector<float> of_pairs;
@@ -34,6 +36,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
       .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
   c.reads(columns::kTokens, columns::kScore);
   c.reads_if_written(kMargin);
+  c.total(kPairTotal);
   c.metric("reward_model/loss", engine::Metric::kMean, "mean loss of a pair");
   c.metric("preference/accuracy", engine::Metric::kMean, "share of the pairs whose chosen sample has the higher reward");
   c.metric("preference/reward_margin", engine::Metric::kMean,
@@ -51,10 +54,9 @@ TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources&
       model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
-      reducer_(*resources.reducer) {}
+      totals_(*resources.totals) {}
 
 void TrainReward::begin_iteration(const engine::Iteration& iteration) {
-  pairs_ = 0;
   begin_training(*model_, iteration, metrics_, "reward_model");
 }
 
@@ -77,7 +79,7 @@ void TrainReward::process(engine::MicroBatch& batch) {
         [&](const at::Tensor& rewards) { return loss_of(batch, {pair}, rewards); }, "loss");
   }
   metrics_.mean("reward_model/loss", loss_sum / count, count);
-  pairs_ += count;
+  totals_.add(kPairTotal, count);
 }
 
 at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) const {
@@ -107,9 +109,7 @@ void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {
 }
 
 void TrainReward::end_iteration(const engine::Iteration& iteration) {
-  double pairs = pairs_;
-  reducer_.sum({&pairs, 1});
-  finish_iteration(*model_, pairs, iteration, metrics_, "reward_model");
+  finish_iteration(*model_, totals_.sum_of_all(kPairTotal), iteration, metrics_, "reward_model");
 }
 
 }  // namespace sluice::nodes

@@ -17,6 +17,8 @@
 namespace sluice::nodes {
 namespace {
 
+constexpr const char* kWeightTotal = "weights";  // of actions: what the loss is a mean over
+
 // The samples that are learned from, how much each action counts, and what the sum is divided by.
 struct Learned {
   std::vector<size_t> samples;
@@ -51,6 +53,7 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
   c.param("loss", &P::loss).doc("token_mean: a mean over all actions, sample_mean: over the samples' own means");
   c.reads(columns::kTokens);
   c.reads_if_written(columns::kMask);
+  c.total(kWeightTotal);
   c.metric("policy/loss", engine::Metric::kMean,
            "mean cross entropy, in nats: of an action, or over the samples of their own means");
   c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
@@ -62,12 +65,9 @@ TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resource
       model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
-      reducer_(*resources.reducer) {}
+      totals_(*resources.totals) {}
 
-void TrainSft::begin_iteration(const engine::Iteration& iteration) {
-  count_ = 0;
-  begin_training(*model_, iteration, metrics_, "policy");
-}
+void TrainSft::begin_iteration(const engine::Iteration& iteration) { begin_training(*model_, iteration, metrics_, "policy"); }
 
 void TrainSft::process(engine::MicroBatch& batch) {
   const Learned learned = learned_of(batch, params_.loss);
@@ -81,13 +81,11 @@ void TrainSft::process(engine::MicroBatch& batch) {
     loss_sum += accumulate_gradient(counted.mul(weights).sum().neg(), "loss");
   }
   metrics_.mean("policy/loss", loss_sum / learned.count, learned.count);
-  count_ += learned.count;
+  totals_.add(kWeightTotal, learned.count);
 }
 
 void TrainSft::end_iteration(const engine::Iteration& iteration) {
-  double count = count_;
-  reducer_.sum({&count, 1});
-  finish_iteration(*model_, count, iteration, metrics_, "policy");
+  finish_iteration(*model_, totals_.sum_of_all(kWeightTotal), iteration, metrics_, "policy");
 }
 
 }  // namespace sluice::nodes

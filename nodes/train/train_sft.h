@@ -54,8 +54,7 @@ class TrainSft final : public engine::Node {
   const std::shared_ptr<TrainedModel> model_;
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
-  engine::Reducer& reducer_;
-  double count_ = 0;  // of this iteration, so far, in this process: what the loss is a mean over
+  engine::Totals& totals_;
 };
 
 }  // namespace sluice::nodes

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "engine/run/run.h"
 #include "tests/engine/faulty_parts.h"
-#include "tests/engine/random_world.h"
+#include "tests/engine/random_pipeline.h"
 #include "tests/engine/run_outcome.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AnyOf;
 using testing::HasSubstr;
-using toy::World;
+using toy::RandomPath;
 
 constexpr double kStallSeconds = 0.5;
 
@@ -27,8 +27,8 @@ class FaultsTest : public testing::Test {
  protected:
   FaultsTest() { toy::register_toys(registry_); }
 
-  Plan plan_of(const World& world, uint64_t seed) {
-    PipelineSpec spec = toy::spec_of(world, seed, seed % 2 == 0 ? 0 : 60, toy::budget_of(world, registry_));
+  Plan plan_of(const RandomPath& path, uint64_t seed) {
+    PipelineSpec spec = toy::spec_of(path, seed, seed % 2 == 0 ? 0 : 60, toy::budget_of(path, registry_));
     const auto set = [](Table& section, const std::string& key, auto value) {
       std::erase_if(section.entries, [&](const Entry& entry) { return entry.key == key; });
       section.entries.push_back({key, {}, {.data = value, .where = {}, .base = {}}});
@@ -63,10 +63,10 @@ class FaultsTest : public testing::Test {
                           MakeSeams seams) {
     for (uint64_t seed = 0; wanted > 0; ++seed) {
       SCOPED_TRACE(seed);
-      World world = toy::random_world(seed);
-      world.iterations += 4;
-      world.remembers = true;
-      const Plan plan = plan_of(world, seed);
+      RandomPath path = toy::random_path(seed);
+      path.iterations += 4;
+      path.remembers = true;
+      const Plan plan = plan_of(path, seed);
       const fs::path whole = folder_.path() / "whole", parts = folder_.path() / "parts";
       start_over(whole);
       start_over(parts);
@@ -144,8 +144,8 @@ TEST_F(FaultsTest, ABudgetThatGrantsWhatItDoesNotHave) {
 
 // As when the system has no thread left, or a device cannot be had.
 TEST_F(FaultsTest, AnExecutorThatCannotBeHad) {
-  World world = toy::random_world(3);
-  const Plan plan = plan_of(world, 3);
+  RandomPath path = toy::random_path(3);
+  const Plan plan = plan_of(path, 3);
   const fs::path folder = folder_.path() / "run";
   start_over(folder);
   for (int missing = 0; missing < static_cast<int>(plan.executors.size()); ++missing) {

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/run/run.h"
-#include "tests/engine/random_world.h"
+#include "tests/engine/random_pipeline.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
 #include "tests/temporary_folder.h"
@@ -23,8 +23,8 @@ using toy::budget_of;
 using toy::divide_budget;
 using toy::mix;
 using toy::name_hash;
+using toy::RandomPath;
 using toy::spec_of;
-using toy::World;
 
 using Row = std::map<std::string, double>;
 
@@ -32,8 +32,8 @@ using Row = std::map<std::string, double>;
 class Interpreter {
  public:
   /// `versions`: of the weights that the path trains, and of those that it samples from; null: none.
-  Interpreter(const World& world, std::vector<uint64_t>* trained, const std::vector<uint64_t>* sampled)
-      : world_(world), versions_(trained), sampled_(sampled) {}
+  Interpreter(const RandomPath& path, std::vector<uint64_t>* trained, const std::vector<uint64_t>* sampled)
+      : path_(path), versions_(trained), sampled_(sampled) {}
 
   Row run(int64_t iteration, int64_t version) {
     run_iteration(iteration, sampled_ == nullptr ? 1 : sampled_->at(static_cast<size_t>(version)));
@@ -46,9 +46,9 @@ class Interpreter {
 
   // Of a path beside the main one all metrics begin with the name of its source.
   Row prefixed(const Row& row) const {
-    if (world_.prefix.empty()) return row;
+    if (path_.prefix.empty()) return row;
     Row all;
-    for (const auto& [name, value] : row) all[world_.source() + "/" + name] = value;
+    for (const auto& [name, value] : row) all[path_.source() + "/" + name] = value;
     return all;
   }
 
@@ -59,36 +59,38 @@ class Interpreter {
     streams_.clear();
     row_ = {{"data/tokens", 0}};
     streams_[""] = {};
-    draw(world_.groups * (refilling() == nullptr ? 1 : world_.most_draws));
+    draw(path_.groups * (refilling() == nullptr ? 1 : path_.most_draws));
     // Round after round, as long as the filter has kept too few of what was drawn.
-    const World::Step* filter = refilling();
-    int64_t drawn = filter == nullptr ? world_.groups : 0, kept = 0;
-    while (filter != nullptr && kept < world_.groups && drawn < world_.groups * world_.most_draws) {
-      const auto wanted = static_cast<int64_t>(std::ceil(static_cast<double>(world_.groups - kept) * world_.oversample));
-      const int64_t end = std::min(drawn + wanted, world_.groups * world_.most_draws);
+    const RandomPath::Step* filter = refilling();
+    int64_t drawn = filter == nullptr ? path_.groups : 0, kept = 0;
+    while (filter != nullptr && kept < path_.groups && drawn < path_.groups * path_.most_draws) {
+      const auto wanted = static_cast<int64_t>(std::ceil(static_cast<double>(path_.groups - kept) * path_.oversample));
+      const int64_t end = std::min(drawn + wanted, path_.groups * path_.most_draws);
       for (; drawn < end; ++drawn) kept += passes_alone(*filter, drawn);
     }
     for (int64_t group = 0; group < drawn; ++group) {
       streams_[""].push_back(group);
       for (const uint64_t value : columns_["drawn"][group])
-        row_["data/tokens"] += static_cast<double>(toy::sample_tokens(value, world_.worst));
+        row_["data/tokens"] += static_cast<double>(toy::sample_tokens(value, path_.worst));
     }
     row_["data/groups"] = static_cast<double>(drawn);
-    for (const World::Step& step : world_.steps) step.filters() ? filter_groups(step) : mix_column(step);
-    if (world_.trained) train();
+    for (const RandomPath::Step& step : path_.steps) step.filters() ? filter_groups(step) : mix_column(step);
+    if (path_.trained) train();
   }
 
-  const World::Step* refilling() const {
-    const auto found = std::ranges::find_if(world_.steps, &World::Step::refills);
-    return found == world_.steps.end() ? nullptr : &*found;
+  const RandomPath::Step* refilling() const {
+    const auto found = std::ranges::find_if(path_.steps, &RandomPath::Step::refills);
+    return found == path_.steps.end() ? nullptr : &*found;
   }
 
-  const World::Step& step_of(const std::string& name) const { return *std::ranges::find(world_.steps, name, &World::Step::name); }
+  const RandomPath::Step& step_of(const std::string& name) const {
+    return *std::ranges::find(path_.steps, name, &RandomPath::Step::name);
+  }
 
   void draw(int64_t groups) {
     for (int64_t group = 0; group < groups; ++group) {
       const uint64_t origin = mix(static_cast<uint64_t>(iteration_), static_cast<uint64_t>(group));
-      for (int64_t sample = 0; sample < world_.samples; ++sample) {
+      for (int64_t sample = 0; sample < path_.samples; ++sample) {
         columns_["drawn"][group].push_back(mix(mix(origin, static_cast<uint64_t>(sample)), weights_));
       }
     }
@@ -97,51 +99,51 @@ class Interpreter {
   // A value of a column in front of which there is no barrier.
   uint64_t value_alone(const std::string& column, int64_t group, size_t sample) {
     if (column == "drawn") return columns_["drawn"][group][sample];
-    uint64_t value = name_hash(world_.prefix + column);
+    uint64_t value = name_hash(path_.prefix + column);
     for (const std::string& read : step_of(column).reads) value = mix(value, value_alone(read, group, sample));
     return value;
   }
 
-  bool passes_alone(const World::Step& filter, int64_t group) {
+  bool passes_alone(const RandomPath::Step& filter, int64_t group) {
     if (!filter.stream.empty() && !passes_alone(step_of(filter.stream), group)) return false;
     uint64_t verdict = 0;
-    for (size_t s = 0; s < static_cast<size_t>(world_.samples); ++s) {
+    for (size_t s = 0; s < static_cast<size_t>(path_.samples); ++s) {
       for (const std::string& read : filter.reads) verdict = mix(verdict, value_alone(read, group, s));
     }
     return verdict % static_cast<uint64_t>(filter.drop_one_in) != 0;
   }
 
-  void filter_groups(const World::Step& step) {
+  void filter_groups(const RandomPath::Step& step) {
     Groups kept;
     double dropped = 0, surplus = 0;
     for (const int64_t group : streams_[step.stream]) {
       uint64_t verdict = 0;
-      for (size_t s = 0; s < static_cast<size_t>(world_.samples); ++s) {
+      for (size_t s = 0; s < static_cast<size_t>(path_.samples); ++s) {
         for (const std::string& read : step.reads) verdict = mix(verdict, columns_[read][group][s]);
       }
       if (verdict % static_cast<uint64_t>(step.drop_one_in) == 0)
         ++dropped;
-      else if (step.refills && static_cast<int64_t>(kept.size()) == world_.groups)
+      else if (step.refills && static_cast<int64_t>(kept.size()) == path_.groups)
         ++surplus;
       else
         kept.push_back(group);
     }
-    const std::string metrics = "filter/" + world_.prefix + step.name;
+    const std::string metrics = "filter/" + path_.prefix + step.name;
     row_[metrics + "/groups_kept"] = static_cast<double>(kept.size());
     row_[metrics + "/groups_dropped"] = dropped;
     if (step.refills) {
       row_[metrics + "/groups_surplus"] = surplus;
-      row_[metrics + "/groups_missing"] = static_cast<double>(world_.groups) - static_cast<double>(kept.size());
+      row_[metrics + "/groups_missing"] = static_cast<double>(path_.groups) - static_cast<double>(kept.size());
     }
     streams_[step.name] = kept;
   }
 
-  void mix_column(const World::Step& step) {
-    const uint64_t name = name_hash(world_.prefix + step.name);
+  void mix_column(const RandomPath::Step& step) {
+    const uint64_t name = name_hash(path_.prefix + step.name);
     uint64_t fold = mix(name, static_cast<uint64_t>(iteration_));
     Values& out = columns_[step.name];
     for (const int64_t group : streams_[step.stream]) {
-      for (size_t s = 0; s < static_cast<size_t>(world_.samples); ++s) {
+      for (size_t s = 0; s < static_cast<size_t>(path_.samples); ++s) {
         uint64_t value = name;
         for (const std::string& read : step.reads) value = mix(value, columns_[read][group][s]);
         out[group].push_back(value);
@@ -153,20 +155,20 @@ class Interpreter {
         for (uint64_t& value : values) value = mix(value, fold);
       }
     }
-    row_["mix/" + world_.prefix + step.name] = static_cast<double>(fold >> 12);
+    row_["mix/" + path_.prefix + step.name] = static_cast<double>(fold >> 12);
   }
 
   void train() {
-    const World::Step& last = world_.steps.back();
+    const RandomPath::Step& last = path_.steps.back();
     uint64_t gradient = 0;
     for (const int64_t group : streams_[last.filters() ? last.name : last.stream]) {
-      for (const uint64_t value : columns_[world_.trained_column][group]) gradient = mix(gradient, value);
+      for (const uint64_t value : columns_[path_.trained_column][group]) gradient = mix(gradient, value);
     }
     versions_->push_back(mix(versions_->back(), gradient));
     row_["policy/weights"] = static_cast<double>(versions_->back() >> 12);
   }
 
-  const World& world_;
+  const RandomPath& path_;
   std::vector<uint64_t>* const versions_;
   const std::vector<uint64_t>* const sampled_;
   uint64_t weights_ = 1;
@@ -176,38 +178,38 @@ class Interpreter {
   Row row_;
 };
 
-bool is_due(const World& world, int64_t iteration) {
-  if (!world.measures()) return true;
-  if (iteration + 1 == world.iterations || (world.before_training && iteration == 0)) return true;
-  return world.every_iterations && (iteration + 1) % *world.every_iterations == 0;
+bool is_due(const RandomPath& path, int64_t iteration) {
+  if (!path.measures()) return true;
+  if (iteration + 1 == path.iterations || (path.before_training && iteration == 0)) return true;
+  return path.every_iterations && (iteration + 1) % *path.every_iterations == 0;
 }
 
-int64_t version_of(const World& world, int64_t iteration) {
-  if (world.sampled_model().empty()) return 0;
-  if (!world.measures()) return std::max<int64_t>(0, iteration - world.lag);
-  return world.before_training && iteration == 0 ? 0 : iteration + 1;
+int64_t version_of(const RandomPath& path, int64_t iteration) {
+  if (path.sampled_model().empty()) return 0;
+  if (!path.measures()) return std::max<int64_t>(0, iteration - path.lag);
+  return path.before_training && iteration == 0 ? 0 : iteration + 1;
 }
 
 /// All paths. Those that measure come last in an iteration: they sample what it leaves.
-std::vector<Row> sequential(const toy::Worlds& worlds) {
+std::vector<Row> sequential(const toy::RandomPipeline& paths) {
   std::map<std::string, std::vector<uint64_t>> versions;  // by model
-  std::vector<const World*> leading, measuring;
-  for (const World& other : worlds.others) (other.measures() ? measuring : leading).push_back(&other);
-  leading.insert(leading.begin(), &worlds.main);
-  for (const World* world : leading) {
-    if (world->trained) versions[world->model()] = {1};
+  std::vector<const RandomPath*> leading, measuring;
+  for (const RandomPath& other : paths.others) (other.measures() ? measuring : leading).push_back(&other);
+  leading.insert(leading.begin(), &paths.main);
+  for (const RandomPath* path : leading) {
+    if (path->trained) versions[path->model()] = {1};
   }
-  const auto run = [&](const World& world, int64_t iteration) {
+  const auto run = [&](const RandomPath& path, int64_t iteration) {
     const auto found = [&](const std::string& model) { return versions.contains(model) ? &versions[model] : nullptr; };
-    Interpreter path(world, world.trained ? found(world.model()) : nullptr, found(world.sampled_model()));
-    return path.run(iteration, version_of(world, iteration));
+    Interpreter interpreter(path, path.trained ? found(path.model()) : nullptr, found(path.sampled_model()));
+    return interpreter.run(iteration, version_of(path, iteration));
   };
-  std::vector<Row> rows(static_cast<size_t>(worlds.main.iterations));
+  std::vector<Row> rows(static_cast<size_t>(paths.main.iterations));
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto iteration = static_cast<int64_t>(i);
-    for (const World* world : leading) rows[i].merge(run(*world, iteration));
-    for (const World* world : measuring) {
-      if (is_due(*world, iteration)) rows[i].merge(run(*world, iteration));
+    for (const RandomPath* path : leading) rows[i].merge(run(*path, iteration));
+    for (const RandomPath* path : measuring) {
+      if (is_due(*path, iteration)) rows[i].merge(run(*path, iteration));
     }
   }
   return rows;
@@ -222,11 +224,11 @@ std::string message_of(const RunSummary& summary) {
   }
 }
 
-// 10,000 worlds in all; a tenth where a sanitizer makes each many times slower.
+// 10,000 paths in all; a tenth where a sanitizer makes each many times slower.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kWorldsATest = 50;
+constexpr uint64_t kPipelinesATest = 50;
 #else
-constexpr uint64_t kWorldsATest = 500;
+constexpr uint64_t kPipelinesATest = 500;
 #endif
 
 class RandomGraph : public testing::TestWithParam<uint64_t> {};
@@ -237,11 +239,11 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
   Registry registry;
   toy::register_toys(registry);
   const TemporaryFolder folder;
-  for (uint64_t seed = GetParam() * kWorldsATest; seed < (GetParam() + 1) * kWorldsATest; ++seed) {
+  for (uint64_t seed = GetParam() * kPipelinesATest; seed < (GetParam() + 1) * kPipelinesATest; ++seed) {
     SCOPED_TRACE(seed);
-    toy::Worlds worlds = toy::random_worlds(seed);
-    const int64_t budget = divide_budget(worlds, registry);
-    const CheckResult checked = check(spec_of(worlds, seed, seed % 2 == 0 ? 0 : 100, budget), registry);
+    toy::RandomPipeline paths = toy::random_pipeline(seed);
+    const int64_t budget = divide_budget(paths, registry);
+    const CheckResult checked = check(spec_of(paths, seed, seed % 2 == 0 ? 0 : 100, budget), registry);
     ASSERT_TRUE(checked.plan) << render(checked.problems);
     std::vector<IterationReport> reports;
     // Some leave all the files of a run, whose writers watch every executor.
@@ -258,14 +260,14 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
       EXPECT_EQ(edge.micro_batches + edge.tokens + edge.bytes, 0)
           << "something is left between " << edge.from << " and " << edge.to;
     }
-    const std::vector<Row> expected = sequential(worlds);
+    const std::vector<Row> expected = sequential(paths);
     ASSERT_EQ(reports.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(reports[i].iteration, static_cast<int64_t>(i));
       EXPECT_LE(reports[i].figure("engine/tokens_in_flight_max"), static_cast<double>(budget));
       EXPECT_LE(reports[i].figure("memory/column_bytes_max"), static_cast<double>(checked.plan->memory.column_bytes));
       for (const auto& [name, value] : expected[i]) ASSERT_EQ(reports[i].figure(name), value) << name << " of iteration " << i;
-      for (const World& other : worlds.others) {
+      for (const RandomPath& other : paths.others) {
         const bool measured = !std::isnan(reports[i].figure(other.source() + "/data/groups"));
         ASSERT_EQ(measured, is_due(other, static_cast<int64_t>(i))) << other.source() << " in iteration " << i;
       }
@@ -281,12 +283,12 @@ TEST(RandomGraph, EndsAndNamesTheNodeThatFails) {
   toy::register_toys(registry);
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    const World world = toy::random_world(seed);
+    const RandomPath path = toy::random_path(seed);
     RandomStream random(seed, 1);
-    const World::Step& culprit = any_of_these(world.steps, random);
+    const RandomPath::Step& culprit = any_of_these(path.steps, random);
     if (culprit.filters() || !culprit.stream.empty()) continue;  // what is dropped cannot fail
-    const auto iteration = static_cast<int64_t>(random.below(static_cast<uint64_t>(world.iterations)));
-    PipelineSpec spec = spec_of(world, seed, 50, budget_of(world, registry));
+    const auto iteration = static_cast<int64_t>(random.below(static_cast<uint64_t>(path.iterations)));
+    PipelineSpec spec = spec_of(path, seed, 50, budget_of(path, registry));
     for (NodeSpec& node : spec.nodes) {
       if (node.name.text == culprit.name)
         node.params.entries.push_back({"fail_in_iteration", {}, {.data = iteration, .where = {}, .base = {}}});
@@ -296,7 +298,7 @@ TEST(RandomGraph, EndsAndNamesTheNodeThatFails) {
     engine::Run run(*checked.plan, {});
     const RunSummary summary = run.execute();
     ASSERT_EQ(summary.end, RunEnd::kFailed);
-    EXPECT_LE(summary.iterations, iteration + world.lag + 1);
+    EXPECT_LE(summary.iterations, iteration + path.lag + 1);
     EXPECT_THAT(message_of(summary),
                 testing::AllOf(testing::HasSubstr("node '" + culprit.name + "' failed"),
                                testing::HasSubstr("iteration " + std::to_string(iteration)), testing::HasSubstr("as asked")));
@@ -309,7 +311,7 @@ TEST(Failure, EndsARunWhoseTrainerWaitsForAPublication) {
   toy::register_toys(registry);
   const Array drawn{{.data = std::string("drawn"), .where = {}, .base = {}}};
   for (int repeat = 0; repeat < 20; ++repeat) {
-    PipelineBuilder builder("world", 8);
+    PipelineBuilder builder("path", 8);
     builder.budget(64, 8).set("runtime", "cores", int64_t{2}).set("schedule", "policy_lag", int64_t{3}).model("policy", {});
     builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{4}}});
     builder.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}}, "cpu:1");

@@ -225,7 +225,7 @@ class ToyMix final : public Node {
   }
 
   // Of a barrier every value depends on all values of the iteration.
-  void process_iteration(std::span<MicroBatch> batches) override {
+  void process_iteration(int64_t, std::span<MicroBatch> batches) override {
     for (MicroBatch& batch : batches) process(batch);
     for (MicroBatch& batch : batches) {
       for (int64_t& value : batch.written({params_.writes, DType::kInt64, Extent::kSample}).entries<int64_t>()) {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/random.h"
-#include "models/layers/activation_bytes.h"
+#include "models/forward/activation_bytes.h"
 #include "models/memory/tensor_memory.h"
 #include "nodes/columns/columns.h"
 #include "nodes/forward/logprobs.h"

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/folder/folder.h"
 #include "nodes/forward/logprobs.h"
 #include "nodes/forward/values.h"
 #include "nodes/train/train_sft.h"
@@ -53,7 +54,7 @@ TEST_P(NodesOnDevice, WeightsAreTrainedAlikeAndSavedFromThere) {
     run_node<TrainSft>(TrainSftParams{.model = "m"}, {{"m", trained}}, mixed_groups(), {2, 2});
     trained->take_snapshot({.oldest = 1, .newest = 1});
     trained->write_snapshot(folder_.path() / "saved", disk());
-    const FrozenLanguageModel saved("m", folder_.path(), models::Transformer::load(folder_.path() / "saved/actor", {}), {});
+    const FrozenLanguageModel saved("m", folder_.path(), models::load_transformer(folder_.path() / "saved/actor", {}), {});
     EXPECT_EQ(all_weights(saved), all_weights(*trained));
     const auto restored = model({.seed = 2, .optimizer = models::AdamWOptions{}}, device);
     restored->restore(folder_.path() / "saved", {.oldest = 1, .newest = 1});

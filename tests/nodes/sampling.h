@@ -76,10 +76,7 @@ class Sampling {
   const CollectingSink& sink() const { return sink_; }
   int64_t worst(int64_t group) const { return worst_.at(group); }
   int64_t returned(int64_t group) { return sink_.returned[group]; }
-  engine::MetricRow metrics() {
-    engine::Reducer alone;
-    return metrics_.take(alone);
-  }
+  engine::MetricRow metrics() { return metrics_.take(); }
 
  private:
   engine::MetricsRecorder metrics_;

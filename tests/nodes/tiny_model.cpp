@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "models/folder/folder.h"
 #include "nodes/columns/columns.h"
 
 namespace sluice::nodes::testing {
@@ -85,12 +86,12 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
   const models::Head head = options.both_heads   ? models::Head::kPolicyAndValue
                             : options.value_head ? models::Head::kValue
                                                  : models::Head::kLanguageModel;
-  auto transformer = models::Transformer::load(folder, {.head = head,
-                                                        .random_init = true,
-                                                        .seed = options.seed,
-                                                        .trainable = options.optimizer.has_value(),
-                                                        .device = options.device,
-                                                        .compute = {.precision = options.precision}});
+  auto transformer = models::load_transformer(folder, {.head = head,
+                                                       .random_init = true,
+                                                       .seed = options.seed,
+                                                       .trainable = options.optimizer.has_value(),
+                                                       .device = options.device,
+                                                       .compute = {.precision = options.precision}});
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   const std::string name = options.value_head ? "critic" : "actor";

@@ -61,7 +61,7 @@ void run(const std::string& mode, const std::string& source, const std::string& 
   if (mode == "critic" || mode == "lora_critic") load.head = Head::kValue;
   if (mode == "shards") save.max_shard_bytes = 10'000;
   load.trainable = mode == "step";
-  Transformer model = load_folder(source, load);
+  Transformer model = load_transformer(source, load);
   if (mode.starts_with("lora")) adapt(model), save.adapter = SavedAdapter::kBoth;
   if (mode == "critic") model.weights().value_head.copy_(at::arange(model.config().hidden_size, at::kFloat).mul(0.01));
   if (mode == "step") descend(model, ids);

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "engine/run/run.h"
-#include "tests/engine/random_world.h"
+#include "tests/engine/random_pipeline.h"
 #include "tests/engine/run_outcome.h"
 #include "tests/engine/toy_world.h"
 #include "tests/files/forwarding_file_system.h"
@@ -14,7 +14,7 @@ namespace sluice::engine {
 namespace {
 
 namespace fs = std::filesystem;
-using toy::World;
+using toy::RandomPath;
 
 struct Disturbance {
   enum class Kind { kNone, kInterrupt, kInterruptWithoutGrace, kFailure } kind = Kind::kNone;
@@ -25,8 +25,8 @@ class ResumeTest : public testing::Test {
  protected:
   ResumeTest() { toy::register_toys(registry_); }
 
-  Plan plan_of(const World& world, uint64_t seed, const Disturbance& disturbance) {
-    PipelineSpec spec = toy::spec_of(world, seed, seed % 2 == 0 ? 0 : 60, toy::budget_of(world, registry_));
+  Plan plan_of(const RandomPath& path, uint64_t seed, const Disturbance& disturbance) {
+    PipelineSpec spec = toy::spec_of(path, seed, seed % 2 == 0 ? 0 : 60, toy::budget_of(path, registry_));
     const auto entry = [](const std::string& key, auto value) {
       return Entry{key, {}, {.data = value, .where = {}, .base = {}}};
     };
@@ -38,8 +38,8 @@ class ResumeTest : public testing::Test {
     return std::move(*checked.plan);
   }
 
-  RunSummary run(const World& world, uint64_t seed, const fs::path& folder, const Disturbance& disturbance) {
-    const Plan plan = plan_of(world, seed, disturbance);
+  RunSummary run(const RandomPath& path, uint64_t seed, const fs::path& folder, const Disturbance& disturbance) {
+    const Plan plan = plan_of(path, seed, disturbance);
     const fs::path checkpoint = newest_checkpoint(folder);
     if (checkpoint.empty()) start_over(folder);
     RunOptions options{.folder = folder, .resume_from = checkpoint, .files = unsynced_disk()};
@@ -63,18 +63,18 @@ TEST_F(ResumeTest, OfARandomGraphGivesWhatAnUndisturbedRunGives) {
   int cut_short = 0;
   for (uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(seed);
-    World world = toy::random_world(seed);
-    world.iterations += 5;
-    world.remembers = true;
+    RandomPath path = toy::random_path(seed);
+    path.iterations += 5;
+    path.remembers = true;
     const fs::path whole = folder_.path() / "whole", parts = folder_.path() / "parts";
     start_over(whole);
     start_over(parts);
-    ASSERT_EQ(run(world, seed, whole, {}).end, RunEnd::kDone);
+    ASSERT_EQ(run(path, seed, whole, {}).end, RunEnd::kDone);
     RandomStream random(seed, 2);
     for (RunEnd end = RunEnd::kInterrupted; end != RunEnd::kDone;) {
       const Disturbance disturbance{.kind = static_cast<Disturbance::Kind>(random.below(4)),
-                                    .iteration = static_cast<int64_t>(random.below(static_cast<uint64_t>(world.iterations)))};
-      end = run(world, seed, parts, disturbance).end;
+                                    .iteration = static_cast<int64_t>(random.below(static_cast<uint64_t>(path.iterations)))};
+      end = run(path, seed, parts, disturbance).end;
       cut_short += end != RunEnd::kDone;
     }
     EXPECT_EQ(outcome_of(parts), outcome_of(whole));
@@ -84,14 +84,14 @@ TEST_F(ResumeTest, OfARandomGraphGivesWhatAnUndisturbedRunGives) {
 }
 
 TEST_F(ResumeTest, OfACompleteRunHasNothingToDo) {
-  World world = toy::random_world(3);
-  world.iterations = 4;
+  RandomPath path = toy::random_path(3);
+  path.iterations = 4;
   const fs::path folder = folder_.path() / "run";
   start_over(folder);
-  ASSERT_EQ(run(world, 3, folder, {}).end, RunEnd::kDone);
+  ASSERT_EQ(run(path, 3, folder, {}).end, RunEnd::kDone);
   const auto metrics = metrics_of(folder);
   const auto slices = slices_of(folder);
-  const RunSummary again = run(world, 3, folder, {});
+  const RunSummary again = run(path, 3, folder, {});
   EXPECT_EQ(again.end, RunEnd::kDone);
   EXPECT_EQ(again.iterations, 4);
   EXPECT_EQ(metrics_of(folder), metrics);
@@ -99,27 +99,27 @@ TEST_F(ResumeTest, OfACompleteRunHasNothingToDo) {
 }
 
 TEST_F(ResumeTest, WithMoreIterationsGoesOnBehindTheEnd) {
-  World world = toy::random_world(5);
-  world.iterations = 4;
+  RandomPath path = toy::random_path(5);
+  path.iterations = 4;
   const fs::path folder = folder_.path() / "run", whole = folder_.path() / "whole";
   start_over(folder);
   start_over(whole);
-  ASSERT_EQ(run(world, 5, folder, {}).end, RunEnd::kDone);
-  world.iterations = 9;
-  ASSERT_EQ(run(world, 5, folder, {}).end, RunEnd::kDone);
-  ASSERT_EQ(run(world, 5, whole, {}).end, RunEnd::kDone);
+  ASSERT_EQ(run(path, 5, folder, {}).end, RunEnd::kDone);
+  path.iterations = 9;
+  ASSERT_EQ(run(path, 5, folder, {}).end, RunEnd::kDone);
+  ASSERT_EQ(run(path, 5, whole, {}).end, RunEnd::kDone);
   EXPECT_EQ(metrics_of(folder), metrics_of(whole));
 }
 
 TEST_F(ResumeTest, RefusesWhatChangesResultsAndNamesEveryKey) {
-  World world = toy::random_world(3);
-  world.iterations = 2;
+  RandomPath path = toy::random_path(3);
+  path.iterations = 2;
   const fs::path folder = folder_.path() / "run";
   start_over(folder);
-  ASSERT_EQ(run(world, 3, folder, {}).end, RunEnd::kDone);
-  ++world.samples;
-  world.iterations = 4;
-  const auto refused = message_of<UserError>([&] { run(world, 4, folder, {}); });
+  ASSERT_EQ(run(path, 3, folder, {}).end, RunEnd::kDone);
+  ++path.samples;
+  path.iterations = 4;
+  const auto refused = message_of<UserError>([&] { run(path, 4, folder, {}); });
   EXPECT_THAT(refused, testing::AllOf(testing::HasSubstr("[pipeline] seed: 3 -> 4"),
                                       testing::HasSubstr("[nodes.rollout] samples_per_group"),
                                       testing::HasSubstr("--accept-changes"), testing::Not(testing::HasSubstr("iterations"))));

@@ -37,7 +37,7 @@ class Doubler final : public Node {
     metrics_.sum("first_groups", static_cast<double>(batch.group_index(0)));
   }
 
-  void process_iteration(std::span<MicroBatch> batches) override {
+  void process_iteration(int64_t, std::span<MicroBatch> batches) override {
     for (MicroBatch& batch : batches) process(batch);
     metrics_.value("batches_at_once", static_cast<double>(batches.size()));
   }

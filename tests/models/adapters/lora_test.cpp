@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "models/forward/transformer.h"
+#include "models/layers/adapter_products.h"
 #include "models/train/adamw.h"
 #include "tests/models/dense_reference.h"
 #include "tests/temporary_folder.h"

@@ -19,7 +19,7 @@ namespace {
 struct Case {
   const char* name;
   int64_t heads, kv_heads, head_dim, block_size;
-  portable::Scores scores;
+  AttentionScores scores;
 };
 
 // Heads that the lanes of a warp share out evenly, and some that they do not; every switch of the scores.

@@ -9,6 +9,7 @@
 #include "models/adapters/lora.h"
 #include "models/folder/folder.h"
 #include "models/folder/safetensors.h"
+#include "models/layers/adapter_products.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
@@ -25,7 +26,7 @@ constexpr int64_t kRank = 2;
 
 Transformer adapted(const std::string& name, const std::vector<std::string>& targets, bool random, Head head = {},
                     double alpha = 6) {
-  Transformer model = Transformer::load(golden(name), {.head = head});
+  Transformer model = load_transformer(golden(name), {.head = head});
   add_adapters(model.weights(), {.rank = kRank, .alpha = alpha, .targets = targets}, 11);
   if (!random) return model;
   const at::NoGradGuard no_gradient;
@@ -50,7 +51,7 @@ TEST_P(EveryFamily, IsSavedMerged) {
   const Transformer model = adapted(GetParam(), {kAllLinear}, true);
   save_folder(model, golden(GetParam()), folder.path() / "saved", {.dtype = {}, .adapter = SavedAdapter::kBoth});
   EXPECT_TRUE(fs::exists(folder.path() / "saved/adapter/adapter_config.json"));
-  Transformer saved = Transformer::load(folder.path() / "saved", {});
+  Transformer saved = load_transformer(folder.path() / "saved", {});
   Weights weights = model.weights();
   const auto ours = adaptable_matrices(weights), theirs = adaptable_matrices(saved.weights());
   ASSERT_EQ(ours.size(), theirs.size());

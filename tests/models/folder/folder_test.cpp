@@ -45,7 +45,7 @@ struct ModelCopy {
 
   std::string load_error(const LoadOptions& options = {}) {
     write_safetensors(folder.path() / "model.safetensors", tensors);
-    return message_of<UserError>([&] { Transformer::load(folder.path(), options); });
+    return message_of<UserError>([&] { load_transformer(folder.path(), options); });
   }
 };
 
@@ -70,7 +70,7 @@ std::vector<std::string> golden_models() {
 class EveryModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryModel, HasTheTensorsThatTransformersTrains) {
-  const Transformer model = Transformer::load(golden(GetParam()), {});
+  const Transformer model = load_transformer(golden(GetParam()), {});
   const Json norms = read_json(golden(GetParam()) / "expected.json")["gradient_norms"];
   std::set<std::string> names, expected;
   for (const auto& [name, tensor] : model.weights().named()) names.insert(name);
@@ -80,7 +80,7 @@ TEST_P(EveryModel, HasTheTensorsThatTransformersTrains) {
 
 TEST_P(EveryModel, IsSavedAsTheSameTensors) {
   const TemporaryFolder folder;
-  save_folder(Transformer::load(golden(GetParam()), {}), golden(GetParam()), folder.path() / "saved");
+  save_folder(load_transformer(golden(GetParam()), {}), golden(GetParam()), folder.path() / "saved");
   const TensorFolder before(golden(GetParam())), after(folder.path() / "saved");
   for (const std::string& name : after.names()) {
     const std::string bare = name.starts_with("transformer.") ? name.substr(12) : name;
@@ -88,25 +88,24 @@ TEST_P(EveryModel, IsSavedAsTheSameTensors) {
     ASSERT_TRUE(before.contains(source)) << name;
     EXPECT_TRUE(after.read(name, after.entry(name).shape).equal(before.read(source, after.entry(name).shape))) << name;
   }
-  EXPECT_TRUE(
-      equal(Transformer::load(folder.path() / "saved", {}).weights(), Transformer::load(golden(GetParam()), {}).weights()));
+  EXPECT_TRUE(equal(load_transformer(folder.path() / "saved", {}).weights(), load_transformer(golden(GetParam()), {}).weights()));
 }
 
 TEST_P(EveryModel, IsTheSameInShards) {
   const TemporaryFolder folder;
-  const Transformer model = Transformer::load(golden(GetParam()), {});
+  const Transformer model = load_transformer(golden(GetParam()), {});
   save_folder(model, golden(GetParam()), folder.path() / "saved", {.max_shard_bytes = 20'000});
   EXPECT_FALSE(fs::exists(folder.path() / "saved/model.safetensors"));
   EXPECT_TRUE(fs::exists(folder.path() / "saved/model.safetensors.index.json"));
-  EXPECT_TRUE(equal(Transformer::load(folder.path() / "saved", {}).weights(), model.weights()));
+  EXPECT_TRUE(equal(load_transformer(folder.path() / "saved", {}).weights(), model.weights()));
 }
 
 TEST_P(EveryModel, TakesAValueHead) {
   const TemporaryFolder folder;
-  const Transformer critic = Transformer::load(golden(GetParam()), {.head = Head::kValue});
+  const Transformer critic = load_transformer(golden(GetParam()), {.head = Head::kValue});
   critic.weights().value_head.fill_(0.5);
   save_folder(critic, golden(GetParam()), folder.path() / "critic");
-  EXPECT_TRUE(equal(Transformer::load(folder.path() / "critic", {.head = Head::kValue}).weights(), critic.weights()));
+  EXPECT_TRUE(equal(load_transformer(folder.path() / "critic", {.head = Head::kValue}).weights(), critic.weights()));
   EXPECT_FALSE(TensorFolder(folder.path() / "critic").contains("lm_head.weight"));
 }
 
@@ -114,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Folder, EveryModel, testing::ValuesIn(golden_models()),
 
 TEST(Folder, ShardsNameTheirSizeAndPlaces) {
   const TemporaryFolder folder;
-  const Transformer model = Transformer::load(golden("qwen2"), {});
+  const Transformer model = load_transformer(golden("qwen2"), {});
   save_folder(model, golden("qwen2"), folder.path() / "saved", {.max_shard_bytes = 30'000});
   const Json index = read_json(folder.path() / "saved/model.safetensors.index.json");
   EXPECT_EQ(index["metadata"]["total_size"], 4 * model.weights().parameter_count());
@@ -128,25 +127,25 @@ TEST(Folder, ShardsNameTheirSizeAndPlaces) {
 
 TEST(Folder, HalfPrecisionIsReadAndWrittenWithoutLoss) {
   const TemporaryFolder folder;
-  const Transformer model = Transformer::load(golden("qwen2"), {.dtype = at::kBFloat16});
+  const Transformer model = load_transformer(golden("qwen2"), {.dtype = at::kBFloat16});
   EXPECT_EQ(model.weights().layers[0].gate.scalar_type(), at::kBFloat16);
   save_folder(model, golden("qwen2"), folder.path() / "saved");
   EXPECT_EQ(TensorFolder(folder.path() / "saved").entry("model.norm.weight").dtype, "BF16");
   EXPECT_EQ(read_json(folder.path() / "saved/config.json")["dtype"], "bfloat16");
-  EXPECT_TRUE(equal(Transformer::load(folder.path() / "saved", {}).weights(), Transformer::load(golden("qwen2"), {}).weights()));
+  EXPECT_TRUE(equal(load_transformer(folder.path() / "saved", {}).weights(), load_transformer(golden("qwen2"), {}).weights()));
 }
 
 TEST(Folder, SavingRoundsToTheAskedType) {
   const TemporaryFolder folder;
-  const Transformer model = Transformer::load(golden("llama_gqa"), {});
+  const Transformer model = load_transformer(golden("llama_gqa"), {});
   save_folder(model, golden("llama_gqa"), folder.path() / "saved", {.dtype = at::kHalf});
-  const at::Tensor gate = Transformer::load(folder.path() / "saved", {}).weights().layers[1].gate;
+  const at::Tensor gate = load_transformer(folder.path() / "saved", {}).weights().layers[1].gate;
   EXPECT_TRUE(gate.equal(model.weights().layers[1].gate.to(at::kHalf).to(at::kFloat)));
 }
 
 TEST(Folder, EveryTensorIsSavedWithItsChecksum) {
   const TemporaryFolder folder;
-  save_folder(Transformer::load(golden("gpt2"), {}), golden("gpt2"), folder.path() / "saved");
+  save_folder(load_transformer(golden("gpt2"), {}), golden("gpt2"), folder.path() / "saved");
   const TensorFolder tensors(folder.path() / "saved");
   for (const std::string& name : tensors.names()) {
     uint32_t checksum = 0;
@@ -159,7 +158,7 @@ TEST(Folder, AFailedSaveLeavesTheTargetAsItWas) {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() / "target");
   folder.write("target/kept", "yes");
-  const Transformer model = Transformer::load(golden("qwen2"), {});
+  const Transformer model = load_transformer(golden("qwen2"), {});
   EXPECT_THROW(save_folder(model, folder.path() / "no such source", folder.path() / "target"), UserError);
   EXPECT_EQ(read_file(folder.path() / "target/kept"), "yes");
   EXPECT_FALSE(fs::exists(folder.path() / "target.tmp"));
@@ -169,8 +168,8 @@ TEST(Folder, AFailedSaveLeavesTheTargetAsItWas) {
 TEST(Folder, ADiskThatFailsAtAnyOperationLeavesTheOldModelOrTheNewOne) {
   const TemporaryFolder folder;
   const fs::path target = folder.path() / "model";
-  const Transformer old_model = Transformer::load(golden("llama_tied"), {}),
-                    new_model = Transformer::load(golden("llama_tied"), {});
+  const Transformer old_model = load_transformer(golden("llama_tied"), {}),
+                    new_model = load_transformer(golden("llama_tied"), {});
   new_model.weights().final_norm.fill_(3.0);
   const auto save = [&](const Transformer& model, FileSystem& files) {
     save_folder(model, golden("llama_tied"), target, {.max_shard_bytes = 30'000}, files);
@@ -186,7 +185,7 @@ TEST(Folder, ADiskThatFailsAtAnyOperationLeavesTheOldModelOrTheNewOne) {
       } catch (const UserError& error) {
         EXPECT_THAT(error.what(), HasSubstr(folder.path().string())) << at;
       }
-      const Weights weights = Transformer::load(target, {}).weights();
+      const Weights weights = load_transformer(target, {}).weights();
       EXPECT_TRUE(equal(weights, old_model.weights()) || equal(weights, new_model.weights())) << at;
       save(old_model, unsynced_disk());
     }
@@ -197,7 +196,7 @@ TEST(Folder, SavingKeepsTheTokenizerAndUnknownKeysOfTheConfig) {
   const TemporaryFolder folder;
   fs::copy(golden("qwen2"), folder.path() / "source");
   folder.write("source/tokenizer.json", "{\"a\": 1}");
-  save_folder(Transformer::load(folder.path() / "source", {}), folder.path() / "source", folder.path() / "saved");
+  save_folder(load_transformer(folder.path() / "source", {}), folder.path() / "source", folder.path() / "saved");
   EXPECT_EQ(read_file(folder.path() / "saved/tokenizer.json"), "{\"a\": 1}");
   const Json config = read_json(folder.path() / "saved/config.json");
   EXPECT_EQ(config["max_window_layers"], 28);
@@ -208,16 +207,16 @@ TEST(Folder, SavingKeepsTheTokenizerAndUnknownKeysOfTheConfig) {
 TEST(Folder, SavingOverTheSourceReplacesIt) {
   const TemporaryFolder folder;
   fs::copy(golden("llama_tied"), folder.path() / "model");
-  const Transformer model = Transformer::load(folder.path() / "model", {});
+  const Transformer model = load_transformer(folder.path() / "model", {});
   model.weights().final_norm.fill_(3.0);
   save_folder(model, folder.path() / "model", folder.path() / "model");
-  EXPECT_TRUE(equal(Transformer::load(folder.path() / "model", {}).weights(), model.weights()));
+  EXPECT_TRUE(equal(load_transformer(folder.path() / "model", {}).weights(), model.weights()));
 }
 
 TEST(Folder, RandomWeightsRepeatWithTheSeedAndHaveTheConfiguredSpread) {
   const LoadOptions options{.random_init = true, .seed = 5};
-  const Transformer first = Transformer::load(golden("qwen2"), options), again = Transformer::load(golden("qwen2"), options);
-  const Transformer other = Transformer::load(golden("qwen2"), {.random_init = true, .seed = 6});
+  const Transformer first = load_transformer(golden("qwen2"), options), again = load_transformer(golden("qwen2"), options);
+  const Transformer other = load_transformer(golden("qwen2"), {.random_init = true, .seed = 6});
   EXPECT_TRUE(equal(first.weights(), again.weights()));
   EXPECT_FALSE(equal(first.weights(), other.weights()));
   EXPECT_NEAR(first.weights().embedding.std().item<double>(), 0.2, 0.02);
@@ -228,19 +227,19 @@ TEST(Folder, RandomWeightsRepeatWithTheSeedAndHaveTheConfiguredSpread) {
 }
 
 TEST(Folder, TrainableWeightsNeedAGradient) {
-  const Transformer model = Transformer::load(golden("qwen2"), {.trainable = true});
+  const Transformer model = load_transformer(golden("qwen2"), {.trainable = true});
   for (const auto& [name, tensor] : model.weights().named()) EXPECT_TRUE(tensor.requires_grad() && tensor.is_leaf()) << name;
 }
 
 TEST(Folder, NewValueHeadIsZeroAndIsSavedAsASequenceClassifier) {
   const TemporaryFolder folder;
-  const Transformer critic = Transformer::load(golden("llama_gqa"), {.head = Head::kValue});
+  const Transformer critic = load_transformer(golden("llama_gqa"), {.head = Head::kValue});
   EXPECT_FALSE(critic.weights().head.defined());
   EXPECT_TRUE(critic.weights().value_head.eq(0.0).all().item<bool>());
   critic.weights().value_head.fill_(0.5);
   save_folder(critic, golden("llama_gqa"), folder.path() / "critic");
   EXPECT_EQ(read_json(folder.path() / "critic/config.json")["architectures"][0], "LlamaForSequenceClassification");
-  const Transformer again = Transformer::load(folder.path() / "critic", {.head = Head::kValue});
+  const Transformer again = load_transformer(folder.path() / "critic", {.head = Head::kValue});
   EXPECT_TRUE(equal(again.weights(), critic.weights()));
 }
 
@@ -268,18 +267,18 @@ TEST(Folder, TensorsWithoutThePrefixOfTheFamilyAreRead) {
   ModelCopy model("qwen2");
   for (auto& [name, tensor] : model.tensors) name = name.substr(std::string("model.").size());
   write_safetensors(model.folder.path() / "model.safetensors", model.tensors);
-  EXPECT_TRUE(equal(Transformer::load(model.folder.path(), {}).weights(), Transformer::load(golden("qwen2"), {}).weights()));
+  EXPECT_TRUE(equal(load_transformer(model.folder.path(), {}).weights(), load_transformer(golden("qwen2"), {}).weights()));
 }
 
 TEST(Folder, BuffersThatCanBeComputedAreSkipped) {
   ModelCopy model("llama_gqa");
   model.tensors.emplace_back("model.layers.0.self_attn.rotary_emb.inv_freq", model["model.norm.weight"]);
   write_safetensors(model.folder.path() / "model.safetensors", model.tensors);
-  EXPECT_NO_THROW(Transformer::load(model.folder.path(), {}));
+  EXPECT_NO_THROW(load_transformer(model.folder.path(), {}));
 }
 
 TEST(Folder, FreshNormsOfGemmaCountFromOne) {
-  const Transformer model = Transformer::load(golden("gemma2"), {.random_init = true});
+  const Transformer model = load_transformer(golden("gemma2"), {.random_init = true});
   EXPECT_TRUE(model.weights().final_norm.eq(0.0).all().item<bool>());
 }
 
@@ -291,25 +290,25 @@ TEST(Folder, LeftOverTensorIsNamed) {
 
 TEST(Folder, ACriticIsNoLanguageModel) {
   const TemporaryFolder folder;
-  save_folder(Transformer::load(golden("llama_tied"), {.head = Head::kValue}), golden("llama_tied"), folder.path() / "critic");
-  EXPECT_THAT(message_of<UserError>([&] { Transformer::load(folder.path() / "critic", {}); }), HasSubstr("head = \"value\""));
+  save_folder(load_transformer(golden("llama_tied"), {.head = Head::kValue}), golden("llama_tied"), folder.path() / "critic");
+  EXPECT_THAT(message_of<UserError>([&] { load_transformer(folder.path() / "critic", {}); }), HasSubstr("head = \"value\""));
 }
 
 TEST_P(EveryModel, WithBothHeadsIsSavedAndLoadedWhole) {
   const TemporaryFolder folder;
-  const Transformer both = Transformer::load(golden(GetParam()), {.head = Head::kPolicyAndValue});
+  const Transformer both = load_transformer(golden(GetParam()), {.head = Head::kPolicyAndValue});
   both.weights().value_head.fill_(0.5);
   save_folder(both, golden(GetParam()), folder.path() / "both");
-  EXPECT_TRUE(equal(Transformer::load(folder.path() / "both", {.head = Head::kPolicyAndValue}).weights(), both.weights()));
-  const Transformer policy = Transformer::load(folder.path() / "both", {});
-  EXPECT_TRUE(equal(policy.weights(), Transformer::load(golden(GetParam()), {}).weights()));
+  EXPECT_TRUE(equal(load_transformer(folder.path() / "both", {.head = Head::kPolicyAndValue}).weights(), both.weights()));
+  const Transformer policy = load_transformer(folder.path() / "both", {});
+  EXPECT_TRUE(equal(policy.weights(), load_transformer(golden(GetParam()), {}).weights()));
 }
 
 TEST(Folder, TiedModelMayHoldACopyOfItsEmbeddingButNotAnotherOne) {
   ModelCopy model("llama_tied");
   model.tensors.emplace_back("lm_head.weight", model.tensors[0].second.clone());
   write_safetensors(model.folder.path() / "model.safetensors", model.tensors);
-  EXPECT_NO_THROW(Transformer::load(model.folder.path(), {}));
+  EXPECT_NO_THROW(load_transformer(model.folder.path(), {}));
   model.tensors.back().second.add_(1.0);
   EXPECT_THAT(model.load_error(), HasSubstr("tie_word_embeddings"));
 }

@@ -69,9 +69,9 @@ double peak_bytes() {
 
 // Runs in a process of its own.
 [[noreturn]] void load_and_compare(const fs::path& small, const fs::path& folder, at::ScalarType dtype) {
-  Transformer::load(small, {.dtype = dtype});  // what torch takes once
+  load_transformer(small, {.dtype = dtype});  // what torch takes once
   const double before = peak_bytes();
-  const Transformer model = Transformer::load(folder, {.dtype = dtype});
+  const Transformer model = load_transformer(folder, {.dtype = dtype});
   const double size = static_cast<double>(kParameters) * static_cast<double>(c10::elementSize(dtype));
   const double ratio = (peak_bytes() - before) / size;
   std::fprintf(stderr, "peak / size of the model = %.3f\n", ratio);

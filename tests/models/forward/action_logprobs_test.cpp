@@ -22,7 +22,7 @@
 #include "models/kernels/softmax_kernels.h"
 #include "models/layers/operand.h"
 #include "models/memory/tensor_memory.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -218,18 +218,18 @@ TEST(SoftmaxKernels, SumsAndGradientsOfPartsMatchTheFormula) {
     const at::Tensor all = at::log_softmax(z, 0), entropy = -(all.exp() * all).sum();
     (all[40] * 0.3 + entropy * 0.7).backward();
     const float log_sum = at::logsumexp(z, 0).item<float>(), expected_entropy = entropy.item<float>();
-    for (const Machine machine : machines()) {
+    for (const InstructionSet set : runnable_instruction_sets()) {
       RowSums sums{-std::numeric_limits<float>::infinity(), 0, 0};
       for (const auto& [first, count] : {std::pair{0, 5}, {5, 32}, {37, 16}})
-        add_logits(logits.const_data_ptr<float>() + first, count, scale, sums, machine);
+        add_logits(logits.const_data_ptr<float>() + first, count, scale, sums, set);
       EXPECT_NEAR(sums.top + std::log(sums.sum), log_sum, 1e-5);
       EXPECT_NEAR(log_sum - sums.weighted / sums.sum, expected_entropy, 1e-5);
-      EXPECT_NEAR(scaled_logit(logits[40].item<float>(), scale, machine), z[40].item<float>(), 1e-5);
+      EXPECT_NEAR(scaled_logit(logits[40].item<float>(), scale, set), z[40].item<float>(), 1e-5);
       const at::Tensor gradient = at::empty({53});
       for (const auto& [first, count] : {std::pair{0, 37}, {37, 16}}) {
         logit_gradient(logits.const_data_ptr<float>() + first, count, scale,
                        {log_sum, expected_entropy, 0.3f, 0.7f, first == 37 ? 3 : -1}, gradient.mutable_data_ptr<float>() + first,
-                       machine);
+                       set);
       }
       EXPECT_LT(largest_difference(gradient, exact.grad()), 1e-6);
     }

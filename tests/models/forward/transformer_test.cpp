@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "models/folder/folder.h"
 #include "models/forward/action_logprobs.h"
 #include "tests/models/dense_reference.h"
 #include "tests/source_folder.h"
@@ -239,7 +240,7 @@ std::vector<std::string> golden_models() {
 
 class TransformerOracle : public testing::TestWithParam<std::string> {
  protected:
-  Transformer load(const LoadOptions& options) const { return Transformer::load(kGolden + GetParam(), options); }
+  Transformer load(const LoadOptions& options) const { return load_transformer(kGolden + GetParam(), options); }
 
   at::Tensor numbers(const char* key) const { return at::tensor(expected_[key].get<std::vector<float>>()); }
 
@@ -289,7 +290,7 @@ TEST(TransformerOracles, CoverEveryFamily) { EXPECT_GE(golden_models().size(), 2
 
 TEST(Weights, CloneSharesNothingAndStaysTied) {
   const Transformer model =
-      Transformer::load(std::string(tests::source_folder()) + "/tests/golden/models/llama_tied", {.trainable = true});
+      load_transformer(std::string(tests::source_folder()) + "/tests/golden/models/llama_tied", {.trainable = true});
   Weights copy = model.weights().clone();
   EXPECT_TRUE(copy.head.is_same(copy.embedding));
   EXPECT_FALSE(copy.embedding.requires_grad());

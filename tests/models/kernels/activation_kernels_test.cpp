@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/kernels/training_kernels.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -37,10 +37,10 @@ TEST(ActivationKernels, ValueAndSlopeMatchLibTorchOnEveryMachine) {
     exact.set_requires_grad(true);
     const at::Tensor expected = activated(exact, activation);
     expected.sum().backward();
-    for (const Machine machine : machines()) {
+    for (const InstructionSet set : runnable_instruction_sets()) {
       const at::Tensor out = at::empty({count}), slope = exact.detach().to(at::kFloat), value = at::ones({count});
-      activation_forward<float>(activation, x.data(), nullptr, count, {out.mutable_data_ptr<float>()}, machine);
-      activation_backward(activation, slope.mutable_data_ptr<float>(), nullptr, count, value.mutable_data_ptr<float>(), machine);
+      activation_forward<float>(activation, x.data(), nullptr, count, {out.mutable_data_ptr<float>()}, set);
+      activation_backward(activation, slope.mutable_data_ptr<float>(), nullptr, count, value.mutable_data_ptr<float>(), set);
       EXPECT_LT(largest_difference(out, expected.detach()), 2e-6);
       EXPECT_LT(largest_difference(slope, exact.grad()), 1e-6);
       EXPECT_TRUE(value.equal(out));
@@ -52,10 +52,10 @@ TEST(ActivationKernels, ValueAndSlopeMatchLibTorchOnEveryMachine) {
 TEST(ActivationKernels, RoundedResultsAreOfUnroundedArguments) {
   const at::Tensor gate = at::randn({101}) * 4.0, up = at::randn({101});
   const at::Tensor expected = activated(gate.to(at::kDouble), Activation::kSilu) * up.to(at::kDouble);
-  for (const Machine machine : machines()) {
+  for (const InstructionSet set : runnable_instruction_sets()) {
     const at::Tensor out = at::empty({101}, at::kBFloat16), kept_gate = at::empty_like(out), kept_up = at::empty_like(out);
     activation_forward<Bfloat16>(Activation::kSilu, gate.const_data_ptr<float>(), up.const_data_ptr<float>(), 101,
-                                 {narrow_data(out), narrow_data(kept_gate), narrow_data(kept_up)}, machine);
+                                 {narrow_data(out), narrow_data(kept_gate), narrow_data(kept_up)}, set);
     EXPECT_LT(((out.to(at::kDouble) - expected).abs() / (expected.abs() + 1e-6)).max().item<double>(), 1.01 / 256);
     EXPECT_TRUE(kept_gate.equal(gate.to(at::kBFloat16)));
     EXPECT_TRUE(kept_up.equal(up.to(at::kBFloat16)));
@@ -70,13 +70,13 @@ TEST(ActivationKernels, GatedGradientsMatchTheFormulaInBothPrecisions) {
     const at::Tensor exact_gate = exact(gate), exact_up = exact(up);
     const at::Tensor expected = activated(exact_gate, Activation::kSilu) * exact_up;
     expected.backward(exact(grad).detach());
-    for (const Machine machine : machines()) {
+    for (const InstructionSet set : runnable_instruction_sets()) {
       const at::Tensor of_gate = gate.to(type).clone(), of_up = up.to(type).clone(), value = grad.to(type).clone();
       if (type == at::kFloat) {
         activation_backward(Activation::kSilu, of_gate.mutable_data_ptr<float>(), of_up.mutable_data_ptr<float>(), 101,
-                            value.mutable_data_ptr<float>(), machine);
+                            value.mutable_data_ptr<float>(), set);
       } else {
-        activation_backward(Activation::kSilu, narrow_data(of_gate), narrow_data(of_up), 101, narrow_data(value), machine);
+        activation_backward(Activation::kSilu, narrow_data(of_gate), narrow_data(of_up), 101, narrow_data(value), set);
       }
       const double share = type == at::kFloat ? 1e-6 : 1.0 / 256;
       EXPECT_LT(largest_difference(value, expected.detach()), share * expected.abs().max().item<double>());

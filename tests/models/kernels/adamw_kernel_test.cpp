@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -37,7 +37,7 @@ constexpr AdamWFactors kFactors{.gradient_scale = 0.25f,
                                 .root_scale = 1.5f,
                                 .epsilon = 1e-3f};
 
-class AdamWKernel : public testing::TestWithParam<Machine> {};
+class AdamWKernel : public testing::TestWithParam<InstructionSet> {};
 
 TEST_P(AdamWKernel, FollowsTheFormulaAndClearsTheGradients) {
   Buffers buffers(103);  // vectors of every width, and a rest
@@ -72,11 +72,11 @@ TEST_P(AdamWKernel, SumOfSquaresIsTheSameOnEveryMachine) {
     for (int64_t i = 0; i < count; ++i) exact += static_cast<double>(buffers.gradients[i]) * buffers.gradients[i];
     const double sum = sum_of_squares(buffers.gradients.data(), count, GetParam());
     EXPECT_NEAR(sum, exact, 1e-12 * exact);
-    EXPECT_EQ(sum, sum_of_squares(buffers.gradients.data(), count, Machine::kBaseline));
+    EXPECT_EQ(sum, sum_of_squares(buffers.gradients.data(), count, InstructionSet::kBaseline));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, AdamWKernel, testing::ValuesIn(machines()));
+INSTANTIATE_TEST_SUITE_P(Machines, AdamWKernel, testing::ValuesIn(runnable_instruction_sets()));
 
 }  // namespace
 }  // namespace sluice::models

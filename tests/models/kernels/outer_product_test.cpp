@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/kernels/bfloat16.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -40,7 +40,7 @@ struct Shape {
   int64_t rows, outputs, inputs;
 };
 
-std::vector<float> sums(const Shape& s, const Entries& grad, const Entries& x, Precision precision, Machine machine) {
+std::vector<float> sums(const Shape& s, const Entries& grad, const Entries& x, Precision precision, InstructionSet set) {
   std::vector<float> out(static_cast<size_t>(s.outputs * s.inputs), 1.0f);
   add_outer_product({.grad = grad.data(precision),
                      .x = x.data(precision),
@@ -52,7 +52,7 @@ std::vector<float> sums(const Shape& s, const Entries& grad, const Entries& x, P
                      .rows = s.rows,
                      .outputs = s.outputs,
                      .inputs = s.inputs},
-                    machine);
+                    set);
   return out;
 }
 
@@ -66,11 +66,11 @@ TEST_P(OuterProduct, AddsWhatDoublesAddOnEveryMachine) {
       for (int64_t o = 0; o < s.outputs; ++o)
         for (int64_t i = 0; i < s.inputs; ++i)
           expected[o * s.inputs + i] += grad.exact(row * s.outputs + o, GetParam()) * x.exact(row * s.inputs + i, GetParam());
-    for (const Machine machine : machines()) {
-      const std::vector<float> out = sums(s, grad, x, GetParam(), machine);
+    for (const InstructionSet set : runnable_instruction_sets()) {
+      const std::vector<float> out = sums(s, grad, x, GetParam(), set);
       for (size_t i = 0; i < out.size(); ++i)
         ASSERT_NEAR(out[i], expected[i], 1e-6 * (4 + static_cast<double>(s.rows)))
-            << s.rows << " rows, machine " << static_cast<int>(machine);
+            << s.rows << " rows, machine " << static_cast<int>(set);
     }
   }
 }
@@ -80,10 +80,10 @@ TEST_P(OuterProduct, HasTheSameBitsForAnyNumberOfThreads) {
   const Entries grad = random_entries(s.rows * s.outputs, 1), x = random_entries(s.rows * s.inputs, 2);
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  const std::vector<float> alone = sums(s, grad, x, GetParam(), this_machine());
+  const std::vector<float> alone = sums(s, grad, x, GetParam(), best_instruction_set());
   for (const int count : {2, 3}) {
     at::set_num_threads(count);
-    EXPECT_EQ(sums(s, grad, x, GetParam(), this_machine()), alone) << count << " threads";
+    EXPECT_EQ(sums(s, grad, x, GetParam(), best_instruction_set()), alone) << count << " threads";
   }
   at::set_num_threads(threads);
 }

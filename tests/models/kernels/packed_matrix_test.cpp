@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -62,7 +62,7 @@ struct Problem {
   // The error of float32 sums of `inputs` products of normal numbers.
   double tolerance() const { return 1e-6 * (4 + static_cast<double>(inputs)); }
 
-  std::vector<float> product(const ProductArguments& more = {}, Machine machine = this_machine()) const {
+  std::vector<float> product(const ProductArguments& more = {}, InstructionSet set = best_instruction_set()) const {
     std::vector<float> out = more.accumulate ? onto : std::vector<float>(static_cast<size_t>(rows * outputs), NAN);
     ProductArguments arguments = more;
     arguments.x = operand();
@@ -70,7 +70,7 @@ struct Problem {
     arguments.rows = rows;
     arguments.out = out.data();
     arguments.out_stride = outputs;
-    multiply(matrix, arguments, machine);
+    multiply(matrix, arguments, set);
     return out;
   }
 
@@ -86,12 +86,11 @@ class PackedMatrixTest : public testing::TestWithParam<Precision> {};
 TEST_P(PackedMatrixTest, ProductsAgreeWithDoublesOnEveryMachine) {
   for (const Shape& shape : kShapes) {
     const Problem p(GetParam(), shape);
-    for (const Machine machine : machines()) {
-      const std::vector<float> out = p.product({}, machine);
+    for (const InstructionSet set : runnable_instruction_sets()) {
+      const std::vector<float> out = p.product({}, set);
       for (int64_t i = 0; i < p.rows * p.outputs; ++i)
         ASSERT_NEAR(out[i], p.expected(i / p.outputs, i % p.outputs), p.tolerance())
-            << "machine " << static_cast<int>(machine) << ", " << p.rows << " x " << p.outputs << " x " << p.inputs << " at "
-            << i;
+            << "machine " << static_cast<int>(set) << ", " << p.rows << " x " << p.outputs << " x " << p.inputs << " at " << i;
     }
   }
 }
@@ -99,8 +98,8 @@ TEST_P(PackedMatrixTest, ProductsAgreeWithDoublesOnEveryMachine) {
 TEST_P(PackedMatrixTest, AddsTheBiasAndWhatIsThere) {
   for (const Shape& shape : kShapes) {
     const Problem p(GetParam(), shape);
-    for (const Machine machine : machines()) {
-      const std::vector<float> out = p.product({.bias = p.bias.data(), .accumulate = true}, machine);
+    for (const InstructionSet set : runnable_instruction_sets()) {
+      const std::vector<float> out = p.product({.bias = p.bias.data(), .accumulate = true}, set);
       for (int64_t i = 0; i < p.rows * p.outputs; ++i)
         ASSERT_NEAR(out[i], p.expected(i / p.outputs, i % p.outputs) + p.bias[i % p.outputs] + p.onto[i], p.tolerance());
     }
@@ -110,8 +109,8 @@ TEST_P(PackedMatrixTest, AddsTheBiasAndWhatIsThere) {
 TEST_P(PackedMatrixTest, RoundsOnceWhereTheResultIsNarrow) {
   for (const Shape& shape : kShapes) {
     const Problem p(GetParam(), shape);
-    for (const Machine machine : machines()) {
-      const std::vector<float> wide = p.product({.bias = p.bias.data()}, machine);
+    for (const InstructionSet set : runnable_instruction_sets()) {
+      const std::vector<float> wide = p.product({.bias = p.bias.data()}, set);
       std::vector<Bfloat16> narrow(wide.size());
       multiply(p.matrix,
                {.x = p.operand(),
@@ -120,7 +119,7 @@ TEST_P(PackedMatrixTest, RoundsOnceWhereTheResultIsNarrow) {
                 .bias = p.bias.data(),
                 .narrow_out = narrow.data(),
                 .out_stride = p.outputs},
-               machine);
+               set);
       ASSERT_EQ(narrow, narrowed(wide));
     }
   }

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "models/kernels/training_kernels.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -56,16 +56,16 @@ TEST_P(Norms, ValueAndGradientsMatchTheFormula) {
 TEST_P(Norms, KernelsOfEveryMachineMatchTheFormula) {
   const at::Tensor grad = at::randn(x_.sizes()), expected = formula(exact_x_, exact_weight_, exact_bias_, kind_);
   expected.backward(grad.to(at::kDouble));
-  for (const Machine machine : machines()) {
+  for (const InstructionSet set : runnable_instruction_sets()) {
     const at::Tensor out = at::empty(x_.sizes()), grad_x = at::empty(x_.sizes()), sums = at::zeros({2, width_});
     const at::Tensor kept = at::empty({2, x_.size(0)});
     const auto data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
     const NormRows<> rows{{kind_, data(weight_), data(bias_), 1e-2}, data(x_), x_.size(0), width_};
     const NormStatistics statistics{kept[0].mutable_data_ptr<float>(), kept[1].mutable_data_ptr<float>()};
-    models::norm_forward(rows, statistics, out.mutable_data_ptr<float>(), machine);
+    models::norm_forward(rows, statistics, out.mutable_data_ptr<float>(), set);
     models::norm_backward(rows, statistics, data(grad), grad_x.mutable_data_ptr<float>(), false,
                           {sums[0].mutable_data_ptr<float>(), bias_.defined() ? sums[1].mutable_data_ptr<float>() : nullptr},
-                          machine);
+                          set);
     EXPECT_LT(largest_difference(out, expected), 1e-5);
     EXPECT_LT(largest_difference(grad_x, exact_x_.grad()), 2e-5);
     EXPECT_LT(largest_difference(sums[0], exact_weight_.grad()), 1e-4);

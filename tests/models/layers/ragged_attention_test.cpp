@@ -19,7 +19,7 @@
 #include "models/kernels/attention_kernels.h"
 #include "models/layers/gradient.h"
 #include "models/layers/operand.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -303,7 +303,7 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
   };
 
   const RaggedLayout layout(config, std::vector<int64_t>{0, length});
-  for (const Machine machine : machines()) {
+  for (const InstructionSet set : runnable_instruction_sets()) {
     std::vector<int32_t> scratch(static_cast<size_t>(attention_scratch_words(precision, length, config.head_dim)));
     const at::Tensor query = turned(inputs.query.detach(), layout, precision),
                      key = turned(inputs.key.detach(), layout, precision);
@@ -321,11 +321,11 @@ TEST_P(AttentionMachines, KernelOfEachMachineMatchesTheDefinition) {
                              .query = query.const_data_ptr(),
                              .key = key.const_data_ptr(),
                              .value = value.const_data_ptr()};
-    attention_forward(task, {output.mutable_data_ptr(), sums.mutable_data_ptr<float>()}, scratch.data(), machine);
+    attention_forward(task, {output.mutable_data_ptr(), sums.mutable_data_ptr<float>()}, scratch.data(), set);
     attention_backward(task,
                        {output.const_data_ptr(), sums.const_data_ptr<float>(), grad.const_data_ptr(), &layout.rotary(0),
                         query.mutable_data_ptr(), key.mutable_data_ptr(), value.mutable_data_ptr()},
-                       scratch.data(), machine);
+                       scratch.data(), set);
     EXPECT_TRUE(near(output, expected));
     EXPECT_TRUE(near(query, exact.query.grad()));
     EXPECT_TRUE(near(key, exact.key.grad()));

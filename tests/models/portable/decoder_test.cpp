@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "models/portable/layer_maths.h"
+#include "models/sample/decoder.h"
 #include "tests/models/dense_reference.h"
 #include "tests/models/devices.h"
 

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "tests/models/dense_reference.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 #include "tests/models/sample/cache_with_pool.h"
 
 namespace sluice::models {
@@ -100,7 +100,7 @@ struct Case {
 
   // The attention of the last `counts[i]` tokens of each sequence, [sum of counts, heads D].
   at::Tensor run(const std::vector<Sequence>& sequences, const std::vector<int64_t>& begins, const std::vector<int64_t>& ends,
-                 Machine machine = this_machine()) const {
+                 InstructionSet set = best_instruction_set()) const {
     std::vector<PagedSequence> paged;
     std::vector<at::Tensor> queries;
     const int64_t padding = cache.key_dim() - config.head_dim;
@@ -114,7 +114,7 @@ struct Case {
     PagedAttention attention;
     attention.begin(paged);
     attention.run(cache, 0, config.heads, scores,
-                  {.queries = all.const_data_ptr(), .query_stride = all.size(1), .out = out.mutable_data_ptr()}, machine);
+                  {.queries = all.const_data_ptr(), .query_stride = all.size(1), .out = out.mutable_data_ptr()}, set);
     return out.to(at::kFloat);
   }
 };
@@ -129,14 +129,14 @@ void expect_near(const at::Tensor& ours, const at::Tensor& theirs, const Case& c
 TEST(PagedAttention, AgreesWithDenseCausalAttentionForPromptsDecodesAndGroups) {
   for (const auto& [heads, kv_heads, dim] :
        std::vector<std::array<int64_t, 3>>{{4, 4, 32}, {8, 2, 16}, {6, 3, 6}, {2, 1, 80}, {3, 1, 7}, {4, 2, 128}})
-    for (const Machine machine : machines())
+    for (const InstructionSet set : runnable_instruction_sets())
       for (const Precision precision : kPrecisions) {
         Case c(heads, kv_heads, dim, dim == 16 ? 32 : 16, precision);
         const std::vector<int64_t> lengths = {1, 15, 16, 17, 70};
         std::vector<Sequence> sequences;
         for (const int64_t length : lengths) sequences.push_back(c.sequence(length));
         const std::vector<int64_t> begins = {0, 0, 15, 3, 69};  // two prompts, a decoded token, a later chunk, a decoded token
-        const at::Tensor out = c.run(sequences, begins, lengths, machine);
+        const at::Tensor out = c.run(sequences, begins, lengths, set);
         int64_t row = 0;
         for (size_t i = 0; i < lengths.size(); ++i) {
           const at::Tensor expected = reference::attention(sequences[i].q, sequences[i].k, sequences[i].v).slice(0, begins[i]);
@@ -153,14 +153,14 @@ at::Tensor dense(const Sequence& s, const PagedScores& scores) {
 }
 
 TEST(PagedAttention, AgreesWithDenseAttentionForWindowsSoftCapsAndScales) {
-  for (const Machine machine : machines())
+  for (const InstructionSet set : runnable_instruction_sets())
     for (const int64_t window : {0, 1, 7, 16, 17, 40, 1000})
       for (const Precision precision : kPrecisions)
         for (const float softcap : {0.0f, 2.0f}) {
           Case c(6, 2, 20, window == 40 ? 32 : 16, precision);
           c.scores = {.scale = 0.7f, .softcap = softcap, .window = window};
           const Sequence s = c.sequence(75), other = c.sequence(33);
-          const at::Tensor out = c.run({s, other, s}, {0, 32, 70}, {75, 33, 75}, machine);
+          const at::Tensor out = c.run({s, other, s}, {0, 32, 70}, {75, 33, 75}, set);
           expect_near(out.slice(0, 0, 75), dense(s, c.scores), c, 5e-6, "a whole prompt");
           expect_near(out[75], dense(other, c.scores)[32], c, 5e-6, "a decoded token");
           EXPECT_TRUE(out.slice(0, 76).equal(out.slice(0, 70, 75))) << window;  // the same tokens as chunks of 75 and of 5
@@ -168,31 +168,31 @@ TEST(PagedAttention, AgreesWithDenseAttentionForWindowsSoftCapsAndScales) {
 }
 
 TEST(PagedAttention, BlocksBeforeTheWindowAreNotRead) {
-  for (const Machine machine : machines())
+  for (const InstructionSet set : runnable_instruction_sets())
     for (const Precision precision : kPrecisions) {
       Case c(2, 1, 24, 16, precision);
       c.scores.window = 20;
       const Sequence s = c.sequence(100);
-      const at::Tensor before = c.run({s}, {90}, {100}, machine);  // token 90 sees tokens from 71 on, of block 4
+      const at::Tensor before = c.run({s}, {90}, {100}, set);  // token 90 sees tokens from 71 on, of block 4
       for (int block = 0; block < 4; ++block) c.spoil(s.blocks[block], 0);
-      EXPECT_TRUE(c.run({s}, {90}, {100}, machine).equal(before));
+      EXPECT_TRUE(c.run({s}, {90}, {100}, set).equal(before));
     }
 }
 
 TEST(PagedAttention, ATokenHasTheSameBitsHoweverThePromptIsCutAndWhateverIsBesideIt) {
-  for (const Machine machine : machines())
+  for (const InstructionSet set : runnable_instruction_sets())
     for (const Precision precision : kPrecisions)
       for (const int64_t window : {0, 5, 21}) {
         Case c(8, 2, window == 0 ? 96 : 20, 16, precision);
         c.scores.window = window;
         c.scores.softcap = window == 5 ? 3.0f : 0.0f;
         const Sequence s = c.sequence(53), other = c.sequence(31);
-        const at::Tensor whole = c.run({s}, {0}, {53}, machine);
+        const at::Tensor whole = c.run({s}, {0}, {53}, set);
         for (const int64_t chunk : {1, 2, 3, 7, 16}) {
           std::vector<at::Tensor> parts;
           for (int64_t begin = 0; begin < 53; begin += chunk) {
             const int64_t end = std::min<int64_t>(53, begin + chunk);
-            parts.push_back(c.run({other, s}, {begin % 30, begin}, {31, end}, machine).slice(0, 31 - begin % 30));
+            parts.push_back(c.run({other, s}, {begin % 30, begin}, {31, end}, set).slice(0, 31 - begin % 30));
           }
           EXPECT_TRUE(at::cat(parts, 0).equal(whole)) << chunk << " window " << window;
         }

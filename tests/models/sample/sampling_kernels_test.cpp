@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tests/models/machines.h"
+#include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
 namespace {
@@ -23,29 +23,29 @@ std::vector<float> random_row(int64_t size, uint64_t seed) {
 }
 
 TEST(SamplingKernels, TheTopIsTheLargestLogitWhereverItStands) {
-  for (const Machine machine : machines())
+  for (const InstructionSet set : runnable_instruction_sets())
     for (const int64_t size : kSizes)
       for (int64_t place = 0; place < size; place += 1 + size / 7) {
         std::vector<float> row = random_row(size, 1);
         row[static_cast<size_t>(place)] = 50;
-        const RowTop top = top_of(row.data(), size, machine);
+        const RowTop top = top_of(row.data(), size, set);
         EXPECT_EQ(top.logit, 50);
         EXPECT_TRUE(top.finite);
         for (const float bad : {NAN, INFINITY, -INFINITY}) {
           row[static_cast<size_t>(place)] = bad;
-          EXPECT_FALSE(top_of(row.data(), size, machine).finite) << place << " of " << size;
+          EXPECT_FALSE(top_of(row.data(), size, set).finite) << place << " of " << size;
         }
       }
 }
 
 TEST(SamplingKernels, WeightsAndTheirRunsAreThoseOfASoftmax) {
-  for (const Machine machine : machines())
+  for (const InstructionSet set : runnable_instruction_sets())
     for (const int64_t size : kSizes) {
       const std::vector<float> row = random_row(size, 2);
       const float top = *std::ranges::max_element(row), scale = 1.5f;
       std::vector<float> weights(row.size());
       std::vector<double> totals(static_cast<size_t>((size + kSamplingRun - 1) / kSamplingRun)), expected(totals.size());
-      soften_row(row.data(), size, top, scale, weights.data(), totals.data(), machine);
+      soften_row(row.data(), size, top, scale, weights.data(), totals.data(), set);
       for (size_t i = 0; i < row.size(); ++i) {
         const double weight = std::exp((static_cast<double>(row[i]) - top) * scale);
         EXPECT_NEAR(weights[i], weight, 4e-6 * weight);
@@ -56,27 +56,27 @@ TEST(SamplingKernels, WeightsAndTheirRunsAreThoseOfASoftmax) {
 }
 
 TEST(SamplingKernels, WhatIsAboveAThresholdIsCountedWithoutThoseOnIt) {
-  for (const Machine machine : machines())
+  for (const InstructionSet set : runnable_instruction_sets())
     for (const int64_t size : kSizes) {
       const std::vector<float> row = random_row(size, 3);
       const std::vector<float> weights(row.size(), 0.5f);
       const float threshold = row[row.size() / 2];
       const auto expected = std::ranges::count_if(row, [&](float logit) { return logit > threshold; });
-      const RowShare share = share_above(row.data(), weights.data(), size, threshold, machine);
+      const RowShare share = share_above(row.data(), weights.data(), size, threshold, set);
       EXPECT_EQ(share.count, expected);
       EXPECT_EQ(share.mass, 0.5 * static_cast<double>(expected));
     }
 }
 
 TEST(SamplingKernels, IdsBetweenTwoLogitsAreInOrderAndTheUpperIsAmongThem) {
-  for (const Machine machine : machines())
+  for (const InstructionSet set : runnable_instruction_sets())
     for (const int64_t size : kSizes) {
       const std::vector<float> row = random_row(size, 4);
       const float low = row[0], high = std::max(row[row.size() / 2], row[0]);
       std::vector<int32_t> ids(row.size()), expected;
       for (size_t i = 0; i < row.size(); ++i)
         if (row[i] > low && row[i] <= high) expected.push_back(static_cast<int32_t>(i));
-      ids.resize(static_cast<size_t>(ids_between(row.data(), size, low, high, ids.data(), machine)));
+      ids.resize(static_cast<size_t>(ids_between(row.data(), size, low, high, ids.data(), set)));
       EXPECT_EQ(ids, expected) << size;
     }
 }

@@ -117,10 +117,10 @@ std::vector<double> adaptive_coefficients(KlMeasure measure, double target, int 
   params->kl_controller.object = std::make_shared<AdaptiveKl>(AdaptiveKlParams{.initial = 0.5, .target = target, .horizon = 10});
   params->kl_measure = measure;
   engine::MetricsRecorder metrics;
-  engine::Reducer reducer;
+  engine::Totals totals;
   engine::NodeResources resources;
   resources.metrics = &metrics;
-  resources.reducer = &reducer;
+  resources.totals = &totals;
   auto node = std::make_unique<TokenRewards>(*params, resources);
 
   engine::Registry registry;

@@ -12,8 +12,9 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<float> whitened(std::vector<float> values, const WhiteningParams& options = {}, const std::vector<float>& mask = {}) {
-  engine::Reducer reducer;
-  whiten({values}, reducer, options, {mask});
+  ExactMoments sums;
+  add_moments({values}, {mask}, sums);
+  whiten({values}, sums, options);
   return values;
 }
 
@@ -66,19 +67,13 @@ TEST(Whitening, EqualEntriesAreZeroAlsoWithoutAnEpsilon) {
   EXPECT_THAT(whitened({2, 2, 2}, params), Near({0, 0, 0}));
 }
 
-// Stands for a second process whose entries are the same.
-class Twice final : public engine::Reducer {
- public:
-  void sum(std::span<double> values) override {
-    for (double& value : values) value *= 2;
-  }
-};
-
-TEST(Whitening, MomentsAreThoseOfAllProcesses) {
-  std::vector<float> values{1, 3};
-  Twice reducer;
-  whiten({values}, reducer);
-  EXPECT_THAT(values, Near({whitened({1, 3, 1, 3})[0], whitened({1, 3, 1, 3})[1]}));
+TEST(Whitening, MomentsAreThoseOfAllRanks) {
+  std::vector<float> values{1, 3}, of_another{5, 9};
+  ExactMoments sums;
+  add_moments({values, of_another}, {}, sums);
+  whiten({values}, sums);
+  const std::vector<float> together = whitened({1, 3, 5, 9});
+  EXPECT_EQ(values, std::vector<float>(together.begin(), together.begin() + 2));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "models/folder/folder.h"
 #include "models/memory/tensor_memory.h"
 #include "nodes/forward/forward.h"
 #include "nodes/models/language_model_type.h"
@@ -226,7 +227,7 @@ TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
   const auto model = tiny_model(folder.path(), {.seed = 5});
   const std::filesystem::path saved = folder.path() / "saved";
   save_model(*model, saved);
-  const FrozenLanguageModel loaded("actor", saved, models::Transformer::load(saved, {}), {});
+  const FrozenLanguageModel loaded("actor", saved, models::load_transformer(saved, {}), {});
   EXPECT_EQ(all_weights(loaded), all_weights(*model));
   EXPECT_EQ(loaded.text().tokenizer().encode("a b"), model->text().tokenizer().encode("a b"));
 }

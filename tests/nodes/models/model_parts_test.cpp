@@ -74,7 +74,7 @@ class Elsewhere final : public WeightPublisher {
 // A model that is trained here and sampled from elsewhere.
 struct Remote {
   explicit Remote(const std::filesystem::path& folder)
-      : live("actor", models::Transformer::load(folder, {.random_init = true, .trainable = true})),
+      : live("actor", models::load_transformer(folder, {.random_init = true, .trainable = true})),
         elsewhere(live),
         trained(live, {.optimizer = {.learning_rate = 1e-2}}, {.readable = 0, .saved = 1}, elsewhere) {}
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "models/folder/folder.h"
 #include "models/folder/safetensors.h"
 #include "models/folder/safetensors_writer.h"
 #include "nodes/forward/forward.h"
@@ -204,7 +205,7 @@ TEST_P(Snapshots, HaveAFolderThatOthersLoad) {
   const models::Head head = !weights.head.defined()        ? models::Head::kValue
                             : weights.value_head.defined() ? models::Head::kPolicyAndValue
                                                            : models::Head::kLanguageModel;
-  const auto loaded = models::Transformer::load(folder_.path() / model->name(), {.head = head});
+  const auto loaded = models::load_transformer(folder_.path() / model->name(), {.head = head});
   for (const auto& [name, tensor] : loaded.weights().named()) {
     const auto live = weights.named();
     const auto same = std::ranges::find(live, name, &std::pair<std::string, at::Tensor>::first);

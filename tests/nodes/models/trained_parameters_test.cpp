@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "models/folder/folder.h"
 #include "models/memory/tensor_memory.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/logprobs.h"
@@ -156,8 +157,7 @@ class LoraBase : public ::testing::Test {
   }
 
   std::shared_ptr<LanguageModel> load(const std::filesystem::path& folder) {
-    return std::make_shared<FrozenLanguageModel>("loaded", folder, models::Transformer::load(folder, {}),
-                                                 engine::ModelVersions{});
+    return std::make_shared<FrozenLanguageModel>("loaded", folder, models::load_transformer(folder, {}), engine::ModelVersions{});
   }
 
   const TinyFolder folder_;

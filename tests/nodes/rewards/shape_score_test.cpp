@@ -31,7 +31,7 @@ class Iterations {
  public:
   explicit Iterations(const ShapeScoreParams& params) : params_(params) {
     resources_.metrics = &metrics_;
-    resources_.reducer = &reducer_;
+    resources_.totals = &totals_;
     node_.emplace(params_, resources_);
   }
 
@@ -48,10 +48,14 @@ class Iterations {
     engine::MicroBatch batch(state, slots_, reads_, writes_);
 
     node_->begin_iteration({});
-    if (params_.normalize == ScoreScale::kPast)
+    if (params_.normalize == ScoreScale::kPast) {
       node_->process(batch);
-    else
-      node_->process_iteration(std::span(&batch, 1));
+    } else {
+      node_->gather(0, std::span(&batch, 1));
+      totals_.combine_alone();
+      node_->process_iteration(0, std::span(&batch, 1));
+    }
+    totals_.combine_alone();
     node_->end_iteration({});
     const auto written = batch.written(columns::kScore);
     return {written.begin(), written.end()};
@@ -64,7 +68,7 @@ class Iterations {
   const std::vector<int> reads_{0}, writes_{1};
   const ShapeScoreParams params_;
   engine::MetricsRecorder metrics_;
-  engine::Reducer reducer_;
+  engine::Totals totals_;
   engine::NodeResources resources_;
   std::optional<ShapeScore> node_;
 };

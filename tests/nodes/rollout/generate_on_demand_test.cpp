@@ -53,10 +53,7 @@ class OnDemand final : public engine::Rollout::Sink {
     return std::exchange(done_, {});
   }
 
-  engine::MetricRow metrics() {
-    engine::Reducer alone;
-    return metrics_.take(alone);
-  }
+  engine::MetricRow metrics() { return metrics_.take(); }
 
   void return_credit(int64_t group, int64_t tokens) override {
     ASSERT_LE(tokens, credit_.at(group));

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "models/folder/folder.h"
 #include "nodes/forward/values.h"
 #include "tests/nodes/tiny_model.h"
 #include "tests/source_folder.h"
@@ -31,7 +32,7 @@ RewardModelParams params(RewardLevel level = RewardLevel::kSample) { return {.mo
 // ...).
 TEST(RewardModel, ScoresAreTheLogitsOfTransformers) {
   const std::filesystem::path folder = std::string(tests::source_folder()) + "/tests/golden/models/llama_tied";
-  auto transformer = models::Transformer::load(folder, {.head = models::Head::kValue});
+  auto transformer = models::load_transformer(folder, {.head = models::Head::kValue});
   float* head = transformer.weights().value_head.data_ptr<float>();
   for (int64_t h = 0; h < transformer.weights().value_head.numel(); ++h) head[h] = 0.01f * static_cast<float>(h);
   const auto model = std::make_shared<FrozenLanguageModel>("critic", folder, transformer, engine::ModelVersions{});

@@ -149,16 +149,14 @@ TEST_F(JsonlExamplesTest, TooLongExampleIsLeftOutAndCountedWhereThatIsWanted) {
     EXPECT_EQ(group.read(columns::kPrompt)[0], "1");
   }
   source.begin_iteration({});
-  engine::Reducer reducer;
-  EXPECT_THAT(metrics.take(reducer), ElementsAre(Pair("data/rows_dropped", 1), Pair("data/rows_read", 2)));
+  EXPECT_THAT(metrics.take(), ElementsAre(Pair("data/rows_dropped", 1), Pair("data/rows_read", 2)));
 }
 
 TEST_F(JsonlExamplesTest, NothingIsCountedWhereNothingIsLeftOut) {
   engine::MetricsRecorder metrics;
   resources_.metrics = &metrics;
   open("{\"prompt\": \"1\", \"completion\": \"a\"}\n").begin_iteration({});
-  engine::Reducer reducer;
-  EXPECT_TRUE(metrics.take(reducer).empty());
+  EXPECT_TRUE(metrics.take().empty());
 }
 
 TEST_F(JsonlExamplesTest, ExampleWithoutPromptOrCompletionIsRefused) {

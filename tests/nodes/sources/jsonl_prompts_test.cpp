@@ -222,8 +222,7 @@ TEST_F(JsonlPromptsTest, TooLongPromptIsLeftOutAndCountedWhereThatIsWanted) {
   JsonlPrompts source({.path = {path_}, .model = "actor", .max_prompt_tokens = 4, .too_long = TooLong::kDrop}, resources_);
   EXPECT_EQ(prompt(source, 0, 0) + prompt(source, 1, 0), "1212");
   source.begin_iteration({});
-  engine::Reducer reducer;
-  EXPECT_THAT(metrics.take(reducer), ElementsAre(::testing::Pair("data/rows_dropped", 1), ::testing::Pair("data/rows_read", 2)));
+  EXPECT_THAT(metrics.take(), ElementsAre(::testing::Pair("data/rows_dropped", 1), ::testing::Pair("data/rows_read", 2)));
 }
 
 TEST_F(JsonlPromptsTest, BlankLinesCarriageReturnsAndAMissingLastLineBreakAreFine) {

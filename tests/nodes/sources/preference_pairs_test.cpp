@@ -120,8 +120,7 @@ TEST_F(PreferencePairsTest, ATooLongPairIsLeftOutAndCountedWhereThatIsWanted) {
       "\"a\"}\n",
       {.max_tokens = 8, .too_long = TooLong::kDrop})
       .begin_iteration({});
-  engine::Reducer reducer;
-  EXPECT_THAT(metrics.take(reducer), ElementsAre(Pair("data/rows_dropped", 1), Pair("data/rows_read", 2)));
+  EXPECT_THAT(metrics.take(), ElementsAre(Pair("data/rows_dropped", 1), Pair("data/rows_read", 2)));
 }
 
 TEST_F(PreferencePairsTest, WhatIsNoPairIsShownWithItsLine) {

@@ -94,7 +94,7 @@ TEST(TrainSft, TheStepOfAnIterationHasItsLearningRateAndTheMetricSaysSo) {
       .shape = models::LearningRateShape::kWsd, .highest = 1.0, .minimum = 0.125, .iterations = 9, .warmup = 4};
   const std::shared_ptr<LanguageModel> constant = trainable(folder, 0.125);
   const std::shared_ptr<LanguageModel> scheduled = std::make_shared<TrainedLanguageModel>(
-      "actor", folder.path(), models::Transformer::load(folder.path(), {.random_init = true, .seed = 1, .trainable = true}),
+      "actor", folder.path(), models::load_transformer(folder.path(), {.random_init = true, .seed = 1, .trainable = true}),
       Training{.optimizer = {.learning_rate = 1.0}, .learning_rate = schedule}, engine::ModelVersions{.readable = 1});
   const auto train = [](const std::shared_ptr<LanguageModel>& model) {
     return run_node<TrainSft>(kParams, {{"actor", model}}, mixed_groups()).metrics;

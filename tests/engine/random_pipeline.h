@@ -12,7 +12,7 @@
 namespace sluice::engine::toy {
 
 /// A random pipeline of toys, in a form that both the engine and the sequential interpreter understand.
-struct World {
+struct RandomPath {
   struct Step {
     std::string name;
     std::vector<std::string> inputs;
@@ -52,9 +52,9 @@ struct World {
 };
 
 /// Up to two paths beside the main one. Each that does not measure may train, and sample from its own model or from another's.
-struct Worlds {
-  World main;
-  std::vector<World> others;
+struct RandomPipeline {
+  RandomPath main;
+  std::vector<RandomPath> others;
 };
 
 template <class T>
@@ -63,19 +63,19 @@ const T& any_of_these(const std::vector<T>& choices, RandomStream& random) {
 }
 
 /// One of all that are possible: forks, joins, barriers, filters, lags.
-World random_world(uint64_t seed);
+RandomPath random_path(uint64_t seed);
 
-Worlds random_worlds(uint64_t seed);
+RandomPipeline random_pipeline(uint64_t seed);
 
 /// `pause_us`: the longest pause of a step of a node; `budget`: tokens in flight.
-PipelineSpec spec_of(const World& world, uint64_t seed, int64_t pause_us, int64_t budget);
+PipelineSpec spec_of(const RandomPath& path, uint64_t seed, int64_t pause_us, int64_t budget);
 
-PipelineSpec spec_of(const Worlds& worlds, uint64_t seed, int64_t pause_us, int64_t budget);
+PipelineSpec spec_of(const RandomPipeline& paths, uint64_t seed, int64_t pause_us, int64_t budget);
 
 /// The smallest budget that the check accepts, and at random some more.
-int64_t budget_of(const World& world, const Registry& registry);
+int64_t budget_of(const RandomPath& path, const Registry& registry);
 
 /// Gives each path but the main one such a share, and returns the budget of all.
-int64_t divide_budget(Worlds& worlds, const Registry& registry);
+int64_t divide_budget(RandomPipeline& paths, const Registry& registry);
 
 }  // namespace sluice::engine::toy

@@ -1,4 +1,4 @@
-#include "models/layers/activation_bytes.h"
+#include "models/forward/activation_bytes.h"
 
 #include <algorithm>
 

@@ -1,0 +1,39 @@
+#include "engine/contract/world.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+// The larger of two, whatever comes first: also of zeros, and NaN is above all.
+double larger(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
+  if (a == b) return std::signbit(a) ? b : a;
+  return std::max(a, b);
+}
+
+}  // namespace
+
+void Part::add(const Part& other) {
+  SLUICE_CHECK(kind == other.kind, "ranks have metric '" + name + "' of two kinds");
+  if (!other.recorded) return;
+  top = recorded ? larger(top, other.top) : other.top;
+  recorded = true;
+  numbers.add(other.numbers);
+}
+
+// The declared parts come first and in one order on every rank, so the rest is what is not found.
+void add_contribution(Contribution& all, const Contribution& other) {
+  for (const Part& part : other) {
+    const auto found = std::ranges::find(all, part.name, &Part::name);
+    if (found == all.end())
+      all.push_back(part);
+    else
+      found->add(part);
+  }
+}
+
+}  // namespace sluice::engine

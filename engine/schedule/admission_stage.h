@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "engine/contract/micro_batch.h"
+#include "engine/contract/node.h"
+#include "engine/contract/token_budget.h"
+
+namespace sluice::engine {
+
+/// The stage behind a source that admits its groups against the token budget of their path, in order, and keeps their credit until
+/// they are packed. One group waits at a time. Used by the executor of the source only; waits_for_tokens() may be asked by
+/// anybody. What a rollout does against its contract throws UserError.
+class AdmissionStage {
+ public:
+  /// `most_tokens`: of a group, what the plan was proven for. `on_demand`: groups are admitted with less than they may become.
+  AdmissionStage(TokenBudget& budget, int64_t most_tokens, bool on_demand)
+      : budget_(budget), most_tokens_(most_tokens), on_demand_(on_demand) {}
+
+  void begin_iteration() { last_finished_ = 0; }
+
+  /// A group that was taken from the source, to be admitted next. `rollout`: who says how many tokens that takes; null: the group
+  /// is complete.
+  void offer(Group group, const Rollout* rollout);
+
+  bool has_waiting() const { return waiting_.has_value(); }
+
+  /// The group that waits can be admitted. What has started goes first: a younger group would only be preempted for it.
+  bool fits() const { return waiting_ && refused_tokens_ == 0 && budget_.has_free(waiting_tokens_); }
+
+  /// Admits it. Nothing: the budget does not have the tokens any more.
+  std::optional<Group> admit();
+
+  /// On demand: a step of the rollout begins, which may be refused credit.
+  void begin_step() { refused_tokens_ = 0; }
+
+  /// What the rollout's last step was refused is free now; also if it was refused nothing.
+  bool may_retry() const { return budget_.has_free(refused_tokens_); }
+
+  /// Of Rollout::Sink.
+  void return_credit(int64_t group, int64_t tokens);
+  bool take_credit(int64_t group, int64_t tokens);
+
+  /// A group is complete: what it does not hold tokens for goes back.
+  void settle(const Group& group);
+
+  /// The credit of a group that is packed, which goes on with its micro-batch.
+  Credit hand_over(int64_t group);
+
+  /// Tells those who ask from elsewhere what the state is after a step.
+  void show() { shown_tokens_ = waiting_ ? waiting_tokens_ : refused_tokens_; }
+
+  /// Tokens of credit that the next group, or the rollout, waits for; 0: none.
+  int64_t waits_for_tokens() const { return shown_tokens_.load(); }
+  std::string waits_for() const;
+
+  struct Groups {
+    int64_t first = -1, last = -1;
+  };
+  /// Those that hold credit; -1: none.
+  Groups admitted() const;
+
+ private:
+  TokenBudget& budget_;
+  const int64_t most_tokens_;
+  const bool on_demand_;
+  std::optional<Group> waiting_;
+  int64_t waiting_tokens_ = 0;        // that it is admitted with
+  int64_t refused_tokens_ = 0;        // of credit that the rollout's last step could not have; 0: it had all
+  std::map<int64_t, Credit> credit_;  // of groups that were admitted and not packed, by index
+  int64_t last_finished_ = 0;         // index; on demand groups finish in order
+  std::atomic<int64_t> shown_tokens_{0};
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,84 @@
+#include "engine/schedule/packing_stage.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "engine/contract/contract_breach.h"
+#include "engine/observe/engine_metrics.h"
+
+namespace sluice::engine {
+
+PackingStage::PackingStage(RunState& state, int path, StageHost& maker, AdmissionStage& admission,
+                           std::function<void(Packet)> emit)
+    : state_(state),
+      path_(state.paths[static_cast<size_t>(path)]),
+      is_main_(path == state.main_path),
+      maker_(maker),
+      admission_(admission),
+      emit_(std::move(emit)),
+      readers_(state.streams.readers_at_intake(path)),
+      packer_(path_.plan.micro_batch_tokens, path_.plan.capacity.group_tokens) {}
+
+// Of what the graph needs, nothing may be missing: a reader would find an empty column.
+void PackingStage::check_columns(const Group& group, int writer) const {
+  for (const int column : state_.plan.nodes[static_cast<size_t>(writer)].writes) {
+    const ColumnSpec& spec = state_.slots[static_cast<size_t>(column)];
+    const auto found = std::ranges::find(group.columns, spec, &Group::NamedColumn::spec);
+    if (found == group.columns.end())
+      throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");
+    const size_t entries = spec.extent == Extent::kGroup ? 1 : group.layout.count(spec.extent);
+    if (found->data.count() == entries) continue;
+    throw_contract_breach("column '" + spec.name + "' of group " + std::to_string(group.index) + " has " +
+                          std::to_string(found->data.count()) + " entries where the layout has " + std::to_string(entries));
+  }
+}
+
+void PackingStage::end(const Iteration& iteration, bool passed_over) {
+  emit_({.sequence = sequence_++, .iteration = iteration, .batch = nullptr, .passed_over = passed_over});
+}
+
+void PackingStage::emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches) {
+  for (Packer::Batch& batch : batches) {
+    std::vector<Credit> credits;
+    for (const int64_t group : batch.group_indices) credits.push_back(admission_.hand_over(group));
+    auto packed = std::make_shared<BatchState>(iteration.index, batch.id, std::move(batch.layout), std::move(batch.group_indices),
+                                               std::move(credits), readers_, state_.columns);
+    tell_observers(*packed, batch.columns);
+    for (Group::NamedColumn& column : batch.columns) packed->store(slot_of(column.spec), std::move(column.data));
+    record(*packed);
+    state_.traffic.handed_on(maker_.index(), packed.get());
+    emit_({.sequence = sequence_++, .iteration = iteration, .batch = std::move(packed)});
+  }
+}
+
+void PackingStage::record(const BatchState& packed) {
+  MetricsRecorder& recorder = maker_.metrics();
+  recorder.sum(metrics::kGroups, static_cast<double>(packed.layout.groups()));
+  recorder.sum(metrics::kSamples, static_cast<double>(packed.layout.samples()));
+  recorder.sum(metrics::kTokens, static_cast<double>(packed.layout.tokens()));
+  recorder.sum(path_.plan.rollout ? metrics::kSampledTokens : metrics::kActionTokens,
+               static_cast<double>(packed.layout.actions()));
+}
+
+// Of the columns before they are stored: what no node reads is gone then.
+void PackingStage::tell_observers(const BatchState& packed, const std::vector<Group::NamedColumn>& columns) {
+  if (!is_main_) return;
+  WrittenColumns written{
+      .iteration = packed.iteration, .micro_batch = packed.id, .layout = packed.layout, .group_indices = packed.group_indices};
+  for (const Group::NamedColumn& column : columns) written.columns.emplace_back(&column.spec, &column.data);
+  state_.activity.wrote(written);
+  state_.activity.packed(packed.iteration, packed.layout);
+}
+
+// Of a column that the source or the rollout writes.
+size_t PackingStage::slot_of(const ColumnSpec& spec) const {
+  for (const int writer : {path_.plan.source, path_.plan.maker()}) {
+    for (const int column : state_.plan.nodes[static_cast<size_t>(writer)].writes) {
+      if (state_.slots[static_cast<size_t>(column)] == spec) return static_cast<size_t>(column);
+    }
+  }
+  throw_contract_breach("it writes column '" + spec.name + "', which its contract does not say");
+}
+
+}  // namespace sluice::engine

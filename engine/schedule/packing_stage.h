@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "engine/schedule/admission_stage.h"
+#include "engine/schedule/packer.h"
+#include "engine/schedule/run_state.h"
+#include "engine/schedule/stage_host.h"
+
+namespace sluice::engine {
+
+/// The stage behind a source, or behind the rollout if there is one, that packs complete groups into micro-batches, with their
+/// credit, and puts these and the ends of iterations into the flow graph. Used by the executor of the source only. What a group
+/// has against the contract of who made it throws UserError.
+class PackingStage {
+ public:
+  /// `maker`: of the groups, whose metrics count them. `emit` puts a packet into the flow graph.
+  PackingStage(RunState& state, int path, StageHost& maker, AdmissionStage& admission, std::function<void(Packet)> emit);
+
+  /// The group has every column that node `writer` promises, with as many entries as its layout says.
+  void check_columns(const Group& group, int writer) const;
+
+  void add(const Iteration& iteration, Group group) { emit_all(iteration, packer_.add(std::move(group))); }
+  void skip(const Iteration& iteration, int64_t group) { emit_all(iteration, packer_.skip(group)); }
+
+  /// A round of groups is complete.
+  void flush(const Iteration& iteration) { emit_all(iteration, packer_.flush()); }
+
+  /// All rounds are; another iteration begins.
+  void restart() { packer_.finish_iteration(); }
+
+  void end(const Iteration& iteration, bool passed_over);
+
+ private:
+  void emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches);
+  void record(const BatchState& packed);
+  void tell_observers(const BatchState& packed, const std::vector<Group::NamedColumn>& columns);
+  size_t slot_of(const ColumnSpec& spec) const;
+
+  RunState& state_;
+  const PathState& path_;
+  const bool is_main_;
+  StageHost& maker_;
+  AdmissionStage& admission_;
+  const std::function<void(Packet)> emit_;
+  const Readers& readers_;
+  Packer packer_;
+  int64_t sequence_ = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/layers/weights.h"
+
+namespace sluice::models {
+
+/// What adapters call the matrix whose tensor is `weight`: "model.layers.0.self_attn.q_proj" for
+/// "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.qkv_proj[query]" for the part of one.
+std::string module_name(std::string weight);
+
+/// A matrix of a layer that can have an adapter.
+struct AdaptableMatrix {
+  std::string name;  // module_name()
+  at::Tensor* weight;
+  Adapter* adapter;
+};
+
+/// Those that `weights` has, in the order of its layers. The pointers are valid as long as `weights.layers` is not resized.
+std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights);
+
+}  // namespace sluice::models

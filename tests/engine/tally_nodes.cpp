@@ -1,0 +1,201 @@
+#include "tests/engine/tally_nodes.h"
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/random.h"
+#include "engine/contract/contract.h"
+#include "engine/contract/node.h"
+#include "tests/engine/toy_world.h"
+
+namespace sluice::engine::toy {
+namespace {
+
+constexpr Column<float> kValue{"value", Extent::kSample};
+constexpr Column<float> kMoved{"moved", Extent::kSample};
+
+// Numbers of very different sizes, of either sign.
+double number_of(int64_t drawn) {
+  const auto bits = static_cast<uint64_t>(drawn);
+  const double mantissa = static_cast<double>(bits % 100003) / 100003 - 0.4;
+  return std::ldexp(mantissa, static_cast<int>(bits >> 40) % 12);
+}
+
+class Pauses {
+ public:
+  Pauses(const NodeResources& resources, int64_t longest_us)
+      : longest_us_(longest_us),
+        random_(mix(resources.seed, static_cast<uint64_t>(resources.world.rank)), name_hash(resources.node)) {}
+
+  void pause() {
+    if (longest_us_ == 0) return;
+    const uint64_t time = random_.below(static_cast<uint64_t>(longest_us_));
+    if (time > static_cast<uint64_t>(longest_us_) / 2) std::this_thread::sleep_for(std::chrono::microseconds(time));
+  }
+
+ private:
+  const int64_t longest_us_;
+  RandomStream random_;
+};
+
+struct RecordParams {
+  int64_t pause_us = 0;
+};
+
+class TallyRecord final : public Node {
+ public:
+  static void describe(Contract<RecordParams>& c) {
+    c.type("tally_record", "records what it reads in every way");
+    c.param("pause_us", &RecordParams::pause_us).doc("longest pause of a call");
+    c.reads(kDrawn);
+    c.writes(kValue);
+    c.metric("tally/mean", Metric::kMean, "weighted");
+    c.metric("tally/moments", Metric::kMoments, "of numbers far from zero");
+    c.metric("tally/sum", Metric::kSum, "of all");
+    c.metric("tally/max", Metric::kMaximum, "of all");
+    c.metric("tally/coefficient", Metric::kValue, "of the iteration");
+    c.metric("tally/none", Metric::kMean, "never recorded");
+    c.metric_family("tally/of/", "by the last digit");
+    c.total("values");
+  }
+
+  TallyRecord(const RecordParams& params, NodeResources& resources)
+      : metrics_(*resources.metrics), totals_(*resources.totals), pauses_(resources, params.pause_us) {}
+
+  void process(MicroBatch& batch) override {
+    pauses_.pause();
+    const auto drawn = batch.read(kDrawn);
+    const auto value = batch.write(kValue);
+    for (size_t s = 0; s < drawn.size(); ++s) {
+      const double number = number_of(drawn[s]);
+      value[s] = static_cast<float>(number * coefficient_);
+      metrics_.mean("tally/mean", number, 0.1 * static_cast<double>(1 + (drawn[s] & 3)));
+      metrics_.moments("tally/moments", 1e6 + value[s]);
+      metrics_.sum("tally/sum", value[s]);
+      metrics_.maximum("tally/max", number);
+      metrics_.mean("tally/of/" + std::to_string(drawn[s] & 7), number);
+      totals_.add("values", value[s]);
+    }
+  }
+
+  void end_iteration(const Iteration&) override {
+    metrics_.value("tally/coefficient", coefficient_);
+    const ExactMoments& values = totals_.of_all("values");
+    if (values.count() > 0) coefficient_ = 1 / (1 + std::sqrt(values.squared_deviations() / values.count()));
+  }
+
+ private:
+  MetricsRecorder& metrics_;
+  Totals& totals_;
+  Pauses pauses_;
+  double coefficient_ = 1;
+};
+
+struct WhitenParams {
+  int64_t steps = 1;
+  int64_t pause_us = 0;
+};
+
+class TallyWhiten final : public Node {
+ public:
+  static void describe(Contract<WhitenParams>& c) {
+    c.type("tally_whiten", "moves values by their moments over the iteration, several times");
+    c.param("steps", &WhitenParams::steps).at_least(1).doc("times");
+    c.param("pause_us", &WhitenParams::pause_us).doc("longest pause of a call");
+    c.reads(kValue);
+    c.writes(kMoved);
+    c.metric("tally/moved", Metric::kMoments, "of the values that are written");
+    c.metric("tally/steps", Metric::kValue, "that were made");
+    c.total("moved");
+    c.iteration_scope_if([](const WhitenParams&) { return true; }, "always");
+    c.steps([](const WhitenParams& params) { return params.steps; });
+  }
+
+  TallyWhiten(const WhitenParams& params, NodeResources& resources)
+      : params_(params), metrics_(*resources.metrics), totals_(*resources.totals), pauses_(resources, params.pause_us) {}
+
+  void begin_iteration(const Iteration&) override { steps_ = 0; }
+  void process(MicroBatch&) override {}  // it is a barrier
+
+  void gather(int64_t step, std::span<MicroBatch> batches) override {
+    pauses_.pause();
+    ExactMoments& moved = totals_.mine("moved");
+    for (MicroBatch& batch : batches) {
+      if (step == 0) std::ranges::copy(batch.read(kValue), batch.write(kMoved).begin());
+      for (const float value : batch.written(kMoved)) moved.add(value);
+    }
+  }
+
+  void process_iteration(int64_t step, std::span<MicroBatch> batches) override {
+    pauses_.pause();
+    ++steps_;
+    const ExactMoments& moved = totals_.of_all("moved");
+    for (MicroBatch& batch : batches) {
+      for (float& value : batch.written(kMoved)) {
+        const double deviation = std::sqrt(moved.squared_deviations() / moved.count());
+        value = static_cast<float>((value - moved.mean()) / (1 + deviation));
+        if (step + 1 == params_.steps) metrics_.moments("tally/moved", value);
+      }
+    }
+  }
+
+  void end_iteration(const Iteration&) override { metrics_.value("tally/steps", static_cast<double>(steps_)); }
+
+ private:
+  const WhitenParams params_;
+  MetricsRecorder& metrics_;
+  Totals& totals_;
+  Pauses pauses_;
+  int64_t steps_ = 0;
+};
+
+struct TrainParams {
+  std::string model;
+};
+
+class TallyTrain final : public Node {
+ public:
+  static void describe(Contract<TrainParams>& c) {
+    c.type("tally_train", "updates a model by a sum over all ranks");
+    c.model("model", &TrainParams::model, ModelUse::kUpdates).required().doc("trained");
+    c.reads(kMoved, kDrawn);
+    c.metric("policy/weights", Metric::kValue, "a hash of them");
+    c.total("gradient");
+  }
+
+  TallyTrain(const TrainParams& params, NodeResources& resources)
+      : model_(std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model))),
+        metrics_(*resources.metrics),
+        totals_(*resources.totals) {}
+
+  void process(MicroBatch& batch) override {
+    const auto moved = batch.read(kMoved);
+    const auto drawn = batch.read(kDrawn);
+    ExactMoments& gradient = totals_.mine("gradient");
+    for (size_t s = 0; s < moved.size(); ++s) gradient.add(number_of(drawn[s]) * moved[s]);
+  }
+
+  void end_iteration(const Iteration&) override {
+    model_->live = mix(model_->live, std::bit_cast<uint64_t>(totals_.sum_of_all("gradient")));
+    metrics_.value("policy/weights", static_cast<double>(model_->live >> 12));
+  }
+
+ private:
+  std::shared_ptr<ToyModel> model_;
+  MetricsRecorder& metrics_;
+  Totals& totals_;
+};
+
+}  // namespace
+
+void register_tallies(Registry& registry) {
+  registry.add<TallyRecord>();
+  registry.add<TallyWhiten>();
+  registry.add<TallyTrain>();
+}
+
+}  // namespace sluice::engine::toy
