@@ -1,4 +1,5 @@
 #include "nodes/models/model_parts.h"
+#include "models/folder/folder.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 #include "nodes/train/train_sft.h"
+#include "models/folder/folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
