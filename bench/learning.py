@@ -2,11 +2,11 @@
 """Do the ready pipelines learn, with every seed? One table, and a curve of each.
 
     python3 bench/learning.py [--seeds 1-5] [--svg docs/curves] [--set KEY=VALUE ... [--name NAME]] grpo rloo dapo ppo
-    python3 bench/learning.py --figure policy/loss sft
+    python3 bench/learning.py --metric policy/loss sft
 
 Runs pipelines/NAME.toml from the shipped model with each seed, one run after the other, and evaluates what was learned on the held-out sums.
 Prints a line a run: mean score of the first 3 and the last 10 iterations, the greedy accuracy on sums that were never practised, seconds. With --svg
-draws the score over the iterations, every seed a line. With --figure another figure of metrics.jsonl stands for the score, and nothing is evaluated.
+draws the score over the iterations, every seed a line. With --metric another metric of metrics.jsonl stands for the score, and nothing is evaluated.
 """
 
 import argparse
@@ -32,12 +32,12 @@ def rows_of(pipeline, folder, overrides):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def one_run(pipeline, seed, overrides, folder, figure):
+def one_run(pipeline, seed, overrides, folder, metric):
     started = time.monotonic()
     rows = rows_of(pipeline, folder, [f"pipeline.seed={seed}", *overrides])
     seconds = time.monotonic() - started
-    if figure:
-        scores = [row[figure] for row in rows if figure in row]
+    if metric:
+        scores = [row[metric] for row in rows if metric in row]
         return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": float("nan"),
                 "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
     held_out = rows_of("evaluate", folder.with_name(folder.name + "-held-out"), [f"models.policy.checkpoint={folder}/checkpoint/actor"])
@@ -80,7 +80,7 @@ def main():
     parser.add_argument("pipelines", nargs="+")
     parser.add_argument("--seeds", default="1-5", help="FIRST-LAST")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as rlhf-run takes it")
-    parser.add_argument("--figure", help="of metrics.jsonl, instead of the score")
+    parser.add_argument("--metric", help="of metrics.jsonl, instead of the score")
     parser.add_argument("--svg", type=pathlib.Path, help="folder for the curves")
     parser.add_argument("--name", help="of the runs in the table and of the curve's file; by default the pipeline's")
     options = parser.parse_args()
@@ -90,13 +90,13 @@ def main():
         curves = []
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(int(first), int(last or first) + 1):
-                run = one_run(pipeline, seed, options.set, pathlib.Path(folder) / f"{pipeline}-{seed}", options.figure)
+                run = one_run(pipeline, seed, options.set, pathlib.Path(folder) / f"{pipeline}-{seed}", options.metric)
                 curves.append(run["scores"])
                 print(f"{options.name or pipeline:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {run['seconds']:8.1f}", flush=True)
         if options.svg:
             options.svg.mkdir(parents=True, exist_ok=True)
             name = options.name or pipeline
-            (options.svg / f"{name}.svg").write_text(svg(f"{name}: {options.figure or 'share of right answers'} in each iteration, seeds {options.seeds}", curves))
+            (options.svg / f"{name}.svg").write_text(svg(f"{name}: {options.metric or 'share of right answers'} in each iteration, seeds {options.seeds}", curves))
 
 
 if __name__ == "__main__":

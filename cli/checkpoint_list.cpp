@@ -39,7 +39,7 @@ ListedCheckpoint look_at(const engine::CheckpointPlace& place) {
   return listed;
 }
 
-double figure_of(const ListedCheckpoint& checkpoint, const std::string& name) {
+double metric_of(const ListedCheckpoint& checkpoint, const std::string& name) {
   if (!checkpoint.manifest) return std::nan("");
   const auto found = std::ranges::find(checkpoint.manifest->figures, name, &engine::MetricRow::value_type::first);
   return found == checkpoint.manifest->figures.end() ? std::nan("") : found->second;
@@ -53,20 +53,20 @@ std::string best_by(const engine::Manifest& manifest) {
   return {};
 }
 
-// What the list is to show; empty: no checkpoint has any of the figures that tell how well a run does.
-std::string figure_to_show(const std::vector<ListedCheckpoint>& checkpoints) {
+// What the list is to show; empty: no checkpoint has any of the metrics that tell how well a run does.
+std::string metric_to_show(const std::vector<ListedCheckpoint>& checkpoints) {
   for (auto listed = checkpoints.rbegin(); listed != checkpoints.rend(); ++listed) {
     if (!listed->manifest) continue;
     std::vector<std::string> names{best_by(*listed->manifest), kScoreMetric};
     names.insert(names.end(), kLossMetrics.begin(), kLossMetrics.end());
     for (const std::string& name : names) {
-      if (!std::isnan(figure_of(*listed, name))) return name;
+      if (!std::isnan(metric_of(*listed, name))) return name;
     }
   }
   return {};
 }
 
-std::string figure_text(double value) {
+std::string value_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
   return std::isnan(value) ? "" : text;
@@ -107,11 +107,11 @@ std::vector<ListedCheckpoint> look_at_checkpoints(const fs::path& run_folder) {
 
 std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder) {
   if (checkpoints.empty()) return run_folder + " has no checkpoints\n";
-  const std::string figure = figure_to_show(checkpoints);
-  std::vector<Row> rows = {{"iterations", "saved at", figure, "size", ""}};
+  const std::string metric = metric_to_show(checkpoints);
+  std::vector<Row> rows = {{"iterations", "saved at", metric, "size", ""}};
   for (const ListedCheckpoint& listed : checkpoints) {
     rows.push_back({std::to_string(listed.place.iterations), listed.manifest ? listed.manifest->saved_at : "",
-                    figure_text(figure_of(listed, figure)), human_bytes(static_cast<double>(listed.bytes)),
+                    value_text(metric_of(listed, metric)), human_bytes(static_cast<double>(listed.bytes)),
                     listed.damage.empty() ? "intact" : "damaged: " + listed.damage});
   }
   const auto newest =
@@ -124,17 +124,17 @@ std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, c
 std::string checkpoints_json(const std::vector<ListedCheckpoint>& checkpoints) {
   Json list = Json::array();
   for (const ListedCheckpoint& listed : checkpoints) {
-    Json figures, saved_at;
+    Json metrics, saved_at;
     if (listed.manifest) {
       saved_at = listed.manifest->saved_at;
-      figures = Json::object();
-      for (const auto& [name, value] : listed.manifest->figures) figures[name] = std::isfinite(value) ? Json(value) : Json();
+      metrics = Json::object();
+      for (const auto& [name, value] : listed.manifest->figures) metrics[name] = std::isfinite(value) ? Json(value) : Json();
     }
     list.push_back({{"iterations", listed.place.iterations},
                     {"folder", listed.place.folder.string()},
                     {"saved_at", saved_at},
                     {"bytes", listed.bytes},
-                    {"figures", figures},
+                    {"metrics", metrics},
                     {"intact", listed.damage.empty()},
                     {"damage", listed.damage.empty() ? Json() : Json(listed.damage)}});
   }

@@ -22,11 +22,11 @@ struct ListedCheckpoint {
 /// run.
 std::vector<ListedCheckpoint> look_at_checkpoints(const std::filesystem::path& run_folder);
 
-/// A line each: iterations, when it was saved, the figure that [checkpoint] keep_best names, or else the score or the loss, size,
+/// A line each: iterations, when it was saved, the metric that [checkpoint] keep_best names, or else the score or the loss, size,
 /// and whether it is intact; then how to go on. Each line ends in a newline.
 std::string checkpoints_text(const std::vector<ListedCheckpoint>& checkpoints, const std::string& run_folder);
 
-/// {"checkpoints": [{"iterations", "folder", "saved_at", "bytes", "figures", "intact", "damage"}]}; saved_at and figures are null
+/// {"checkpoints": [{"iterations", "folder", "saved_at", "bytes", "metrics", "intact", "damage"}]}; saved_at and metrics are null
 /// where they cannot be read. Without a newline at the end.
 std::string checkpoints_json(const std::vector<ListedCheckpoint>& checkpoints);
 

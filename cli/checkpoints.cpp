@@ -46,12 +46,12 @@ engine::CheckpointSettings settings_of(const CheckpointsArguments& arguments) {
 }
 
 // A metric that was never measured would keep nothing.
-void check_figure(const std::string& name, const std::vector<engine::Manifest>& manifests) {
+void check_metric(const std::string& name, const std::vector<engine::Manifest>& manifests) {
   std::vector<std::string> names;
   for (const engine::Manifest& manifest : manifests) {
-    for (const auto& [figure, value] : manifest.figures) {
-      if (figure == name) return;
-      names.push_back(figure);
+    for (const auto& [metric, value] : manifest.figures) {
+      if (metric == name) return;
+      names.push_back(metric);
     }
   }
   if (manifests.empty()) return;
@@ -107,7 +107,7 @@ int prune_checkpoints(const CheckpointsArguments& arguments) {
   for (const ListedCheckpoint& listed : checkpoints) {
     if (listed.damage.empty()) intact.push_back(*listed.manifest);
   }
-  if (settings.keep_best) check_figure(*settings.keep_best, intact);
+  if (settings.keep_best) check_metric(*settings.keep_best, intact);
   const std::vector<int64_t> superfluous = engine::superfluous(intact, settings);
   for (const ListedCheckpoint& listed : checkpoints) {
     if (!listed.damage.empty()) {

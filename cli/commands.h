@@ -60,7 +60,7 @@ struct CheckpointsArguments {
   std::filesystem::path target;
   std::string dtype;  // empty: that of the files
 };
-/// One line each, or JSON: iterations, when it was saved, a figure, size, intact or what is damaged.
+/// One line each, or JSON: iterations, when it was saved, a metric, size, intact or what is damaged.
 int list_checkpoints(const CheckpointsArguments& arguments);
 /// Reads every byte. 1 when something is damaged; it is named by file and tensor.
 int verify_checkpoints(const CheckpointsArguments& arguments);

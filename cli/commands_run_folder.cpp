@@ -45,7 +45,7 @@ Checkpoints take_run(Command& command) {
 }
 
 void add_list(Command& checkpoints) {
-  Command& list = checkpoints.add("list", "iterations, figure, size, and whether every byte is as it was saved",
+  Command& list = checkpoints.add("list", "iterations, metric, size, and whether every byte is as it was saved",
                                   {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints list runs/ppo --format json"});
   const Checkpoints taken = take_run(list);
   list.option("--format", taken->format, Values::one_of({"text", "json"}), "how they are printed (default: text)");
@@ -67,7 +67,7 @@ void add_prune(Command& checkpoints) {
   const Checkpoints taken = take_run(prune);
   prune.option("--keep-last", taken->keep_last, Values::number_from_0(), "how many of the newest stay; 0: all");
   prune.option("--keep-best", taken->keep_best, Values::any(), "a metric: the one where it is best stays too");
-  prune.option("--best", taken->best, Values::one_of({"highest", "lowest"}), "which value of that figure is best");
+  prune.option("--best", taken->best, Values::one_of({"highest", "lowest"}), "which value of that metric is best");
   prune.option("--folder", taken->folder, Values::folder(),
                "where the run was told to keep its checkpoints, if not in its folder: [checkpoint] folder");
   prune.flag("--dry-run", taken->dry_run, "only say what would be removed");

@@ -71,15 +71,15 @@ void RunHistory::add(const engine::IterationReport& report) {
   const std::lock_guard lock(mutex_);
   latest_ = report;
   ++iterations_;
-  const auto figure = [&](const char* name) { return zero_if_missing(report.figure(name)); };
-  totals_.samples += figure(metrics::kSamples);
-  totals_.tokens += figure(metrics::kTokens);
-  totals_.sampled_tokens += figure(metrics::kSampledTokens);
-  totals_.seconds += figure(metrics::kIterationSeconds);
-  totals_.rollout_seconds += figure(metrics::kRolloutSeconds);
-  totals_.train_seconds += figure(metrics::kTrainSeconds);
-  totals_.overlap_seconds += figure(metrics::kOverlapSeconds);
-  totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, figure(metrics::kTokensInFlightMax));
+  const auto value_of = [&](const char* name) { return zero_if_missing(report.figure(name)); };
+  totals_.samples += value_of(metrics::kSamples);
+  totals_.tokens += value_of(metrics::kTokens);
+  totals_.sampled_tokens += value_of(metrics::kSampledTokens);
+  totals_.seconds += value_of(metrics::kIterationSeconds);
+  totals_.rollout_seconds += value_of(metrics::kRolloutSeconds);
+  totals_.train_seconds += value_of(metrics::kTrainSeconds);
+  totals_.overlap_seconds += value_of(metrics::kOverlapSeconds);
+  totals_.tokens_in_flight_max = std::max(totals_.tokens_in_flight_max, value_of(metrics::kTokensInFlightMax));
 
   add_measured(report);
   if (target_.empty()) target_ = target_of(report);

@@ -52,17 +52,17 @@ std::string last_line(const fs::path& path) {
   return whole ? tail : std::string();
 }
 
-engine::MetricRow read_figures(const fs::path& path) {
+engine::MetricRow read_metrics(const fs::path& path) {
   const std::string text = last_line(path);
   if (text.empty()) return {};
   const Json line = parse_json(text, path.string());
   if (!line.is_object()) throw UserError("the last line of " + path.string() + " is not a JSON object");
-  engine::MetricRow figures;
+  engine::MetricRow metrics;
   for (const auto& [name, value] : line.items()) {
-    if (value.is_number()) figures.emplace_back(name, value.get<double>());
-    if (value.is_null()) figures.emplace_back(name, std::numeric_limits<double>::quiet_NaN());  // it was not finite
+    if (value.is_number()) metrics.emplace_back(name, value.get<double>());
+    if (value.is_null()) metrics.emplace_back(name, std::numeric_limits<double>::quiet_NaN());  // it was not finite
   }
-  return figures;
+  return metrics;
 }
 
 bool process_exists(int64_t pid) {
@@ -92,7 +92,7 @@ TopView look_at(const fs::path& folder, const std::function<bool()>& stop) {
     view.status = engine::parse_status(read_file(file), file.string());  // its last words may have come meanwhile
   }
   view.silent_seconds = std::chrono::duration<double>(std::chrono::system_clock::now() - changed_at(file)).count();
-  view.figures = read_figures(folder / "metrics.jsonl");
+  view.metrics = read_metrics(folder / "metrics.jsonl");
   return view;
 }
 

@@ -22,7 +22,7 @@ using Row = std::vector<std::string>;
 
 constexpr size_t kWideBar = 16, kNarrowBar = 8, kWide = 100;
 constexpr double kSilent = 10;  // seconds; a run writes its status about twice a second
-constexpr size_t kMostFigureRows = 8;
+constexpr size_t kMostMetricRows = 8;
 constexpr std::string_view kGap = "   ";  // between what stands beside each other
 
 std::string count_text(int64_t count) { return human_count(static_cast<double>(count)); }
@@ -141,7 +141,7 @@ std::string edges(const RunStatus& s, size_t width) {
   return rows.size() > 1 ? table(std::move(rows), width) : std::string();
 }
 
-std::string figure_text(double value) {
+std::string value_text(double value) {
   char text[32];
   const bool whole = std::abs(value) < 1e6 && value == std::floor(value);
   if (!std::isfinite(value)) return "not finite";
@@ -155,44 +155,44 @@ bool is_one_of(const std::string& name, const std::array<std::string_view, n>& n
 }
 
 // What the nodes say of the training; behind it, because it hardly changes, how much there was of everything.
-engine::MetricRow figures_to_show(const engine::MetricRow& figures) {
+engine::MetricRow metrics_to_show(const engine::MetricRow& metrics) {
   constexpr std::array<std::string_view, 3> kInHeading{"iteration", "policy_version", "policy_lag"};
   constexpr std::array<std::string_view, 5> kCounts{engine::metrics::kGroups, engine::metrics::kSamples, engine::metrics::kTokens,
                                                     engine::metrics::kSampledTokens, engine::metrics::kActionTokens};
   engine::MetricRow shown;
-  std::ranges::copy_if(figures, std::back_inserter(shown), [&](const auto& figure) {
-    return !engine::depends_on_timing(figure.first) && !is_one_of(figure.first, kInHeading);
+  std::ranges::copy_if(metrics, std::back_inserter(shown), [&](const auto& metric) {
+    return !engine::depends_on_timing(metric.first) && !is_one_of(metric.first, kInHeading);
   });
-  std::stable_partition(shown.begin(), shown.end(), [&](const auto& figure) { return !is_one_of(figure.first, kCounts); });
+  std::stable_partition(shown.begin(), shown.end(), [&](const auto& metric) { return !is_one_of(metric.first, kCounts); });
   return shown;
 }
 
-std::string figures_heading(const engine::MetricRow& figures) {
-  std::string text = "figures of the last iteration";
-  for (const auto& [name, value] : figures) {
-    if (name == "iteration") text = "iteration " + figure_text(value);
-    if (name == "policy_version") text += ", sampled with version " + figure_text(value);
+std::string metrics_heading(const engine::MetricRow& metrics) {
+  std::string text = "metrics of the last iteration";
+  for (const auto& [name, value] : metrics) {
+    if (name == "iteration") text = "iteration " + value_text(value);
+    if (name == "policy_version") text += ", sampled with version " + value_text(value);
   }
   return text;
 }
 
-// As many columns as fit, filled downwards, in the order of the figures.
-std::string last_figures(const engine::MetricRow& figures, size_t width) {
-  const engine::MetricRow shown = figures_to_show(figures);
+// As many columns as fit, filled downwards, in the order of the metrics.
+std::string last_metrics(const engine::MetricRow& metrics, size_t width) {
+  const engine::MetricRow shown = metrics_to_show(metrics);
   if (shown.empty()) return {};
   size_t name_width = 0, value_width = 0;
   for (const auto& [name, value] : shown) {
     name_width = std::max(name_width, printed_width(name));
-    value_width = std::max(value_width, figure_text(value).size());
+    value_width = std::max(value_width, value_text(value).size());
   }
   const size_t cell = name_width + 2 + value_width;
   const size_t columns = std::max<size_t>(1, (width + kGap.size()) / (cell + kGap.size()));
-  const size_t rows = std::min(kMostFigureRows, (shown.size() + columns - 1) / columns);
-  std::string text = "\n" + line(figures_heading(figures), width);
+  const size_t rows = std::min(kMostMetricRows, (shown.size() + columns - 1) / columns);
+  std::string text = "\n" + line(metrics_heading(metrics), width);
   for (size_t row = 0; row < rows; ++row) {
     std::string cells;
     for (size_t i = row; i < std::min(shown.size(), rows * columns); i += rows) {
-      cells += padded(shown[i].first, name_width, false) + "  " + padded(figure_text(shown[i].second), value_width, true) +
+      cells += padded(shown[i].first, name_width, false) + "  " + padded(value_text(shown[i].second), value_width, true) +
                std::string(kGap);
     }
     text += line(cells, width);
@@ -209,7 +209,7 @@ std::string top_text(const TopView& view, size_t width) {
   const size_t bar_width = width >= kWide ? kWideBar : kNarrowBar;
   return line(progress(view, bar_width), width) + "\n" + line(budget(status, bar_width), width) + line(memory(status), width) +
          memory_classes(status, width) + executors(status, width) + nodes(status, width) + edges(status, width) +
-         last_figures(view.figures, width);
+         last_metrics(view.metrics, width);
 }
 
 }  // namespace sluice::cli

@@ -75,7 +75,7 @@ Json TriedPreference::run(const ColumnsInput& input) const {
   json["gradient"] = {{columns::kLogprobs.name, actions_to_json(vector_of(trained.grad()), layout)}};
   json["metrics"] = Json::object();
   if (pairs > 0) {
-    for (const auto& [name, value] : nodes::preference_figures(inputs, terms)) json["metrics"][name] = real_to_json(value);
+    for (const auto& [name, value] : nodes::preference_metrics(inputs, terms)) json["metrics"][name] = real_to_json(value);
   }
   return json;
 }

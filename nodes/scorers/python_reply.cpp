@@ -61,10 +61,10 @@ PythonReply parse_python_reply(const std::string& line, size_t samples) {
   for (const Json& value : scores) reply.scores.push_back(score(value, line));
   for (const Json& value : member(said, "errors", Json::value_t::array, line))
     reply.errors.push_back(sample_error(value, samples, line));
-  for (const auto& [name, values] : member(said, "figures", Json::value_t::object, line).items()) {
+  for (const auto& [name, values] : member(said, "metrics", Json::value_t::object, line).items()) {
     if (const std::string fault = fault_of_metric_name(name); !fault.empty()) reply.failure = "it logged " + fault;
     if (!values.is_array()) refuse(line);
-    for (const Json& value : values) reply.figures.emplace_back(name, number(value, line));
+    for (const Json& value : values) reply.metrics.emplace_back(name, number(value, line));
   }
   return reply;
 }

@@ -12,7 +12,7 @@ struct PythonReply {
   std::string failure;                                  // of all samples; empty: none
   std::vector<float> scores;                            // [samples]
   std::vector<std::pair<size_t, std::string>> errors;   // of single samples
-  std::vector<std::pair<std::string, double>> figures;  // in the order of their names
+  std::vector<std::pair<std::string, double>> metrics;  // in the order of their names
 };
 
 /// Throws UserError, "wrote ...", when the line is no such answer to a request of `samples` samples: the user's function has

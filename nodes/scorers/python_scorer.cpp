@@ -156,7 +156,7 @@ void PythonScorer::take(const PythonReply& answer, engine::Range range, ScoredTe
   }
   for (size_t i = 0; i < range.size(); ++i) texts.score(range.begin + i) = answer.scores[i];
   for (const auto& [sample, what] : answer.errors) failed.add(range.begin + sample, function_ + ": " + what);
-  for (const auto& [name, value] : answer.figures) metrics_.mean("reward/" + node_ + "/" + name, value);
+  for (const auto& [name, value] : answer.metrics) metrics_.mean("reward/" + node_ + "/" + name, value);
 }
 
 }  // namespace sluice::nodes

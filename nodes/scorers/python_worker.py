@@ -5,7 +5,7 @@ usage: python3 -c SOURCE FILE FUNCTION DATA_SOURCE   (FUNCTION "": found by itse
 Says {"ready": {"function": ..., "form": ...}} or {"failure": ...} once, and then for each line
 {"seed": ..., "iteration": ..., "groups": [...], "places": [...], "prompts": [...], "responses": [...], "labels": [...],
 "messages": [...]} one line
-{"scores": [...], "errors": [[index, what], ...], "figures": {name: [...]}} or {"failure": ...}.
+{"scores": [...], "errors": [[index, what], ...], "metrics": {name: [...]}} or {"failure": ...}.
 """
 
 import asyncio
@@ -196,15 +196,15 @@ def number(value):
     return value
 
 
-def figures_of(entries, skipped):
-    figures = {}
+def metrics_of(entries, skipped):
+    metrics = {}
     for name, value in entries.items():
         value = plain(value)
         if isinstance(name, str) and name not in skipped and isinstance(value, (bool, int, float)) and math.isfinite(value):
             if not METRIC_NAME.fullmatch(name):
                 raise Unusable(f"it named a metric {name[:80]!r}; names have letters, digits and _ - / .")
-            figures[name] = float(value)
-    return figures
+            metrics[name] = float(value)
+    return metrics
 
 
 class Result:
@@ -213,11 +213,11 @@ class Result:
     def __init__(self, samples):
         self.scores = [0.0] * samples
         self.errors = []
-        self.figures = {}
+        self.metrics = {}
 
-    def add_figures(self, figures):
-        for name, value in figures.items():
-            self.figures.setdefault(name, []).append(value)
+    def add_metrics(self, metrics):
+        for name, value in metrics.items():
+            self.metrics.setdefault(name, []).append(value)
 
     def put(self, index, value):
         """One sample: a number, or a dictionary with one."""
@@ -227,7 +227,7 @@ class Result:
                 if key is None:
                     raise Unusable("it returned a dictionary without score or reward")
                 self.scores[index] = number(value[key])
-                self.add_figures(figures_of(value, (key,)))
+                self.add_metrics(metrics_of(value, (key,)))
             else:
                 self.scores[index] = number(value)
         except Unusable as wrong:
@@ -243,7 +243,7 @@ class Result:
             self.put(index, value)
 
     def as_dict(self):
-        return {"scores": self.scores, "errors": self.errors, "figures": self.figures}
+        return {"scores": self.scores, "errors": self.errors, "metrics": self.metrics}
 
 
 # ---- calling it ----
@@ -345,7 +345,7 @@ def arguments_of_batch(function, form, request, data_source, result):
     arguments.update({name: labels for name in missing})  # the one column that it asks for is the reference answer
     arguments["trainer_state"] = types.SimpleNamespace(global_step=request["iteration"])
     arguments["log_extra"] = lambda *_, **__: None
-    arguments["log_metric"] = lambda name, value: result.add_figures(figures_of({name: value}, ()))
+    arguments["log_metric"] = lambda name, value: result.add_metrics(metrics_of({name: value}, ()))
     return arguments
 
 
@@ -360,11 +360,11 @@ def call_with_all(function, form, request, data_source, result):
         key = next((k for k in ("rewards", "scores") if value.get(k) is not None), None)
         if key is None:
             raise Unusable("it returned a dictionary without rewards or scores")
-        figures = dict(value.get("extra_logs") or {})
-        for name, entries in figures.items():
+        metrics = dict(value.get("extra_logs") or {})
+        for name, entries in metrics.items():
             entries = plain(entries)
             for entry in entries if isinstance(entries, (list, tuple)) else [entries]:
-                result.add_figures(figures_of({name: entry}, ()))
+                result.add_metrics(metrics_of({name: entry}, ()))
         value = plain(value[key])
         if not isinstance(value, (list, tuple)):
             value = [value]

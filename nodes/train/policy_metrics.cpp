@@ -17,7 +17,7 @@ void add_to(ExactMoments& moments, const at::Tensor& x) {
 
 }  // namespace
 
-void PolicyFigures::add_sampled(const at::Tensor& logprobs, const at::Tensor& rollout_logprobs) {
+void PolicyMetrics::add_sampled(const at::Tensor& logprobs, const at::Tensor& rollout_logprobs) {
   const auto count = static_cast<double>(logprobs.numel());
   if (count == 0) return;
   const at::Tensor log_ratio = logprobs.sub(rollout_logprobs), distance = log_ratio.abs();
@@ -27,7 +27,7 @@ void PolicyFigures::add_sampled(const at::Tensor& logprobs, const at::Tensor& ro
   add_to(totals_.mine(kRatios), ratio);
 }
 
-void PolicyFigures::add_reference(const at::Tensor& logprobs, const at::Tensor& reference_logprobs) {
+void PolicyMetrics::add_reference(const at::Tensor& logprobs, const at::Tensor& reference_logprobs) {
   const auto count = static_cast<double>(logprobs.numel());
   if (count == 0) return;
   const at::Tensor k1 = logprobs.sub(reference_logprobs).to(at::kDouble);
@@ -36,18 +36,18 @@ void PolicyFigures::add_reference(const at::Tensor& logprobs, const at::Tensor& 
   metrics_.mean("reference/kl_k3_mean", total(exp_log_ratio(k1.neg()).sub(1).add(k1)) / count, count);
 }
 
-void PolicyFigures::add_entropy(const at::Tensor& entropy) {
+void PolicyMetrics::add_entropy(const at::Tensor& entropy) {
   const auto count = static_cast<double>(entropy.numel());
   metrics_.mean("policy/entropy_mean", total(entropy) / count, count);
 }
 
-void PolicyFigures::add_values(const at::Tensor& values, const at::Tensor& returns) {
+void PolicyMetrics::add_values(const at::Tensor& values, const at::Tensor& returns) {
   const at::Tensor wide_returns = returns.to(at::kDouble);
   add_to(totals_.mine(kReturns), wide_returns);
   add_to(totals_.mine(kErrors), wide_returns.sub(values.to(at::kDouble)));
 }
 
-void PolicyFigures::record_totals() {
+void PolicyMetrics::record_totals() {
   const ExactMoments& ratios = totals_.of_all(kRatios);
   if (ratios.count() > 0) {
     const double sum = ratios.sum.value();

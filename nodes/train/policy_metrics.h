@@ -8,13 +8,13 @@
 
 namespace sluice::nodes {
 
-/// What tells whether a policy is trained soundly: figures over the actions of an iteration under the weights before its first
+/// What tells whether a policy is trained soundly: metrics over the actions of an iteration under the weights before its first
 /// optimizer step. Means are over all actions that count, whatever the micro-batches were. Used by one thread.
-class PolicyFigures {
+class PolicyMetrics {
  public:
-  PolicyFigures(engine::MetricsRecorder& metrics, engine::Totals& totals) : metrics_(metrics), totals_(totals) {}
+  PolicyMetrics(engine::MetricsRecorder& metrics, engine::Totals& totals) : metrics_(metrics), totals_(totals) {}
 
-  /// Declares the figures.
+  /// Declares the metrics.
   template <class P>
   static void describe(engine::Contract<P>& c);
 
@@ -42,7 +42,7 @@ class PolicyFigures {
 };
 
 template <class P>
-void PolicyFigures::describe(engine::Contract<P>& c) {
+void PolicyMetrics::describe(engine::Contract<P>& c) {
   for (const char* name : {kRatios, kReturns, kErrors}) c.total(name);
   c.metric("policy/logprob_difference_mean", engine::Metric::kMean,
            "before the first step: distance of an action's log-probability from the one it was sampled with");

@@ -99,7 +99,7 @@ at::Tensor TrainDpo::loss_of(const engine::MicroBatch& batch, const PairedSample
 at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
   const PreferenceTerms terms = params_.objective.object->compute(inputs);
   const auto pairs = static_cast<double>(terms.losses.numel());
-  for (const auto& [name, value] : preference_figures(inputs, terms)) metrics_.mean(name, value, pairs);
+  for (const auto& [name, value] : preference_metrics(inputs, terms)) metrics_.mean(name, value, pairs);
   if (params_.nll_coefficient == 0) return terms.losses;
   return terms.losses.sub(inputs.chosen.policy.div(inputs.chosen.lengths).mul(params_.nll_coefficient));
 }

@@ -126,7 +126,7 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.metric_if(trains_a_critic, "value/learning_rate", engine::Metric::kValue, "the same of the critic");
   c.metrics_of(&P::objective);
   c.metrics_of_if(has_critic, &P::value_objective);
-  PolicyFigures::describe(c);
+  PolicyMetrics::describe(c);
   c.total(kActorCount);
   c.total_if(has_critic, kCriticCount);
   c.total_if([](const P& p) { return p.whiten_advantages; }, kAdvantageTotal);
@@ -141,7 +141,7 @@ TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resource
       seed_(resources.seed),
       metrics_(*resources.metrics),
       totals_(*resources.totals),
-      figures_(metrics_, totals_) {}
+      policy_metrics_(metrics_, totals_) {}
 
 void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
   iteration_ = iteration.index;
@@ -289,7 +289,7 @@ bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !is_one_
 bool TrainPpo::wants_entropy() const { return needs_of(params_).entropy || steps_ == 0; }
 
 ObjectiveResult TrainPpo::policy_loss(const Part& part, const PolicyOutputs& outputs) {
-  if (steps_ == 0) add_figures(part, outputs);
+  if (steps_ == 0) add_policy_metrics(part, outputs);
   return params_.objective.object->compute({.logprobs = outputs.logprobs,
                                             .old_logprobs = old_logprobs(part, outputs.logprobs),
                                             .rollout_logprobs = column(part, columns::kRolloutLogprobs.spec()),
@@ -308,7 +308,7 @@ ObjectiveResult TrainPpo::value_loss(const Part& part, const at::Tensor& values)
   if (reads_old_values(params_)) inputs.old_values = column(part, columns::kValues.spec());
   if (steps_ == 0) {
     const KeptActions kept(inputs.mask, {0, inputs.values.numel()}, inputs.returns.options());
-    figures_.add_values(kept.of(inputs.values.detach()), kept.of(inputs.returns));
+    policy_metrics_.add_values(kept.of(inputs.values.detach()), kept.of(inputs.returns));
   }
   return params_.value_objective.object->compute(inputs);
 }
@@ -320,19 +320,19 @@ void TrainPpo::record_loss(const char* name, const char* count, double loss_sum,
   totals_.add(count, result.count);
 }
 
-void TrainPpo::add_figures(const Part& part, const PolicyOutputs& outputs) {
+void TrainPpo::add_policy_metrics(const Part& part, const PolicyOutputs& outputs) {
   const at::Tensor logprobs = outputs.logprobs.detach();
   const KeptActions kept(column(part, columns::kMask.spec()), {0, logprobs.numel()}, logprobs.options());
   if (kept.count() == 0) return;
   const at::Tensor rollout = column(part, columns::kRolloutLogprobs.spec());
   const at::Tensor reference = column(part, columns::kReferenceLogprobs.spec());
-  if (rollout.defined()) figures_.add_sampled(kept.of(logprobs), kept.of(rollout));
-  if (reference.defined()) figures_.add_reference(kept.of(logprobs), kept.of(reference));
-  figures_.add_entropy(kept.of(outputs.entropy.detach()));
+  if (rollout.defined()) policy_metrics_.add_sampled(kept.of(logprobs), kept.of(rollout));
+  if (reference.defined()) policy_metrics_.add_reference(kept.of(logprobs), kept.of(reference));
+  policy_metrics_.add_entropy(kept.of(outputs.entropy.detach()));
 }
 
 void TrainPpo::make_step() {
-  if (steps_ == 0) figures_.record_totals();
+  if (steps_ == 0) policy_metrics_.record_totals();
   const double actor_count = totals_.sum_of_all(kActorCount);
   if (actor_count == 0) return;
   if (trains_two_models()) {  // both make the step or none does

@@ -40,7 +40,7 @@ namespace sluice::nodes {
 ///
 /// Reads tokens[T], advantages[A], and as the objectives need them old log-probabilities[A], returns[A], values[A],
 /// rollout_logprobs[A], reference_logprobs[A]. Reads mask[A] if a node writes it: an action counts that much, and a sample all of
-/// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its figures if they are there.
+/// whose actions count 0 is not computed at all. Reads rollout_logprobs and reference_logprobs for its metrics if they are there.
 /// Gradients accumulate as sums and are divided by the objective's count over the step and all ranks: how groups are packed
 /// into micro-batches, and these cut into passes of [budget] pass_tokens, changes nothing but rounding. With one epoch and one mini-batch the gradients are taken as micro-batches
 /// arrive, and the step is made at the end of the iteration; otherwise the node is a barrier. A mini-batch without actions makes
@@ -105,7 +105,7 @@ class TrainPpo final : public engine::Node {
   at::Tensor column(const Part& part, const engine::ColumnSpec& spec) const;  // undefined if no node writes it
   at::Tensor advantages(const Part& part) const;
   at::Tensor old_logprobs(const Part& part, const at::Tensor& logprobs) const;
-  void add_figures(const Part& part, const PolicyOutputs& outputs);
+  void add_policy_metrics(const Part& part, const PolicyOutputs& outputs);
 
   // The optimizer step for what was accumulated since the last one.
   void make_step();
@@ -117,7 +117,7 @@ class TrainPpo final : public engine::Node {
   const uint64_t seed_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
-  PolicyFigures figures_;
+  PolicyMetrics policy_metrics_;
 
   int64_t iteration_ = 0;
   std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier

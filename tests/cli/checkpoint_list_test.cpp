@@ -37,7 +37,7 @@ std::vector<ListedCheckpoint> four() {
 
 TEST(CheckpointList, Text) { expect_golden("cli/checkpoints/four.txt", checkpoints_text(four(), "runs/ppo")); }
 
-TEST(CheckpointList, FigureThatTheRunKeepsTheBestOfIsTheOneToShow) {
+TEST(CheckpointList, MetricThatTheRunKeepsTheBestOfIsTheOneToShow) {
   auto all = four();
   all[2].manifest->pipeline = {{.table = "checkpoint", .key = "keep_best", .text = "\"reference/kl_mean\"", .origin = {}}};
   EXPECT_THAT(checkpoints_text(all, "runs/ppo"), HasSubstr("  reference/kl_mean  "));
@@ -59,10 +59,10 @@ TEST(CheckpointList, NoneIntactIsSaid) {
 TEST(CheckpointList, JsonHasNullForWhatIsNotKnown) {
   const Json all = Json::parse(checkpoints_json(four()))["checkpoints"];
   ASSERT_EQ(all.size(), 4u);
-  EXPECT_EQ(all[0]["figures"]["reward/score_mean"], 0.47);
+  EXPECT_EQ(all[0]["metrics"]["reward/score_mean"], 0.47);
   EXPECT_TRUE(all[0]["intact"] == true && all[0]["damage"].is_null());
-  EXPECT_TRUE(all[1]["figures"]["reward/score_mean"].is_null());
-  EXPECT_TRUE(all[3]["figures"].is_null() && all[3]["saved_at"].is_null() && all[3]["intact"] == false);
+  EXPECT_TRUE(all[1]["metrics"]["reward/score_mean"].is_null());
+  EXPECT_TRUE(all[3]["metrics"].is_null() && all[3]["saved_at"].is_null() && all[3]["intact"] == false);
   EXPECT_EQ(all[3]["damage"], "manifest.json is missing");
 }
 

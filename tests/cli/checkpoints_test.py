@@ -123,7 +123,7 @@ class List(Checkpoints):
         self.assertEqual([one["intact"] for one in listed], [True, True, True, False])
         self.assertRegex(listed[3]["damage"], r'^actor/model.safetensors: tensor "[a-z0-9_.]+" has another checksum than when it was saved$')
         for row, one in zip(metrics, listed):
-            self.assertEqual(one["figures"]["reward/score_mean"], row["reward/score_mean"])
+            self.assertEqual(one["metrics"]["reward/score_mean"], row["reward/score_mean"])
             size = sum(path.stat().st_size for path in pathlib.Path(one["folder"]).rglob("*") if path.is_file())
             self.assertEqual(one["bytes"], size)
 
@@ -211,7 +211,7 @@ class Prune(Checkpoints):
                 self.assertEqual(len(kept - {4}), 0 if choose(rows) == rows[3] else 1)
                 self.assertIn(choose(rows), [rows[n - 1] for n in kept])
 
-    def test_a_figure_that_no_run_has_is_refused(self):
+    def test_a_metric_that_no_run_has_is_refused(self):
         self.assert_refused(run("checkpoints", "prune", self.run_folder, "--keep-best", "score_meen"), "no checkpoint has a metric", "reward/score_mean")
         self.assertEqual(self.names(), ["1", "2", "3", "4"])
 

@@ -37,7 +37,7 @@ class RunFolder(Case):
             self.assertGreater((self.finished.folder / name).stat().st_size, 0, name)
         self.assertIn("digraph", (self.finished.folder / "pipeline.dot").read_text())
 
-    def test_metrics_have_every_figure_of_each_iteration(self):
+    def test_metrics_are_all_there_in_each_iteration(self):
         metrics = self.finished.metrics
         self.assertEqual([row["iteration"] for row in metrics], [0, 1])
         for row in metrics:

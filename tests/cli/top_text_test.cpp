@@ -47,7 +47,7 @@ TopView running() {
                 {"train", "cpu", 120, 655'000, 27.1, 0, 0, "micro-batches of advantages"}},
       .edges = {
           {"generate", "score", 2, 4096, 98'304}, {"score", "advantages", 0, 0, 0}, {"advantages", "train", 3, 6100, 146'400}}};
-  engine::MetricRow figures{{"iteration", 40},
+  engine::MetricRow metrics{{"iteration", 40},
                             {"policy_version", 40},
                             {"policy_lag", 0},
                             {"data/groups", 32},
@@ -62,7 +62,7 @@ TopView running() {
                             {"time/iteration_seconds", 1},
                             {"engine/tokens_in_flight_max", 4e3},
                             {"memory/resident_bytes", 812e6}};
-  return {.status = status, .figures = figures};
+  return {.status = status, .metrics = metrics};
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -107,7 +107,7 @@ TEST(TopText, SaysWhenARunningProcessNoLongerWritesItsStatus) {
 TEST(TopText, HasNoFiguresAndNoForecastBeforeTheFirstIterationEnded) {
   TopView view = running();
   view.status.iterations_done = 0;
-  view.figures.clear();
+  view.metrics.clear();
   const std::string text = top_text(view, 120);
   EXPECT_THAT(text, HasSubstr("iteration 0/120  ---------------- 0 %   elapsed 71 s\n"));
   EXPECT_THAT(text, Not(HasSubstr("reward/score_mean")));
@@ -122,7 +122,7 @@ TEST(TopText, OfAnEmptyStatusDividesNothingByZero) {
 
 TEST(TopText, OfManyFiguresShowsTheFirstAndCountsTheOthers) {
   TopView view = running();
-  for (int i = 0; i < 100; ++i) view.figures.emplace_back("figure_" + std::to_string(i), 0.5);
+  for (int i = 0; i < 100; ++i) view.metrics.emplace_back("metric_" + std::to_string(i), 0.5);
   const std::string text = top_text(view, 120);
   const std::vector<std::string> lines = lines_of(text.substr(text.find("iteration 40, ")));
   EXPECT_THAT(lines, SizeIs(1 + 8 + 1));
@@ -132,7 +132,7 @@ TEST(TopText, OfManyFiguresShowsTheFirstAndCountsTheOthers) {
 
 TEST(TopText, ShowsAFigureThatIsNotANumber) {
   TopView view = running();
-  view.figures = {{"policy/loss", std::numeric_limits<double>::quiet_NaN()}};
+  view.metrics = {{"policy/loss", std::numeric_limits<double>::quiet_NaN()}};
   EXPECT_THAT(top_text(view, 120), HasSubstr("policy/loss  not finite\n"));
 }
 

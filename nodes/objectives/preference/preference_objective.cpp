@@ -7,7 +7,7 @@ double mean_of(const at::Tensor& x) { return x.detach().to(at::kDouble).mean().i
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> preference_figures(const PreferenceInputs& inputs, const PreferenceTerms& terms) {
+std::vector<std::pair<std::string, double>> preference_metrics(const PreferenceInputs& inputs, const PreferenceTerms& terms) {
   return {{"preference/accuracy", mean_of(terms.chosen_rewards.gt(terms.rejected_rewards))},
           {"preference/reward_margin", mean_of(terms.chosen_rewards.sub(terms.rejected_rewards))},
           {"preference/chosen_reward_mean", mean_of(terms.chosen_rewards)},

@@ -41,6 +41,6 @@ class PreferenceObjective {
 };
 
 /// Means over the pairs, ready to be combined with the number of pairs as weight. At least one pair.
-std::vector<std::pair<std::string, double>> preference_figures(const PreferenceInputs& inputs, const PreferenceTerms& terms);
+std::vector<std::pair<std::string, double>> preference_metrics(const PreferenceInputs& inputs, const PreferenceTerms& terms);
 
 }  // namespace sluice::nodes

@@ -104,10 +104,10 @@ TEST(Hinge, APairThatIsFarEnoughApartTeachesNothing) {
   EXPECT_THAT(vector(inputs.chosen.policy.grad()), Pointwise(DoubleNear(1e-12), Vector{0, -1}));
 }
 
-TEST(PreferenceFigures, AreMeansOverThePairs) {
+TEST(PreferenceMetrics, AreMeansOverThePairs) {
   const PreferenceInputs inputs = pairs(kChosen, kRejected);
-  const auto figures = preference_figures(inputs, Dpo({.beta = 0.5}).compute(inputs));
-  const std::map<std::string, double> by_name(figures.begin(), figures.end());
+  const auto metrics = preference_metrics(inputs, Dpo({.beta = 0.5}).compute(inputs));
+  const std::map<std::string, double> by_name(metrics.begin(), metrics.end());
   EXPECT_DOUBLE_EQ(by_name.at("preference/accuracy"), 0.5);
   EXPECT_DOUBLE_EQ(by_name.at("preference/reward_margin"), -0.25);
   EXPECT_DOUBLE_EQ(by_name.at("preference/chosen_reward_mean"), -0.125);

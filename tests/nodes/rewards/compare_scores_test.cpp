@@ -10,22 +10,22 @@ constexpr engine::Column<float> kReward{"reward", engine::Extent::kSample};
 
 Sample sample(float score, float reward) { return Sample().value(columns::kScore, score).value(kReward, reward); }
 
-std::map<std::string, double> figures(std::vector<GroupOf> groups) {
+std::map<std::string, double> metrics_of(std::vector<GroupOf> groups) {
   return NodeHarness<CompareScores>({.column = "reward"}).run(std::move(groups)).metrics();
 }
 
 TEST(CompareScores, AccuracyIsTheShareOfPairsThatAreOrderedAlike) {
-  const auto found = figures({{sample(1, 3), sample(0, -1)}, {sample(2, 0), sample(1, 1), sample(0, -2)}});
+  const auto found = metrics_of({{sample(1, 3), sample(0, -1)}, {sample(2, 0), sample(1, 1), sample(0, -2)}});
   EXPECT_NEAR(found.at("reward/reward_accuracy"), 3.0 / 4, 1e-12);
   EXPECT_NEAR(found.at("reward/reward_margin"), (4 - 1 + 2 + 3) / 4.0, 1e-12);
 }
 
 TEST(CompareScores, EqualRewardsCountHalf) {
-  EXPECT_EQ(figures({{sample(1, 3), sample(0, 3)}}).at("reward/reward_accuracy"), 0.5);
+  EXPECT_EQ(metrics_of({{sample(1, 3), sample(0, 3)}}).at("reward/reward_accuracy"), 0.5);
 }
 
 TEST(CompareScores, PairsThatAreNotToldApartDoNotCount) {
-  EXPECT_TRUE(figures({{sample(1, 3), sample(1, 5)}, {sample(0, 2)}}).empty());
+  EXPECT_TRUE(metrics_of({{sample(1, 3), sample(1, 5)}, {sample(0, 2)}}).empty());
 }
 
 }  // namespace

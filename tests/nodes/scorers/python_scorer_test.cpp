@@ -78,7 +78,7 @@ TEST(PythonScorer, ArraysWithTolistCountAsLists) {
               ElementsAre(0.5, 1.5, 2.5, 3.5));
 }
 
-TEST(PythonScorer, VerlFunctionIsCalledForEachSampleAndItsOtherFiguresAreRecorded) {
+TEST(PythonScorer, VerlFunctionIsCalledForEachSampleAndItsOtherNumbersAreRecorded) {
   Scorer scorer(
       "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
       "  assert data_source == 'sums' and 'index' in extra_info\n"

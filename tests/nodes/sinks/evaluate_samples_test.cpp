@@ -16,7 +16,7 @@ Sample sample(const char* response, float score) {
   return Sample().value(columns::kResponse, std::string(response)).value(columns::kScore, score);
 }
 
-std::map<std::string, double> figures(EvaluateSamplesParams params, std::vector<GroupOf> groups) {
+std::map<std::string, double> metrics_of(EvaluateSamplesParams params, std::vector<GroupOf> groups) {
   return NodeHarness<EvaluateSamples>(std::move(params)).run(std::move(groups)).metrics();
 }
 
@@ -32,51 +32,51 @@ TEST(PassAt, IsTheChanceOfARightOneAmongThoseDrawn) {
 }
 
 TEST(EvaluateSamples, PassAtKIsTheMeanOverTheGroups) {
-  const auto found = figures({.k = {1, 2}}, {{sample("1", 1), sample("2", 0), sample("3", 0), sample("4", 0)},
-                                             {sample("1", 1), sample("2", 1), sample("3", 0), sample("4", 0)}});
+  const auto found = metrics_of({.k = {1, 2}}, {{sample("1", 1), sample("2", 0), sample("3", 0), sample("4", 0)},
+                                                {sample("1", 1), sample("2", 1), sample("3", 0), sample("4", 0)}});
   EXPECT_NEAR(found.at("reward/pass_at_1"), (0.25 + 0.5) / 2, 1e-12);
   EXPECT_NEAR(found.at("reward/pass_at_2"), (0.5 + (1 - 1.0 / 6)) / 2, 1e-12);
 }
 
 TEST(EvaluateSamples, TheCommonestAnswerDecidesTheMajority) {
-  EXPECT_EQ(figures({.k = {3}}, {{sample("7", 1), sample(" 7\n", 1), sample("8", 0)}}).at("reward/maj_at_3"), 1);
-  EXPECT_EQ(figures({.k = {3}}, {{sample("7", 1), sample("8", 0), sample("8", 0)}}).at("reward/maj_at_3"), 0);
+  EXPECT_EQ(metrics_of({.k = {3}}, {{sample("7", 1), sample(" 7\n", 1), sample("8", 0)}}).at("reward/maj_at_3"), 1);
+  EXPECT_EQ(metrics_of({.k = {3}}, {{sample("7", 1), sample("8", 0), sample("8", 0)}}).at("reward/maj_at_3"), 0);
 }
 
 TEST(EvaluateSamples, EquallyCommonAnswersShareTheMajority) {
-  EXPECT_EQ(figures({.k = {2}}, {{sample("7", 1), sample("8", 0)}}).at("reward/maj_at_2"), 0.5);
+  EXPECT_EQ(metrics_of({.k = {2}}, {{sample("7", 1), sample("8", 0)}}).at("reward/maj_at_2"), 0.5);
 }
 
 TEST(EvaluateSamples, MajorityOfFewerIsTheMeanOverRunsOfThem) {
-  const auto found = figures({.k = {2}}, {{sample("7", 1), sample("7", 1), sample("8", 0), sample("8", 0), sample("9", 0)}});
+  const auto found = metrics_of({.k = {2}}, {{sample("7", 1), sample("7", 1), sample("8", 0), sample("8", 0), sample("9", 0)}});
   EXPECT_EQ(found.at("reward/maj_at_2"), 0.5);
 }
 
 TEST(EvaluateSamples, AResponseOnWhichExtractGivesUpDoesNotVoteAndIsCounted) {
   const std::string too_much = std::string(100, 'a') + "!";  // 2^100 ways
-  const auto found = figures({.k = {2}, .extract = "^(a|a)+$"}, {{sample("a", 1), sample(too_much.c_str(), 0)}});
+  const auto found = metrics_of({.k = {2}, .extract = "^(a|a)+$"}, {{sample("a", 1), sample(too_much.c_str(), 0)}});
   EXPECT_EQ(found.at("reward/maj_at_2"), 1);
   EXPECT_EQ(found.at("reward/answers_not_read"), 1);
 }
 
 TEST(EvaluateSamples, AnswersVoteByTheirNormalForm) {
-  const auto found = figures({.k = {3}, .extract = R"(####\s*(.+))", .normalize = AnswerForm::kNumber},
-                             {{sample("so #### 1,000", 1), sample("#### 1000.0", 1), sample("#### 7", 0)}});
+  const auto found = metrics_of({.k = {3}, .extract = R"(####\s*(.+))", .normalize = AnswerForm::kNumber},
+                                {{sample("so #### 1,000", 1), sample("#### 1000.0", 1), sample("#### 7", 0)}});
   EXPECT_EQ(found.at("reward/maj_at_3"), 1);
 }
 
 TEST(EvaluateSamples, AResponseWithoutAnswerDoesNotVote) {
   const EvaluateSamplesParams params{.k = {3}, .extract = "#(.+)"};
-  EXPECT_EQ(figures(params, {{sample("none", 0), sample("none", 0), sample("#7", 1)}}).at("reward/maj_at_3"), 1);
-  EXPECT_EQ(figures(params, {{sample("none", 0), sample("none", 0), sample("7", 0)}}).at("reward/maj_at_3"), 0);
+  EXPECT_EQ(metrics_of(params, {{sample("none", 0), sample("none", 0), sample("#7", 1)}}).at("reward/maj_at_3"), 1);
+  EXPECT_EQ(metrics_of(params, {{sample("none", 0), sample("none", 0), sample("7", 0)}}).at("reward/maj_at_3"), 0);
 }
 
 TEST(EvaluateSamples, FromLeastScoreOnASampleIsRight) {
-  EXPECT_EQ(figures({.k = {1}, .least_score = 0.5}, {{sample("7", 0.5f), sample("8", 0.4f)}}).at("reward/pass_at_1"), 0.5);
+  EXPECT_EQ(metrics_of({.k = {1}, .least_score = 0.5}, {{sample("7", 0.5f), sample("8", 0.4f)}}).at("reward/pass_at_1"), 0.5);
 }
 
 TEST(EvaluateSamples, AGroupWithFewerSamplesIsAnError) {
-  EXPECT_THAT([] { figures({.k = {4}}, {{sample("7", 1)}}); },
+  EXPECT_THAT([] { metrics_of({.k = {4}}, {{sample("7", 1)}}); },
               ThrowsMessage<UserError>(HasSubstr("group 0 has 1 sample, k names 4")));
 }
 
