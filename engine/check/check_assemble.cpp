@@ -130,15 +130,15 @@ class Assembly {
       to.usage.seed = static_cast<uint64_t>(plan_.pipeline.seed);
       to.usage.iterations = plan_.pipeline.iterations;
       to.usage.updated = from.updater >= 0;
-      to.usage.kept_versions = kept_versions(from);
-      to.usage.saved_versions = draft_.trains_what_it_samples(from) ? plan_.schedule.policy_lag : 0;
+      to.usage.versions.readable = readable_versions(from);
+      to.usage.versions.saved = draft_.trains_what_it_samples(from) ? plan_.schedule.policy_lag : 0;
     }
   }
 
   // While iteration i is sampled with version i - lag, training may have published all versions up to i: lag + 1 of them must
   // stay readable. At lag 0 that is one, and it may be the live weights themselves, which do not change before the iteration is
   // complete. A path without the trainer samples while that goes on: then the live weights will not do.
-  int64_t kept_versions(const DraftModel& model) const {
+  int64_t readable_versions(const DraftModel& model) const {
     if (model.sampler < 0) return 0;
     if (model.updater < 0) return 1;
     return std::max<int64_t>(plan_.schedule.policy_lag + 1, model.sampled_apart ? 2 : 1);

@@ -15,7 +15,7 @@ namespace {
 
 int64_t bytes_on_disk(const PlanModel& model) {
   if (!model.usage.updated) return 0;
-  const int64_t versions = saturating_product(model.facts.version_bytes, model.usage.saved_versions);
+  const int64_t versions = saturating_product(model.facts.version_bytes, model.usage.versions.saved);
   return saturating_sum(model.facts.folder_bytes, saturating_sum(model.facts.snapshot_bytes, versions));
 }
 

@@ -94,7 +94,7 @@ void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
                     .files = {}};
   for (const auto& [name, saved] : parts_.models) {
     saved.model->write_snapshot(folder, parts_.files);
-    manifest.oldest_version = std::min(manifest.oldest_version, saved.versions(cut.iterations).oldest);
+    manifest.oldest_version = std::min(manifest.oldest_version, saved.versions.saved_with(cut.iterations).oldest);
   }
   for (const auto& [name, state] : cut.nodes) manifest.growing.insert(state.files.begin(), state.files.end());
   for (const auto& [name, bytes] : manifest.growing) sync_file(parts_.run_folder / name, parts_.files);

@@ -15,12 +15,7 @@ namespace sluice::engine {
 /// The models that a run trains, by name, with what a checkpoint must know of them.
 struct SavedModel {
   std::shared_ptr<Model> model;
-  int64_t older_versions = 0;  // ModelUsage::saved_versions
-
-  /// Of a run that has complete `iterations`.
-  VersionRange versions(int64_t iterations) const {
-    return {.oldest = std::max<int64_t>(0, iterations - older_versions), .newest = iterations};
-  }
+  ModelVersions versions;  // ModelUsage::versions
 };
 using SavedModels = std::map<std::string, SavedModel>;
 

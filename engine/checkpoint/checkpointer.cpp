@@ -81,7 +81,7 @@ void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
   }
   const SavedModel& saved = parts_.writer.models.at(model);
   const int64_t begin = parts_.clock.now_ns();
-  saved.model->take_snapshot(saved.versions(iteration + 1));
+  saved.model->take_snapshot(saved.versions.saved_with(iteration + 1));
   const std::lock_guard lock(mutex_);
   seconds_ += static_cast<double>(parts_.clock.now_ns() - begin) * 1e-9;
 }
@@ -171,7 +171,7 @@ void Checkpointer::save_last() {
                 .figures = last_report_.figures,
                 .growing = last_growing_};
   lock.unlock();
-  for (const auto& [name, saved] : parts_.writer.models) saved.model->take_snapshot(saved.versions(iterations));
+  for (const auto& [name, saved] : parts_.writer.models) saved.model->take_snapshot(saved.versions.saved_with(iterations));
   write(cut);
 }
 

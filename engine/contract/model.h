@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file_system.h"
+#include "engine/contract/model_versions.h"
 #include "engine/contract/params.h"
 
 namespace sluice::engine {
@@ -56,13 +57,6 @@ struct ModelBytes {
   int64_t optimizer = 0;
 };
 
-/// The versions of a model that a run which goes on needs: `newest` is that of the live weights, the older ones are those that
-/// iterations under way were sampled with. They are the same where nobody samples from it.
-struct VersionRange {
-  int64_t oldest = 0;
-  int64_t newest = 0;
-};
-
 /// A model of a run. The engine only needs to save it and to know its size; nodes know the concrete class.
 ///
 /// A model that is trained is saved in two steps: take_snapshot() copies what training changes, write_snapshot() writes the copy
@@ -98,9 +92,7 @@ struct ModelUsage {
   uint64_t seed = 0;
   int64_t iterations = 0;       // of the run
   bool updated = false;         // some node trains it
-  int64_t kept_versions = 0;    // published versions that must stay readable while training goes on; 0: nobody samples from it,
-                                // 1: nothing is sampled between an update of the weights and their publication
-  int64_t saved_versions = 0;   // older versions that a snapshot may have to hold: the policy lag of what samples from it
+  ModelVersions versions;       // that there are beside the newest
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
 };
 

@@ -5,6 +5,13 @@
 
 namespace sluice::engine {
 
+/// The versions of a model that a run which goes on needs: `newest` is that of the live weights, the older ones are those that
+/// iterations under way were sampled with. They are the same where nobody samples from it.
+struct VersionRange {
+  int64_t oldest = 0;
+  int64_t newest = 0;
+};
+
 /// The versions of a model's weights that there are beside the newest. A plain value; which they are is computed here alone.
 ///
 /// After n iterations the live weights are version n; version 0 is what the run began with. Readable are the published
@@ -18,7 +25,7 @@ struct ModelVersions {
   int64_t oldest_readable(int64_t newest) const { return newest - readable + 1; }
 
   /// Of a checkpoint whose live weights are `newest`.
-  int64_t oldest_saved(int64_t newest) const { return std::max<int64_t>(0, newest - saved); }
+  VersionRange saved_with(int64_t newest) const { return {.oldest = std::max<int64_t>(0, newest - saved), .newest = newest}; }
 
   /// Versions whose trained weights are kept to be saved later. One more than a checkpoint has beside the live weights: one
   /// that is taken after a publication wants those before it.

@@ -33,7 +33,7 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
 // The copy of what is trained that is being saved, and older versions of it, which are kept and may be in a copy that is being
 // written; behind a publication one more of these is kept.
 int64_t bytes_to_save(const PlanModel& model) {
-  const int64_t versions = model.usage.saved_versions > 0 ? 2 * (model.usage.saved_versions + 1) : 0;
+  const int64_t versions = saturating_product(2, model.usage.versions.kept_to_save());
   return saturating_sum(model.facts.snapshot_bytes, saturating_product(model.facts.version_bytes, versions));
 }
 
@@ -53,7 +53,7 @@ int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_
 PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
   PlanMemory memory;
   for (const PlanModel& model : plan.models) {
-    const int64_t published = saturating_product(model.facts.published_bytes, model.usage.kept_versions);
+    const int64_t published = saturating_product(model.facts.published_bytes, model.usage.versions.readable);
     memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(model.facts.weight_bytes, published));
     if (model.usage.updated) memory.weights_bytes = saturating_sum(memory.weights_bytes, bytes_to_save(model));
     memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;

@@ -56,14 +56,14 @@ struct CapacityProof {
 ///
 /// Several paths: each has its own share of the budget and is proven alone. They share no tokens, so no path keeps
 /// another's groups out. A path leads if it takes part in every iteration and still has data. Paths wait for each other at
-/// these gates only; `lag` is policy_lag, `kept` are the versions that stay readable:
+/// these gates only; `lag` is policy_lag, `readable` are the versions that stay readable:
 ///   1. A path that samples begins iteration i once version i - lag is published: after the publisher's iteration
 ///      i - lag - 1. A path that measures needs version i + 1 instead, or version 0 before training.
 ///   2. A path begins iteration i once every path has ended iteration i - lag - 2.
 ///   3. A path that does not lead begins iteration i after one that leads.
 ///   4. A publisher ends iteration i, when it publishes, once every other path that samples its model has handed on
-///      iteration i + 1 + lag - kept. That is i at the latest, since kept > lag. Of a path that measures it is i - 1 at the
-///      latest, since kept >= 2. Micro-batches of iteration i it takes once it might have ended iteration i - 1.
+///      iteration i + 1 + lag - readable. That is i at the latest, since readable > lag. Of a path that measures it is i - 1 at the
+///      latest, since readable >= 2. Micro-batches of iteration i it takes once it might have ended iteration i - 1.
 /// There is no circle. Sort all work by iteration, and within an iteration so: first paths that lead begin; then paths whose
 /// data have ended begin; then all but the ends of publishers and what waits for them is done; then publishers end; last,
 /// paths that measure do all of theirs. Every gate waits for work that comes earlier in this order, and so do nodes

@@ -18,8 +18,7 @@ namespace {
 
 void refuse_larger_lag(const Manifest& manifest, const Plan& plan) {
   for (const PlanModel& model : plan.models) {
-    const SavedModel saved{.model = nullptr, .older_versions = model.usage.saved_versions};
-    if (saved.versions(manifest.iterations).oldest >= manifest.oldest_version) continue;
+    if (model.usage.versions.saved_with(manifest.iterations).oldest >= manifest.oldest_version) continue;
     throw UserError("the run cannot go on with [schedule] policy_lag = " + std::to_string(plan.schedule.policy_lag) +
                         ": the checkpoint has no weights of '" + model.name + "' from before version " +
                         std::to_string(manifest.oldest_version),
@@ -112,7 +111,7 @@ void rewind_folder(const Rewind& rewind, const std::function<void(const std::str
 
 void restore(const Workload& workload, const SavedModels& models, const Plan& plan, const fs::path& checkpoint,
              const Manifest& manifest, const OnUnusableState& on_unusable) {
-  for (const auto& [name, saved] : models) saved.model->restore(checkpoint, saved.versions(manifest.iterations));
+  for (const auto& [name, saved] : models) saved.model->restore(checkpoint, saved.versions.saved_with(manifest.iterations));
   Problems problems;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const auto state = manifest.nodes.find(plan.nodes[i].name);

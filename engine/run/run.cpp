@@ -41,8 +41,7 @@ constexpr auto kLook = std::chrono::milliseconds(50);
 SavedModels saved_models(const Plan& plan, const Workload& workload) {
   SavedModels saved;
   for (const PlanModel& model : plan.models) {
-    if (model.usage.updated)
-      saved[model.name] = {.model = workload.models.at(model.name), .older_versions = model.usage.saved_versions};
+    if (model.usage.updated) saved[model.name] = {.model = workload.models.at(model.name), .versions = model.usage.versions};
   }
   return saved;
 }

@@ -33,16 +33,17 @@ NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part)
   prerequisites_.erase(std::unique(prerequisites_.begin(), prerequisites_.end()), prerequisites_.end());
 }
 
-// Publishing version v takes the memory of version v - kept_versions. On the publisher's own path nothing is sampled from that
-// any more: the trainer has had all of it.
+// Publishing a version takes the memory of the oldest. On the publisher's own path nothing is sampled from that any more: the
+// trainer has had all of it.
 void NodeRunner::wait_for_samplers(const std::string& model) {
   const auto is_model = [&](const auto& other) { return other.name == model; };
-  const int64_t kept = std::ranges::find_if(state_.plan.models, is_model)->usage.kept_versions;
+  const ModelVersions& versions = std::ranges::find_if(state_.plan.models, is_model)->usage.versions;
+  const int64_t oldest_readable = versions.oldest_readable(/*newest=*/1);  // of iteration 0, which publishes version 1
   for (PathState& path : state_.paths) {
     const auto& needs = state_.plan.nodes[static_cast<size_t>(path.plan.maker())].needs.models;
     const auto samples = [&](const ModelNeed& need) { return need.use == ModelUse::kSamples && need.model == model; };
     if (&path != &path_ && std::ranges::any_of(needs, samples))
-      prerequisites_.push_back({&path.version_wanted, 2 - kept, /*at_the_end=*/true});
+      prerequisites_.push_back({&path.version_wanted, oldest_readable, /*at_the_end=*/true});
   }
 }
 

@@ -54,7 +54,7 @@ Json model_json(const PlanModel& model) {
             {"parameters", model.facts.parameters},
             {"max_positions", model.facts.max_positions},
             {"updated", model.usage.updated},
-            {"kept_versions", model.usage.kept_versions}};
+            {"readable_versions", model.usage.versions.readable}};
   if (!model.facts.learning_rate.empty()) json["learning_rate"] = model.facts.learning_rate;
   return json;
 }

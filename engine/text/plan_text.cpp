@@ -215,9 +215,9 @@ std::string start_of_training(const Plan& plan, int trainer) {
 
 std::string copies_text(const Plan& plan) {
   for (const PlanModel& model : plan.models) {
-    if (!model.usage.updated || model.usage.kept_versions == 0) continue;
-    if (model.usage.kept_versions == 1) return "; one published copy of " + model.name + " is enough at lag 0";
-    return "; " + std::to_string(model.usage.kept_versions) + " published copies of " + model.name +
+    if (!model.usage.updated || model.usage.versions.readable == 0) continue;
+    if (model.usage.versions.readable == 1) return "; one published copy of " + model.name + " is enough at lag 0";
+    return "; " + std::to_string(model.usage.versions.readable) + " published copies of " + model.name +
            " beside the one in training";
   }
   return {};

@@ -182,10 +182,6 @@ void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
                       .severity = Severity::kWarning});
 }
 
-engine::ModelVersions versions_of(const engine::ModelUsage& usage) {
-  return {.readable = usage.kept_versions, .saved = usage.saved_versions};
-}
-
 // Shares the weights of usage.base, which leaves them as they are while its adapters are trained.
 std::shared_ptr<engine::Model> base_of(const engine::ModelUsage& usage) {
   const auto trained = std::dynamic_pointer_cast<const LanguageModel>(usage.base);
@@ -193,7 +189,7 @@ std::shared_ptr<engine::Model> base_of(const engine::ModelUsage& usage) {
   const models::Transformer& transformer = trained->forward().transformer();
   const models::Transformer base(transformer.config(), models::without_adapters(transformer.weights()),
                                  {.precision = transformer.compute().precision});
-  return std::make_shared<FrozenLanguageModel>(usage.name, trained->text().folder(), base, versions_of(usage),
+  return std::make_shared<FrozenLanguageModel>(usage.name, trained->text().folder(), base, usage.versions,
                                                FrozenLanguageModel::Weights::kShared);
 }
 
@@ -277,12 +273,12 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                                               .device = models::device_named(of.device).value(),
                                                                               .compute = {of.dtype, of.activation_checkpointing},
                                                                               .narrow_products = !of.optimizer.has_value()});
-  if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, versions_of(usage));
+  if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions);
   prepare(transformer.weights(), of.trained(), usage.seed);
   const Training training{.optimizer = of.optimizer->options(),
                           .learning_rate = of.optimizer->schedule_of(usage.iterations),
                           .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth};
-  return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, versions_of(usage));
+  return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions);
 }
 
 }  // namespace sluice::nodes

@@ -19,7 +19,7 @@ void SavedVersions::keep(int64_t version) {
 
 // One whose version no checkpoint wants any more and that nobody reads.
 SavedVersions::Copy& SavedVersions::free_copy(int64_t version) {
-  const int64_t oldest = versions_.oldest_saved(version);
+  const int64_t oldest = versions_.saved_with(version).oldest;
   const auto found = std::ranges::find_if(copies_, [&](const auto& copy) { return !copy->lent && copy->version < oldest; });
   if (found != copies_.end()) return **found;
   copies_.push_back(std::make_unique<Copy>(trained_.numel()));

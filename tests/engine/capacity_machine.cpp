@@ -40,7 +40,7 @@ int iterations_of(const Paths& paths) {
   return most;
 }
 
-Paths alone(const Machine& machine) { return {.paths = {machine}, .kept_versions = machine.lag + 1}; }
+Paths alone(const Machine& machine) { return {.paths = {machine}, .readable_versions = machine.lag + 1}; }
 
 /// What can follow on a state of a path.
 struct Way {
@@ -143,7 +143,7 @@ class Run {
     for (size_t other = 0; other < paths(); ++other) {
       const PathRules& rules = states_[other].rules();
       if (other == p || !rules.samples() || model_of(paths_, other) != static_cast<int>(p)) continue;
-      if (rules.version_for(at(ids, other).state.handed_on(), lag_) < iteration + 2 - paths_.kept_versions) return false;
+      if (rules.version_for(at(ids, other).state.handed_on(), lag_) < iteration + 2 - paths_.readable_versions) return false;
     }
     return true;
   }
@@ -168,7 +168,7 @@ class Run {
     for (size_t p = 0; p < paths(); ++p) {
       const State& state = at(ids, p).state;
       if (!state.drawing || !states_[p].rules().samples()) continue;
-      if (states_[p].rules().version_for(state.begun - 1, lag_) + paths_.kept_versions <= published(ids, p)) return true;
+      if (states_[p].rules().version_for(state.begun - 1, lag_) + paths_.readable_versions <= published(ids, p)) return true;
     }
     return false;
   }

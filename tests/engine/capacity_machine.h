@@ -49,7 +49,7 @@ struct Machine {
 /// Paths that run side by side. All have the iterations, the lag and the micro-batches of the first.
 struct Paths {
   std::vector<Machine> paths;
-  int kept_versions = 1;        // of each trained model, that stay readable beside each other
+  int readable_versions = 1;    // of each trained model, that stay readable beside each other
   bool publisher_waits = true;  // for the other paths that sample; without that a version in use can be overwritten
 };
 

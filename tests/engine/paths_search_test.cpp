@@ -62,7 +62,7 @@ class PathsSearch : public ::testing::Test {
     const std::optional<Plan> accepted = plan_of(paths, shares);
     if (!accepted) throw std::runtime_error(describe(paths) + "\n" + render(check_machine(paths, shares, registry_).problems));
     const Plan& plan = *accepted;
-    paths.kept_versions = kept_versions(plan);
+    paths.readable_versions = readable_versions(plan);
     const Finding found = search(paths, shares);
     EXPECT_FALSE(found.stalls || found.overwrites) << story(paths, shares, found);
     for (size_t p = 0; p < shares.size(); ++p) expect_bounds(paths, p, plan, found.paths[p]);
@@ -73,9 +73,9 @@ class PathsSearch : public ::testing::Test {
   }
 
   // Of the model that is trained.
-  static int kept_versions(const Plan& plan) {
+  static int readable_versions(const Plan& plan) {
     const auto trained = std::ranges::find_if(plan.models, [](const PlanModel& model) { return model.usage.updated; });
-    return static_cast<int>(trained->usage.kept_versions);
+    return static_cast<int>(trained->usage.versions.readable);
   }
 
   void expect_stall(const Paths& paths, std::vector<int> shares, size_t path) {
@@ -364,7 +364,7 @@ TEST_F(PathsSearch, NoShareIsUsedBeyondTheIterationsThatCanBeOpen) {
 // What the other tests print when they fail.
 TEST_F(PathsSearch, TellsTheStoryOfAStall) {
   const Machine train = training(kTraining[1], 1, 0);
-  const Paths paths{.paths = {train, measuring(train, {kBarrier}, 2, {1, false})}, .kept_versions = 2};
+  const Paths paths{.paths = {train, measuring(train, {kBarrier}, 2, {1, false})}, .readable_versions = 2};
   const std::string text = story(paths, {2, 3}, search(paths, {2, 3}));
   EXPECT_EQ(text.substr(text.find("  path 1: ")),
             "  path 1: an iteration begins; in flight 0\n"

@@ -18,8 +18,8 @@ void ToyRunFolder::save(int64_t iterations, FileSystem& files) {
   model_->live = static_cast<uint64_t>(100 + iterations - 1);
   model_->publish(iterations - 1);
   model_->live = static_cast<uint64_t>(100 + iterations);
-  const SavedModels models{{"policy", {.model = model_, .older_versions = 1}}};
-  model_->take_snapshot(models.at("policy").versions(iterations));
+  const SavedModels models{{"policy", {.model = model_, .versions = {.readable = 1, .saved = 1}}}};
+  model_->take_snapshot(models.at("policy").versions.saved_with(iterations));
   NodeState state;
   state.values["row"] = iterations;
   CheckpointWriter({.plan = plan_, .run_folder = folder_, .models = models, .files = files, .on_warning = {}})

@@ -363,7 +363,7 @@ class ToyModelType final : public ModelType {
   }
 
   std::shared_ptr<Model> load(const std::shared_ptr<const void>&, const ModelUsage& usage) const override {
-    return std::make_shared<ToyModel>(usage.name, usage.kept_versions);
+    return std::make_shared<ToyModel>(usage.name, usage.versions.readable);
   }
 
  private:
@@ -421,7 +421,7 @@ uint64_t ToyModel::published(int64_t version) const {
 void ToyModel::publish(int64_t version) {
   const std::lock_guard lock(mutex_);
   published_[version] = live;
-  published_.erase(version - kept_versions_);
+  published_.erase(version - readable_versions_);
 }
 
 void register_toys(Registry& registry) {

@@ -26,12 +26,12 @@ inline constexpr Column<int64_t> kDrawn{"drawn", Extent::kSample};   // written 
 /// Tokens of a sample: depends on the weights that drew it.
 int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens);
 
-/// One number as weights, published by version: the last `kept_versions` can be sampled, older ones throw. A snapshot is a folder
+/// One number as weights, published by version: the last `readable_versions` can be sampled, older ones throw. A snapshot is a folder
 /// with a text.
 class ToyModel final : public Model {
  public:
-  explicit ToyModel(std::string name, int64_t kept_versions = std::numeric_limits<int64_t>::max())
-      : name_(std::move(name)), kept_versions_(kept_versions) {}
+  explicit ToyModel(std::string name, int64_t readable_versions = std::numeric_limits<int64_t>::max())
+      : name_(std::move(name)), readable_versions_(readable_versions) {}
 
   void take_snapshot(VersionRange versions) override;
   void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
@@ -43,7 +43,7 @@ class ToyModel final : public Model {
 
  private:
   const std::string name_;
-  const int64_t kept_versions_;
+  const int64_t readable_versions_;
   std::string snapshot_;
   mutable std::mutex mutex_;
   std::map<int64_t, uint64_t> published_{{0, 1}};

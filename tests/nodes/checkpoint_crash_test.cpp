@@ -23,7 +23,7 @@ using testing::TinyOptions;
 using testing::trained;
 
 TinyOptions trained_options() {
-  return {.optimizer = models::AdamWOptions{.learning_rate = 1e-2}, .kept_versions = 2, .saved_versions = 1};
+  return {.optimizer = models::AdamWOptions{.learning_rate = 1e-2}, .readable_versions = 2, .saved_versions = 1};
 }
 
 void train_and_publish(LanguageModel& model, int64_t version) {
@@ -40,14 +40,14 @@ TEST(CheckpointCrash, LeavesAModelThatLoadsAsItWasSaved) {
   engine::Plan plan;
   plan.checkpoint.keep_last = 1;
   const auto model = tiny_model(source.path(), trained_options());
-  const engine::SavedModels models{{model->name(), {.model = model, .older_versions = 1}}};
+  const engine::SavedModels models{{model->name(), {.model = model, .versions = {.readable = 2, .saved = 1}}}};
   const fs::path run = folder.path() / "run", after = folder.path() / "after";
   fs::create_directories(run);
   std::map<int64_t, std::vector<float>> saved;
   const auto save = [&](int64_t iterations, FileSystem& files) {
     train_and_publish(*model, iterations);
     saved[iterations] = all_weights(*model);
-    model->take_snapshot(models.begin()->second.versions(iterations));
+    model->take_snapshot(models.begin()->second.versions.saved_with(iterations));
     engine::CheckpointWriter({.plan = plan, .run_folder = run, .models = models, .files = files, .on_warning = {}})
         .write({.iterations = iterations, .nodes = {}, .figures = {}, .growing = {}});
   };
@@ -63,7 +63,7 @@ TEST(CheckpointCrash, LeavesAModelThatLoadsAsItWasSaved) {
     ASSERT_TRUE(newest);
     ASSERT_TRUE(damaged.empty());
     const auto restored = tiny_model(source.path(), trained_options());
-    restored->restore(newest->folder, models.begin()->second.versions(newest->iterations));
+    restored->restore(newest->folder, models.begin()->second.versions.saved_with(newest->iterations));
     ASSERT_EQ(all_weights(*restored), saved.at(newest->iterations));
     ++found[newest->iterations];
   }

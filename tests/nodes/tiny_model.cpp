@@ -95,7 +95,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   const std::string name = options.value_head ? "critic" : "actor";
-  const engine::ModelVersions versions{.readable = options.value_head ? 0 : options.kept_versions,
+  const engine::ModelVersions versions{.readable = options.value_head ? 0 : options.readable_versions,
                                        .saved = options.saved_versions};
   if (!options.optimizer) return std::make_shared<FrozenLanguageModel>(name, folder, transformer, versions);
   const Training training{.optimizer = *options.optimizer,

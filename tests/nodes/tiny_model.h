@@ -38,7 +38,7 @@ struct TinyOptions {
   bool value_head = false;
   bool both_heads = false;                        // a policy with a value head
   std::optional<models::AdamWOptions> optimizer;  // none: frozen
-  int64_t kept_versions = 1;
+  int64_t readable_versions = 1;
   int64_t saved_versions = 0;
   models::Precision precision = models::Precision::kFloat32;
   TrainedParameters trained;  // with an optimizer

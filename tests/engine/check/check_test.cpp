@@ -262,7 +262,7 @@ TEST_F(Check, KeepsLagPlusOnePublishedVersions) {
     return checked(edited(edited(ppo("policy_lag = 0", "policy_lag = " + lag), "cores = 1", "cores = 2"), "critic = \"critic\"\n",
                           "critic = \"critic\"\non = \"cpu:1\"\n"))
         .plan->models[0]
-        .usage.kept_versions;
+        .usage.versions.readable;
   };
   EXPECT_EQ(kept("0"), 1);
   EXPECT_EQ(kept("1"), 2);

@@ -20,7 +20,7 @@ PlanModel model(bool updated, int64_t saved_versions = 0) {
   PlanModel model{.name = "actor"};
   model.facts = {.snapshot_bytes = 300, .version_bytes = 100, .folder_bytes = 1000};
   model.usage.updated = updated;
-  model.usage.saved_versions = saved_versions;
+  model.usage.versions.saved = saved_versions;
   return model;
 }
 

@@ -135,11 +135,11 @@ TEST_P(ModelMemory, OfATrainedModelHasTheMomentsAndTheGradientsTogether) {
 
 TEST_P(ModelMemory, OfKeptVersionsIsACopyEach) {
   if (GetParam()) return;  // a value head is not sampled from
-  EXPECT_EQ(live_with({.name = "actor", .kept_versions = 1}), facts().weight_bytes + facts().published_bytes);
+  EXPECT_EQ(live_with({.name = "actor", .versions = {.readable = 1}}), facts().weight_bytes + facts().published_bytes);
   const auto publish_four = [](LanguageModel& model) {
     for (const int64_t version : {1, 2, 3, 4}) publish(model, version);
   };
-  EXPECT_EQ(live_with({.name = "actor", .updated = true, .kept_versions = 3}, publish_four),
+  EXPECT_EQ(live_with({.name = "actor", .updated = true, .versions = {.readable = 3}}, publish_four),
             facts().weight_bytes + facts().optimizer_bytes + facts().gradient_bytes + 3 * facts().published_bytes);
 }
 
@@ -153,8 +153,8 @@ TEST(LanguageModelType, ABfloat16ModelIsSampledFromHalfTheBytes) {
   EXPECT_EQ(narrow.facts.weight_bytes, 2 * kParameters + 2 * (96 * 32 + kNormParameters));  // embedding and norms stay float32
   EXPECT_EQ(2 * narrow.facts.kv_bytes_per_token, wide.facts.kv_bytes_per_token);
   EXPECT_LT(narrow.facts.published_bytes, wide.facts.published_bytes);
-  const auto model =
-      std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(narrow.params, {.name = "actor", .kept_versions = 1}));
+  const auto model = std::dynamic_pointer_cast<LanguageModel>(
+      LanguageModelType().load(narrow.params, {.name = "actor", .versions = {.readable = 1}}));
   EXPECT_EQ(model->sampled().precision(), models::Precision::kBfloat16);
   EXPECT_EQ(model->sampled().at(0).precision(), models::Precision::kBfloat16);
 }
@@ -236,7 +236,7 @@ float first_embedding(const models::PackedWeights& weights) { return weights.emb
 
 TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 1});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .readable_versions = 1});
   const models::PackedWeights& weights = model->sampled().at(0);
   const float initial = first_embedding(weights);
   shift_weights(*model, 1.0f);
@@ -249,14 +249,14 @@ TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
 
 TEST(LanguageModel, AModelThatNobodySamplesFromIsPublishedWithoutACopy) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 0});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .readable_versions = 0});
   publish(*model, 1);
   EXPECT_THROW(model->sampled().at(1), InternalError);
 }
 
 TEST(LanguageModel, AKeptVersionDoesNotSeeWhatTrainingDoesAfterIt) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .readable_versions = 2});
   const float initial = first_embedding(model->sampled().at(0));
   shift_weights(*model, 1.0f);
   EXPECT_EQ(first_embedding(model->sampled().at(0)), initial);
@@ -268,7 +268,7 @@ TEST(LanguageModel, AKeptVersionDoesNotSeeWhatTrainingDoesAfterIt) {
 
 TEST(LanguageModel, TheOldestVersionGoesWhenMoreArePublishedThanKept) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .readable_versions = 2});
   publish(*model, 1);
   publish(*model, 2);
   EXPECT_THROW(model->sampled().at(0), InternalError);

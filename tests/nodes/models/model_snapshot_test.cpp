@@ -51,7 +51,7 @@ struct Variant {
 
 std::vector<Variant> variants() {
   const TinyOptions plain{.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .weight_decay = 0.1, .clip_grad_norm = 1},
-                          .kept_versions = kLag + 1,
+                          .readable_versions = kLag + 1,
                           .saved_versions = kLag};
   std::vector<Variant> all{{"whole", plain}};
   const auto add = [&](const std::string& name, auto change) {

@@ -147,7 +147,7 @@ class LoraBase : public ::testing::Test {
     save_model(*tiny_model(folder_.path(), {}), folder_.path());
     const Bound bound(model_spec(folder_.path(), {optimizer_entry(1e-3), lora_entry()}));
     actor_ = std::dynamic_pointer_cast<LanguageModel>(
-        LanguageModelType().load(bound.params, {.name = "actor", .updated = true, .kept_versions = 1}));
+        LanguageModelType().load(bound.params, {.name = "actor", .updated = true, .versions = {.readable = 1}}));
     const at::NoGradGuard no_gradient;
     for (const auto& [name, factor] : actor_->forward().transformer().weights().trainable()) factor.normal_(0, 0.1);
   }

@@ -146,7 +146,7 @@ TEST(Generate, CreditThatComesBackIsTheWorstCaseMinusWhatTheGroupBecame) {
 
 TEST(Generate, SamplesComeFromThePublishedWeights) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .readable_versions = 2});
   Sampling sampling(params_with(2, 10), model);
   const auto sampled_with = [&](int64_t version) {
     return tokens_of(sampling.run(kPrompts, {.index = 0, .policy_version = version}));

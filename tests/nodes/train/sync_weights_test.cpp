@@ -14,7 +14,7 @@ using testing::TinyFolder;
 
 TEST(SyncWeights, EndOfIterationPublishesTheLiveWeightsAsTheNextVersion) {
   const TinyFolder folder;
-  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .kept_versions = 2});
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .readable_versions = 2});
   engine::NodeResources resources{.node = "sync", .models = {{"actor", model}}};
   SyncWeights sync({.model = "actor"}, resources);
 
