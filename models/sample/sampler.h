@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "models/sample/grown_buffer.h"
+#include "models/memory/grown_buffer.h"
 
 namespace sluice::models {
 
