@@ -75,7 +75,9 @@ bool has_adapters(const Weights& weights) {
 
 Weights without_adapters(const Weights& weights) {
   Weights base = weights;
-  for (LayerWeights& layer : base.layers) layer.adapters = {};
+  for (LayerWeights& layer : base.layers) {
+    for (LinearWeights* linear : layer.linears()) linear->adapter = {};
+  }
   return base;
 }
 

@@ -168,13 +168,16 @@ int64_t ModelConfig::steady_positions() const {
   return changes ? std::min(max_positions, rope.original_positions) : max_positions;
 }
 
-ModelConfig read_config(const fs::path& folder) {
+ModelConfig read_config(const fs::path& folder) { return read_config(folder, builtin_families()); }
+
+ModelConfig read_config(const fs::path& folder, std::span<const Family> families) {
   const fs::path path = folder / "config.json";
   const Json json = read_config_json(path);
   const ConfigObject file(path.string(), "", json);
-  const Family& family = read_family(file);
+  const Family& family = read_family(file, families);
   ModelConfig config;
   config.model_type = family.model_type;
+  config.family = &family;
   config.architecture = read_architecture(file, family);
   refuse_unsupported(file, config.model_type);
   read_sizes(file, family, config);

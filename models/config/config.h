@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace sluice::models {
+
+struct Family;  // config_families.h
 
 enum class NormKind { kRms, kRmsFromOne, kLayer };  // x/rms * w, x/rms * (1 + w) (Gemma), LayerNorm with a bias (GPT-2)
 enum class NormPlace {
@@ -35,11 +38,12 @@ struct RopeConfig {
 /// What `config.json` of a Hugging Face folder says about the maths of a decoder-only transformer: one transformer, and the
 /// switches that make it a Llama, a GPT-2 or a Gemma. A plain value. Lengths are counts of elements.
 struct ModelConfig {
-  std::string architecture;       // "LlamaForCausalLM", ...: written back as read
-  std::string model_type;         // "llama", ...: the row of the table of families, see weight_names.h
-  int64_t vocab_size = 0;         // V
-  int64_t hidden_size = 0;        // H
-  int64_t intermediate_size = 0;  // I
+  std::string architecture;        // "LlamaForCausalLM", ...: written back as read
+  std::string model_type;          // "llama", ...
+  const Family* family = nullptr;  // its row in the table of families; none: put together by hand
+  int64_t vocab_size = 0;          // V
+  int64_t hidden_size = 0;         // H
+  int64_t intermediate_size = 0;   // I
   int64_t layers = 0;
   int64_t heads = 0;          // query heads
   int64_t kv_heads = 0;       // key and value heads; heads is a multiple of it
@@ -78,8 +82,11 @@ struct ModelConfig {
   int64_t steady_positions() const;
 };
 
-/// Reads `folder/config.json`. Throws UserError naming the file and the key: missing, of a wrong type, out of range,
+/// Reads `folder/config.json` of a model of one of the built-in families. Throws UserError naming the file and the key: missing, of a wrong type, out of range,
 /// an architecture or a key that changes the maths and is not known.
 ModelConfig read_config(const std::filesystem::path& folder);
+
+/// The same of one of `families`, which outlive the config.
+ModelConfig read_config(const std::filesystem::path& folder, std::span<const Family> families);
 
 }  // namespace sluice::models

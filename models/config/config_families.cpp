@@ -1,7 +1,5 @@
 #include "models/config/config_families.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -87,22 +85,17 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-const Family& read_family(const ConfigObject& file) {
+std::span<const Family> builtin_families() { return kFamilies; }
+
+const Family& read_family(const ConfigObject& file, std::span<const Family> families) {
   const std::string type = file.text("model_type", "");
   std::vector<std::string> known;
-  for (const Family& family : kFamilies) {
+  for (const Family& family : families) {
     if (type == family.model_type) return family;
     known.push_back(family.model_type);
   }
   if (type.empty()) file.fail("model_type", "is missing", "one of: " + join(known, ", "));
   file.fail("model_type", sluice::quoted(type) + " is not supported", "supported: " + join(known, ", "));
-}
-
-const Family& family_of(std::string_view model_type) {
-  const auto* family =
-      std::find_if(std::begin(kFamilies), std::end(kFamilies), [&](const Family& f) { return f.model_type == model_type; });
-  SLUICE_CHECK(family != std::end(kFamilies), "a family that is not in the table");
-  return *family;
 }
 
 std::string read_architecture(const ConfigObject& file, const Family& family) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,9 @@ enum class WindowRule {
   kEverySecond,  // in the layers 0, 2, 4, ..., or as layer_types says
 };
 
-/// A row of the table of families: all in which they differ but the names of the weights (weight_names.cpp).
+class FeedForward;  // models/layers/feed_forward/feed_forward.h
+
+/// A row of the table of families: all in which they differ but the names of the weights (models/layers/weight_tables.h).
 struct Family {
   const char* model_type;
   const char* language_class;  // names in "architectures"
@@ -60,14 +63,15 @@ struct Family {
   bool learned_positions = false;
   bool partial_rotary = false;  // may turn only a part of each head
   bool scaled_embedding = false;
-  bool softcaps = false;  // has soft caps and its own scale of the scores
+  bool softcaps = false;                      // has soft caps and its own scale of the scores
+  const char* weights_like = nullptr;         // the family whose names its weights have; nullptr: it has its own
+  const FeedForward* feed_forward = nullptr;  // what its layers have behind attention, which outlives all; nullptr: the MLP
 };
 
-/// The row for "model_type". Throws UserError naming it and the known ones.
-const Family& read_family(const ConfigObject& file);
+std::span<const Family> builtin_families();
 
-/// The row of a model_type that read_config has accepted.
-const Family& family_of(std::string_view model_type);
+/// The row for "model_type". Throws UserError naming it and the known ones.
+const Family& read_family(const ConfigObject& file, std::span<const Family> families);
 
 /// Checks "architectures"; the language model of the family when there is none.
 std::string read_architecture(const ConfigObject& file, const Family& family);

@@ -3,9 +3,11 @@
 #include <array>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/file_system.h"
+#include "models/config/config_families.h"
 #include "models/config/output_head.h"
 #include "models/folder/folder.h"
 #include "models/forward/transformer.h"
@@ -20,6 +22,7 @@ struct LoadOptions {
   at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
   at::Device device = at::kCPU;       // where the weights are
   Compute compute;
+  std::span<const Family> families = builtin_families();  // which config.json may name; they outlive the model
   bool narrow_products = false;  // what only products read is kept in the precision of `compute`; for forward passes only
 };
 

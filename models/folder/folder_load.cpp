@@ -50,7 +50,7 @@ Transformer load_transformer(const std::filesystem::path& folder, const LoadOpti
   SLUICE_CHECK(!options.trainable || (options.dtype == at::kFloat && !options.narrow_products),
                "weights that are trained are float32");
   const at::NoGradGuard no_gradient;
-  const ModelConfig config = read_config(folder);
+  const ModelConfig config = read_config(folder, options.families);
   Weights weights;
   const auto expected = expected_weights(config, options.head, weights);
   if (options.random_init) {

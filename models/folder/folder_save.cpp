@@ -29,7 +29,8 @@ const char* dtype_text(at::ScalarType dtype) {
 std::string saved_config(const Transformer& model, const fs::path& source_folder, at::ScalarType dtype) {
   Json config = read_json(source_folder / "config.json");
   const bool value_head = model.weights().value_head.defined(), critic = value_head && !model.weights().head.defined();
-  const Family& family = family_of(model.config().model_type);
+  SLUICE_CHECK(model.config().family != nullptr, "a model of no family has no folder");
+  const Family& family = *model.config().family;
   config["architectures"] = Json::array({critic ? family.value_class : family.language_class});
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = dtype_text(dtype);
   if (value_head) {

@@ -19,12 +19,17 @@
 #include "models/layers/matrix_products.h"
 #include "models/layers/narrow_forward.h"
 #include "models/layers/operand.h"
+#include "models/layers/tensor_shape.h"
 #include "models/portable/action_logprobs.h"
 
 namespace sluice::models {
 namespace {
 
 constexpr int64_t kGrain = 8;  // rows of a block that a thread takes
+
+TensorShape block_shape(int64_t actions, int64_t vocabulary, at::ScalarType type = at::kFloat) {
+  return {std::min(kLogitActions, actions), std::min(kLogitTokens, vocabulary), type};
+}
 
 /// Logits of some actions and some tokens: what exists of them at a time.
 struct LogitBlock {
@@ -48,7 +53,7 @@ struct Distributions {
 template <class Begin, class Visit>
 void for_each_block(const Distributions& of, const Begin& begin, const Visit& visit) {
   const int64_t actions = of.hidden.size(0), vocabulary = of.head.size(0);
-  const at::Tensor memory = at::empty({std::min(kLogitActions, actions) * std::min(kLogitTokens, vocabulary)});
+  const at::Tensor memory = allocated(block_shape(actions, vocabulary)).flatten();
   for (int64_t token = 0; token < vocabulary; token += kLogitTokens) {
     const int64_t tokens = std::min(kLogitTokens, vocabulary - token);
     const PackedMatrix matrix = packed({of.rows(token, tokens)}, of.options.precision);
@@ -130,8 +135,8 @@ at::Tensor backward(const Distributions& of, const at::Tensor& grad_logprobs, co
   const at::Tensor grad_head = gradient_of(of.head);
   const at::Tensor grad_hidden = wants_hidden ? at::zeros_like(of.hidden, at::kFloat) : at::Tensor();
   const bool rounds = of.options.precision != Precision::kFloat32;
-  const int64_t actions = std::min(kLogitActions, of.hidden.size(0)), tokens = std::min(kLogitTokens, of.head.size(0));
-  const at::Tensor memory = rounds ? empty_operand(of.options.precision, {actions * tokens}) : at::Tensor();
+  const TensorShape rounded = block_shape(of.hidden.size(0), of.head.size(0), operand_type(of.options.precision));
+  const at::Tensor memory = rounds ? allocated(rounded).flatten() : at::Tensor();
   PackedMatrix transposed;
   const auto begin = [&](int64_t token, int64_t count) {
     transposed = {};  // before the next is made
@@ -206,6 +211,21 @@ ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::T
 at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
                            const LogprobOptions& options) {
   return action_logprobs_and_entropy(hidden, head, targets, options).logprobs;
+}
+
+int64_t action_logprobs_scratch_bytes(int64_t actions) { return actions * static_cast<int64_t>(sizeof(RowSums)); }
+
+PartBytes action_logprobs_bytes(const ModelConfig& config, Precision precision, int64_t actions) {
+  const int64_t hidden = config.hidden_size;
+  const bool rounds = precision != Precision::kFloat32;
+  const TensorShape logits = block_shape(actions, config.vocab_size), of_actions{actions, 1};
+  const auto packed = [&](int64_t outputs, int64_t inputs) { return PackedMatrix::bytes_for(precision, outputs, inputs); };
+  const int64_t block = logits.bytes() + packed(logits.columns, hidden);
+  const int64_t rounded = rounds ? block_shape(actions, config.vocab_size, operand_type(precision)).bytes() : 0;
+  return {.kept = rounds ? operand_shape(precision, actions, hidden).bytes() : 0,
+          .forward = block + 3 * of_actions.bytes(),
+          .backward =
+              TensorShape{actions, hidden}.bytes() + block + rounded + packed(hidden, logits.columns) + 4 * of_actions.bytes()};
 }
 
 }  // namespace sluice::models

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
+#include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/layers/pass_shape.h"
 
 namespace sluice::models {
 
@@ -42,5 +44,9 @@ ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::T
 
 /// Of action_logprobs(): the most tokens and actions whose logits exist at a time.
 constexpr int64_t kLogitTokens = 1024, kLogitActions = 512;
+
+/// What action_logprobs() takes for so many actions beside `hidden`: tensors, and sums of the rows of a softmax.
+PartBytes action_logprobs_bytes(const ModelConfig& config, Precision precision, int64_t actions);
+int64_t action_logprobs_scratch_bytes(int64_t actions);
 
 }  // namespace sluice::models

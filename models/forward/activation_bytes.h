@@ -26,9 +26,8 @@ struct ActivationBytes {
   int64_t total() const { return tensors + scratch; }
 };
 
-/// Counted from the shapes that attention_half.cpp, mlp_half.cpp, decoder_layer.cpp, ragged_attention.cpp, norm.cpp and
-/// action_logprobs.cpp make: who changes what they keep changes this. An upper bound that is reached up to some small tensors
-/// where all tokens are actions.
+/// Put together of what each part says of itself, beside the code that allocates (decoder_layer_bytes(), FeedForward::bytes(),
+/// action_logprobs_bytes()). An upper bound that is reached up to some small tensors where all tokens are actions.
 ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass);
 
 }  // namespace sluice::models

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "models/layers/gradient.h"
 #include "models/layers/matrix_products.h"
+#include "models/layers/tensor_shape.h"
 
 namespace sluice::models {
 
@@ -28,6 +29,11 @@ at::Tensor head_values(const at::Tensor& hidden, const at::Tensor& head) {
     return wants_hidden ? grad.mul(weight) : at::Tensor();
   });
   return values;
+}
+
+PartBytes head_values_bytes(const ModelConfig& config, int64_t rows) {
+  const TensorShape values{rows, 1}, grad_hidden{rows, config.hidden_size}, head{1, config.hidden_size};
+  return {.kept = 0, .forward = values.bytes(), .backward = grad_hidden.bytes() + head.bytes()};
 }
 
 }  // namespace sluice::models

@@ -20,7 +20,13 @@ constexpr int64_t kMinTaskWork = 1 << 17;    // multiply-adds that a thread is w
 constexpr int64_t kBlockBytes = 384 * 1024;  // of x: with a panel, less than the second-level cache
 constexpr int64_t kPackGrain = 1 << 15;      // weights that a thread is worth waking for
 
+constexpr int64_t kWordBytes = 4;  // a word of a panel: a float, or a pair of bfloat16
+
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t panel_words(Precision precision, int64_t inputs) {
+  return PackedMatrix::kWidth * (precision == Precision::kFloat32 ? inputs : ceil_divide(inputs, 2));
+}
 
 /// A block of a product: what one call of a kernel computes.
 struct Part {
@@ -83,12 +89,15 @@ void for_each_run(int64_t first, int64_t count, int64_t inputs, int64_t lanes, c
 
 }  // namespace
 
+int64_t PackedMatrix::bytes_for(Precision precision, int64_t outputs, int64_t inputs) {
+  return ceil_divide(outputs, kWidth) * panel_words(precision, inputs) * kWordBytes;
+}
+
 PackedMatrix::PackedMatrix(Precision precision, int64_t outputs, int64_t inputs)
     : precision_(precision), outputs_(outputs), inputs_(inputs) {
   SLUICE_CHECK(outputs > 0 && inputs > 0, "a packed matrix has outputs and inputs");
-  const int64_t words = precision == Precision::kFloat32 ? inputs : ceil_divide(inputs, 2);
-  panel_bytes_ = words * kWidth * 4;
-  data_ = at::zeros({ceil_divide(outputs, kWidth) * words * kWidth}, at::kInt);
+  panel_bytes_ = panel_words(precision, inputs) * kWordBytes;
+  data_ = at::zeros({bytes_for(precision, outputs, inputs) / kWordBytes}, at::kInt);
 }
 
 void PackedMatrix::put(int64_t first, int64_t count, const float* weight, int64_t stride) {

@@ -21,6 +21,9 @@ class PackedMatrix {
 
   PackedMatrix() = default;
 
+  /// What a matrix takes.
+  static int64_t bytes_for(Precision precision, int64_t outputs, int64_t inputs);
+
   /// All zero.
   PackedMatrix(Precision precision, int64_t outputs, int64_t inputs);
 

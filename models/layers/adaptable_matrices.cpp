@@ -1,6 +1,5 @@
 #include "models/layers/adaptable_matrices.h"
 
-#include <array>
 #include <map>
 #include <string_view>
 
@@ -10,19 +9,6 @@ namespace sluice::models {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
-
-struct AdaptedField {
-  at::Tensor LayerWeights::*weight;
-  Adapter LayerAdapters::*adapter;
-};
-
-constexpr std::array<AdaptedField, 7> kFields{{{&LayerWeights::query, &LayerAdapters::query},
-                                               {&LayerWeights::key, &LayerAdapters::key},
-                                               {&LayerWeights::value, &LayerAdapters::value},
-                                               {&LayerWeights::attention_output, &LayerAdapters::attention_output},
-                                               {&LayerWeights::gate, &LayerAdapters::gate},
-                                               {&LayerWeights::up, &LayerAdapters::up},
-                                               {&LayerWeights::down, &LayerAdapters::down}}};
 
 }  // namespace
 
@@ -36,9 +22,9 @@ std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights) {
   for (const auto& [name, tensor] : weight_slots(weights)) names[tensor] = name;
   std::vector<AdaptableMatrix> matrices;
   for (LayerWeights& layer : weights.layers) {
-    for (const AdaptedField& field : kFields) {
-      at::Tensor& weight = layer.*field.weight;
-      if (weight.defined()) matrices.push_back({module_name(names.at(&weight)), &weight, &(layer.adapters.*field.adapter)});
+    for (LinearWeights* linear : layer.linears()) {
+      if (linear->weight.defined())
+        matrices.push_back({module_name(names.at(&linear->weight)), &linear->weight, &linear->adapter});
     }
   }
   return matrices;

@@ -4,6 +4,7 @@
 
 #include "models/layers/gradient.h"
 #include "models/layers/matrix_products.h"
+#include "models/layers/tensor_shape.h"
 
 namespace sluice::models {
 namespace {
@@ -31,6 +32,10 @@ void add_adapter_input_gradient(const at::Tensor& out, const at::Tensor& grad, c
 void add_adapter_gradients(const Adapter& adapter, const at::Tensor& grad, const at::Tensor& x) {
   if (wants_gradient(adapter.b)) add_weight_gradient(gradient_of(adapter.b), wide(grad), inner(x, adapter));
   if (wants_gradient(adapter.a)) add_weight_gradient(gradient_of(adapter.a), inner_gradient(grad, adapter), wide(x));
+}
+
+int64_t widened_bytes(Precision precision, int64_t rows, int64_t columns) {
+  return precision == Precision::kFloat32 ? 0 : TensorShape{rows, columns}.bytes();
 }
 
 at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/precision.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
@@ -16,6 +17,9 @@ void add_adapter_input_gradient(const at::Tensor& out, const at::Tensor& grad, c
 
 /// Adds the gradients of a and b, where they are wanted.
 void add_adapter_gradients(const Adapter& adapter, const at::Tensor& grad, const at::Tensor& x);
+
+/// What the three widen of arguments in this precision that have so many columns together.
+int64_t widened_bytes(Precision precision, int64_t rows, int64_t columns);
 
 /// weight + scale b a, a new tensor that needs no gradient; `weight` itself, detached, where there is no adapter. Bit-identical
 /// for any number of threads.

@@ -2,67 +2,46 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "models/layers/attention_half.h"
+#include "models/layers/attention_sublayer.h"
+#include "models/layers/feed_forward_sublayer.h"
 #include "models/layers/gradient.h"
-#include "models/layers/mlp_half.h"
 
 namespace sluice::models {
 namespace {
 
 struct KeptLayer {
   KeptAttention attention;
-  KeptMlp mlp;
+  KeptFeedForward feed_forward;
 };
 
 at::Tensor forward(const LayerPass& pass, const LayerWeights& layer, int64_t index, at::Tensor x, KeptLayer* kept) {
   const at::NoGradGuard no_gradient;  // what is computed here has a step of its own
   {
     KeptAttention attention;
-    x = attention_forward(pass, layer, pass.config.window_of(index), x, attention);
+    x = models::attention(pass, layer, pass.config.window_of(index), x, attention);
     if (kept) kept->attention = std::move(attention);
   }
-  return mlp_forward(pass, layer, std::move(x), kept ? &kept->mlp : nullptr);
+  return feed_forward(pass, layer, std::move(x), kept ? &kept->feed_forward : nullptr);
 }
 
 void backward(const LayerPass& pass, const LayerWeights& layer, KeptLayer&& kept, const at::Tensor& grad) {
   {
-    const KeptMlp mlp = std::move(kept.mlp);  // gone before attention's turn
-    mlp_backward(pass, layer, mlp, grad);
+    const KeptFeedForward of = std::move(kept.feed_forward);  // gone before attention's turn
+    feed_forward_backward(pass, layer, of, grad);
   }
   attention_backward(pass, layer, kept.attention, grad);
 }
 
 std::vector<at::Tensor> weights_of(const LayerWeights& l) {
-  std::vector<at::Tensor> all{l.attention_norm,
-                              l.attention_norm_bias,
-                              l.query,
-                              l.key,
-                              l.value,
-                              l.query_bias,
-                              l.key_bias,
-                              l.value_bias,
-                              l.query_norm,
-                              l.key_norm,
-                              l.attention_output,
-                              l.attention_output_bias,
-                              l.mlp_norm,
-                              l.mlp_norm_bias,
-                              l.gate,
-                              l.up,
-                              l.down,
-                              l.gate_bias,
-                              l.up_bias,
-                              l.down_bias,
-                              l.mlp_output_norm,
-                              l.attention_output_norm};
-  const LayerAdapters& adapters = l.adapters;
-  for (const Adapter* adapter : {&adapters.query, &adapters.key, &adapters.value, &adapters.attention_output, &adapters.gate,
-                                 &adapters.up, &adapters.down}) {
-    all.insert(all.end(), {adapter->a, adapter->b});
-  }
+  std::vector<at::Tensor> all{
+      l.attention_norm,         l.attention_norm_bias,     l.query_norm, l.key_norm, l.attention_output_norm, l.feed_forward_norm,
+      l.feed_forward_norm_bias, l.feed_forward_output_norm};
+  for (const LinearWeights* linear : l.linears())
+    all.insert(all.end(), {linear->weight, linear->bias, linear->adapter.a, linear->adapter.b});
   return all;
 }
 
@@ -84,6 +63,14 @@ at::Tensor decoder_layer(at::Tensor x, const LayerWeights& layer, int64_t index,
     return grad;
   });
   return out;
+}
+
+SublayerBytes decoder_layer_bytes(const PassShape& shape) {
+  const SublayerBytes attention = attention_bytes(shape), network = feed_forward_bytes(shape);
+  return {.kept = attention.kept + network.kept,
+          .keeping = std::max(attention.keeping, attention.kept + network.keeping),
+          .forward = std::max(attention.forward, network.forward),
+          .backward = std::max(network.backward, attention.backward - network.kept)};  // by then the network's is free
 }
 
 }  // namespace sluice::models

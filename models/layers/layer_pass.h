@@ -8,6 +8,7 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/layers/norm.h"
+#include "models/layers/pass_shape.h"
 #include "models/layers/ragged_attention.h"
 
 namespace sluice::models {
@@ -25,8 +26,7 @@ struct LayerPass {
   Norm norm(const at::Tensor& weight, const at::Tensor& bias = {}) const {
     return {.kind = config.norm, .eps = config.norm_eps, .weight = weight, .bias = bias};
   }
-  bool reads_normed() const { return config.norm_place != NormPlace::kAfter; }
-  bool adds_normed() const { return config.norm_place != NormPlace::kBefore; }
+  PassShape shape() const { return {config, precision, layout.tokens()}; }
 };
 
 }  // namespace sluice::models

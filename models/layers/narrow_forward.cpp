@@ -5,13 +5,11 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
-#include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
 
@@ -20,6 +18,7 @@
 
 #include "base/error.h"
 #include "models/kernels/rotary.h"
+#include "models/layers/feed_forward/feed_forward.h"
 
 namespace sluice::models {
 namespace {
@@ -27,7 +26,7 @@ namespace {
 at::Tensor capped(const at::Tensor& x, double cap) { return cap == 0 ? x : (x / cap).tanh() * cap; }
 
 /// One sample of L tokens through all layers. Tensors are in the dtype of the weights unless they say otherwise.
-class NarrowSample {
+class NarrowSample final : public TensorMaths {
  public:
   NarrowSample(const ModelConfig& config, int64_t length, at::ScalarType dtype)
       : config_(config), length_(length), dtype_(dtype) {
@@ -52,20 +51,25 @@ class NarrowSample {
   at::Tensor add_attention(const at::Tensor& x, const LayerWeights& layer, int64_t index) const {
     const at::Tensor in =
         config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.attention_norm, layer.attention_norm_bias);
-    const at::Tensor query = turned(heads(at::linear(in, layer.query, layer.query_bias), layer.query_norm));  // [Nq,L,D]
-    const at::Tensor key = turned(heads(at::linear(in, layer.key, layer.key_bias), layer.key_norm));          // [Nk,L,D]
-    const at::Tensor value = heads(at::linear(in, layer.value, layer.value_bias), {});                        // [Nk,L,D]
+    const at::Tensor query = turned(heads(product(in, layer.query), layer.query_norm));  // [Nq,L,D]
+    const at::Tensor key = turned(heads(product(in, layer.key), layer.key_norm));        // [Nk,L,D]
+    const at::Tensor value = heads(product(in, layer.value), {});                        // [Nk,L,D]
     const int64_t group = config_.heads / config_.kv_heads;
     const at::Tensor attended = attention(query, key.repeat_interleave(group, 0), value.repeat_interleave(group, 0), index);
     const at::Tensor joined = attended.transpose(0, 1).reshape({length_, config_.heads * config_.head_dim});
-    return added(x, at::linear(joined, layer.attention_output, layer.attention_output_bias), layer.attention_output_norm);
+    return added(x, product(joined, layer.attention_output), layer.attention_output_norm);
   }
 
-  at::Tensor add_mlp(const at::Tensor& x, const LayerWeights& layer) const {
-    const at::Tensor in = config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.mlp_norm, layer.mlp_norm_bias);
-    const at::Tensor up = at::linear(in, layer.up, layer.up_bias);
-    const at::Tensor inner = config_.gated_mlp ? activated(at::linear(in, layer.gate, layer.gate_bias)) * up : activated(up);
-    return added(x, at::linear(inner, layer.down, layer.down_bias), layer.mlp_output_norm);
+  at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer) const {
+    const at::Tensor in =
+        config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
+    return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this),
+                 layer.feed_forward_output_norm);
+  }
+
+  at::Tensor operand(const at::Tensor& x) const override { return x; }
+  at::Tensor product(const at::Tensor& x, const LinearWeights& layer) const override {
+    return at::linear(x, layer.weight, layer.bias);
   }
 
   // OLMo 2 and Gemma 2 multiply before they round, the others after.
@@ -125,11 +129,6 @@ class NarrowSample {
     return at::matmul(at::softmax(hidden, -1).to(dtype_), value);
   }
 
-  at::Tensor activated(const at::Tensor& x) const {
-    if (config_.activation == Activation::kSilu) return at::silu(x);
-    return at::gelu(x, config_.activation == Activation::kGelu ? "none" : "tanh");
-  }
-
   const ModelConfig& config_;
   int64_t length_;
   at::ScalarType dtype_;
@@ -150,7 +149,7 @@ at::Tensor narrow_hidden_states(const ModelConfig& config, const Weights& weight
     at::Tensor x = sample.embed(weights, tokens.narrow(0, first, length));
     for (size_t i = 0; i < weights.layers.size(); ++i) {
       x = sample.add_attention(x, weights.layers[i], static_cast<int64_t>(i));
-      x = sample.add_mlp(x, weights.layers[i]);
+      x = sample.add_feed_forward(x, weights.layers[i]);
     }
     samples.push_back(sample.normalised(x, weights.final_norm, weights.final_norm_bias));
   }

@@ -12,6 +12,7 @@
 #include "models/kernels/training_kernels.h"
 #include "models/layers/gradient.h"
 #include "models/layers/operand.h"
+#include "models/layers/tensor_shape.h"
 
 namespace sluice::models {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 // Gradients of weights are summed within blocks of rows, then over the blocks in order: threads cannot change the rounding. A
 // block of short rows, the heads of queries, has more of them.
 int64_t block_rows(int64_t size) { return std::max<int64_t>(128, (1 << 15) / size); }
+TensorShape sums_shape(int64_t rows, int64_t size) { return {(rows + block_rows(size) - 1) / block_rows(size), size}; }
 
 void add_rows(const at::Tensor& blocks, const at::Tensor& total) {
   if (!total.defined()) return;
@@ -43,15 +45,16 @@ NormStatistics statistics_of(const KeptNorm& kept, int64_t row) {
 
 template <class In, class Grad, class Out>
 void differentiate(const Norm& norm, const KeptNorm& kept, const at::Tensor& grad, const at::Tensor& grad_x, bool add) {
-  const int64_t count = grad.size(0), size = grad.size(1), block = block_rows(size), blocks = (count + block - 1) / block;
+  const int64_t count = grad.size(0), size = grad.size(1), block = block_rows(size);
+  const TensorShape sums = sums_shape(count, size);
   const at::Tensor weight = wide(norm.weight), bias = wide(norm.bias);
-  const at::Tensor weights = at::zeros({blocks, size}), biases = at::zeros({blocks, bias.defined() ? size : 0});
+  const at::Tensor weights = at::zeros({sums.rows, size}), biases = at::zeros({sums.rows, bias.defined() ? size : 0});
   float* weight_sums = weights.mutable_data_ptr<float>();
   float* bias_sums = bias.defined() ? biases.mutable_data_ptr<float>() : nullptr;
   const In* x = static_cast<const In*>(kept.x.const_data_ptr());
   const Grad* from = static_cast<const Grad*>(grad.const_data_ptr());
   Out* to = numbers<Out>(grad_x);
-  parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
+  parallel_ranges(sums.rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i * block, rows = std::min(block, count - first), at = first * size;
       models::norm_backward<In, Grad, Out>({row_norm(norm, weight, bias), x + at, rows, size}, statistics_of(kept, first),
@@ -87,6 +90,12 @@ void norm_backward(const Norm& norm, const KeptNorm& kept, const at::Tensor& gra
   if (kept.x.scalar_type() == at::kBFloat16) return differentiate<Bfloat16, Bfloat16, Bfloat16>(norm, kept, grad, grad_x, add);
   if (grad_x.scalar_type() == at::kBFloat16) return differentiate<float, float, Bfloat16>(norm, kept, grad, grad_x, add);
   differentiate<float, float, float>(norm, kept, grad, grad_x, add);
+}
+
+int64_t norm_statistics_bytes(NormKind kind, int64_t rows) { return TensorShape{rows, kind == NormKind::kLayer ? 2 : 1}.bytes(); }
+
+int64_t norm_backward_bytes(NormKind kind, int64_t rows, int64_t size) {
+  return sums_shape(rows, size).bytes() * (kind == NormKind::kLayer ? 2 : 1);
 }
 
 at::Tensor normalised(const Norm& norm, const at::Tensor& x_view) {

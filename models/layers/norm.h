@@ -32,6 +32,10 @@ void norm_forward(const Norm& norm, const at::Tensor& x, const at::Tensor& out, 
 /// be `grad`; only a float32 one is added to.
 void norm_backward(const Norm& norm, const KeptNorm& kept, const at::Tensor& grad, const at::Tensor& grad_x, bool add);
 
+/// What norm_forward() keeps of so many rows beside x, and what norm_backward() allocates.
+int64_t norm_statistics_bytes(NormKind kind, int64_t rows);
+int64_t norm_backward_bytes(NormKind kind, int64_t rows, int64_t size);
+
 /// Each row of x[T,H] normalised, float32: differentiable in x, weight and bias; the same for any number of threads.
 at::Tensor normalised(const Norm& norm, const at::Tensor& x);
 

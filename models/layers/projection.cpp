@@ -20,7 +20,7 @@ void in_float32(const at::Tensor& out, const Compute& compute) {
 
 }  // namespace
 
-void project(const Projection& layer, const PackedMatrix& matrix, const at::Tensor& x, const at::Tensor& out, bool add) {
+void project(const LinearWeights& layer, const PackedMatrix& matrix, const at::Tensor& x, const at::Tensor& out, bool add) {
   const at::Tensor bias = layer.bias.defined() ? layer.bias.detach() : layer.bias;
   if (!layer.adapter.defined()) return multiply(x, matrix, bias, out, add);
   in_float32(out, [&](const at::Tensor& wide) {
@@ -29,7 +29,7 @@ void project(const Projection& layer, const PackedMatrix& matrix, const at::Tens
   });
 }
 
-void project_back(const Projection& layer, const PackedMatrix& transposed, const at::Tensor& grad, const at::Tensor& out,
+void project_back(const LinearWeights& layer, const PackedMatrix& transposed, const at::Tensor& grad, const at::Tensor& out,
                   bool add) {
   if (!layer.adapter.defined()) return multiply(grad, transposed, {}, out, add);
   in_float32(out, [&](const at::Tensor& wide) {
@@ -38,7 +38,7 @@ void project_back(const Projection& layer, const PackedMatrix& transposed, const
   });
 }
 
-void add_gradients(const Projection& layer, const at::Tensor& grad, const at::Tensor& x) {
+void add_gradients(const LinearWeights& layer, const at::Tensor& grad, const at::Tensor& x) {
   add_weight_gradient(gradient_of(layer.weight), grad, x);
   add_bias_gradient(gradient_of(layer.bias), grad);
   if (layer.adapter.defined()) add_adapter_gradients(layer.adapter, grad, x);

@@ -78,6 +78,12 @@ void check_operands(const AttentionOperands& in, const RaggedLayout& layout) {
 
 }  // namespace
 
+int64_t rotary_bytes(const ModelConfig& config, int64_t tokens, int64_t longest_sample) {
+  if (config.learned_positions) return 0;
+  const bool own = config.rope.scaling == RopeScaling::kDynamic || config.rope.scaling == RopeScaling::kLongrope;
+  return (own ? tokens : longest_sample) * config.rotary_dims() * static_cast<int64_t>(sizeof(float));
+}
+
 RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets)
     : offsets(sample_offsets.begin(), sample_offsets.end()),
       heads(config.heads),

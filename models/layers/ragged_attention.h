@@ -38,6 +38,9 @@ struct RaggedLayout {
   std::vector<size_t> table_of_;  // [S]
 };
 
+/// What the tables of angles of a layout take: one for all samples, but for those whose angles depend on their length.
+int64_t rotary_bytes(const ModelConfig& config, int64_t tokens, int64_t longest_sample);
+
 /// What attention multiplies: operands (operand.h), rows side by side.
 struct AttentionOperands {
   at::Tensor query;       // [T,Nq*D], rotated

@@ -1,11 +1,14 @@
 #include "models/layers/weight_names.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "models/config/config_families.h"
+#include "models/layers/feed_forward/mlp.h"
 #include "models/layers/weight_tables.h"
 
 namespace sluice::models {
@@ -13,33 +16,57 @@ namespace {
 
 using Kind = ExpectedWeight::Kind;
 
-std::string layer_name(std::string_view prefix, size_t layer, std::string_view name) {
-  return std::string(prefix) + std::to_string(layer) + "." + std::string(name);
+/// What is known of a tensor beside its field: a row of the family's table, or of its feed-forward networks.
+struct Slot {
+  std::string stored;  // the name in the file
+  std::string_view part;
+  bool transposed;
+  const WeightRow* row;
+  const NetworkTensor* of_network;
+
+  std::string name() const { return part.empty() ? stored : stored + "[" + std::string(part) + "]"; }
+};
+
+Slot slot_of(std::string stored, const WeightRow& row) {
+  return {std::move(stored), row.part == nullptr ? "" : row.part, row.transposed, &row, nullptr};
 }
 
-std::string part_name(const std::string& stored, const WeightRow& row) {
-  return row.part == nullptr ? stored : stored + "[" + row.part + "]";
+template <class Layer>
+auto& field_of(Layer& layer, const LayerRow& row) {
+  if (row.linear == nullptr) return layer.*row.field;
+  return row.kind == Kind::kBias ? (layer.*row.linear).bias : (layer.*row.linear).weight;
 }
 
-// Calls visit(name in the file, field, row) for every row of the family. `W` is Weights or const Weights.
+template <class Layer, class Visit>
+void visit_network(Layer& layer, const std::string& prefix, std::span<const NetworkTensor> tensors, const Visit& visit) {
+  for (const NetworkTensor& tensor : tensors) {
+    if (tensor.linear >= layer.feed_forward.size()) continue;
+    auto& linear = layer.feed_forward[tensor.linear];
+    visit(tensor.bias ? linear.bias : linear.weight,
+          Slot{prefix + tensor.name, tensor.part, tensor.transposed, nullptr, &tensor});
+  }
+}
+
+// Calls visit(field, slot) for every row of the family. `W` is Weights or const Weights.
 template <class W, class Visit>
 void visit_weights(W& weights, const Visit& visit) {
-  const WeightTable& table = weight_table(weights.model_type);
-  for (const ModelRow& row : table.before) visit(row.name, weights.*row.field, row);
+  const WeightTable& table = weight_table(weights.names_of);
+  const auto tensors = weights.network ? weights.network->tensors : mlp_names(weights.names_of);
+  for (const ModelRow& row : table.before) visit(weights.*row.field, slot_of(row.name, row));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
+    const std::string prefix = std::string(table.layer_prefix) + std::to_string(i) + ".";
     for (const std::span<const LayerRow> rows : table.layer) {
-      for (const LayerRow& row : rows) visit(layer_name(table.layer_prefix, i, row.name), weights.layers[i].*row.field, row);
+      for (const LayerRow& row : rows) visit(field_of(weights.layers[i], row), slot_of(prefix + row.name, row));
     }
+    visit_network(weights.layers[i], prefix, tensors, visit);
   }
-  for (const ModelRow& row : table.after) visit(row.name, weights.*row.field, row);
+  for (const ModelRow& row : table.after) visit(weights.*row.field, slot_of(row.name, row));
 }
 
 template <class Tensor, class W>
 std::vector<std::pair<std::string, Tensor*>> slots_of(W& weights) {
   std::vector<std::pair<std::string, Tensor*>> slots;
-  visit_weights(weights, [&](const std::string& stored, Tensor& tensor, const WeightRow& row) {
-    slots.emplace_back(part_name(stored, row), &tensor);
-  });
+  visit_weights(weights, [&](Tensor& tensor, const Slot& slot) { slots.emplace_back(slot.name(), &tensor); });
   return slots;
 }
 
@@ -59,8 +86,6 @@ int64_t size_of(Dim dim, const ModelConfig& config) {
       return config.kv_heads * config.head_dim;
     case Dim::kHead:
       return config.head_dim;
-    case Dim::kIntermediate:
-      return config.intermediate_size;
     case Dim::kOne:
       return 1;
   }
@@ -75,8 +100,6 @@ bool is_present(When when, const ModelConfig& config, Head head) {
       return config.qkv_bias;
     case When::kAttentionOutputBias:
       return config.attention_output_bias;
-    case When::kMlpBias:
-      return config.mlp_bias;
     case When::kUntiedHead:
       return has_language_head(head) && !config.tied_embeddings;
     case When::kValueHead:
@@ -89,6 +112,31 @@ std::vector<int64_t> shape_of(const WeightRow& row, const ModelConfig& config) {
   std::vector<int64_t> shape{size_of(row.outputs, config)};
   if (row.inputs != Dim::kNone) shape.push_back(size_of(row.inputs, config));
   return shape;
+}
+
+ExpectedWeight expected_weight(at::Tensor& field, const Slot& slot, const ModelConfig& config) {
+  ExpectedWeight weight{.name = slot.name(),
+                        .slot = &field,
+                        .shape = {},
+                        .kind = Kind::kMatrix,
+                        .stored = {.name = slot.stored, .transposed = slot.transposed, .first_output = 0, .shape = {}}};
+  if (slot.row != nullptr) {
+    weight.shape = shape_of(*slot.row, config), weight.kind = slot.row->kind;
+  } else {
+    weight.shape = slot.of_network->shape, weight.kind = slot.of_network->bias ? Kind::kBias : Kind::kMatrix;
+  }
+  return weight;
+}
+
+// Gives the layers room for their weights.
+void lay_out(const ModelConfig& config, Weights& weights) {
+  const FeedForward& kind = feed_forward_of(config);
+  weights.names_of = weight_names_of(config);
+  weights.network = std::make_shared<const Network>(Network{&kind, kind.tensors(config)});
+  size_t linears = 0;
+  for (const NetworkTensor& tensor : weights.network->tensors) linears = std::max(linears, tensor.linear + 1);
+  weights.layers.resize(static_cast<size_t>(config.layers));
+  for (LayerWeights& layer : weights.layers) layer.feed_forward.resize(linears);
 }
 
 // The parts of one tensor follow each other: its outputs are theirs together.
@@ -118,25 +166,19 @@ std::vector<std::pair<std::string, const at::Tensor*>> weight_slots(const Weight
 
 std::vector<StoredSlot> stored_slots(const Weights& weights) {
   std::vector<StoredSlot> slots;
-  visit_weights(weights, [&](const std::string& stored, const at::Tensor& tensor, const WeightRow& row) {
-    if (slots.empty() || slots.back().name != stored)
-      slots.push_back({.name = stored, .parts = {}, .transposed = row.transposed});
+  visit_weights(weights, [&](const at::Tensor& tensor, const Slot& slot) {
+    if (slots.empty() || slots.back().name != slot.stored)
+      slots.push_back({.name = slot.stored, .parts = {}, .transposed = slot.transposed});
     slots.back().parts.push_back(&tensor);
   });
   return slots;
 }
 
 std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, Head head, Weights& weights) {
-  weights.model_type = config.model_type;
-  weights.layers.resize(static_cast<size_t>(config.layers));
+  lay_out(config, weights);
   std::vector<ExpectedWeight> expected;
-  visit_weights(weights, [&](const std::string& stored, at::Tensor& tensor, const WeightRow& row) {
-    if (!is_present(row.when, config, head)) return;
-    expected.push_back({.name = part_name(stored, row),
-                        .slot = &tensor,
-                        .shape = shape_of(row, config),
-                        .kind = row.kind,
-                        .stored = {.name = stored, .transposed = row.transposed, .first_output = 0, .shape = {}}});
+  visit_weights(weights, [&](at::Tensor& field, const Slot& slot) {
+    if (slot.row == nullptr || is_present(slot.row->when, config, head)) expected.push_back(expected_weight(field, slot, config));
   });
   join_parts(expected);
   return expected;
@@ -148,14 +190,14 @@ bool is_for_products(const ExpectedWeight& weight, const Weights& weights) {
 }
 
 std::string without_prefix(const std::string& name, const ModelConfig& config) {
-  const std::string_view prefix = weight_table(config.model_type).prefix;
+  const std::string_view prefix = weight_table(weight_names_of(config)).prefix;
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
 bool is_ignorable_weight(const std::string& name, const ModelConfig& config, Head head) {
   if (name == "lm_head.weight") return config.tied_embeddings || !has_language_head(head);
-  if (name == "score.weight") return config.architecture == family_of(config.model_type).language_class;
-  const auto buffers = weight_table(config.model_type).buffers;
+  if (name == "score.weight") return config.family != nullptr && config.architecture == config.family->language_class;
+  const auto buffers = weight_table(weight_names_of(config)).buffers;
   return std::any_of(buffers.begin(), buffers.end(), [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "models/config/config_families.h"
 
 namespace sluice::models {
 namespace {
@@ -41,21 +42,13 @@ constexpr LayerRow kAttention[] = {
     {"self_attn.q_proj.weight", &L::query, matrix(kQuery, kHidden)},
     {"self_attn.k_proj.weight", &L::key, matrix(kKey, kHidden)},
     {"self_attn.v_proj.weight", &L::value, matrix(kKey, kHidden)},
-    {"self_attn.q_proj.bias", &L::query_bias, bias(kQuery, When::kQkvBias)},
-    {"self_attn.k_proj.bias", &L::key_bias, bias(kKey, When::kQkvBias)},
-    {"self_attn.v_proj.bias", &L::value_bias, bias(kKey, When::kQkvBias)},
+    {"self_attn.q_proj.bias", &L::query, bias(kQuery, When::kQkvBias)},
+    {"self_attn.k_proj.bias", &L::key, bias(kKey, When::kQkvBias)},
+    {"self_attn.v_proj.bias", &L::value, bias(kKey, When::kQkvBias)},
     {"self_attn.o_proj.weight", &L::attention_output, matrix(kHidden, kQuery)},
-    {"self_attn.o_proj.bias", &L::attention_output_bias, bias(kHidden, When::kAttentionOutputBias)},
+    {"self_attn.o_proj.bias", &L::attention_output, bias(kHidden, When::kAttentionOutputBias)},
 };
-constexpr LayerRow kMlpNorm[] = {{"post_attention_layernorm.weight", &L::mlp_norm, norm(kHidden)}};
-constexpr LayerRow kGatedMlp[] = {
-    {"mlp.gate_proj.weight", &L::gate, matrix(kIntermediate, kHidden)},
-    {"mlp.up_proj.weight", &L::up, matrix(kIntermediate, kHidden)},
-    {"mlp.down_proj.weight", &L::down, matrix(kHidden, kIntermediate)},
-    {"mlp.gate_proj.bias", &L::gate_bias, bias(kIntermediate, When::kMlpBias)},
-    {"mlp.up_proj.bias", &L::up_bias, bias(kIntermediate, When::kMlpBias)},
-    {"mlp.down_proj.bias", &L::down_bias, bias(kHidden, When::kMlpBias)},
-};
+constexpr LayerRow kFeedForwardNorm[] = {{"post_attention_layernorm.weight", &L::feed_forward_norm, norm(kHidden)}};
 constexpr std::string_view kBuffers[] = {"rotary_emb.inv_freq"};
 
 constexpr LayerRow kQwen3Norms[] = {
@@ -70,19 +63,14 @@ constexpr LayerRow kPhi3Attention[] = {
     {"self_attn.qkv_proj.weight", &L::value, part("value", matrix(kKey, kHidden))},
     {"self_attn.o_proj.weight", &L::attention_output, matrix(kHidden, kQuery)},
 };
-constexpr LayerRow kPhi3Mlp[] = {
-    {"mlp.gate_up_proj.weight", &L::gate, part("gate", matrix(kIntermediate, kHidden))},
-    {"mlp.gate_up_proj.weight", &L::up, part("up", matrix(kIntermediate, kHidden))},
-    {"mlp.down_proj.weight", &L::down, matrix(kHidden, kIntermediate)},
-};
 
 constexpr LayerRow kGemma2AttentionNorms[] = {
     {"input_layernorm.weight", &L::attention_norm, norm(kHidden)},
     {"post_attention_layernorm.weight", &L::attention_output_norm, norm(kHidden)},
 };
-constexpr LayerRow kGemma2MlpNorms[] = {
-    {"pre_feedforward_layernorm.weight", &L::mlp_norm, norm(kHidden)},
-    {"post_feedforward_layernorm.weight", &L::mlp_output_norm, norm(kHidden)},
+constexpr LayerRow kGemma2FeedForwardNorms[] = {
+    {"pre_feedforward_layernorm.weight", &L::feed_forward_norm, norm(kHidden)},
+    {"post_feedforward_layernorm.weight", &L::feed_forward_output_norm, norm(kHidden)},
 };
 
 constexpr LayerRow kOlmo2AttentionNorms[] = {
@@ -90,7 +78,7 @@ constexpr LayerRow kOlmo2AttentionNorms[] = {
     {"self_attn.k_norm.weight", &L::key_norm, norm(kKey)},
     {"post_attention_layernorm.weight", &L::attention_output_norm, norm(kHidden)},
 };
-constexpr LayerRow kOlmo2MlpNorm[] = {{"post_feedforward_layernorm.weight", &L::mlp_output_norm, norm(kHidden)}};
+constexpr LayerRow kOlmo2FeedForwardNorm[] = {{"post_feedforward_layernorm.weight", &L::feed_forward_output_norm, norm(kHidden)}};
 
 constexpr ModelRow kGpt2Before[] = {
     {"transformer.wte.weight", &Weights::embedding, matrix(kVocab, kHidden)},
@@ -102,19 +90,15 @@ constexpr LayerRow kGpt2Attention[] = {
     {"attn.c_attn.weight", &L::query, transposed(part("query", matrix(kQuery, kHidden)))},
     {"attn.c_attn.weight", &L::key, transposed(part("key", matrix(kKey, kHidden)))},
     {"attn.c_attn.weight", &L::value, transposed(part("value", matrix(kKey, kHidden)))},
-    {"attn.c_attn.bias", &L::query_bias, part("query", bias(kQuery, When::kQkvBias))},
-    {"attn.c_attn.bias", &L::key_bias, part("key", bias(kKey, When::kQkvBias))},
-    {"attn.c_attn.bias", &L::value_bias, part("value", bias(kKey, When::kQkvBias))},
+    {"attn.c_attn.bias", &L::query, part("query", bias(kQuery, When::kQkvBias))},
+    {"attn.c_attn.bias", &L::key, part("key", bias(kKey, When::kQkvBias))},
+    {"attn.c_attn.bias", &L::value, part("value", bias(kKey, When::kQkvBias))},
     {"attn.c_proj.weight", &L::attention_output, transposed(matrix(kHidden, kQuery))},
-    {"attn.c_proj.bias", &L::attention_output_bias, bias(kHidden, When::kAttentionOutputBias)},
+    {"attn.c_proj.bias", &L::attention_output, bias(kHidden, When::kAttentionOutputBias)},
 };
-constexpr LayerRow kGpt2Mlp[] = {
-    {"ln_2.weight", &L::mlp_norm, norm(kHidden)},
-    {"ln_2.bias", &L::mlp_norm_bias, norm_bias()},
-    {"mlp.c_fc.weight", &L::up, transposed(matrix(kIntermediate, kHidden))},
-    {"mlp.c_fc.bias", &L::up_bias, bias(kIntermediate, When::kMlpBias)},
-    {"mlp.c_proj.weight", &L::down, transposed(matrix(kHidden, kIntermediate))},
-    {"mlp.c_proj.bias", &L::down_bias, bias(kHidden, When::kMlpBias)},
+constexpr LayerRow kGpt2FeedForwardNorm[] = {
+    {"ln_2.weight", &L::feed_forward_norm, norm(kHidden)},
+    {"ln_2.bias", &L::feed_forward_norm_bias, norm_bias()},
 };
 constexpr ModelRow kGpt2After[] = {
     {"transformer.ln_f.weight", &Weights::final_norm, norm(kHidden)},
@@ -125,7 +109,7 @@ constexpr ModelRow kGpt2After[] = {
 constexpr std::string_view kGpt2Buffers[] = {".attn.bias", ".attn.masked_bias"};  // the causal mask
 
 // A model of no family, put together by hand: every field under its own name. No file holds one, so that shapes do not matter.
-constexpr WeightRow kAny{.outputs = kHidden};
+constexpr WeightRow kAny{.outputs = kHidden}, kAnyBias{.outputs = kHidden, .kind = Kind::kBias};
 constexpr ModelRow kFieldsBefore[] = {{"embedding", &Weights::embedding, kAny}, {"positions", &Weights::positions, kAny}};
 constexpr LayerRow kAttentionFields[] = {
     {"attention_norm", &L::attention_norm, kAny},
@@ -133,25 +117,19 @@ constexpr LayerRow kAttentionFields[] = {
     {"query", &L::query, kAny},
     {"key", &L::key, kAny},
     {"value", &L::value, kAny},
-    {"query_bias", &L::query_bias, kAny},
-    {"key_bias", &L::key_bias, kAny},
-    {"value_bias", &L::value_bias, kAny},
+    {"query_bias", &L::query, kAnyBias},
+    {"key_bias", &L::key, kAnyBias},
+    {"value_bias", &L::value, kAnyBias},
     {"query_norm", &L::query_norm, kAny},
     {"key_norm", &L::key_norm, kAny},
     {"attention_output", &L::attention_output, kAny},
-    {"attention_output_bias", &L::attention_output_bias, kAny},
+    {"attention_output_bias", &L::attention_output, kAnyBias},
     {"attention_output_norm", &L::attention_output_norm, kAny},
 };
-constexpr LayerRow kMlpFields[] = {
-    {"mlp_norm", &L::mlp_norm, kAny},
-    {"mlp_norm_bias", &L::mlp_norm_bias, kAny},
-    {"gate", &L::gate, kAny},
-    {"up", &L::up, kAny},
-    {"down", &L::down, kAny},
-    {"gate_bias", &L::gate_bias, kAny},
-    {"up_bias", &L::up_bias, kAny},
-    {"down_bias", &L::down_bias, kAny},
-    {"mlp_output_norm", &L::mlp_output_norm, kAny},
+constexpr LayerRow kNormFields[] = {
+    {"feed_forward_norm", &L::feed_forward_norm, kAny},
+    {"feed_forward_norm_bias", &L::feed_forward_norm_bias, kAny},
+    {"feed_forward_output_norm", &L::feed_forward_output_norm, kAny},
 };
 constexpr ModelRow kFieldsAfter[] = {
     {"final_norm", &Weights::final_norm, kAny},
@@ -160,32 +138,36 @@ constexpr ModelRow kFieldsAfter[] = {
     {"value_head", &Weights::value_head, kAny},
 };
 
-using LayerParts = std::array<std::span<const LayerRow>, 4>;
+using LayerParts = std::array<std::span<const LayerRow>, 3>;
 
-constexpr WeightTable llama_like(const char* model_type, LayerParts layer) {
-  return {model_type, "model.", "model.layers.", kBefore, layer, kAfter, kBuffers};
+constexpr WeightTable llama_like(const char* family, LayerParts layer) {
+  return {family, "model.", "model.layers.", kBefore, layer, kAfter, kBuffers};
 }
 
-constexpr LayerParts kLlamaLayer{kAttentionNorm, kAttention, kMlpNorm, kGatedMlp};
+constexpr LayerParts kLlamaLayer{kAttentionNorm, kAttention, kFeedForwardNorm};
 
 constexpr WeightTable kTables[] = {
     llama_like("llama", kLlamaLayer),
     llama_like("mistral", kLlamaLayer),
     llama_like("qwen2", kLlamaLayer),
-    llama_like("qwen3", {kQwen3Norms, kAttention, kMlpNorm, kGatedMlp}),
-    llama_like("phi3", {kAttentionNorm, kPhi3Attention, kMlpNorm, kPhi3Mlp}),
-    llama_like("gemma2", {kGemma2AttentionNorms, kAttention, kGemma2MlpNorms, kGatedMlp}),
-    llama_like("olmo2", {kOlmo2AttentionNorms, kAttention, kOlmo2MlpNorm, kGatedMlp}),
-    {"gpt2", "transformer.", "transformer.h.", kGpt2Before, {kGpt2Attention, kGpt2Mlp}, kGpt2After, kGpt2Buffers},
-    {"", "", "layers.", kFieldsBefore, {kAttentionFields, kMlpFields}, kFieldsAfter, {}},
+    llama_like("qwen3", {kQwen3Norms, kAttention, kFeedForwardNorm}),
+    llama_like("phi3", {kAttentionNorm, kPhi3Attention, kFeedForwardNorm}),
+    llama_like("gemma2", {kGemma2AttentionNorms, kAttention, kGemma2FeedForwardNorms}),
+    llama_like("olmo2", {kOlmo2AttentionNorms, kAttention, kOlmo2FeedForwardNorm}),
+    {"gpt2", "transformer.", "transformer.h.", kGpt2Before, {kGpt2Attention, kGpt2FeedForwardNorm}, kGpt2After, kGpt2Buffers},
+    {"", "", "layers.", kFieldsBefore, {kAttentionFields, kNormFields}, kFieldsAfter, {}},
 };
 
 }  // namespace
 
-const WeightTable& weight_table(std::string_view model_type) {
-  const auto* table =
-      std::find_if(std::begin(kTables), std::end(kTables), [&](const auto& t) { return model_type == t.model_type; });
-  SLUICE_CHECK(table != std::end(kTables), "no names for the weights of a " + std::string(model_type));
+std::string_view weight_names_of(const ModelConfig& config) {
+  if (config.family != nullptr && config.family->weights_like != nullptr) return config.family->weights_like;
+  return config.model_type;
+}
+
+const WeightTable& weight_table(std::string_view family) {
+  const auto* table = std::find_if(std::begin(kTables), std::end(kTables), [&](const auto& t) { return family == t.family; });
+  SLUICE_CHECK(table != std::end(kTables), "no names for the weights of a " + std::string(family));
   return *table;
 }
 

@@ -9,18 +9,8 @@
 
 namespace sluice::models {
 
-enum class Dim {
-  kNone,
-  kVocab,
-  kPositions,
-  kHidden,
-  kQuery,
-  kKey,
-  kHead,
-  kIntermediate,
-  kOne
-};  // kQuery, kKey: all heads together
-enum class When { kAlways, kQkvBias, kAttentionOutputBias, kMlpBias, kUntiedHead, kValueHead };  // which models have the tensor
+enum class Dim { kNone, kVocab, kPositions, kHidden, kQuery, kKey, kHead, kOne };      // kQuery, kKey: all heads together
+enum class When { kAlways, kQkvBias, kAttentionOutputBias, kUntiedHead, kValueHead };  // which models have the tensor
 
 /// What is known of a tensor beside its name and field. Rows of the same name are parts of one tensor in the file, in the order
 /// of its outputs, and adjacent.
@@ -34,10 +24,12 @@ struct WeightRow {
 };
 
 struct LayerRow : WeightRow {
-  const char* name;  // behind the prefix and the number of the layer
-  at::Tensor LayerWeights::*field;
+  const char* name;                               // behind the prefix and the number of the layer
+  at::Tensor LayerWeights::*field = nullptr;      // or
+  LinearWeights LayerWeights::*linear = nullptr;  // its weight, or its bias where the row is one
 
   constexpr LayerRow(const char* of, at::Tensor LayerWeights::*to, WeightRow row) : WeightRow(row), name(of), field(to) {}
+  constexpr LayerRow(const char* of, LinearWeights LayerWeights::*to, WeightRow row) : WeightRow(row), name(of), linear(to) {}
 };
 
 struct ModelRow : WeightRow {
@@ -47,18 +39,21 @@ struct ModelRow : WeightRow {
   constexpr ModelRow(const char* of, at::Tensor Weights::*to, WeightRow row) : WeightRow(row), name(of), field(to) {}
 };
 
-/// The names of a family. A new family is a new one of these.
+/// The names of a family, but for those of its feed-forward networks (FeedForward::tensors), which are the last of a layer.
 struct WeightTable {
-  const char* model_type;
+  const char* family;
   std::string_view prefix;        // which some files leave away
   std::string_view layer_prefix;  // the number of the layer and "." follow
   std::span<const ModelRow> before;
-  std::array<std::span<const LayerRow>, 4> layer;  // one after the other
+  std::array<std::span<const LayerRow>, 3> layer;  // one after the other
   std::span<const ModelRow> after;
   std::span<const std::string_view> buffers;  // ends of the names of tensors that can be computed
 };
 
-/// The table of a family that read_config knows; that of the fields' own names for none.
-const WeightTable& weight_table(std::string_view model_type);
+/// The family whose names the weights of this model have.
+std::string_view weight_names_of(const ModelConfig& config);
+
+/// The table of a built-in family; that of the fields' own names for none.
+const WeightTable& weight_table(std::string_view family);
 
 }  // namespace sluice::models

@@ -16,6 +16,18 @@ constexpr const char *kFactorA = ".lora_A.weight", *kFactorB = ".lora_B.weight";
 
 }  // namespace
 
+std::vector<LinearWeights*> LayerWeights::linears() {
+  std::vector<LinearWeights*> all{&query, &key, &value, &attention_output};
+  for (LinearWeights& linear : feed_forward) all.push_back(&linear);
+  return all;
+}
+
+std::vector<const LinearWeights*> LayerWeights::linears() const {
+  std::vector<const LinearWeights*> all{&query, &key, &value, &attention_output};
+  for (const LinearWeights& linear : feed_forward) all.push_back(&linear);
+  return all;
+}
+
 std::vector<std::pair<std::string, at::Tensor>> Weights::named() const {
   std::vector<std::pair<std::string, at::Tensor>> result;
   for (const auto& [name, tensor] : weight_slots(*this)) {

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,33 +20,53 @@ struct Adapter {
   bool defined() const { return a.defined(); }
 };
 
-/// The adapters of one decoder layer, each of the matrix of the same name.
-struct LayerAdapters {
-  Adapter query, key, value, attention_output;
-  Adapter gate, up, down;
+/// A linear layer: x (weight + the adapter's change)^T + bias.
+struct LinearWeights {
+  at::Tensor weight;  // [N,K]
+  at::Tensor bias;    // [N], or undefined
+  Adapter adapter;    // or none; lora.h makes them
 };
 
-/// Weights of one decoder layer. H hidden, D head size, Nq query heads, Nk key/value heads, I intermediate.
-/// What the family does not have is an undefined tensor. A file may hold several of these as one tensor, or transposed
-/// (weight_names.h); here they are always apart and [outputs, inputs].
+/// Weights of one decoder layer. H hidden, D head size, Nq query heads, Nk key/value heads. What the family does not have is an
+/// undefined tensor. A file may hold several of these as one tensor, or transposed (weight_names.h); here they are always apart
+/// and [outputs, inputs].
 struct LayerWeights {
-  at::Tensor attention_norm, attention_norm_bias;  // [H]: of what attention reads
-  at::Tensor query, key, value;                    // [Nq*D,H], [Nk*D,H], [Nk*D,H]
-  at::Tensor query_bias, key_bias, value_bias;     // [Nq*D], [Nk*D], [Nk*D]
-  at::Tensor query_norm, key_norm;                 // [D] each, or [Nq*D] and [Nk*D]: see QkNorm
-  at::Tensor attention_output;                     // [H,Nq*D]
-  at::Tensor attention_output_bias;                // [H]
-  at::Tensor attention_output_norm;                // [H]: of what attention adds
-  at::Tensor mlp_norm, mlp_norm_bias;              // [H]: of what the MLP reads
-  at::Tensor gate, up, down;                       // [I,H], [I,H], [H,I]
-  at::Tensor gate_bias, up_bias, down_bias;        // [I], [I], [H]
-  at::Tensor mlp_output_norm;                      // [H]: of what the MLP adds
-  LayerAdapters adapters;                          // lora.h makes them
+  at::Tensor attention_norm, attention_norm_bias;        // [H]: of what attention reads
+  LinearWeights query, key, value;                       // [Nq*D,H], [Nk*D,H], [Nk*D,H]
+  at::Tensor query_norm, key_norm;                       // [D] each, or [Nq*D] and [Nk*D]: see QkNorm
+  LinearWeights attention_output;                        // [H,Nq*D]
+  at::Tensor attention_output_norm;                      // [H]: of what attention adds
+  at::Tensor feed_forward_norm, feed_forward_norm_bias;  // [H]: of what the feed-forward network reads
+  std::vector<LinearWeights> feed_forward;               // as its kind has them (feed_forward.h)
+  at::Tensor feed_forward_output_norm;                   // [H]: of what the feed-forward network adds
+
+  /// All linear layers, those of attention first; those that the family does not have, too.
+  std::vector<LinearWeights*> linears();
+  std::vector<const LinearWeights*> linears() const;
+};
+
+class FeedForward;
+
+/// A tensor of a feed-forward network: how a file holds it, and which of LayerWeights::feed_forward it is.
+struct NetworkTensor {
+  std::string name;  // in the file, behind the prefix and the number of the layer
+  size_t linear = 0;
+  bool bias = false;
+  std::vector<int64_t> shape;  // of the field: [outputs, inputs], or [outputs] of a bias
+  std::string part;            // "up": of a tensor that several share, rows one after the other; empty: all of it
+  bool transposed = false;     // [inputs, outputs] in the file
+};
+
+/// The feed-forward network of all layers of a model.
+struct Network {
+  const FeedForward* kind;
+  std::vector<NetworkTensor> tensors;
 };
 
 /// All weights of a model: handles, so a copy of the struct shares storage; clone() does not.
 struct Weights {
-  std::string model_type;  // the family whose names the tensors carry (weight_tables.h); empty: those of the fields
+  std::string names_of;  // the family whose names the tensors carry (weight_tables.h); empty: those of the fields
+  std::shared_ptr<const Network> network;  // expected_weights() says which; none: an MLP (mlp.h)
 
   at::Tensor embedding;  // [V,H]
   at::Tensor positions;  // [max_positions,H]: learned positions

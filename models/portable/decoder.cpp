@@ -51,7 +51,7 @@ std::span<const float> Decoder::step(const Weights& weights, std::span<const Dec
     const LayerMaths::Heads heads = maths.heads(x, layer, step.turns);
     keys_.select(0, i).flatten(0, 1).index_copy_(0, step.slots, heads.key);
     values_.select(0, i).flatten(0, 1).index_copy_(0, step.slots, heads.value);
-    x = maths.add_mlp(maths.add_attended(x, attended(step, heads.query, i).flatten(1), layer), layer);
+    x = maths.add_feed_forward(maths.add_attended(x, attended(step, heads.query, i).flatten(1), layer), layer);
   }
   if (step.last.numel() == 0) return {};
   const at::Tensor hidden = maths.normalised(x.index_select(0, step.last), weights.final_norm, weights.final_norm_bias);

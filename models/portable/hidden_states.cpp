@@ -56,7 +56,7 @@ at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, cons
       const LayerMaths of_layer(config, pass.precision);
       const LayerMaths::Heads heads = of_layer.heads(in, layer, turns);
       const at::Tensor attended = ragged_attention(heads.query, heads.key, heads.value, offsets, scores);  // [T,Nq,D]
-      return of_layer.add_mlp(of_layer.add_attended(in, attended.flatten(1), layer), layer);
+      return of_layer.add_feed_forward(of_layer.add_attended(in, attended.flatten(1), layer), layer);
     };
     x = pass.checkpointing && at::GradMode::is_enabled() ? checkpointed(run, x) : run(x);
   }

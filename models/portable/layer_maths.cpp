@@ -2,14 +2,13 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/rms_norm.h>
-#include <ATen/ops/silu.h>
 #include <ATen/ops/tanh.h>
 
 #include <vector>
 
+#include "models/layers/feed_forward/feed_forward.h"
 #include "models/portable/product.h"
 
 namespace sluice::models::portable {
@@ -30,6 +29,10 @@ at::Tensor turned(const at::Tensor& x, const at::Tensor& turns) {
 
 at::Tensor LayerMaths::operand(const at::Tensor& x) const { return x.to(dtype_of(precision_)); }
 
+at::Tensor LayerMaths::product(const at::Tensor& x, const LinearWeights& layer) const {
+  return portable::product(x, layer.weight, layer.bias, precision_);
+}
+
 at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const {
   at::Tensor x = at::embedding(weights.embedding, tokens);
   if (config_.embedding_scale != 1.0) x = x.mul(config_.embedding_scale);
@@ -38,9 +41,9 @@ at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, c
 
 LayerMaths::Heads LayerMaths::heads(const at::Tensor& x, const LayerWeights& layer, const at::Tensor& turns) const {
   const at::Tensor in = operand(read(x, layer.attention_norm, layer.attention_norm_bias));
-  const at::Tensor query = split(product(in, layer.query, layer.query_bias, precision_), layer.query_norm);
-  const at::Tensor key = split(product(in, layer.key, layer.key_bias, precision_), layer.key_norm);
-  const at::Tensor value = split(product(in, layer.value, layer.value_bias, precision_), {});
+  const at::Tensor query = split(product(in, layer.query), layer.query_norm);
+  const at::Tensor key = split(product(in, layer.key), layer.key_norm);
+  const at::Tensor value = split(product(in, layer.value), {});
   return {operand(turned(query, turns)), operand(turned(key, turns)), operand(value)};
 }
 
@@ -52,16 +55,12 @@ at::Tensor LayerMaths::split(const at::Tensor& x, const at::Tensor& norm_weight)
 }
 
 at::Tensor LayerMaths::add_attended(const at::Tensor& x, const at::Tensor& attended, const LayerWeights& layer) const {
-  return added(x, product(operand(attended), layer.attention_output, layer.attention_output_bias, precision_),
-               layer.attention_output_norm);
+  return added(x, product(operand(attended), layer.attention_output), layer.attention_output_norm);
 }
 
-at::Tensor LayerMaths::add_mlp(const at::Tensor& x, const LayerWeights& layer) const {
-  const at::Tensor in = operand(read(x, layer.mlp_norm, layer.mlp_norm_bias));
-  const at::Tensor up = product(in, layer.up, layer.up_bias, precision_);
-  const at::Tensor inner =
-      config_.gated_mlp ? activated(product(in, layer.gate, layer.gate_bias, precision_)).mul(up) : activated(up);
-  return added(x, product(operand(inner), layer.down, layer.down_bias, precision_), layer.mlp_output_norm);
+at::Tensor LayerMaths::add_feed_forward(const at::Tensor& x, const LayerWeights& layer) const {
+  const at::Tensor in = operand(read(x, layer.feed_forward_norm, layer.feed_forward_norm_bias));
+  return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this), layer.feed_forward_output_norm);
 }
 
 at::Tensor LayerMaths::normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const {
@@ -70,11 +69,11 @@ at::Tensor LayerMaths::normalised(const at::Tensor& x, const at::Tensor& weight,
 }
 
 at::Tensor LayerMaths::logits(const at::Tensor& hidden, const at::Tensor& head) const {
-  const at::Tensor logits = product(operand(hidden), head, {}, precision_);
+  const at::Tensor logits = portable::product(operand(hidden), head, {}, precision_);
   return config_.logit_softcap == 0 ? logits : logits.div(config_.logit_softcap).tanh().mul(config_.logit_softcap);
 }
 
-// What attention or the MLP reads of the residual stream.
+// What attention or the feed-forward network reads of the residual stream.
 at::Tensor LayerMaths::read(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias) const {
   return config_.norm_place == NormPlace::kAfter ? x : normalised(x, norm_weight, norm_bias);
 }
@@ -83,20 +82,13 @@ at::Tensor LayerMaths::added(const at::Tensor& x, const at::Tensor& out, const a
   return x.add(config_.norm_place == NormPlace::kBefore ? out : normalised(out, norm_weight));
 }
 
-at::Tensor LayerMaths::activated(const at::Tensor& x) const {
-  if (config_.activation == Activation::kSilu) return at::silu(x);
-  return at::gelu(x, config_.activation == Activation::kGelu ? "none" : "tanh");
-}
-
 Weights operand_copy(const Weights& weights, Precision precision) {
   const auto narrow = [&](at::Tensor& matrix) {
     if (matrix.defined()) matrix = matrix.detach().to(dtype_of(precision));
   };
   Weights copy = weights;
   for (LayerWeights& layer : copy.layers) {
-    for (at::Tensor* matrix :
-         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down})
-      narrow(*matrix);
+    for (LinearWeights* linear : layer.linears()) narrow(linear->weight);
   }
   narrow(copy.head);
   return copy;

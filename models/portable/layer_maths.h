@@ -6,6 +6,7 @@
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/layers/tensor_maths.h"
 #include "models/layers/weights.h"
 
 // models/portable/: the transformer in LibTorch's own operators, on any device. It is what computes on a GPU, and beside the CPU's
@@ -18,7 +19,7 @@ namespace sluice::models::portable {
 ///
 /// With Precision::kBfloat16 the operands of products are rounded (product.h); sums, residual stream, norms, activations,
 /// rotation and softmax are float32. Refers to `config`, which must outlive it.
-class LayerMaths {
+class LayerMaths final : public TensorMaths {
  public:
   LayerMaths(const ModelConfig& config, Precision precision) : config_(config), precision_(precision) {}
 
@@ -37,21 +38,21 @@ class LayerMaths {
   /// x [T,H] plus what the layer makes of attended [T,Nq*D].
   at::Tensor add_attended(const at::Tensor& x, const at::Tensor& attended, const LayerWeights& layer) const;
 
-  /// x [T,H] plus what the MLP makes of it.
-  at::Tensor add_mlp(const at::Tensor& x, const LayerWeights& layer) const;
+  /// x [T,H] plus what the feed-forward network makes of it.
+  at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer) const;
 
   at::Tensor normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) const;
 
   /// Capped logits of hidden [S,H], behind the last norm: [S,V] float32.
   at::Tensor logits(const at::Tensor& hidden, const at::Tensor& head) const;
 
-  at::Tensor operand(const at::Tensor& x) const;
+  at::Tensor operand(const at::Tensor& x) const override;
+  at::Tensor product(const at::Tensor& x, const LinearWeights& layer) const override;
 
  private:
   at::Tensor read(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias) const;
   at::Tensor added(const at::Tensor& x, const at::Tensor& out, const at::Tensor& norm_weight) const;
   at::Tensor split(const at::Tensor& x, const at::Tensor& norm_weight) const;
-  at::Tensor activated(const at::Tensor& x) const;
 
   const ModelConfig& config_;
   Precision precision_;

@@ -21,7 +21,7 @@ void move_row(T* rows, int64_t size, int64_t from, int64_t to) {
 
 }  // namespace
 
-Decoder::Decoder(const ModelConfig& config) : config_(config) {}
+Decoder::Decoder(const ModelConfig& config) : config_(config), network_(feed_forward_of(config)) {}
 
 std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cache, std::span<const DecodeSequence> sequences) {
   if (sequences.empty()) return {};
@@ -33,7 +33,7 @@ std::span<const float> Decoder::step(const PackedWeights& weights, KvCache& cach
     if (index + 1 == config_.layers) keep_last_tokens(sequences);
     if (tokens_ == 0) return {};
     attend(layer, index, cache);
-    mlp(layer);
+    feed_forward(layer);
   }
   return logits(weights);
 }
@@ -89,7 +89,7 @@ void Decoder::embed(const PackedWeights& weights, std::span<const DecodeSequence
 // Queries, keys and values of the new tokens; the latter two go into the cache.
 void Decoder::project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache) {
   float* const qkv = qkv_.at_least(tokens_ * heads_size());
-  project(layer.qkv, read(layer.attention_norm, layer.attention_norm_bias), qkv);
+  project(layer.qkv, read(layer.attention_norm, layer.attention_norm_bias), tokens_, qkv);
   const bool normed = config_.qk_norm != QkNorm::kNone;
   prepare_heads({.cache = cache,
                  .layer = index,
@@ -111,16 +111,15 @@ void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cac
   void* const attended = narrow() ? static_cast<void*>(narrow_attended_.at_least(tokens_ * queries_size()))
                                   : attended_.at_least(tokens_ * queries_size());
   attention_.run(cache, index, config_.heads, scores, {.queries = queries, .query_stride = query_stride(cache), .out = attended});
-  add(layer.attention_output, attended, layer.attention_output_norm);
+  add(layer.attention_output_norm,
+      [&](float* out, bool accumulate) { project(layer.attention_output, attended, tokens_, out, accumulate); });
 }
 
-void Decoder::mlp(const PackedLayer& layer) {
-  const int64_t size = config_.intermediate_size, width = layer.gate_up.matrix.outputs();
-  float* const gate_up = gate_up_.at_least(tokens_ * width);
-  project(layer.gate_up, read(layer.mlp_norm, layer.mlp_norm_bias), gate_up);
-  const OperandRows inner = operand(inner_, narrow_inner_, size);
-  activate(config_.activation, gate_up, config_.gated_mlp ? gate_up + size : nullptr, width, tokens_, size, inner);
-  add(layer.down, inner.data(), layer.mlp_output_norm);
+void Decoder::feed_forward(const PackedLayer& layer) {
+  const void* const x = read(layer.feed_forward_norm, layer.feed_forward_norm_bias);
+  add(layer.feed_forward_output_norm, [&](float* out, bool accumulate) {
+    network_.step(config_, layer.feed_forward, {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate}, scratch_);
+  });
 }
 
 // Once the last layer's keys and values are in the cache, only the last token of who wants logits goes on.
@@ -165,7 +164,7 @@ OperandRows Decoder::operand(GrownBuffer<float>& wide_rows, GrownBuffer<Bfloat16
   return {.wide = wide_rows.at_least(tokens_ * size)};
 }
 
-// What attention or the MLP reads of the residual stream.
+// What attention or the feed-forward network reads of the residual stream.
 const void* Decoder::read(const at::Tensor& norm_weight, const at::Tensor& norm_bias) {
   const int64_t size = config_.hidden_size;
   const bool normed = config_.norm_place != NormPlace::kAfter;
@@ -179,25 +178,16 @@ const void* Decoder::read(const at::Tensor& norm_weight, const at::Tensor& norm_
   return x.data();
 }
 
-// Adds what attention or the MLP makes of x to the residual stream.
-void Decoder::add(const PackedLinear& linear, const void* x, const at::Tensor& norm_weight) {
+// Adds what attention or the feed-forward network makes of x to the residual stream: compute(out, accumulate) puts it there.
+template <class Compute>
+void Decoder::add(const at::Tensor& norm_weight, const Compute& compute) {
   const int64_t size = config_.hidden_size;
   float* const hidden = hidden_.data();
-  if (config_.norm_place == NormPlace::kBefore) return project(linear, x, hidden, /*accumulate=*/true);
-  float* const added = normed_.at_least(tokens_ * size);
-  project(linear, x, added);
+  if (config_.norm_place == NormPlace::kBefore) return compute(hidden, true);
+  float* const added = added_.at_least(tokens_ * size);
+  compute(added, false);
   normalize(norm(norm_weight, {}), added, tokens_, size, {.wide = added});
   for (int64_t i = 0; i < tokens_ * size; ++i) hidden[i] += added[i];
-}
-
-void Decoder::project(const PackedLinear& linear, const void* x, float* out, bool accumulate) const {
-  multiply(linear.matrix, {.x = x,
-                           .x_stride = linear.matrix.inputs(),
-                           .rows = tokens_,
-                           .bias = floats_or_null(linear.bias),
-                           .out = out,
-                           .out_stride = linear.matrix.outputs(),
-                           .accumulate = accumulate});
 }
 
 }  // namespace sluice::models

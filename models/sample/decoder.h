@@ -10,7 +10,8 @@
 #include "models/kernels/rotary.h"
 #include "models/kernels/row_kernels.h"
 #include "models/layers/decode_sequence.h"
-#include "models/sample/grown_buffer.h"
+#include "models/layers/feed_forward/feed_forward.h"
+#include "models/memory/grown_buffer.h"
 #include "models/sample/head_kernels.h"
 #include "models/sample/kv_cache.h"
 #include "models/sample/packed_weights.h"
@@ -48,21 +49,22 @@ class Decoder {
   void embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences);
   void project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache);
   void attend(const PackedLayer& layer, int64_t index, const KvCache& cache);
-  void mlp(const PackedLayer& layer);
+  void feed_forward(const PackedLayer& layer);
   void keep_last_tokens(std::span<const DecodeSequence> sequences);
   std::span<const float> logits(const PackedWeights& weights);
 
   bool narrow() const { return precision_ == Precision::kBfloat16; }
   OperandRows operand(GrownBuffer<float>& wide, GrownBuffer<Bfloat16>& narrow, int64_t size);
   const void* read(const at::Tensor& norm_weight, const at::Tensor& norm_bias);
-  void add(const PackedLinear& linear, const void* x, const at::Tensor& norm_weight);
-  void project(const PackedLinear& linear, const void* x, float* out, bool accumulate = false) const;
+  template <class Compute>
+  void add(const at::Tensor& norm_weight, const Compute& compute);
   RowNorm norm(const at::Tensor& weight, const at::Tensor& bias) const;
   int64_t queries_size() const { return config_.heads * config_.head_dim; }
   int64_t heads_size() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim; }
   int64_t query_stride(const KvCache& cache) const { return narrow() ? config_.heads * cache.key_dim() : heads_size(); }
 
   ModelConfig config_;
+  const FeedForward& network_;
   std::optional<RotaryTable> rotary_;  // of the positions that steps have reached; none with learned positions
 
   // Of the step at hand.
@@ -74,15 +76,14 @@ class Decoder {
 
   // Rows that products read are float or Bfloat16; one of each pair is in use.
   GrownBuffer<float> hidden_;  // [T, H] the residual stream
-  GrownBuffer<float> normed_;  // [T, H] of it, or of what is added to it
+  GrownBuffer<float> normed_;  // [T, H]
   GrownBuffer<Bfloat16> narrow_normed_;
+  GrownBuffer<float> added_;              // [T, H] what is added to it, where that is normed
   GrownBuffer<float> qkv_;                // [T, (Nq + 2 Nk) D]
   GrownBuffer<Bfloat16> narrow_queries_;  // [T, Nq K]
   GrownBuffer<float> attended_;           // [T, Nq D]
   GrownBuffer<Bfloat16> narrow_attended_;
-  GrownBuffer<float> gate_up_;  // [T, 2 I]
-  GrownBuffer<float> inner_;    // [T, I]
-  GrownBuffer<Bfloat16> narrow_inner_;
+  StepScratch scratch_;        // of the feed-forward network
   GrownBuffer<float> logits_;  // [S, V]
 };
 

@@ -3,10 +3,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <array>
 #include <initializer_list>
+#include <map>
 
 #include "base/error.h"
-#include "models/layers/adapter_products.h"
+#include "models/layers/feed_forward/feed_forward.h"
 #include "models/layers/weight_names.h"
 #include "models/portable/layer_maths.h"
 
@@ -30,65 +32,58 @@ void copy(const at::Tensor& from, at::Tensor& to) {
   to.copy_(from);
 }
 
-struct Part {
-  const at::Tensor &weight, &bias;
-  const Adapter& adapter;
-};
+using Stack = std::vector<const LinearWeights*>;  // linear layers that read the same rows
 
-// Puts weights that read the same rows behind each other; a part that a family does not have is undefined.
-void stack(std::initializer_list<Part> parts, Precision precision, PackedLinear& to) {
-  int64_t outputs = 0, inputs = 0;
-  bool biased = false;
-  for (const Part& part : parts) {
-    if (!part.weight.defined()) continue;
-    outputs += part.weight.size(0);
-    inputs = part.weight.size(1);
-    biased = part.bias.defined();
-  }
-  if (to.matrix.empty()) to.matrix = PackedMatrix(precision, outputs, inputs);
-  if (biased && !to.bias.defined()) to.bias = at::empty({outputs}, at::kFloat);
-  SLUICE_CHECK(to.matrix.outputs() == outputs && to.matrix.inputs() == inputs && to.bias.defined() == biased, kOtherShape);
-  int64_t next = 0;
-  for (const Part& part : parts) {
-    if (!part.weight.defined()) continue;
-    const int64_t count = part.weight.size(0);
-    to.matrix.put(next, merged_matrix(part.weight, part.adapter));
-    if (biased) to.bias.narrow(0, next, count).copy_(part.bias);
-    next += count;
-  }
+std::array<Stack, 2> attention_stacks(const LayerWeights& layer) {
+  return {Stack{&layer.query, &layer.key, &layer.value}, Stack{&layer.attention_output}};
 }
 
-void pack_layer(const LayerWeights& from, Precision precision, PackedLayer& to) {
+std::vector<Stack> network_stacks(const FeedForward& kind, const LayerWeights& layer) {
+  std::vector<Stack> stacks;
+  for (const std::vector<size_t>& places : kind.stacks(layer.feed_forward.size())) {
+    stacks.emplace_back();
+    for (const size_t place : places) stacks.back().push_back(&layer.feed_forward[place]);
+  }
+  return stacks;
+}
+
+void pack_layer(const FeedForward& kind, const LayerWeights& from, Precision precision, PackedLayer& to) {
   copy(from.attention_norm, to.attention_norm);
   copy(from.attention_norm_bias, to.attention_norm_bias);
   copy(from.attention_output_norm, to.attention_output_norm);
-  copy(from.mlp_norm, to.mlp_norm);
-  copy(from.mlp_norm_bias, to.mlp_norm_bias);
-  copy(from.mlp_output_norm, to.mlp_output_norm);
+  copy(from.feed_forward_norm, to.feed_forward_norm);
+  copy(from.feed_forward_norm_bias, to.feed_forward_norm_bias);
+  copy(from.feed_forward_output_norm, to.feed_forward_output_norm);
   copy(from.query_norm, to.query_norm);
   copy(from.key_norm, to.key_norm);
-  const LayerAdapters& adapters = from.adapters;
-  stack({{from.query, from.query_bias, adapters.query},
-         {from.key, from.key_bias, adapters.key},
-         {from.value, from.value_bias, adapters.value}},
-        precision, to.qkv);
-  stack({{from.attention_output, from.attention_output_bias, adapters.attention_output}}, precision, to.attention_output);
-  stack({{from.gate, from.gate_bias, adapters.gate}, {from.up, from.up_bias, adapters.up}}, precision, to.gate_up);
-  stack({{from.down, from.down_bias, adapters.down}}, precision, to.down);
+  const auto [qkv, output] = attention_stacks(from);
+  models::pack(qkv, precision, to.qkv);
+  models::pack(output, precision, to.attention_output);
+  const std::vector<Stack> stacks = network_stacks(kind, from);
+  to.feed_forward.resize(stacks.size());
+  for (size_t i = 0; i < stacks.size(); ++i) models::pack(stacks[i], precision, to.feed_forward[i]);
 }
 
-int64_t matrix_bytes(Precision precision, int64_t outputs, int64_t inputs) {
-  const int64_t panels = (outputs + PackedMatrix::kWidth - 1) / PackedMatrix::kWidth;
-  const int64_t stored_inputs = precision == Precision::kBfloat16 ? inputs + inputs % 2 : inputs;
-  return panels * PackedMatrix::kWidth * stored_inputs * bytes_of(precision);
+using Shapes = std::map<const at::Tensor*, std::vector<int64_t>>;  // of fields
+
+int64_t stack_bytes(const Stack& stack, const Shapes& shapes, Precision precision) {
+  int64_t outputs = 0, inputs = 0;
+  for (const LinearWeights* linear : stack) {
+    const auto shape = shapes.find(&linear->weight);
+    if (shape == shapes.end()) continue;
+    outputs += shape->second[0];
+    inputs = shape->second[1];
+  }
+  return PackedMatrix::bytes_for(precision, outputs, inputs);
 }
 
-int64_t matrices_bytes(const ModelConfig& c, Precision precision) {
-  const int64_t hidden = c.hidden_size, inner = c.intermediate_size, queries = c.heads * c.head_dim;
-  const int64_t of_layer =
-      matrix_bytes(precision, queries + 2 * c.kv_heads * c.head_dim, hidden) + matrix_bytes(precision, hidden, queries) +
-      matrix_bytes(precision, c.gated_mlp ? 2 * inner : inner, hidden) + matrix_bytes(precision, hidden, inner);
-  return c.layers * of_layer + matrix_bytes(precision, c.vocab_size, hidden);
+int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, const ModelConfig& config, Precision precision) {
+  int64_t bytes = PackedMatrix::bytes_for(precision, config.vocab_size, config.hidden_size);
+  for (const LayerWeights& layer : weights.layers) {
+    for (const Stack& stack : attention_stacks(layer)) bytes += stack_bytes(stack, shapes, precision);
+    for (const Stack& stack : network_stacks(feed_forward_of(weights), layer)) bytes += stack_bytes(stack, shapes, precision);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -100,7 +95,7 @@ void PackedWeights::pack(const Weights& weights) {
   layers_.resize(weights.layers.size());
   copy(weights.embedding, embedding_);
   copy(weights.positions, positions_);
-  for (size_t i = 0; i < layers_.size(); ++i) pack_layer(weights.layers[i], precision_, layers_[i]);
+  for (size_t i = 0; i < layers_.size(); ++i) pack_layer(feed_forward_of(weights), weights.layers[i], precision_, layers_[i]);
   copy(weights.final_norm, final_norm_);
   copy(weights.final_norm_bias, final_norm_bias_);
   if (head_.empty()) head_ = PackedMatrix(precision_, weights.head.size(0), weights.head.size(1));
@@ -122,10 +117,10 @@ int64_t PackedWeights::bytes() const {
   };
   int64_t bytes = of_all({embedding_, positions_, final_norm_, final_norm_bias_}) + head_.bytes();
   for (const PackedLayer& layer : layers_) {
-    bytes += of_all({layer.attention_norm, layer.attention_norm_bias, layer.attention_output_norm, layer.mlp_norm,
-                     layer.mlp_norm_bias, layer.mlp_output_norm, layer.query_norm, layer.key_norm});
-    for (const PackedLinear* linear : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down})
-      bytes += linear->matrix.bytes() + of_all({linear->bias});
+    bytes += of_all({layer.attention_norm, layer.attention_norm_bias, layer.attention_output_norm, layer.feed_forward_norm,
+                     layer.feed_forward_norm_bias, layer.feed_forward_output_norm, layer.query_norm, layer.key_norm});
+    bytes += layer.qkv.bytes() + layer.attention_output.bytes();
+    for (const PackedLinear& linear : layer.feed_forward) bytes += linear.bytes();
   }
   if (on_device_.embedding.defined()) {
     for (const auto& [name, tensor] : on_device_.named()) bytes += static_cast<int64_t>(tensor.nbytes());
@@ -136,15 +131,17 @@ int64_t PackedWeights::bytes() const {
 // Norms, biases and embeddings as they are; the products packed.
 int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision) {
   Weights shapes_only;
+  Shapes shapes;
   int64_t floats = 0;
   for (const ExpectedWeight& weight : expected_weights(config, Head::kLanguageModel, shapes_only)) {
+    shapes[weight.slot] = weight.shape;
     const bool table = weight.slot == &shapes_only.embedding || weight.slot == &shapes_only.positions;
     if (weight.shape.size() > 1 && !table) continue;
     int64_t count = 1;
     for (const int64_t size : weight.shape) count *= size;
     floats += count;
   }
-  return floats * static_cast<int64_t>(sizeof(float)) + matrices_bytes(config, precision);
+  return floats * static_cast<int64_t>(sizeof(float)) + matrices_bytes(shapes_only, shapes, config, precision);
 }
 
 }  // namespace sluice::models

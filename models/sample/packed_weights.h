@@ -8,25 +8,19 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/kernels/packed_matrix.h"
+#include "models/layers/packed_linear.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
 
-/// One product of a layer, or several that read the same rows.
-struct PackedLinear {
-  PackedMatrix matrix;
-  at::Tensor bias;  // [outputs] float32, or undefined
-};
-
 /// Of one decoder layer. Norms are float32, undefined where the family has none.
 struct PackedLayer {
-  at::Tensor attention_norm, attention_norm_bias, attention_output_norm;  // [H]
-  at::Tensor mlp_norm, mlp_norm_bias, mlp_output_norm;                    // [H]
-  at::Tensor query_norm, key_norm;                                        // see LayerWeights
-  PackedLinear qkv;                                                       // outputs: queries, then keys, then values
+  at::Tensor attention_norm, attention_norm_bias, attention_output_norm;           // [H]
+  at::Tensor feed_forward_norm, feed_forward_norm_bias, feed_forward_output_norm;  // [H]
+  at::Tensor query_norm, key_norm;                                                 // see LayerWeights
+  PackedLinear qkv;                                                                // outputs: queries, then keys, then values
   PackedLinear attention_output;
-  PackedLinear gate_up;  // outputs: gate, then up; without a gate up alone
-  PackedLinear down;
+  std::vector<PackedLinear> feed_forward;  // of each of FeedForward::stacks()
 };
 
 /// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices

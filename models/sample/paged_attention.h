@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/kernels/instruction_set.h"
-#include "models/sample/grown_buffer.h"
+#include "models/memory/grown_buffer.h"
 #include "models/sample/kv_cache.h"
 
 namespace sluice::models {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "models/sample/grown_buffer.h"
+#include "models/memory/grown_buffer.h"
 #include "models/sample/sampling.h"
 
 namespace sluice::models {

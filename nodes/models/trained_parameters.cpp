@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "models/folder/adapter_folder.h"
 #include "models/folder/hub_cache.h"
-#include "models/layers/mlp_half.h"
+#include "models/layers/attention_sublayer.h"
+#include "models/layers/feed_forward/feed_forward.h"
 #include "models/layers/weight_names.h"
 #include "models/train/flat_parameters.h"
 #include "models/train/freeze.h"
@@ -100,17 +101,16 @@ ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models:
 }
 
 // Twice the inner products of the tokens, and the gradients of one layer's factors with what is transposed for them; in bfloat16,
-// what is widened for them: both sides of attention's projections or of some tokens of the network's.
+// what is widened for them.
 int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
                                  int64_t tokens) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, models::Head::kLanguageModel, shapes_only);
   int64_t of_layer = 0;
   for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), lora)) of_layer += size;
-  const int64_t of_attention = tokens * (config.hidden_size + config.heads * config.head_dim);
-  const int64_t of_network = 2 * std::min(tokens, models::kBackwardTokens) * (config.hidden_size + config.intermediate_size);
-  const int64_t widened = precision == models::Precision::kFloat32 ? 0 : std::max(of_attention, of_network);
-  return (widened + 2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;
+  const models::PassShape shape{config, precision, tokens};
+  const int64_t widened = std::max(models::attention_adapter_bytes(shape), models::feed_forward_of(config).adapter_bytes(shape));
+  return widened + (2 * tokens * lora.rank + 2 * of_layer / std::max<int64_t>(1, config.layers)) * kFloat;
 }
 
 void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed) {

@@ -30,6 +30,7 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/kernels/rotary.h"
+#include "models/layers/feed_forward/mlp.h"
 #include "models/layers/weights.h"
 
 /// The oracle of the tests of transformers and generation: a transformer out of ATen's own operators with all that a ModelConfig
@@ -108,28 +109,29 @@ inline LayerWeights random_layer(const ModelConfig& c, double scale) {
   const bool before = c.norm_place != NormPlace::kAfter, after = c.norm_place != NormPlace::kBefore;
   const bool shifts = before && c.norm == NormKind::kLayer, heads = c.qk_norm == QkNorm::kHead;
   LayerWeights layer;
+  layer.feed_forward.resize(Mlp::kLinears);
   layer.attention_norm = norm(before, H);
   layer.attention_norm_bias = if_there(shifts, {H});
-  layer.query = random({queries, H});
-  layer.key = random({keys, H});
-  layer.value = random({keys, H});
-  layer.query_bias = if_there(c.qkv_bias, {queries});
-  layer.key_bias = if_there(c.qkv_bias, {keys});
-  layer.value_bias = if_there(c.qkv_bias, {keys});
+  layer.query.weight = random({queries, H});
+  layer.key.weight = random({keys, H});
+  layer.value.weight = random({keys, H});
+  layer.query.bias = if_there(c.qkv_bias, {queries});
+  layer.key.bias = if_there(c.qkv_bias, {keys});
+  layer.value.bias = if_there(c.qkv_bias, {keys});
   layer.query_norm = norm(c.qk_norm != QkNorm::kNone, heads ? c.head_dim : queries);
   layer.key_norm = norm(c.qk_norm != QkNorm::kNone, heads ? c.head_dim : keys);
-  layer.attention_output = random({H, queries});
-  layer.attention_output_bias = if_there(c.attention_output_bias, {H});
+  layer.attention_output.weight = random({H, queries});
+  layer.attention_output.bias = if_there(c.attention_output_bias, {H});
   layer.attention_output_norm = norm(after, H);
-  layer.mlp_norm = norm(before, H);
-  layer.mlp_norm_bias = if_there(shifts, {H});
-  layer.gate = if_there(c.gated_mlp, {I, H});
-  layer.up = random({I, H});
-  layer.down = random({H, I});
-  layer.gate_bias = if_there(c.gated_mlp && c.mlp_bias, {I});
-  layer.up_bias = if_there(c.mlp_bias, {I});
-  layer.down_bias = if_there(c.mlp_bias, {H});
-  layer.mlp_output_norm = norm(after, H);
+  layer.feed_forward_norm = norm(before, H);
+  layer.feed_forward_norm_bias = if_there(shifts, {H});
+  layer.feed_forward[Mlp::kGate].weight = if_there(c.gated_mlp, {I, H});
+  layer.feed_forward[Mlp::kUp].weight = random({I, H});
+  layer.feed_forward[Mlp::kDown].weight = random({H, I});
+  layer.feed_forward[Mlp::kGate].bias = if_there(c.gated_mlp && c.mlp_bias, {I});
+  layer.feed_forward[Mlp::kUp].bias = if_there(c.mlp_bias, {I});
+  layer.feed_forward[Mlp::kDown].bias = if_there(c.mlp_bias, {H});
+  layer.feed_forward_output_norm = norm(after, H);
   return layer;
 }
 
@@ -162,26 +164,26 @@ inline std::vector<NamedTensor> tensors_of(Weights& weights) {
     LayerWeights& l = weights.layers[i];
     const std::vector<NamedTensor> of_layer{{"attention_norm", &l.attention_norm},
                                             {"attention_norm_bias", &l.attention_norm_bias},
-                                            {"query", &l.query},
-                                            {"key", &l.key},
-                                            {"value", &l.value},
-                                            {"query_bias", &l.query_bias},
-                                            {"key_bias", &l.key_bias},
-                                            {"value_bias", &l.value_bias},
+                                            {"query", &l.query.weight},
+                                            {"key", &l.key.weight},
+                                            {"value", &l.value.weight},
+                                            {"query_bias", &l.query.bias},
+                                            {"key_bias", &l.key.bias},
+                                            {"value_bias", &l.value.bias},
                                             {"query_norm", &l.query_norm},
                                             {"key_norm", &l.key_norm},
-                                            {"attention_output", &l.attention_output},
-                                            {"attention_output_bias", &l.attention_output_bias},
+                                            {"attention_output", &l.attention_output.weight},
+                                            {"attention_output_bias", &l.attention_output.bias},
                                             {"attention_output_norm", &l.attention_output_norm},
-                                            {"mlp_norm", &l.mlp_norm},
-                                            {"mlp_norm_bias", &l.mlp_norm_bias},
-                                            {"gate", &l.gate},
-                                            {"up", &l.up},
-                                            {"down", &l.down},
-                                            {"gate_bias", &l.gate_bias},
-                                            {"up_bias", &l.up_bias},
-                                            {"down_bias", &l.down_bias},
-                                            {"mlp_output_norm", &l.mlp_output_norm}};
+                                            {"feed_forward_norm", &l.feed_forward_norm},
+                                            {"feed_forward_norm_bias", &l.feed_forward_norm_bias},
+                                            {"gate", &l.feed_forward[Mlp::kGate].weight},
+                                            {"up", &l.feed_forward[Mlp::kUp].weight},
+                                            {"down", &l.feed_forward[Mlp::kDown].weight},
+                                            {"gate_bias", &l.feed_forward[Mlp::kGate].bias},
+                                            {"up_bias", &l.feed_forward[Mlp::kUp].bias},
+                                            {"down_bias", &l.feed_forward[Mlp::kDown].bias},
+                                            {"feed_forward_output_norm", &l.feed_forward_output_norm}};
     for (const NamedTensor& named : of_layer) all.push_back({named.name + " of layer " + std::to_string(i), named.tensor});
   }
   std::erase_if(all, [](const NamedTensor& named) { return !named.tensor->defined(); });
@@ -258,12 +260,13 @@ inline at::Tensor attended(const ModelConfig& c, const LayerWeights& layer, int6
     return c.qk_norm == QkNorm::kHead ? norm(c, apart, weight) : apart;
   };
   const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.attention_norm, layer.attention_norm_bias);
-  const at::Tensor q = rotated(c, heads(product(precision, in, layer.query, layer.query_bias), layer.query_norm));
-  const at::Tensor k = rotated(c, heads(product(precision, in, layer.key, layer.key_bias), layer.key_norm));
-  const at::Tensor v = product(precision, in, layer.value, layer.value_bias).view({x.size(0), -1, c.head_dim}).transpose(0, 1);
+  const at::Tensor q = rotated(c, heads(product(precision, in, layer.query.weight, layer.query.bias), layer.query_norm));
+  const at::Tensor k = rotated(c, heads(product(precision, in, layer.key.weight, layer.key.bias), layer.key_norm));
+  const at::Tensor v =
+      product(precision, in, layer.value.weight, layer.value.bias).view({x.size(0), -1, c.head_dim}).transpose(0, 1);
   const AttentionMaths maths{c.attention_scale, c.attention_softcap, c.window_of(index)};
   const at::Tensor mixed = attention(operand(precision, q), operand(precision, k), operand(precision, v), maths);
-  const at::Tensor out = product(precision, mixed, layer.attention_output, layer.attention_output_bias);
+  const at::Tensor out = product(precision, mixed, layer.attention_output.weight, layer.attention_output.bias);
   return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.attention_output_norm);
 }
 
@@ -275,11 +278,14 @@ inline at::Tensor activated(const ModelConfig& c, const at::Tensor& x) {
 // What the MLP adds to the residual stream x [T,H].
 inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& x,
                               Precision precision = Precision::kFloat32) {
-  const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.mlp_norm, layer.mlp_norm_bias);
-  const at::Tensor up = product(precision, in, layer.up, layer.up_bias);
-  const auto gate = [&] { return activated(c, product(precision, in, layer.gate, layer.gate_bias)); };
-  const at::Tensor out = product(precision, c.gated_mlp ? gate() * up : activated(c, up), layer.down, layer.down_bias);
-  return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.mlp_output_norm);
+  const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
+  const at::Tensor up = product(precision, in, layer.feed_forward[Mlp::kUp].weight, layer.feed_forward[Mlp::kUp].bias);
+  const auto gate = [&] {
+    return activated(c, product(precision, in, layer.feed_forward[Mlp::kGate].weight, layer.feed_forward[Mlp::kGate].bias));
+  };
+  const at::Tensor out = product(precision, c.gated_mlp ? gate() * up : activated(c, up), layer.feed_forward[Mlp::kDown].weight,
+                                 layer.feed_forward[Mlp::kDown].bias);
+  return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.feed_forward_output_norm);
 }
 
 /// Logits [T,V] of every position of one sample. In bfloat16 the operands of products are rounded, and nothing else.

@@ -124,11 +124,11 @@ TEST(Lora, FirstFactorsAreUniformAndDependOnSeedAndName) {
   add_adapters(one, {.rank = 8, .targets = {"query", "key"}}, 1);
   add_adapters(same, {.rank = 8, .targets = {"key"}}, 1);
   add_adapters(other, {.rank = 8, .targets = {"key"}}, 2);
-  const at::Tensor a = one.layers[0].adapters.key.a;
+  const at::Tensor a = one.layers[0].key.adapter.a;
   const double bound = 1 / std::sqrt(24.0);  // inputs
-  EXPECT_TRUE(a.equal(same.layers[0].adapters.key.a));
-  EXPECT_FALSE(a.equal(other.layers[0].adapters.key.a));
-  EXPECT_FALSE(a.equal(one.layers[1].adapters.key.a));
+  EXPECT_TRUE(a.equal(same.layers[0].key.adapter.a));
+  EXPECT_FALSE(a.equal(other.layers[0].key.adapter.a));
+  EXPECT_FALSE(a.equal(one.layers[1].key.adapter.a));
   EXPECT_LE(a.abs().max().item<double>(), bound);
   EXPECT_NEAR(a.std().item<double>(), bound / std::sqrt(3.0), 0.1 * bound);
 }

@@ -1,4 +1,5 @@
 #include "models/folder/folder.h"
+#include "models/layers/feed_forward/mlp.h"
 
 #include <gmock/gmock.h>
 
@@ -128,7 +129,7 @@ TEST(Folder, ShardsNameTheirSizeAndPlaces) {
 TEST(Folder, HalfPrecisionIsReadAndWrittenWithoutLoss) {
   const TemporaryFolder folder;
   const Transformer model = load_transformer(golden("qwen2"), {.dtype = at::kBFloat16});
-  EXPECT_EQ(model.weights().layers[0].gate.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(model.weights().layers[0].feed_forward[Mlp::kGate].weight.scalar_type(), at::kBFloat16);
   save_folder(model, golden("qwen2"), folder.path() / "saved");
   EXPECT_EQ(TensorFolder(folder.path() / "saved").entry("model.norm.weight").dtype, "BF16");
   EXPECT_EQ(read_json(folder.path() / "saved/config.json")["dtype"], "bfloat16");
@@ -139,8 +140,8 @@ TEST(Folder, SavingRoundsToTheAskedType) {
   const TemporaryFolder folder;
   const Transformer model = load_transformer(golden("llama_gqa"), {});
   save_folder(model, golden("llama_gqa"), folder.path() / "saved", {.dtype = at::kHalf});
-  const at::Tensor gate = load_transformer(folder.path() / "saved", {}).weights().layers[1].gate;
-  EXPECT_TRUE(gate.equal(model.weights().layers[1].gate.to(at::kHalf).to(at::kFloat)));
+  const at::Tensor gate = load_transformer(folder.path() / "saved", {}).weights().layers[1].feed_forward[Mlp::kGate].weight;
+  EXPECT_TRUE(gate.equal(model.weights().layers[1].feed_forward[Mlp::kGate].weight.to(at::kHalf).to(at::kFloat)));
 }
 
 TEST(Folder, EveryTensorIsSavedWithItsChecksum) {
@@ -222,8 +223,9 @@ TEST(Folder, RandomWeightsRepeatWithTheSeedAndHaveTheConfiguredSpread) {
   EXPECT_NEAR(first.weights().embedding.std().item<double>(), 0.2, 0.02);
   EXPECT_NEAR(first.weights().embedding.mean().item<double>(), 0.0, 0.02);
   EXPECT_TRUE(first.weights().final_norm.eq(1.0).all().item<bool>());
-  EXPECT_TRUE(first.weights().layers[0].key_bias.eq(0.0).all().item<bool>());
-  EXPECT_FALSE(first.weights().layers[0].gate.equal(first.weights().layers[1].gate));
+  EXPECT_TRUE(first.weights().layers[0].key.bias.eq(0.0).all().item<bool>());
+  EXPECT_FALSE(
+      first.weights().layers[0].feed_forward[Mlp::kGate].weight.equal(first.weights().layers[1].feed_forward[Mlp::kGate].weight));
 }
 
 TEST(Folder, TrainableWeightsNeedAGradient) {

@@ -10,11 +10,14 @@
 namespace sluice::models {
 namespace {
 
-// Every field of LayerWeights, in a model of no family.
+// Every field of LayerWeights, and an MLP, in a model of no family.
 TEST(Weights, OfNoFamilyAreNamedByTheirFieldsAndClonedWhole) {
   Weights weights;
   weights.layers.resize(2);
-  EXPECT_EQ((sizeof(LayerWeights) - sizeof(LayerAdapters)) / sizeof(at::Tensor) * 2 + 6, weight_slots(weights).size());
+  for (LayerWeights& layer : weights.layers) layer.feed_forward.resize(3);
+  const size_t vectors =
+      (sizeof(LayerWeights) - 4 * sizeof(LinearWeights) - sizeof(LayerWeights::feed_forward)) / sizeof(at::Tensor);
+  EXPECT_EQ(weight_slots(weights).size(), 2 * (vectors + 7 * 2) + 6);  // seven linear layers with a bias each
   std::set<std::string> names;
   for (const auto& [name, tensor] : weight_slots(weights)) {
     EXPECT_TRUE(names.insert(name).second) << name;
@@ -28,9 +31,9 @@ TEST(Weights, OfNoFamilyAreNamedByTheirFieldsAndClonedWhole) {
 
 TEST(Weights, PartsOfOneTensorHaveNamesOfTheirOwn) {
   Weights weights;
-  weights.model_type = "gpt2";
+  weights.names_of = "gpt2";
   weights.layers.resize(1);
-  weights.layers[0].key = at::full({2}, 1.0f);
+  weights.layers[0].key.weight = at::full({2}, 1.0f);
   ASSERT_EQ(weights.named().size(), 1u);
   EXPECT_EQ(weights.named()[0].first, "transformer.h.0.attn.c_attn.weight[key]");
 }

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "models/folder/folder.h"
 #include "models/forward/action_logprobs.h"
+#include "models/layers/feed_forward/mlp.h"
 #include "tests/models/dense_reference.h"
 #include "tests/source_folder.h"
 
@@ -197,7 +198,7 @@ TEST(Transformer, NarrowWeightsDoNotTrain) {
 TEST(Transformer, GradientsAreAddedInPlace) {
   const ModelConfig config = reference::small_config();
   Transformer model(config, reference::random_weights(config));
-  const at::Tensor& weight = model.weights().layers[0].gate.set_requires_grad(true);
+  const at::Tensor& weight = model.weights().layers[0].feed_forward[Mlp::kGate].weight.set_requires_grad(true);
   const Batch batch{at::randint(config.vocab_size, {20}, at::kLong), {0, 9, 20}};
   const auto backward = [&] { next_token_logprobs(model, batch).sum().backward(); };
   backward();
@@ -211,7 +212,7 @@ TEST(Transformer, GradientsAreAddedInPlace) {
 TEST(Transformer, IsDifferentiatedOnce) {
   const ModelConfig config = reference::small_config();
   Transformer model(config, reference::random_weights(config));
-  model.weights().layers[0].gate.set_requires_grad(true);
+  model.weights().layers[0].feed_forward[Mlp::kGate].weight.set_requires_grad(true);
   const at::Tensor sum = model.hidden_states(at::tensor(std::vector<int64_t>{1, 2}), std::vector<int64_t>{0, 2}).sum();
   sum.backward({}, /*keep_graph=*/true);
   EXPECT_THROW(sum.backward(), InternalError);

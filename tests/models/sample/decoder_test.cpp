@@ -217,7 +217,9 @@ TEST(Decoder, ReadsTheWeightsAtEveryStep) {
   Running before{.tokens = tokens_of(9, 5)}, after{.tokens = before.tokens};
   step(decoder, config, weights, cache, {&before}, {9});
   for (LayerWeights& layer : weights.layers)
-    for (at::Tensor* tensor : {&layer.query, &layer.value, &layer.up, &layer.attention_norm}) tensor->mul_(1.5);
+    for (at::Tensor* tensor :
+         {&layer.query.weight, &layer.value.weight, &layer.feed_forward[Mlp::kUp].weight, &layer.attention_norm})
+      tensor->mul_(1.5);
   const at::Tensor out = step(decoder, config, weights, cache, {&after}, {9});
   const at::Tensor expected = reference::logits(config, weights, after.tokens)[8];
   EXPECT_LT((out[0] - expected).abs().max().item<float>(), 1e-3f);

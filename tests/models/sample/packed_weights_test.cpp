@@ -38,15 +38,17 @@ TEST(PackedWeights, ProductsThatReadTheSameRowsAreOneAndTheirOutputsBehindEachOt
   config.qkv_bias = config.mlp_bias = true;
   const Weights weights = reference::random_weights(config);
   const LayerWeights& from = weights.layers[1];
+  const LinearWeights &gate = from.feed_forward[Mlp::kGate], &up = from.feed_forward[Mlp::kUp];
   for (const Precision precision : kPrecisions) {
     const PackedWeights packed(weights, precision);
     const PackedLayer& layer = packed.layers()[1];
     const auto stored = [&](const at::Tensor& t) { return precision == Precision::kFloat32 ? t : t.to(at::kBFloat16); };
-    EXPECT_EQ(column(layer.qkv.matrix, 5), values(stored(at::cat({from.query, from.key, from.value}).select(1, 5))));
-    EXPECT_EQ(column(layer.gate_up.matrix, 5), values(stored(at::cat({from.gate, from.up}).select(1, 5))));
-    EXPECT_EQ(column(layer.down.matrix, 5), values(stored(from.down.select(1, 5))));
-    EXPECT_EQ(values(layer.qkv.bias), values(at::cat({from.query_bias, from.key_bias, from.value_bias})));
-    EXPECT_EQ(values(layer.gate_up.bias), values(at::cat({from.gate_bias, from.up_bias})));
+    EXPECT_EQ(column(layer.qkv.matrix, 5),
+              values(stored(at::cat({from.query.weight, from.key.weight, from.value.weight}).select(1, 5))));
+    EXPECT_EQ(column(layer.feed_forward[0].matrix, 5), values(stored(at::cat({gate.weight, up.weight}).select(1, 5))));
+    EXPECT_EQ(column(layer.feed_forward[1].matrix, 5), values(stored(from.feed_forward[Mlp::kDown].weight.select(1, 5))));
+    EXPECT_EQ(values(layer.qkv.bias), values(at::cat({from.query.bias, from.key.bias, from.value.bias})));
+    EXPECT_EQ(values(layer.feed_forward[0].bias), values(at::cat({gate.bias, up.bias})));
     EXPECT_EQ(values(packed.embedding()), values(weights.embedding));
   }
 }
@@ -54,13 +56,14 @@ TEST(PackedWeights, ProductsThatReadTheSameRowsAreOneAndTheirOutputsBehindEachOt
 TEST(PackedWeights, AreACopyThatPackingAgainRenewsInPlace) {
   Weights weights = reference::random_weights(reference::small_config());
   PackedWeights packed(weights);
-  const void* const memory = packed.layers()[0].down.matrix.panel(0);
-  const std::vector<float> before = values(weights.layers[0].down.select(1, 2));
-  weights.layers[0].down.mul_(2);
-  EXPECT_EQ(column(packed.layers()[0].down.matrix, 2), before);
+  const void* const memory = packed.layers()[0].feed_forward[1].matrix.panel(0);
+  const std::vector<float> before = values(weights.layers[0].feed_forward[Mlp::kDown].weight.select(1, 2));
+  weights.layers[0].feed_forward[Mlp::kDown].weight.mul_(2);
+  EXPECT_EQ(column(packed.layers()[0].feed_forward[1].matrix, 2), before);
   packed.pack(weights);
-  EXPECT_EQ(column(packed.layers()[0].down.matrix, 2), values(weights.layers[0].down.select(1, 2)));
-  EXPECT_EQ(packed.layers()[0].down.matrix.panel(0), memory);
+  EXPECT_EQ(column(packed.layers()[0].feed_forward[1].matrix, 2),
+            values(weights.layers[0].feed_forward[Mlp::kDown].weight.select(1, 2)));
+  EXPECT_EQ(packed.layers()[0].feed_forward[1].matrix.panel(0), memory);
 }
 
 TEST(PackedWeights, TakeTheBytesThatThePlanIsTold) {

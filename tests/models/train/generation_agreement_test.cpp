@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -45,7 +46,10 @@ at::Tensor trained_logprobs(const Transformer& model, const std::vector<int64_t>
                          {.softcap = model.config().logit_softcap, .precision = model.compute().precision});
 }
 
-class GenerationAgreement : public testing::TestWithParam<reference::NamedConfig> {};
+class GenerationAgreement : public testing::TestWithParam<reference::NamedConfig> {
+ protected:
+  void SetUp() override { at::manual_seed(3); }  // the bound on roundings is one of these weights
+};
 
 TEST_P(GenerationAgreement, TrainingGivesTheLogProbabilitiesThatWereSampledWith) {
   const at::NoGradGuard no_gradient;

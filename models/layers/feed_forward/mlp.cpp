@@ -1,0 +1,185 @@
+#include "models/layers/feed_forward/mlp.h"
+
+#include <algorithm>
+
+#include "models/kernels/parallel.h"
+#include "models/kernels/row_kernels.h"
+#include "models/kernels/training_kernels.h"
+#include "models/layers/adapter_products.h"
+#include "models/layers/matrix_products.h"
+#include "models/layers/operand.h"
+#include "models/layers/projection.h"
+
+namespace sluice::models {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // elements: some 10 us of work
+
+// Tokens whose inner activations exist at a time beside what is kept: in the forward in float32. More in the backward, where each
+// time goes over the gradients of all weights.
+constexpr int64_t kForwardTokens = 256, kBackwardTokens = 1024;
+
+using Linears = std::span<const LinearWeights>;
+using Tensors = std::span<const at::Tensor>;
+
+// The projections of some tokens before the activation; no `up` in a plain network.
+TensorShapes inner_shapes(const ModelConfig& config, Precision precision, int64_t tokens) {
+  return TensorShapes(config.gated_mlp ? 2 : 1, operand_shape(precision, tokens, config.intermediate_size));
+}
+
+// What the forward works with: the projections of a chunk in float32, and what the activation makes of them.
+TensorShapes forward_shapes(const PassShape& shape) {
+  const int64_t chunk = std::min(kForwardTokens, shape.tokens);
+  TensorShapes shapes = inner_shapes(shape.config, Precision::kFloat32, chunk);
+  shapes.push_back(operand_shape(shape.precision, chunk, shape.config.intermediate_size));
+  return shapes;
+}
+
+// What the backward works with: what the activation gave, and its gradient.
+TensorShape backward_shape(const PassShape& shape) {
+  return operand_shape(shape.precision, std::min(kBackwardTokens, shape.tokens), shape.config.intermediate_size);
+}
+
+// Every matrix, packed as it is and transposed.
+PartBytes packed_bytes(const PassShape& shape) {
+  PartBytes bytes;
+  for (const NetworkTensor& tensor : kMlp.tensors(shape.config)) {
+    if (tensor.bias) continue;
+    bytes.forward += PackedMatrix::bytes_for(shape.precision, tensor.shape[0], tensor.shape[1]);
+    bytes.backward += PackedMatrix::bytes_for(shape.precision, tensor.shape[1], tensor.shape[0]);
+  }
+  return bytes;
+}
+
+struct Inner {
+  at::Tensor gate, up;
+
+  explicit Inner(Tensors tensors) {
+    if (tensors.empty()) return;
+    gate = tensors[0];
+    if (tensors.size() > 1) up = tensors[1];
+  }
+
+  Inner rows(int64_t first, int64_t count) const {
+    Inner part = *this;
+    if (gate.defined()) part.gate = gate.narrow(0, first, count);
+    if (up.defined()) part.up = up.narrow(0, first, count);
+    return part;
+  }
+};
+
+template <class Number>
+Number* at_or_null(Number* from, int64_t place) {
+  return from ? from + place : nullptr;
+}
+
+// From projections in float32 to an operand; `kept` becomes them, rounded, if it is defined.
+void activate_all(Activation activation, const Inner& inner, const Inner& kept, const at::Tensor& out) {
+  const auto *gate = numbers<float>(inner.gate), *up = numbers<float>(inner.up);
+  with_number(precision_of(out), [&](auto number) {
+    using Number = decltype(number);
+    auto *to = numbers<Number>(out), *kept_gate = numbers<Number>(kept.gate), *kept_up = numbers<Number>(kept.up);
+    parallel_ranges(out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      activation_forward<Number>(activation, gate + begin, at_or_null(up, begin), end - begin,
+                                 {to + begin, at_or_null(kept_gate, begin), at_or_null(kept_up, begin)});
+    });
+  });
+}
+
+// `inner` becomes its gradients, `grad`, of what the activation gave, becomes what it gave.
+void differentiate(Activation activation, const Inner& inner, const at::Tensor& grad) {
+  with_number(precision_of(grad), [&](auto number) {
+    using Number = decltype(number);
+    auto *gate = numbers<Number>(inner.gate), *up = numbers<Number>(inner.up), *of_output = numbers<Number>(grad);
+    parallel_ranges(grad.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      activation_backward(activation, gate + begin, at_or_null(up, begin), end - begin, of_output + begin);
+    });
+  });
+}
+
+bool is_gated(Linears weights) { return weights[Mlp::kGate].weight.defined(); }
+
+// The projection that goes into the activation: of a plain network, its only one.
+const LinearWeights& entry_of(Linears weights) { return weights[is_gated(weights) ? Mlp::kGate : Mlp::kUp]; }
+
+template <class Work>
+void for_each_chunk(int64_t tokens, int64_t of_chunk, const Work& work) {
+  for (int64_t first = 0; first < tokens; first += of_chunk) work(first, std::min(of_chunk, tokens - first));
+}
+
+}  // namespace
+
+TensorShapes Mlp::kept(const PassShape& shape) const { return inner_shapes(shape.config, shape.precision, shape.tokens); }
+
+PartBytes Mlp::bytes(const PassShape& shape) const {
+  const PartBytes packed = packed_bytes(shape);
+  return {.kept = bytes_of(kept(shape)),
+          .forward = packed.forward + bytes_of(forward_shapes(shape)),
+          .backward = packed.backward + backward_shape(shape).bytes()};
+}
+
+int64_t Mlp::adapter_bytes(const PassShape& shape) const {
+  const ModelConfig& config = shape.config;
+  const int64_t rows = std::min(kBackwardTokens, shape.tokens);
+  return 2 * widened_bytes(shape.precision, rows, config.hidden_size + config.intermediate_size);
+}
+
+void Mlp::forward(const LayerPass& pass, Linears weights, const at::Tensor& in, Tensors kept, const at::Tensor& out,
+                  bool add) const {
+  const LinearWeights &entry = entry_of(weights), &up = weights[kUp], &down = weights[kDown];
+  const PackedMatrix packed_entry = packed({entry.weight}, pass.precision), packed_down = packed({down.weight}, pass.precision);
+  const PackedMatrix packed_up = is_gated(weights) ? packed({up.weight}, pass.precision) : PackedMatrix();
+  const std::vector<at::Tensor> work = allocated(forward_shapes(pass.shape()));
+  const Inner all_kept(kept), all(Tensors(work).first(work.size() - 1));
+  for_each_chunk(in.size(0), kForwardTokens, [&](int64_t first, int64_t count) {
+    const Inner inner = all.rows(0, count);
+    const at::Tensor from = in.narrow(0, first, count), result = work.back().narrow(0, 0, count);
+    project(entry, packed_entry, from, inner.gate);
+    if (!packed_up.empty()) project(up, packed_up, from, inner.up);
+    activate_all(pass.config.activation, inner, all_kept.rows(first, count), result);
+    project(down, packed_down, result, out.narrow(0, first, count), add);
+  });
+}
+
+void Mlp::backward(const LayerPass& pass, Linears weights, const at::Tensor& in, Tensors kept, const at::Tensor& grad,
+                   const ReadGradient& of_in) const {
+  const LinearWeights &entry = entry_of(weights), &up = weights[kUp], &down = weights[kDown];
+  const PackedMatrix back_down = packed_transposed(down.weight, pass.precision),
+                     back_entry = packed_transposed(entry.weight, pass.precision);
+  const PackedMatrix back_up = is_gated(weights) ? packed_transposed(up.weight, pass.precision) : PackedMatrix();
+  const at::Tensor memory = allocated(backward_shape(pass.shape()));
+  const Inner all(kept);
+  for_each_chunk(grad.size(0), kBackwardTokens, [&](int64_t first, int64_t count) {
+    const Inner inner = all.rows(first, count);
+    const at::Tensor result = memory.narrow(0, 0, count), from = grad.narrow(0, first, count);
+    project_back(down, back_down, from, result, false);
+    differentiate(pass.config.activation, inner, result);
+    add_gradients(down, from, result);
+    const at::Tensor read = in.narrow(0, first, count), to = of_in.out.narrow(0, first, count);
+    add_gradients(entry, inner.gate, read);
+    project_back(entry, back_entry, inner.gate, to, of_in.add);
+    if (back_up.empty()) return;
+    add_gradients(up, inner.up, read);
+    project_back(up, back_up, inner.up, to, true);
+  });
+}
+
+at::Tensor Mlp::in_operators(const ModelConfig& config, Linears weights, const at::Tensor& in, const TensorMaths& maths) const {
+  const at::Tensor up = maths.product(in, weights[kUp]);
+  const at::Tensor inner = config.gated_mlp ? activated(config.activation, maths.product(in, weights[kGate])).mul(up)
+                                            : activated(config.activation, up);
+  return maths.product(maths.operand(inner), weights[kDown]);
+}
+
+void Mlp::step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
+               StepScratch& scratch) const {
+  const PackedLinear &gate_up = packed[0], &down = packed[1];
+  const int64_t size = config.intermediate_size, width = gate_up.matrix.outputs();
+  float* const projected = scratch.floats(0, rows.tokens * width);
+  project(gate_up, rows.x, rows.tokens, projected);
+  const OperandRows inner = scratch.operand(1, down.matrix.precision(), rows.tokens * size);
+  activate(config.activation, projected, config.gated_mlp ? projected + size : nullptr, width, rows.tokens, size, inner);
+  project(down, inner.data(), rows.tokens, rows.out, rows.accumulate);
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,52 @@
+#include "models/layers/feed_forward_sublayer.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/layers/feed_forward/feed_forward.h"
+
+namespace sluice::models {
+
+at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, at::Tensor x, KeptFeedForward* kept) {
+  const FeedForward& network = feed_forward_of(pass.config);
+  KeptRead read = read_residual(pass, x, pass.norm(layer.feed_forward_norm, layer.feed_forward_norm_bias));
+  std::vector<at::Tensor> inner;
+  if (kept) inner = allocated(network.kept(pass.shape()));
+  KeptNorm added_norm;
+  at::Tensor result;
+  if (pass.shape().adds_normed()) {
+    const at::Tensor added = at::empty_like(x);
+    network.forward(pass, layer.feed_forward, read.in, inner, added, false);
+    result = add_normed(x, added, pass.norm(layer.feed_forward_output_norm), added_norm);
+  } else {
+    result = kept ? x.clone(at::MemoryFormat::Contiguous) : std::move(x);
+    network.forward(pass, layer.feed_forward, read.in, inner, result, true);
+  }
+  if (kept) *kept = {std::move(read), std::move(inner), std::move(added_norm)};
+  return result;
+}
+
+void feed_forward_backward(const LayerPass& pass, const LayerWeights& layer, const KeptFeedForward& kept,
+                           const at::Tensor& grad) {
+  const at::Tensor added = added_gradient(pass, pass.norm(layer.feed_forward_output_norm), kept.added_norm, grad);
+  const ReadGradient read = read_gradient(pass, grad);
+  feed_forward_of(pass.config).backward(pass, layer.feed_forward, kept.read.in, kept.inner, added, read);
+  finish_read_gradient(pass, pass.norm(layer.feed_forward_norm, layer.feed_forward_norm_bias), kept.read, read, grad);
+}
+
+SublayerBytes feed_forward_bytes(const PassShape& shape) {
+  const PartBytes network = feed_forward_of(shape.config).bytes(shape);
+  const int64_t read = read_bytes(shape), added = added_bytes(shape), stream = shape.stream_bytes();
+  // x is kept by who reads it, or at hand until the result is made; without a gradient x becomes the result where it can.
+  const int64_t kept = read + if_there(keeps_stream(shape), stream) + network.kept + added;
+  const int64_t at_hand = if_there(!keeps_stream(shape), stream);
+  const int64_t norm = norm_backward_bytes(shape.config.norm, shape.tokens, shape.config.hidden_size);
+  return {.kept = kept,
+          .keeping = kept + at_hand + stream + network.forward,
+          .forward = read + added + if_there(shape.adds_normed(), stream) + network.forward,
+          .backward = added_gradient_bytes(shape) + read_gradient_bytes(shape) + std::max(network.backward, norm)};
+}
+
+}  // namespace sluice::models

@@ -1,0 +1,13 @@
+#include "models/layers/tensor_maths.h"
+
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/silu.h>
+
+namespace sluice::models {
+
+at::Tensor activated(Activation activation, const at::Tensor& x) {
+  if (activation == Activation::kSilu) return at::silu(x);
+  return at::gelu(x, activation == Activation::kGelu ? "none" : "tanh");
+}
+
+}  // namespace sluice::models

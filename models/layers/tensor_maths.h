@@ -1,0 +1,26 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "models/config/config.h"
+#include "models/layers/weights.h"
+
+namespace sluice::models {
+
+/// Products for a layer that is written in LibTorch's operators: who computes it says where they round. models/portable/ and
+/// narrow_forward.cpp each have one.
+class TensorMaths {
+ public:
+  /// x as products read it.
+  virtual at::Tensor operand(const at::Tensor& x) const = 0;
+
+  /// x weight^T + bias of operands x[T,K]. Adapters are not looked at.
+  virtual at::Tensor product(const at::Tensor& x, const LinearWeights& layer) const = 0;
+
+ protected:
+  ~TensorMaths() = default;
+};
+
+at::Tensor activated(Activation activation, const at::Tensor& x);
+
+}  // namespace sluice::models
