@@ -52,8 +52,8 @@ void resident(bool smoke) {
   for (int i = 0; i < (smoke ? 1 : 3); ++i) {
     double at_first = 0, at_last = 0;
     run(world, {.traced = true, .on_iteration = [&](const engine::IterationReport& report) {
-                  if (report.iteration + 1 == early) at_first = report.figure(engine::metrics::kResidentBytes) * 1e-6;
-                  at_last = report.figure(engine::metrics::kResidentBytes) * 1e-6;
+                  if (report.iteration + 1 == early) at_first = report.metric(engine::metrics::kResidentBytes) * 1e-6;
+                  at_last = report.metric(engine::metrics::kResidentBytes) * 1e-6;
                 }});
     result.ours.push_back(at_last), result.reference.push_back(at_first);
   }
@@ -77,8 +77,8 @@ Peaks peaks(int64_t samples, bool smoke) {
                                  .train_us = 1000}));
   Peaks peaks;
   run(world, {.on_iteration = [&](const engine::IterationReport& report) {
-        peaks.tokens = std::max(peaks.tokens, report.figure(engine::metrics::kTokensInFlightMax));
-        peaks.column_kilobytes = std::max(peaks.column_kilobytes, report.figure(engine::metrics::kColumnBytesMax) * 1e-3);
+        peaks.tokens = std::max(peaks.tokens, report.metric(engine::metrics::kTokensInFlightMax));
+        peaks.column_kilobytes = std::max(peaks.column_kilobytes, report.metric(engine::metrics::kColumnBytesMax) * 1e-3);
       }});
   return peaks;
 }

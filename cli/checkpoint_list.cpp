@@ -41,8 +41,8 @@ ListedCheckpoint look_at(const engine::CheckpointPlace& place) {
 
 double metric_of(const ListedCheckpoint& checkpoint, const std::string& name) {
   if (!checkpoint.manifest) return std::nan("");
-  const auto found = std::ranges::find(checkpoint.manifest->figures, name, &engine::MetricRow::value_type::first);
-  return found == checkpoint.manifest->figures.end() ? std::nan("") : found->second;
+  const auto found = std::ranges::find(checkpoint.manifest->metrics, name, &engine::MetricRow::value_type::first);
+  return found == checkpoint.manifest->metrics.end() ? std::nan("") : found->second;
 }
 
 std::string best_by(const engine::Manifest& manifest) {
@@ -128,7 +128,7 @@ std::string checkpoints_json(const std::vector<ListedCheckpoint>& checkpoints) {
     if (listed.manifest) {
       saved_at = listed.manifest->saved_at;
       metrics = Json::object();
-      for (const auto& [name, value] : listed.manifest->figures) metrics[name] = std::isfinite(value) ? Json(value) : Json();
+      for (const auto& [name, value] : listed.manifest->metrics) metrics[name] = std::isfinite(value) ? Json(value) : Json();
     }
     list.push_back({{"iterations", listed.place.iterations},
                     {"folder", listed.place.folder.string()},

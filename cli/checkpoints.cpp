@@ -49,7 +49,7 @@ engine::CheckpointSettings settings_of(const CheckpointsArguments& arguments) {
 void check_metric(const std::string& name, const std::vector<engine::Manifest>& manifests) {
   std::vector<std::string> names;
   for (const engine::Manifest& manifest : manifests) {
-    for (const auto& [metric, value] : manifest.figures) {
+    for (const auto& [metric, value] : manifest.metrics) {
       if (metric == name) return;
       names.push_back(metric);
     }

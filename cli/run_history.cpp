@@ -37,7 +37,7 @@ double mean_of(std::span<const double> values) {
 
 // What is to improve, of the path whose metrics have that prefix; empty: none of its nodes has recorded a score or a loss.
 std::string target_of(const engine::IterationReport& report, const std::string& prefix = {}) {
-  const auto is_there = [&](const char* name) { return !std::isnan(report.figure(engine::prefixed_metric(prefix, name))); };
+  const auto is_there = [&](const char* name) { return !std::isnan(report.metric(engine::prefixed_metric(prefix, name))); };
   if (is_there(kScoreMetric)) return engine::prefixed_metric(prefix, kScoreMetric);
   const auto loss = std::ranges::find_if(kLossMetrics, is_there);
   return loss == std::end(kLossMetrics) ? std::string() : engine::prefixed_metric(prefix, *loss);
@@ -63,7 +63,7 @@ RunHistory::RunHistory(const engine::Plan& plan, int64_t iterations_before) : pl
 void RunHistory::add_measured(const engine::IterationReport& report) {
   for (Measured& measured : measured_) {
     const std::string name = target_of(report, measured.source);
-    if (!name.empty()) measured.values.push_back({report.iteration, report.figure(name)});
+    if (!name.empty()) measured.values.push_back({report.iteration, report.metric(name)});
   }
 }
 
@@ -71,7 +71,7 @@ void RunHistory::add(const engine::IterationReport& report) {
   const std::lock_guard lock(mutex_);
   latest_ = report;
   ++iterations_;
-  const auto value_of = [&](const char* name) { return zero_if_missing(report.figure(name)); };
+  const auto value_of = [&](const char* name) { return zero_if_missing(report.metric(name)); };
   totals_.samples += value_of(metrics::kSamples);
   totals_.tokens += value_of(metrics::kTokens);
   totals_.sampled_tokens += value_of(metrics::kSampledTokens);
@@ -84,7 +84,7 @@ void RunHistory::add(const engine::IterationReport& report) {
   add_measured(report);
   if (target_.empty()) target_ = target_of(report);
   if (target_.empty()) return;
-  const double value = report.figure(target_);
+  const double value = report.metric(target_);
   if (std::isnan(value)) return;
   targets_.push_back(value);
 }
@@ -102,7 +102,7 @@ std::vector<Piece> RunHistory::latest() const {
   std::vector<Piece> line{
       {"iteration " + std::to_string(before_ + iterations_) + "/" + std::to_string(plan_.pipeline.iterations)}};
   const auto add_if_there = [&](const char* label, const char* name, int digits, Ink ink) {
-    const double value = latest_.figure(name);
+    const double value = latest_.metric(name);
     if (std::isnan(value)) return;
     line.push_back({std::string("   ") + label + " "});
     line.push_back({fixed(value, digits), ink});
@@ -117,8 +117,8 @@ std::vector<Piece> RunHistory::latest() const {
     line.push_back({fixed(measured.values.back().value, 3), Ink::kBold});
   }
   add_if_there("KL", kKlMetric, 4, Ink::kPlain);
-  const double seconds = latest_.figure(metrics::kIterationSeconds);
-  if (seconds > 0) line.push_back({"   " + human_count(zero_if_missing(latest_.figure(metrics::kTokens)) / seconds) + " tok/s"});
+  const double seconds = latest_.metric(metrics::kIterationSeconds);
+  if (seconds > 0) line.push_back({"   " + human_count(zero_if_missing(latest_.metric(metrics::kTokens)) / seconds) + " tok/s"});
   return line;
 }
 
@@ -158,9 +158,9 @@ std::string RunHistory::measured_text(const Measured& measured) {
 }
 
 std::string RunHistory::dropped_text() const {
-  const double dropped = zero_if_missing(latest_.figure("data/rows_dropped"));
+  const double dropped = zero_if_missing(latest_.metric("data/rows_dropped"));
   if (dropped == 0) return {};
-  return "  data        " + fixed(dropped, 0) + " of " + fixed(zero_if_missing(latest_.figure("data/rows_read")), 0) +
+  return "  data        " + fixed(dropped, 0) + " of " + fixed(zero_if_missing(latest_.metric("data/rows_read")), 0) +
          " rows left out: too long\n";
 }
 

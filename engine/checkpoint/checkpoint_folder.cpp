@@ -43,18 +43,18 @@ std::vector<fs::path> entries_of_checkpoints(const fs::path& run_folder) {
   return is_folder(folder) ? entries_of(folder) : std::vector<fs::path>();
 }
 
-double figure_of(const Manifest& manifest, const std::string& name) {
-  const auto found = std::ranges::find(manifest.figures, name, &MetricRow::value_type::first);
-  return found == manifest.figures.end() ? std::nan("") : found->second;
+double metric_of(const Manifest& manifest, const std::string& name) {
+  const auto found = std::ranges::find(manifest.metrics, name, &MetricRow::value_type::first);
+  return found == manifest.metrics.end() ? std::nan("") : found->second;
 }
 
-// The later one of two that are as good, since it has learned more; null: none has the figure.
-const Manifest* best_of(const std::vector<Manifest>& manifests, const std::string& figure, Best direction) {
+// The later one of two that are as good, since it has learned more; null: none has the metric.
+const Manifest* best_of(const std::vector<Manifest>& manifests, const std::string& metric, Best direction) {
   const Manifest* best = nullptr;
   for (const Manifest& manifest : manifests) {
-    const double value = figure_of(manifest, figure);
+    const double value = metric_of(manifest, metric);
     if (!std::isfinite(value)) continue;
-    const double most = best == nullptr ? value : figure_of(*best, figure);
+    const double most = best == nullptr ? value : metric_of(*best, metric);
     if (direction == Best::kHighest ? value >= most : value <= most) best = &manifest;
   }
   return best;

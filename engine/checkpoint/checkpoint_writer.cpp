@@ -87,7 +87,7 @@ void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
                     .saved_at = utc_text(std::time(nullptr)),
                     .iterations = cut.iterations,
                     .oldest_version = cut.iterations,
-                    .figures = cut.figures,
+                    .metrics = cut.metrics,
                     .pipeline = keys_to_compare(parts_.plan),
                     .nodes = cut.nodes,
                     .growing = cut.growing,

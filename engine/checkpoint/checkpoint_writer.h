@@ -23,7 +23,7 @@ using SavedModels = std::map<std::string, SavedModel>;
 struct Cut {
   int64_t iterations = 0;                  // that are complete
   std::map<std::string, NodeState> nodes;  // by name
-  MetricRow figures;                       // of the last of them
+  MetricRow metrics;                       // of the last of them
   std::map<std::string, int64_t> growing;  // Manifest::growing, but for the files of nodes
 };
 

@@ -18,7 +18,7 @@ void refuse_unknown_metric(const Plan& plan, const IterationReport& report) {
   const std::optional<std::string>& wanted = plan.checkpoint.keep_best;
   if (!wanted || !metrics::is_of_family(plan, *wanted)) return;
   std::vector<std::string> names;
-  for (const auto& [name, value] : report.figures) names.push_back(name);
+  for (const auto& [name, value] : report.metrics) names.push_back(name);
   if (std::ranges::find(names, *wanted) != names.end()) return;
   const std::string near = nearest_metric(*wanted, names);
   throw UserError(
@@ -98,7 +98,7 @@ void Checkpointer::iteration_reported(const IterationReport& report, std::map<st
     last_report_ = report;
     last_growing_ = std::move(growing);
     if (cut_ != report.iteration) return;
-    complete_ = Cut{.iterations = cut_ + 1, .nodes = states_[cut_], .figures = report.figures, .growing = last_growing_};
+    complete_ = Cut{.iterations = cut_ + 1, .nodes = states_[cut_], .metrics = report.metrics, .growing = last_growing_};
   }
   changed_.notify_all();
 }
@@ -168,7 +168,7 @@ void Checkpointer::save_last() {
   if (iterations <= saved_) return;
   const Cut cut{.iterations = iterations,
                 .nodes = states_[last_report_.iteration],
-                .figures = last_report_.figures,
+                .metrics = last_report_.metrics,
                 .growing = last_growing_};
   lock.unlock();
   for (const auto& [name, saved] : parts_.writer.models) saved.model->take_snapshot(saved.versions.saved_with(iterations));

@@ -53,7 +53,7 @@ class Checkpointer {
   /// The node that updates `model` has ended the iteration, and nobody has published the weights; on its thread.
   void model_updated(const std::string& model, int64_t iteration);
 
-  /// Every node has ended the iteration. `growing`: lengths of the files that have its figures.
+  /// Every node has ended the iteration. `growing`: lengths of the files that have its metrics.
   void iteration_reported(const IterationReport& report, std::map<std::string, int64_t> growing);
 
   /// Saves the run at the next end of an iteration.
@@ -83,7 +83,7 @@ class Checkpointer {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<int64_t, std::map<std::string, NodeState>> states_;  // of iterations that are not all reported, and the last that is
-  IterationReport last_report_{.iteration = -1, .figures = {}};
+  IterationReport last_report_{.iteration = -1, .metrics = {}};
   std::map<std::string, int64_t> last_growing_;
   int64_t decided_ = -1;         // iterations up to this one have been decided about
   int64_t cut_ = -1;             // the iteration behind which one is taken; -1: none

@@ -35,10 +35,10 @@ uint32_t from_hex(const std::string& text) {
 }
 
 Json json_of(const Manifest& manifest) {
-  Json figures = Json::array(), pipeline = Json::array(), files = Json::array();
+  Json metrics = Json::array(), pipeline = Json::array(), files = Json::array();
   Json nodes = Json::object(), growing = Json::object();
-  for (const auto& [name, value] : manifest.figures)
-    figures.push_back({name, std::isfinite(value) ? Json(value) : Json(nullptr)});
+  for (const auto& [name, value] : manifest.metrics)
+    metrics.push_back({name, std::isfinite(value) ? Json(value) : Json(nullptr)});
   for (const EffectiveKey& key : manifest.pipeline) pipeline.push_back({key.table, key.key, key.text});
   for (const Manifest::File& file : manifest.files)
     files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"crc32c", hex(file.crc32c)}});
@@ -52,7 +52,7 @@ Json json_of(const Manifest& manifest) {
           {"files", std::move(files)},
           {"growing", std::move(growing)},
           {"nodes", std::move(nodes)},
-          {"figures", std::move(figures)},
+          {"metrics", std::move(metrics)},
           {"pipeline", std::move(pipeline)}};
 }
 
@@ -85,9 +85,9 @@ Manifest manifest_of(const Json& json) {
   }
   for (const auto& [name, bytes] : json.at("growing").items()) manifest.growing[name] = bytes.get<int64_t>();
   for (const auto& [name, state] : json.at("nodes").items()) manifest.nodes[name] = state_of(state);
-  for (const Json& figure : json.at("figures")) {
-    const double value = figure.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : figure.at(1).get<double>();
-    manifest.figures.emplace_back(figure.at(0).get<std::string>(), value);
+  for (const Json& metric : json.at("metrics")) {
+    const double value = metric.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : metric.at(1).get<double>();
+    manifest.metrics.emplace_back(metric.at(0).get<std::string>(), value);
   }
   for (const Json& key : json.at("pipeline")) {
     manifest.pipeline.push_back({.table = key.at(0).get<std::string>(),

@@ -27,7 +27,7 @@ struct Manifest {
   std::string saved_at;                    // "2026-11-22T10:15:00Z"
   int64_t iterations = 0;                  // that are complete: the run goes on with the iteration of this index
   int64_t oldest_version = 0;              // of the weights that it needs; the newest is `iterations`
-  MetricRow figures;                       // of the last complete iteration
+  MetricRow metrics;                       // of the last complete iteration
   std::vector<EffectiveKey> pipeline;      // the effective one, without origins
   std::map<std::string, NodeState> nodes;  // by name
   std::map<std::string, int64_t> growing;  // files of the run folder that a run appends to, by name: bytes at this moment

@@ -17,7 +17,7 @@ struct KvDemand {
 };
 
 /// The most blocks that samples within `demand` can hold together: a pool of so many never keeps a sample waiting that has its
-/// tokens and its place. All figures are positive, but running_samples and shared_prompt_tokens may be 0; 0 when the tokens are
+/// tokens and its place. All numbers are positive, but running_samples and shared_prompt_tokens may be 0; 0 when the tokens are
 /// fewer than one sample's.
 ///
 /// Where prompts are not shared it is exact: one block less would keep some sample waiting. How samples are put into groups does not

@@ -12,7 +12,7 @@ namespace sluice::engine {
 /// Seconds since 1970, of the clock on the wall: what TensorBoard puts beside a step.
 double wall_clock_seconds();
 
-/// The figures of a run for TensorBoard: `events.out.tfevents.SECONDS.HOST.PID` in the run folder, so that `tensorboard --logdir
+/// The metrics of a run for TensorBoard: `events.out.tfevents.SECONDS.HOST.PID` in the run folder, so that `tensorboard --logdir
 /// runs` shows each run folder as a run.
 ///
 /// Records are framed as TFRecord; each is one `Event` of TensorBoard's event.proto. A record is handed to the system as a whole
@@ -23,7 +23,7 @@ class EventFile {
   /// Makes the file in `folder`, which exists, with the record that names the version of the format.
   explicit EventFile(const RunFolder& folder, double wall_time_seconds = wall_clock_seconds());
 
-  /// One scalar a figure, under its name. Values are stored as float32; one that is not finite stays what it is.
+  /// One scalar a metric, under its name. Values are stored as float32; one that is not finite stays what it is.
   void scalars(int64_t step, double wall_time_seconds, const MetricRow& row);
 
   /// In its folder.

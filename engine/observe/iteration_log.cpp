@@ -6,9 +6,9 @@
 
 namespace sluice::engine {
 
-double IterationReport::figure(const std::string& name) const {
-  const auto found = std::ranges::find(figures, name, &MetricRow::value_type::first);
-  return found == figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+double IterationReport::metric(const std::string& name) const {
+  const auto found = std::ranges::find(metrics, name, &MetricRow::value_type::first);
+  return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
 }
 
 void IterationLog::node_ended(int64_t iteration, size_t node, MetricRow row) {
@@ -19,9 +19,9 @@ void IterationLog::node_ended(int64_t iteration, size_t node, MetricRow row) {
   ++pending.ended;
   // What other ranks add may come later for an iteration than for the next.
   while (!pending_.empty() && pending_.begin()->first == reported_ && pending_.begin()->second.ended == nodes_) {
-    IterationReport report{.iteration = pending_.begin()->first, .figures = {}};
-    for (MetricRow& figures : pending_.begin()->second.rows) {
-      report.figures.insert(report.figures.end(), figures.begin(), figures.end());
+    IterationReport report{.iteration = pending_.begin()->first, .metrics = {}};
+    for (const MetricRow& row : pending_.begin()->second.rows) {
+      report.metrics.insert(report.metrics.end(), row.begin(), row.end());
     }
     pending_.erase(pending_.begin());
     close_(report);

@@ -13,21 +13,21 @@
 
 namespace sluice::engine {
 
-/// What an iteration amounted to. `figures` is the line of metrics.jsonl: what depends on timing is in the groups time/, memory/ and
+/// What an iteration amounted to. `metrics` is the line of metrics.jsonl: what depends on timing is in the groups time/, memory/ and
 /// engine/; everything else repeats exactly.
 struct IterationReport {
   int64_t iteration = 0;
-  MetricRow figures;
+  MetricRow metrics;
 
-  /// NaN when there is no such figure.
-  double figure(const std::string& name) const;
+  /// NaN when there is no such metric.
+  double metric(const std::string& name) const;
 };
 
 /// Puts together what the nodes record. An iteration is reported once every node has ended it, and iterations are reported in
 /// order. Thread-safe.
 class IterationLog {
  public:
-  /// `close` completes the figures of an iteration (with the run-wide peaks and seconds); `report` gets the result; `on_reported`
+  /// `close` completes the metrics of an iteration (with the run-wide peaks and seconds); `report` gets the result; `on_reported`
   /// is called once reported() counts it. All are called with the log's lock held, by the thread of the node that ended last.
   /// `begun`: iterations that count as reported.
   IterationLog(size_t nodes, int64_t begun, std::function<void(IterationReport&)> close,
@@ -38,7 +38,7 @@ class IterationLog {
         on_reported_(std::move(on_reported)),
         reported_(begun) {}
 
-  /// Node `node` (its index in the plan, which orders the figures) has ended the iteration.
+  /// Node `node` (its index in the plan, which orders the metrics) has ended the iteration.
   void node_ended(int64_t iteration, size_t node, MetricRow row);
 
   /// Iterations that were reported so far. Takes no lock: `report` may ask.

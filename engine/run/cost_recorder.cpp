@@ -66,14 +66,14 @@ void CostRecorder::reported(const IterationReport& report) {
   iterations_ = report.iteration + 1;
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     if (!plan_.nodes[i].needs.drops_groups) continue;
-    const auto figure = [&](const char* name) {
+    const auto metric = [&](const char* name) {
       const double value =
-          report.figure(prefixed_metric(plan_.nodes[i].metrics_prefix, metrics::of_filter(plan_.nodes[i].name, name)));
+          report.metric(prefixed_metric(plan_.nodes[i].metrics_prefix, metrics::of_filter(plan_.nodes[i].name, name)));
       return std::isnan(value) ? 0 : value;
     };
-    const double passed = figure("groups_kept") + figure("groups_surplus");
+    const double passed = metric("groups_kept") + metric("groups_surplus");
     filtered_[i].passed += passed;
-    filtered_[i].arrived += passed + figure("groups_dropped");
+    filtered_[i].arrived += passed + metric("groups_dropped");
   }
 }
 

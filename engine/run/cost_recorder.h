@@ -21,7 +21,7 @@ class CostRecorder final : public WorkObserver {
   void ended(const Slice& slice) override;
   void packed(int64_t iteration, const Layout& layout) override;
 
-  /// The figures of an iteration say what filters kept. On any thread.
+  /// The metrics of an iteration say what filters kept. On any thread.
   void reported(const IterationReport& report);
 
   /// The fits. When no work is under way.

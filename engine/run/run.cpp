@@ -234,10 +234,10 @@ std::vector<WorkObserver*> Run::Impl::observers() {
 void Run::Impl::report_iteration(const IterationReport& report) {
   IterationReport whole = report;
   sample_memory();
-  whole.figures.emplace_back(metrics::kResidentBytes, resident_bytes());
-  if (options.tensors.take_peak_bytes) whole.figures.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
+  whole.metrics.emplace_back(metrics::kResidentBytes, resident_bytes());
+  if (options.tensors.take_peak_bytes) whole.metrics.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
   if (files) {
-    whole.figures.emplace_back(metrics::kCheckpointSeconds, checkpointer->take_seconds());
+    whole.metrics.emplace_back(metrics::kCheckpointSeconds, checkpointer->take_seconds());
     files->write(whole);
     checkpointer->iteration_reported(whole, files->lengths());
   }

@@ -11,7 +11,7 @@ namespace {
 // One line of metrics.jsonl. JSON has no NaN: null.
 std::string line_of(const IterationReport& report) {
   Json line;
-  for (const auto& [name, value] : report.figures) {
+  for (const auto& [name, value] : report.metrics) {
     const bool whole = std::abs(value) < 1e15 && value == std::floor(value);
     if (!std::isfinite(value))
       line[name] = nullptr;
@@ -42,7 +42,7 @@ RunFiles::RunFiles(Parts parts)
 void RunFiles::write(const IterationReport& report) {
   recorder_.reported(report);
   metrics_.write(line_of(report));
-  events_.scalars(report.iteration, wall_clock_seconds(), report.figures);
+  events_.scalars(report.iteration, wall_clock_seconds(), report.metrics);
 }
 
 std::map<std::string, int64_t> RunFiles::lengths() const {

@@ -137,7 +137,7 @@ void Driver::Impl::notify_intakes() {
   for (Executor* executor : intake_executors) executor->notify();
 }
 
-// The figures that belong to the whole run, around those of the nodes. What depends on timing is in time/, memory/ and engine/.
+// The metrics that belong to the whole run, around those of the nodes. What depends on timing is in time/, memory/ and engine/.
 void Driver::Impl::close_iteration(IterationReport& report) {
   const Plan& plan = state.plan;
   const BusySeconds busy = state.activity.take();
@@ -150,27 +150,27 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   most_column_bytes = std::max(most_column_bytes.load(), column_bytes);
   const PlanPath& main = plan.main_path();
   const int64_t version = main.version_for(report.iteration);
-  MetricRow figures{{"iteration", report.iteration},
-                    {"policy_version", version},
-                    {"policy_lag", main.follows_versions ? report.iteration - version : 0}};
-  figures.insert(figures.end(), report.figures.begin(), report.figures.end());
-  const double actions = report.figure(metrics::action_tokens(plan));
-  if (seconds > 0 && !std::isnan(actions)) figures.emplace_back(metrics::action_tokens_per_second(plan), actions / seconds);
-  figures.insert(figures.end(), {{metrics::kRolloutSeconds, busy.rollout},
-                                 {metrics::kTrainSeconds, busy.train},
-                                 {metrics::kOverlapSeconds, busy.overlap},
-                                 {metrics::kIterationSeconds, seconds},
-                                 {metrics::kTokensInFlightMax, in_flight},
-                                 {metrics::kColumnBytesMax, column_bytes}});
+  MetricRow row{{"iteration", report.iteration},
+                {"policy_version", version},
+                {"policy_lag", main.follows_versions ? report.iteration - version : 0}};
+  row.insert(row.end(), report.metrics.begin(), report.metrics.end());
+  const double actions = report.metric(metrics::action_tokens(plan));
+  if (seconds > 0 && !std::isnan(actions)) row.emplace_back(metrics::action_tokens_per_second(plan), actions / seconds);
+  row.insert(row.end(), {{metrics::kRolloutSeconds, busy.rollout},
+                         {metrics::kTrainSeconds, busy.train},
+                         {metrics::kOverlapSeconds, busy.overlap},
+                         {metrics::kIterationSeconds, seconds},
+                         {metrics::kTokensInFlightMax, in_flight},
+                         {metrics::kColumnBytesMax, column_bytes}});
   for (size_t i = 0; i < plan.executors.size(); ++i) {
-    figures.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
+    row.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (!plan.is_inside_rollout(static_cast<int>(i)))
-      figures.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
+      row.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
   }
-  report.figures = std::move(figures);
-  if (stop_rule) stop_rule->look_at(report.iteration, report.figure(stop_rule->metric()));
+  report.metrics = std::move(row);
+  if (stop_rule) stop_rule->look_at(report.iteration, report.metric(stop_rule->metric()));
   end_if_decided();
 }
 

@@ -87,17 +87,17 @@ class Simulation {
   }
 
   void add(const IterationReport& report) {
-    const auto figure = [&](const char* name) {
-      const double value = report.figure(name);
+    const auto metric = [&](const char* name) {
+      const double value = report.metric(name);
       return std::isnan(value) ? 0 : value;
     };
     ++result_.iterations;
-    result_.iteration_seconds.push_back(figure(metrics::kIterationSeconds));
-    result_.rollout_seconds += figure(metrics::kRolloutSeconds);
-    result_.train_seconds += figure(metrics::kTrainSeconds);
-    result_.overlap_seconds += figure(metrics::kOverlapSeconds);
-    result_.tokens += static_cast<int64_t>(figure(metrics::kTokens));
-    result_.sampled_tokens += static_cast<int64_t>(figure(metrics::kSampledTokens) + figure(metrics::kActionTokens));
+    result_.iteration_seconds.push_back(metric(metrics::kIterationSeconds));
+    result_.rollout_seconds += metric(metrics::kRolloutSeconds);
+    result_.train_seconds += metric(metrics::kTrainSeconds);
+    result_.overlap_seconds += metric(metrics::kOverlapSeconds);
+    result_.tokens += static_cast<int64_t>(metric(metrics::kTokens));
+    result_.sampled_tokens += static_cast<int64_t>(metric(metrics::kSampledTokens) + metric(metrics::kActionTokens));
   }
 
   void finish() {

@@ -80,7 +80,7 @@ int main() {
                                                    registry);
   if (!result.plan) return std::fputs(render(result.problems).c_str(), stderr), 1;
   const auto print = [](const engine::IterationReport& r) {
-    std::printf("iteration %d: %g\n", int(r.iteration), r.figure("numbers/sum_of_squares"));
+    std::printf("iteration %d: %g\n", int(r.iteration), r.metric("numbers/sum_of_squares"));
   };
   return engine::Run(*result.plan, {.on_iteration = print}).execute().end == engine::RunEnd::kDone ? 0 : 1;
 }

@@ -18,7 +18,7 @@ ListedCheckpoint listed(int64_t iterations, double score, int64_t bytes, const s
   engine::Manifest manifest;
   manifest.saved_at = "2026-01-31T18:0" + std::to_string(iterations / 100) + ":00Z";
   manifest.iterations = iterations;
-  manifest.figures = {{"reward/score_mean", score}, {"reference/kl_mean", 0.0213}};
+  manifest.metrics = {{"reward/score_mean", score}, {"reference/kl_mean", 0.0213}};
   return {.place = {iterations, "runs/ppo/checkpoints/" + std::to_string(iterations)},
           .manifest = manifest,
           .bytes = bytes,

@@ -16,7 +16,7 @@ class History : public testing::Test {
   /// The line of the summary about the score of a run whose iterations had these.
   std::string score_line(const std::vector<double>& scores, const Abilities& able = {}) {
     RunHistory history(plan_, 0);
-    for (const double score : scores) history.add({.iteration = 0, .figures = {{"reward/score_mean", score}}});
+    for (const double score : scores) history.add({.iteration = 0, .metrics = {{"reward/score_mean", score}}});
     const std::string text = history.summary({}, "runs/ppo", able);
     const size_t begin = text.find("  score ");
     return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);

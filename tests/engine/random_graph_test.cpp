@@ -264,11 +264,11 @@ TEST_P(RandomGraph, GivesTheSequentialProgramsResult) {
     ASSERT_EQ(reports.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(reports[i].iteration, static_cast<int64_t>(i));
-      EXPECT_LE(reports[i].figure("engine/tokens_in_flight_max"), static_cast<double>(budget));
-      EXPECT_LE(reports[i].figure("memory/column_bytes_max"), static_cast<double>(checked.plan->memory.column_bytes));
-      for (const auto& [name, value] : expected[i]) ASSERT_EQ(reports[i].figure(name), value) << name << " of iteration " << i;
+      EXPECT_LE(reports[i].metric("engine/tokens_in_flight_max"), static_cast<double>(budget));
+      EXPECT_LE(reports[i].metric("memory/column_bytes_max"), static_cast<double>(checked.plan->memory.column_bytes));
+      for (const auto& [name, value] : expected[i]) ASSERT_EQ(reports[i].metric(name), value) << name << " of iteration " << i;
       for (const RandomPath& other : paths.others) {
-        const bool measured = !std::isnan(reports[i].figure(other.source() + "/data/groups"));
+        const bool measured = !std::isnan(reports[i].metric(other.source() + "/data/groups"));
         ASSERT_EQ(measured, is_due(other, static_cast<int64_t>(i))) << other.source() << " in iteration " << i;
       }
     }

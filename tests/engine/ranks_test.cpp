@@ -105,7 +105,7 @@ Rows run(const Plan& plan, Reductions* reductions) {
   engine::Run run(plan, {.on_iteration =
                              [&](const IterationReport& report) {
                                auto& row = rows.emplace_back();
-                               for (const auto& [name, value] : report.figures) {
+                               for (const auto& [name, value] : report.metrics) {
                                  if (!depends_on_timing(name)) row.emplace_back(name, std::bit_cast<uint64_t>(value));
                                }
                              },

@@ -19,8 +19,8 @@ std::vector<std::string> metrics_of(const fs::path& folder) {
   std::istringstream text(read_file(folder / "metrics.jsonl"));
   for (std::string line; std::getline(text, line);) {
     Json kept = Json::object();
-    const Json figures = parse_json(line, "metrics.jsonl");
-    for (const auto& [name, value] : figures.items()) {
+    const Json metrics = parse_json(line, "metrics.jsonl");
+    for (const auto& [name, value] : metrics.items()) {
       if (!depends_on_timing(name)) kept[name] = value;
     }
     lines.push_back(kept.dump());

@@ -253,7 +253,7 @@ TEST(Simulation, TheRecorderLearnsWhatAFilterKeepsFromTheReports) {
   for (int64_t iteration = 0; iteration < 4; ++iteration) {
     recorder.reported(
         {.iteration = iteration,
-         .figures = {{"filter/keep/groups_kept", 5}, {"filter/keep/groups_dropped", 3}, {"filter/keep/groups_surplus", 1}}});
+         .metrics = {{"filter/keep/groups_kept", 5}, {"filter/keep/groups_dropped", 3}, {"filter/keep/groups_surplus", 1}}});
   }
   const Costs costs = recorder.costs();
   EXPECT_EQ(costs.iterations, 4);

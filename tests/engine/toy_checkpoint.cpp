@@ -23,7 +23,7 @@ void ToyRunFolder::save(int64_t iterations, FileSystem& files) {
   NodeState state;
   state.values["row"] = iterations;
   CheckpointWriter({.plan = plan_, .run_folder = folder_, .models = models, .files = files, .on_warning = {}})
-      .write({.iterations = iterations, .nodes = {{"source", state}}, .figures = {}, .growing = {{"metrics.jsonl", 17}}});
+      .write({.iterations = iterations, .nodes = {{"source", state}}, .metrics = {}, .growing = {{"metrics.jsonl", 17}}});
 }
 
 bool ToyRunFolder::holds(const fs::path& folder, int64_t iterations) {

@@ -81,7 +81,7 @@ TEST_F(CheckMetrics, ARunRecordsNothingThatThePlanDoesNotKnow) {
   ASSERT_TRUE(result.plan) << render(result.problems);
   std::vector<std::string> recorded;
   const auto note = [&](const IterationReport& report) {
-    for (const auto& [name, value] : report.figures) {
+    for (const auto& [name, value] : report.metrics) {
       if (name.find('/') != std::string::npos) recorded.push_back(name);
     }
   };

@@ -96,7 +96,7 @@ TEST(CheckpointFolder, OfARunWithoutCheckpointsIsEmpty) {
 std::vector<Manifest> with_scores(const std::vector<double>& scores) {
   std::vector<Manifest> manifests;
   for (size_t i = 0; i < scores.size(); ++i) {
-    manifests.push_back({.iterations = static_cast<int64_t>(i + 1) * 10, .figures = {{"reward/score_mean", scores[i]}}});
+    manifests.push_back({.iterations = static_cast<int64_t>(i + 1) * 10, .metrics = {{"reward/score_mean", scores[i]}}});
   }
   return manifests;
 }
@@ -114,7 +114,7 @@ TEST(CheckpointFolder, KeepsTheLastAndTheBest) {
   EXPECT_THAT(gone({9, 2, 3, 4}, 1, "reward/score_mean", Best::kLowest), ElementsAre(10, 30));
   EXPECT_THAT(gone({5, 5, 1, 1}, 1, "reward/score_mean"), ElementsAre(10, 30)) << "of two as good the later one";
   EXPECT_THAT(gone({none, 3, none, 1}, 1, "reward/score_mean"), ElementsAre(10, 30));
-  EXPECT_THAT(gone({1, 2, 3}, 1, "other"), ElementsAre(10, 20)) << "no such figure";
+  EXPECT_THAT(gone({1, 2, 3}, 1, "other"), ElementsAre(10, 20)) << "no such metric";
 }
 
 TEST(NodeStateText, ComesBackBitForBit) {

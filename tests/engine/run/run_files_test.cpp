@@ -31,8 +31,8 @@ TEST_F(RunFilesTest, HaveALineAnIteration) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   RunFiles files = opened();
-  files.write({.iteration = 0, .figures = {{"iteration", 0}, {"score_mean", 0.5}, {"loss", -3}}});
-  files.write({.iteration = 1, .figures = {{"iteration", 1}, {"score_mean", kNan}, {"loss", kInfinity}, {"far", 1e300}}});
+  files.write({.iteration = 0, .metrics = {{"iteration", 0}, {"score_mean", 0.5}, {"loss", -3}}});
+  files.write({.iteration = 1, .metrics = {{"iteration", 1}, {"score_mean", kNan}, {"loss", kInfinity}, {"far", 1e300}}});
   EXPECT_EQ(
       content("metrics.jsonl"),
       "{\"iteration\":0,\"score_mean\":0.5,\"loss\":-3}\n{\"iteration\":1,\"score_mean\":null,\"loss\":null,\"far\":1e+300}\n");
@@ -40,7 +40,7 @@ TEST_F(RunFilesTest, HaveALineAnIteration) {
 
 TEST_F(RunFilesTest, TellTheLengthsThatACheckpointKeeps) {
   RunFiles files = opened({{"metrics.jsonl", 7}, {"samples.jsonl", 9}, {"events.out.tfevents.1.host.2", 11}});
-  files.write({.iteration = 0, .figures = {{"loss", 1}}});
+  files.write({.iteration = 0, .metrics = {{"loss", 1}}});
   const auto lengths = files.lengths();
   ASSERT_THAT(lengths, SizeIs(3));
   for (const auto& [name, bytes] : lengths) {
