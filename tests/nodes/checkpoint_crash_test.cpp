@@ -49,7 +49,7 @@ TEST(CheckpointCrash, LeavesAModelThatLoadsAsItWasSaved) {
     saved[iterations] = all_weights(*model);
     model->take_snapshot(models.begin()->second.versions.saved_with(iterations));
     engine::CheckpointWriter({.plan = plan, .run_folder = run, .models = models, .files = files, .on_warning = {}})
-        .write({.iterations = iterations, .nodes = {}, .figures = {}, .growing = {}});
+        .write({.iterations = iterations, .nodes = {}, .metrics = {}, .growing = {}});
   };
   save(1, unsynced_disk());
   RecordingFileSystem recorder(run, unsynced_disk());
