@@ -99,6 +99,20 @@ std::string plural(int64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
+std::string fixed(double value, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * part / whole, 0) + " %" : "0 %"; }
+
+std::string padded(std::string text, size_t width) { return text.append(width - std::min(width, text.size()), ' '); }
+
+std::string padded_before(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
 std::string human_bytes(double bytes) {
   const char* units[] = {" B", " kB", " MB", " GB", " TB"};
   int unit = 0;

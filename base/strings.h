@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <string>
@@ -23,6 +24,16 @@ std::string plural(int64_t count, std::string_view noun);
 
 /// 830 B, 5.1 MB: powers of 1000, two significant digits at least.
 std::string human_bytes(double bytes);
+
+/// 3.14 for two digits behind the point.
+std::string fixed(double value, int digits);
+
+/// "12 %": a share in whole percents; 0 % of nothing.
+std::string percent(double part, double whole);
+
+/// Blanks behind, or before, a text of fewer bytes than `width`.
+std::string padded(std::string text, size_t width);
+std::string padded_before(const std::string& text, size_t width);
 
 /// 512, 5.1k, 16.4k, 2.3M.
 std::string human_count(double count);

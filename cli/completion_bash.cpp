@@ -2,6 +2,7 @@
 #include "cli/completion.h"
 
 namespace sluice::cli {
+namespace in_bash {
 namespace {
 
 using completion::Place;
@@ -159,8 +160,10 @@ std::string arguments_of(const std::vector<Place>& places, const TypeNames& type
 }
 
 }  // namespace
+}  // namespace in_bash
 
 std::string bash_completion(const Command& program, const TypeNames& types) {
+  using namespace in_bash;
   const std::vector<Place> places = completion::all_places(program);
   return completion::filled(kScript, {{"COMMANDS", subcommands(places)},
                                       {"VALUED", options_with_values(places)},

@@ -2,6 +2,7 @@
 #include "cli/completion.h"
 
 namespace sluice::cli {
+namespace in_fish {
 namespace {
 
 using completion::Place;
@@ -121,8 +122,10 @@ std::string lines_of(const Place& place, const TypeNames& types) {
 }
 
 }  // namespace
+}  // namespace in_fish
 
 std::string fish_completion(const Command& program, const TypeNames& types) {
+  using namespace in_fish;
   const std::vector<Place> places = completion::all_places(program);
   std::string lines;
   for (const Place& place : places) lines += lines_of(place, types);

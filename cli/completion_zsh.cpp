@@ -2,6 +2,7 @@
 #include "cli/completion.h"
 
 namespace sluice::cli {
+namespace in_zsh {
 namespace {
 
 using completion::Place;
@@ -142,8 +143,10 @@ std::string arguments_of(const std::vector<Place>& places, const TypeNames& type
 }
 
 }  // namespace
+}  // namespace in_zsh
 
 std::string zsh_completion(const Command& program, const TypeNames& types) {
+  using namespace in_zsh;
   const std::vector<Place> places = completion::all_places(program);
   return completion::filled(kScript, {{"COMMANDS", subcommands(places)},
                                       {"VALUED", options_with_values(places)},

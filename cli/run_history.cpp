@@ -21,14 +21,6 @@ constexpr size_t kFirst = 3;
 constexpr size_t kLast = 10;
 constexpr size_t kSummaryCurve = 40;  // cells
 
-std::string fixed(double value, int digits) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
-  return buffer;
-}
-
-std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * part / whole, 0) + " %" : "0 %"; }
-
 double zero_if_missing(double value) { return std::isnan(value) ? 0 : value; }
 
 double mean_of(std::span<const double> values) {

@@ -12,14 +12,6 @@ namespace {
 
 using engine::SimulationResult;
 
-std::string fixed(double value, int digits) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
-  return buffer;
-}
-
-std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * part / whole, 0) + " %" : "0 %"; }
-
 // Three digits, whatever the unit: simulations of toys take milliseconds, of large models days.
 std::string duration(double seconds) {
   if (seconds >= 99.95) return human_seconds(seconds);

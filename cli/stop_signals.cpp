@@ -19,7 +19,7 @@ void on_signal(int number) {
   if (!first_signal.compare_exchange_strong(none, number)) ::_exit(exit_code_of_signal(number));
 }
 
-void handle(int number, void (*handler)(int)) {
+void handle_stop(int number, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   ::sigemptyset(&action.sa_mask);  // on one thread one after the other
@@ -32,13 +32,13 @@ void handle(int number, void (*handler)(int)) {
 
 StopSignals::StopSignals() {
   first_signal = 0;
-  handle(SIGINT, on_signal);
-  handle(SIGTERM, on_signal);
+  handle_stop(SIGINT, on_signal);
+  handle_stop(SIGTERM, on_signal);
 }
 
 StopSignals::~StopSignals() {
-  handle(SIGINT, SIG_DFL);
-  handle(SIGTERM, SIG_DFL);
+  handle_stop(SIGINT, SIG_DFL);
+  handle_stop(SIGTERM, SIG_DFL);
 }
 
 int StopSignals::seen() const { return first_signal; }

@@ -29,7 +29,7 @@ std::string count_text(int64_t count) { return human_count(static_cast<double>(c
 
 std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-std::string percent(double part, double whole) {
+std::string share_text(double part, double whole) {
   return std::to_string(whole > 0 ? std::llround(std::clamp(100 * part / whole, 0.0, 100.0)) : 0) + " %";
 }
 
@@ -77,7 +77,7 @@ std::string progress(const TopView& view, size_t bar_width) {
   const RunStatus& s = view.status;
   const auto done = static_cast<double>(s.iterations_done), all = static_cast<double>(s.iterations);
   std::string text = s.pipeline + "  " + state_text(view) + std::string(kGap) + "iteration " + std::to_string(s.iterations_done) +
-                     "/" + std::to_string(s.iterations) + "  " + bar(done, all, bar_width) + " " + percent(done, all);
+                     "/" + std::to_string(s.iterations) + "  " + bar(done, all, bar_width) + " " + share_text(done, all);
   text += std::string(kGap) + "elapsed " + human_seconds(s.seconds);
   const bool goes_on = s.state == "running" && !view.gone && all > done;
   if (goes_on && done > 0) text += std::string(kGap) + "about " + human_seconds(s.seconds / done * (all - done)) + " left";
@@ -87,7 +87,7 @@ std::string progress(const TopView& view, size_t bar_width) {
 std::string budget(const RunStatus& s, size_t bar_width) {
   const auto used = static_cast<double>(s.tokens_in_flight), all = static_cast<double>(s.budget);
   std::string text = "budget    " + count_text(s.tokens_in_flight) + " of " + count_text(s.budget) + " tokens in flight  " +
-                     bar(used, all, bar_width) + " " + percent(used, all) + std::string(kGap) + "peak " +
+                     bar(used, all, bar_width) + " " + share_text(used, all) + std::string(kGap) + "peak " +
                      count_text(s.tokens_in_flight_peak);
   if (s.state == "running" && s.sampling_iteration >= 0)
     text += std::string(kGap) + "sampling iteration " + std::to_string(s.sampling_iteration);
@@ -113,7 +113,7 @@ std::string executors(const RunStatus& s, size_t width) {
   std::vector<Row> rows{{"executor", ">threads", ">busy", "works on", ">for", ">queued"}};
   for (const RunStatus::Executor& e : s.executors) {
     const bool idle = e.working_on.empty();
-    rows.push_back({e.name, std::to_string(e.threads), percent(e.busy_seconds, s.seconds), idle ? "-" : e.working_on,
+    rows.push_back({e.name, std::to_string(e.threads), share_text(e.busy_seconds, s.seconds), idle ? "-" : e.working_on,
                     idle ? "" : human_seconds(e.for_seconds), std::to_string(e.queued)});
   }
   return table(std::move(rows), width);
@@ -124,7 +124,7 @@ std::string nodes(const RunStatus& s, size_t width) {
   std::vector<Row> rows{{"node", "executor", ">busy", ">done", ">tok/s", ">queued", ">held", "waits for"}};
   for (const RunStatus::Node& n : s.nodes) {
     const bool worked = n.tokens > 0 && n.busy_seconds > 0;
-    rows.push_back({n.name, n.executor, percent(n.busy_seconds, s.seconds), std::to_string(n.micro_batches),
+    rows.push_back({n.name, n.executor, share_text(n.busy_seconds, s.seconds), std::to_string(n.micro_batches),
                     worked ? human_count(static_cast<double>(n.tokens) / n.busy_seconds) : "", std::to_string(n.queued),
                     n.held > 0 ? std::to_string(n.held) : "", n.waits_for});
   }

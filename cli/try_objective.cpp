@@ -1,9 +1,8 @@
 #include "cli/try_objective.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include "base/error.h"
 #include "base/strings.h"
+#include "cli/try_tensors.h"
 
 namespace sluice::cli {
 namespace {
@@ -11,15 +10,6 @@ namespace {
 using engine::ColumnSpec;
 using nodes::Objective;
 using nodes::ValueObjective;
-
-at::Tensor tensor_of(std::vector<double> values) {
-  return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kDouble).clone();
-}
-
-std::vector<double> vector_of(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.contiguous();
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
 
 Json metrics_to_json(const std::vector<nodes::ObjectiveMetric>& metrics) {
   Json json = Json::object();

@@ -1,11 +1,10 @@
 #include "cli/try_preference.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <numeric>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "cli/try_tensors.h"
 #include "nodes/columns/columns.h"
 #include "nodes/train/sample_pairs.h"
 
@@ -16,15 +15,6 @@ namespace columns = nodes::columns;
 using engine::ColumnSpec;
 
 std::vector<float> narrow(const std::vector<double>& values) { return {values.begin(), values.end()}; }
-
-at::Tensor tensor_of(std::vector<double> values) {
-  return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kDouble).clone();
-}
-
-std::vector<double> vector_of(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.contiguous();
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
 
 // The actions of `samples`, as places among all actions. [A']
 at::Tensor actions_of(const engine::Layout& layout, const std::vector<size_t>& samples) {

@@ -45,8 +45,8 @@ struct Decoder::Description {
 
 namespace {
 
-constexpr size_t kMostSteps = 64;
-constexpr const char* kTypes = "ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, BPEDecoder, Sequence";
+constexpr size_t kMostDecoderSteps = 64;
+constexpr const char* kDecoderTypes = "ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, BPEDecoder, Sequence";
 
 size_t read_count(const JsonPart& part) {
   const int64_t count = part.integer();
@@ -75,7 +75,7 @@ Decoder::Decoder(const JsonPart& part) {
 void Decoder::read(const JsonPart& part) {
   using enum Description::Kind;
   const std::string type = part.type();
-  if (steps_.size() == kMostSteps) part.fail("the decoder has more than " + std::to_string(kMostSteps) + " steps");
+  if (steps_.size() == kMostDecoderSteps) part.fail("the decoder has more than " + std::to_string(kMostDecoderSteps) + " steps");
   Description step{.kind = kFuse, .where = part.place()};
   if (type == "Sequence") {
     for (const JsonPart& element : part.at("decoders").elements()) read(element);
@@ -103,7 +103,7 @@ void Decoder::read(const JsonPart& part) {
     step.content = part.at("suffix").string();
     if (step.content.empty()) part.at("suffix").fail("a suffix of at least one character was expected here");
   } else if (type != "Fuse") {
-    part.fail_unsupported("decoder type " + sluice::quoted(type), kTypes);
+    part.fail_unsupported("decoder type " + sluice::quoted(type), kDecoderTypes);
   }
   steps_.push_back(std::make_shared<const Description>(std::move(step)));
 }

@@ -10,8 +10,8 @@
 namespace sluice::text {
 namespace {
 
-constexpr size_t kMostSteps = 64;
-constexpr const char* kTypes = "null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, Sequence";
+constexpr size_t kMostNormalizerSteps = 64;
+constexpr const char* kNormalizerTypes = "null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, Sequence";
 
 }  // namespace
 
@@ -21,7 +21,8 @@ Normalizer::Normalizer(const JsonPart& part) : where_(part.place()) {
 
 void Normalizer::read(const JsonPart& part) {
   const std::string type = part.type();
-  if (steps_.size() == kMostSteps) part.fail("the normalizer has more than " + std::to_string(kMostSteps) + " steps");
+  if (steps_.size() == kMostNormalizerSteps)
+    part.fail("the normalizer has more than " + std::to_string(kMostNormalizerSteps) + " steps");
   if (type == "Sequence") {
     for (const JsonPart& element : part.at("normalizers").elements()) read(element);
   } else if (type == "NFC") {
@@ -41,7 +42,7 @@ void Normalizer::read(const JsonPart& part) {
   } else if (type == "Replace") {
     steps_.emplace_back(Replace{Matcher::read(part.at("pattern")), part.at("content").string(), part.place()});
   } else {
-    part.fail_unsupported("normalizer type " + sluice::quoted(type), kTypes);
+    part.fail_unsupported("normalizer type " + sluice::quoted(type), kNormalizerTypes);
   }
 }
 

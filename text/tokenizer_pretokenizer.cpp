@@ -8,8 +8,9 @@
 namespace sluice::text {
 namespace {
 
-constexpr size_t kMostSteps = 64;  // they nest on the stack
-constexpr const char* kTypes = "ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, Sequence";
+constexpr size_t kMostPreTokenizerSteps = 64;  // they nest on the stack
+constexpr const char* kPreTokenizerTypes =
+    "ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, Sequence";
 
 }  // namespace
 
@@ -21,7 +22,8 @@ void PreTokenizer::read(const JsonPart& part) {
   using namespace code_point_class;
   using enum Splitter::Behavior;
   const std::string type = part.type();
-  if (steps_.size() == kMostSteps) part.fail("the pre_tokenizer has more than " + std::to_string(kMostSteps) + " steps");
+  if (steps_.size() == kMostPreTokenizerSteps)
+    part.fail("the pre_tokenizer has more than " + std::to_string(kMostPreTokenizerSteps) + " steps");
   if (type == "Sequence") {
     for (const JsonPart& element : part.at("pretokenizers").elements()) read(element);
   } else if (type == "ByteLevel") {
@@ -40,7 +42,7 @@ void PreTokenizer::read(const JsonPart& part) {
     if (is_byte_level_) part.fail_unsupported("Metaspace after ByteLevel", "Metaspace before it, or without it");
     steps_.emplace_back(MetaspaceStep(part));
   } else {
-    part.fail_unsupported("pre_tokenizer type " + sluice::quoted(type), kTypes);
+    part.fail_unsupported("pre_tokenizer type " + sluice::quoted(type), kPreTokenizerTypes);
   }
 }
 

@@ -6,7 +6,7 @@
 namespace sluice::text {
 namespace {
 
-constexpr const char* kTypes = "ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing, Sequence";
+constexpr const char* kPostProcessorTypes = "ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing, Sequence";
 
 int64_t read_id(const JsonPart& part, size_t ids) {
   const int64_t id = part.integer();
@@ -55,7 +55,7 @@ void read(const JsonPart& processor, size_t ids, TextFrame& frame) {
   } else if (type == "Sequence") {
     for (const JsonPart& element : processor.at("processors").elements()) read(element, ids, frame);
   } else {
-    processor.fail_unsupported("post_processor type " + sluice::quoted(type), kTypes);
+    processor.fail_unsupported("post_processor type " + sluice::quoted(type), kPostProcessorTypes);
   }
 }
 

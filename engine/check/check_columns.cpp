@@ -17,19 +17,13 @@ struct Written {
 // Who writes each column, by path and name. Two writers on one path are reported; the first one counts.
 using Writers = std::map<std::pair<int, std::string>, Written>;
 
-std::string names_of(const std::vector<ColumnSpec>& columns) {
-  std::vector<std::string> names;
-  for (const ColumnSpec& column : columns) names.push_back(column.name);
-  return join(names, ", ");
-}
-
 std::string type_text(const ColumnSpec& column) { return std::string(name_of(column.dtype)) + " per " + name_of(column.extent); }
 
 void report_second_writer(Draft& draft, const DraftNode& node, const DraftNode& first, const std::vector<ColumnSpec>& columns) {
   const bool both_make_groups = node.type->kind != NodeKind::kOrdinary && first.type->kind != NodeKind::kOrdinary;
   if (both_make_groups) return;  // two sources, or a source that does the work of the rollout: reported as that
   draft.error("column-written-twice", place_of(node),
-              "'" + node.name() + "' writes " + names_of(columns) + ", which '" + first.name() + "' writes too", {},
+              "'" + node.name() + "' writes " + column_names(columns) + ", which '" + first.name() + "' writes too", {},
               "a column has one writer: take one of the nodes away, or give its column another name if a parameter names it");
 }
 
@@ -203,7 +197,7 @@ void check_reads(Draft& draft, int index, const Writers& writers, Remedies& reme
     for (std::string& note : preset_notes(draft, node)) notes.push_back(std::move(note));
     draft.error("column-not-written", place_of(node),
                 "node '" + node.name() + "' reads column '" + column.name + "', which nothing before it writes",
-                "type " + sluice::quoted(node.type->info.type) + " reads " + names_of(node.needs->reads),
+                "type " + sluice::quoted(node.type->info.type) + " reads " + column_names(node.needs->reads),
                 remedies.for_missing(node, index, column, writers), std::move(notes));
   }
 }

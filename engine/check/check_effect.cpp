@@ -63,18 +63,12 @@ class Effects {
   std::vector<bool> useful_;
 };
 
-std::string names_of(const std::vector<ColumnSpec>& columns) {
-  std::vector<std::string> names;
-  for (const ColumnSpec& column : columns) names.push_back(column.name);
-  return join(names, ", ");
-}
-
 // Those that take the node as input tell why it is there; with other settings they might read it.
 std::vector<std::string> notes_on_takers(const Draft& draft, const DraftNode& node) {
   std::vector<std::string> notes;
   for (const int output : node.outputs) {
     const DraftNode& taker = draft.node(output);
-    const std::string reads = names_of(taker.needs->reads);
+    const std::string reads = column_names(taker.needs->reads);
     notes.push_back("'" + taker.name() + "' takes input from it, but with these settings reads " +
                     (reads.empty() ? "nothing" : "only " + reads));
   }
@@ -86,7 +80,7 @@ void warn_of_idle_node(Draft& draft, const Effects& effects, int index) {
   const std::vector<int> readers = effects.readers_of(index);
   if (readers.empty()) {
     draft.warning("node-without-effect", place_of(node),
-                  "no node reads what '" + node.name() + "' writes: " + names_of(node.needs->writes), {}, {},
+                  "no node reads what '" + node.name() + "' writes: " + column_names(node.needs->writes), {}, {},
                   notes_on_takers(draft, node));
     return;
   }
@@ -105,7 +99,8 @@ void warn_of_idle_columns(Draft& draft, const Effects& effects, const DraftNode&
   std::copy_if(writes.begin(), writes.end(), std::back_inserter(idle),
                [&](const ColumnSpec& c) { return !effects.is_read(node, c) && !node.needs->by_products.contains(c.name); });
   if (idle.empty()) return;
-  draft.warning("column-not-read", place_of(node), "no node reads " + names_of(idle) + ", which '" + node.name() + "' writes");
+  draft.warning("column-not-read", place_of(node),
+                "no node reads " + column_names(idle) + ", which '" + node.name() + "' writes");
 }
 
 // One is the other, or a folder that the other would have to be in.

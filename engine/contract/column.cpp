@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace sluice::engine {
 
@@ -108,6 +109,12 @@ ColumnData ColumnData::selected(const std::vector<Range>& ranges) const {
     at += range.size();
   }
   return part;
+}
+
+std::string column_names(const std::vector<ColumnSpec>& columns) {
+  std::vector<std::string> names;
+  for (const ColumnSpec& column : columns) names.push_back(column.name);
+  return join(names, ", ");
 }
 
 }  // namespace sluice::engine

@@ -52,6 +52,9 @@ struct ColumnSpec {
   bool operator==(const ColumnSpec&) const = default;
 };
 
+/// "tokens, score", for messages.
+std::string column_names(const std::vector<ColumnSpec>& columns);
+
 /// A column as node code names it: `inline constexpr Column<float> kValues{"values", Extent::kAction};`.
 template <class T>
 struct Column {

@@ -20,12 +20,9 @@ constexpr const char* kOther = "other";
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-std::string padded(std::string text, size_t width) { return text.append(width - std::min(width, text.size()), ' '); }
-std::string right(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
-
 std::string line_of(const std::string& name, const std::string& planned, int64_t peak) {
   constexpr size_t kName = 12, kBytes = 8;
-  return padded(name, kName) + "planned " + right(planned, kBytes) + "   peak " + right(human(peak), kBytes);
+  return padded(name, kName) + "planned " + padded_before(planned, kBytes) + "   peak " + padded_before(human(peak), kBytes);
 }
 
 std::string model_advice(const Plan& plan) {

@@ -12,7 +12,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr auto kPeriod = std::chrono::milliseconds(500);
+constexpr auto kReportingPeriod = std::chrono::milliseconds(500);
 
 // The most that counts between two looks. Where more has passed this thread did not run, so nobody can be blamed.
 constexpr double kMostBetweenLooks = 1;
@@ -92,7 +92,7 @@ void Monitor::loop() {
     }
     watch(std::min(static_cast<double>(now_ns - std::exchange(last_ns, now_ns)) * 1e-9, kMostBetweenLooks));
     lock.lock();
-    wake_.wait_for(lock, kPeriod, [this] { return ending_; });
+    wake_.wait_for(lock, kReportingPeriod, [this] { return ending_; });
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kPause_ns = 200'000;          // steps closer than this belong together
 constexpr int64_t kLongest_ns = 1'000'000'000;  // so that a slice is on the disk soon
 constexpr size_t kMostSpare = 4;                // chunks of an executor that are kept to be filled again
-constexpr auto kPeriod = std::chrono::milliseconds(250);
+constexpr auto kWritingPeriod = std::chrono::milliseconds(250);
 
 // How the slices of each node begin.
 std::vector<std::string> heads_of(const Plan& plan) {
@@ -136,7 +136,7 @@ void TraceWriter::close() {
 void TraceWriter::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait_for(lock, kPeriod, [this] { return closing_ || full_; });
+    wake_.wait_for(lock, kWritingPeriod, [this] { return closing_ || full_; });
     if (closing_) return;
     full_ = false;
     lock.unlock();

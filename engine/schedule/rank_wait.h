@@ -10,7 +10,10 @@
 
 namespace sluice::engine {
 
-/// Puts the packets of a node aside while one of them waits for other ranks. Thread-safe.
+/// Puts the packets of a node aside while one of them waits for other ranks, so that no thread blocks. One a node. Thread-safe.
+///
+/// Failure: nothing here fails or waits by itself. Where the other ranks never come, the packets stay aside until the run ends;
+/// the watchdog of the run reports that iteration() does not move.
 class RankWait {
  public:
   /// A packet is about to be handled, and may have to wait. False: another one waits, behind which it is put aside.

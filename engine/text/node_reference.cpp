@@ -113,10 +113,6 @@ std::string indented(const std::string& text) {
   return out;
 }
 
-std::string padded(const std::string& text, size_t width) {
-  return text + std::string(width - std::min(width, text.size()), ' ');
-}
-
 std::string parameters_text(const std::vector<ParamInfo>& params, const std::string& indent) {
   size_t name = 0, kind = 0, value = 0;
   for (const ParamInfo& info : params) {

@@ -63,14 +63,9 @@ std::string remarks(const Plan& plan, const PlanNode& node) {
   return join(parts, "; ");
 }
 
-std::string padded(const std::string& text, size_t width) {
-  return text + std::string(width - std::min(width, text.size()), ' ');
-}
-std::string right(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
-
 std::string line_of(const Row& row, const std::vector<size_t>& widths) {
   std::string line = "  " + padded(row[0], widths[0]) + "  " + padded(row[1], widths[1]) + "  " + padded(row[2], widths[2]) +
-                     "  " + padded(row[3], widths[3]) + "  " + right(row[4], widths[4]) + "  " + row[5];
+                     "  " + padded(row[3], widths[3]) + "  " + padded_before(row[4], widths[4]) + "  " + row[5];
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }

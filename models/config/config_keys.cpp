@@ -6,7 +6,7 @@ namespace sluice::models {
 namespace {
 
 // Keys that do not change what the weights compute.
-constexpr std::string_view kHarmless[] = {
+constexpr std::string_view kHarmlessKeys[] = {
     // Ids that the tokenizer or the sampling settings decide.
     "bos_token_id",
     "pad_token_id",
@@ -119,7 +119,8 @@ void refuse_unsupported(const ConfigObject& file, const std::string& model_type)
 }
 
 void refuse_unknown_keys(const ConfigObject& file) {
-  file.refuse_unknown(kHarmless, "remove the key if the model computes the same without it; else this model is not supported");
+  file.refuse_unknown(kHarmlessKeys,
+                      "remove the key if the model computes the same without it; else this model is not supported");
 }
 
 }  // namespace sluice::models

@@ -16,7 +16,7 @@ constexpr std::pair<std::string_view, RopeScaling> kKinds[] = {
 };
 
 // Allowed beside the keys that a kind reads. The original length says nothing to the kinds that do not ask for it.
-constexpr std::string_view kHarmless[] = {"original_max_position_embeddings", "finetuned"};
+constexpr std::string_view kHarmlessRopeKeys[] = {"original_max_position_embeddings", "finetuned"};
 
 RopeScaling read_kind(const ConfigObject& file, const Family& family, const ConfigObject& rope) {
   const std::string older = rope.text("type", "default"), type = rope.text("rope_type", older);
@@ -156,7 +156,7 @@ void read_rope(const ConfigObject& file, const Family& family, ModelConfig& conf
       read_longrope(rope, config);
       break;
   }
-  rope.refuse_unknown(kHarmless, "remove it if these rotary positions do without it");
+  rope.refuse_unknown(kHarmlessRopeKeys, "remove it if these rotary positions do without it");
 }
 
 }  // namespace sluice::models

@@ -32,7 +32,9 @@ void add_rows(const at::Tensor& blocks, const at::Tensor& total) {
 }
 
 // Weights of norms are float32 wherever they are computed with.
-at::Tensor wide(const at::Tensor& weight) { return weight.defined() ? weight.detach().to(at::kFloat).contiguous() : weight; }
+at::Tensor wide_weight(const at::Tensor& weight) {
+  return weight.defined() ? weight.detach().to(at::kFloat).contiguous() : weight;
+}
 
 RowNorm row_norm(const Norm& norm, const at::Tensor& weight, const at::Tensor& bias) {
   return {norm.kind, weight.const_data_ptr<float>(), bias.defined() ? bias.const_data_ptr<float>() : nullptr, norm.eps};
@@ -47,7 +49,7 @@ template <class In, class Grad, class Out>
 void differentiate(const Norm& norm, const KeptNorm& kept, const at::Tensor& grad, const at::Tensor& grad_x, bool add) {
   const int64_t count = grad.size(0), size = grad.size(1), block = block_rows(size);
   const TensorShape sums = sums_shape(count, size);
-  const at::Tensor weight = wide(norm.weight), bias = wide(norm.bias);
+  const at::Tensor weight = wide_weight(norm.weight), bias = wide_weight(norm.bias);
   const at::Tensor weights = at::zeros({sums.rows, size}), biases = at::zeros({sums.rows, bias.defined() ? size : 0});
   float* weight_sums = weights.mutable_data_ptr<float>();
   float* bias_sums = bias.defined() ? biases.mutable_data_ptr<float>() : nullptr;
@@ -71,7 +73,7 @@ void differentiate(const Norm& norm, const KeptNorm& kept, const at::Tensor& gra
 void norm_forward(const Norm& norm, const at::Tensor& x, const at::Tensor& out, KeptNorm& kept) {
   SLUICE_CHECK(x.scalar_type() == at::kFloat && x.is_contiguous() && out.is_contiguous(), "a norm takes rows side by side");
   const int64_t count = x.size(0), size = x.size(1);
-  const at::Tensor weight = wide(norm.weight), bias = wide(norm.bias);
+  const at::Tensor weight = wide_weight(norm.weight), bias = wide_weight(norm.bias);
   kept = {.x = x.detach(),
           .means = norm.kind == NormKind::kLayer ? at::empty({count}) : at::Tensor(),
           .inverses = at::empty({count})};

@@ -18,7 +18,7 @@ std::optional<int64_t> end_of_texts(const JsonlExamplesParams& params, const Mod
   return model.end_of_sequence("set add_end_of_sequence = false");
 }
 
-void find_contradictions(const JsonlExamplesParams& params, engine::Findings& findings) {
+void find_contradictions_of_examples(const JsonlExamplesParams& params, engine::Findings& findings) {
   const PromptFormat format = prompt_format(params);
   if (params.prompt_field.empty())
     findings.error("prompt_field", "prompt_field is empty", "name the field that holds the prompt");
@@ -78,7 +78,7 @@ void JsonlExamples::describe(engine::Contract<JsonlExamplesParams>& c) {
     if (!format.uses_template())
       needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(format, longest_text(params.path));
   });
-  c.check(find_contradictions);
+  c.check(find_contradictions_of_examples);
   c.data(look_at_examples);
   describe_dropped(c);
 }

@@ -11,7 +11,7 @@
 namespace sluice::nodes {
 namespace {
 
-void find_contradictions(const JsonlPromptsParams& params, engine::Findings& findings) {
+void find_contradictions_of_prompts(const JsonlPromptsParams& params, engine::Findings& findings) {
   const PromptFormat format = prompt_format(params);
   const bool limited = params.max_prompt_tokens > 0;
   if (params.prompt_field.empty())
@@ -80,7 +80,7 @@ void JsonlPrompts::describe(engine::Contract<JsonlPromptsParams>& c) {
     }
     if (!params.label_field.empty()) needs.string_bytes[columns::kLabel.spec().name] = row;
   });
-  c.check(find_contradictions);
+  c.check(find_contradictions_of_prompts);
   c.data(look_at_prompts);
   describe_dropped(c);
 }

@@ -55,7 +55,7 @@ Json joined(const Json& prompt, const Json& completion) {
   return messages;
 }
 
-void find_contradictions(const PreferencePairsParams& params, engine::Findings& findings) {
+void find_contradictions_of_pairs(const PreferencePairsParams& params, engine::Findings& findings) {
   if (params.chosen_field.empty())
     findings.error("chosen_field", "chosen_field is empty", "name the field of the better completion");
   if (params.rejected_field.empty())
@@ -109,7 +109,7 @@ void PreferencePairs::describe(engine::Contract<PreferencePairsParams>& c) {
     needs.worst_sample_tokens = params.max_tokens;
     needs.string_bytes[columns::kPrompt.spec().name] = most_prompt_bytes(prompt_format(params), longest_text(params.path));
   });
-  c.check(find_contradictions);
+  c.check(find_contradictions_of_pairs);
   c.data(look_at_pairs);
   describe_dropped(c);
 }

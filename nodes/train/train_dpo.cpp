@@ -7,11 +7,10 @@
 #include "nodes/rewards/score_columns.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"
+#include "nodes/train/pair_metrics.h"
 
 namespace sluice::nodes {
 namespace {
-
-constexpr const char* kPairTotal = "pairs";
 
 bool reads_reference(const TrainDpoParams& params) { return params.objective.object->reads_reference(); }
 
@@ -30,20 +29,10 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
   c.reads_if(reads_reference, columns::kReferenceLogprobs);
   c.reads_if_written(columns::kMask);
   c.needs([](const P& params, engine::NodeNeeds& needs) { needs.must_agree["temperature"] = params.temperature; });
-  c.total(kPairTotal);
-  c.metric("policy/loss", engine::Metric::kMean, "mean loss of a pair");
-  c.metric("preference/accuracy", engine::Metric::kMean,
-           "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
-  c.metric("preference/reward_margin", engine::Metric::kMean,
-           "mean of the chosen sample's reward minus that of the rejected one");
-  c.metric("preference/chosen_reward_mean", engine::Metric::kMean, "mean reward of the chosen samples");
-  c.metric("preference/rejected_reward_mean", engine::Metric::kMean, "mean reward of the rejected samples");
+  describe_pair_metrics(c, "policy", "share of the pairs whose chosen sample has the higher reward, as the objective takes it");
   c.metric("preference/chosen_logprob_mean", engine::Metric::kMean,
            "mean log-probability of a chosen sample, all of its actions together");
   c.metric("preference/rejected_logprob_mean", engine::Metric::kMean, "the same of the rejected samples");
-  c.metric("preference/pairs", engine::Metric::kSum, "pairs of the iteration");
-  c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
-  c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
   describe_learning_rate(c, "policy");
 }
 
@@ -62,9 +51,7 @@ void TrainDpo::process(engine::MicroBatch& batch) {
   std::span<const float> mask;                                     // [A], or empty
   if (batch.has(columns::kMask.spec())) mask = batch.read(columns::kMask);
   const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
-  const auto count = static_cast<double>(pairs.size());
-  metrics_.sum("preference/pairs", count);
-  metrics_.sum("preference/groups_without_pair", static_cast<double>(batch.groups()) - count);
+  const double count = record_pairs(metrics_, pairs.size(), batch.groups());
   if (pairs.empty()) return;
 
   double loss_sum = 0;

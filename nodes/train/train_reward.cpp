@@ -12,11 +12,10 @@
 #include "nodes/sources/preference_pairs.h"
 #include "nodes/train/gradient_in_parts.h"
 #include "nodes/train/optimizer_step.h"
+#include "nodes/train/pair_metrics.h"
 
 namespace sluice::nodes {
 namespace {
-
-constexpr const char* kPairTotal = "pairs";
 
 at::Tensor margins_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs) {
   const auto margins = batch.read(kMargin);  // [G]
@@ -36,16 +35,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
       .doc("weight of the squared sum of a pair's two rewards, which keeps them around 0; usual is 0.01");
   c.reads(columns::kTokens, columns::kScore);
   c.reads_if_written(kMargin);
-  c.total(kPairTotal);
-  c.metric("reward_model/loss", engine::Metric::kMean, "mean loss of a pair");
-  c.metric("preference/accuracy", engine::Metric::kMean, "share of the pairs whose chosen sample has the higher reward");
-  c.metric("preference/reward_margin", engine::Metric::kMean,
-           "mean of the chosen sample's reward minus that of the rejected one");
-  c.metric("preference/chosen_reward_mean", engine::Metric::kMean, "mean reward of the chosen samples");
-  c.metric("preference/rejected_reward_mean", engine::Metric::kMean, "mean reward of the rejected samples");
-  c.metric("preference/pairs", engine::Metric::kSum, "pairs of the iteration");
-  c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
-  c.metric("reward_model/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
+  describe_pair_metrics(c, "reward_model", "share of the pairs whose chosen sample has the higher reward");
   describe_learning_rate(c, "reward_model");
 }
 
@@ -62,9 +52,7 @@ void TrainReward::begin_iteration(const engine::Iteration& iteration) {
 
 void TrainReward::process(engine::MicroBatch& batch) {
   const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), finite_scores(batch, columns::kScore.name));
-  const auto count = static_cast<double>(pairs.size());
-  metrics_.sum("preference/pairs", count);
-  metrics_.sum("preference/groups_without_pair", static_cast<double>(batch.groups()) - count);
+  const double count = record_pairs(metrics_, pairs.size(), batch.groups());
   if (pairs.empty()) return;
 
   double loss_sum = 0;
