@@ -76,7 +76,7 @@ int64_t place_of(const LogitBlock& block, int64_t target) {
 // Fills log_sum_exp and entropy; returns the log-probabilities of the targets.
 at::Tensor compute(Distributions& of) {
   const int64_t actions = of.hidden.size(0);
-  std::vector<RowSums> sums(static_cast<size_t>(actions), RowSums{-std::numeric_limits<float>::infinity(), 0, 0});
+  std::vector<RowSums> sums(static_cast<size_t>(actions));
   const at::Tensor chosen = at::empty({actions});
   of.log_sum_exp = at::empty({actions}), of.entropy = at::empty({actions});
   float *logprobs = chosen.mutable_data_ptr<float>(), *log_sums = of.log_sum_exp.mutable_data_ptr<float>();
@@ -98,7 +98,7 @@ at::Tensor compute(Distributions& of) {
       });
   for (int64_t i = 0; i < actions; ++i) {
     const RowSums& row = sums[static_cast<size_t>(i)];
-    log_sums[i] = row.top + std::log(row.sum);
+    log_sums[i] = row.log_sum_exp();
     entropies[i] = log_sums[i] - row.weighted / row.sum;
     logprobs[i] -= log_sums[i];
   }

@@ -1,6 +1,5 @@
 #include "models/forward/action_logprobs.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/kernels/parallel.h"
 #include "models/kernels/softmax_kernels.h"
 #include "models/layers/operand.h"
 #include "models/memory/tensor_memory.h"
@@ -112,13 +112,13 @@ TEST(ActionLogprobs, AnyBatchAndAnyNumberOfThreadsGiveTheSameBits) {
   const Inputs in;
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
     const auto logprobs = [&](int threads, int64_t first, int64_t count) {
-      at::set_num_threads(threads);
+      set_loop_threads(threads);
       return action_logprobs(in.hidden.narrow(0, first, count), in.head, in.targets.narrow(0, first, count),
                              {.precision = precision});
     };
-    const int before = at::get_num_threads();
+    const int64_t before = loop_threads();
     const at::Tensor all = logprobs(1, 0, kActions), split = logprobs(3, 0, kActions), some = logprobs(1, 17, 3);
-    at::set_num_threads(before);
+    set_loop_threads(before);
     EXPECT_TRUE(all.equal(split));
     EXPECT_TRUE(all.narrow(0, 17, 3).equal(some));
   }
