@@ -5,14 +5,14 @@
 // and head. Time: ours and theirs in turn. Memory: the most bytes of tensors at a time beside inputs and results; the goal is a
 // 50th of the logits alone.
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
-#include <thread>
-
+#include "base/machine.h"
 #include "bench/questions.h"
 #include "bench/report.h"
 #include "models/forward/action_logprobs.h"

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "bench/questions.h"
 #include "bench/report.h"
 #include "models/folder/folder.h"

@@ -1,8 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "engine/memory/memory_bound.h"
 #include "engine/text/plan_text.h"
 #include "tests/engine/spec_builder.h"
