@@ -37,9 +37,10 @@ void require_devices(const LoadedPipeline& loaded) {
 void warn_of_cores(const engine::Plan& plan) {
   const auto machine = available_cores();
   if (plan.runtime.cores <= machine) return;
-  std::fprintf(stderr,
-               "warning: [runtime] cores = %lld, but this process may use %lld: threads that share a core make everything slower\n\n",
-               static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
+  std::fprintf(
+      stderr,
+      "warning: [runtime] cores = %lld, but this process may use %lld: threads that share a core make everything slower\n\n",
+      static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
 // Without its plugins a pipeline is checked as far as that is possible.

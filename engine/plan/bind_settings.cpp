@@ -142,8 +142,6 @@ std::string origin_of(const SourceSpan& where) {
   return where.source->name + ":" + std::to_string(where.line);
 }
 
-int64_t resolved_cores(int64_t configured) {
-  return configured > 0 ? configured : available_cores();
-}
+int64_t resolved_cores(int64_t configured) { return configured > 0 ? configured : available_cores(); }
 
 }  // namespace sluice::engine

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "models/forward/action_logprobs.h"
 #include "models/forward/transformer.h"
+#include "models/kernels/parallel.h"
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
@@ -51,8 +53,8 @@ std::vector<Sampled> sample(const ModelConfig& config, const PackedWeights& weig
   return samples;
 }
 
-// Of all samples in one pass, as a training node computes them.
-std::vector<float> computed(const Transformer& model, const std::vector<Sampled>& samples) {
+// Of all samples of a pass, as a training node computes them.
+std::vector<float> computed(const Transformer& model, std::span<const Sampled> samples) {
   std::vector<int64_t> tokens, offsets{0}, places, targets;
   for (const Sampled& sample : samples) {
     tokens.insert(tokens.end(), sample.prompt.begin(), sample.prompt.end());
@@ -71,7 +73,7 @@ std::vector<float> computed(const Transformer& model, const std::vector<Sampled>
   return {logprobs.const_data_ptr<float>(), logprobs.const_data_ptr<float>() + logprobs.numel()};
 }
 
-int64_t differences(const std::vector<Sampled>& samples, const std::vector<float>& expected) {
+int64_t differences(std::span<const Sampled> samples, const std::vector<float>& expected) {
   int64_t different = 0;
   size_t at = 0;
   for (const Sampled& sample : samples) {
@@ -97,6 +99,23 @@ void expect_same_bits(const std::string& name, const ModelConfig& config, Precis
   }
 }
 
+// One model, mix of samples, number of threads and division into passes.
+void expect_same_bits_of_mix(const std::string& name, const ModelConfig& config, uint64_t seed) {
+  RandomStream random(seed, 2);
+  const Precision precision = random.below(2) == 0 ? Precision::kFloat32 : Precision::kBfloat16;
+  const Weights weights = reference::random_weights(config, 0.15);
+  set_loop_threads(1 + static_cast<int64_t>(random.below(3)));
+  const std::vector<Sampled> samples = sample(config, PackedWeights(weights, precision), seed);
+  set_loop_threads(1 + static_cast<int64_t>(random.below(3)));
+  const Transformer model(config, weights, {precision});
+  const at::NoGradGuard no_gradient;
+  for (std::span<const Sampled> rest = samples; !rest.empty();) {
+    const auto pass = rest.first(1 + random.below(rest.size()));
+    rest = rest.subspan(pass.size());
+    ASSERT_EQ(differences(pass, computed(model, pass)), 0) << name << ", mix " << seed << ", pass of " << pass.size();
+  }
+}
+
 class SameBits : public testing::TestWithParam<Precision> {};
 
 TEST_P(SameBits, OfSamplingAndTrainingForEverySwitchOfAModel) {
@@ -107,6 +126,17 @@ TEST_P(SameBits, OfSamplingAndTrainingForWidthsAndVocabulariesOfManyParts) {
   ModelConfig config = reference::small_config();
   config.hidden_size = 200, config.intermediate_size = 330, config.head_dim = 40, config.vocab_size = 2500;
   expect_same_bits("wide", config, GetParam());
+}
+
+TEST(SameBitsSearch, OfSamplingAndTrainingForAThousandMixes) {
+  const int64_t before = loop_threads();
+  const auto configs = reference::configs_of_every_switch();
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const auto& [name, config] = configs[seed % configs.size()];
+    expect_same_bits_of_mix(name, config, seed);
+    if (HasFatalFailure()) break;
+  }
+  set_loop_threads(before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, testing::Values(Precision::kFloat32, Precision::kBfloat16),
