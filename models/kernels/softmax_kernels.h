@@ -12,10 +12,11 @@ namespace sluice::models {
 // The softmax of a row of logits that come in parts, so that a row never exists as a whole. Single-threaded. `set` is for
 // tests of what runs elsewhere; it must not be better than best_instruction_set().
 
-/// What logits are made into before the softmax: cap(logit) / temperature, cap(z) = c tanh(z / c).
+/// What logits are divided by before the softmax, and how they came to be: who has capped them (row_kernels.h: soft_cap) has a
+/// gradient with respect to what they were before.
 struct LogitScale {
   float temperature = 1;
-  float softcap = 0;  // c; 0: none
+  float softcap = 0;  // c: the logits are capped, c tanh(logit / c); 0: they are not
 };
 
 /// What is known of a row after some of its parts: the largest scaled logit z, and the sums over them of e^(z - top) and of
