@@ -5,19 +5,19 @@
 // and head. Time: ours and theirs in turn. Memory: the most bytes of tensors at a time beside inputs and results; the goal is a
 // 50th of the logits alone.
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
-#include <thread>
-
+#include "base/machine.h"
 #include "bench/questions.h"
 #include "bench/report.h"
 #include "models/forward/action_logprobs.h"
 #include "models/memory/tensor_memory.h"
-#include "nodes/models/torch_threads.h"
+#include "nodes/models/threads.h"
 
 namespace sluice::bench {
 namespace {
@@ -57,6 +57,8 @@ at::Tensor materialised(const Problem& problem) {
   return logprobs.gather(-1, problem.targets.unsqueeze(-1)).squeeze(-1);
 }
 
+int threads() { return static_cast<int>(available_cores()); }
+
 struct Cost {
   double seconds = 0;
   double megabytes = 0;
@@ -85,7 +87,10 @@ void compare(const Sizes& sizes, Precision precision, bool gradient, models::Ten
   Case space{.bench = "logprobs", .name = name + ", memory", .unit = "MB", .ours = {}, .reference = {}};
   cost_of(chunked, problem, memory);  // warm
   for (int i = 0; i < sizes.repetitions; ++i) {
-    const Cost ours = cost_of(chunked, problem, memory), theirs = cost_of(materialised, problem, memory);
+    const Cost ours = cost_of(chunked, problem, memory);
+    at::set_num_threads(threads());
+    const Cost theirs = cost_of(materialised, problem, memory);
+    nodes::use_threads(threads());
     time.ours.push_back(static_cast<double>(sizes.tokens) / ours.seconds);
     time.reference.push_back(static_cast<double>(sizes.tokens) / theirs.seconds);
     space.ours.push_back(ours.megabytes);
@@ -98,7 +103,7 @@ void compare(const Sizes& sizes, Precision precision, bool gradient, models::Ten
 }
 
 void run(const Sizes& sizes) {
-  nodes::use_threads(static_cast<int>(std::thread::hardware_concurrency()));
+  nodes::use_threads(threads());
   models::TensorMemory memory;
   memory.watch_this_thread();
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16})

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "models/memory/tensor_pool.h"
-#include "nodes/models/torch_threads.h"
+#include "nodes/models/threads.h"
 
 namespace sluice::bench {
 

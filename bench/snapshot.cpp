@@ -17,11 +17,12 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "bench/questions.h"
 #include "bench/report.h"
 #include "models/folder/folder.h"
 #include "nodes/models/language_model.h"
-#include "nodes/models/torch_threads.h"
+#include "nodes/models/threads.h"
 
 namespace sluice::bench {
 namespace {
@@ -83,7 +84,7 @@ class Memcpy {
 };
 
 void run(const Sizes& sizes) {
-  const auto threads = static_cast<int>(std::thread::hardware_concurrency());
+  const auto threads = available_cores();
   nodes::use_threads(threads);
   const ConfigFolder folder(sizes);
   nodes::TrainedLanguageModel model("actor", folder.path(),

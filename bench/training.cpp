@@ -2,8 +2,9 @@
 //
 //   {"tokens": 4096, "length": 256}
 //       {"seconds"} of one step on tokens / length packed samples: hidden states, log-probability of every next token, backward,
-//       AdamW
+//       AdamW; with "backward": false of the log-probabilities alone
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/randint.h>
 
 #include "bench/questions.h"
@@ -29,14 +30,24 @@ class Bench {
     const at::Tensor next = ids.roll(-1);
     std::vector<int64_t> offsets;
     for (int64_t offset = 0; offset <= tokens; offset += length) offsets.push_back(offset);
-    return {{"seconds", seconds_of([&] { step(ids, next, offsets); })}};
+    const bool trains = question.value("backward", true);
+    return {{"seconds", seconds_of([&] { trains ? step(ids, next, offsets) : compute(ids, next, offsets); })}};
   }
 
  private:
-  void step(const at::Tensor& ids, const at::Tensor& next, const std::vector<int64_t>& offsets) {
+  void compute(const at::Tensor& ids, const at::Tensor& next, const std::vector<int64_t>& offsets) {
+    const at::NoGradGuard no_gradient;
+    logprobs(ids, next, offsets);
+  }
+
+  at::Tensor logprobs(const at::Tensor& ids, const at::Tensor& next, const std::vector<int64_t>& offsets) {
     const at::Tensor hidden = transformer_.hidden_states(ids, offsets);
     const models::LogprobOptions options{.precision = transformer_.compute().precision};
-    models::action_logprobs(hidden, transformer_.weights().head, next, options).sum().neg().backward();
+    return models::action_logprobs(hidden, transformer_.weights().head, next, options);
+  }
+
+  void step(const at::Tensor& ids, const at::Tensor& next, const std::vector<int64_t>& offsets) {
+    logprobs(ids, next, offsets).sum().neg().backward();
     optimizer_.step(1.0 / static_cast<double>(ids.numel()));
   }
 

@@ -23,7 +23,7 @@
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
 #include "models/memory/tensor_memory.h"
-#include "nodes/models/torch_threads.h"
+#include "nodes/models/threads.h"
 
 namespace sluice::cli {
 namespace {

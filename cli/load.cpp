@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
-#include <thread>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "cli/plugin_loading.h"
 #include "cli/recorded_origins.h"
 #include "cli/turn_end_check.h"
@@ -35,11 +35,12 @@ void require_devices(const LoadedPipeline& loaded) {
 }
 
 void warn_of_cores(const engine::Plan& plan) {
-  const auto machine = static_cast<int64_t>(std::thread::hardware_concurrency());
+  const auto machine = available_cores();
   if (plan.runtime.cores <= machine) return;
-  std::fprintf(stderr,
-               "warning: [runtime] cores = %lld, but this machine has %lld: threads that share a core make everything slower\n\n",
-               static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
+  std::fprintf(
+      stderr,
+      "warning: [runtime] cores = %lld, but this process may use %lld: threads that share a core make everything slower\n\n",
+      static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
 // Without its plugins a pipeline is checked as far as that is possible.

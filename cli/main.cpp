@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/printable.h"
 #include "base/strings.h"
 #include "cli/command_families.h"
@@ -16,6 +17,7 @@
 #include "engine/contract/version.h"
 #include "engine/memory/out_of_memory.h"
 #include "models/memory/tensor_pool.h"
+#include "nodes/models/threads.h"
 
 namespace sluice::cli {
 namespace {
@@ -78,5 +80,6 @@ int main(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   sluice::cli::fill_standard_descriptors();
   sluice::models::TensorPool::install();
+  sluice::nodes::use_threads(sluice::available_cores());  // before anything starts LibTorch's own
   return sluice::cli::main({argv + 1, argv + argc});
 }

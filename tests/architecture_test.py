@@ -48,7 +48,7 @@ WRITERS = {
 }
 # Those that may ask, and why.
 ASKERS = {
-    "engine/memory/machine_memory.cpp": "files of the system below a folder that tests lay out",
+    "base/machine.cpp": "files of the system below a folder that tests lay out",
     "engine/memory/memory_meter.cpp": "a file of the system",
     "cli/nvtx_ranges.cpp": "files of the system below a folder that tests lay out",
     "nodes/scorers/sandbox.cpp": "links and folders of the system, of which those that are not there are left out",

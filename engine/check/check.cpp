@@ -31,6 +31,7 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
     checking::check_effect(draft);
     checking::check_preset(draft);
     checking::check_doubts(draft);
+    checking::check_on_policy(draft);
   }
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
   checking::assemble_plan(draft);

@@ -86,31 +86,6 @@ void doubt_reference(Draft& draft, const DraftNode& node) {
   }
 }
 
-// A component's name, without its parameters.
-std::string short_text(const Param& param, const void* params) {
-  const std::string text = param.text(params);
-  if (param.info.kind != ParamKind::kComponent) return text;
-  const size_t begin = text.find('"'), end = text.find('"', begin + 1);
-  return begin == std::string::npos || end == std::string::npos ? text : text.substr(begin, end - begin + 1);
-}
-
-void doubt_off_policy(Draft& draft) {
-  const int64_t lag = draft.plan.schedule.policy_lag;
-  if (lag == 0) return;
-  for (const DraftModel& model : draft.models) {
-    if (!draft.trains_what_it_samples(model)) continue;
-    const DraftNode& trainer = draft.node(model.updater);
-    const std::string& key = trainer.needs->uncorrected_by;
-    if (key.empty()) continue;
-    const Param* param = trainer.type->params.find(key);
-    const std::string value = param == nullptr ? std::string() : " = " + short_text(*param, trainer.params.get());
-    draft.warning("off-policy-uncorrected", place_of(trainer, key),
-                  "'" + trainer.name() + "' does not correct for samples that are " + plural(lag, "version") + " old",
-                  key + value + " is right only for samples of the current weights",
-                  "policy_lag = 0, or a setting that corrects");
-  }
-}
-
 }  // namespace
 
 void check_doubts(Draft& draft) {
@@ -120,7 +95,6 @@ void check_doubts(Draft& draft) {
   doubt_micro_batch(draft);
   for (const DraftModel& model : draft.models) doubt_critic(draft, model);
   for (const DraftNode& node : draft.nodes) doubt_reference(draft, node);
-  doubt_off_policy(draft);
 }
 
 }  // namespace sluice::engine::checking

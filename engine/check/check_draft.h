@@ -170,6 +170,7 @@ void check_capacity(Draft& draft);          // tokens: can it stall?
 void check_effect(Draft& draft);            // who works for nothing; only in a graph without errors, like the next
 void check_preset(Draft& draft);            // has it any value for this pipeline?
 void check_doubts(Draft& draft);            // what is allowed but hardly meant
+void check_on_policy(Draft& draft);         // check_on_policy.cpp: of which weights are the samples?
 void assemble_plan(Draft& draft);           // check_assemble.cpp: only when there is no error
 void check_wanted_metrics(Draft& draft);    // check_metrics.cpp: are they recorded? Only with an assembled plan, like the next
 void check_memory(Draft& draft);            // bytes: does it fit?

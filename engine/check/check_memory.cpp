@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "base/machine.h"
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
-#include "engine/memory/machine_memory.h"
 #include "engine/memory/memory_bound.h"
 
 // Bytes: does the run fit into the memory that there is?

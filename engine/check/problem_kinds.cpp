@@ -128,6 +128,8 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
      "`on = \"cpu:1\"` for one of them"},
     {"off-policy-uncorrected", kWarning, "samples of older weights, and an objective that does not correct for that",
      "an objective with a ratio, such as `ppo_clip`, or one step on samples of the current weights"},
+    {"on-policy-impossible", kError, "`on_policy = \"exact\"` where samples are of older weights or sampled with other sums",
+     "`on_policy = \"measured\"`, or what the message names"},
     {"checkpoint-without-effect", kWarning, "`every_iterations` saves nothing that is not saved anyway",
      "lower it, or remove it"},
     {"executor-unknown", kError, "`on` names no executor", "`\"cpu\"` or `\"cpu:N\"`"},

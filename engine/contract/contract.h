@@ -79,6 +79,9 @@ struct NodeNeeds {
   // Trainers: the key of the setting by which samples of older weights than those that are trained would give wrong gradients,
   // such as an objective without a ratio. Empty: it corrects for them.
   std::string uncorrected_by;
+  // Trainers: the key of the setting that demands samples of the very weights that are trained, and log-probabilities that are
+  // the same bits when they are computed again. Empty: nothing is demanded.
+  std::string exact_by;
   std::map<std::string, double> must_agree;  // settings that all nodes which state them must have alike, such as the temperature
 };
 

@@ -28,6 +28,9 @@ struct ModelFacts {
   int64_t max_sampled_positions = 0;  // the longest that can be sampled from it; 0: max_positions
   std::string sampling_limit;         // why that is less than max_positions
 
+  /// Why the log-probabilities that it samples with are not, bit for bit, those that its training computes. Empty: they are.
+  std::string sampling_differs;
+
   /// The most bytes that one pass takes beside weights, gradients and columns: over `tokens` tokens none of whose samples is
   /// longer than `longest_sample`; a pass that trains keeps what its backward needs. Absent: not known, counted as 0.
   std::function<int64_t(bool training, int64_t tokens, int64_t longest_sample)> activation_bytes;

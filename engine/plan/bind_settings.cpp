@@ -1,11 +1,9 @@
 #include "engine/plan/bind_settings.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
+#include "base/machine.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "base/user_path.h"
@@ -144,12 +142,6 @@ std::string origin_of(const SourceSpan& where) {
   return where.source->name + ":" + std::to_string(where.line);
 }
 
-int64_t resolved_cores(int64_t configured) {
-  if (configured > 0) return configured;
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
+int64_t resolved_cores(int64_t configured) { return configured > 0 ? configured : available_cores(); }
 
 }  // namespace sluice::engine

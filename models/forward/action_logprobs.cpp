@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "models/kernels/parallel.h"
+#include "models/kernels/row_kernels.h"
 #include "models/kernels/softmax_kernels.h"
 #include "models/layers/gradient.h"
 #include "models/layers/matrix_products.h"
@@ -67,6 +68,13 @@ void for_each_block(const Distributions& of, const Begin& begin, const Visit& vi
   }
 }
 
+// Logits [tokens] of a row, capped in their place.
+float* capped_row(const LogitBlock& block, int64_t row, double softcap) {
+  float* const logits = block.logits.mutable_data_ptr<float>() + row * block.tokens;
+  if (softcap > 0) soft_cap(logits, block.tokens, softcap);
+  return logits;
+}
+
 // Place of the action's target in the block, or -1.
 int64_t place_of(const LogitBlock& block, int64_t target) {
   const int64_t place = target - block.token;
@@ -76,7 +84,7 @@ int64_t place_of(const LogitBlock& block, int64_t target) {
 // Fills log_sum_exp and entropy; returns the log-probabilities of the targets.
 at::Tensor compute(Distributions& of) {
   const int64_t actions = of.hidden.size(0);
-  std::vector<RowSums> sums(static_cast<size_t>(actions), RowSums{-std::numeric_limits<float>::infinity(), 0, 0});
+  std::vector<RowSums> sums(static_cast<size_t>(actions));
   const at::Tensor chosen = at::empty({actions});
   of.log_sum_exp = at::empty({actions}), of.entropy = at::empty({actions});
   float *logprobs = chosen.mutable_data_ptr<float>(), *log_sums = of.log_sum_exp.mutable_data_ptr<float>();
@@ -86,10 +94,9 @@ at::Tensor compute(Distributions& of) {
   for_each_block(
       of, [](int64_t, int64_t) {},
       [&](const LogitBlock& block) {
-        const float* logits = block.logits.const_data_ptr<float>();
         parallel_ranges(block.actions, kGrain, [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
-            const float* part = logits + row * block.tokens;
+            const float* part = capped_row(block, row, of.options.softcap);
             const int64_t action = block.action + row, place = place_of(block, targets[action]);
             if (place >= 0) logprobs[action] = scaled_logit(part[place], scale);
             add_logits(part, block.tokens, scale, sums[static_cast<size_t>(action)]);
@@ -98,7 +105,7 @@ at::Tensor compute(Distributions& of) {
       });
   for (int64_t i = 0; i < actions; ++i) {
     const RowSums& row = sums[static_cast<size_t>(i)];
-    log_sums[i] = row.top + std::log(row.sum);
+    log_sums[i] = row.log_sum_exp();
     entropies[i] = log_sums[i] - row.weighted / row.sum;
     logprobs[i] -= log_sums[i];
   }
@@ -108,8 +115,7 @@ at::Tensor compute(Distributions& of) {
 // Gradients of the logits of a block, an operand that may take the place of the logits.
 void differentiate(const Distributions& of, const LogitBlock& block, const at::Tensor& grad_logprobs,
                    const at::Tensor& grad_entropy, const at::Tensor& out) {
-  const float *logits = block.logits.const_data_ptr<float>(), *log_sums = of.log_sum_exp.const_data_ptr<float>();
-  const float* entropies = of.entropy.const_data_ptr<float>();
+  const float *log_sums = of.log_sum_exp.const_data_ptr<float>(), *entropies = of.entropy.const_data_ptr<float>();
   const float* of_logprobs = grad_logprobs.defined() ? grad_logprobs.const_data_ptr<float>() : nullptr;
   const float* of_entropy = grad_entropy.defined() ? grad_entropy.const_data_ptr<float>() : nullptr;
   const auto* targets = of.targets.const_data_ptr<int64_t>();
@@ -124,7 +130,8 @@ void differentiate(const Distributions& of, const LogitBlock& block, const at::T
                                    .grad_logprob = of_logprobs ? of_logprobs[action] : 0.0f,
                                    .grad_entropy = of_entropy ? of_entropy[action] : 0.0f,
                                    .target = place_of(block, targets[action])};
-        logit_gradient(logits + row * block.tokens, block.tokens, scale, gradient, to + row * block.tokens);
+        const float* logits = capped_row(block, row, of.options.softcap);
+        logit_gradient(logits, block.tokens, scale, gradient, to + row * block.tokens);
       }
     });
   });

@@ -6,6 +6,7 @@
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/kernels/softmax_kernels.h"
 #include "models/layers/pass_shape.h"
 
 namespace sluice::models {
@@ -43,7 +44,7 @@ ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::T
                                            const LogprobOptions& options = {});
 
 /// Of action_logprobs(): the most tokens and actions whose logits exist at a time.
-constexpr int64_t kLogitTokens = 1024, kLogitActions = 512;
+constexpr int64_t kLogitTokens = kSoftmaxPart, kLogitActions = 512;
 
 /// What action_logprobs() takes for so many actions beside `hidden`: tensors, and sums of the rows of a softmax.
 PartBytes action_logprobs_bytes(const ModelConfig& config, Precision precision, int64_t actions);

@@ -30,8 +30,8 @@ struct Compute {
 /// to back, there is no padding. Not thread-safe while a gradient is computed; forward passes without gradient may run from
 /// several threads as long as nobody changes the weights.
 ///
-/// With Precision::kBfloat16 operands of products are rounded where generation rounds them (models/sample/decoder.h): a
-/// trained model's log-probabilities are those it sampled with, up to the order of sums.
+/// With Precision::kBfloat16 operands of products are rounded where generation rounds them (models/sample/decoder.h), and all
+/// sums have generation's order: a trained model's log-probabilities are those it sampled with, bit for bit.
 ///
 /// Where none needs a gradient, matrices that only products read may be bfloat16: half the memory, and the same results as from
 /// float32 ones with Precision::kBfloat16, which rounds them once. If all weights are of a narrower dtype (bfloat16, float16),

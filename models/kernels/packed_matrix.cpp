@@ -1,6 +1,5 @@
 #include "models/kernels/packed_matrix.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 #include <immintrin.h>
 
@@ -156,10 +155,10 @@ void multiply(const PackedMatrix& matrix, const ProductArguments& a, Instruction
   constexpr int64_t kTile = 12;  // rows; a block has whole tiles
   const int64_t row_bytes = matrix.inputs() * bytes_of(matrix.precision());
   const int64_t block = std::max<int64_t>(1, kBlockBytes / (kTile * row_bytes)) * kTile;
-  const int64_t threads = at::get_num_threads();
+  const int64_t threads = loop_threads();
   if (a.rows >= 2 * threads * block || (a.rows >= threads * block && panels < 2 * threads)) {
     const int64_t blocks = ceil_divide(a.rows, block);
-    parallel_pieces(blocks, [&](int64_t begin, int64_t end) {
+    parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         multiply_part(kernel, matrix, a, {0, panels, i * block, std::min((i + 1) * block, a.rows)});
     });

@@ -1,12 +1,14 @@
 #include "models/kernels/parallel.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/TensorIterator.h>
-#include <ATen/ops/arange.h>
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
-#include <atomic>
-#include <optional>
+#include <memory>
+#include <utility>
+
+#include "base/machine.h"
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -15,22 +17,38 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kPieces = 4;  // of a thread
+namespace tbb = oneapi::tbb;
 
-/// An iterator over one index for each thread; making one costs more than most ranges.
-struct ThreadIndices {
-  int64_t threads = 0;
-  std::optional<at::TensorIterator> iterator;
+constexpr int64_t kRanges = 4;  // of a thread: what is left to wait for is at most a quarter of its share
 
-  void reach(int64_t count) {
-    if (threads == count) return;
-    const at::Tensor indices = at::arange(count, at::kLong);
-    iterator = at::TensorIteratorConfig().resize_outputs(false).check_all_same_dtype(false).add_owned_output(indices).build();
-    threads = count;
+/// The threads of one thread's loops.
+struct Loops {
+  int64_t threads = available_cores();
+  std::unique_ptr<tbb::task_arena> arena;
+  bool inside = false;
+
+  tbb::task_arena& ready_arena() {
+    if (!arena) arena = std::make_unique<tbb::task_arena>(static_cast<int>(threads));
+    return *arena;
   }
 };
 
-// ThreadSanitizer does not see how LibTorch's OpenMP, which is built without it, hands work over and waits for it.
+Loops& loops_of_this_thread() {
+  thread_local Loops loops;
+  return loops;
+}
+
+// What is inside a loop does not start one: a thread that waits for that could take a range of the outer loop in the middle of its own.
+class Inside {
+ public:
+  Inside() : had_(std::exchange(loops_of_this_thread().inside, true)) {}
+  ~Inside() { loops_of_this_thread().inside = had_; }
+
+ private:
+  bool had_;
+};
+
+// ThreadSanitizer does not see how oneTBB's library, which is built without it, hands work over and waits for it.
 class Handover {
  public:
 #ifdef __SANITIZE_THREAD__
@@ -42,44 +60,37 @@ class Handover {
 #endif
 };
 
-// Calls `work(first, last)` for disjoint ranges of the threads, on each its own.
-void on_each_thread(int64_t threads, c10::function_ref<void(int64_t, int64_t)> work) {
-  thread_local ThreadIndices indices;
-  indices.reach(threads);
-  static Handover begin, end;  // not in the closure, which a thread may read only behind begin
-  const auto run = [&](char** data, const int64_t*, int64_t inner, int64_t outer) {
-    begin.take();
-    const int64_t first = *reinterpret_cast<const int64_t*>(data[0]), last = first + inner * outer;
-    work(first, last);
-    end.give();
-  };
-  begin.give();
-  indices.iterator->for_each(run, /*grain_size=*/1);
-  end.take();
-}
-
-bool is_serial(int64_t count, int64_t grain) { return count <= grain || at::get_num_threads() == 1 || at::in_parallel_region(); }
-
 }  // namespace
 
 void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t, int64_t)> work) {
   if (count <= 0) return;
-  if (is_serial(count, grain)) return work(0, count);
-  const int64_t threads = at::get_num_threads(), grains = (count + grain - 1) / grain;
-  on_each_thread(threads, [&](int64_t first, int64_t last) {
-    const int64_t begin = grains * first / threads * grain, end = std::min(count, grains * last / threads * grain);
-    if (begin < end) work(begin, end);
+  Loops& loops = loops_of_this_thread();
+  if (count <= grain || loops.threads == 1 || loops.inside) return work(0, count);
+  const int64_t grains = (count + grain - 1) / grain, ranges = std::min(grains, loops.threads * kRanges);
+  static Handover begin, end;  // not in the closure, which a thread may read only behind begin
+  begin.give();
+  loops.ready_arena().execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<int64_t>(0, ranges),
+        [&](const tbb::blocked_range<int64_t>& some) {
+          begin.take();
+          const Inside inside;
+          for (int64_t range = some.begin(); range < some.end(); ++range)
+            work(grains * range / ranges * grain, std::min(count, grains * (range + 1) / ranges * grain));
+          end.give();
+        },
+        tbb::simple_partitioner());
   });
+  end.take();
 }
 
-void parallel_pieces(int64_t count, c10::function_ref<void(int64_t, int64_t)> work) {
-  if (count <= 0) return;
-  if (is_serial(count, 1)) return work(0, count);
-  const int64_t threads = at::get_num_threads(), pieces = std::min(count, threads * kPieces);
-  std::atomic<int64_t> next = 0;
-  on_each_thread(threads, [&](int64_t, int64_t) {
-    for (int64_t piece = next++; piece < pieces; piece = next++) work(count * piece / pieces, count * (piece + 1) / pieces);
-  });
+int64_t loop_threads() { return loops_of_this_thread().threads; }
+
+void set_loop_threads(int64_t threads) {
+  Loops& loops = loops_of_this_thread();
+  if (threads == loops.threads) return;
+  loops.threads = threads;
+  loops.arena.reset();
 }
 
 }  // namespace sluice::models

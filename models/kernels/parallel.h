@@ -6,18 +6,20 @@
 
 namespace sluice::models {
 
-/// Calls `work(begin, end)` on disjoint ranges that cover [0, count), on the threads that LibTorch's own kernels use from here
-/// (at::set_num_threads), and returns when all are done. Ranges of fewer than `grain` are not split. Inside a parallel region the
-/// whole range is one. An exception is passed on. Allocates nothing but on a thread's first call behind a change of the number of
-/// threads.
+/// Calls `work(begin, end)` on disjoint ranges that cover [0, count) and returns when all are done. Several threads take ranges as
+/// they get to them: there are more ranges than threads, so that a thread whose core something else takes away for a while holds
+/// up the others for one range, not for its share. Which thread does which is by chance. Ranges of fewer than `grain` are not
+/// split. Inside such a loop the whole range is one. An exception is passed on.
 ///
-/// at::parallel_for would be serial: its template only starts threads in code compiled with -fopenmp, which ours never is,
-/// because the wheel brings its own OpenMP library. A TensorIterator runs inside the library. A team of threads of our own would
-/// fight with the library's for the cores: its threads spin for a while behind each region.
+/// The threads are oneTBB's: those of all loops of the process together are no more than its cores, they look for work for some
+/// microseconds behind a loop and then sleep, and one that finds a loop unfinished takes from it, whoever has been away.
+/// LibTorch's own operators stay on the thread that calls them (nodes/models/threads.h): its OpenMP threads would spin for
+/// milliseconds behind each of them, on the cores that these loops need.
 void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t begin, int64_t end)> work);
 
-/// The same for work that takes long: several ranges a thread, and whoever is done takes the next, so that a core that something else
-/// takes away for a while holds up the others for one of them. Which thread does which is by chance.
-void parallel_pieces(int64_t count, c10::function_ref<void(int64_t begin, int64_t end)> work);
+/// How many threads share the loops of the calling thread, itself included: all cores that the process may use, until it says
+/// otherwise. More than there are cores is allowed, and as good as that many.
+int64_t loop_threads();
+void set_loop_threads(int64_t threads);
 
 }  // namespace sluice::models

@@ -44,7 +44,7 @@ void for_each_task(const RaggedLayout& layout, const AttentionOperands& in, cons
   const int64_t key_row = layout.kv_heads * layout.head_dim * bytes_of(precision);
   const auto row = [](const at::Tensor& x, int64_t bytes) { return static_cast<const char*>(x.const_data_ptr()) + bytes; };
   const auto words = static_cast<size_t>(attention_scratch_words(precision, layout.longest, layout.head_dim));
-  parallel_pieces(samples * layout.kv_heads, [&](int64_t begin, int64_t end) {
+  parallel_ranges(samples * layout.kv_heads, 1, [&](int64_t begin, int64_t end) {
     const auto scratch = std::make_unique_for_overwrite<int32_t[]>(words);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t sample = i / layout.kv_heads, first = layout.offsets[sample];

@@ -1,6 +1,5 @@
 #include "models/sample/paged_attention.h"
 
-#include <ATen/Parallel.h>
 #include <immintrin.h>
 
 #include <algorithm>
@@ -115,7 +114,7 @@ void PagedAttention::run(const KvCache& cache, int64_t layer, int64_t heads, con
   for (const PagedSequence& sequence : sequences_) longest = std::max(longest, sequence.cached + sequence.new_tokens);
   const int64_t stride = cache.blocks_for(longest) * cache.block_size(), kv_heads = cache.kv_heads();
   const int64_t work = costs_.back() * kv_heads;
-  const int64_t runs = std::clamp<int64_t>(work / kThreadWork, 1, at::get_num_threads());
+  const int64_t runs = std::clamp<int64_t>(work / kThreadWork, 1, loop_threads());
   float* const scratch = scores_.at_least(runs * kMostTileRows * stride);
 
   const auto run_units = [&]<class Element>(void (*attend)(const HeadTask<Element>&, float*, int64_t), int64_t run) {

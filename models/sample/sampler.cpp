@@ -1,7 +1,5 @@
 #include "models/sample/sampler.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -11,6 +9,7 @@
 
 #include "base/error.h"
 #include "models/kernels/parallel.h"
+#include "models/kernels/softmax_kernels.h"
 #include "models/sample/likeliest_tokens.h"
 #include "models/sample/sampling_kernels.h"
 
@@ -50,7 +49,7 @@ void Sampler::sample(std::span<const float> logits, std::span<const TokenDraw> d
   if (draws.empty()) return;
   const auto count = static_cast<int64_t>(draws.size()), size = static_cast<int64_t>(vocabulary_);
   const int64_t grain = kThreadLogits / size + 1;
-  const int64_t runs = std::clamp<int64_t>(count / grain, 1, at::get_num_threads());
+  const int64_t runs = std::clamp<int64_t>(count / grain, 1, loop_threads());
   if (static_cast<int64_t>(scratch_.size()) < runs) scratch_.resize(static_cast<size_t>(runs));
   parallel_ranges(runs, 1, [&](int64_t begin, int64_t end) {
     for (int64_t run = begin; run < end; ++run) {
@@ -67,18 +66,22 @@ void Sampler::sample(std::span<const float> logits, std::span<const TokenDraw> d
 SampledToken Sampler::draw(const TokenDraw& draw, std::span<const float> logits, Scratch& scratch) const {
   const RowTop top = top_of(logits);
   if (!top.finite) return {.id = kNotFinite};
-  const bool greedy = draw.greedy || options_.temperature == 0;
-  const Softened as_modelled = soften(logits, top.logit, scratch);
-  Softened to_draw_from = as_modelled;
   if (options_.penalizes() && !draw.greedy) {
     const std::span<const float> changed = penalized(draw, logits, scratch);
     const RowTop of_penalized = top_of(changed);
     if (!of_penalized.finite) return {.id = kNotFinite};
-    to_draw_from = soften(changed, of_penalized.logit, scratch);
+    return with_logprob(draw_id(changed, of_penalized.logit, draw, scratch), logits);
   }
-  const int64_t id = draw_id(to_draw_from, greedy, draw.uniform, scratch);
-  const double below_top = double{logits[static_cast<size_t>(id)]} - as_modelled.top;
-  return {.id = id, .logprob = static_cast<float>(below_top / temperature() - std::log(as_modelled.total))};
+  return with_logprob(draw_id(logits, top.logit, draw, scratch), logits);
+}
+
+// In the order of sums in which training computes it: the same bits.
+SampledToken Sampler::with_logprob(int64_t id, std::span<const float> logits) const {
+  const LogitScale scale{.temperature = static_cast<float>(temperature())};
+  RowSums sums;
+  for (int64_t first = 0; first < size_of(logits); first += kSoftmaxPart)
+    add_logits(logits.data() + first, std::min(kSoftmaxPart, size_of(logits) - first), scale, sums);
+  return {.id = id, .logprob = scaled_logit(logits[static_cast<size_t>(id)], scale) - sums.log_sum_exp()};
 }
 
 // What the penalties make of the logits of a row.
@@ -117,14 +120,15 @@ Sampler::Softened Sampler::soften(std::span<const float> logits, float top, Scra
   return row;
 }
 
-int64_t Sampler::draw_id(const Softened& row, bool greedy, double uniform, Scratch& scratch) const {
-  if (greedy) {
-    const float below = std::nextafter(row.top, -std::numeric_limits<float>::infinity());
-    int32_t* const ids = scratch.ids.at_least(size_of(row.logits));
-    ids_between(row.logits.data(), size_of(row.logits), below, row.top, ids);
+int64_t Sampler::draw_id(std::span<const float> logits, float top, const TokenDraw& draw, Scratch& scratch) const {
+  if (draw.greedy || options_.temperature == 0) {
+    const float below = std::nextafter(top, -std::numeric_limits<float>::infinity());
+    int32_t* const ids = scratch.ids.at_least(size_of(logits));
+    ids_between(logits.data(), size_of(logits), below, top, ids);
     return ids[0];
   }
-  return options_.truncates() ? draw_from_likeliest(row, scratch, uniform) : draw_from_all(row, scratch, uniform);
+  const Softened row = soften(logits, top, scratch);
+  return options_.truncates() ? draw_from_likeliest(row, scratch, draw.uniform) : draw_from_all(row, scratch, draw.uniform);
 }
 
 int64_t Sampler::draw_from_all(const Softened& row, Scratch& scratch, double uniform) const {

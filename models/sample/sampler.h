@@ -10,7 +10,8 @@
 namespace sluice::models {
 
 /// Draws token ids from rows of logits. Equal logits are ordered by id, lowest first; sums are taken in double. What is drawn
-/// depends on nothing but the draw and its row. Not thread-safe.
+/// depends on nothing but the draw and its row. Log-probabilities have the bits that action_logprobs() computes from the same
+/// logits. Not thread-safe.
 ///
 /// Owns scratch memory for each thread, which grows to the vocabulary; allocates nothing after that.
 class Sampler {
@@ -41,7 +42,8 @@ class Sampler {
   SampledToken draw(const TokenDraw& draw, std::span<const float> logits, Scratch& scratch) const;
   std::span<const float> penalized(const TokenDraw& draw, std::span<const float> logits, Scratch& scratch) const;
   Softened soften(std::span<const float> logits, float top, Scratch& scratch) const;
-  int64_t draw_id(const Softened& row, bool greedy, double uniform, Scratch& scratch) const;
+  SampledToken with_logprob(int64_t id, std::span<const float> logits) const;
+  int64_t draw_id(std::span<const float> logits, float top, const TokenDraw& draw, Scratch& scratch) const;
   int64_t draw_from_all(const Softened& row, Scratch& scratch, double uniform) const;
   int64_t draw_from_likeliest(const Softened& row, Scratch& scratch, double uniform) const;
   double temperature() const { return options_.temperature == 0 ? 1.0 : options_.temperature; }

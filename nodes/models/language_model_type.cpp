@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "models/adapters/lora.h"
 #include "models/cuda/device.h"
 #include "models/folder/folder.h"
@@ -47,7 +47,7 @@ int64_t value_head_bytes(const models::ModelConfig& config, int64_t tokens) {
 // An executor has at most all cores; how many, the pipeline decides.
 std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::ModelConfig& config,
                                                               const LanguageModelParams& params) {
-  const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const int64_t cores = available_cores();
   const models::Head head = head_of(params);
   return [config, head, lora = params.trained().lora, precision = params.dtype, recompute = recomputes(params), cores](
              bool training, int64_t tokens, int64_t longest_sample) {
@@ -71,6 +71,12 @@ int64_t saved_folder_bytes(const LanguageModelParams& params, const ParameterByt
   return bytes.trained + (adapter_alone ? 0 : bytes.frozen);
 }
 
+// What training multiplies apart is merged for sampling; on a device products have an order of their own.
+std::string why_sampling_differs(const LanguageModelParams& params) {
+  if (params.lora) return "its adapters are merged into the weights that sample";
+  return params.device == "cpu" ? "" : "it is on " + params.device;
+}
+
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
   const bool trainable = params.optimizer.has_value();
   const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.trained())
@@ -88,6 +94,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .max_positions = config.max_positions,
           .max_sampled_positions = config.steady_positions(),
           .sampling_limit = models::limit_of_rotary_scaling(config),
+          .sampling_differs = why_sampling_differs(params),
           .activation_bytes = activations_of(config, params),
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,

@@ -34,6 +34,7 @@ bool has_critic(const TrainPpoParams& params) { return !params.critic.empty(); }
 bool is_one_model(const TrainPpoParams& params) { return params.critic == params.actor; }
 bool trains_a_critic(const TrainPpoParams& params) { return has_critic(params) && !is_one_model(params); }
 ObjectiveNeeds needs_of(const TrainPpoParams& params) { return params.objective.object->needs(); }
+bool is_exact(const TrainPpoParams& params) { return params.on_policy == OnPolicy::kExact; }
 bool reads_old_column(const TrainPpoParams& params) { return needs_of(params).old_logprobs && !params.recompute_old_logprobs; }
 bool reads_old_values(const TrainPpoParams& params) {
   return has_critic(params) && params.value_objective.object->reads_old_values();
@@ -69,6 +70,11 @@ void find_contradictions(const TrainPpoParams& params, engine::Findings& finding
     findings.without_effect("old_logprobs", "old_logprobs has no effect while they are recomputed",
                             "remove old_logprobs, or recompute_old_logprobs = false");
   }
+  if (is_exact(params) && findings.changed("recompute_old_logprobs") && params.recompute_old_logprobs) {
+    findings.without_effect("recompute_old_logprobs",
+                            "with on_policy = \"exact\" the same log-probabilities would be computed again",
+                            "remove recompute_old_logprobs");
+  }
   const char* repeated = params.epochs > 1 ? "epochs" : "mini_batches";
   if (!params.objective.object->corrects_off_policy() && takes_several_steps(params)) {
     findings.warning(repeated,
@@ -95,6 +101,9 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.param("old_logprobs", &P::old_logprobs).doc("column with the log-probabilities of the weights that sampled");
   c.param("recompute_old_logprobs", &P::recompute_old_logprobs)
       .doc("ratios are taken from the weights before the iteration's first step, whose log-probabilities are computed here");
+  c.param("on_policy", &P::on_policy)
+      .doc("\"exact\": the run ends where a sample's log-probabilities are not, bit for bit, those of the weights that train")
+      .harmless();
   c.param("whiten_advantages", &P::whiten_advantages).doc("zero mean, unit variance over the actions of each optimizer step");
   c.param("whiten_variance", &P::whiten_variance).doc("squares over n - 1 (bessel) or over n (biased)");
   c.param("temperature", &P::temperature).above(0).doc("divides the logits; as in the node that samples");
@@ -105,12 +114,13 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.needs([](const P& params, engine::NodeNeeds& needs) {
     const ObjectiveNeeds of_objective = needs_of(params);
     if (reads_old_column(params)) needs.reads.push_back(action_column(params.old_logprobs));
-    if (of_objective.rollout_logprobs) needs.reads.push_back(columns::kRolloutLogprobs.spec());
+    if (of_objective.rollout_logprobs || is_exact(params)) needs.reads.push_back(columns::kRolloutLogprobs.spec());
     if (of_objective.reference_logprobs) needs.reads.push_back(columns::kReferenceLogprobs.spec());
     if (!params.objective.object->corrects_off_policy())
       needs.uncorrected_by = "objective";
     else if (params.recompute_old_logprobs && !of_objective.rollout_logprobs)
       needs.uncorrected_by = "recompute_old_logprobs";
+    if (is_exact(params)) needs.exact_by = "on_policy";
     needs.must_agree["temperature"] = params.temperature;
   });
   c.iteration_scope_if([](const P& p) { return p.mini_batches > 1; }, "mini_batches > 1");
@@ -325,6 +335,7 @@ void TrainPpo::add_policy_metrics(const Part& part, const PolicyOutputs& outputs
   const KeptActions kept(column(part, columns::kMask.spec()), {0, logprobs.numel()}, logprobs.options());
   if (kept.count() == 0) return;
   const at::Tensor rollout = column(part, columns::kRolloutLogprobs.spec());
+  if (is_exact(params_)) require_same_bits(logprobs, rollout, column(part, columns::kMask.spec()), part.batch, part.chosen);
   const at::Tensor reference = column(part, columns::kReferenceLogprobs.spec());
   if (rollout.defined()) policy_metrics_.add_sampled(kept.of(logprobs), kept.of(rollout));
   if (reference.defined()) policy_metrics_.add_reference(kept.of(logprobs), kept.of(reference));

@@ -13,6 +13,7 @@
 #include "nodes/forward/ragged.h"
 #include "nodes/models/trained_model.h"
 #include "nodes/objectives/objective.h"
+#include "nodes/train/on_policy.h"
 #include "nodes/train/policy_metrics.h"
 
 namespace sluice::nodes {
@@ -31,6 +32,7 @@ namespace sluice::nodes {
 ///   value_coefficient = 1.0                # where actor and critic are one model: weight of the value objective in the sum
 ///   old_logprobs = "rollout_logprobs"      # the column from which ratios are taken: of the weights that sampled
 ///   recompute_old_logprobs = false         # true: of the weights before the iteration's first step, computed here
+///   on_policy = "measured"                 # or "exact": the run ends where a sample is not, bit for bit, of the weights that train
 ///   whiten_advantages = false              # true: zero mean and unit variance over the actions of each optimizer step
 ///   whiten_variance = "bessel"             # or "biased"
 ///   temperature = 1.0                      # as in generate
@@ -57,6 +59,7 @@ struct TrainPpoParams {
   double value_coefficient = 1;
   std::string old_logprobs = "rollout_logprobs";
   bool recompute_old_logprobs = false;
+  OnPolicy on_policy = OnPolicy::kMeasured;
   bool whiten_advantages = false;
   Variance whiten_variance = Variance::kBessel;
   double temperature = 1.0;

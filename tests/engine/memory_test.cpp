@@ -1,9 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "engine/memory/machine_memory.h"
 #include "engine/memory/memory_bound.h"
 #include "engine/text/plan_text.h"
 #include "tests/engine/spec_builder.h"
@@ -12,40 +8,6 @@
 
 namespace sluice::engine::testing {
 namespace {
-
-/// A root folder with the files that tell how much memory there is.
-class Machine : public ::testing::Test {
- protected:
-  void SetUp() override { std::filesystem::remove_all(root_); }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  void file(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-
-  const std::filesystem::path root_ = std::filesystem::path(::testing::TempDir()) /
-                                      ("machine_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-};
-
-TEST_F(Machine, HasWhatTheKernelSays) {
-  file("proc/meminfo", "MemTotal:       1000 kB\nMemFree:         100 kB\n");
-  EXPECT_EQ(memory_of_machine(root_), 1024000);
-}
-TEST_F(Machine, HasLessInAControlGroup) {
-  file("proc/meminfo", "MemTotal:       1000 kB\n");
-  file("proc/self/cgroup", "0::/jobs/one\n");
-  file("sys/fs/cgroup/jobs/memory.max", "4096\n");
-  file("sys/fs/cgroup/jobs/one/memory.max", "max\n");
-  EXPECT_EQ(memory_of_machine(root_), 4096);
-}
-TEST_F(Machine, HasLessInAControlGroupOfVersionOne) {
-  file("proc/meminfo", "MemTotal:       1000 kB\n");
-  file("proc/self/cgroup", "5:cpu:/a\n4:memory:/docker/ab\n");
-  file("sys/fs/cgroup/memory/memory.limit_in_bytes", "8192\n");
-  EXPECT_EQ(memory_of_machine(root_), 8192);
-}
-TEST_F(Machine, MayNotSay) { EXPECT_EQ(memory_of_machine(root_), 0); }
 
 constexpr Column<int64_t> kTokens{"tokens", Extent::kToken};
 constexpr Column<std::string> kNote{"note", Extent::kSample};

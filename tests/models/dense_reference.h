@@ -222,29 +222,33 @@ struct AttentionMaths {
   double scale = 0;  // 0: 1 / sqrt(D)
   double softcap = 0;
   int64_t window = 0;
+  Precision precision = Precision::kFloat32;
 };
+
+/// As a product reads it: in bfloat16 rounded once.
+inline at::Tensor operand(Precision precision, const at::Tensor& x) {
+  return precision == Precision::kFloat32 ? x : x.to(at::kBFloat16).to(x.scalar_type());
+}
 
 inline at::Tensor capped(const at::Tensor& x, double softcap) { return softcap == 0 ? x : at::tanh(x / softcap) * softcap; }
 
-// queries [heads, T, D], keys and values [kv_heads, T, D] -> [T, heads D]
+// queries [heads, T, D], keys and values [kv_heads, T, D] -> [T, heads D]. In bfloat16 what is multiplied with values is rounded,
+// e^(score - largest score), and not its sum.
 inline at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionMaths& maths = {}) {
   const int64_t group = q.size(0) / k.size(0), tokens = q.size(1);
   const double scale = maths.scale == 0 ? 1.0 / std::sqrt(static_cast<double>(q.size(2))) : maths.scale;
   const at::Tensor keys = k.repeat_interleave(group, 0), values = v.repeat_interleave(group, 0);
-  if (maths.softcap == 0 && maths.window == 0) {
+  if (maths.softcap == 0 && maths.window == 0 && maths.precision == Precision::kFloat32) {
     const at::Tensor out = at::scaled_dot_product_attention(q, keys, values, {}, 0.0, /*is_causal=*/true, scale);
     return out.transpose(0, 1).reshape({tokens, -1});
   }
   at::Tensor hidden = at::ones({tokens, tokens}, at::kBool).triu(1);
   if (maths.window > 0) hidden = hidden.logical_or(at::ones({tokens, tokens}, at::kBool).tril(-maths.window));
   const at::Tensor scores = capped(at::matmul(q, keys.transpose(1, 2)) * scale, maths.softcap);
-  const at::Tensor shares = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), 2);
-  return at::matmul(shares, values).transpose(0, 1).reshape({tokens, -1});
-}
-
-/// As a product reads it: in bfloat16 rounded once.
-inline at::Tensor operand(Precision precision, const at::Tensor& x) {
-  return precision == Precision::kFloat32 ? x : x.to(at::kBFloat16).to(x.scalar_type());
+  const at::Tensor seen = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  const at::Tensor shares = (seen - seen.amax(2, true)).exp();
+  const at::Tensor mixed = at::matmul(operand(maths.precision, shares), values) / shares.sum(2, true);
+  return mixed.transpose(0, 1).reshape({tokens, -1});
 }
 
 inline at::Tensor product(Precision precision, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) {
@@ -264,7 +268,7 @@ inline at::Tensor attended(const ModelConfig& c, const LayerWeights& layer, int6
   const at::Tensor k = rotated(c, heads(product(precision, in, layer.key.weight, layer.key.bias), layer.key_norm));
   const at::Tensor v =
       product(precision, in, layer.value.weight, layer.value.bias).view({x.size(0), -1, c.head_dim}).transpose(0, 1);
-  const AttentionMaths maths{c.attention_scale, c.attention_softcap, c.window_of(index)};
+  const AttentionMaths maths{c.attention_scale, c.attention_softcap, c.window_of(index), precision};
   const at::Tensor mixed = attention(operand(precision, q), operand(precision, k), operand(precision, v), maths);
   const at::Tensor out = product(precision, mixed, layer.attention_output.weight, layer.attention_output.bias);
   return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.attention_output_norm);

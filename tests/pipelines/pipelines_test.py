@@ -84,6 +84,19 @@ class Pipelines(PipelineCase):
         self.assertGreaterEqual(start["rollout/turns_mean"], 1.3)
         self.assertLessEqual(start["rollout/turns_mean"], 1.7)
 
+    # In passes of some samples, with places for few of them; questions that share the prompt of their group.
+    def test_training_computes_the_bits_that_were_sampled(self):
+        tight = {"nodes.generate.max_running_samples": 24, "budget.admission": "on_demand", "budget.pass_tokens": 64}
+        for pipeline in ("ppo", "grpo", "ppo_gsm8k"):
+            for dtype in ("float32", "bfloat16"):
+                for place, overrides in (("wide", {}), ("tight", tight)):
+                    if pipeline == "ppo_gsm8k" and place == "tight":
+                        continue
+                    with self.subTest(pipeline=pipeline, dtype=dtype, place=place):
+                        rows = self.metrics(f"{pipeline}.toml", f"{pipeline}-{dtype}-{place}", **overrides, **{
+                            "pipeline.iterations": 3, "models.actor.dtype": dtype, "nodes.train.on_policy": "exact"})
+                        self.assertEqual([row["policy/logprob_difference_max"] for row in rows], [0.0] * 3)
+
     # The calculator of the engine and one in Python: nothing but who replies differs.
     def test_an_environment_in_another_process_gives_the_same_run(self):
         own = self.metrics("calculator.toml", "calculator_own", **{"pipeline.iterations": 2})

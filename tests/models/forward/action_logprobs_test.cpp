@@ -1,6 +1,5 @@
 #include "models/forward/action_logprobs.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/kernels/parallel.h"
 #include "models/kernels/softmax_kernels.h"
 #include "models/layers/operand.h"
 #include "models/memory/tensor_memory.h"
@@ -112,13 +112,13 @@ TEST(ActionLogprobs, AnyBatchAndAnyNumberOfThreadsGiveTheSameBits) {
   const Inputs in;
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
     const auto logprobs = [&](int threads, int64_t first, int64_t count) {
-      at::set_num_threads(threads);
+      set_loop_threads(threads);
       return action_logprobs(in.hidden.narrow(0, first, count), in.head, in.targets.narrow(0, first, count),
                              {.precision = precision});
     };
-    const int before = at::get_num_threads();
+    const int64_t before = loop_threads();
     const at::Tensor all = logprobs(1, 0, kActions), split = logprobs(3, 0, kActions), some = logprobs(1, 17, 3);
-    at::set_num_threads(before);
+    set_loop_threads(before);
     EXPECT_TRUE(all.equal(split));
     EXPECT_TRUE(all.narrow(0, 17, 3).equal(some));
   }
@@ -214,20 +214,21 @@ TEST(SoftmaxKernels, SumsAndGradientsOfPartsMatchTheFormula) {
   const at::Tensor logits = at::randn({53}) * 5.0;
   for (const LogitScale scale : {LogitScale{}, LogitScale{0.8f, 2.0f}}) {
     const at::Tensor exact = logits.to(at::kDouble).set_requires_grad(true);
-    const at::Tensor z = (scale.softcap == 0 ? exact : (exact / scale.softcap).tanh() * scale.softcap) / scale.temperature;
+    const at::Tensor capped = scale.softcap == 0 ? exact : (exact / scale.softcap).tanh() * scale.softcap;
+    const at::Tensor given = capped.detach().to(at::kFloat), z = capped / scale.temperature;
     const at::Tensor all = at::log_softmax(z, 0), entropy = -(all.exp() * all).sum();
     (all[40] * 0.3 + entropy * 0.7).backward();
     const float log_sum = at::logsumexp(z, 0).item<float>(), expected_entropy = entropy.item<float>();
     for (const InstructionSet set : runnable_instruction_sets()) {
       RowSums sums{-std::numeric_limits<float>::infinity(), 0, 0};
       for (const auto& [first, count] : {std::pair{0, 5}, {5, 32}, {37, 16}})
-        add_logits(logits.const_data_ptr<float>() + first, count, scale, sums, set);
+        add_logits(given.const_data_ptr<float>() + first, count, scale, sums, set);
       EXPECT_NEAR(sums.top + std::log(sums.sum), log_sum, 1e-5);
       EXPECT_NEAR(log_sum - sums.weighted / sums.sum, expected_entropy, 1e-5);
-      EXPECT_NEAR(scaled_logit(logits[40].item<float>(), scale, set), z[40].item<float>(), 1e-5);
+      EXPECT_NEAR(scaled_logit(given[40].item<float>(), scale, set), z[40].item<float>(), 1e-5);
       const at::Tensor gradient = at::empty({53});
       for (const auto& [first, count] : {std::pair{0, 37}, {37, 16}}) {
-        logit_gradient(logits.const_data_ptr<float>() + first, count, scale,
+        logit_gradient(given.const_data_ptr<float>() + first, count, scale,
                        {log_sum, expected_entropy, 0.3f, 0.7f, first == 37 ? 3 : -1}, gradient.mutable_data_ptr<float>() + first,
                        set);
       }

@@ -1,6 +1,5 @@
 #include "models/forward/transformer.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -17,6 +16,7 @@
 #include "base/json.h"
 #include "models/folder/folder.h"
 #include "models/forward/action_logprobs.h"
+#include "models/kernels/parallel.h"
 #include "models/layers/feed_forward/mlp.h"
 #include "tests/models/dense_reference.h"
 #include "tests/source_folder.h"
@@ -144,13 +144,13 @@ TEST_P(TransformerSwitches, CheckpointsChangeNoBit) {
 TEST_P(TransformerSwitches, AnyNumberOfThreadsGivesTheSameBits) {
   Transformer model = computed({.precision = Precision::kBfloat16});
   const auto run = [&](int threads) {
-    at::set_num_threads(threads);
+    set_loop_threads(threads);
     const at::Tensor logprobs = next_token_logprobs(model, batch_);
     return std::pair(logprobs.detach(), gradients_of(logprobs, batch_, model));
   };
-  const int before = at::get_num_threads();
+  const int64_t before = loop_threads();
   const auto one = run(1), three = run(3);
-  at::set_num_threads(before);
+  set_loop_threads(before);
   EXPECT_TRUE(one.first.equal(three.first));
   for (size_t i = 0; i < one.second.size(); ++i)
     EXPECT_TRUE(one.second[i].second.equal(three.second[i].second)) << one.second[i].first;

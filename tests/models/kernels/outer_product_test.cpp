@@ -1,12 +1,12 @@
 #include "models/kernels/outer_product.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
 #include "models/kernels/bfloat16.h"
+#include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
@@ -78,14 +78,14 @@ TEST_P(OuterProduct, AddsWhatDoublesAddOnEveryMachine) {
 TEST_P(OuterProduct, HasTheSameBitsForAnyNumberOfThreads) {
   const Shape s{700, 130, 300};
   const Entries grad = random_entries(s.rows * s.outputs, 1), x = random_entries(s.rows * s.inputs, 2);
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
+  const int64_t threads = loop_threads();
+  set_loop_threads(1);
   const std::vector<float> alone = sums(s, grad, x, GetParam(), best_instruction_set());
   for (const int count : {2, 3}) {
-    at::set_num_threads(count);
+    set_loop_threads(count);
     EXPECT_EQ(sums(s, grad, x, GetParam(), best_instruction_set()), alone) << count << " threads";
   }
-  at::set_num_threads(threads);
+  set_loop_threads(threads);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OuterProduct, testing::Values(Precision::kFloat32, Precision::kBfloat16),

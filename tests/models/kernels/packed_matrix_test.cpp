@@ -1,12 +1,12 @@
 #include "models/kernels/packed_matrix.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
@@ -127,9 +127,9 @@ TEST_P(PackedMatrixTest, RoundsOnceWhereTheResultIsNarrow) {
 
 TEST_P(PackedMatrixTest, ARowHasTheSameBitsInEveryBatchAndForAnyNumberOfThreads) {
   const Problem p(GetParam(), {1000, 200, 256});
-  const int threads = at::get_num_threads();
+  const int64_t threads = loop_threads();
   for (const int count : {1, 2, 3}) {
-    at::set_num_threads(count);
+    set_loop_threads(count);
     const std::vector<float> all = p.product();
     for (const int64_t batch : {1, 2, 3, 5, 7, 12, 30}) {
       std::vector<float> out(static_cast<size_t>(batch * p.outputs));
@@ -143,7 +143,7 @@ TEST_P(PackedMatrixTest, ARowHasTheSameBitsInEveryBatchAndForAnyNumberOfThreads)
           << batch << " rows, " << count << " threads";
     }
   }
-  at::set_num_threads(threads);
+  set_loop_threads(threads);
 }
 
 TEST_P(PackedMatrixTest, WeightsSideBySideAreOneMatrix) {

@@ -1,6 +1,5 @@
 #include "models/kernels/parallel.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/machine.h"
 #include "tests/models/allocation_counter.h"
 
 namespace sluice::models {
@@ -17,14 +17,14 @@ namespace {
 
 class ParallelRanges : public testing::Test {
  protected:
-  ~ParallelRanges() override { at::set_num_threads(had_); }
+  ~ParallelRanges() override { set_loop_threads(had_); }
 
-  const int had_ = at::get_num_threads();
+  const int64_t had_ = loop_threads();
 };
 
 TEST_F(ParallelRanges, CoverEveryIndexOnceInRangesOfWholeGrains) {
   for (const int threads : {1, 2, 5}) {
-    at::set_num_threads(threads);
+    set_loop_threads(threads);
     for (const int64_t count : {1, 2, 7, 64, 1000})
       for (const int64_t grain : {1, 3, 64}) {
         std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
@@ -35,30 +35,44 @@ TEST_F(ParallelRanges, CoverEveryIndexOnceInRangesOfWholeGrains) {
           for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
         });
         for (const auto& times : seen) EXPECT_EQ(times, 1);
-        EXPECT_LE(ranges, threads);
+        EXPECT_LE(ranges, (count + grain - 1) / grain);
       }
   }
 }
 
-TEST_F(ParallelRanges, OfPiecesCoverEveryIndexOnce) {
-  for (const int threads : {1, 2, 5}) {
-    at::set_num_threads(threads);
-    for (const int64_t count : {0, 1, 2, 7, 64, 1000}) {
-      std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
-      parallel_pieces(count, [&](int64_t begin, int64_t end) {
-        EXPECT_LT(begin, end);
-        for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
-      });
-      for (const auto& times : seen) EXPECT_EQ(times, 1);
-    }
-  }
+TEST_F(ParallelRanges, OfOneThreadAreOneRangeOnThatThread) {
+  set_loop_threads(1);
+  int ranges = 0;
+  parallel_ranges(300, 1, [&](int64_t begin, int64_t end) {
+    ++ranges;
+    EXPECT_EQ(begin, 0);
+    EXPECT_EQ(end, 300);
+  });
+  EXPECT_EQ(ranges, 1);
 }
 
-TEST_F(ParallelRanges, RunOnAsManyThreadsAsLibTorchHas) {
-  at::set_num_threads(3);
+TEST_F(ParallelRanges, AreMoreThanThreadsSoThatOneThatIsSlowHoldsUpLittle) {
+  set_loop_threads(3);
   std::atomic<int> ranges = 0;
-  parallel_ranges(300, 1, [&](int64_t, int64_t) { ++ranges; });
-  EXPECT_EQ(ranges, 3);
+  std::atomic<int64_t> longest = 0;
+  parallel_ranges(300, 1, [&](int64_t begin, int64_t end) {
+    ++ranges;
+    for (int64_t seen = longest; seen < end - begin && !longest.compare_exchange_weak(seen, end - begin);) continue;
+  });
+  EXPECT_GE(ranges, 2 * 3);
+  EXPECT_LE(longest, 300 / (2 * 3));
+}
+
+TEST_F(ParallelRanges, AreTakenByOtherThreadsWhileOneIsAway) {
+  if (available_cores() < 2) GTEST_SKIP() << "needs two cores";
+  set_loop_threads(2);
+  std::atomic<int64_t> done = 0;
+  parallel_ranges(100, 1, [&](int64_t begin, int64_t end) {
+    // The first range waits for half of the others: were ranges dealt out beforehand, it would wait for its own.
+    while (begin == 0 && done < 50) std::this_thread::yield();
+    done += end - begin;
+  });
+  EXPECT_EQ(done, 100);
 }
 
 TEST_F(ParallelRanges, OfNothingCallNothing) {
@@ -66,7 +80,7 @@ TEST_F(ParallelRanges, OfNothingCallNothing) {
 }
 
 TEST_F(ParallelRanges, InsideARangeAreOne) {
-  at::set_num_threads(2);
+  set_loop_threads(2);
   std::atomic<int> inner = 0;
   parallel_ranges(2, 1, [&](int64_t begin, int64_t end) {
     for (; begin < end; ++begin) parallel_ranges(100, 1, [&](int64_t, int64_t) { ++inner; });
@@ -75,7 +89,7 @@ TEST_F(ParallelRanges, InsideARangeAreOne) {
 }
 
 TEST_F(ParallelRanges, PassAnExceptionOnAndWorkAgain) {
-  at::set_num_threads(2);
+  set_loop_threads(2);
   const auto fail = [](int64_t begin, int64_t) {
     if (begin > 0) throw std::runtime_error("on another thread");
   };
@@ -86,7 +100,7 @@ TEST_F(ParallelRanges, PassAnExceptionOnAndWorkAgain) {
 }
 
 TEST_F(ParallelRanges, KeepWhatTheyHoldBetweenCalls) {
-  at::set_num_threads(3);
+  set_loop_threads(3);
   std::atomic<int64_t> sum = 0;
   const auto add = [&](int64_t begin, int64_t end) { sum += end - begin; };
   parallel_ranges(30, 1, add);
@@ -97,7 +111,7 @@ TEST_F(ParallelRanges, KeepWhatTheyHoldBetweenCalls) {
 }
 
 TEST_F(ParallelRanges, MayBeAskedForByManyThreads) {
-  at::set_num_threads(2);
+  set_loop_threads(2);
   std::atomic<int64_t> sum = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -109,7 +123,7 @@ TEST_F(ParallelRanges, MayBeAskedForByManyThreads) {
 }
 
 TEST_F(ParallelRanges, AllocateNothingAfterTheFirstTime) {
-  at::set_num_threads(2);
+  set_loop_threads(2);
   int64_t a = 1, b = 2, c = 3;
   std::atomic<int64_t> sum = 0;
   const auto work = [&] { parallel_ranges(100, 1, [&](int64_t begin, int64_t end) { sum += (end - begin) * (a + b + c); }); };

@@ -1,6 +1,5 @@
 #include "models/kernels/row_kernels.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -22,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
 namespace sluice::models {
@@ -100,12 +100,12 @@ TEST(Activate, LargeInputsDoNotOverflow) {
 }
 
 TEST(Activate, ARowHasTheSameBitsWhereverItStandsAndWithEveryNumberOfThreads) {
-  const int threads = at::get_num_threads();
+  const int64_t threads = loop_threads();
   const at::Tensor x = at::randn({900, 77}, at::kFloat), up = at::randn({900, 77}, at::kFloat);
   at::Tensor all = x.clone(), one = x.slice(0, 801, 802).clone();
-  at::set_num_threads(3);
+  set_loop_threads(3);
   activate(Activation::kGelu, data(x), data(up), 77, 900, 77, {.wide = data(all)});
-  at::set_num_threads(threads);
+  set_loop_threads(threads);
   activate(Activation::kGelu, data(one), data(up) + 801 * 77, 77, 1, 77, {.wide = data(one)});
   EXPECT_TRUE(one[0].equal(all[801]));
 }

@@ -1,6 +1,5 @@
 #include "models/layers/matrix_products.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
@@ -9,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "models/kernels/parallel.h"
 #include "models/layers/operand.h"
 
 namespace sluice::models {
@@ -58,7 +58,7 @@ TEST_P(MatrixProducts, OfABackwardAreAddedUp) {
 
 TEST_P(MatrixProducts, AreTheSameForAnyNumberOfThreads) {
   const auto products = [&](int threads) {
-    at::set_num_threads(threads);
+    set_loop_threads(threads);
     const at::Tensor of_input = at::zeros(x_.sizes()), of_weight = at::zeros(weight_.sizes()),
                      of_bias = at::zeros({shape_.outputs});
     add_input_gradient(of_input, grad_, weight_);
@@ -66,9 +66,9 @@ TEST_P(MatrixProducts, AreTheSameForAnyNumberOfThreads) {
     add_bias_gradient(of_bias, grad_);
     return std::vector<at::Tensor>{layer_output(x_, weight_), of_input, of_weight, of_bias};
   };
-  const int before = at::get_num_threads();
+  const int64_t before = loop_threads();
   const auto one = products(1), three = products(3);
-  at::set_num_threads(before);
+  set_loop_threads(before);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i].equal(three[i])) << i;
 }
 

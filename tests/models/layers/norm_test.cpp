@@ -1,6 +1,5 @@
 #include "models/layers/norm.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/layer_norm.h>
@@ -10,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "models/kernels/parallel.h"
 #include "models/kernels/training_kernels.h"
 #include "tests/models/instruction_sets.h"
 
@@ -82,14 +82,14 @@ INSTANTIATE_TEST_SUITE_P(Widths, Norms,
 TEST(Norm, AnyNumberOfThreadsGivesTheSameBits) {
   const at::Tensor x = parameter({3000, 24}), weight = parameter({24}), bias = parameter({24}), grad = at::randn({3000, 24});
   const auto gradients = [&](int threads) {
-    at::set_num_threads(threads);
+    set_loop_threads(threads);
     for (const at::Tensor& y : {weight, bias}) y.mutable_grad().reset();
     normalised({NormKind::kLayer, 1e-6, weight, bias}, x).backward(grad);
     return std::pair(weight.grad().clone(), bias.grad().clone());
   };
-  const int before = at::get_num_threads();
+  const int64_t before = loop_threads();
   const auto one = gradients(1), three = gradients(3);
-  at::set_num_threads(before);
+  set_loop_threads(before);
   EXPECT_TRUE(one.first.equal(three.first));
   EXPECT_TRUE(one.second.equal(three.second));
 }

@@ -1,6 +1,5 @@
 #include "models/layers/ragged_attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -17,6 +16,7 @@
 #include <memory>
 
 #include "models/kernels/attention_kernels.h"
+#include "models/kernels/parallel.h"
 #include "models/layers/gradient.h"
 #include "models/layers/operand.h"
 #include "tests/models/instruction_sets.h"
@@ -273,15 +273,15 @@ TEST(RaggedAttention, AnyNumberOfThreadsGivesTheSameBits) {
   const Inputs inputs(config, offsets.back());
   const at::Tensor weights = at::randn({offsets.back(), 128});
   const auto run = [&](int threads) {
-    at::set_num_threads(threads);
+    set_loop_threads(threads);
     for (const at::Tensor* x : {&inputs.query, &inputs.key, &inputs.value}) x->mutable_grad().reset();
     const at::Tensor output = attend(inputs, config, offsets);
     output.backward(weights);
     return std::vector<at::Tensor>{output.detach(), inputs.query.grad(), inputs.key.grad(), inputs.value.grad()};
   };
-  const int before = at::get_num_threads();
+  const int64_t before = loop_threads();
   const auto one = run(1), three = run(3);
-  at::set_num_threads(before);
+  set_loop_threads(before);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i].equal(three[i])) << i;
 }
 

@@ -1,7 +1,6 @@
 #include "models/sample/decoder.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "models/kernels/parallel.h"
 #include "models/sample/sampler.h"
 #include "tests/models/allocation_counter.h"
 #include "tests/models/dense_reference.h"
@@ -126,8 +126,8 @@ std::vector<at::Tensor> in_random_steps(const ModelConfig& config, const Weights
 
 // Near the dense model at every step, and to the bit what one step alone gives.
 void expect_the_dense_model(const ModelConfig& config, RandomStream& random) {
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);  // where there is nothing to share, threads only wait for each other
+  const int64_t threads = loop_threads();
+  set_loop_threads(1);  // where there is nothing to share, threads only wait for each other
   const Weights weights = reference::random_weights(config), wide = reference::in_double(weights);
   std::vector<Running> running(between(random, 1, 4));
   std::vector<at::Tensor> expected;
@@ -135,9 +135,9 @@ void expect_the_dense_model(const ModelConfig& config, RandomStream& random) {
     r.tokens = tokens_of(between(random, 1, std::min<int64_t>(60, config.steady_positions())), between(random, 0, 1000));
     expected.push_back(reference::logits(config, wide, r.tokens));
   }
-  at::set_num_threads(random.below(8) == 0 ? 3 : 1);
+  set_loop_threads(random.below(8) == 0 ? 3 : 1);
   const std::vector<at::Tensor> last = in_random_steps(config, weights, running, random, expected);
-  at::set_num_threads(1);
+  set_loop_threads(1);
   for (size_t i = 0; i < running.size(); ++i) {
     Decoder decoder(config);
     CacheWithPool cache(config, 16, 4);
@@ -145,7 +145,7 @@ void expect_the_dense_model(const ModelConfig& config, RandomStream& random) {
     const int64_t count = static_cast<int64_t>(alone.tokens.size());
     EXPECT_TRUE(step(decoder, config, weights, cache, {&alone}, {count})[0].equal(last[i])) << "sequence " << i;
   }
-  at::set_num_threads(threads);
+  set_loop_threads(threads);
 }
 
 class DecoderSwitches : public ::testing::TestWithParam<reference::NamedConfig> {};
@@ -197,15 +197,15 @@ TEST(Decoder, ASequenceMayGrowFarBeyondTheFirstPositions) {
 TEST(Decoder, ARowHasTheSameBitsHoweverItIsBatchedAndChunked) {
   const ModelConfig config = reference::small_config();
   const Weights weights = reference::random_weights(config);
-  const int threads = at::get_num_threads();
+  const int64_t threads = loop_threads();
   Decoder decoder(config);
   CacheWithPool cache(config, 16, 100);
   Running whole{.tokens = tokens_of(50, 3)}, cut{.tokens = whole.tokens}, other{.tokens = tokens_of(60, 4)};
   const at::Tensor alone = step(decoder, config, weights, cache, {&whole}, {50});
-  at::set_num_threads(3);
+  set_loop_threads(3);
   at::Tensor out;
   for (const int64_t chunk : {3, 17, 1, 1, 20, 8}) out = step(decoder, config, weights, cache, {&other, &cut}, {5, chunk});
-  at::set_num_threads(threads);
+  set_loop_threads(threads);
   EXPECT_TRUE(out[1].equal(alone[0]));
 }
 
@@ -277,10 +277,10 @@ TEST(Decoder, InBfloat16ARowHasTheSameBitsHoweverItIsBatchedAndChunked) {
 }
 
 TEST(Decoder, AStepThatIsNotLargerThanThoseBeforeAllocatesNothing) {
-  const int threads = at::get_num_threads();
+  const int64_t threads = loop_threads();
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16})
     for (const int count : {1, 2}) {
-      at::set_num_threads(count);
+      set_loop_threads(count);
       const ModelConfig config = reference::small_config();
       const PackedWeights weights(reference::random_weights(config), precision);
       Decoder decoder(config);
@@ -310,7 +310,7 @@ TEST(Decoder, AStepThatIsNotLargerThanThoseBeforeAllocatesNothing) {
                 0)
           << count << " threads";
     }
-  at::set_num_threads(threads);
+  set_loop_threads(threads);
 }
 
 }  // namespace

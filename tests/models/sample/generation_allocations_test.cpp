@@ -1,6 +1,6 @@
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "models/kernels/parallel.h"
 #include "models/sample/generation.h"
 #include "tests/models/allocation_counter.h"
 #include "tests/models/dense_reference.h"
@@ -12,9 +12,9 @@ namespace {
 TEST(GenerationAllocations, AStepInWhichNobodyStartsOrEndsAllocatesNothing) {
   const ModelConfig config = reference::small_config();
   const PackedWeights weights(reference::random_weights(config, 0.15));
-  const int had = at::get_num_threads();
+  const int64_t had = loop_threads();
   for (const int threads : {1, 2}) {
-    at::set_num_threads(threads);
+    set_loop_threads(threads);
     for (const KvAdmission admission : {KvAdmission::kWorstCase, KvAdmission::kOnDemand}) {
       GenerationEngine engine(config, {.sampling = {.temperature = 0.8, .top_k = 10, .top_p = 0.9}},
                               {.max_running_samples = 16, .kv_block_size = 16, .kv_blocks = 200, .admission = admission});
@@ -27,7 +27,7 @@ TEST(GenerationAllocations, AStepInWhichNobodyStartsOrEndsAllocatesNothing) {
       EXPECT_EQ(engine.running(), 12);
     }
   }
-  at::set_num_threads(had);
+  set_loop_threads(had);
 }
 
 }  // namespace

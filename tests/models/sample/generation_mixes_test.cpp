@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/kernels/parallel.h"
 #include "models/sample/generation.h"
 #include "tests/models/dense_reference.h"
 
@@ -163,17 +163,17 @@ class Together {
 // Together they say what each says alone, to the bit.
 void compare_mixes(uint64_t seed, int mixes, int threads) {
   const PackedWeights weights(reference::random_weights(kConfig, 0.15));
-  const int had = at::get_num_threads();
+  const int64_t had = loop_threads();
   Mixer random(seed);
   int64_t preempted = 0, reused = 0;
   for (int i = 0; i < mixes && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + " mix " + std::to_string(i));
     const Mix mix = random.mix();
     const GenerationLimits limits = random.limits();
-    at::set_num_threads(threads);
+    set_loop_threads(threads);
     Together together(mix, limits, random);
     const std::vector<SampleResult> results = together.run(weights);
-    at::set_num_threads(1);
+    set_loop_threads(1);
     preempted += together.preempted;
     reused += together.reused;
     ASSERT_EQ(results.size(), mix.requests.size());
@@ -184,7 +184,7 @@ void compare_mixes(uint64_t seed, int mixes, int threads) {
       EXPECT_EQ(results[s].finish, expected.finish) << "sample " << s;
     }
   }
-  at::set_num_threads(had);
+  set_loop_threads(had);
   EXPECT_GT(preempted, mixes / 4);
   EXPECT_GT(reused, mixes);
 }

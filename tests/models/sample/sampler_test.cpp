@@ -1,6 +1,5 @@
 #include "models/sample/sampler.h"
 
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "models/kernels/parallel.h"
 
 namespace sluice::models {
 namespace {
@@ -253,13 +253,13 @@ TEST(Sampler, APenaltyChangesTheGreedyTokenButNotWhatIsRecordedOfIt) {
 }
 
 TEST(Sampler, RowsAreDrawnAsEachAloneWithEveryNumberOfThreads) {
-  const int threads = at::get_num_threads();
+  const int64_t threads = loop_threads();
   constexpr size_t kSize = 5000, kRows = 23;
   std::vector<float> logits(kRows * kSize);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(std::sin(static_cast<double>(i * i)) * 5);
   for (const SamplingOptions& options : {SamplingOptions{}, SamplingOptions{.top_k = 40, .top_p = 0.9}})
     for (const int count : {1, 3}) {
-      at::set_num_threads(count);
+      set_loop_threads(count);
       RandomStream stream(3, 0);
       std::vector<TokenDraw> draws;
       for (size_t i = 0; i < kRows; ++i) draws.push_back({.row = static_cast<int64_t>(i), .uniform = stream.uniform()});
@@ -273,7 +273,7 @@ TEST(Sampler, RowsAreDrawnAsEachAloneWithEveryNumberOfThreads) {
         EXPECT_EQ(tokens[i].logprob, alone.logprob);
       }
     }
-  at::set_num_threads(threads);
+  set_loop_threads(threads);
 }
 
 TEST(Sampler, TheSampleWhoseLogitsAreNotFiniteIsNamed) {

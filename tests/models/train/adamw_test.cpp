@@ -1,6 +1,5 @@
 #include "models/train/adamw.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
@@ -10,6 +9,7 @@
 #include <limits>
 
 #include "base/json.h"
+#include "models/kernels/parallel.h"
 #include "tests/source_folder.h"
 
 namespace sluice::models {
@@ -89,15 +89,15 @@ struct Threaded {
 
   Threaded(int threads, const at::Tensor& values, const at::Tensor& gradient)
       : matrix(values.clone().set_requires_grad(true)), vector(values[0].clone().set_requires_grad(true)) {
-    const int before = at::get_num_threads();
-    at::set_num_threads(threads);
+    const int64_t before = loop_threads();
+    set_loop_threads(threads);
     AdamW optimizer({{"matrix", matrix}, {"vector", vector}}, {.learning_rate = 0.1, .weight_decay = 0.1, .clip_grad_norm = 1.0});
     for (int step = 0; step < 2; ++step) {
       matrix.mutable_grad().copy_(gradient);
       vector.mutable_grad().copy_(gradient[1]);
       norms.push_back(optimizer.step(0.5));
     }
-    at::set_num_threads(before);
+    set_loop_threads(before);
   }
 };
 

@@ -30,6 +30,7 @@ namespace {
 using engine::Group;
 using testing::actions_of;
 using testing::all_weights;
+using ::testing::AllOf;
 using ::testing::Contains;
 using testing::distance;
 using testing::experience;
@@ -48,6 +49,7 @@ using testing::ppo;
 using testing::reinforce;
 using testing::run_node;
 using testing::shift_weights;
+using ::testing::ThrowsMessage;
 using testing::tiny_model;
 using testing::TinyFolder;
 using testing::trainable;
@@ -150,6 +152,39 @@ TEST(TrainPpo, OldAndNewLogprobsAgreeBeforeTheFirstStep) {
   const auto out = run_node<TrainPpo>(params, pair.models(), experience(pair));
   EXPECT_LT(metric(out.metrics, "policy/logprob_difference_max"), 1e-4);
   EXPECT_GT(metric(out.metrics, "policy/ratio_max"), 1.001);  // of later epochs
+}
+
+TEST(TrainPpo, ExactSamplesAreOfTheWeightsThatTrain) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-2);
+  TrainPpoParams params = ppo();
+  params.on_policy = OnPolicy::kExact;
+  params.epochs = 2;
+  const auto out = run_node<TrainPpo>(params, pair.models(), experience(pair), {2, 2});
+  EXPECT_EQ(metric(out.metrics, "policy/logprob_difference_max"), 0);
+  EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 2);
+}
+
+// Of the last action of a sample the log-probability is changed by its last bit alone.
+TEST(TrainPpo, ASampleThatIsNotExactIsRefusedByName) {
+  const TinyFolder folder;
+  const Pair pair = trainable(folder, 1e-2);
+  std::vector<Group> groups = experience(pair);
+  for (Group::NamedColumn& column : groups[1].columns) {
+    if (column.spec.name != columns::kRolloutLogprobs.name) continue;
+    float& last = column.data.entries<float>().back();
+    last = std::nextafter(last, -100.0f);
+  }
+  TrainPpoParams params = ppo();
+  params.on_policy = OnPolicy::kExact;
+  const auto sample = std::to_string(groups[1].layout.samples() - 1);
+  EXPECT_THAT(
+      [&] {
+        run_node<TrainPpo>(params, pair.models(), groups, {2, 2});
+      },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("of sample " + sample + " of group 1 was sampled with log-probability -"),
+                                     HasSubstr("on_policy = \"measured\""))));
+  EXPECT_EQ(trained(*pair.actor).optimizer().steps(), 0);
 }
 
 TEST(TrainPpo, ValueLossOnPolicyIsHalfTheMeanSquaredError) {
