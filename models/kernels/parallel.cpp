@@ -1,14 +1,11 @@
 #include "models/kernels/parallel.h"
 
-#include <oneapi/tbb/blocked_range.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "base/machine.h"
+#include "models/kernels/loop_pool.h"
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -17,19 +14,17 @@
 namespace sluice::models {
 namespace {
 
-namespace tbb = oneapi::tbb;
-
 constexpr int64_t kRanges = 4;  // of a thread: what is left to wait for is at most a quarter of its share
 
 /// The threads of one thread's loops.
 struct Loops {
   int64_t threads = available_cores();
-  std::unique_ptr<tbb::task_arena> arena;
+  std::unique_ptr<LoopPool> pool;
   bool inside = false;
 
-  tbb::task_arena& ready_arena() {
-    if (!arena) arena = std::make_unique<tbb::task_arena>(static_cast<int>(threads));
-    return *arena;
+  LoopPool& ready_pool() {
+    if (!pool) pool = std::make_unique<LoopPool>(threads);
+    return *pool;
   }
 };
 
@@ -48,7 +43,7 @@ class Inside {
   bool had_;
 };
 
-// ThreadSanitizer does not see how oneTBB's library, which is built without it, hands work over and waits for it.
+// ThreadSanitizer does not see how oneTBB, which is built without it, hands work over and waits for it.
 class Handover {
  public:
 #ifdef __SANITIZE_THREAD__
@@ -69,17 +64,11 @@ void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_
   const int64_t grains = (count + grain - 1) / grain, ranges = std::min(grains, loops.threads * kRanges);
   static Handover begin, end;  // not in the closure, which a thread may read only behind begin
   begin.give();
-  loops.ready_arena().execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<int64_t>(0, ranges),
-        [&](const tbb::blocked_range<int64_t>& some) {
-          begin.take();
-          const Inside inside;
-          for (int64_t range = some.begin(); range < some.end(); ++range)
-            work(grains * range / ranges * grain, std::min(count, grains * (range + 1) / ranges * grain));
-          end.give();
-        },
-        tbb::simple_partitioner());
+  loops.ready_pool().run(ranges, [&](int64_t range) {
+    begin.take();
+    const Inside inside;
+    work(grains * range / ranges * grain, std::min(count, grains * (range + 1) / ranges * grain));
+    end.give();
   });
   end.take();
 }
@@ -90,7 +79,7 @@ void set_loop_threads(int64_t threads) {
   Loops& loops = loops_of_this_thread();
   if (threads == loops.threads) return;
   loops.threads = threads;
-  loops.arena.reset();
+  loops.pool.reset();
 }
 
 }  // namespace sluice::models
