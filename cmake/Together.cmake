@@ -1,6 +1,6 @@
 # Files of one folder are compiled together, some at a time: what they all include is parsed once, which halves the time of a cold build.
 #
-# Names within anonymous namespaces of a folder must differ therefore. Sanitizers' presets and `cmake --preset debug` compile each file
+# Names within anonymous namespaces of a folder must differ therefore. The presets `tsan` and `debug` compile each file
 # alone: there a file that does not include what it uses fails, and editors find each file in compile_commands.json.
 
 option(SLUICE_TOGETHER "Compile files of one folder together" ON)

@@ -19,6 +19,13 @@ namespace sluice::text {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
+/// Bytes of a text for which a quadratic step would take hours; sanitizers, which are twenty times slower, look at other faults.
+#ifdef SLUICE_SANITIZED
+constexpr size_t kLongText = size_t{1} << 16;
+#else
+constexpr size_t kLongText = size_t{1} << 20;
+#endif
+
 inline fs::path golden_tokenizer_folder() { return fs::path(tests::source_folder()) / "tests/golden/text/tokenizer"; }
 
 /// Folder of a real tokenizer, or nothing where the test data is not installed: then a test skips, but not under CI=true.
