@@ -1,8 +1,11 @@
 #include "models/kernels/loop_pool.h"
 
 #include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
 
 namespace sluice::models {
 
@@ -12,7 +15,9 @@ struct LoopPool::Arena {
   tbb::task_arena threads;
 };
 
-LoopPool::LoopPool(int64_t threads) : arena_(std::make_unique<Arena>(tbb::task_arena(static_cast<int>(threads)))) {}
+// The pool has as many workers as the machine has cores, and prints a warning when an arena asks for more.
+LoopPool::LoopPool(int64_t threads)
+    : arena_(std::make_unique<Arena>(tbb::task_arena(std::min(static_cast<int>(threads), tbb::info::default_concurrency())))) {}
 
 LoopPool::~LoopPool() = default;
 

@@ -63,13 +63,14 @@ void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_
   if (count <= grain || loops.threads == 1 || loops.inside) return work(0, count);
   const int64_t grains = (count + grain - 1) / grain, ranges = std::min(grains, loops.threads * kRanges);
   static Handover begin, end;  // not in the closure, which a thread may read only behind begin
-  begin.give();
-  loops.ready_pool().run(ranges, [&](int64_t range) {
+  const auto work_on = [&](int64_t range) {
     begin.take();
     const Inside inside;
     work(grains * range / ranges * grain, std::min(count, grains * (range + 1) / ranges * grain));
     end.give();
-  });
+  };
+  begin.give();  // behind the last write to what the threads read
+  loops.ready_pool().run(ranges, work_on);
   end.take();
 }
 
