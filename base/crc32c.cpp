@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/mapped_file.h"
+
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #endif
@@ -97,6 +99,12 @@ uint32_t crc32c(std::string_view bytes, uint32_t before) {
   if (__builtin_cpu_supports("sse4.2")) return ~by_instruction(~before, bytes);
 #endif
   return ~by_table(~before, bytes);
+}
+
+uint32_t crc32c(const MappedFile& file) {
+  uint32_t checksum = 0;
+  file.for_each_piece([&](std::string_view piece) { checksum = crc32c(piece, checksum); });
+  return checksum;
 }
 
 }  // namespace sluice

@@ -10,4 +10,9 @@ namespace sluice {
 /// Source: RFC 3720, appendix B.4 has the test vectors.
 uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 
+class MappedFile;
+
+/// Of a whole file, a piece at a time.
+uint32_t crc32c(const MappedFile& file);
+
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr off_t kLeastHollow = 256 << 20;  // bytes; what is smaller is read soon
 constexpr int kMostStretches = 4096;       // of data that are looked at: more are not the work of a broken copy
 
@@ -61,6 +63,14 @@ MappedFile::MappedFile(int descriptor, const fs::path& name) {
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+void MappedFile::for_each_piece(const std::function<void(std::string_view piece)>& visit) const {
+  for (size_t begin = 0; begin < size_; begin += kPieceBytes) {
+    const size_t end = std::min(begin + kPieceBytes, size_);
+    visit({reinterpret_cast<const char*>(data_) + begin, end - begin});
+    drop(begin, end);
+  }
+}
 
 void MappedFile::drop(size_t begin, size_t end) const {
   SLUICE_CHECK(begin <= end && end <= size_, "bytes outside of the file");

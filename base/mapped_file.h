@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string_view>
 
 namespace sluice {
 
@@ -20,6 +22,10 @@ class MappedFile {
   MappedFile& operator=(MappedFile&&) = delete;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  /// Calls visit with all bytes in order, piece by piece, and drops each piece after its visit: of a file of any size, a megabyte
+  /// is in memory at a time.
+  void for_each_piece(const std::function<void(std::string_view piece)>& visit) const;
 
   /// Gives the memory behind bytes [begin, end) back to the system. They can still be read, from the disk or its cache.
   void drop(size_t begin, size_t end) const;

@@ -44,7 +44,7 @@ std::string chosen_model(const fs::path& checkpoint, const std::string& wanted) 
 void copy_durably(const fs::path& from, const fs::path& to) {
   const MappedFile source(from);
   OutputFile target(to);
-  target.write({reinterpret_cast<const char*>(source.bytes().data()), source.bytes().size()});
+  source.for_each_piece([&](std::string_view piece) { target.write(piece); });
   target.close();
 }
 

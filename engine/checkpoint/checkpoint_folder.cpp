@@ -30,8 +30,7 @@ std::optional<Damage> damage_of(const fs::path& checkpoint, const Manifest::File
     if (bytes != file.bytes)
       return Damage{path, "has " + std::to_string(bytes) + " bytes instead of " + std::to_string(file.bytes)};
     const MappedFile mapped(path);
-    const std::string_view content(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
-    if (crc32c(content) == file.crc32c) return std::nullopt;
+    if (crc32c(mapped) == file.crc32c) return std::nullopt;
   } catch (const UserError& refused) {
     return Damage{path, "cannot be read: " + refused.problems().front().message};
   }

@@ -22,10 +22,9 @@ namespace {
 // Read back, so that the checksum is of what the disk's cache has.
 Manifest::File described(const fs::path& folder, const fs::path& path) {
   const MappedFile mapped(path);
-  const std::string_view content(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   return {.path = path.lexically_relative(folder).generic_string(),
-          .bytes = static_cast<int64_t>(content.size()),
-          .crc32c = crc32c(content)};
+          .bytes = static_cast<int64_t>(mapped.bytes().size()),
+          .crc32c = crc32c(mapped)};
 }
 
 void add_files(const fs::path& checkpoint, const fs::path& folder, std::vector<Manifest::File>& files) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "tests/temporary_folder.h"
 
@@ -181,6 +182,24 @@ TEST_F(File, IsMappedWhole) {
   const MappedFile moved(std::move(first));
   EXPECT_EQ(text_of(moved), "some bytes");
   EXPECT_TRUE(first.bytes().empty());
+}
+
+int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  statm >> size >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST_F(File, IsReadInPiecesThatDoNotStayInMemory) {
+  std::string text(size_t{48} << 20, 'x');
+  text += "the end";
+  put(at("a"), text);
+  const MappedFile file(at("a"));
+  const uint32_t expected = crc32c(text);
+  const int64_t before = resident_bytes();
+  EXPECT_EQ(crc32c(file), expected);
+  EXPECT_LT(resident_bytes() - before, int64_t{16} << 20);
 }
 
 TEST_F(File, ThatIsEmptyMapsToNothing) {
