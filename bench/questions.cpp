@@ -13,6 +13,7 @@ int answer_questions(const std::function<Answer()>& prepare) {
   models::TensorPool::install();  // as the program does
   try {
     const Answer answer = prepare();
+    models::TensorPool::of_process().keep_freed();
     for (std::string question; std::getline(std::cin, question);)
       std::cout << answer(parse_json(question, "question")).dump() << std::endl;
     return 0;

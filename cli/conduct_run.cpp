@@ -23,6 +23,7 @@
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
 #include "models/memory/tensor_memory.h"
+#include "models/memory/tensor_pool.h"
 #include "nodes/models/threads.h"
 
 namespace sluice::cli {
@@ -127,6 +128,7 @@ class Conduct {
 Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
     : plan_(plan), start_(start), history_(plan, start.from ? start.from->manifest.iterations : 0) {
   run_ = make_run(plan, options(), tensors_);
+  models::TensorPool::of_process().keep_freed();
 }
 
 engine::RunOptions Conduct::options() {

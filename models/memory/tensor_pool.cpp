@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kSmallest = 64 * 1024;
 constexpr size_t kSteps = 16;    // sizes of blocks from one power of two to the next
 constexpr size_t kReuse = 16;    // a block serves what takes all but this part of it
-constexpr size_t kReserve = 16;  // the part of the most bytes in use that may be held beside them
+constexpr size_t kReserve = 16;  // the part of the most bytes in use, but for lasting ones, that may be held beside them
 constexpr size_t kPage = 4096, kLargePage = 1 << 21;
 
 // Blocks begin at different places of a page: a kernel that reads rows of several tensors would find them all in the same sets of
@@ -41,13 +41,25 @@ struct alignas(64) TensorPool::Block {
   static Block* of(void* data) { return static_cast<Block*>(data) - 1; }
 };
 
-TensorPool::~TensorPool() {
+TensorPool::~TensorPool() { unmap_free(); }
+
+void TensorPool::unmap_free() {
   for (const auto& [bytes, block] : free_) unmap(block);
+  free_.clear();
 }
 
-void TensorPool::install() {
+TensorPool& TensorPool::of_process() {
   static TensorPool* const pool = new TensorPool;  // tensors may outlive everything else
-  c10::SetCPUAllocator(pool);
+  return *pool;
+}
+
+void TensorPool::install() { c10::SetCPUAllocator(&of_process()); }
+
+void TensorPool::keep_freed() {
+  const std::scoped_lock lock(mutex_);
+  unmap_free();
+  keeps_ = true;
+  lasting_ = most_used_ = used_;
 }
 
 c10::DataPtr TensorPool::allocate(size_t bytes) {
@@ -74,7 +86,7 @@ size_t TensorPool::used_bytes() const {
 // With the lock held: how much more may be held when so many bytes come into use.
 bool TensorPool::may_grow(size_t bytes) const {
   const size_t used = std::max(most_used_, used_ + bytes);
-  return held_ + bytes <= used + used / kReserve;
+  return held_ + bytes <= used + (used - std::min(used, lasting_)) / kReserve;
 }
 
 // With the lock held. Rather than give memory back for other memory, a block is taken that is much too large, where as much was
@@ -112,6 +124,7 @@ void TensorPool::give_back(void* data) {
   TensorPool& pool = *block->pool;
   const std::scoped_lock lock(pool.mutex_);
   pool.used_ -= block->bytes;
+  if (!pool.keeps_) return pool.unmap(block);
   pool.free_.emplace(block->bytes, block);
 }
 

@@ -20,6 +20,7 @@ constexpr size_t kMega = 1 << 20;
 
 TEST(TensorPool, ServesABlockAgain) {
   TensorPool pool;
+  pool.keep_freed();
   const void* first = nullptr;
   {
     const c10::DataPtr data = pool.allocate(3 * kMega);
@@ -32,6 +33,22 @@ TEST(TensorPool, ServesABlockAgain) {
   EXPECT_NE(pool.allocate(kMega).get(), first) << "much less";
 }
 
+TEST(TensorPool, GivesBackAtOnceWhatIsFreedBeforeTheWorkBegins) {
+  TensorPool pool;
+  { const c10::DataPtr old = pool.allocate(8 * kMega); }
+  EXPECT_EQ(pool.held_bytes(), 0U);
+}
+
+TEST(TensorPool, HoldsNoReserveForWhatLasts) {
+  TensorPool pool;
+  const c10::DataPtr weights = pool.allocate(640 * kMega);
+  pool.keep_freed();
+  const size_t lasting = pool.held_bytes();
+  { const c10::DataPtr pass = pool.allocate(8 * kMega); }
+  const c10::DataPtr larger = pool.allocate(16 * kMega);
+  EXPECT_EQ(pool.held_bytes() - lasting, pool.used_bytes() - lasting) << "a sixteenth of 16 MB is too little to keep 8 MB in";
+}
+
 TEST(TensorPool, LeavesSmallTensorsToMalloc) {
   TensorPool pool;
   EXPECT_EQ(pool.allocate(0).get(), nullptr);
@@ -42,6 +59,7 @@ TEST(TensorPool, LeavesSmallTensorsToMalloc) {
 
 TEST(TensorPool, HoldsLittleMoreThanWasInUseAtATime) {
   TensorPool pool;
+  pool.keep_freed();
   RandomStream random(1, 0);
   std::deque<c10::DataPtr> live;
   size_t most = 0;
@@ -62,6 +80,7 @@ TEST(TensorPool, HoldsLittleMoreThanWasInUseAtATime) {
 // and back.
 TEST(TensorPool, SoonHasAllThatMicroBatchesTake) {
   TensorPool pool;
+  pool.keep_freed();
   RandomStream random(3, 0);
   std::set<const void*> seen;
   size_t later = 0;
@@ -88,6 +107,7 @@ TEST(TensorPool, SoonHasAllThatMicroBatchesTake) {
 
 TEST(TensorPool, SharesNoBlockBetweenThreads) {
   TensorPool pool;
+  pool.keep_freed();
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
   for (int t = 0; t < 4; ++t) {
