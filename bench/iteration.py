@@ -26,6 +26,7 @@ class Bench:
     groups: bool  # the peer samples groups of one prompt
     share_goal: float = 0.7  # of the limit
     peer_goal: float = 3.0   # times the peer at the same precision
+    dtypes: tuple = tuple(PRECISIONS)
 
 
 @dataclasses.dataclass
@@ -90,7 +91,7 @@ def show(bench, shape, setting, rates, dtypes, narrow_goal):
 def run(bench, shapes_of, setting, narrow_goals):
     """narrow_goals: size -> how many times the better of the peer's two precisions ours in bfloat16 should be."""
     for shape in shapes_of:
-        dtypes = [dtype for dtype in PRECISIONS if setting.wants(f"{shape.name()} {PRECISIONS[dtype]}")]
+        dtypes = [dtype for dtype in bench.dtypes if setting.wants(f"{shape.name()} {PRECISIONS[dtype]}")]
         if not dtypes:
             continue
         if shape.on_request and not setting.only:

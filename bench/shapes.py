@@ -1,53 +1,78 @@
 """The models that the benches run, as Hugging Face folders that every side reads: ours, C++ programs and peers.
 
-Random weights of a Llama without shared embeddings, a tokenizer of one token a printable ASCII character, and sums as prompts. The names of
-the sizes are labels; `parameters` counts what a token is multiplied with, which is what limits are computed from.
+Random weights, a tokenizer of one token a printable ASCII character, and sums as prompts. The names of the sizes are labels; `parameters` counts
+what a token is multiplied with, which is what limits are computed from. The small ones are Llamas without shared embeddings; 0.5b and 1.5b have
+the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B.
 """
 
+import dataclasses
 import json
 import random
 
-SIZES = {  # name: hidden, layers, vocabulary
-    "tiny": (64, 2, 97),
-    "4m": (256, 4, 97),
-    "29m": (512, 8, 8192),
-    "124m": (768, 12, 32768),
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    hidden: int
+    layers: int
+    vocabulary: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+    head_dim: int
+    qwen: bool = False  # one table for embeddings and head, biases of queries, keys and values
+    positions: int = 2048
+
+    def layer_matrices(self):
+        """Numbers in the matrices of a layer."""
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        return self.hidden * (2 * queries + 2 * keys + 3 * self.intermediate)
+
+    def all_parameters(self):
+        """As they lie in memory: tables, norms and biases with them."""
+        tables = self.vocabulary * self.hidden * (1 if self.qwen else 2)
+        biases = (self.heads + 2 * self.kv_heads) * self.head_dim if self.qwen else 0
+        return tables + self.layers * (self.layer_matrices() + 2 * self.hidden + biases) + self.hidden
+
+
+def llama(hidden, layers, vocabulary):
+    head_dim = 64 if hidden >= 512 else 32
+    heads = hidden // head_dim
+    return Shape(hidden, layers, vocabulary, heads, heads, 4 * hidden, head_dim)
+
+
+SIZES = {
+    "tiny": llama(64, 2, 97),
+    "4m": llama(256, 4, 97),
+    "29m": llama(512, 8, 8192),
+    "124m": llama(768, 12, 32768),
+    "0.5b": Shape(896, 24, 151936, 14, 2, 4864, 64, qwen=True, positions=32768),
+    "1.5b": Shape(1536, 28, 151936, 12, 2, 8960, 128, qwen=True, positions=32768),
 }
-POSITIONS = 2048
 PROMPT_TOKENS = 8  # at most; the sums have 4 to 6
-
-
-def head_size(size):
-    return 64 if SIZES[size][0] >= 512 else 32
-
-
-def layer_parameters(size):
-    hidden, layers, _ = SIZES[size]
-    return layers * (4 * hidden * hidden + 3 * hidden * 4 * hidden)
 
 
 def parameters(size):
     """N: of all matrices but the table of embeddings, of which a token only reads a row."""
-    hidden, _, vocabulary = SIZES[size]
-    return layer_parameters(size) + hidden * vocabulary
+    shape = SIZES[size]
+    return shape.layers * shape.layer_matrices() + shape.hidden * shape.vocabulary
 
 
 def decode_flop(size, context):
     """Of one token with `context` tokens before it, attention included."""
-    hidden, layers, _ = SIZES[size]
-    return 2 * parameters(size) + 4 * layers * hidden * context
+    shape = SIZES[size]
+    return 2 * parameters(size) + 4 * shape.layers * shape.heads * shape.head_dim * context
 
 
 def training_flop(size, length):
     """Of one token of a sample of `length`, forward and backward, causal attention included."""
-    hidden, layers, _ = SIZES[size]
-    return 6 * parameters(size) + 6 * layers * hidden * length
+    shape = SIZES[size]
+    return 6 * parameters(size) + 6 * shape.layers * shape.heads * shape.head_dim * length
 
 
 def cached_values(size):
     """Of one token in a KV cache."""
-    hidden, layers, _ = SIZES[size]
-    return 2 * layers * hidden
+    shape = SIZES[size]
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim
 
 
 def tokens_of(vocabulary):
@@ -56,17 +81,22 @@ def tokens_of(vocabulary):
     return ["<pad>", "<eos>", *printable, *(f"<{id}>" for id in range(97, vocabulary))]
 
 
-def write_model(folder, size):
-    """A folder without weights: the readers make random ones."""
-    hidden, layers, vocabulary = SIZES[size]
-    heads = hidden // head_size(size)
+def config_of(shape):
+    """The config.json of a Llama or a Qwen2."""
+    kind = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "tie_word_embeddings": True, "use_sliding_window": False} if shape.qwen else {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "tie_word_embeddings": False, "attention_bias": False, "mlp_bias": False,
+        "head_dim": shape.head_dim}
+    return kind | {
+        "vocab_size": shape.vocabulary, "hidden_size": shape.hidden, "intermediate_size": shape.intermediate, "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads, "num_key_value_heads": shape.kv_heads, "max_position_embeddings": shape.positions, "rms_norm_eps": 1e-6,
+        "rope_theta": 10000.0, "hidden_act": "silu", "initializer_range": 0.02, "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0}
+
+
+def write_model(folder, size, positions=0):
+    """A folder without weights: the readers make random ones. positions: as many at least."""
+    shape = dataclasses.replace(SIZES[size], positions=max(positions, SIZES[size].positions))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps({
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocabulary, "hidden_size": hidden,
-        "intermediate_size": 4 * hidden, "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": heads,
-        "head_dim": hidden // heads, "max_position_embeddings": POSITIONS, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "hidden_act": "silu",
-        "initializer_range": 0.02, "tie_word_embeddings": False, "attention_bias": False, "mlp_bias": False, "bos_token_id": None,
-        "eos_token_id": 1, "pad_token_id": 0}))
+    (folder / "config.json").write_text(json.dumps(config_of(shape)))
     special = [{"id": id, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
                for id, content in enumerate(["<pad>", "<eos>"])]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
@@ -75,7 +105,7 @@ def write_model(folder, size):
         "post_processor": None, "decoder": byte_level,
         "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
                   "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                  "vocab": {token: id for id, token in enumerate(tokens_of(vocabulary))}, "merges": []}}))
+                  "vocab": {token: id for id, token in enumerate(tokens_of(SIZES[size].vocabulary))}, "merges": []}}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<eos>", "pad_token": "<pad>"}))
     return folder
 

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Does a model of half a billion parameters train fast, and in the memory that it must take?
+
+usage: bench/real_sizes.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER] [--rounds N] [--only TEXT]
+
+Random weights in the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B, bfloat16. Time: GRPO iterations against TRL and the limit of the machine, as
+grpo_iteration has them. Memory: GRPO with a frozen reference. What must be there are, in bytes a parameter, 4 of weights, 2 of what is published,
+2 of the reference, 4 of gradients and 8 of moments; with LoRA 2 of the base, 2 of what is published, and what the adapters take. The most memory
+that the process had is compared with that sum and with the plan, class by class."""
+
+import pathlib
+import tempfile
+
+import iteration
+import report
+import runs
+import shapes
+from workers import Setting
+
+SHARE_GOAL, PEER_GOAL = 0.75, 4.5
+MOST_OF_SUM, MOST_OFF_PLAN = 1.15, 0.05
+OTHER_SHARE, OTHER_BYTES = 0.03, 150e6
+NO_COPY = '\n[checkpoint]\ncopy = "none"\n'
+LORA = "lora = { rank = 16, alpha = 32 }\n"
+LORA_MOST = 8e9
+BYTES = 4 + 2 + 2 + 4 + 8
+
+
+def times(setting):
+    if setting.smoke:
+        shapes_of = [iteration.Shape("tiny", 2, 2, 8)]
+    else:
+        shapes_of = [iteration.Shape("0.5b", 4, 4, 128), iteration.Shape("0.5b", 8, 8, 256, on_request=True)]
+    bench = iteration.Bench("real_sizes", runs.GRPO, "grpo.py", passes=8, groups=True, share_goal=SHARE_GOAL, peer_goal=PEER_GOAL,
+                            dtypes=("bfloat16",))
+    iteration.run(bench, shapes_of, setting, narrow_goals={})
+
+
+def memory_of(setting, size, samples, new, pass_tokens, of_trained):
+    """The memory report of a run of one iteration."""
+    with tempfile.TemporaryDirectory() as folder:
+        pipeline = runs.Pipeline(pathlib.Path(folder), size, runs.GRPO_WITH_REFERENCE, "bfloat16", samples, samples, new, of_trained=of_trained,
+                                 tables=NO_COPY, pass_tokens=pass_tokens)
+        pipeline.run(setting.program("cli/rlhf-run"), iterations=1)
+        return pipeline.memory
+
+
+def show_classes(case, memory):
+    """Each class and the total against the plan; what is in no class against its bound."""
+    for of in memory["classes"]:
+        name, planned, peak = of["name"], of["planned_bytes"] / 1e6, of["peak_bytes"] / 1e6
+        if name == "other":
+            most = (OTHER_SHARE * memory["peak_bytes"] + OTHER_BYTES) / 1e6
+            report.show("real_sizes", f"{case}, other", "MB", [peak], [most], at_most=1)
+        elif planned > 0 and name != "columns":
+            report.show("real_sizes", f"{case}, {name} of plan", "MB", [peak], [planned], at_least=1 - MOST_OFF_PLAN, at_most=1 + MOST_OFF_PLAN)
+    report.show("real_sizes", f"{case}, resident of plan", "MB", [memory["peak_bytes"] / 1e6], [memory["planned_bytes"] / 1e6],
+                at_least=1 - MOST_OFF_PLAN, at_most=1 + MOST_OFF_PLAN)
+
+
+def memory(setting):
+    full, adapters, samples, new, pass_tokens = ("tiny", "tiny", 2, 8, 64) if setting.smoke else ("0.5b", "1.5b", 4, 128, 1088)
+    if setting.wants(case := f"{full} bf16 memory"):
+        found = memory_of(setting, full, samples, new, pass_tokens, "")
+        needed = BYTES * shapes.SIZES[full].all_parameters()
+        report.show("real_sizes", f"{case}, resident of the sum", "MB", [found["peak_bytes"] / 1e6], [needed / 1e6], at_most=MOST_OF_SUM)
+        show_classes(case, found)
+    if setting.wants(case := f"{adapters} bf16 LoRA memory"):
+        found = memory_of(setting, adapters, samples, new, pass_tokens, LORA)
+        report.show("real_sizes", f"{case}, resident", "MB", [found["peak_bytes"] / 1e6], [LORA_MOST / 1e6], at_most=1)
+        show_classes(case, found)
+
+
+if __name__ == "__main__":
+    everything = Setting(__doc__, rounds=3)
+    memory(everything)
+    times(everything)
