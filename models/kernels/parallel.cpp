@@ -1,11 +1,14 @@
 #include "models/kernels/parallel.h"
 
 #include <algorithm>
+#include <atomic>
+#include <ctime>
 #include <memory>
 #include <utility>
 
 #include "base/machine.h"
 #include "models/kernels/loop_pool.h"
+#include "models/kernels/loop_sharing.h"
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -20,6 +23,7 @@ constexpr int64_t kRanges = 4;  // of a thread: what is left to wait for is at m
 struct Loops {
   int64_t threads = available_cores();
   std::unique_ptr<LoopPool> pool;
+  LoopSharing sharing;
   bool inside = false;
 
   LoopPool& ready_pool() {
@@ -55,6 +59,44 @@ class Handover {
 #endif
 };
 
+int64_t now_ns(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+/// Adds the processor time that its thread spends while it lives to a sum; null: to none.
+class WorkedTime {
+ public:
+  explicit WorkedTime(std::atomic<int64_t>* sum) : sum_(sum), begin_ns_(sum != nullptr ? now_ns(CLOCK_THREAD_CPUTIME_ID) : 0) {}
+  ~WorkedTime() {
+    if (sum_ != nullptr) sum_->fetch_add(now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns_, std::memory_order_relaxed);
+  }
+  WorkedTime(const WorkedTime&) = delete;
+  WorkedTime& operator=(const WorkedTime&) = delete;
+
+ private:
+  std::atomic<int64_t>* const sum_;
+  const int64_t begin_ns_;
+};
+
+// worked_ns: gets the processor time of all threads; null: nobody asks.
+void share(LoopPool& pool, int64_t ranges, c10::function_ref<void(int64_t)> work, std::atomic<int64_t>* worked_ns) {
+  static Handover begin, end;  // not in the closure, which a thread may read only behind begin
+  const auto work_on = [&](int64_t range) {
+    begin.take();
+    const Inside inside;
+    {
+      const WorkedTime worked(worked_ns);
+      work(range);
+    }
+    end.give();
+  };
+  begin.give();  // behind the last write to what the threads read
+  pool.run(ranges, work_on);
+  end.take();
+}
+
 }  // namespace
 
 void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_t, int64_t)> work) {
@@ -62,16 +104,22 @@ void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_
   Loops& loops = loops_of_this_thread();
   if (count <= grain || loops.threads == 1 || loops.inside) return work(0, count);
   const int64_t grains = (count + grain - 1) / grain, ranges = std::min(grains, loops.threads * kRanges);
-  static Handover begin, end;  // not in the closure, which a thread may read only behind begin
   const auto work_on = [&](int64_t range) {
-    begin.take();
-    const Inside inside;
     work(grains * range / ranges * grain, std::min(count, grains * (range + 1) / ranges * grain));
-    end.give();
   };
-  begin.give();  // behind the last write to what the threads read
-  loops.ready_pool().run(ranges, work_on);
-  end.take();
+  const int64_t begin_ns = now_ns(CLOCK_MONOTONIC);
+  const LoopSharing::Loop loop = loops.sharing.next(begin_ns);
+  if (loop == LoopSharing::Loop::kAlone) {
+    const Inside inside;
+    for (int64_t range = 0; range < ranges; ++range) work_on(range);
+    return;
+  }
+  std::atomic<int64_t> worked_ns = 0;
+  const bool measures = loop == LoopSharing::Loop::kMeasured;
+  share(loops.ready_pool(), ranges, work_on, measures ? &worked_ns : nullptr);
+  if (!measures) return;
+  const int64_t end_ns = now_ns(CLOCK_MONOTONIC);
+  loops.sharing.measured(end_ns, end_ns - begin_ns, worked_ns);
 }
 
 int64_t loop_threads() { return loops_of_this_thread().threads; }
@@ -81,6 +129,7 @@ void set_loop_threads(int64_t threads) {
   if (threads == loops.threads) return;
   loops.threads = threads;
   loops.pool.reset();
+  loops.sharing = {};
 }
 
 }  // namespace sluice::models

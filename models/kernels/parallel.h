@@ -11,6 +11,9 @@ namespace sluice::models {
 /// up the others for one range, not for its share. Which thread does which is by chance. Ranges of fewer than `grain` are not
 /// split. Inside such a loop the whole range is one. An exception is passed on.
 ///
+/// While other programs take so much of the machine that sharing makes loops slower, the calling thread does all ranges itself
+/// (loop_sharing.h).
+///
 /// The threads are oneTBB's: those of all loops of the process together are no more than its cores, they look for work for some
 /// microseconds behind a loop and then sleep, and one that finds a loop unfinished takes from it, whoever has been away.
 /// LibTorch's own operators stay on the thread that calls them (nodes/models/threads.h): its OpenMP threads would spin for
