@@ -107,6 +107,11 @@ std::string overlap_text(const SimulationResult& result) {
          " tok/s\n";
 }
 
+std::string tail_text(const SimulationResult& result) {
+  if (result.tail_seconds == 0) return {};
+  return "  the last few samples of iterations take " + percent(result.tail_seconds, result.seconds) + " of the time\n";
+}
+
 double ratio(const SimulationView& view, const SimulationResult& result) {
   const double base = view.variants.front().result.seconds;
   return base > 0 ? result.seconds / base : 0;
@@ -154,6 +159,7 @@ Json json_of(const SimulationView& view, const SimulationView::Variant& variant)
             {"rollout_seconds", result.rollout_seconds},
             {"train_seconds", result.train_seconds},
             {"overlap_seconds", result.overlap_seconds},
+            {"tail_seconds", result.tail_seconds},
             {"budget", result.budget},
             {"tokens_in_flight_peak", result.tokens_in_flight_peak},
             {"tokens_in_flight", result.tokens_in_flight},
@@ -186,7 +192,8 @@ std::string simulation_text(const SimulationView& view) {
   const SimulationResult& result = view.variants.front().result;
   std::string text = heading(view) + notes_text(view);
   if (!result.stall)
-    text += "\n" + executors_text(result) + "\n" + nodes_text(result) + "\n" + overlap_text(result) + in_flight_text(result);
+    text += "\n" + executors_text(result) + "\n" + nodes_text(result) + "\n" + overlap_text(result) + tail_text(result) +
+            in_flight_text(result);
   if (view.variants.size() > 1) text += "\n" + variants_text(view);
   return text;
 }

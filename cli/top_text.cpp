@@ -90,7 +90,8 @@ std::string budget(const RunStatus& s, size_t bar_width) {
                      bar(used, all, bar_width) + " " + share_text(used, all) + std::string(kGap) + "peak " +
                      count_text(s.tokens_in_flight_peak);
   if (s.state == "running" && s.sampling_iteration >= 0)
-    text += std::string(kGap) + "sampling iteration " + std::to_string(s.sampling_iteration);
+    text += std::string(kGap) + "sampling iteration " + std::to_string(s.sampling_iteration) +
+            (s.running_samples > 0 ? ": " + plural(s.running_samples, "sample") : "");
   return text;
 }
 

@@ -47,8 +47,8 @@ std::vector<std::string> all_names(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlanNode& node : plan.nodes) std::ranges::copy(names_of(node), std::back_inserter(names));
   names.push_back(action_tokens_per_second(plan));
-  names.insert(names.end(),
-               {kRolloutSeconds, kTrainSeconds, kOverlapSeconds, kIterationSeconds, kTokensInFlightMax, kColumnBytesMax});
+  names.insert(names.end(), {kRolloutSeconds, kTrainSeconds, kOverlapSeconds, kTailSeconds, kIterationSeconds, kTokensInFlightMax,
+                             kColumnBytesMax});
   for (const PlanExecutor& executor : plan.executors) names.push_back(busy_seconds_of_executor(executor.name));
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (!plan.is_inside_rollout(static_cast<int>(i))) names.push_back(busy_seconds_of_node(plan.nodes[i].name));

@@ -23,6 +23,7 @@ inline constexpr const char* kIterationSeconds = "time/iteration_seconds";
 inline constexpr const char* kRolloutSeconds = "time/rollout_seconds";
 inline constexpr const char* kTrainSeconds = "time/train_seconds";
 inline constexpr const char* kOverlapSeconds = "time/overlap_seconds";
+inline constexpr const char* kTailSeconds = "time/tail_seconds";  // of rollouts: see RolloutTail
 inline constexpr const char* kCheckpointSeconds = "time/checkpoint_seconds";
 inline constexpr const char* kTokensInFlightMax = "engine/tokens_in_flight_max";
 inline constexpr const char* kColumnBytesMax = "memory/column_bytes_max";

@@ -143,6 +143,8 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   const BusySeconds busy = state.activity.take();
   const int64_t now = state.clock.now_ns();
   const double seconds = static_cast<double>(now - std::exchange(last_report_ns, now)) * 1e-9;
+  int64_t tail_ns = 0;
+  for (const auto& intake : intakes) tail_ns += intake->take_tail_ns();
   int64_t in_flight = 0;
   for (PathState& path : paths) in_flight += path.budget->take_peak();
   const int64_t column_bytes = state.columns.take_peak();
@@ -159,6 +161,7 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   row.insert(row.end(), {{metrics::kRolloutSeconds, busy.rollout},
                          {metrics::kTrainSeconds, busy.train},
                          {metrics::kOverlapSeconds, busy.overlap},
+                         {metrics::kTailSeconds, static_cast<double>(tail_ns) * 1e-9},
                          {metrics::kIterationSeconds, seconds},
                          {metrics::kTokensInFlightMax, in_flight},
                          {metrics::kColumnBytesMax, column_bytes}});
@@ -311,7 +314,9 @@ RunStatus Driver::status() const {
                    .column_bytes = impl.state.columns.live(),
                    .column_bytes_peak = std::max(impl.most_column_bytes.load(), impl.state.columns.live())};
   if (impl.intakes.empty()) return status;
-  status.sampling_iteration = impl.intakes[static_cast<size_t>(impl.state.main_path)]->iteration();
+  const Intake& main = *impl.intakes[static_cast<size_t>(impl.state.main_path)];
+  status.sampling_iteration = main.iteration();
+  status.running_samples = main.running_samples();
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     const Activity::Current current = impl.state.activity.current(static_cast<int>(i));
     const double since = current.node < 0 ? 0 : static_cast<double>(std::max<int64_t>(0, now - current.since_ns)) * 1e-9;

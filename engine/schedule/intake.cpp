@@ -117,6 +117,7 @@ void Intake::begin_step() {
   state_.activity.begin(maker().executor(), maker().index());
   at_ = &maker();
   slice_ = {};
+  step_began_ns_ = state_.clock.now_ns();
   guarded(&Intake::take_in);
 }
 
@@ -124,6 +125,7 @@ void Intake::end_step() {
   guarded(&Intake::bring_out);
   const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
   slice_.iteration = iteration_.index;
+  if (rollout_ != nullptr) tail_.step(slice_.tokens, all_groups_are_in(), state_.clock.now_ns() - step_began_ns_);
   if (worked)
     state_.activity.end(maker().executor(), std::move(slice_));
   else
@@ -223,6 +225,7 @@ void Intake::begin_sampling() {
   has_to_finish_ = false;
   rounds_.begin_iteration();
   admission_.begin_iteration();
+  tail_.begin_iteration();
   turn_to(*parts_.source);
   parts_.source->begin(iteration_);
   turn_to(maker());

@@ -11,6 +11,7 @@
 #include "engine/schedule/executor.h"
 #include "engine/schedule/group_rounds.h"
 #include "engine/schedule/packing_stage.h"
+#include "engine/schedule/rollout_tail.h"
 #include "engine/schedule/run_state.h"
 #include "engine/schedule/stage_host.h"
 
@@ -44,6 +45,10 @@ class Intake final : public Stepper {
   /// Of the rollout, after its last step.
   Rollout::PoolBytes pool_bytes() const { return {seen_pool_held_.load(), seen_pool_used_.load()}; }
 
+  /// Of the rollout: how many samples its last step gave a token, and the time in the tails of iterations since the last call.
+  int64_t running_samples() const { return tail_.samples(); }
+  int64_t take_tail_ns() { return tail_.take_ns(); }
+
   /// What keeps the next group.
   enum class Wait { kNothing, kCredit, kVerdicts, kVersion, kReports };
   Wait waiting() const;
@@ -63,7 +68,8 @@ class Intake final : public Stepper {
   bool may_step() const;        // the rollout has something to do
   bool round_complete() const;  // all groups of the round are finished
   bool iteration_complete() const;
-  bool over() const;          // nothing more will come
+  bool over() const;  // nothing more will come
+  bool all_groups_are_in() const { return !rounds_.wants_group() && !admission_.has_waiting(); }
   bool wants_to_end() const;  // early, if no other path is ahead
   bool ends_early() const { return state_.interrupted && !has_to_finish_; }
   StageHost& maker() const { return parts_.rollout ? *parts_.rollout : *parts_.source; }
@@ -105,6 +111,8 @@ class Intake final : public Stepper {
   std::vector<Group> complete_;  // that the source made whole, until the step's second half
   const StageHost* at_;          // whose code runs
   Slice slice_;                  // what the step at hand amounts to
+  int64_t step_began_ns_ = 0;
+  RolloutTail tail_;
 
   std::atomic<int64_t> seen_iteration_;  // for waits_for()
   std::atomic<int64_t> seen_pool_held_{0}, seen_pool_used_{0};

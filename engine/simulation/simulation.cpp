@@ -96,6 +96,7 @@ class Simulation {
     result_.rollout_seconds += metric(metrics::kRolloutSeconds);
     result_.train_seconds += metric(metrics::kTrainSeconds);
     result_.overlap_seconds += metric(metrics::kOverlapSeconds);
+    result_.tail_seconds += metric(metrics::kTailSeconds);
     result_.tokens += static_cast<int64_t>(metric(metrics::kTokens));
     result_.sampled_tokens += static_cast<int64_t>(metric(metrics::kSampledTokens) + metric(metrics::kActionTokens));
   }

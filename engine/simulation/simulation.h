@@ -37,6 +37,7 @@ struct SimulationResult {
   int64_t tokens = 0;          // of all samples
   int64_t sampled_tokens = 0;  // of these: actions
   double rollout_seconds = 0, train_seconds = 0, overlap_seconds = 0;
+  double tail_seconds = 0;          // of the rollout: on the last few samples of an iteration (RolloutTail)
   std::vector<Executor> executors;  // in the order of the plan
   std::vector<Node> nodes;          // likewise, without a source that works inside its rollout
   int64_t budget = 0;

@@ -37,9 +37,16 @@ TEST(SimulationText, SaysHowLongAndWhereTheTimeGoes) {
   EXPECT_THAT(text, HasSubstr("ppo: 3 iterations would take 1.50 s, by the costs of runs/x (3 iterations in 1.60 s)\n"));
   EXPECT_THAT(text, HasSubstr("cpu:1          2   50 %               25 %          25 %         0 %            0 %\n"));
   EXPECT_THAT(text, HasSubstr("generation 50 %, training 25 %, both at once 10 % of the time; 2.0k tok/s\n"));
+  EXPECT_THAT(text, Not(HasSubstr("last few samples")));
   EXPECT_THAT(text, HasSubstr("in flight at most 4.0k of 4.1k tokens"));
   EXPECT_THAT(text, HasSubstr("| ▁▁▄█|"));  // what is above 0 is seen
   EXPECT_THAT(text, Not(HasSubstr("what if")));
+}
+
+TEST(SimulationText, TellsWhatTheLastSamplesTake) {
+  SimulationView view = some_view();
+  view.variants.front().result.tail_seconds = 0.3;
+  EXPECT_THAT(simulation_text(view), HasSubstr("  the last few samples of iterations take 20 % of the time\n"));
 }
 
 TEST(SimulationText, AnEstimateSaysWhatItAssumes) {

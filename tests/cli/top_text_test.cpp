@@ -28,6 +28,7 @@ TopView running() {
       .iterations = 120,
       .iterations_done = 41,
       .sampling_iteration = 42,
+      .running_samples = 3,
       .tokens_in_flight = 5120,
       .tokens_in_flight_peak = 9800,
       .budget = 16384,

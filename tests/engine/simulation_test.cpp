@@ -108,6 +108,19 @@ TEST(Simulation, WithLagItDoesNot) {
   EXPECT_EQ(us(result.overlap_seconds), 20);  // iteration 1 is sampled while iteration 0 is trained
 }
 
+// Of eight samples some have 20 tokens and most have 2.
+TEST(Simulation, TellsWhatTheLastSamplesOfAnIterationTake) {
+  const ToyPlan toys = toy_plan(toy_pipeline(4, 8, 400, "cpu"));
+  Costs costs = short_samples();
+  costs = on_the_cores_of(toys.plan, costs);
+  EXPECT_EQ(us(simulate(toys.plan, costs).tail_seconds), 0);
+  for (int i = 0; i < 15; ++i) costs.lengths.front().response.add(2);
+  costs.lengths.front().response.add(20);
+  const SimulationResult result = simulate(toys.plan, costs);
+  EXPECT_GT(result.tail_seconds, 0);
+  EXPECT_LT(result.tail_seconds, result.rollout_seconds);
+}
+
 TEST(Simulation, AGroupWaitsForCredit) {
   PipelineBuilder builder = toy_pipeline(1, 2, 4, "cpu:1");
   add_mix(builder, "mix", "rollout", "cpu");
