@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/inner_path.h"
 #include "base/json.h"
+#include "base/mapped_file.h"
 #include "base/strings.h"
 #include "engine/contract/state_json.h"
 
@@ -100,6 +101,21 @@ Manifest manifest_of(const Json& json) {
 }
 
 }  // namespace
+
+Manifest::File described(const fs::path& checkpoint, const fs::path& path) {
+  constexpr size_t kPiece = size_t{16} << 20;  // what is mapped and was read counts as memory of the process
+  const MappedFile mapped(path);
+  const std::string_view content(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  uint32_t checksum = 0;
+  for (size_t begin = 0; begin < content.size(); begin += kPiece) {
+    const std::string_view piece = content.substr(begin, kPiece);
+    checksum = crc32c(piece, checksum);
+    mapped.drop(begin, begin + piece.size());
+  }
+  return {.path = path.lexically_relative(checkpoint).generic_string(),
+          .bytes = static_cast<int64_t>(content.size()),
+          .crc32c = checksum};
+}
 
 std::string manifest_json(const Manifest& manifest) {
   const std::string rest = json_of(manifest).dump(1).substr(1) + "\n";  // without its brace, which the first line has
