@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string_view>
 
 #include "base/machine.h"
 #include "base/strings.h"
@@ -21,29 +22,36 @@ struct Share {
   const char* remark;  // mostly the key that it grows with
 };
 
+const char* copy_remark(const Plan& plan) {
+  if (plan.schedule.policy_lag > 0) return "with older versions for policy_lag";
+  return "copy = \"memory\" in [checkpoint]";
+}
+
 std::vector<Share> shares_of(const Plan& plan) {
   const PlanMemory& memory = plan.memory;
   const char* copies = plan.schedule.policy_lag > 0 ? "of the models; policy_lag + 1 published copies" : "of the models";
+  const char* slack = memory.copy_bytes > 0 ? "what it keeps beside: 5 % of all but weights and copy"
+                                            : "what it keeps beside: 5 % of all but the weights";
   std::vector<Share> shares{{"weights", memory.weights_bytes, copies},
                             {"gradients", memory.gradient_bytes, "of the models that are trained"},
                             {"optimizer", memory.optimizer_bytes, "of the models that are trained"},
+                            {"checkpoint copy", memory.copy_bytes, copy_remark(plan)},
                             {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
                             {"columns", memory.column_bytes, "grows with tokens_in_flight"},
                             {"activations", memory.activation_bytes, "grows with pass_tokens"},
-                            {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of all but the weights"}};
+                            {"allocator", memory.slack_bytes, slack}};
   std::erase_if(shares, [](const Share& share) { return share.bytes == 0; });
   return shares;
 }
 
 std::vector<std::string> table_of(const Plan& plan) {
-  constexpr size_t kNameWidth = 12, kBytesWidth = 8;
+  constexpr size_t kBytesWidth = 8;
+  const std::vector<Share> shares = shares_of(plan);
+  size_t width = 12;
+  for (const Share& share : shares) width = std::max(width, std::string_view(share.name).size() + 1);
   std::vector<std::string> lines;
-  for (const Share& share : shares_of(plan)) {
-    std::string name = share.name, bytes = human(share.bytes);
-    name.resize(std::max(kNameWidth, name.size()), ' ');
-    bytes.insert(0, kBytesWidth - std::min(kBytesWidth, bytes.size()), ' ');
-    lines.push_back(name + bytes + "   " + share.remark);
-  }
+  for (const Share& share : shares)
+    lines.push_back(padded(share.name, width) + padded_before(human(share.bytes), kBytesWidth) + "   " + share.remark);
   return lines;
 }
 
@@ -61,15 +69,29 @@ int64_t tokens_needed(const Plan& plan) {
   return needed;
 }
 
+// With copy and pass as they are in the plan.
+bool leaves_memory_to(const Plan& plan) {
+  PlanMemory memory = predict_memory(plan, plan.budget.tokens_in_flight);
+  memory.machine_bytes = plan.memory.machine_bytes;
+  return leaves_memory(memory);
+}
+
+// Where a copy leaves no memory beside the largest pass it is given up, before the pass is: it costs while something is saved, a
+// smaller pass always.
+void choose_copy(Plan& plan) {
+  plan.checkpoint_copy = plan.checkpoint.copy.value_or(CheckpointCopy::kMemory);
+  if (plan.checkpoint.copy || snapshot_bytes(plan) == 0) return;
+  if (plan.budget.pass_tokens.automatic) plan.budget.pass_tokens.value = plan.budget.micro_batch_tokens.value;
+  if (!leaves_memory_to(plan)) plan.checkpoint_copy = CheckpointCopy::kNone;
+}
+
 // A whole micro-batch, or the largest pass that leaves memory; at least the longest sample, which is not cut.
 void choose_pass(Plan& plan) {
   IntegerOrAuto& pass = plan.budget.pass_tokens;
   if (!pass.automatic) return;
   const auto fits = [&](int64_t tokens) {
     pass.value = tokens;
-    PlanMemory memory = predict_memory(plan, plan.budget.tokens_in_flight);
-    memory.machine_bytes = plan.memory.machine_bytes;
-    return leaves_memory(memory);
+    return leaves_memory_to(plan);
   };
   const int64_t most = plan.budget.micro_batch_tokens.value;
   if (fits(most)) return;
@@ -104,6 +126,8 @@ std::string remedies(const Plan& plan) {
   if (memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
+  if (plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
+    ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
   if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");
   return ways.empty() ? "smaller models, or a machine with more memory" : join(ways, "; ");
 }
@@ -120,6 +144,7 @@ void check_memory(Draft& draft) {
   const int64_t there =
       plan.runtime.memory_gib > 0 ? static_cast<int64_t>(std::min(plan.runtime.memory_gib * kGib, 9e18)) : memory_of_machine();
   plan.memory.machine_bytes = there;
+  choose_copy(plan);
   choose_pass(plan);
   plan.memory = predict_memory(plan, plan.budget.tokens_in_flight);
   plan.memory.machine_bytes = there;

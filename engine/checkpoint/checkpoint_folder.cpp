@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <string_view>
 
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path_kind.h"
@@ -29,8 +27,7 @@ std::optional<Damage> damage_of(const fs::path& checkpoint, const Manifest::File
     const int64_t bytes = file_bytes(path);
     if (bytes != file.bytes)
       return Damage{path, "has " + std::to_string(bytes) + " bytes instead of " + std::to_string(file.bytes)};
-    const MappedFile mapped(path);
-    if (crc32c(mapped) == file.crc32c) return std::nullopt;
+    if (described(checkpoint, path).crc32c == file.crc32c) return std::nullopt;
   } catch (const UserError& refused) {
     return Damage{path, "cannot be read: " + refused.problems().front().message};
   }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
-#include <string_view>
 
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -19,14 +17,7 @@ namespace sluice::engine {
 namespace fs = std::filesystem;
 namespace {
 
-// Read back, so that the checksum is of what the disk's cache has.
-Manifest::File described(const fs::path& folder, const fs::path& path) {
-  const MappedFile mapped(path);
-  return {.path = path.lexically_relative(folder).generic_string(),
-          .bytes = static_cast<int64_t>(mapped.bytes().size()),
-          .crc32c = crc32c(mapped)};
-}
-
+// Read back, so that the checksums are of what the disk's cache has.
 void add_files(const fs::path& checkpoint, const fs::path& folder, std::vector<Manifest::File>& files) {
   for (const fs::path& entry : entries_of(folder)) {
     if (is_folder(entry)) add_files(checkpoint, entry, files);
@@ -60,28 +51,45 @@ std::string folder_of_link(const fs::path& link) {
 
 }  // namespace
 
-fs::path CheckpointWriter::write(const Cut& cut) {
-  const fs::path folder = make_checkpoints_folder(parts_.run_folder, parts_.plan.checkpoint, parts_.files);
+void CheckpointWriter::begin(int64_t iterations) {
+  const std::lock_guard lock(mutex_);
+  if (begun_ == iterations) return;
+  drop();
+  folder_ = make_checkpoints_folder(parts_.run_folder, parts_.plan.checkpoint, parts_.files);
+  unfinished_ = folder_ / (std::to_string(iterations) + ".tmp");
+  remove_tree(unfinished_, parts_.files);
+  make_folders(unfinished_, parts_.files);
+  begun_ = iterations;
+}
+
+void CheckpointWriter::write_model(const std::string& name) {
+  parts_.models.at(name).model->write_snapshot(unfinished_, parts_.files);
+}
+
+fs::path CheckpointWriter::finish(const Cut& cut) {
+  SLUICE_CHECK(begun_ == cut.iterations, "another checkpoint was begun");
   const std::string name = std::to_string(cut.iterations);
-  const fs::path unfinished = folder / (name + ".tmp"), place = folder / name;
-  try {
-    remove_tree(unfinished, parts_.files);
-    make_folders(unfinished, parts_.files);
-    fill(unfinished, cut);
-    put_in_place(unfinished, place);
-  } catch (...) {
-    try {
-      remove_tree(unfinished, parts_.files);
-    } catch (const UserError&) {
-      // The first failure is the one to tell; the next checkpoint removes it.
-    }
-    throw;
-  }
-  tidy(folder);
+  complete(cut);
+  put_in_place(unfinished_, folder_ / name);
+  begun_ = -1;
+  unfinished_.clear();
+  tidy(folder_);
   return parts_.run_folder / kCheckpointsFolder / name;
 }
 
-void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
+// Also of one whose folder could not be made as a whole.
+void CheckpointWriter::drop() noexcept {
+  if (unfinished_.empty()) return;
+  try {
+    remove_tree(unfinished_, parts_.files);
+  } catch (const std::exception&) {
+    // What has failed before is the thing to tell.
+  }
+  begun_ = -1;
+  unfinished_.clear();
+}
+
+void CheckpointWriter::complete(const Cut& cut) {
   Manifest manifest{.program_version = kVersionText,
                     .saved_at = utc_text(std::time(nullptr)),
                     .iterations = cut.iterations,
@@ -91,17 +99,15 @@ void CheckpointWriter::fill(const fs::path& folder, const Cut& cut) {
                     .nodes = cut.nodes,
                     .growing = cut.growing,
                     .files = {}};
-  for (const auto& [name, saved] : parts_.models) {
-    saved.model->write_snapshot(folder, parts_.files);
+  for (const auto& [name, saved] : parts_.models)
     manifest.oldest_version = std::min(manifest.oldest_version, saved.versions.saved_with(cut.iterations).oldest);
-  }
   for (const auto& [name, state] : cut.nodes) manifest.growing.insert(state.files.begin(), state.files.end());
   for (const auto& [name, bytes] : manifest.growing) sync_file(parts_.run_folder / name, parts_.files);
-  manifest.files = described_files(folder);
-  OutputFile file(folder / kManifestName, OutputFile::Mode::kTruncate, parts_.files);
+  manifest.files = described_files(unfinished_);
+  OutputFile file(unfinished_ / kManifestName, OutputFile::Mode::kTruncate, parts_.files);
   file.write(manifest_json(manifest));
   file.close();
-  sync_folder(folder, parts_.files);
+  sync_folder(unfinished_, parts_.files);
 }
 
 void CheckpointWriter::put_in_place(const fs::path& folder, const fs::path& place) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/file_system.h"
@@ -19,7 +20,7 @@ struct SavedModel {
 };
 using SavedModels = std::map<std::string, SavedModel>;
 
-/// The state of a run behind an iteration, but for what its models have copied of themselves. A plain value.
+/// The state of a run behind an iteration, but for its models, which are written for themselves. A plain value.
 struct Cut {
   int64_t iterations = 0;                  // that are complete
   std::map<std::string, NodeState> nodes;  // by name
@@ -29,7 +30,11 @@ struct Cut {
 
 /// Puts checkpoints into a run folder: beside their place, each file on the disk, then one rename; and removes those that
 /// [checkpoint] lets go of. Whatever fails or is cut off, what was saved before is whole, and what is left behind is removed by
-/// the next one. Not thread-safe.
+/// the next one.
+///
+/// One checkpoint at a time: begin(), then each model, in any order and from threads of their own where their weights must not
+/// change meanwhile, then finish(), or drop(). Only begin() and write_model() of different models may be called at once. They
+/// throw UserError (disk full): what was begun is then to be dropped.
 class CheckpointWriter {
  public:
   struct Parts {
@@ -43,16 +48,30 @@ class CheckpointWriter {
 
   explicit CheckpointWriter(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Writes what the models have copied, with `cut`. Returns the checkpoint, RUN/checkpoints/N. Throws UserError (disk full).
-  std::filesystem::path write(const Cut& cut);
+  /// Makes the folder of the checkpoint behind so many iterations, without what a crash has left there; once, however often it is
+  /// called. Another one that was begun is dropped.
+  void begin(int64_t iterations);
+
+  /// Writes the snapshot that the model has taken of itself.
+  void write_model(const std::string& name);
+
+  /// Adds what is not the models', and puts the checkpoint in its place. Returns that, RUN/checkpoints/N.
+  std::filesystem::path finish(const Cut& cut);
+
+  /// Removes what was begun and not finished, if there is any. What cannot be removed is left to the next checkpoint.
+  void drop() noexcept;
 
  private:
-  void fill(const std::filesystem::path& folder, const Cut& cut);
+  void complete(const Cut& cut);
   void put_in_place(const std::filesystem::path& folder, const std::filesystem::path& place);
   void tidy(const std::filesystem::path& folder) noexcept;
   void remove_superfluous(const std::filesystem::path& folder);
 
   const Parts parts_;
+  std::mutex mutex_;                  // of begin()
+  int64_t begun_ = -1;                // iterations of the checkpoint that is being written; -1: none
+  std::filesystem::path folder_;      // of all checkpoints
+  std::filesystem::path unfinished_;  // of that one
 };
 
 /// Where a run has its checkpoints: RUN/checkpoints, or with [checkpoint] folder FOLDER/NAME, NAME being that of the run folder,

@@ -44,6 +44,7 @@ Checkpointer::~Checkpointer() {
   }
   changed_.notify_all();
   thread_.join();
+  writer_.drop();
 }
 
 // With the lock held. The last iteration is left to save_last().
@@ -77,13 +78,34 @@ void Checkpointer::node_ended(const std::string& node, int64_t iteration, const 
 void Checkpointer::model_updated(const std::string& model, int64_t iteration) {
   {
     const std::lock_guard lock(mutex_);
-    if (cut_ != iteration) return;
+    if (cut_ != iteration || failure_) return;
   }
-  const SavedModel& saved = parts_.writer.models.at(model);
   const int64_t begin = parts_.clock.now_ns();
-  saved.model->take_snapshot(saved.versions.saved_with(iteration + 1));
+  if (parts_.plan.checkpoint_copy == CheckpointCopy::kMemory)
+    take_snapshot(model, iteration + 1, CheckpointCopy::kMemory);
+  else
+    save_in_place(model, iteration + 1);
   const std::lock_guard lock(mutex_);
   seconds_ += static_cast<double>(parts_.clock.now_ns() - begin) * 1e-9;
+}
+
+void Checkpointer::take_snapshot(const std::string& model, int64_t iterations, CheckpointCopy copy) {
+  const SavedModel& saved = parts_.writer.models.at(model);
+  saved.model->take_snapshot(saved.versions.saved_with(iterations), copy);
+}
+
+// The run goes on whatever fails: [checkpoint] on_failure is for the thread that completes the cut.
+void Checkpointer::save_in_place(const std::string& model, int64_t iterations) {
+  ++held_up_;
+  try {
+    writer_.begin(iterations);
+    take_snapshot(model, iterations, CheckpointCopy::kNone);
+    writer_.write_model(model);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+  --held_up_;
 }
 
 void Checkpointer::iteration_reported(const IterationReport& report, std::map<std::string, int64_t> growing) {
@@ -112,7 +134,9 @@ void Checkpointer::save_now() {
 // to tell.
 void Checkpointer::prepare() {
   try {
-    for (const auto& [name, saved] : parts_.writer.models) saved.model->prepare_snapshot();
+    for (const auto& [name, saved] : parts_.writer.models) {
+      if (parts_.plan.checkpoint_copy == CheckpointCopy::kMemory) saved.model->prepare_snapshot();
+    }
   } catch (const std::exception&) {
   }
   const std::lock_guard lock(mutex_);
@@ -128,24 +152,39 @@ void Checkpointer::loop() {
     changed_.wait(lock, [this] { return ending_ || complete_; });
     if (!complete_) return;
     const Cut cut = std::move(*complete_);
+    const std::exception_ptr failure = failure_;
     lock.unlock();
     try {
+      if (failure) std::rethrow_exception(failure);
       write(cut);
     } catch (const UserError& error) {
       failed(error.problems().front().message);
     } catch (const std::exception& error) {
       failed(error.what());
     }
+    writer_.drop();
     lock.lock();
     complete_.reset();
+    failure_ = nullptr;
     cut_ = -1;
     changed_.notify_all();
   }
 }
 
+// On the writing thread.
 void Checkpointer::write(const Cut& cut) {
+  if (parts_.plan.checkpoint_copy == CheckpointCopy::kMemory) {
+    writer_.begin(cut.iterations);
+    for (const auto& [name, saved] : parts_.writer.models) writer_.write_model(name);
+  }
+  finish(cut);
+}
+
+// With all models written.
+void Checkpointer::finish(const Cut& cut) {
   if (parts_.before_write) parts_.before_write();
-  fs::path place = writer_.write(cut);
+  writer_.begin(cut.iterations);  // where no model is trained
+  fs::path place = writer_.finish(cut);
   const std::lock_guard lock(mutex_);
   last_ = std::move(place);
   saved_ = cut.iterations;
@@ -164,6 +203,7 @@ void Checkpointer::save_last() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return prepared_ && !complete_; });
   cut_ = -1;  // one that was never complete
+  failure_ = nullptr;
   const int64_t iterations = last_report_.iteration + 1;
   if (iterations <= saved_) return;
   const Cut cut{.iterations = iterations,
@@ -171,8 +211,12 @@ void Checkpointer::save_last() {
                 .metrics = last_report_.metrics,
                 .growing = last_growing_};
   lock.unlock();
-  for (const auto& [name, saved] : parts_.writer.models) saved.model->take_snapshot(saved.versions.saved_with(iterations));
-  write(cut);
+  writer_.begin(iterations);
+  for (const auto& [name, saved] : parts_.writer.models) {
+    take_snapshot(name, iterations, CheckpointCopy::kNone);  // nothing changes any more
+    writer_.write_model(name);
+  }
+  finish(cut);
 }
 
 void Checkpointer::finish_writing(std::chrono::seconds limit) {

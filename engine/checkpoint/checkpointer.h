@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -26,6 +27,10 @@ namespace sluice::engine {
 /// Once every node has ended it the cut is complete, and a thread of its own writes it while the run goes on. There is one cut at
 /// a time, because models hold one copy of themselves; one that becomes due before the last is written is
 /// made up for at the next iteration's end.
+///
+/// A model gives its state as a copy, which that thread writes; or, where Plan::checkpoint_copy is kNone, it is written at once by
+/// the thread of the node that updates it, into the folder that the rest comes to later. Nobody waits for another there, but for
+/// that folder to be made. What fails is the failure of the whole cut, and told when that would have been written.
 class Checkpointer {
  public:
   struct Parts {
@@ -41,7 +46,7 @@ class Checkpointer {
 
   explicit Checkpointer(Parts parts);
 
-  /// Waits for a cut that is being written; one that is not complete is dropped.
+  /// Waits for a cut that is being written; one that is not complete is dropped, with what is written of it.
   ~Checkpointer();
 
   /// A source has ended the iteration; before its state is given. Of several the first one decides.
@@ -59,7 +64,7 @@ class Checkpointer {
   /// Saves the run at the next end of an iteration.
   void save_now();
 
-  /// Saves the last complete iteration unless it is saved. Only when no node runs any more. Throws UserError.
+  /// Saves the last complete iteration unless it is saved, from the live weights. Only when no node runs any more. Throws UserError.
   void save_last();
 
   /// For a run that has failed. Waits for: a complete cut to be written. Ends when: it is, or it takes longer than `limit`.
@@ -68,14 +73,20 @@ class Checkpointer {
   /// Where the last complete checkpoint lies; empty: there is none.
   std::filesystem::path last() const;
 
-  /// Seconds that nodes have waited for copies of models since the last call.
+  /// Seconds that nodes have waited for models to be copied or written since the last call.
   double take_seconds();
+
+  /// Whether a node waits for its model to be written.
+  bool holds_up() const { return held_up_.load(std::memory_order_relaxed) > 0; }
 
  private:
   bool due(int64_t iteration) const;
   void prepare();
+  void take_snapshot(const std::string& model, int64_t iterations, CheckpointCopy copy);
+  void save_in_place(const std::string& model, int64_t iterations);
   void loop();
   void write(const Cut& cut);
+  void finish(const Cut& cut);
   void failed(const std::string& what);
 
   const Parts parts_;
@@ -87,6 +98,7 @@ class Checkpointer {
   std::map<std::string, int64_t> last_growing_;
   int64_t decided_ = -1;         // iterations up to this one have been decided about
   int64_t cut_ = -1;             // the iteration behind which one is taken; -1: none
+  std::exception_ptr failure_;   // of that one: the first model that could not be written
   std::optional<Cut> complete_;  // it, when it can be written
   bool wanted_ = false;          // one was missed, or asked for
   bool prepared_ = false;        // the models have the memory for their copies
@@ -95,6 +107,7 @@ class Checkpointer {
   double seconds_ = 0;
   std::filesystem::path last_;
   bool ending_ = false;
+  std::atomic<int> held_up_ = 0;  // nodes that wait for their models
   std::thread thread_;
 };
 

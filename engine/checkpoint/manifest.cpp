@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/inner_path.h"
 #include "base/json.h"
+#include "base/mapped_file.h"
 #include "base/strings.h"
 #include "engine/contract/state_json.h"
 
@@ -100,6 +101,13 @@ Manifest manifest_of(const Json& json) {
 }
 
 }  // namespace
+
+Manifest::File described(const fs::path& checkpoint, const fs::path& path) {
+  const MappedFile mapped(path);
+  return {.path = path.lexically_relative(checkpoint).generic_string(),
+          .bytes = static_cast<int64_t>(mapped.bytes().size()),
+          .crc32c = crc32c(mapped)};
+}
 
 std::string manifest_json(const Manifest& manifest) {
   const std::string rest = json_of(manifest).dump(1).substr(1) + "\n";  // without its brace, which the first line has

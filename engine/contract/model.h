@@ -9,6 +9,7 @@
 #include "base/file_system.h"
 #include "engine/contract/model_versions.h"
 #include "engine/contract/params.h"
+#include "engine/contract/settings.h"
 
 namespace sluice::engine {
 
@@ -55,15 +56,16 @@ struct ModelFacts {
 /// What a model holds.
 struct ModelBytes {
   int64_t weights = 0;    // live and published ones
-  int64_t copies = 0;     // of weights and optimizer, to be saved; not among the tensors that are counted
+  int64_t copies = 0;     // of weights and optimizer, to be saved, and older versions; not among the tensors that are counted
   int64_t gradients = 0;  // the most that were there at a time
   int64_t optimizer = 0;
 };
 
 /// A model of a run. The engine only needs to save it and to know its size; nodes know the concrete class.
 ///
-/// A model that is trained is saved in two steps: take_snapshot() copies what training changes, write_snapshot() writes the copy
-/// while training goes on. Never two snapshots at a time. Only those that are updated are asked for snapshots.
+/// A model that is trained is saved in two steps: take_snapshot() notes what training changes, write_snapshot() writes it. What
+/// was copied is written while training goes on; what was not is written at once, while training waits. Never two snapshots at a
+/// time. Only those that are updated are asked for snapshots.
 class Model {
  public:
   virtual ~Model() = default;
@@ -71,17 +73,19 @@ class Model {
   /// Called from any thread.
   virtual ModelBytes bytes() const { return {}; }
 
-  /// Gets the memory for the copies, which may take seconds. Called once at the start of a run, on another thread than those of
-  /// nodes, and never beside the calls that follow.
+  /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
+  /// another thread than those of nodes, and never beside the calls that follow.
   virtual void prepare_snapshot() {}
 
-  /// Copies weights and optimizer of this moment, and older versions. Called on the executor thread of the node that updates the
-  /// model, between its end of an iteration and the publication of the weights; or when no node runs.
-  virtual void take_snapshot(VersionRange versions) = 0;
+  /// Takes weights and optimizer of this moment, and older versions. With kNone nothing is allocated: the snapshot is what is live.
+  /// Called on the executor thread of the node that updates the model, between its end of an iteration and the publication of the
+  /// weights; or when no node runs.
+  virtual void take_snapshot(VersionRange versions, CheckpointCopy copy) = 0;
 
-  /// Writes the copy into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to
-  /// load, what only a run that goes on needs lies beside it as `NAME.*`. Every file is on the disk on return. Called once after
-  /// each take_snapshot(), on any thread; the memory of the copy may be used again after it. Throws UserError (disk full).
+  /// Writes the snapshot into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to
+  /// load, what only a run that goes on needs lies beside it as `NAME.*`; other models may be written into it meanwhile. The same
+  /// bytes whether it was copied or not. Every file is on the disk on return. Called once after each take_snapshot(): on any thread
+  /// after a copy, whose memory may be used again then, else at once on the same one. Throws UserError (disk full).
   virtual void write_snapshot(const std::filesystem::path& folder, FileSystem& files) = 0;
 
   /// Takes over what write_snapshot() wrote: afterwards the model is bit for bit what it was, and `versions` are published.

@@ -138,6 +138,11 @@ ParamSet<CheckpointSettings> checkpoint_params() {
           "checkpoints are written into FOLDER/NAME-OF-THE-RUN-FOLDER, to which RUN/checkpoints is then a link; unset: into the "
           "run folder. "
           "Only on the command line: --set checkpoint.folder=FOLDER");
+  set.param("copy", &CheckpointSettings::copy)
+      .harmless()
+      .doc(
+          "\"memory\": trained weights and optimizer are copied, and written while training goes on; \"none\": training waits "
+          "until they are written, and there is no copy; unset: a copy where memory has room for it");
   set.param("on_failure", &CheckpointSettings::on_failure)
       .harmless()
       .doc(

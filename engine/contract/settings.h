@@ -58,6 +58,12 @@ constexpr std::array<std::pair<OnSaveFailure, const char*>, 2> enum_names(OnSave
   return {{{OnSaveFailure::kContinue, "continue"}, {OnSaveFailure::kStop, "stop"}}};
 }
 
+/// What a checkpoint is written from: a copy in memory while training goes on, or the live weights while it waits.
+enum class CheckpointCopy { kMemory, kNone };
+constexpr std::array<std::pair<CheckpointCopy, const char*>, 2> enum_names(CheckpointCopy) {
+  return {{{CheckpointCopy::kMemory, "memory"}, {CheckpointCopy::kNone, "none"}}};
+}
+
 struct CheckpointSettings {
   int64_t every_iterations = 0;          // 0: not by count
   double every_minutes = 0;              // 0: not by time
@@ -65,6 +71,7 @@ struct CheckpointSettings {
   std::optional<std::string> keep_best;  // a metric
   Best best = Best::kHighest;
   std::optional<std::filesystem::path> folder;
+  std::optional<CheckpointCopy> copy;  // unset: as memory has room, see Plan::checkpoint_copy
   OnSaveFailure on_failure = OnSaveFailure::kContinue;
 };
 

@@ -10,7 +10,8 @@
 namespace sluice::engine {
 namespace {
 
-// Memory that allocators keep beside what they have given out: fragments, rounding, caches. Weights are few large blocks.
+// Memory that allocators keep beside what they have given out: fragments, rounding, caches. Weights, and copies of them, are few
+// large blocks.
 constexpr double kAllocatorShare = 0.05;
 
 // Of a path, for a budget of so many tokens.
@@ -20,7 +21,8 @@ int64_t in_flight(const Plan& plan, const PlanPath& path, int64_t tokens_in_flig
 }
 
 int64_t slack_of(const PlanMemory& memory) {
-  const double rest = static_cast<double>(memory.total_bytes()) - static_cast<double>(memory.weights_bytes);
+  const double few = static_cast<double>(memory.weights_bytes) + static_cast<double>(memory.copy_bytes);
+  const double rest = static_cast<double>(memory.total_bytes()) - few;
   return static_cast<int64_t>(std::ceil(rest * kAllocatorShare));
 }
 
@@ -31,13 +33,22 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
 }
 
 // The copy of what is trained that is being saved, and older versions of it, which are kept and may be in a copy that is being
-// written; behind a publication one more of these is kept.
-int64_t bytes_to_save(const PlanModel& model) {
-  const int64_t versions = saturating_product(2, model.usage.versions.kept_to_save());
-  return saturating_sum(model.facts.snapshot_bytes, saturating_product(model.facts.version_bytes, versions));
+// written; behind a publication one more of these is kept. What is saved without a copy is written before it is published.
+int64_t bytes_to_save(const PlanModel& model, CheckpointCopy copy) {
+  const bool copied = copy == CheckpointCopy::kMemory;
+  const int64_t versions = saturating_product(copied ? 2 : 1, model.usage.versions.kept_to_save());
+  return saturating_sum(copied ? model.facts.snapshot_bytes : 0, saturating_product(model.facts.version_bytes, versions));
 }
 
 }  // namespace
+
+int64_t snapshot_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PlanModel& model : plan.models) {
+    if (model.usage.updated) bytes = saturating_sum(bytes, model.facts.snapshot_bytes);
+  }
+  return bytes;
+}
 
 int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight) {
   const int64_t tokens = in_flight(plan, path, tokens_in_flight);
@@ -55,7 +66,7 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
   for (const PlanModel& model : plan.models) {
     const int64_t published = saturating_product(model.facts.published_bytes, model.usage.versions.readable);
     memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(model.facts.weight_bytes, published));
-    if (model.usage.updated) memory.weights_bytes = saturating_sum(memory.weights_bytes, bytes_to_save(model));
+    if (model.usage.updated) memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(model, plan.checkpoint_copy));
     memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
     memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
   }

@@ -12,6 +12,9 @@ namespace sluice::engine {
 /// All classes but machine_bytes, for a budget of `tokens_in_flight`.
 PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight);
 
+/// Of a copy of what all models train: what [checkpoint] copy = "none" does without.
+int64_t snapshot_bytes(const Plan& plan);
+
 /// Of these the KV pool of one path's rollout.
 int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight);
 

@@ -13,6 +13,7 @@ constexpr const char* kProgram = "program";
 constexpr const char* kWeights = "weights";
 constexpr const char* kGradients = "gradients";
 constexpr const char* kOptimizer = "optimizer";
+constexpr const char* kCopy = "checkpoint copy";
 constexpr const char* kPool = "KV cache";
 constexpr const char* kColumns = "columns";
 constexpr const char* kActivations = "activations";
@@ -20,9 +21,9 @@ constexpr const char* kOther = "other";
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-std::string line_of(const std::string& name, const std::string& planned, int64_t peak) {
-  constexpr size_t kName = 12, kBytes = 8;
-  return padded(name, kName) + "planned " + padded_before(planned, kBytes) + "   peak " + padded_before(human(peak), kBytes);
+std::string line_of(const std::string& name, size_t width, const std::string& planned, int64_t peak) {
+  constexpr size_t kBytes = 8;
+  return padded(name, width) + "planned " + padded_before(planned, kBytes) + "   peak " + padded_before(human(peak), kBytes);
 }
 
 std::string model_advice(const Plan& plan) {
@@ -36,9 +37,10 @@ MemoryReport memory_report(const PlanMemory& planned, const MemoryPeaks& peaks) 
   const int64_t other_tensors = models.weights + models.gradients + models.optimizer + peaks.pool_held;
   MemoryReport report;
   report.classes = {{kProgram, 0, peaks.program},
-                    {kWeights, planned.weights_bytes, models.weights + models.copies},
+                    {kWeights, planned.weights_bytes, models.weights},
                     {kGradients, planned.gradient_bytes, models.gradients},
                     {kOptimizer, planned.optimizer_bytes, models.optimizer},
+                    {kCopy, planned.copy_bytes, models.copies},
                     {kPool, planned.kv_bytes, peaks.pool_used},
                     {kColumns, planned.column_bytes, peaks.columns},
                     {kActivations, planned.activation_bytes, std::max<int64_t>(0, peaks.tensors - other_tensors)}};
@@ -53,11 +55,13 @@ MemoryReport memory_report(const PlanMemory& planned, const MemoryPeaks& peaks) 
 }
 
 std::vector<std::string> memory_lines(const MemoryReport& report) {
+  size_t width = 12;
+  for (const MemoryClass& of : report.classes) width = std::max(width, of.name.size() + 1);
   std::vector<std::string> lines;
   for (const MemoryClass& of : report.classes)
-    lines.push_back(line_of(of.name, of.name == kProgram ? "-" : human(of.planned_bytes), of.peak_bytes));
+    lines.push_back(line_of(of.name, width, of.name == kProgram ? "-" : human(of.planned_bytes), of.peak_bytes));
   const std::string machine = report.machine_bytes > 0 ? " of " + human(report.machine_bytes) : std::string();
-  lines.push_back(line_of("resident", human(report.planned_bytes), report.peak_bytes) + machine);
+  lines.push_back(line_of("resident", width, human(report.planned_bytes), report.peak_bytes) + machine);
   return lines;
 }
 
@@ -87,6 +91,7 @@ std::string memory_advice(const Plan& plan, const MemoryReport& report) {
            (shorter ? ", and so do a smaller max_new_tokens and max_running_samples" : "");
   }
   if (largest == kActivations) return "a smaller pass_tokens in [budget] takes less activations";
+  if (largest == kCopy && plan.checkpoint_copy == CheckpointCopy::kMemory) return "copy = \"none\" in [checkpoint] takes less";
   return model_advice(plan);
 }
 

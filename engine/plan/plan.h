@@ -110,6 +110,7 @@ struct PlanMemory {
   int64_t weights_bytes = 0;
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;
+  int64_t copy_bytes = 0;  // of what is saved, and older versions that checkpoints need
   int64_t kv_bytes = 0;
   int64_t column_bytes = 0;
   int64_t activation_bytes = 0;
@@ -137,8 +138,9 @@ struct Plan {
   ScheduleSettings schedule;
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
-  std::vector<PlanNode> nodes;      // in topological order; ties in the order of the file
-  std::vector<PlanColumn> columns;  // in order of their writers
+  CheckpointCopy checkpoint_copy = CheckpointCopy::kMemory;  // [checkpoint] copy, or chosen by the memory that there is
+  std::vector<PlanNode> nodes;                               // in topological order; ties in the order of the file
+  std::vector<PlanColumn> columns;                           // in order of their writers
   std::vector<PlanEdge> edges;
   std::vector<PlanModel> models;
   std::vector<PlanExecutor> executors;

@@ -95,10 +95,15 @@ Json edge_json(const Plan& plan, const PlanEdge& edge) {
 }
 
 Json predicted_json(const PlanMemory& memory) {
-  return {{"weights_bytes", memory.weights_bytes},     {"gradient_bytes", memory.gradient_bytes},
-          {"optimizer_bytes", memory.optimizer_bytes}, {"kv_bytes", memory.kv_bytes},
-          {"column_bytes", memory.column_bytes},       {"activation_bytes", memory.activation_bytes},
-          {"slack_bytes", memory.slack_bytes},         {"total_bytes", memory.total_bytes()},
+  return {{"weights_bytes", memory.weights_bytes},
+          {"gradient_bytes", memory.gradient_bytes},
+          {"optimizer_bytes", memory.optimizer_bytes},
+          {"checkpoint_copy_bytes", memory.copy_bytes},
+          {"kv_bytes", memory.kv_bytes},
+          {"column_bytes", memory.column_bytes},
+          {"activation_bytes", memory.activation_bytes},
+          {"slack_bytes", memory.slack_bytes},
+          {"total_bytes", memory.total_bytes()},
           {"machine_bytes", memory.machine_bytes}};
 }
 
@@ -132,7 +137,13 @@ Json path_json(const Plan& plan, const PlanPath& path) {
   return json;
 }
 
-Json checkpoints_json(const CheckpointRoom& room) { return {{"bytes_each", room.bytes}, {"at_a_time", room.at_a_time}}; }
+Json checkpoints_json(const Plan& plan) {
+  const CheckpointRoom room = checkpoint_room(plan);
+  return {{"bytes_each", room.bytes},
+          {"at_a_time", room.at_a_time},
+          {"copy", plan.checkpoint_copy == CheckpointCopy::kMemory ? "memory" : "none"},
+          {"copy_chosen", !plan.checkpoint.copy.has_value()}};
+}
 
 template <class T, class F>
 Json array_of(const std::vector<T>& items, F json_of) {
@@ -157,7 +168,7 @@ std::string plan_json(const Plan& plan) {
   json["columns"] = array_of(plan.columns, [&](const PlanColumn& column) { return column_json(plan, column); });
   json["models"] = array_of(plan.models, model_json);
   json["predicted"] = predicted_json(plan.memory);
-  json["checkpoints"] = checkpoints_json(checkpoint_room(plan));
+  json["checkpoints"] = checkpoints_json(plan);
   json["capacity"] = capacity_json(plan);
   json["paths"] = array_of(plan.paths, [&](const PlanPath& path) { return path_json(plan, path); });
   return json.dump(2) + "\n";

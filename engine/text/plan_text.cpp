@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_room.h"
+#include "engine/memory/memory_bound.h"
 
 namespace sluice::engine {
 namespace {
@@ -134,6 +135,7 @@ std::string memory_line(const PlanMemory& memory) {
   };
   add("gradients", memory.gradient_bytes);
   add("optimizer", memory.optimizer_bytes);
+  add("checkpoint copy", memory.copy_bytes);
   add("KV", memory.kv_bytes);
   add("columns", memory.column_bytes);
   add("activations", memory.activation_bytes);
@@ -159,6 +161,18 @@ std::string pass_line(const Plan& plan) {
          std::to_string(pass) + "\n";
 }
 
+// What a checkpoint is written from, and why.
+std::string copy_line(const Plan& plan) {
+  if (snapshot_bytes(plan) == 0) return {};
+  const bool written = plan.checkpoint.copy.has_value();
+  const char* how = plan.checkpoint_copy == CheckpointCopy::kMemory
+                        ? (written ? "while training goes on, from a copy in memory, as [checkpoint] copy says"
+                                   : "while training goes on, from a copy in memory, which has room for it")
+                        : (written ? "while training waits, without a copy in memory, as [checkpoint] copy says"
+                                   : "while training waits: beside a copy too little memory would be left");
+  return std::string("               written ") + how + "\n";
+}
+
 std::string checkpoints_line(const Plan& plan) {
   const CheckpointRoom room = checkpoint_room(plan);
   if (room.bytes == 0) return {};
@@ -167,7 +181,7 @@ std::string checkpoints_line(const Plan& plan) {
   if (room.at_a_time > 1) {
     line += "   at most " + std::to_string(room.at_a_time) + " at a time   " + text(room.total_bytes()) + " of disk";
   }
-  return line + "\n";
+  return line + "\n" + copy_line(plan);
 }
 
 // A line for each model whose learning rate changes over the run.

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <span>
@@ -17,6 +18,8 @@
 namespace sluice::models {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr int64_t kPieceBytes = int64_t{8} << 20;  // of float32; what is merged, turned and converted of it is there beside it
 
 const char* dtype_name(at::ScalarType type) {
   switch (type) {
@@ -50,22 +53,46 @@ size_t bytes_of(const OutputTensor& tensor, at::ScalarType dtype) {
   return elements * c10::elementSize(stored_type(tensor, dtype));
 }
 
+// `count` rows from `first` on of a part as the file has it, merged with its adapter: of one that is written transposed, columns.
+at::Tensor rows_of(const OutputTensor& tensor, size_t part, int64_t first, int64_t count) {
+  const int64_t dim = tensor.transposed ? 1 : 0;
+  const at::Tensor whole = tensor.parts[part].dim() == 0 ? tensor.parts[part].reshape({1}) : tensor.parts[part];
+  Adapter adapter = tensor.adapters.empty() ? Adapter() : tensor.adapters[part];
+  if (adapter.defined()) {
+    at::Tensor& factor = tensor.transposed ? adapter.a : adapter.b;
+    factor = factor.narrow(dim, first, count);
+  }
+  return merged_matrix(whole.narrow(dim, first, count), adapter);
+}
+
+// Calls visit(first, count) for rows of at most kPieceBytes, and at least one.
+void for_each_range(int64_t rows, int64_t bytes, const std::function<void(int64_t first, int64_t count)>& visit) {
+  if (rows == 0) return;
+  const int64_t most = std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(1, bytes / rows));
+  for (int64_t first = 0; first < rows; first += most) visit(first, std::min(most, rows - first));
+}
+
 // Calls visit with the bytes of the tensor as the file holds them, piece by piece.
 void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std::function<void(std::string_view)>& visit) {
-  const auto part = [&](size_t i) {
-    return merged_matrix(tensor.parts[i], tensor.adapters.empty() ? Adapter() : tensor.adapters[i]);
-  };
   const auto visit_piece = [&](const at::Tensor& piece) {
     const at::Tensor data = piece.to(at::kCPU, stored_type(tensor, dtype)).contiguous();
     visit({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
   };
   if (!tensor.transposed) {
-    for (size_t i = 0; i < tensor.parts.size(); ++i) visit_piece(part(i));
+    for (size_t i = 0; i < tensor.parts.size(); ++i) {
+      const at::Tensor& part = tensor.parts[i];
+      for_each_range(part.dim() == 0 ? 1 : part.size(0), static_cast<int64_t>(part.nbytes()),
+                     [&](int64_t first, int64_t count) { visit_piece(rows_of(tensor, i, first, count)); });
+    }
     return;
   }
-  std::vector<at::Tensor> parts;
-  for (size_t i = 0; i < tensor.parts.size(); ++i) parts.push_back(part(i));
-  visit_piece(at::cat(parts).t());
+  int64_t bytes = 0;
+  for (const at::Tensor& part : tensor.parts) bytes += static_cast<int64_t>(part.nbytes());
+  for_each_range(tensor.parts.front().size(1), bytes, [&](int64_t first, int64_t count) {
+    std::vector<at::Tensor> parts;
+    for (size_t i = 0; i < tensor.parts.size(); ++i) parts.push_back(rows_of(tensor, i, first, count));
+    visit_piece(at::cat(parts).t());
+  });
 }
 
 std::string checksum_of(const OutputTensor& tensor, at::ScalarType dtype) {

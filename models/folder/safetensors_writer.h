@@ -32,7 +32,7 @@ struct WriteOptions {
 /// Writes tensors in the given order as `folder`/model.safetensors, or where they take more than max_file_bytes as
 /// model-00001-of-0000N.safetensors, ... and model.safetensors.index.json. A tensor larger than that has a file of
 /// its own. The metadata holds "format": "pt" and the checksum of every tensor (kChecksumKey). The same tensors give the same
-/// bytes. Holds at most one tensor twice. Throws UserError when the disk refuses.
+/// bytes. Works through some megabytes at a time, however large a tensor is. Throws UserError when the disk refuses.
 void write_model_files(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const WriteOptions& options,
                        FileSystem& files = disk());
 

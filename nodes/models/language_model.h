@@ -52,7 +52,7 @@ class FrozenLanguageModel final : public LanguageModel {
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                       engine::ModelVersions versions, Weights weights = Weights::kOwn);
 
-  void take_snapshot(engine::VersionRange) override { refuse(); }
+  void take_snapshot(engine::VersionRange, engine::CheckpointCopy) override { refuse(); }
   void write_snapshot(const std::filesystem::path&, FileSystem&) override { refuse(); }
   void restore(const std::filesystem::path&, engine::VersionRange) override { refuse(); }
 
@@ -70,7 +70,9 @@ class TrainedLanguageModel final : public LanguageModel {
   TrainedModel& trained() { return trained_; }
 
   void prepare_snapshot() override { trained_.prepare_snapshot(); }
-  void take_snapshot(engine::VersionRange versions) override { trained_.take_snapshot(versions); }
+  void take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy) override {
+    trained_.take_snapshot(versions, copy);
+  }
   void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override {
     trained_.write_snapshot(text_.folder(), folder, files);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,43 +13,44 @@
 #include "models/memory/host_copy.h"
 #include "models/train/adamw.h"
 #include "nodes/models/saved_versions.h"
+#include "nodes/models/snapshot_files.h"
 
 namespace sluice::nodes {
 
-/// A copy of what training changes of a model: the weights that are trained, both moments of the optimizer, its steps, and older
-/// versions of those weights. What is frozen is shared with the model.
+/// What training changes of a model, at a moment: the weights that are trained, both moments of the optimizer, its steps, and
+/// older versions of those weights. A copy, or the live ones until they change. What is frozen is shared with the model.
 ///
-/// The memory of the copy is taken from the system at the first take(), and used again. One snapshot at a time: take() on the
-/// thread that trains, then write() on any, while training goes on. bytes() from any thread.
+/// The memory of the copy is taken from the system at the first take() that copies, and used again. One snapshot at a time: take()
+/// on the thread that trains, then write(): of a copy on any thread, while training goes on. bytes() from any thread.
 class ModelSnapshot {
  public:
   /// All must outlive this.
   ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions);
 
-  /// Gets the memory of the copy from the system. Else the first take() does.
+  /// Gets the memory of the copy from the system. Else the first take() that copies does.
   void prepare();
 
   /// Older versions than the newest are among the kept ones. Forgets a snapshot that was not written.
-  void take(engine::VersionRange range);
+  void take(engine::VersionRange range, engine::CheckpointCopy copy);
 
-  /// Writes the copy into `folder` as engine::Model says. `source`: whose configuration and tokenizer the model's folder gets.
+  /// Writes the snapshot into `folder` as engine::Model says. `source`: whose configuration and tokenizer the model's folder gets.
   void write(const std::string& name, const std::filesystem::path& source, models::SavedAdapter adapter,
              const std::filesystem::path& folder, FileSystem& files);
 
   int64_t bytes() const { return weights_.bytes() + first_moments_.bytes() + second_moments_.bytes(); }
 
  private:
-  models::Transformer frozen_in_time() const;
+  TrainingState copied();
+  TrainingState state_of(const at::Tensor& weights, const at::Tensor& first_moments, const at::Tensor& second_moments) const;
   void forget();
 
   const models::Transformer& live_;
   const models::AdamW& optimizer_;
   SavedVersions& versions_;
   models::HostCopy weights_, first_moments_, second_moments_;
-  int64_t steps_ = 0;
+  std::optional<TrainingState> taken_;  // and not written yet
   engine::VersionRange range_;
   std::vector<at::Tensor> older_;  // [range_.newest - range_.oldest], lent by versions_
-  bool taken_ = false;             // and not written yet
 };
 
 }  // namespace sluice::nodes

@@ -50,7 +50,7 @@ class TrainedModel {
   /// As engine::Model has them. `NAME/` is a Hugging Face folder, with configuration and tokenizer of the folder `source`,
   /// adapters merged in; or the adapters in PEFT's format in it or instead. What lies beside it: nodes/models/snapshot_files.h.
   void prepare_snapshot() { snapshot_.prepare(); }
-  void take_snapshot(engine::VersionRange versions) { snapshot_.take(versions); }
+  void take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy) { snapshot_.take(versions, copy); }
   void write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files);
   void restore(const std::filesystem::path& folder, engine::VersionRange versions);
 

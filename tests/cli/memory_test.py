@@ -19,13 +19,22 @@ class Report(Case):
         classes = {entry["name"]: entry for entry in report["classes"]}
         plan = json.loads(run("plan", PPO, "--format", "json", *sets(**SMALL)).stdout)["predicted"]
         for name, key in (("weights", "weights_bytes"), ("gradients", "gradient_bytes"), ("optimizer", "optimizer_bytes"),
-                          ("KV cache", "kv_bytes"), ("columns", "column_bytes"), ("activations", "activation_bytes")):
+                          ("checkpoint copy", "checkpoint_copy_bytes"), ("KV cache", "kv_bytes"), ("columns", "column_bytes"), ("activations", "activation_bytes")):
             self.assertEqual(classes[name]["planned_bytes"], plan[key], name)
             self.assertGreater(classes[name]["peak_bytes"], 0, name)
             self.assertLessEqual(classes[name]["peak_bytes"], plan[key], name)
-        for name in ("gradients", "optimizer"):
+        for name in ("gradients", "optimizer", "checkpoint copy"):
             self.assertEqual(classes[name]["peak_bytes"], classes[name]["planned_bytes"], name)
         self.assertGreaterEqual(report["peak_bytes"], classes["program"]["peak_bytes"])
+
+    def test_has_no_copy_for_checkpoints_where_none_is_wanted(self):
+        finished = self.run_ppo(**{"checkpoint.copy": "none", "checkpoint.every_iterations": 1})
+        classes = {entry["name"] for entry in json.loads((finished.folder / "memory.json").read_text())["classes"]}
+        self.assertNotIn("checkpoint copy", classes)
+        shown = run("plan", PPO, *sets(**SMALL, **{"checkpoint.copy": "none"})).stdout
+        self.assertIn("written while training waits, without a copy in memory, as [checkpoint] copy says\n", shown)
+        self.assertNotIn("checkpoint copy", shown)
+        self.assertIn("from a copy in memory, which has room for it\n", run("plan", PPO, *sets(**SMALL)).stdout)
 
     def test_is_shown_at_the_end_and_by_top(self):
         finished = self.run_ppo()
@@ -86,8 +95,8 @@ class Pass(Case):
         return json.loads(run("plan", PPO, "--format", "json", *sets(**{**SMALL, **settings})).stdout)
 
     def memory_for(self, pass_tokens):
-        """GiB of which 85 % hold a run with such passes, and hardly more."""
-        return (self.plan(**{"budget.pass_tokens": pass_tokens})["predicted"]["total_bytes"] + 500) / 0.85 / 2**30
+        """GiB of which 85 % hold a run with such passes, and hardly more. A copy for checkpoints is given up before the pass becomes smaller."""
+        return (self.plan(**{"budget.pass_tokens": pass_tokens, "checkpoint.copy": "none"})["predicted"]["total_bytes"] + 500) / 0.85 / 2**30
 
     def test_bounds_what_is_computed_at_once(self):
         finished = self.run_ppo(**{"budget.pass_tokens": 64})

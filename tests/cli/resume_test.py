@@ -31,6 +31,9 @@ RUNS = {
     "sft": ("sft.toml", SAMPLES % ("examples", '"tokens"'), BUDGET | {"nodes.examples.groups_per_iteration": 32,
                                                                      "nodes.examples.shuffle": True, "pipeline.iterations": 30}),
     "dapo": ("dapo.toml", SCORED, PROMPTS | BUDGET | {"pipeline.iterations": 9}),
+    "ppo, saved in place": ("ppo.toml", SCORED, SMALL | {"budget.micro_batch_tokens": 512, "checkpoint.every_iterations": 1,
+                                                         "checkpoint.copy": "none", "pipeline.iterations": 9,
+                                                         "nodes.held_out.every_iterations": 2}),
 }
 
 
@@ -128,6 +131,9 @@ class Survival(Case):
         self.assertEqual(slices(folder), slices(expected))
         self.assertEqual(event_steps(folder), event_steps(expected))
         self.assertEqual(set(event_steps(folder).values()), {1})
+        self.assert_same_checkpoint(folder, expected)
+
+    def assert_same_checkpoint(self, folder, expected):
         newest = (folder / "checkpoint").resolve()
         files = sorted(path.relative_to(newest) for path in newest.rglob("*") if path.is_file())
         other = (expected / "checkpoint").resolve()
@@ -168,6 +174,9 @@ class Killed(Survival):
 
     def test_ppo(self):
         self.survive("ppo", KILLS // len(RUNS))
+
+    def test_ppo_saved_without_a_copy(self):
+        self.survive("ppo, saved in place", KILLS // len(RUNS))
 
     def test_grpo(self):
         self.survive("grpo", KILLS // len(RUNS))
@@ -280,6 +289,15 @@ class Resume(Survival):
         done = run("resume", self.run_folder, *sets(**{"pipeline.iterations": 4}))
         self.assert_goes_on(done, 3, 4)
         self.assertNotIn("micro_batch_tokens", done.stdout)
+
+    def test_what_a_checkpoint_is_written_from_may_change_and_changes_no_byte(self):
+        for iterations, copy in ((2, "none"), (4, "memory"), (5, "none")):
+            done = run(*self.words(self.run_folder, **{"pipeline.iterations": iterations, "checkpoint.copy": copy}))
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn('going on with [checkpoint] copy: "memory" -> "none"\n', done.stdout)
+        self.settings = self.settings | {"pipeline.iterations": 5, "checkpoint.copy": "memory"}
+        self.assert_same_checkpoint(self.run_folder, self.undisturbed())
+        self.assert_tidy(self.run_folder)
 
     def test_an_older_checkpoint_can_be_chosen(self):
         self.save_each(4)

@@ -26,14 +26,16 @@ std::set<std::string> names_in(const fs::path& folder) {
 // The link is for people and other programs: it may be a step behind, but leads to a whole checkpoint.
 bool link_leads_to_a_whole_one(const fs::path& folder) { return !damage_of(folder / "checkpoint"); }
 
+class CheckpointCrash : public testing::TestWithParam<CheckpointCopy> {};
+
 // A power cut at any moment of a save, whatever of it had reached the disk: the run folder holds the old checkpoint or the new
 // one, and the next save finds nothing in its way.
-TEST(CheckpointCrash, LeavesTheOldOrTheNewCheckpoint) {
+TEST_P(CheckpointCrash, LeavesTheOldOrTheNewCheckpoint) {
   const TemporaryFolder folder;
   ToyRunFolder run(folder.path() / "run");
   run.save(2, unsynced_disk());
   RecordingFileSystem recorder(run.path(), unsynced_disk());
-  run.save(4, recorder);
+  run.save(4, recorder, GetParam());
   ASSERT_TRUE(ToyRunFolder::holds(run.path(), 4));
   const fs::path after = folder.path() / "after";
   int old = 0, fresh = 0;
@@ -51,14 +53,14 @@ TEST(CheckpointCrash, LeavesTheOldOrTheNewCheckpoint) {
 }
 
 // Once the call has returned, no power cut takes the new checkpoint back.
-TEST(CheckpointCrash, WhatIsSavedStays) {
+TEST_P(CheckpointCrash, WhatIsSavedStays) {
   const TemporaryFolder folder;
   ToyRunFolder run(folder.path() / "run");
   run.save(2, unsynced_disk());
   RecordingFileSystem recorder(run.path(), unsynced_disk());
-  run.save(4, recorder);
+  run.save(4, recorder, GetParam());
   const size_t saved = recorder.size();
-  run.save(6, recorder);
+  run.save(6, recorder, GetParam());
   const fs::path after = folder.path() / "after";
   for (const CrashState& state : crash_states(recorder.recording(), {.first = saved})) {
     SCOPED_TRACE(state.how);
@@ -66,6 +68,9 @@ TEST(CheckpointCrash, WhatIsSavedStays) {
     ASSERT_TRUE(ToyRunFolder::holds(after, 4) || ToyRunFolder::holds(after, 6));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Copies, CheckpointCrash, testing::Values(CheckpointCopy::kMemory, CheckpointCopy::kNone),
+                         [](const auto& info) { return info.param == CheckpointCopy::kMemory ? "Memory" : "None"; });
 
 struct Refusal {
   const char* name;
@@ -92,7 +97,7 @@ TEST_P(CheckpointFault, AtAnyOperationLeavesEarlierCheckpointsWhole) {
     run.save(2, unsynced_disk());
     FaultyFileSystem faulty({.kind = GetParam().kind, .at = at, .error = GetParam().error}, unsynced_disk());
     try {
-      run.save(4, faulty);
+      run.save(4, faulty, at % 2 == 0 ? CheckpointCopy::kMemory : CheckpointCopy::kNone);
       ASSERT_TRUE(ToyRunFolder::holds(path, 4));
     } catch (const UserError& error) {
       ++refused;

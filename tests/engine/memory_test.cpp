@@ -214,12 +214,50 @@ TEST_F(PpoMemory, ChoosesTheLongestSampleWhereNothingLeavesMemory) {
   EXPECT_EQ(checked(least * 1.05 / (1024.0 * 1024.0 * 1024.0)).plan->budget.pass_tokens.value, 44);
 }
 
+// 12 bytes for each of the 1000 parameters of two models.
+TEST_F(PpoMemory, CountsACopyForCheckpointsWhereThereIsOne) {
+  EXPECT_EQ(checked(1).plan->memory.copy_bytes, 2 * 12000);
+  EXPECT_EQ(checked(1, "[runtime]\n", "[checkpoint]\ncopy = \"none\"\n[runtime]\n").plan->memory.copy_bytes, 0);
+  const auto with_lag = [&](const std::string& copy) {
+    std::string text = edited(ppo_text(), "policy_lag = 0", "policy_lag = 2");
+    text = edited(text, "cores = 1", "cores = 2\n[checkpoint]\ncopy = \"" + copy + "\"");
+    text = edited(text, "critic = \"critic\"\n", "critic = \"critic\"\non = \"cpu:1\"\n");
+    return check(spec_of(text), registry_).plan->memory.copy_bytes;
+  };
+  EXPECT_EQ(with_lag("none"), 3 * 4000);
+  EXPECT_EQ(with_lag("memory"), 2 * 12000 + 2 * 3 * 4000);
+}
+
+double gib(double bytes) { return bytes / (1024.0 * 1024.0 * 1024.0); }
+
+TEST_F(PpoMemory, GivesUpTheCopyBeforeItMakesThePassSmaller) {
+  const auto total = static_cast<double>(checked(1).plan->memory.total_bytes());
+  const Plan roomy = *checked(gib(total / 0.84)).plan, narrow = *checked(gib(total / 0.86)).plan;
+  EXPECT_EQ(roomy.checkpoint_copy, CheckpointCopy::kMemory);
+  EXPECT_EQ(narrow.checkpoint_copy, CheckpointCopy::kNone);
+  EXPECT_EQ(narrow.budget.pass_tokens.value, 2048);
+  EXPECT_EQ(narrow.memory.copy_bytes, 0);
+}
+
+// What is written holds, whatever it costs elsewhere.
+TEST_F(PpoMemory, TakesACopyWhereThePipelineSaysSo) {
+  const auto total = static_cast<double>(checked(1).plan->memory.total_bytes());
+  const std::string copy = "[checkpoint]\ncopy = \"memory\"\n";
+  const Plan plan = *checked(gib(total / 0.86), "[schedule]\n", copy + "[schedule]\n").plan;
+  EXPECT_EQ(plan.checkpoint_copy, CheckpointCopy::kMemory);
+  EXPECT_LT(plan.budget.pass_tokens.value, 2048);
+  const CheckResult refused = checked(0.0003, "[schedule]\n", copy + "[schedule]\n");
+  ASSERT_FALSE(refused.plan.has_value());
+  EXPECT_THAT(render(refused.problems), ::testing::HasSubstr("copy = \"none\" in [checkpoint] takes 24.0 kB less"));
+  EXPECT_THAT(render(refused.problems), ::testing::HasSubstr("checkpoint copy"));
+}
+
 TEST_F(PpoMemory, HasTheAllocatorsShareOfAllButTheWeights) {
   const PlanMemory memory = checked(1).plan->memory;
   const int64_t rest =
       memory.gradient_bytes + memory.optimizer_bytes + memory.kv_bytes + memory.column_bytes + memory.activation_bytes;
   EXPECT_EQ(memory.slack_bytes, (rest + 19) / 20);
-  EXPECT_EQ(memory.total_bytes(), memory.weights_bytes + rest + memory.slack_bytes);
+  EXPECT_EQ(memory.total_bytes(), memory.weights_bytes + memory.copy_bytes + rest + memory.slack_bytes);
 }
 
 TEST_F(PpoMemory, IsRefusedWhereItDoesNotFit) {

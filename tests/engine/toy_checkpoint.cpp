@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 
@@ -14,16 +15,26 @@ ToyRunFolder::ToyRunFolder(const fs::path& folder) : folder_(folder) {
   plan_.checkpoint.keep_last = 1;
 }
 
-void ToyRunFolder::save(int64_t iterations, FileSystem& files) {
+void ToyRunFolder::save(int64_t iterations, FileSystem& files, CheckpointCopy copy) {
   model_->live = static_cast<uint64_t>(100 + iterations - 1);
   model_->publish(iterations - 1);
   model_->live = static_cast<uint64_t>(100 + iterations);
   const SavedModels models{{"policy", {.model = model_, .versions = {.readable = 1, .saved = 1}}}};
-  model_->take_snapshot(models.at("policy").versions.saved_with(iterations));
   NodeState state;
   state.values["row"] = iterations;
-  CheckpointWriter({.plan = plan_, .run_folder = folder_, .models = models, .files = files, .on_warning = {}})
-      .write({.iterations = iterations, .nodes = {{"source", state}}, .metrics = {}, .growing = {{"metrics.jsonl", 17}}});
+  CheckpointWriter writer({.plan = plan_, .run_folder = folder_, .models = models, .files = files, .on_warning = {}});
+  const auto train_on = [&] { model_->live = 0; };
+  model_->take_snapshot(models.at("policy").versions.saved_with(iterations), copy);
+  if (copy == CheckpointCopy::kMemory) train_on();
+  try {
+    writer.begin(iterations);
+    writer.write_model("policy");
+    train_on();
+    writer.finish({.iterations = iterations, .nodes = {{"source", state}}, .metrics = {}, .growing = {{"metrics.jsonl", 17}}});
+  } catch (const UserError&) {
+    writer.drop();
+    throw;
+  }
 }
 
 bool ToyRunFolder::holds(const fs::path& folder, int64_t iterations) {

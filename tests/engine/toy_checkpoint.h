@@ -14,8 +14,9 @@ class ToyRunFolder {
   /// `folder` is new; [checkpoint] keep_last = 1.
   explicit ToyRunFolder(const std::filesystem::path& folder);
 
-  /// Writes the checkpoint of so many complete iterations, with one older version of the weights. Throws UserError.
-  void save(int64_t iterations, FileSystem& files);
+  /// Writes the checkpoint of so many complete iterations, with one older version of the weights. With kNone the model is written
+  /// as soon as the checkpoint is begun, and changes before the rest is. Throws UserError.
+  void save(int64_t iterations, FileSystem& files, CheckpointCopy copy = CheckpointCopy::kMemory);
 
   /// Whether the newest intact checkpoint is that of so many iterations, the link leads to it, and nothing in it is another's.
   static bool holds(const std::filesystem::path& folder, int64_t iterations);

@@ -314,7 +314,10 @@ class ToyModelType final : public ModelType {
       return tokens * (training ? 64 : 16) + longest;
     };
     facts.trainable = params->optimizer.has_value();
-    if (facts.trainable) facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000, facts.folder_bytes = 16000;
+    if (facts.trainable) {
+      facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000;
+      facts.folder_bytes = 4000, facts.snapshot_bytes = 12000, facts.version_bytes = 4000;
+    }
     return params;
   }
 

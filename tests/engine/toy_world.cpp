@@ -389,17 +389,23 @@ int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens) {
   return 2 + static_cast<int64_t>(drawn % static_cast<uint64_t>(worst_sample_tokens - 1));
 }
 
-void ToyModel::take_snapshot(VersionRange versions) {
+std::string ToyModel::text_of(VersionRange versions) const {
   std::ostringstream text;
   text << live;
   for (int64_t version = versions.oldest; version < versions.newest; ++version) text << ' ' << published(version);
-  snapshot_ = text.str();
+  return text.str();
+}
+
+void ToyModel::take_snapshot(VersionRange versions, CheckpointCopy copy) {
+  taken_ = versions;
+  copy_.reset();
+  if (copy == CheckpointCopy::kMemory) copy_ = text_of(versions);
 }
 
 void ToyModel::write_snapshot(const std::filesystem::path& folder, FileSystem& files) {
   make_folders(folder / name_, files);
   OutputFile file(folder / name_ / "weights", OutputFile::Mode::kTruncate, files);
-  file.write(snapshot_);
+  file.write(copy_ ? *copy_ : text_of(taken_));
   file.close();
   sync_folder(folder / name_, files);
 }

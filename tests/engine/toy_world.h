@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ class ToyModel final : public Model {
   explicit ToyModel(std::string name, int64_t readable_versions = std::numeric_limits<int64_t>::max())
       : name_(std::move(name)), readable_versions_(readable_versions) {}
 
-  void take_snapshot(VersionRange versions) override;
+  void take_snapshot(VersionRange versions, CheckpointCopy copy) override;
   void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
   void restore(const std::filesystem::path& folder, VersionRange versions) override;
   uint64_t published(int64_t version) const;
@@ -44,7 +45,10 @@ class ToyModel final : public Model {
  private:
   const std::string name_;
   const int64_t readable_versions_;
-  std::string snapshot_;
+  std::string text_of(VersionRange versions) const;
+
+  VersionRange taken_;
+  std::optional<std::string> copy_;  // of the snapshot; nothing: it is what is live when it is written
   mutable std::mutex mutex_;
   std::map<int64_t, uint64_t> published_{{0, 1}};
 };

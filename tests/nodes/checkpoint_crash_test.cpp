@@ -47,9 +47,11 @@ TEST(CheckpointCrash, LeavesAModelThatLoadsAsItWasSaved) {
   const auto save = [&](int64_t iterations, FileSystem& files) {
     train_and_publish(*model, iterations);
     saved[iterations] = all_weights(*model);
-    model->take_snapshot(models.begin()->second.versions.saved_with(iterations));
-    engine::CheckpointWriter({.plan = plan, .run_folder = run, .models = models, .files = files, .on_warning = {}})
-        .write({.iterations = iterations, .nodes = {}, .metrics = {}, .growing = {}});
+    engine::CheckpointWriter writer({.plan = plan, .run_folder = run, .models = models, .files = files, .on_warning = {}});
+    writer.begin(iterations);
+    model->take_snapshot(models.begin()->second.versions.saved_with(iterations), engine::CheckpointCopy::kNone);
+    writer.write_model(model->name());
+    writer.finish({.iterations = iterations, .nodes = {}, .metrics = {}, .growing = {}});
   };
   save(1, unsynced_disk());
   RecordingFileSystem recorder(run, unsynced_disk());

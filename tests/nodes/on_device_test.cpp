@@ -52,7 +52,7 @@ TEST_P(NodesOnDevice, WeightsAreTrainedAlikeAndSavedFromThere) {
   const auto run = [&](at::Device device) {
     const auto trained = model({.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .clip_grad_norm = 1}}, device);
     run_node<TrainSft>(TrainSftParams{.model = "m"}, {{"m", trained}}, mixed_groups(), {2, 2});
-    trained->take_snapshot({.oldest = 1, .newest = 1});
+    trained->take_snapshot({.oldest = 1, .newest = 1}, engine::CheckpointCopy::kNone);
     trained->write_snapshot(folder_.path() / "saved", disk());
     const FrozenLanguageModel saved("m", folder_.path(), models::load_transformer(folder_.path() / "saved/actor", {}), {});
     EXPECT_EQ(all_weights(saved), all_weights(*trained));

@@ -34,7 +34,7 @@ TEST(MemoryReport, CountsAsActivationsTheTensorsThatAreNothingElse) {
   const MemoryReport report = memory_report(planned(), peaks);
   std::vector<std::string> text;
   for (const MemoryClass& of : report.classes) text.push_back(of.name + " " + std::to_string(of.peak_bytes / kMega));
-  EXPECT_THAT(text, ElementsAre("program 100", "weights 19", "KV cache 25", "activations 20", "other 6"));
+  EXPECT_THAT(text, ElementsAre("program 100", "weights 15", "checkpoint copy 4", "KV cache 25", "activations 20", "other 6"));
   EXPECT_THAT(memory_lines(report).back(), HasSubstr("planned   180 MB   peak   170 MB"));
 }
 
@@ -47,6 +47,8 @@ TEST(MemoryReport, NamesTheKeyOfTheLargestClass) {
   EXPECT_THAT(advice(), HasSubstr("pass_tokens"));
   plan.memory.weights_bytes = 60 * kMega;
   EXPECT_THAT(advice(), HasSubstr("dtype"));
+  plan.memory.copy_bytes = 70 * kMega;
+  EXPECT_THAT(advice(), HasSubstr("copy = \"none\" in [checkpoint]"));
 }
 
 TEST(OutOfMemory, IsToldFromOtherFailures) {

@@ -1,5 +1,6 @@
 #include "engine/text/plan_text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -9,6 +10,9 @@
 
 namespace sluice::engine::testing {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class PlanText : public ::testing::Test {
  protected:
@@ -37,6 +41,20 @@ TEST_F(PlanText, NamesTheBarrierThatTrainingWaitsFor) {
 }
 TEST_F(PlanText, CountsTheCopiesThatALagNeeds) { expect_golden("engine/plan/lag.txt", plan_text(plan_of(lagging()))); }
 TEST_F(PlanText, IsJsonForPrograms) { expect_golden("engine/plan/ppo.json", plan_json(plan_of(whitened()))); }
+
+TEST_F(PlanText, SaysWhatACheckpointIsWrittenFromAndWhy) {
+  const auto with = [](const std::string& checkpoint, const std::string& gib) {
+    return edited(ppo_text(), "[runtime]\n", checkpoint + "[runtime]\nmemory_gib = " + gib + "\n");
+  };
+  const auto text_of = [&](const std::string& text) { return plan_text(plan_of(text)); };
+  const std::string memory = "[checkpoint]\ncopy = \"memory\"\n", none = "[checkpoint]\ncopy = \"none\"\n";
+  EXPECT_THAT(text_of(with("", "24")),
+              HasSubstr("\n               written while training goes on, from a copy in memory, which"));
+  EXPECT_THAT(text_of(with("", "0.00058")), HasSubstr("waits: beside a copy too little memory would be left\n"));
+  EXPECT_THAT(text_of(with(memory, "24")), HasSubstr("from a copy in memory, as [checkpoint] copy says\n"));
+  EXPECT_THAT(text_of(with(none, "24")), HasSubstr("without a copy in memory, as [checkpoint] copy says\n"));
+  EXPECT_THAT(text_of(with(none, "24")), Not(HasSubstr("checkpoint copy")));
+}
 
 // The toy checkpoints are relative paths: the effective file names them absolutely, so this compares what does not depend on the
 // folder.

@@ -98,7 +98,7 @@ TEST(WeightPublisher, AnotherOneStandsWhereThisProcessPublishesAndSavedVersionsA
   model.move(1.0f);
   model.trained.publisher().publish(1);
   model.move(1.0f);
-  model.trained.take_snapshot({.oldest = 1, .newest = 2});
+  model.trained.take_snapshot({.oldest = 1, .newest = 2}, engine::CheckpointCopy::kMemory);
   model.trained.publisher().publish(2);
   EXPECT_THAT(model.elsewhere.published, ElementsAre(Pair(1, initial + 1.0f), Pair(2, initial + 1.0f + 1.0f)));
   model.trained.write_snapshot(folder.path(), saved.path(), unsynced_disk());

@@ -31,6 +31,7 @@ namespace sluice::nodes {
 namespace {
 
 namespace fs = std::filesystem;
+using engine::CheckpointCopy;
 using testing::all_weights;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -108,7 +109,7 @@ void iterate(LanguageModel& model, int64_t begin, int64_t end) {
 void iterate_and_save(LanguageModel& model, int64_t end, const fs::path& folder, FileSystem& files = unsynced_disk()) {
   iterate(model, 0, end - 1);
   train(model, end - 1);
-  model.take_snapshot(versions_behind(end, model, kLag));
+  model.take_snapshot(versions_behind(end, model, kLag), CheckpointCopy::kMemory);
   publish(model, end);
   model.write_snapshot(folder, files);
 }
@@ -192,7 +193,7 @@ TEST_P(Snapshots, ARestoredModelIsSavedAsBefore) {
   again->restore(folder_.path() / "4", versions_behind(4, *whole, kLag));
   for (const auto& model : {whole, again}) {
     train(*model, 4);
-    model->take_snapshot(versions_behind(5, *model, kLag));
+    model->take_snapshot(versions_behind(5, *model, kLag), CheckpointCopy::kMemory);
     model->write_snapshot(folder_.path() / (model == whole ? "whole" : "again"), unsynced_disk());
   }
   EXPECT_EQ(contents(folder_.path() / "again"), contents(folder_.path() / "whole"));
@@ -213,6 +214,26 @@ TEST_P(Snapshots, HaveAFolderThatOthersLoad) {
     const bool adapted = GetParam().options.trained.lora && name.find("_proj") != std::string::npos;
     EXPECT_TRUE(adapted || tensor.equal(same->second)) << name;
   }
+}
+
+// Without a copy nothing is allocated, and the bytes are those of one.
+TEST_P(Snapshots, AreTheSameWithoutACopy) {
+  const auto copied = fresh(), live = fresh();
+  iterate_and_save(*copied, 4, folder_.path() / "copied");
+  iterate(*live, 0, 3);
+  train(*live, 3);
+  const int64_t before = live->bytes().copies;
+  live->take_snapshot(versions_behind(4, *live, kLag), CheckpointCopy::kNone);
+  live->write_snapshot(folder_.path() / "live", unsynced_disk());
+  EXPECT_EQ(live->bytes().copies, before);
+  EXPECT_EQ(contents(folder_.path() / "live"), contents(folder_.path() / "copied"));
+
+  // Nothing of it stays lent, or is shared with what comes later.
+  publish(*live, 4);
+  iterate(*copied, 4, 6);
+  iterate(*live, 4, 6);
+  EXPECT_EQ(Trained(*live), Trained(*copied));
+  EXPECT_EQ(live->bytes().copies, before);
 }
 
 // Waits with the first operation until it is let through.
@@ -245,7 +266,7 @@ TEST_P(Snapshots, AreOfTheirMomentWhileTrainingGoesOn) {
 
   iterate(*model, 0, 2);
   train(*model, 2);
-  model->take_snapshot(versions_behind(3, *model, kLag));
+  model->take_snapshot(versions_behind(3, *model, kLag), CheckpointCopy::kMemory);
   Gate gate;
   std::thread writer([&] { model->write_snapshot(folder_.path() / "during", gate); });
   publish(*model, 3);
@@ -269,7 +290,7 @@ TEST_P(Snapshots, TakeTheMemoryOfTheirCopiesAndNoMore) {
   const engine::ModelBytes before = model->bytes();
   for (int64_t end = kLag + 1; end < 9; ++end) {
     train(*model, end);
-    model->take_snapshot(versions_behind(end, *model, kLag));
+    model->take_snapshot(versions_behind(end, *model, kLag), CheckpointCopy::kMemory);
     for (int64_t version = end; version < (end == 8 ? end + kLag + 1 : end + 1); ++version) publish(*model, version);
     model->write_snapshot(folder_.path() / std::to_string(end), unsynced_disk());
   }
@@ -282,8 +303,10 @@ TEST_P(Snapshots, AFullOrBrokenDiskIsAUserErrorAndTheNextSnapshotIsWhole) {
   const auto model = fresh();
   iterate(*model, 0, 1);
   train(*model, 1);
+  int64_t saves = 0;
   const auto save = [&](const fs::path& folder, FileSystem& files) {
-    model->take_snapshot(versions_behind(2, *model, kLag));
+    const CheckpointCopy copy = ++saves % 2 == 0 ? CheckpointCopy::kMemory : CheckpointCopy::kNone;
+    model->take_snapshot(versions_behind(2, *model, kLag), copy);
     model->write_snapshot(folder, files);
   };
   FaultyFileSystem counting({}, unsynced_disk());
@@ -397,7 +420,7 @@ TEST(AdapterAlone, IsEnoughToGoOn) {
 
 TEST(FrozenModel, HasNothingToSave) {
   const TinyFolder folder;
-  EXPECT_THROW(tiny_model(folder.path(), {})->take_snapshot({}), InternalError);
+  EXPECT_THROW(tiny_model(folder.path(), {})->take_snapshot({}, CheckpointCopy::kMemory), InternalError);
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ TEST_F(LoraBase, KeysOfAModelWithWeightsMeanNothing) {
 }
 
 TEST_F(LoraBase, IsSavedMergedAndAsAnAdapter) {
-  actor_->take_snapshot({.oldest = 0, .newest = 0});
+  actor_->take_snapshot({.oldest = 0, .newest = 0}, engine::CheckpointCopy::kMemory);
   actor_->write_snapshot(folder_.path(), disk());
   const std::filesystem::path saved = folder_.path() / "actor";
   const auto merged = logprobs(load(saved)), live = logprobs(actor_);
