@@ -103,6 +103,18 @@ void choose_pass(Plan& plan) {
   pass.value = enough;
 }
 
+// Computing again takes a third more time, so it is the last resort: where not even a pass of the longest sample leaves memory.
+// Then the pass may be larger again.
+void choose_recompute(Plan& plan) {
+  if (leaves_memory_to(plan)) return;
+  bool changed = false;
+  for (PlanModel& model : plan.models) {
+    model.usage.recompute = model.usage.updated && model.facts.may_recompute;
+    changed = changed || model.usage.recompute;
+  }
+  if (changed) choose_pass(plan);
+}
+
 // The largest budget that fits and cannot stall; 0: none.
 int64_t budget_that_fits(const Plan& plan) {
   const auto fits = [&](int64_t tokens) { return predict_memory(plan, tokens).total_bytes() <= plan.memory.machine_bytes; };
@@ -146,6 +158,7 @@ void check_memory(Draft& draft) {
   plan.memory.machine_bytes = there;
   choose_copy(plan);
   choose_pass(plan);
+  choose_recompute(plan);
   plan.memory = predict_memory(plan, plan.budget.tokens_in_flight);
   plan.memory.machine_bytes = there;
   const int64_t needed = plan.memory.total_bytes();

@@ -13,6 +13,14 @@
 
 namespace sluice::engine {
 
+/// What a model computes at once.
+struct ModelPass {
+  bool training = false;       // keeps what its backward needs
+  int64_t tokens = 0;          // of all samples
+  int64_t longest_sample = 0;  // tokens
+  bool recompute = false;      // of a pass that trains: ModelUsage::recompute
+};
+
 /// What a plan must know of a model before anything is loaded.
 struct ModelFacts {
   int64_t parameters = 0;
@@ -32,9 +40,9 @@ struct ModelFacts {
   /// Why the log-probabilities that it samples with are not, bit for bit, those that its training computes. Empty: they are.
   std::string sampling_differs;
 
-  /// The most bytes that one pass takes beside weights, gradients and columns: over `tokens` tokens none of whose samples is
-  /// longer than `longest_sample`; a pass that trains keeps what its backward needs. Absent: not known, counted as 0.
-  std::function<int64_t(bool training, int64_t tokens, int64_t longest_sample)> activation_bytes;
+  /// The most bytes that a pass takes beside weights, gradients and columns. Absent: not known, counted as 0.
+  std::function<int64_t(const ModelPass&)> activation_bytes;
+  bool may_recompute = false;  // it leaves ModelUsage::recompute to who knows the memory
 
   bool trainable = false;
   std::string head;  // "language_model", "value" or "policy+value", which is both
@@ -99,6 +107,7 @@ struct ModelUsage {
   uint64_t seed = 0;
   int64_t iterations = 0;       // of the run
   bool updated = false;         // some node trains it
+  bool recompute = false;       // its backward computes activations again rather than keep them, if the facts leave that open
   ModelVersions versions;       // that there are beside the newest
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
 };

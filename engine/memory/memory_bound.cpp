@@ -118,7 +118,10 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight) {
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
       if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
-      const int64_t bytes = model->facts.activation_bytes(need.use == ModelUse::kUpdates, tokens, longest);
+      const int64_t bytes = model->facts.activation_bytes({.training = need.use == ModelUse::kUpdates,
+                                                           .tokens = tokens,
+                                                           .longest_sample = longest,
+                                                           .recompute = model->usage.recompute});
       int64_t& largest = by_executor[node.executor];
       largest = std::max(largest, bytes);
     }

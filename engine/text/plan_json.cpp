@@ -54,6 +54,7 @@ Json model_json(const PlanModel& model) {
             {"parameters", model.facts.parameters},
             {"max_positions", model.facts.max_positions},
             {"updated", model.usage.updated},
+            {"recompute", model.usage.recompute},
             {"readable_versions", model.usage.versions.readable}};
   if (!model.facts.learning_rate.empty()) json["learning_rate"] = model.facts.learning_rate;
   return json;

@@ -161,6 +161,17 @@ std::string pass_line(const Plan& plan) {
          std::to_string(pass) + "\n";
 }
 
+// Whose backward computes again what there is no memory to keep.
+std::string recompute_line(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanModel& model : plan.models) {
+    if (model.usage.recompute) names.push_back(model.name);
+  }
+  if (names.empty()) return {};
+  return "               the backward of " + join(names, ", ") +
+         " computes each layer again: too little memory would be left beside what it keeps\n";
+}
+
 // What a checkpoint is written from, and why.
 std::string copy_line(const Plan& plan) {
   if (snapshot_bytes(plan) == 0) return {};
@@ -269,8 +280,8 @@ std::string stall_lines(const Plan& plan) {
 
 std::string plan_text(const Plan& plan) {
   return heading(plan) + "\n\n" + table_text(plan) + "\n" + path_lines(plan) + executors_line(plan) + memory_line(plan.memory) +
-         checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + learning_rate_lines(plan) + overlap_line(plan) +
-         stall_lines(plan);
+         checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + recompute_line(plan) + learning_rate_lines(plan) +
+         overlap_line(plan) + stall_lines(plan);
 }
 
 }  // namespace sluice::engine

@@ -34,8 +34,10 @@ models::Head head_of(const LanguageModelParams& params) {
   throw InternalError("unknown head");
 }
 
-bool recomputes(const LanguageModelParams& params) {
-  return params.activation_checkpointing != models::ActivationCheckpointing::kNone;
+// chosen: by who knows the memory, where the choice is left to them.
+bool recomputes(const LanguageModelParams& params, bool chosen) {
+  return params.activation_checkpointing == RecomputeChoice::kAuto ? chosen
+                                                                   : params.activation_checkpointing == RecomputeChoice::kLayer;
 }
 
 // A second head beside the first: values, what is kept for them, and the gradients of hidden states and weight.
@@ -45,21 +47,21 @@ int64_t value_head_bytes(const models::ModelConfig& config, int64_t tokens) {
 }
 
 // An executor has at most all cores; how many, the pipeline decides.
-std::function<int64_t(bool, int64_t, int64_t)> activations_of(const models::ModelConfig& config,
-                                                              const LanguageModelParams& params) {
+std::function<int64_t(const engine::ModelPass&)> activations_of(const models::ModelConfig& config,
+                                                                const LanguageModelParams& params) {
   const int64_t cores = available_cores();
   const models::Head head = head_of(params);
-  return [config, head, lora = params.trained().lora, precision = params.dtype, recompute = recomputes(params), cores](
-             bool training, int64_t tokens, int64_t longest_sample) {
-    const int64_t of_adapters = training && lora ? adapter_activation_bytes(config, *lora, precision, tokens) : 0;
+  return [config, head, lora = params.trained().lora, params, cores](const engine::ModelPass& pass) {
+    const int64_t tokens = pass.tokens;
+    const int64_t of_adapters = pass.training && lora ? adapter_activation_bytes(config, *lora, params.dtype, tokens) : 0;
     const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, tokens) : 0;
-    return models::activation_bytes(config, {.training = training,
+    return models::activation_bytes(config, {.training = pass.training,
                                              .value_head = !models::has_language_head(head),
                                              .tokens = tokens,
-                                             .longest_sample = longest_sample,
+                                             .longest_sample = pass.longest_sample,
                                              .threads = cores,
-                                             .precision = precision,
-                                             .recompute = recompute})
+                                             .precision = params.dtype,
+                                             .recompute = recomputes(params, pass.recompute)})
                .total() +
            of_adapters + of_second_head;
   };
@@ -96,6 +98,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .sampling_limit = models::limit_of_rotary_scaling(config),
           .sampling_differs = why_sampling_differs(params),
           .activation_bytes = activations_of(config, params),
+          .may_recompute = trainable && params.activation_checkpointing == RecomputeChoice::kAuto,
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
           .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
@@ -129,14 +132,15 @@ void refuse(const engine::ModelSpec& spec, const char* key, const std::string& w
 
 void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelParams& params, Problems& problems) {
   const LanguageModelParams defaults;
-  const std::pair<const char*, bool> written[] = {{"checkpoint", params.checkpoint.has_value()},
-                                                  {"head", params.head != defaults.head},
-                                                  {"init", params.init != defaults.init},
-                                                  {"dtype", params.dtype != defaults.dtype},
-                                                  {"activation_checkpointing", recomputes(params)},
-                                                  {"optimizer", params.optimizer.has_value()},
-                                                  {"freeze", !params.freeze.empty()},
-                                                  {"lora", params.lora.has_value()}};
+  const std::pair<const char*, bool> written[] = {
+      {"checkpoint", params.checkpoint.has_value()},
+      {"head", params.head != defaults.head},
+      {"init", params.init != defaults.init},
+      {"dtype", params.dtype != defaults.dtype},
+      {"activation_checkpointing", params.activation_checkpointing != RecomputeChoice::kAuto},
+      {"optimizer", params.optimizer.has_value()},
+      {"freeze", !params.freeze.empty()},
+      {"lora", params.lora.has_value()}};
   for (const auto& entry : written) {
     if (!entry.second) continue;
     refuse(spec, entry.first, "it is the base of '" + *params.base_of + "'",
@@ -163,7 +167,7 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
   if (adapts && params.device != "cpu") {
     refuse(spec, "lora", "adapters are trained on the CPU only, so far", "device = \"cpu\", or remove lora", problems);
   }
-  if (recomputes(params) && !params.optimizer)
+  if (params.activation_checkpointing == RecomputeChoice::kLayer && !params.optimizer)
     refuse(spec, "activation_checkpointing", untrained, "add optimizer, or remove activation_checkpointing", problems);
   if (freezes && adapts && params.optimizer) {
     refuse(spec, "freeze", "beside lora no weight is trained", "remove freeze; targets in lora say what is adapted", problems);
@@ -223,7 +227,7 @@ LanguageModelType::LanguageModelType() {
       .harmless()
       .doc(
           "\"layer\" keeps each layer's input alone for the backward and computes the rest again: a third more work, far less "
-          "memory");
+          "memory; \"auto\" does so where memory has no room for the rest");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
   params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
   params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
@@ -273,12 +277,14 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const auto& of = *static_cast<const LanguageModelParams*>(params.get());
   if (of.base_of) return base_of(usage);
   const bool trained = usage.updated && of.optimizer.has_value();
+  const auto checkpointing =
+      recomputes(of, usage.recompute) ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
   models::Transformer transformer = models::load_transformer(*of.checkpoint, {.head = head_of(of),
                                                                               .random_init = of.init == ModelInit::kRandom,
                                                                               .seed = usage.seed,
                                                                               .trainable = trained,
                                                                               .device = models::device_named(of.device).value(),
-                                                                              .compute = {of.dtype, of.activation_checkpointing},
+                                                                              .compute = {of.dtype, checkpointing},
                                                                               .narrow_products = !of.optimizer.has_value()});
   if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions);
   prepare(transformer.weights(), of.trained(), usage.seed);

@@ -29,6 +29,12 @@ constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead)
            {ModelHead::kPolicyAndValue, "policy+value"}}};
 }
 
+/// Whether the backward of a model computes each layer again; kAuto: where memory has no room for what it would keep.
+enum class RecomputeChoice { kAuto, kNone, kLayer };
+constexpr std::array<std::pair<RecomputeChoice, const char*>, 3> enum_names(RecomputeChoice) {
+  return {{{RecomputeChoice::kAuto, "auto"}, {RecomputeChoice::kNone, "none"}, {RecomputeChoice::kLayer, "layer"}}};
+}
+
 /// A model of a pipeline.
 ///
 ///   [models.actor]
@@ -38,7 +44,7 @@ constexpr std::array<std::pair<ModelHead, const char*>, 3> enum_names(ModelHead)
 ///   dtype = "float32"                          # or "bfloat16": what it computes in; its weights stay float32
 ///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
-///   activation_checkpointing = "none"          # or "layer": the backward computes each layer again from its input
+///   activation_checkpointing = "auto"          # "layer": the backward computes each layer again from its input; or "none"
 ///   freeze = ["model.embed_tokens.*"]          # weights that are not trained
 ///   lora = { rank = 16, alpha = 32 }           # adapters are trained instead of the weights
 ///
@@ -53,7 +59,7 @@ struct LanguageModelParams {
   ModelInit init = ModelInit::kCheckpoint;
   models::Precision dtype = models::Precision::kFloat32;
   std::string device = "cpu";
-  models::ActivationCheckpointing activation_checkpointing = models::ActivationCheckpointing::kNone;
+  RecomputeChoice activation_checkpointing = RecomputeChoice::kAuto;
   std::optional<OptimizerParams> optimizer;
   std::vector<std::string> freeze;
   std::optional<LoraParams> lora;

@@ -207,6 +207,22 @@ TEST_F(PpoMemory, ChoosesTheLargestPassThatLeavesMemory) {
               ::testing::ContainsRegex("\npass_tokens = " + std::to_string(pass) + " +# auto, default\n"));
 }
 
+// The last resort, behind which a pass may be large again.
+TEST_F(PpoMemory, RecomputesWhereNotEvenThePassOfTheLongestSampleLeavesMemory) {
+  const Plan smallest = *checked(1, kMicroBatch, kMicroBatch + "\npass_tokens = 44").plan;
+  const double gib = static_cast<double>(smallest.memory.total_bytes()) * 1.05 / (1024.0 * 1024.0 * 1024.0);
+  const std::string actor = "[models.actor]\n", open = "[models.actor]\nmay_recompute = true\n";
+  const auto recomputes = [](const CheckResult& result) {
+    return std::ranges::find(result.plan->models, "actor", &PlanModel::name)->usage.recompute;
+  };
+  EXPECT_FALSE(recomputes(checked(1, actor, open))) << "there is room";
+  EXPECT_FALSE(recomputes(checked(gib, actor, actor))) << "it may not";
+  const CheckResult chosen = checked(gib, actor, open);
+  EXPECT_TRUE(recomputes(chosen));
+  EXPECT_LE(chosen.plan->memory.total_bytes(), smallest.memory.total_bytes() * 1.05);
+  EXPECT_THAT(plan_text(*chosen.plan), ::testing::HasSubstr("the backward of actor computes each layer again"));
+}
+
 // What else there is has to fit all the same.
 TEST_F(PpoMemory, ChoosesTheLongestSampleWhereNothingLeavesMemory) {
   const double least =

@@ -280,6 +280,7 @@ struct ModelParams {
   std::string head = "language_model";
   int64_t max_positions = 64;
   int64_t max_sampled_positions = 0;
+  bool may_recompute = false;
   std::optional<OptimizerParams> optimizer;
 };
 
@@ -291,6 +292,7 @@ class ToyModelType final : public ModelType {
     set_.param("checkpoint", &ModelParams::checkpoint).required().doc("a folder");
     set_.param("head", &ModelParams::head).doc("what the last layer says");
     set_.param("max_positions", &ModelParams::max_positions).at_least(1).doc("the longest sample");
+    set_.param("may_recompute", &ModelParams::may_recompute).doc("the backward may compute activations again");
     set_.param("max_sampled_positions", &ModelParams::max_sampled_positions).at_least(0).doc("the longest that can be sampled");
     set_.table("optimizer", &ModelParams::optimizer, optimizer).doc("trains it; frozen without");
   }
@@ -310,9 +312,10 @@ class ToyModelType final : public ModelType {
              .max_sampled_positions = params->max_sampled_positions,
              .sampling_limit = "longer ones can only be read",
              .head = params->head};
-    facts.activation_bytes = [](bool training, int64_t tokens, int64_t longest) {
-      return tokens * (training ? 64 : 16) + longest;
+    facts.activation_bytes = [](const ModelPass& pass) {
+      return pass.tokens * (pass.training && !pass.recompute ? 64 : 16) + pass.longest_sample;
     };
+    facts.may_recompute = params->may_recompute;
     facts.trainable = params->optimizer.has_value();
     if (facts.trainable) {
       facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000;

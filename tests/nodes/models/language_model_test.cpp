@@ -71,7 +71,9 @@ TEST(LanguageModelType, AnOptimizerAddsGradientsAndTwoMoments) {
 TEST(LanguageModelType, APassThatTrainsTakesMoreThanOneThatDoesNot) {
   const TinyFolder folder;
   const Bound bound(model_spec(folder.path()));
-  const auto& bytes = bound.facts.activation_bytes;
+  const auto bytes = [&](bool training, int64_t tokens, int64_t longest) {
+    return bound.facts.activation_bytes({.training = training, .tokens = tokens, .longest_sample = longest});
+  };
   // Two layers of gate and up, 48 wide, which the backward needs, in float32.
   EXPECT_GT(bytes(true, 512, 128), 512 * 2 * 2 * 48 * 4);
   EXPECT_GT(bytes(true, 512, 128), bytes(false, 512, 128));
