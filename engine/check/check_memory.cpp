@@ -30,8 +30,6 @@ const char* copy_remark(const Plan& plan) {
 std::vector<Share> shares_of(const Plan& plan) {
   const PlanMemory& memory = plan.memory;
   const char* copies = plan.schedule.policy_lag > 0 ? "of the models; policy_lag + 1 published copies" : "of the models";
-  const char* slack = memory.copy_bytes > 0 ? "what it keeps beside: 5 % of all but weights and copy"
-                                            : "what it keeps beside: 5 % of all but the weights";
   std::vector<Share> shares{{"weights", memory.weights_bytes, copies},
                             {"gradients", memory.gradient_bytes, "of the models that are trained"},
                             {"optimizer", memory.optimizer_bytes, "of the models that are trained"},
@@ -39,7 +37,7 @@ std::vector<Share> shares_of(const Plan& plan) {
                             {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
                             {"columns", memory.column_bytes, "grows with tokens_in_flight"},
                             {"activations", memory.activation_bytes, "grows with pass_tokens"},
-                            {"allocator", memory.slack_bytes, slack}};
+                            {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of KV cache, columns and activations"}};
   std::erase_if(shares, [](const Share& share) { return share.bytes == 0; });
   return shares;
 }

@@ -10,8 +10,8 @@
 namespace sluice::engine {
 namespace {
 
-// Memory that allocators keep beside what they have given out: fragments, rounding, caches. Weights, and copies of them, are few
-// large blocks.
+// Memory that allocators keep beside what they have given out: fragments, rounding, caches. What belongs to models, and copies of
+// it, are few large blocks that stay.
 constexpr double kAllocatorShare = 0.05;
 
 // Of a path, for a budget of so many tokens.
@@ -21,9 +21,8 @@ int64_t in_flight(const Plan& plan, const PlanPath& path, int64_t tokens_in_flig
 }
 
 int64_t slack_of(const PlanMemory& memory) {
-  const double few = static_cast<double>(memory.weights_bytes) + static_cast<double>(memory.copy_bytes);
-  const double rest = static_cast<double>(memory.total_bytes()) - few;
-  return static_cast<int64_t>(std::ceil(rest * kAllocatorShare));
+  const int64_t comes_and_goes = saturating_sum(saturating_sum(memory.kv_bytes, memory.column_bytes), memory.activation_bytes);
+  return static_cast<int64_t>(std::ceil(static_cast<double>(comes_and_goes) * kAllocatorShare));
 }
 
 const PlanModel* model_named(const Plan& plan, const std::string& name) {
