@@ -58,7 +58,8 @@ class LayerMaths final : public TensorMaths {
   Precision precision_;
 };
 
-/// `weights` as generation reads them again and again: detached, matrices of layers and head in the precision, the rest shared.
+/// `weights` as generation reads them again and again: detached, matrices of layers, embedding and head in the precision (tied
+/// ones stay tied), the rest shared.
 Weights operand_copy(const Weights& weights, Precision precision);
 
 }  // namespace sluice::models::portable

@@ -121,6 +121,12 @@ std::vector<float> all_weights(const LanguageModel& model) {
   return all;
 }
 
+float first_embedding(const models::PackedWeights& weights) {
+  std::vector<float> row(static_cast<size_t>(TinyFolder::kHidden));
+  weights.embedding_row(0, row.data());
+  return row[0];
+}
+
 void shift_weights(LanguageModel& model, float amount) {
   const at::NoGradGuard no_gradient;
   for (const auto& [name, tensor] : model.forward().transformer().weights().named()) tensor.add_(amount);

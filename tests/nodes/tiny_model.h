@@ -60,6 +60,9 @@ void save_model(const LanguageModel& model, const std::filesystem::path& folder)
 /// All weights, one behind the other.
 std::vector<float> all_weights(const LanguageModel& model);
 
+/// The first number of the embedding of a published version.
+float first_embedding(const models::PackedWeights& weights);
+
 /// Adds `amount` to every weight.
 void shift_weights(LanguageModel& model, float amount);
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "base/error.h"
 #include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
@@ -167,6 +168,19 @@ TEST_P(PackedMatrixTest, ATransposedWeightIsTheMatrix) {
     std::vector<float> out(static_cast<size_t>(p.rows * p.outputs));
     multiply(matrix, {.x = p.operand(), .x_stride = p.inputs, .rows = p.rows, .out = out.data(), .out_stride = p.outputs});
     ASSERT_EQ(out, p.product());
+  }
+}
+
+TEST_P(PackedMatrixTest, AnOutputIsReadAsItWasPut) {
+  for (const Shape& shape : kShapes) {
+    const Problem p(GetParam(), shape);
+    std::vector<float> row(static_cast<size_t>(p.inputs));
+    for (int64_t output = 0; output < p.outputs; ++output) {
+      p.matrix.row(output, row.data());
+      for (int64_t i = 0; i < p.inputs; ++i) ASSERT_EQ(row[i], p.rounded(p.weight[output * p.inputs + i])) << output << ", " << i;
+    }
+    EXPECT_THROW(p.matrix.row(p.outputs, row.data()), InternalError);
+    EXPECT_THROW(p.matrix.row(-1, row.data()), InternalError);
   }
 }
 

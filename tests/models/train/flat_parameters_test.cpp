@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "models/layers/weights.h"
 
 namespace sluice::models {
 namespace {
@@ -32,6 +33,21 @@ TEST(FlatParameters, WeightsKeepTheirValuesAndShapesInOneBuffer) {
 TEST(FlatParameters, EveryHandleOfAWeightMoves) {
   Model model;
   EXPECT_EQ(model.tied.const_data_ptr(), model.flat.weights());
+}
+
+TEST(FlatParameters, TiedWeightsExistOnce) {
+  Weights weights;
+  weights.embedding = at::randn({5, 7});
+  weights.head = weights.embedding;
+  weights.embedding.set_requires_grad(true);
+  const FlatParameters flat(weights.trainable());
+  EXPECT_EQ(flat.size(), 48);
+  EXPECT_EQ(weights.head.const_data_ptr(), flat.weight_buffer().const_data_ptr());
+  const Weights copy = weights.with(flat.views(at::zeros({flat.size()})));
+  EXPECT_TRUE(copy.head.is_same(copy.embedding));
+  const Weights moved = weights.to(at::kCPU);
+  EXPECT_TRUE(moved.head.is_same(moved.embedding));
+  EXPECT_EQ(moved.head.const_data_ptr(), flat.weight_buffer().const_data_ptr());
 }
 
 TEST(FlatParameters, ABackwardAddsToTheBuffer) {

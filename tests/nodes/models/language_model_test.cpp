@@ -25,6 +25,7 @@ using testing::all_weights;
 using testing::Bound;
 using testing::dtype_entry;
 using testing::entry;
+using testing::first_embedding;
 using ::testing::HasSubstr;
 using testing::head_entry;
 using testing::model_spec;
@@ -231,8 +232,6 @@ TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
   EXPECT_EQ(all_weights(loaded), all_weights(*model));
   EXPECT_EQ(loaded.text().tokenizer().encode("a b"), model->text().tokenizer().encode("a b"));
 }
-
-float first_embedding(const models::PackedWeights& weights) { return weights.embedding().const_data_ptr<float>()[0]; }
 
 TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   const TinyFolder folder;
