@@ -23,7 +23,7 @@ struct LoadOptions {
   at::Device device = at::kCPU;       // where the weights are
   Compute compute;
   std::span<const Family> families = builtin_families();  // which config.json may name; they outlive the model
-  bool narrow_products = false;  // what only products read is kept in the precision of `compute`; for forward passes only
+  bool narrow_operands = false;  // what is_operand() is kept in the precision of `compute`; for forward passes only
 };
 
 /// Reads a Hugging Face folder into weights of options.dtype; the files may hold float32, bfloat16 or float16. Peak memory is

@@ -14,8 +14,8 @@ namespace sluice::models {
 namespace {
 
 at::ScalarType dtype_of(const ExpectedWeight& weight, const Weights& weights, const LoadOptions& options) {
-  const bool narrow = options.narrow_products && options.compute.precision == Precision::kBfloat16;
-  return narrow && is_for_products(weight, weights) ? at::kBFloat16 : options.dtype;
+  const bool narrow = options.narrow_operands && options.compute.precision == Precision::kBfloat16;
+  return narrow && is_operand(weight, weights) ? at::kBFloat16 : options.dtype;
 }
 
 at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
@@ -47,7 +47,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
 }  // namespace
 
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options) {
-  SLUICE_CHECK(!options.trainable || (options.dtype == at::kFloat && !options.narrow_products),
+  SLUICE_CHECK(!options.trainable || (options.dtype == at::kFloat && !options.narrow_operands),
                "weights that are trained are float32");
   const at::NoGradGuard no_gradient;
   const ModelConfig config = read_config(folder, options.families);

@@ -21,7 +21,7 @@ at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const 
   const bool recomputes = compute_.checkpointing == ActivationCheckpointing::kLayer;
   if (!weights_.embedding.is_cpu())
     return portable::hidden_states(config_, weights_, tokens, sample_offsets, {compute_.precision, recomputes});
-  if (at::isReducedFloatingType(weights_.embedding.scalar_type())) {
+  if (computes_narrow(weights_.embedding, compute_.precision)) {
     return narrow_hidden_states(config_, weights_, tokens, sample_offsets).to(at::kFloat);
   }
   const auto pass = std::make_shared<const LayerPass>(config_, sample_offsets, compute_.precision, recomputes);

@@ -12,7 +12,8 @@ at::ScalarType dtype_of(Precision precision);
 /// narrow matrices with a wide result, elsewhere, where it has none, of the same rounded numbers in float32.
 at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b);
 
-/// x rounded to the precision, float32; x itself with Precision::kFloat32. The gradient goes through as it is.
+/// x, which may be rounded already, rounded to the precision: float32. x itself with Precision::kFloat32. The gradient goes
+/// through as it is.
 at::Tensor rounded(const at::Tensor& x, Precision precision);
 
 /// x [T,K] weight [N,K]^T + bias [N], both rounded to the precision: [T,N] float32. `bias` may be undefined. Differentiable; the

@@ -40,7 +40,7 @@ class PackedWeights {
   }
 
   /// Copies the values of `weights`, which have a language model head and are contiguous and float32; for Precision::kBfloat16
-  /// the matrices of a frozen model may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
+  /// those that are operands (is_operand()) may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
   /// weights of the same shape and use the same memory.
   void pack(const Weights& weights);
 

@@ -216,8 +216,9 @@ LanguageModelType::LanguageModelType() {
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
   params_.param("dtype", &P::dtype)
       .doc(
-          "operands of products, the KV cache and a frozen model's matrices; sums, norms, softmax and weights that are trained "
-          "stay float32");
+          "operands of products, embedded tokens, the KV cache, and a frozen model's matrices and embedding; sums, norms, "
+          "softmax "
+          "and weights that are trained stay float32");
   params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
   params_.param("activation_checkpointing", &P::activation_checkpointing)
       .harmless()
@@ -279,7 +280,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                                               .trainable = trained,
                                                                               .device = models::device_named(of.device).value(),
                                                                               .compute = {of.dtype, of.activation_checkpointing},
-                                                                              .narrow_products = !of.optimizer.has_value()});
+                                                                              .narrow_operands = !of.optimizer.has_value()});
   if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions);
   prepare(transformer.weights(), of.trained(), usage.seed);
   const Training training{.optimizer = of.optimizer->options(),

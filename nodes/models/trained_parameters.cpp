@@ -28,7 +28,8 @@ int64_t size_of(const ExpectedWeight& weight) {
 std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& expected, models::Weights& weights) {
   std::vector<ExpectedWeight> matrices;
   for (const ExpectedWeight& weight : expected) {
-    if (weight.kind == ExpectedWeight::Kind::kMatrix && models::is_for_products(weight, weights)) matrices.push_back(weight);
+    const bool table = weight.slot == &weights.embedding || weight.slot == &weights.positions;
+    if (weight.kind == ExpectedWeight::Kind::kMatrix && !table) matrices.push_back(weight);
   }
   return matrices;
 }
@@ -95,7 +96,7 @@ ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models:
   ParameterBytes bytes;
   for (const ExpectedWeight& weight : models::expected_weights(config, head, shapes_only)) {
     bytes.parameters += size_of(weight);
-    bytes.frozen += size_of(weight) * (models::is_for_products(weight, shapes_only) ? models::bytes_of(precision) : kFloat);
+    bytes.frozen += size_of(weight) * (models::is_operand(weight, shapes_only) ? models::bytes_of(precision) : kFloat);
   }
   return bytes;
 }

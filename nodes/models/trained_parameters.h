@@ -48,7 +48,7 @@ struct ParameterBytes {
 /// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.
 ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
 
-/// Of a model of this shape of which nothing is trained, loaded with LoadOptions::narrow_products.
+/// Of a model of this shape of which nothing is trained, loaded with LoadOptions::narrow_operands.
 ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision);
 
 /// What adapters add to the activations of a pass that trains over so many tokens.

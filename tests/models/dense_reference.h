@@ -147,6 +147,19 @@ inline Weights random_weights(const ModelConfig& c, double scale = 0.3) {
   return weights;
 }
 
+/// The same with all operands rounded to bfloat16 before: matrices of layers, embedding and head. Tied ones stay tied.
+inline Weights with_narrow_operands(Weights weights) {
+  const bool tied = weights.head.is_same(weights.embedding);
+  for (LayerWeights& layer : weights.layers) {
+    for (LinearWeights* linear : layer.linears()) {
+      if (linear->weight.defined()) linear->weight = linear->weight.detach().to(at::kBFloat16);
+    }
+  }
+  weights.embedding = weights.embedding.detach().to(at::kBFloat16);
+  weights.head = tied ? weights.embedding : weights.head.detach().to(at::kBFloat16);
+  return weights;
+}
+
 struct NamedTensor {
   std::string name;
   at::Tensor* tensor;

@@ -82,6 +82,23 @@ TEST(PackedWeights, RowsOfTheEmbeddingAreRoundedToThePrecision) {
   }
 }
 
+TEST(PackedWeights, OfOperandsThatWereRoundedBeforeAreTheSame) {
+  for (const bool tied : {false, true}) {
+    ModelConfig config = reference::small_config();
+    config.tied_embeddings = tied;
+    const Weights weights = reference::random_weights(config);
+    const PackedWeights wide(weights, Precision::kBfloat16),
+        narrow(reference::with_narrow_operands(weights), Precision::kBfloat16);
+    EXPECT_EQ(narrow.bytes(), wide.bytes());
+    std::vector<float> row(static_cast<size_t>(config.hidden_size)), expected = row;
+    wide.embedding_row(3, expected.data());
+    narrow.embedding_row(3, row.data());
+    EXPECT_EQ(row, expected);
+    EXPECT_EQ(column(narrow.head(), 5), column(wide.head(), 5));
+    EXPECT_EQ(column(narrow.layers()[1].qkv.matrix, 5), column(wide.layers()[1].qkv.matrix, 5));
+  }
+}
+
 TEST(PackedWeights, OfTiedEmbeddingsDoNotFitIntoThoseOfUntiedOnes) {
   ModelConfig config = reference::small_config();
   PackedWeights packed(reference::random_weights(config));
