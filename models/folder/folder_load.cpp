@@ -13,9 +13,13 @@
 namespace sluice::models {
 namespace {
 
+bool needs_gradient(const std::string& name, const LoadOptions& options) {
+  return options.trainable && !(options.frozen && options.frozen(name));
+}
+
 at::ScalarType dtype_of(const ExpectedWeight& weight, const Weights& weights, const LoadOptions& options) {
   const bool narrow = options.narrow_operands && options.compute.precision == Precision::kBfloat16;
-  return narrow && is_operand(weight, weights) ? at::kBFloat16 : options.dtype;
+  return narrow && is_operand(weight, weights) && !needs_gradient(weight.name, options) ? at::kBFloat16 : options.dtype;
 }
 
 at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
@@ -47,8 +51,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
 }  // namespace
 
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options) {
-  SLUICE_CHECK(!options.trainable || (options.dtype == at::kFloat && !options.narrow_operands),
-               "weights that are trained are float32");
+  SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
   const at::NoGradGuard no_gradient;
   const ModelConfig config = read_config(folder, options.families);
   Weights weights;
@@ -60,9 +63,7 @@ Transformer load_transformer(const std::filesystem::path& folder, const LoadOpti
   }
   if (config.tied_embeddings && has_language_head(options.head)) weights.head = weights.embedding;
   if (!options.device.is_cpu()) weights = weights.to(options.device);
-  if (options.trainable) {
-    for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(true);
-  }
+  for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(needs_gradient(name, options));
   return Transformer(config, std::move(weights), options.compute);
 }
 

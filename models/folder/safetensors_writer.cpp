@@ -52,19 +52,18 @@ size_t bytes_of(const OutputTensor& tensor, at::ScalarType dtype) {
 
 // Calls visit with the bytes of the tensor as the file holds them, piece by piece.
 void for_each_piece(const OutputTensor& tensor, at::ScalarType dtype, const std::function<void(std::string_view)>& visit) {
-  const auto part = [&](size_t i) {
-    return merged_matrix(tensor.parts[i], tensor.adapters.empty() ? Adapter() : tensor.adapters[i]);
-  };
+  const auto adapter = [&](size_t i) { return tensor.adapters.empty() ? Adapter() : tensor.adapters[i]; };
   const auto visit_piece = [&](const at::Tensor& piece) {
     const at::Tensor data = piece.to(at::kCPU, stored_type(tensor, dtype)).contiguous();
     visit({static_cast<const char*>(data.const_data_ptr()), data.nbytes()});
   };
   if (!tensor.transposed) {
-    for (size_t i = 0; i < tensor.parts.size(); ++i) visit_piece(part(i));
+    for (size_t i = 0; i < tensor.parts.size(); ++i)
+      for_each_merged_rows(tensor.parts[i], adapter(i), [&](int64_t, const at::Tensor& rows) { visit_piece(rows); });
     return;
   }
   std::vector<at::Tensor> parts;
-  for (size_t i = 0; i < tensor.parts.size(); ++i) parts.push_back(part(i));
+  for (size_t i = 0; i < tensor.parts.size(); ++i) parts.push_back(merged_matrix(tensor.parts[i], adapter(i)));
   visit_piece(at::cat(parts).t());
 }
 

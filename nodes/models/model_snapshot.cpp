@@ -49,7 +49,8 @@ void ModelSnapshot::write(const std::string& name, const std::filesystem::path& 
   } const written{*this};
 
   const models::FlatParameters& parameters = optimizer_.parameters();
-  models::write_folder(frozen_in_time(), source, folder / name, {.dtype = {}, .adapter = adapter}, files);
+  // float32, whatever is frozen: rounding would lose what was learned in small steps.
+  models::write_folder(frozen_in_time(), source, folder / name, {.dtype = at::kFloat, .adapter = adapter}, files);
   write_training_state({.weights = parameters.views(weights_.tensor()),
                         .first_moments = parameters.views(first_moments_.tensor()),
                         .second_moments = parameters.views(second_moments_.tensor()),

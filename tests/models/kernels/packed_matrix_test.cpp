@@ -209,6 +209,20 @@ TEST(PackedMatrix, TakesWeightsThatAreNarrowAlready) {
   EXPECT_EQ(out, p.product());
 }
 
+TEST(PackedMatrix, TransposesWeightsThatAreNarrowAlready) {
+  for (const Shape& shape : kShapes) {
+    const Problem p(Precision::kBfloat16, shape);
+    std::vector<Bfloat16> turned(p.weight.size());
+    for (int64_t o = 0; o < p.outputs; ++o)
+      for (int64_t i = 0; i < p.inputs; ++i) turned[i * p.outputs + o] = to_bfloat16(p.weight[o * p.inputs + i]);
+    PackedMatrix matrix(p.precision, p.outputs, p.inputs);
+    matrix.put_transposed(turned.data(), p.outputs);
+    std::vector<float> out(static_cast<size_t>(p.rows * p.outputs));
+    multiply(matrix, {.x = p.operand(), .x_stride = p.inputs, .rows = p.rows, .out = out.data(), .out_stride = p.outputs});
+    ASSERT_EQ(out, p.product());
+  }
+}
+
 TEST(Bfloat16, RoundsToTheNearestWithTiesToEven) {
   EXPECT_EQ(to_float(to_bfloat16(1.0f)), 1.0f);
   EXPECT_EQ(to_float(to_bfloat16(1.0f + 1.0f / 256)), 1.0f);  // half of a step of 1/128: to even
