@@ -34,7 +34,7 @@ at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight
 void fill_fresh(const std::vector<ExpectedWeight>& expected, const Weights& weights, const ModelConfig& config,
                 const LoadOptions& options) {
   for (const ExpectedWeight& weight : expected)
-    *weight.slot = fresh_weight(weight, config, options.seed).to(dtype_of(weight, weights, options));
+    *weight.slot = fresh_weight(weight, config, options.seed, dtype_of(weight, weights, options));
 }
 
 void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const Weights& weights,
@@ -43,7 +43,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
   throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
   for (const ExpectedWeight& weight : expected) {
     const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
-    *weight.slot = fresh ? fresh_weight(weight, config, options.seed).to(options.dtype)
+    *weight.slot = fresh ? fresh_weight(weight, config, options.seed, options.dtype)
                          : read_weight(tensors, weight, config, dtype_of(weight, weights, options));
   }
 }

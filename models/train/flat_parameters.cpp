@@ -1,7 +1,7 @@
 #include "models/train/flat_parameters.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "base/error.h"
@@ -33,18 +33,21 @@ FlatParameters::FlatParameters(const NamedTensors& weights) {
     }
     if (matrices) matrix_floats_ = next;
   }
-  // Both come from the system as zero pages that take no memory yet; each weight gives its old memory back as it moves.
+  // Each weight gives its old memory back as it moves, and only then gradients take theirs.
   SLUICE_CHECK(!slots_.empty(), "nothing is trained");
   const at::Device device = slots_.front().weight.device();
-  weights_ = at::zeros({next}, at::TensorOptions(at::kFloat).device(device));
-  gradients_ = at::zeros_like(weights_);
-  const auto views_of_weights = views(weights_), views_of_gradients = views(gradients_);
+  weights_ = at::empty({next}, at::TensorOptions(at::kFloat).device(device));
+  const auto views_of_weights = views(weights_);
   for (size_t i = 0; i < slots_.size(); ++i) {
     at::Tensor& weight = slots_[i].weight;
+    const int64_t size = weight.numel();
     views_of_weights[i].second.copy_(weight);
+    weights_.narrow(0, slots_[i].first + size, padded(size) - size).zero_();
     weight.set_data(views_of_weights[i].second);
-    weight.mutable_grad() = views_of_gradients[i].second;
   }
+  gradients_ = at::zeros_like(weights_);
+  const auto views_of_gradients = views(gradients_);
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].weight.mutable_grad() = views_of_gradients[i].second;
 }
 
 int64_t FlatParameters::floats(const std::vector<int64_t>& sizes) {

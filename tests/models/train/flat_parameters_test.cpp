@@ -5,8 +5,11 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "base/error.h"
 #include "models/layers/weights.h"
+#include "models/memory/tensor_memory.h"
 
 namespace sluice::models {
 namespace {
@@ -60,6 +63,21 @@ TEST(FlatParameters, ABackwardAddsToTheBuffer) {
   model.flat.check_gradients();
   model.flat.clear_gradients();
   EXPECT_EQ(model.matrix.grad().abs().sum().item<float>(), 0.0f);
+}
+
+TEST(FlatParameters, TakeTheMemoryOfGradientsWhenThatOfTheWeightsIsFree) {
+  constexpr int64_t kBytes = 2 * 100 * 1000 * 4;
+  int64_t peak = 0, live = 0;
+  std::thread([&] {
+    TensorMemory memory;
+    memory.watch_this_thread();
+    const NamedTensors weights{{"one", at::randn({100, 1000}).set_requires_grad(true)},
+                               {"other", at::randn({100, 1000}).set_requires_grad(true)}};
+    const FlatParameters flat(weights);
+    peak = memory.take_peak(), live = memory.live();
+  }).join();
+  EXPECT_EQ(live, 2 * kBytes);
+  EXPECT_EQ(peak, live);
 }
 
 TEST(FlatParameters, AReplacedGradientIsABug) {
