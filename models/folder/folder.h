@@ -2,8 +2,10 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/file_system.h"
@@ -16,14 +18,15 @@ namespace sluice::models {
 
 struct LoadOptions {
   Head head = Head::kLanguageModel;
-  bool random_init = false;           // only config.json and the tokenizer of the folder are used
-  uint64_t seed = 0;                  // of the random initialisation; a value head that the folder does not have is zero
-  bool trainable = false;             // every weight gets requires_grad
-  at::ScalarType dtype = at::kFloat;  // of the weights; kBFloat16: for forward passes only
-  at::Device device = at::kCPU;       // where the weights are
+  bool random_init = false;  // only config.json and the tokenizer of the folder are used
+  uint64_t seed = 0;         // of the random initialisation; a value head that the folder does not have is zero
+  bool trainable = false;    // every weight gets requires_grad, but for those that are frozen
+  std::function<bool(const std::string& name)> frozen;  // of a trainable model; none: no weight is
+  at::ScalarType dtype = at::kFloat;                    // of the weights; kBFloat16: for forward passes only
+  at::Device device = at::kCPU;                         // where the weights are
   Compute compute;
   std::span<const Family> families = builtin_families();  // which config.json may name; they outlive the model
-  bool narrow_products = false;  // what only products read is kept in the precision of `compute`; for forward passes only
+  bool narrow_operands = false;  // is_operand() weights that get no gradient are kept in the precision of `compute`
 };
 
 /// Reads a Hugging Face folder into weights of options.dtype; the files may hold float32, bfloat16 or float16. Peak memory is
@@ -41,7 +44,7 @@ constexpr std::array<std::pair<SavedAdapter, const char*>, 3> enum_names(SavedAd
 
 struct SaveOptions {
   size_t max_shard_bytes = 5'000'000'000;  // of tensors in one file; more than one file get an index
-  std::optional<at::ScalarType> dtype;     // float32, bfloat16 or float16; nothing: that of the weights
+  std::optional<at::ScalarType> dtype;     // float32, bfloat16 or float16; nothing: that of the model's norms
   SavedAdapter adapter = SavedAdapter::kMerged;
 };
 

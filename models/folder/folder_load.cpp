@@ -13,9 +13,13 @@
 namespace sluice::models {
 namespace {
 
+bool needs_gradient(const std::string& name, const LoadOptions& options) {
+  return options.trainable && !(options.frozen && options.frozen(name));
+}
+
 at::ScalarType dtype_of(const ExpectedWeight& weight, const Weights& weights, const LoadOptions& options) {
-  const bool narrow = options.narrow_products && options.compute.precision == Precision::kBfloat16;
-  return narrow && is_for_products(weight, weights) ? at::kBFloat16 : options.dtype;
+  const bool narrow = options.narrow_operands && options.compute.precision == Precision::kBfloat16;
+  return narrow && is_operand(weight, weights) && !needs_gradient(weight.name, options) ? at::kBFloat16 : options.dtype;
 }
 
 at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight, const ModelConfig& config,
@@ -30,7 +34,7 @@ at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight
 void fill_fresh(const std::vector<ExpectedWeight>& expected, const Weights& weights, const ModelConfig& config,
                 const LoadOptions& options) {
   for (const ExpectedWeight& weight : expected)
-    *weight.slot = fresh_weight(weight, config, options.seed).to(dtype_of(weight, weights, options));
+    *weight.slot = fresh_weight(weight, config, options.seed, dtype_of(weight, weights, options));
 }
 
 void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const Weights& weights,
@@ -39,7 +43,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
   throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
   for (const ExpectedWeight& weight : expected) {
     const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
-    *weight.slot = fresh ? fresh_weight(weight, config, options.seed).to(options.dtype)
+    *weight.slot = fresh ? fresh_weight(weight, config, options.seed, options.dtype)
                          : read_weight(tensors, weight, config, dtype_of(weight, weights, options));
   }
 }
@@ -47,8 +51,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
 }  // namespace
 
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options) {
-  SLUICE_CHECK(!options.trainable || (options.dtype == at::kFloat && !options.narrow_products),
-               "weights that are trained are float32");
+  SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
   const at::NoGradGuard no_gradient;
   const ModelConfig config = read_config(folder, options.families);
   Weights weights;
@@ -60,9 +63,7 @@ Transformer load_transformer(const std::filesystem::path& folder, const LoadOpti
   }
   if (config.tied_embeddings && has_language_head(options.head)) weights.head = weights.embedding;
   if (!options.device.is_cpu()) weights = weights.to(options.device);
-  if (options.trainable) {
-    for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(true);
-  }
+  for (const auto& [name, tensor] : weights.named()) tensor.set_requires_grad(needs_gradient(name, options));
   return Transformer(config, std::move(weights), options.compute);
 }
 

@@ -69,7 +69,7 @@ void write_folder(const Transformer& model, const fs::path& source_folder, const
   const SavedAdapter adapter = has_adapters(model.weights()) ? options.adapter : SavedAdapter::kMerged;
   if (adapter == SavedAdapter::kBoth) write_adapter(model, source_folder, folder / "adapter", files);
   if (adapter == SavedAdapter::kAdapter) return write_adapter(model, source_folder, folder, files);
-  const at::ScalarType dtype = options.dtype.value_or(model.weights().embedding.scalar_type());
+  const at::ScalarType dtype = options.dtype.value_or(model.weights().final_norm.scalar_type());
   write_text(folder / "config.json", saved_config(model, source_folder, dtype), files);
   write_model_files(folder, stored_tensors(model.weights()), {.dtype = dtype, .max_file_bytes = options.max_shard_bytes}, files);
   sync_folder(folder, files);

@@ -199,8 +199,7 @@ ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::T
     return {of_device.logprobs, of_device.entropy};
   }
   check(hidden, head, targets, options);
-  const bool narrow = at::isReducedFloatingType(head.scalar_type()) && options.precision == Precision::kFloat32;
-  if (narrow) return narrow_logprobs(hidden, head, targets, options);
+  if (computes_narrow(head, options.precision)) return narrow_logprobs(hidden, head, targets, options);
   Distributions of{.hidden = to_operand(hidden.detach().contiguous(), options.precision),
                    .head = head,
                    .targets = targets.contiguous(),

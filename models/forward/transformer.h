@@ -33,9 +33,10 @@ struct Compute {
 /// With Precision::kBfloat16 operands of products are rounded where generation rounds them (models/sample/decoder.h), and all
 /// sums have generation's order: a trained model's log-probabilities are those it sampled with, bit for bit.
 ///
-/// Where none needs a gradient, matrices that only products read may be bfloat16: half the memory, and the same results as from
-/// float32 ones with Precision::kBfloat16, which rounds them once. If all weights are of a narrower dtype (bfloat16, float16),
-/// everything is computed in that dtype, rounded where transformers rounds (narrow_forward.h).
+/// With Precision::kBfloat16, matrices and the embedding (is_operand()) may be bfloat16 where they need no gradient: half the
+/// memory, and the same results as from float32 ones, which are rounded once. With Precision::kFloat32 all weights may be of a
+/// narrower dtype (bfloat16, float16): everything is computed in that dtype, rounded where transformers rounds
+/// (narrow_forward.h).
 class Transformer {
  public:
   Transformer(ModelConfig config, Weights weights, Compute compute = {})

@@ -8,6 +8,7 @@ namespace sluice::models {
 /// The upper half of a float32: 8 bits of exponent, 8 of precision. A tensor of at::kBFloat16 is an array of these.
 enum class Bfloat16 : uint16_t {};
 
+inline float to_float(float value) { return value; }
 inline float to_float(Bfloat16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
 
 /// To the nearest, ties to even; NaN stays NaN.

@@ -132,6 +132,26 @@ void PackedMatrix::put_transposed(const float* weight, int64_t stride) {
                [&](int64_t from, int64_t run, int32_t* to) { pack(weight + from, stride, run, inputs_, to); });
 }
 
+void PackedMatrix::put_transposed(const Bfloat16* weight, int64_t stride) {
+  SLUICE_CHECK(precision_ == Precision::kBfloat16, "bfloat16 is put into a matrix of bfloat16");
+  const auto pack = with_kernels(best_instruction_set(), [](auto kernels) { return kernels.transpose_bfloat16; });
+  for_each_run(0, outputs_, inputs_, kWidth, static_cast<char*>(data_.mutable_data_ptr()), panel_bytes_,
+               [&](int64_t from, int64_t run, int32_t* to) { pack(weight + from, stride, run, inputs_, to); });
+}
+
+void PackedMatrix::row(int64_t output, float* to) const {
+  SLUICE_CHECK(output >= 0 && output < outputs_, "a row outside a packed matrix");
+  const void* const words = panel(output / kWidth);
+  const int64_t place = output % kWidth;
+  if (precision_ == Precision::kFloat32) {
+    const float* from = static_cast<const float*>(words) + place;
+    for (int64_t i = 0; i < inputs_; ++i) to[i] = from[i * kWidth];
+    return;
+  }
+  const Bfloat16* from = static_cast<const Bfloat16*>(words) + 2 * place;
+  for (int64_t i = 0; i < inputs_; ++i) to[i] = to_float(from[i / 2 * 2 * kWidth + i % 2]);
+}
+
 namespace {
 
 using Kernel = void (*)(const PackedMatrix& matrix, const ProductArguments& arguments, const Part& part);

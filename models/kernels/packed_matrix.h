@@ -37,6 +37,11 @@ class PackedMatrix {
 
   /// The whole matrix becomes the transpose of weight[inputs, outputs], rows `stride` apart: for gradients of inputs.
   void put_transposed(const float* weight, int64_t stride);
+  void put_transposed(const Bfloat16* weight, int64_t stride);  // into a matrix of bfloat16
+
+  /// to[inputs] becomes what was put at this output, as the precision holds it: the bits of a float32 matrix. For rows that are
+  /// looked up, which a table and a head share.
+  void row(int64_t output, float* to) const;
 
   Precision precision() const { return precision_; }
   int64_t outputs() const { return outputs_; }

@@ -2,12 +2,16 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 #include "models/layers/gradient.h"
 #include "models/layers/matrix_products.h"
 #include "models/layers/tensor_shape.h"
 
 namespace sluice::models {
 namespace {
+
+constexpr int64_t kMergedNumbers = 1 << 22;  // of a matrix that is merged: 16 MB
 
 at::Tensor wide(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
 
@@ -42,6 +46,19 @@ at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter) {
   if (!adapter.defined()) return weight.detach();
   const at::NoGradGuard no_gradient;
   return layer_output(adapter.b.mul(adapter.scale), adapter.a.t().contiguous(), {}, weight);
+}
+
+void for_each_merged_rows(const at::Tensor& weight, const Adapter& adapter,
+                          const std::function<void(int64_t first, const at::Tensor& rows)>& visit) {
+  if (weight.dim() < 2) return visit(0, weight.detach());
+  const int64_t rows = weight.size(0), width = std::max<int64_t>(1, weight.numel() / std::max<int64_t>(1, rows));
+  const int64_t at_a_time = std::max<int64_t>(1, kMergedNumbers / width / PackedMatrix::kWidth) * PackedMatrix::kWidth;
+  for (int64_t first = 0; first < rows; first += at_a_time) {
+    const int64_t count = std::min(at_a_time, rows - first);
+    Adapter part = adapter;
+    if (part.defined()) part.b = part.b.narrow(0, first, count);
+    visit(first, merged_matrix(weight.narrow(0, first, count), part));
+  }
 }
 
 }  // namespace sluice::models

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "models/config/precision.h"
 #include "models/layers/weights.h"
 
@@ -21,8 +23,13 @@ void add_adapter_gradients(const Adapter& adapter, const at::Tensor& grad, const
 /// What the three widen of arguments in this precision that have so many columns together.
 int64_t widened_bytes(Precision precision, int64_t rows, int64_t columns);
 
-/// weight + scale b a, a new tensor that needs no gradient; `weight` itself, detached, where there is no adapter. Bit-identical
-/// for any number of threads.
+/// weight + scale b a, a new float32 tensor that needs no gradient, of a weight in float32 or bfloat16; `weight` itself, detached,
+/// where there is no adapter. Bit-identical for any number of threads.
 at::Tensor merged_matrix(const at::Tensor& weight, const Adapter& adapter);
+
+/// Calls visit(first, rows) with rows [first, ...) of merged_matrix(), one range after the other, so that no more than some
+/// megabytes of it exist at a time. A weight of one dimension or none comes whole.
+void for_each_merged_rows(const at::Tensor& weight, const Adapter& adapter,
+                          const std::function<void(int64_t first, const at::Tensor& rows)>& visit);
 
 }  // namespace sluice::models

@@ -9,11 +9,14 @@
 #include "base/error.h"
 #include "models/kernels/parallel.h"
 #include "models/layers/gradient.h"
+#include "models/layers/operand.h"
 
 namespace sluice::models {
 namespace {
 
-at::Tensor rows_of(const at::Tensor& table, const at::Tensor& ids) { return at::embedding(table.detach(), ids).to(at::kFloat); }
+at::Tensor rows_of(const at::Tensor& table, const at::Tensor& ids, Precision precision) {
+  return to_operand(at::embedding(table.detach(), ids), precision).to(at::kFloat);
+}
 
 // table[ids[t]] += scale grad[t], in the order of t: each thread adds columns of its own.
 void add_to_rows(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& grad, float scale) {
@@ -33,16 +36,17 @@ void add_to_rows(const at::Tensor& table, const at::Tensor& ids, const at::Tenso
 
 }  // namespace
 
-at::Tensor embed(const ModelConfig& config, const Weights& weights, const at::Tensor& token_view, const RaggedLayout& layout) {
+at::Tensor embed(const ModelConfig& config, const Weights& weights, const at::Tensor& token_view, const RaggedLayout& layout,
+                 Precision precision) {
   const at::Tensor tokens = token_view.contiguous();
   const auto scale = static_cast<float>(config.embedding_scale);
-  const at::Tensor x = rows_of(weights.embedding, tokens);
+  const at::Tensor x = rows_of(weights.embedding, tokens, precision);
   if (config.embedding_scale != 1.0) x.mul_(scale);
   at::Tensor positions;
   if (config.learned_positions) {
     SLUICE_CHECK(layout.longest <= weights.positions.size(0), "a sample is longer than the table of positions");
     positions = at::tensor(layout.positions, at::kLong);
-    x.add_(rows_of(weights.positions, positions));
+    x.add_(rows_of(weights.positions, positions, Precision::kFloat32));
   }
   const at::Tensor table = weights.embedding, place_table = weights.positions;
   if (!records_gradient({table, place_table})) return x;

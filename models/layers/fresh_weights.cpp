@@ -4,6 +4,8 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/random.h"
 
@@ -12,11 +14,18 @@ namespace {
 
 using Kind = ExpectedWeight::Kind;
 
-at::Tensor random_matrix(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed) {
-  const at::Tensor result = at::empty(weight.shape, at::kFloat);
+// Drawn as float32, some at a time, and rounded to the dtype.
+at::Tensor random_matrix(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed, at::ScalarType dtype) {
+  constexpr int64_t kDrawn = 1 << 18;
+  const at::Tensor result = at::empty(weight.shape, dtype), all = result.flatten();
+  const at::Tensor drawn = at::empty({std::min(kDrawn, all.numel())}, at::kFloat);
   RandomStream random(seed, stream_of_name(weight.name));
-  float* data = result.mutable_data_ptr<float>();
-  for (int64_t i = 0; i < result.numel(); ++i) data[i] = static_cast<float>(config.initializer_range * random.normal());
+  float* data = drawn.mutable_data_ptr<float>();
+  for (int64_t first = 0; first < all.numel(); first += kDrawn) {
+    const int64_t count = std::min(kDrawn, all.numel() - first);
+    for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(config.initializer_range * random.normal());
+    all.narrow(0, first, count).copy_(drawn.narrow(0, 0, count));
+  }
   return result;
 }
 
@@ -29,19 +38,19 @@ uint64_t stream_of_name(const std::string& name) {
   return hash;
 }
 
-at::Tensor fresh_weight(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed) {
+at::Tensor fresh_weight(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed, at::ScalarType dtype) {
   switch (weight.kind) {
     case Kind::kNorm:  // Gemma counts its norms from one
-      return config.norm == NormKind::kRmsFromOne ? at::zeros(weight.shape, at::kFloat) : at::ones(weight.shape, at::kFloat);
+      return config.norm == NormKind::kRmsFromOne ? at::zeros(weight.shape, dtype) : at::ones(weight.shape, dtype);
     case Kind::kBias:
-      return at::zeros(weight.shape, at::kFloat);
+      return at::zeros(weight.shape, dtype);
     // Zeros: every value is 0 at first, so that the first advantages are the plain returns and not the noise of a random
     // critic. The gradient of the head does not vanish there, so it learns from the first step on.
     case Kind::kValueHead:
-      return at::zeros(weight.shape, at::kFloat);
+      return at::zeros(weight.shape, dtype);
     case Kind::kMatrix:
     case Kind::kHead:
-      return random_matrix(weight, config, seed);
+      return random_matrix(weight, config, seed, dtype);
   }
   throw InternalError("unknown kind of weight");
 }

@@ -13,6 +13,10 @@ namespace {
 
 bool rows_side_by_side(const at::Tensor& x) { return x.dim() == 2 && (x.size(1) <= 1 || x.stride(1) == 1); }
 
+at::Tensor wide_copy(const at::Tensor& x) {
+  return x.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
+}
+
 }  // namespace
 
 PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision) {
@@ -29,8 +33,11 @@ PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision) {
 
 PackedMatrix packed_transposed(const at::Tensor& weight, Precision precision) {
   PackedMatrix matrix(precision, weight.size(1), weight.size(0));
-  const at::Tensor wide = weight.to(at::kFloat);
-  matrix.put_transposed(wide.const_data_ptr<float>(), wide.stride(0));
+  if (weight.scalar_type() == at::kBFloat16) {
+    matrix.put_transposed(static_cast<const Bfloat16*>(weight.const_data_ptr()), weight.stride(0));
+  } else {
+    matrix.put_transposed(weight.const_data_ptr<float>(), weight.stride(0));
+  }
   return matrix;
 }
 
@@ -54,7 +61,7 @@ void multiply(const at::Tensor& x, const PackedMatrix& matrix, const at::Tensor&
 }
 
 at::Tensor layer_output(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& onto) {
-  const at::Tensor out = onto.defined() ? onto.clone(at::MemoryFormat::Contiguous) : at::empty({x.size(0), weight.size(0)});
+  const at::Tensor out = onto.defined() ? wide_copy(onto) : at::empty({x.size(0), weight.size(0)});
   multiply(x.contiguous(), packed(weight.contiguous(), precision_of(x)), bias, out, onto.defined());
   return out;
 }

@@ -16,14 +16,15 @@ namespace sluice::models {
 /// already, bfloat16.
 PackedMatrix packed(at::ArrayRef<at::Tensor> weights, Precision precision);
 
-/// weight^T: for gradients of inputs.
+/// weight^T: for gradients of inputs. Likewise of float32 or bfloat16; nothing is widened.
 PackedMatrix packed_transposed(const at::Tensor& weight, Precision precision);
 
 /// out[T,N] = x[T,K] matrix^T + bias[N], which may be undefined. Rows of x and out may be apart. A float32 `out` may be added to;
 /// one of bfloat16 is rounded once.
 void multiply(const at::Tensor& x, const PackedMatrix& matrix, const at::Tensor& bias, const at::Tensor& out, bool add = false);
 
-/// x[T,K] weight^T + bias[N]: float32 [T,N]. With `onto` [T,N] added. `bias` and `onto` may be undefined.
+/// x[T,K] weight^T + bias[N]: float32 [T,N]. With `onto` [T,N] of any dtype added. `bias` and `onto` may be
+/// undefined.
 at::Tensor layer_output(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}, const at::Tensor& onto = {});
 
 /// out[T,K] += grad[T,N] weight, the gradient with respect to x. float32.

@@ -5,9 +5,16 @@
 #include <span>
 
 #include "models/config/config.h"
+#include "models/config/precision.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
+
+/// Whether a model that has `weight` is computed as here: it is narrower than the operands that its products should have. With
+/// Precision::kBfloat16 a weight of bfloat16 is one that was rounded before, and sums are float32 all the same.
+inline bool computes_narrow(const at::Tensor& weight, Precision precision) {
+  return precision == Precision::kFloat32 && at::isReducedFloatingType(weight.scalar_type());
+}
 
 /// The forward pass of weights in bfloat16 or float16, rounded where Hugging Face transformers rounds: behind every product,
 /// norm, activation and sum. Rounding elsewhere, or more exactly, gives other numbers by up to a tenth of a nat. No gradient.

@@ -24,7 +24,8 @@ void pack(std::span<const LinearWeights* const> layers, Precision precision, Pac
   for (const LinearWeights* layer : layers) {
     if (!layer->weight.defined()) continue;
     const int64_t count = layer->weight.size(0);
-    to.matrix.put(next, merged_matrix(layer->weight, layer->adapter));
+    for_each_merged_rows(layer->weight, layer->adapter,
+                         [&](int64_t first, const at::Tensor& rows) { to.matrix.put(next + first, rows); });
     if (biased) to.bias.narrow(0, next, count).copy_(layer->bias);
     next += count;
   }

@@ -184,9 +184,8 @@ std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, Head hea
   return expected;
 }
 
-bool is_for_products(const ExpectedWeight& weight, const Weights& weights) {
-  if (weight.kind == ExpectedWeight::Kind::kHead) return true;
-  return weight.kind == ExpectedWeight::Kind::kMatrix && weight.slot != &weights.embedding && weight.slot != &weights.positions;
+bool is_operand(const ExpectedWeight& weight, const Weights& weights) {
+  return weight.kind == Kind::kHead || (weight.kind == Kind::kMatrix && weight.slot != &weights.positions);
 }
 
 std::string without_prefix(const std::string& name, const ModelConfig& config) {

@@ -46,8 +46,9 @@ struct ExpectedWeight {
   StoredWeight stored;
 };
 
-/// Whether nothing but products reads it: a matrix of a layer or a head of the language model, and no table.
-bool is_for_products(const ExpectedWeight& weight, const Weights& weights);
+/// Whether it is rounded to a model's precision wherever it is read: a matrix of a layer, the embedding, a head of the language
+/// model. Learned positions, norms, biases and value heads are not.
+bool is_operand(const ExpectedWeight& weight, const Weights& weights);
 
 /// What a model with `config` needs, pointing into `weights`, whose layers are resized to match and which gets the names of the
 /// family. A tied head is not listed.

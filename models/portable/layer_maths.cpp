@@ -34,7 +34,7 @@ at::Tensor LayerMaths::product(const at::Tensor& x, const LinearWeights& layer) 
 }
 
 at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const {
-  at::Tensor x = at::embedding(weights.embedding, tokens);
+  at::Tensor x = rounded(at::embedding(weights.embedding, tokens), precision_);
   if (config_.embedding_scale != 1.0) x = x.mul(config_.embedding_scale);
   return config_.learned_positions ? x.add(at::embedding(weights.positions, positions)) : x;
 }
@@ -90,7 +90,9 @@ Weights operand_copy(const Weights& weights, Precision precision) {
   for (LayerWeights& layer : copy.layers) {
     for (LinearWeights* linear : layer.linears()) narrow(linear->weight);
   }
+  narrow(copy.embedding);
   narrow(copy.head);
+  if (weights.head.is_same(weights.embedding)) copy.head = copy.embedding;
   return copy;
 }
 

@@ -15,7 +15,7 @@
 namespace sluice::models::portable {
 
 /// What is around attention in one decoder layer, with all that a ModelConfig says. Differentiable by autograd. Weights are
-/// float32, or matrices of them already in the precision (operand_copy()); all are on the device of what is computed.
+/// float32, or matrices and embedding already in the precision (operand_copy()); all are on the device of what is computed.
 ///
 /// With Precision::kBfloat16 the operands of products are rounded (product.h); sums, residual stream, norms, activations,
 /// rotation and softmax are float32. Refers to `config`, which must outlive it.
@@ -58,7 +58,8 @@ class LayerMaths final : public TensorMaths {
   Precision precision_;
 };
 
-/// `weights` as generation reads them again and again: detached, matrices of layers and head in the precision, the rest shared.
+/// `weights` as generation reads them again and again: detached, matrices of layers, embedding and head in the precision (tied
+/// ones stay tied), the rest shared.
 Weights operand_copy(const Weights& weights, Precision precision);
 
 }  // namespace sluice::models::portable

@@ -27,6 +27,12 @@ class NarrowProduct : public torch::autograd::Function<NarrowProduct> {
   }
 };
 
+class Rounded : public torch::autograd::Function<Rounded> {
+ public:
+  static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); }
+  static variable_list backward(AutogradContext*, const variable_list& gradients) { return gradients; }
+};
+
 }  // namespace
 
 at::ScalarType dtype_of(Precision precision) { return precision == Precision::kBfloat16 ? at::kBFloat16 : at::kFloat; }
@@ -35,6 +41,8 @@ at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b) {
   if (a.is_cuda() && a.scalar_type() != at::kFloat) return at::mm(a, b, at::kFloat);
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
+
+at::Tensor rounded(const at::Tensor& x, Precision precision) { return precision == Precision::kFloat32 ? x : Rounded::apply(x); }
 
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Precision precision) {
   if (precision == Precision::kFloat32) return at::linear(x, weight, bias);

@@ -12,6 +12,10 @@ at::ScalarType dtype_of(Precision precision);
 /// narrow matrices with a wide result, elsewhere, where it has none, of the same rounded numbers in float32.
 at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b);
 
+/// x, which may be rounded already, rounded to the precision: float32. x itself with Precision::kFloat32. The gradient goes
+/// through as it is.
+at::Tensor rounded(const at::Tensor& x, Precision precision);
+
 /// x [T,K] weight [N,K]^T + bias [N], both rounded to the precision: [T,N] float32. `bias` may be undefined. Differentiable; the
 /// backward rounds the gradient likewise and gives float32. Keeps x as it was given, and of the weight nothing but a handle: give
 /// x in the precision's dtype.

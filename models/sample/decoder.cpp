@@ -69,17 +69,15 @@ void Decoder::reach(int64_t positions) {
 
 void Decoder::embed(const PackedWeights& weights, std::span<const DecodeSequence> sequences) {
   const int64_t size = config_.hidden_size;
-  const float* table = floats(weights.embedding());
   const float* positions = config_.learned_positions ? floats(weights.positions()) : nullptr;
   const auto scale = static_cast<float>(config_.embedding_scale);
   float* row = hidden_.at_least(tokens_ * size);
   for (const DecodeSequence& sequence : sequences) {
     int64_t position = sequence.cached;
     for (const int64_t token : sequence.tokens) {
-      SLUICE_CHECK(token >= 0 && token < config_.vocab_size, "a token id outside the vocabulary");
-      const float* embedding = table + token * size;
+      weights.embedding_row(token, row);
       const float* of_position = positions ? positions + position * size : nullptr;
-      for (int64_t i = 0; i < size; ++i) row[i] = embedding[i] * scale + (of_position ? of_position[i] : 0.0f);
+      for (int64_t i = 0; i < size; ++i) row[i] = row[i] * scale + (of_position ? of_position[i] : 0.0f);
       row += size;
       ++position;
     }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "models/layers/feed_forward/feed_forward.h"
+#include "models/layers/operand.h"
 #include "models/layers/weight_names.h"
 #include "models/portable/layer_maths.h"
 
@@ -28,6 +29,13 @@ void copy(const at::Tensor& from, at::Tensor& to) {
   if (!from.defined()) return;
   floats(from);
   if (!to.defined()) to = at::empty(from.sizes(), at::kFloat);
+  SLUICE_CHECK(to.sizes() == from.sizes(), kOtherShape);
+  to.copy_(from);
+}
+
+// Of an operand: rounded to the precision, or rounded already.
+void copy_operand(const at::Tensor& from, Precision precision, at::Tensor& to) {
+  if (!to.defined()) to = empty_operand(precision, from.sizes());
   SLUICE_CHECK(to.sizes() == from.sizes(), kOtherShape);
   to.copy_(from);
 }
@@ -77,6 +85,12 @@ int64_t stack_bytes(const Stack& stack, const Shapes& shapes, Precision precisio
   return PackedMatrix::bytes_for(precision, outputs, inputs);
 }
 
+int64_t size_of(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
 int64_t matrices_bytes(const Weights& weights, const Shapes& shapes, const ModelConfig& config, Precision precision) {
   int64_t bytes = PackedMatrix::bytes_for(precision, config.vocab_size, config.hidden_size);
   for (const LayerWeights& layer : weights.layers) {
@@ -93,13 +107,25 @@ void PackedWeights::pack(const Weights& weights) {
   SLUICE_CHECK(weights.head.defined(), "a model without a language model head cannot be sampled from");
   if (!weights.embedding.is_cpu()) return pack_on_device(weights);
   layers_.resize(weights.layers.size());
-  copy(weights.embedding, embedding_);
+  const bool tied = weights.head.is_same(weights.embedding);
+  SLUICE_CHECK(head_.empty() || tied != embedding_.defined(), kOtherShape);
+  if (!tied) copy_operand(weights.embedding, precision_, embedding_);
   copy(weights.positions, positions_);
   for (size_t i = 0; i < layers_.size(); ++i) pack_layer(feed_forward_of(weights), weights.layers[i], precision_, layers_[i]);
   copy(weights.final_norm, final_norm_);
   copy(weights.final_norm_bias, final_norm_bias_);
   if (head_.empty()) head_ = PackedMatrix(precision_, weights.head.size(0), weights.head.size(1));
   head_.put(0, weights.head);
+}
+
+void PackedWeights::embedding_row(int64_t token, float* to) const {
+  SLUICE_CHECK(token >= 0 && token < head_.outputs(), "a token id outside the vocabulary");
+  if (!embedding_.defined()) return head_.row(token, to);
+  const int64_t size = embedding_.size(1);
+  with_number(precision_, [&](auto number) {
+    const auto* from = static_cast<const decltype(number)*>(embedding_.const_data_ptr()) + token * size;
+    for (int64_t i = 0; i < size; ++i) to[i] = to_float(from[i]);
+  });
 }
 
 void PackedWeights::pack_on_device(const Weights& weights) {
@@ -128,20 +154,17 @@ int64_t PackedWeights::bytes() const {
   return bytes;
 }
 
-// Norms, biases and embeddings as they are; the products packed.
+// Norms, biases and learned positions as they are; the embedding, if it is not the head, and the products in the precision.
 int64_t PackedWeights::bytes_for(const ModelConfig& config, Precision precision) {
   Weights shapes_only;
   Shapes shapes;
-  int64_t floats = 0;
+  int64_t bytes = config.tied_embeddings ? 0 : config.vocab_size * config.hidden_size * bytes_of(precision);
   for (const ExpectedWeight& weight : expected_weights(config, Head::kLanguageModel, shapes_only)) {
     shapes[weight.slot] = weight.shape;
-    const bool table = weight.slot == &shapes_only.embedding || weight.slot == &shapes_only.positions;
-    if (weight.shape.size() > 1 && !table) continue;
-    int64_t count = 1;
-    for (const int64_t size : weight.shape) count *= size;
-    floats += count;
+    const bool is_float = weight.shape.size() == 1 || weight.slot == &shapes_only.positions;
+    if (is_float) bytes += size_of(weight.shape) * static_cast<int64_t>(sizeof(float));
   }
-  return floats * static_cast<int64_t>(sizeof(float)) + matrices_bytes(shapes_only, shapes, config, precision);
+  return bytes + matrices_bytes(shapes_only, shapes, config, precision);
 }
 
 }  // namespace sluice::models

@@ -24,7 +24,8 @@ struct PackedLayer {
 };
 
 /// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices
-/// in `precision`; norms, biases and embeddings float32, as in training, so that both begin from the same hidden states.
+/// and the embedding in `precision`; norms, biases and learned positions float32. Training rounds likewise, so both begin from the
+/// same hidden states. A tied embedding is the head: its rows are read out of the packed matrix.
 ///
 /// Of a model that is not on the CPU it has one thing only: on_device().
 ///
@@ -39,7 +40,7 @@ class PackedWeights {
   }
 
   /// Copies the values of `weights`, which have a language model head and are contiguous and float32; for Precision::kBfloat16
-  /// the matrices of a frozen model may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
+  /// those that are operands (is_operand()) may be bfloat16 (InternalError otherwise). The first call allocates; those after it are of
   /// weights of the same shape and use the same memory.
   void pack(const Weights& weights);
 
@@ -55,7 +56,10 @@ class PackedWeights {
   static int64_t bytes_for(const ModelConfig& config, Precision precision);
 
   Precision precision() const { return precision_; }
-  const at::Tensor& embedding() const { return embedding_; }  // [V,H]
+
+  /// to[H] becomes the row of the embedding of this token. Throws InternalError for one outside the vocabulary.
+  void embedding_row(int64_t token, float* to) const;
+
   const at::Tensor& positions() const { return positions_; }  // [max_positions,H], or undefined
   const std::vector<PackedLayer>& layers() const { return layers_; }
   const at::Tensor& final_norm() const { return final_norm_; }  // [H]
@@ -66,7 +70,8 @@ class PackedWeights {
   void pack_on_device(const Weights& weights);
 
   Precision precision_;
-  at::Tensor embedding_, positions_;
+  at::Tensor embedding_;  // [V,H], an operand; undefined if it is tied
+  at::Tensor positions_;
   std::vector<PackedLayer> layers_;
   at::Tensor final_norm_, final_norm_bias_;
   PackedMatrix head_;

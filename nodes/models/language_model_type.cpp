@@ -67,10 +67,11 @@ std::function<int64_t(const engine::ModelPass&)> activations_of(const models::Mo
   };
 }
 
-// At most: adapters are merged into weights that are there anyway.
+// At most, in float32: adapters are merged into weights that are there anyway.
 int64_t saved_folder_bytes(const LanguageModelParams& params, const ParameterBytes& bytes) {
+  constexpr int64_t kFloat = 4;
   const bool adapter_alone = params.lora && params.lora->save == models::SavedAdapter::kAdapter;
-  return bytes.trained + (adapter_alone ? 0 : bytes.frozen);
+  return adapter_alone ? bytes.trained : bytes.parameters * kFloat;
 }
 
 // What training multiplies apart is merged for sampling; on a device products have an order of their own.
@@ -81,7 +82,7 @@ std::string why_sampling_differs(const LanguageModelParams& params) {
 
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
   const bool trainable = params.optimizer.has_value();
-  const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.trained())
+  const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
                                          : frozen_parameter_bytes(config, head_of(params), params.dtype);
   return {.parameters = bytes.parameters,
           .weight_bytes = bytes.frozen + bytes.trained,
@@ -220,8 +221,8 @@ LanguageModelType::LanguageModelType() {
   params_.param("init", &P::init).doc("\"random\" takes only config.json and the tokenizer of the folder");
   params_.param("dtype", &P::dtype)
       .doc(
-          "operands of products, the KV cache and a frozen model's matrices; sums, norms, softmax and weights that are trained "
-          "stay float32");
+          "operands of products, embedded tokens, the KV cache, and matrices and embedding that are not trained; sums, norms, "
+          "softmax and weights that are trained stay float32");
   params_.param("device", &P::device).doc("where its weights are and what reads them computes: \"cpu\" or \"cuda:N\"");
   params_.param("activation_checkpointing", &P::activation_checkpointing)
       .harmless()
@@ -279,13 +280,15 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const bool trained = usage.updated && of.optimizer.has_value();
   const auto checkpointing =
       recomputes(of, usage.recompute) ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
+  const auto freezes = [frozen = of.trained()](const std::string& name) { return frozen.freezes(name); };
   models::Transformer transformer = models::load_transformer(*of.checkpoint, {.head = head_of(of),
                                                                               .random_init = of.init == ModelInit::kRandom,
                                                                               .seed = usage.seed,
                                                                               .trainable = trained,
+                                                                              .frozen = freezes,
                                                                               .device = models::device_named(of.device).value(),
                                                                               .compute = {of.dtype, checkpointing},
-                                                                              .narrow_products = !of.optimizer.has_value()});
+                                                                              .narrow_operands = true});
   if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions);
   prepare(transformer.weights(), of.trained(), usage.seed);
   const Training training{.optimizer = of.optimizer->options(),

@@ -57,7 +57,8 @@ void ModelSnapshot::write(const std::string& name, const std::filesystem::path& 
   } const written{*this};
 
   const models::Transformer of_then(live_.config(), live_.weights().with(taken_->weights), live_.compute());
-  models::write_folder(of_then, source, folder / name, {.dtype = {}, .adapter = adapter}, files);
+  // float32, whatever is frozen: rounding would lose what was learned in small steps.
+  models::write_folder(of_then, source, folder / name, {.dtype = at::kFloat, .adapter = adapter}, files);
   write_training_state(*taken_, folder, name, files);
   for (size_t i = 0; i < older_.size(); ++i) {
     const models::NamedTensors weights = optimizer_.parameters().views(older_[i]);

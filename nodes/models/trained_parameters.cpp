@@ -24,11 +24,16 @@ int64_t size_of(const ExpectedWeight& weight) {
   return count;
 }
 
+int64_t frozen_bytes(const ExpectedWeight& weight, const models::Weights& weights, models::Precision precision) {
+  return size_of(weight) * (models::is_operand(weight, weights) ? models::bytes_of(precision) : kFloat);
+}
+
 // The matrices of the layers are all that can have an adapter.
 std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& expected, models::Weights& weights) {
   std::vector<ExpectedWeight> matrices;
   for (const ExpectedWeight& weight : expected) {
-    if (weight.kind == ExpectedWeight::Kind::kMatrix && models::is_for_products(weight, weights)) matrices.push_back(weight);
+    const bool table = weight.slot == &weights.embedding || weight.slot == &weights.positions;
+    if (weight.kind == ExpectedWeight::Kind::kMatrix && !table) matrices.push_back(weight);
   }
   return matrices;
 }
@@ -63,7 +68,8 @@ engine::ParamSet<LoraParams> lora_params() {
   return set;
 }
 
-ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained) {
+ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
+                               const TrainedParameters& trained) {
   models::Weights shapes_only;
   const auto expected = models::expected_weights(config, head, shapes_only);
   std::vector<std::string> names;
@@ -74,9 +80,8 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
   for (const ExpectedWeight& weight : expected) {
     bytes.parameters += size_of(weight);
     const bool critic = weight.kind == ExpectedWeight::Kind::kValueHead;
-    const bool frozen = trained.lora ? !critic : models::is_frozen(weight.name, trained.freeze);
-    if (frozen)
-      bytes.frozen += size_of(weight) * kFloat;
+    if (trained.freezes(weight.name) && !(trained.lora && critic))
+      bytes.frozen += frozen_bytes(weight, shapes_only, precision);
     else
       moving.push_back(size_of(weight));
   }
@@ -95,7 +100,7 @@ ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models:
   ParameterBytes bytes;
   for (const ExpectedWeight& weight : models::expected_weights(config, head, shapes_only)) {
     bytes.parameters += size_of(weight);
-    bytes.frozen += size_of(weight) * (models::is_for_products(weight, shapes_only) ? models::bytes_of(precision) : kFloat);
+    bytes.frozen += frozen_bytes(weight, shapes_only, precision);
   }
   return bytes;
 }

@@ -14,6 +14,7 @@
 #include "models/config/output_head.h"
 #include "models/config/precision.h"
 #include "models/folder/folder.h"
+#include "models/train/freeze.h"
 
 namespace sluice::nodes {
 
@@ -32,13 +33,17 @@ struct LoraParams {
 
 engine::ParamSet<LoraParams> lora_params();
 
-/// Which of a model's weights are trained: all but those that `freeze` matches, or instead of them adapters.
+/// Which of a model's weights are trained: all but those that `freeze` matches, or instead of them adapters and a value head.
 struct TrainedParameters {
   std::vector<std::string> freeze;  // models/train/freeze.h
   std::optional<LoraParams> lora;
+
+  /// Whether the weight of this name is frozen, unless it is a value head beside adapters.
+  bool freezes(const std::string& name) const { return lora.has_value() || models::is_frozen(name, freeze); }
 };
 
-/// Bytes of what is trained, which lies in buffers of its own (models/train/flat_parameters.h), and of what is not.
+/// Bytes of what is trained, which lies in buffers of its own (models/train/flat_parameters.h), and of what is not, which is
+/// loaded with LoadOptions::narrow_operands.
 struct ParameterBytes {
   int64_t parameters = 0;  // numbers, adapters included
   int64_t trained = 0;     // bytes, once
@@ -46,16 +51,17 @@ struct ParameterBytes {
 };
 
 /// Of a model of this shape. Throws UserError for a pattern or a target that means nothing of it.
-ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
+ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision,
+                               const TrainedParameters& trained);
 
-/// Of a model of this shape of which nothing is trained, loaded with LoadOptions::narrow_products.
+/// Of a model of this shape of which nothing is trained.
 ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision);
 
 /// What adapters add to the activations of a pass that trains over so many tokens.
 int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
                                  int64_t tokens);
 
-/// Makes of the weights of a model, all of which need a gradient, what is trained of it.
+/// Makes of the weights of a trainable model what is trained of it.
 void prepare(models::Weights& weights, const TrainedParameters& trained, uint64_t seed);
 
 }  // namespace sluice::nodes

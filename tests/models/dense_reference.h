@@ -147,6 +147,19 @@ inline Weights random_weights(const ModelConfig& c, double scale = 0.3) {
   return weights;
 }
 
+/// The same with all operands rounded to bfloat16 before: matrices of layers, embedding and head. Tied ones stay tied.
+inline Weights with_narrow_operands(Weights weights) {
+  const bool tied = weights.head.is_same(weights.embedding);
+  for (LayerWeights& layer : weights.layers) {
+    for (LinearWeights* linear : layer.linears()) {
+      if (linear->weight.defined()) linear->weight = linear->weight.detach().to(at::kBFloat16);
+    }
+  }
+  weights.embedding = weights.embedding.detach().to(at::kBFloat16);
+  weights.head = tied ? weights.embedding : weights.head.detach().to(at::kBFloat16);
+  return weights;
+}
+
 struct NamedTensor {
   std::string name;
   at::Tensor* tensor;
@@ -292,10 +305,11 @@ inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, c
   return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.feed_forward_output_norm);
 }
 
-/// Logits [T,V] of every position of one sample. In bfloat16 the operands of products are rounded, and nothing else.
+/// Logits [T,V] of every position of one sample. In bfloat16 the operands of products and embedded tokens are rounded, and nothing
+/// else.
 inline at::Tensor logits(const ModelConfig& c, const Weights& weights, const std::vector<int64_t>& tokens,
                          Precision precision = Precision::kFloat32) {
-  at::Tensor x = at::embedding(weights.embedding, at::tensor(tokens, at::kLong)) * c.embedding_scale;
+  at::Tensor x = operand(precision, at::embedding(weights.embedding, at::tensor(tokens, at::kLong))) * c.embedding_scale;
   if (c.learned_positions) x = x + weights.positions.slice(0, 0, x.size(0));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     x = x + attended(c, weights.layers[i], static_cast<int64_t>(i), x, precision);

@@ -86,12 +86,15 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
   const models::Head head = options.both_heads   ? models::Head::kPolicyAndValue
                             : options.value_head ? models::Head::kValue
                                                  : models::Head::kLanguageModel;
+  const auto frozen = [&](const std::string& weight) { return options.trained.freezes(weight); };
   auto transformer = models::load_transformer(folder, {.head = head,
                                                        .random_init = true,
                                                        .seed = options.seed,
                                                        .trainable = options.optimizer.has_value(),
+                                                       .frozen = frozen,
                                                        .device = options.device,
-                                                       .compute = {.precision = options.precision}});
+                                                       .compute = {.precision = options.precision},
+                                                       .narrow_operands = true});
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   const std::string name = options.value_head ? "critic" : "actor";
@@ -115,10 +118,16 @@ void save_model(const LanguageModel& model, const fs::path& folder) {
 std::vector<float> all_weights(const LanguageModel& model) {
   std::vector<float> all;
   for (const auto& [name, tensor] : model.forward().transformer().weights().named()) {
-    const at::Tensor host = tensor.detach().to(at::kCPU);
+    const at::Tensor host = tensor.detach().to(at::kCPU, at::kFloat);
     all.insert(all.end(), host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel());
   }
   return all;
+}
+
+float first_embedding(const models::PackedWeights& weights) {
+  std::vector<float> row(static_cast<size_t>(TinyFolder::kHidden));
+  weights.embedding_row(0, row.data());
+  return row[0];
 }
 
 void shift_weights(LanguageModel& model, float amount) {

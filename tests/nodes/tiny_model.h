@@ -45,7 +45,7 @@ struct TinyOptions {
   at::Device device = at::kCPU;
 };
 
-/// A model with random weights; a value head is random too. With an optimizer it is a trained one.
+/// A model with random weights, held as a pipeline's are; a value head is random too. With an optimizer it is a trained one.
 std::shared_ptr<LanguageModel> tiny_model(const std::filesystem::path& folder, const TinyOptions& options);
 
 /// What is trained of a model that has an optimizer. Throws std::bad_cast where it has none.
@@ -57,8 +57,11 @@ void publish(LanguageModel& model, int64_t version);
 /// Writes the live weights as a Hugging Face folder.
 void save_model(const LanguageModel& model, const std::filesystem::path& folder);
 
-/// All weights, one behind the other.
+/// All weights, one behind the other, as float32.
 std::vector<float> all_weights(const LanguageModel& model);
+
+/// The first number of the embedding of a published version.
+float first_embedding(const models::PackedWeights& weights);
 
 /// Adds `amount` to every weight.
 void shift_weights(LanguageModel& model, float amount);

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "models/forward/action_logprobs.h"
 #include "models/forward/transformer.h"
 #include "models/layers/adapter_products.h"
 #include "models/train/adamw.h"
@@ -107,8 +108,47 @@ TEST_P(LoraSwitches, MergedModelComputesTheSame) {
   EXPECT_LT((plain - adapted.logits(merged)).abs().max().item<double>(), 1e-5 * std::max(1.0, plain.abs().max().item<double>()));
 }
 
+// The base in 2 bytes a parameter trains as one in 4 does.
+TEST_P(LoraSwitches, ABaseThatWasRoundedBeforeGivesTheSameBits) {
+  const Adapted adapted(GetParam().config);
+  const auto trained = [&](const Weights& weights) {
+    const Transformer model(adapted.model.config(), weights, {Precision::kBfloat16});
+    const at::Tensor states = model.hidden_states(adapted.tokens, kOffsets);
+    const at::Tensor logprobs = action_logprobs(states, weights.head, adapted.tokens, {.precision = Precision::kBfloat16});
+    logprobs.sum().backward();
+    std::vector<at::Tensor> all{logprobs.detach()};
+    for (const auto& [name, factor] : weights.trainable()) {
+      all.push_back(factor.grad().clone());
+      factor.mutable_grad().reset();
+    }
+    return all;
+  };
+  const auto wide = trained(adapted.model.weights()), narrow = trained(reference::with_narrow_operands(adapted.model.weights()));
+  ASSERT_EQ(narrow.size(), wide.size());
+  for (size_t i = 0; i < wide.size(); ++i) EXPECT_TRUE(narrow[i].equal(wide[i])) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Configs, LoraSwitches, testing::ValuesIn(reference::configs_of_every_switch()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// More than is merged at a time, in rows that are not whole panels at the end.
+TEST(Lora, AMatrixIsMergedInRangesOfRows) {
+  const at::Tensor weight = at::randn({5001, 1024}).to(at::kBFloat16);
+  const Adapter adapter{.a = at::randn({2, 1024}), .b = at::randn({5001, 2}), .scale = 0.5};
+  for (const Adapter& of : {adapter, Adapter()}) {
+    std::vector<at::Tensor> ranges;
+    int64_t next = 0;
+    for_each_merged_rows(weight, of, [&](int64_t first, const at::Tensor& rows) {
+      EXPECT_EQ(first, next);
+      EXPECT_LE(rows.numel(), int64_t{1} << 22);
+      next += rows.size(0);
+      ranges.push_back(rows.clone());
+    });
+    EXPECT_GT(ranges.size(), 1u);
+    EXPECT_TRUE(at::cat(ranges).equal(merged_matrix(weight, of)));
+  }
+  EXPECT_EQ(merged_matrix(weight, adapter).scalar_type(), at::kFloat);
+}
 
 TEST(Lora, AFreshAdapterChangesNothing) {
   const at::NoGradGuard no_gradient;

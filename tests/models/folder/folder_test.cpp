@@ -233,6 +233,17 @@ TEST(Folder, TrainableWeightsNeedAGradient) {
   for (const auto& [name, tensor] : model.weights().named()) EXPECT_TRUE(tensor.requires_grad() && tensor.is_leaf()) << name;
 }
 
+TEST(Folder, OperandsOfAFrozenModelAreLoadedInItsPrecision) {
+  const LoadOptions options{.compute = {Precision::kBfloat16}, .narrow_operands = true};
+  for (const char* name : {"llama_tied", "llama_gqa"}) {
+    const Weights weights = load_transformer(golden(name), options).weights();
+    EXPECT_EQ(weights.head.is_same(weights.embedding), std::string(name) == "llama_tied");
+    for (const auto& [key, tensor] : weights.named())
+      EXPECT_EQ(tensor.scalar_type(), tensor.dim() > 1 ? at::kBFloat16 : at::kFloat) << key;
+  }
+  EXPECT_EQ(load_transformer(golden("gpt2"), options).weights().positions.scalar_type(), at::kFloat);
+}
+
 TEST(Folder, NewValueHeadIsZeroAndIsSavedAsASequenceClassifier) {
   const TemporaryFolder folder;
   const Transformer critic = load_transformer(golden("llama_gqa"), {.head = Head::kValue});

@@ -170,6 +170,14 @@ TEST_P(TransformerSwitches, PackingChangesNoBitOfASample) {
   }
 }
 
+// A frozen model takes half the memory, and says what one in float32 does.
+TEST_P(TransformerSwitches, OperandsThatWereRoundedBeforeGiveTheSameBits) {
+  const at::NoGradGuard no_gradient;
+  const Transformer wide = computed({Precision::kBfloat16});
+  const Transformer narrow(wide.config(), reference::with_narrow_operands(wide.weights()), {Precision::kBfloat16});
+  EXPECT_TRUE(next_token_logprobs(narrow, batch_).equal(next_token_logprobs(wide, batch_)));
+}
+
 // Frozen by pattern: what needs no gradient gets none, and changes no other.
 TEST_P(TransformerSwitches, FrozenWeightsLeaveTheGradientsOfOthers) {
   Transformer partly = computed({});

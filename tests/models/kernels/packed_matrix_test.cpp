@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "base/error.h"
 #include "models/kernels/parallel.h"
 #include "tests/models/instruction_sets.h"
 
@@ -170,6 +171,19 @@ TEST_P(PackedMatrixTest, ATransposedWeightIsTheMatrix) {
   }
 }
 
+TEST_P(PackedMatrixTest, AnOutputIsReadAsItWasPut) {
+  for (const Shape& shape : kShapes) {
+    const Problem p(GetParam(), shape);
+    std::vector<float> row(static_cast<size_t>(p.inputs));
+    for (int64_t output = 0; output < p.outputs; ++output) {
+      p.matrix.row(output, row.data());
+      for (int64_t i = 0; i < p.inputs; ++i) ASSERT_EQ(row[i], p.rounded(p.weight[output * p.inputs + i])) << output << ", " << i;
+    }
+    EXPECT_THROW(p.matrix.row(p.outputs, row.data()), InternalError);
+    EXPECT_THROW(p.matrix.row(-1, row.data()), InternalError);
+  }
+}
+
 TEST_P(PackedMatrixTest, RowsAPageApartGiveTheSame) {
   const Problem p(GetParam(), {30, 70, 50});
   const int64_t stride = 4096 / bytes_of(p.precision), element = bytes_of(p.precision);
@@ -193,6 +207,20 @@ TEST(PackedMatrix, TakesWeightsThatAreNarrowAlready) {
   std::vector<float> out(static_cast<size_t>(p.rows * p.outputs));
   multiply(matrix, {.x = p.operand(), .x_stride = p.inputs, .rows = p.rows, .out = out.data(), .out_stride = p.outputs});
   EXPECT_EQ(out, p.product());
+}
+
+TEST(PackedMatrix, TransposesWeightsThatAreNarrowAlready) {
+  for (const Shape& shape : kShapes) {
+    const Problem p(Precision::kBfloat16, shape);
+    std::vector<Bfloat16> turned(p.weight.size());
+    for (int64_t o = 0; o < p.outputs; ++o)
+      for (int64_t i = 0; i < p.inputs; ++i) turned[i * p.outputs + o] = to_bfloat16(p.weight[o * p.inputs + i]);
+    PackedMatrix matrix(p.precision, p.outputs, p.inputs);
+    matrix.put_transposed(turned.data(), p.outputs);
+    std::vector<float> out(static_cast<size_t>(p.rows * p.outputs));
+    multiply(matrix, {.x = p.operand(), .x_stride = p.inputs, .rows = p.rows, .out = out.data(), .out_stride = p.outputs});
+    ASSERT_EQ(out, p.product());
+  }
 }
 
 TEST(Bfloat16, RoundsToTheNearestWithTiesToEven) {

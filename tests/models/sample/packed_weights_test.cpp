@@ -49,8 +49,61 @@ TEST(PackedWeights, ProductsThatReadTheSameRowsAreOneAndTheirOutputsBehindEachOt
     EXPECT_EQ(column(layer.feed_forward[1].matrix, 5), values(stored(from.feed_forward[Mlp::kDown].weight.select(1, 5))));
     EXPECT_EQ(values(layer.qkv.bias), values(at::cat({from.query.bias, from.key.bias, from.value.bias})));
     EXPECT_EQ(values(layer.feed_forward[0].bias), values(at::cat({gate.bias, up.bias})));
-    EXPECT_EQ(values(packed.embedding()), values(weights.embedding));
   }
+}
+
+// The same table once more beside a tied head is what it would cost: half a gigabyte of a small model with a large vocabulary.
+TEST(PackedWeights, ReadATiedEmbeddingOutOfTheHeadAndKeepAnUntiedOneInTheirPrecision) {
+  for (const Precision precision : kPrecisions) {
+    ModelConfig config = reference::small_config();
+    config.vocab_size = 45;  // not whole panels
+    const int64_t table = 45 * config.hidden_size * bytes_of(precision);
+    const int64_t untied_bytes = PackedWeights(reference::random_weights(config), precision).bytes();
+    config.tied_embeddings = true;
+    EXPECT_EQ(PackedWeights(reference::random_weights(config), precision).bytes(), untied_bytes - table);
+  }
+}
+
+TEST(PackedWeights, RowsOfTheEmbeddingAreRoundedToThePrecision) {
+  for (const Precision precision : kPrecisions) {
+    for (const bool tied : {false, true}) {
+      ModelConfig config = reference::small_config();
+      config.vocab_size = 45, config.tied_embeddings = tied;
+      const Weights weights = reference::random_weights(config);
+      const PackedWeights packed(weights, precision);
+      std::vector<float> row(static_cast<size_t>(config.hidden_size));
+      for (const int64_t token : {0, 31, 32, 44}) {
+        packed.embedding_row(token, row.data());
+        const at::Tensor of = weights.embedding.select(0, token);
+        EXPECT_EQ(row, values(precision == Precision::kFloat32 ? of : of.to(at::kBFloat16))) << token << ", tied " << tied;
+      }
+      EXPECT_THROW(packed.embedding_row(45, row.data()), InternalError);
+    }
+  }
+}
+
+TEST(PackedWeights, OfOperandsThatWereRoundedBeforeAreTheSame) {
+  for (const bool tied : {false, true}) {
+    ModelConfig config = reference::small_config();
+    config.tied_embeddings = tied;
+    const Weights weights = reference::random_weights(config);
+    const PackedWeights wide(weights, Precision::kBfloat16),
+        narrow(reference::with_narrow_operands(weights), Precision::kBfloat16);
+    EXPECT_EQ(narrow.bytes(), wide.bytes());
+    std::vector<float> row(static_cast<size_t>(config.hidden_size)), expected = row;
+    wide.embedding_row(3, expected.data());
+    narrow.embedding_row(3, row.data());
+    EXPECT_EQ(row, expected);
+    EXPECT_EQ(column(narrow.head(), 5), column(wide.head(), 5));
+    EXPECT_EQ(column(narrow.layers()[1].qkv.matrix, 5), column(wide.layers()[1].qkv.matrix, 5));
+  }
+}
+
+TEST(PackedWeights, OfTiedEmbeddingsDoNotFitIntoThoseOfUntiedOnes) {
+  ModelConfig config = reference::small_config();
+  PackedWeights packed(reference::random_weights(config));
+  config.tied_embeddings = true;
+  EXPECT_THROW(packed.pack(reference::random_weights(config)), InternalError);
 }
 
 TEST(PackedWeights, AreACopyThatPackingAgainRenewsInPlace) {

@@ -5,7 +5,11 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "base/error.h"
+#include "models/layers/weights.h"
+#include "models/memory/tensor_memory.h"
 
 namespace sluice::models {
 namespace {
@@ -34,6 +38,21 @@ TEST(FlatParameters, EveryHandleOfAWeightMoves) {
   EXPECT_EQ(model.tied.const_data_ptr(), model.flat.weights());
 }
 
+TEST(FlatParameters, TiedWeightsExistOnce) {
+  Weights weights;
+  weights.embedding = at::randn({5, 7});
+  weights.head = weights.embedding;
+  weights.embedding.set_requires_grad(true);
+  const FlatParameters flat(weights.trainable());
+  EXPECT_EQ(flat.size(), 48);
+  EXPECT_EQ(weights.head.const_data_ptr(), flat.weight_buffer().const_data_ptr());
+  const Weights copy = weights.with(flat.views(at::zeros({flat.size()})));
+  EXPECT_TRUE(copy.head.is_same(copy.embedding));
+  const Weights moved = weights.to(at::kCPU);
+  EXPECT_TRUE(moved.head.is_same(moved.embedding));
+  EXPECT_EQ(moved.head.const_data_ptr(), flat.weight_buffer().const_data_ptr());
+}
+
 TEST(FlatParameters, ABackwardAddsToTheBuffer) {
   Model model;
   for (int pass = 0; pass < 2; ++pass) (model.matrix.sum() * 2.0 + model.vector.sum()).backward();
@@ -44,6 +63,21 @@ TEST(FlatParameters, ABackwardAddsToTheBuffer) {
   model.flat.check_gradients();
   model.flat.clear_gradients();
   EXPECT_EQ(model.matrix.grad().abs().sum().item<float>(), 0.0f);
+}
+
+TEST(FlatParameters, TakeTheMemoryOfGradientsWhenThatOfTheWeightsIsFree) {
+  constexpr int64_t kBytes = 2 * 100 * 1000 * 4;
+  int64_t peak = 0, live = 0;
+  std::thread([&] {
+    TensorMemory memory;
+    memory.watch_this_thread();
+    const NamedTensors weights{{"one", at::randn({100, 1000}).set_requires_grad(true)},
+                               {"other", at::randn({100, 1000}).set_requires_grad(true)}};
+    const FlatParameters flat(weights);
+    peak = memory.take_peak(), live = memory.live();
+  }).join();
+  EXPECT_EQ(live, 2 * kBytes);
+  EXPECT_EQ(peak, live);
 }
 
 TEST(FlatParameters, AReplacedGradientIsABug) {

@@ -25,6 +25,7 @@ using testing::all_weights;
 using testing::Bound;
 using testing::dtype_entry;
 using testing::entry;
+using testing::first_embedding;
 using ::testing::HasSubstr;
 using testing::head_entry;
 using testing::model_spec;
@@ -152,7 +153,7 @@ TEST(LanguageModelType, ABfloat16ModelIsSampledFromHalfTheBytes) {
   const Bound wide(model_spec(folder.path())),
       narrow(model_spec(folder.path(), {dtype_entry("bfloat16"), entry("init", std::string("random"))}));
   ASSERT_TRUE(narrow.params) << render(narrow.problems);
-  EXPECT_EQ(narrow.facts.weight_bytes, 2 * kParameters + 2 * (96 * 32 + kNormParameters));  // embedding and norms stay float32
+  EXPECT_EQ(narrow.facts.weight_bytes, 2 * kParameters + 2 * kNormParameters);  // which stay float32
   EXPECT_EQ(2 * narrow.facts.kv_bytes_per_token, wide.facts.kv_bytes_per_token);
   EXPECT_LT(narrow.facts.published_bytes, wide.facts.published_bytes);
   const auto model = std::dynamic_pointer_cast<LanguageModel>(
@@ -233,8 +234,6 @@ TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
   EXPECT_EQ(all_weights(loaded), all_weights(*model));
   EXPECT_EQ(loaded.text().tokenizer().encode("a b"), model->text().tokenizer().encode("a b"));
 }
-
-float first_embedding(const models::PackedWeights& weights) { return weights.embedding().const_data_ptr<float>()[0]; }
 
 TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   const TinyFolder folder;

@@ -46,7 +46,7 @@ TEST(ModelParts, APartKeepsItsModel) {
   engine::NodeResources resources = resources_with(tiny_model(folder.path(), {}));
   const auto sampled = sampled_weights(resources, "actor");
   resources.models.clear();
-  EXPECT_EQ(sampled->at(0).embedding().size(0), TinyFolder::kVocabulary);
+  EXPECT_EQ(sampled->at(0).head().outputs(), TinyFolder::kVocabulary);
 }
 
 TEST(ModelParts, TextIsReadWithoutWeights) {

@@ -67,6 +67,14 @@ std::vector<Variant> variants() {
     options.saved_versions = 0;
   });
   add("bfloat16", [](TinyOptions& options) { options.precision = models::Precision::kBfloat16; });
+  add("lora_bfloat16", [](TinyOptions& options) {
+    options.trained.lora = LoraParams{.rank = 4};
+    options.precision = models::Precision::kBfloat16;
+  });
+  add("frozen_layer_bfloat16", [](TinyOptions& options) {
+    options.trained.freeze = {"model.layers.0.*"};
+    options.precision = models::Precision::kBfloat16;
+  });
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/folder/folder.h"
+#include "models/layers/adapter_products.h"
 #include "models/memory/tensor_memory.h"
 #include "nodes/forward/forward.h"
 #include "nodes/forward/logprobs.h"
@@ -20,6 +21,7 @@ namespace {
 
 using testing::all_weights;
 using testing::Bound;
+using testing::dtype_entry;
 using testing::entry;
 using testing::floats;
 using ::testing::HasSubstr;
@@ -45,6 +47,18 @@ engine::Entry lora_entry(std::vector<engine::Entry> more = {}) {
   return table_entry("lora", std::move(more));
 }
 
+// Of the tensors of a model that is trained.
+int64_t live_bytes(const Bound& bound) {
+  int64_t live = 0;
+  std::thread([&] {
+    models::TensorMemory memory;
+    memory.watch_this_thread();
+    const auto model = LanguageModelType().load(bound.params, {.name = "actor", .updated = true});
+    live = memory.live();
+  }).join();
+  return live;
+}
+
 std::string only_problem(const engine::ModelSpec& spec) {
   const Bound bound(spec);
   EXPECT_FALSE(bound.params);
@@ -61,6 +75,20 @@ TEST(FrozenParameters, NeedNeitherGradientsNorMoments) {
   EXPECT_EQ(bound.facts.weight_bytes, 4 * kAll);
   EXPECT_EQ(bound.facts.gradient_bytes, 4 * trained);
   EXPECT_EQ(bound.facts.optimizer_bytes, 8 * trained);
+}
+
+// What is frozen is held as products read it.
+TEST(FrozenParameters, TakeTwoBytesEachInBfloat16) {
+  const TinyFolder folder;
+  const std::vector<std::string> patterns{"model.embed_tokens.*", "model.layers.0.*"};
+  const Bound bound(
+      model_spec(folder.path(), {optimizer_entry(1e-3), dtype_entry("bfloat16"), strings_entry("freeze", patterns)}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  const int64_t trained = kTable + kLayer + kNorm, norms = 2 * kNorm;  // of the frozen layer
+  EXPECT_EQ(bound.facts.weight_bytes, 4 * trained + 2 * (kTable + kLayer - norms) + 4 * norms);
+  EXPECT_EQ(bound.facts.folder_bytes, 4 * kAll);
+  save_model(*tiny_model(folder.path(), {}), folder.path());
+  EXPECT_EQ(live_bytes(bound), bound.facts.weight_bytes + bound.facts.gradient_bytes + bound.facts.optimizer_bytes);
 }
 
 TEST(FrozenParameters, StayAsTheyAreBitForBit) {
@@ -111,15 +139,19 @@ TEST(Lora, OnlyAdaptersTakeGradientsAndMoments) {
 TEST(Lora, TakesTheMemoryThatIsPredicted) {
   const TinyFolder folder;
   save_model(*tiny_model(folder.path(), {}), folder.path());
-  const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), lora_entry()}));
-  int64_t live = 0;
-  std::thread([&] {
-    models::TensorMemory memory;
-    memory.watch_this_thread();
-    const auto model = LanguageModelType().load(bound.params, {.name = "actor", .updated = true});
-    live = memory.live();
-  }).join();
-  EXPECT_EQ(live, bound.facts.weight_bytes + bound.facts.gradient_bytes + bound.facts.optimizer_bytes);
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), dtype_entry(dtype), lora_entry()}));
+    EXPECT_EQ(live_bytes(bound), bound.facts.weight_bytes + bound.facts.gradient_bytes + bound.facts.optimizer_bytes) << dtype;
+  }
+}
+
+TEST(Lora, HasABaseOfTwoBytesAParameterInBfloat16) {
+  const TinyFolder folder;
+  const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), dtype_entry("bfloat16"), lora_entry()}));
+  ASSERT_TRUE(bound.params) << render(bound.problems);
+  const int64_t norms = 2 * 2 * kNorm + kNorm;
+  EXPECT_EQ(bound.facts.weight_bytes, 2 * (kAll - norms) + 4 * norms + 4 * kAdapters);
+  EXPECT_EQ(bound.facts.folder_bytes, 4 * (kAll + kAdapters));  // saved as float32
 }
 
 TEST(Lora, MeansNothingWithoutAnOptimizer) {
@@ -195,6 +227,26 @@ TEST_F(LoraBase, IsSavedMergedAndAsAnAdapter) {
   ASSERT_TRUE(bound.params) << render(bound.problems);
   const auto again = std::dynamic_pointer_cast<LanguageModel>(LanguageModelType().load(bound.params, {.updated = true}));
   EXPECT_EQ(all_weights(*again), all_weights(*actor_));
+}
+
+// Rounding what is merged would lose what was learned in small steps.
+TEST(Lora, IsSavedMergedInFloat32WhateverItsBaseIsHeldIn) {
+  const TinyFolder folder;
+  const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{},
+                                                .precision = models::Precision::kBfloat16,
+                                                .trained = {.freeze = {}, .lora = LoraParams{.rank = 4}}});
+  const models::Weights& weights = model->forward().transformer().weights();
+  EXPECT_EQ(weights.layers[0].query.weight.scalar_type(), at::kBFloat16);
+  {
+    const at::NoGradGuard no_gradient;
+    for (const auto& [name, factor] : weights.trainable()) factor.normal_(0, 0.01);
+  }
+  model->take_snapshot({.oldest = 0, .newest = 0});
+  model->write_snapshot(folder.path(), disk());
+  const models::Weights saved = models::load_transformer(folder.path() / "actor", {}).weights();
+  EXPECT_TRUE(
+      saved.layers[1].query.weight.equal(models::merged_matrix(weights.layers[1].query.weight, weights.layers[1].query.adapter)));
+  EXPECT_TRUE(saved.embedding.equal(weights.embedding.to(at::kFloat)));
 }
 
 TEST(LanguageModelType, NeedsACheckpointOrABase) {

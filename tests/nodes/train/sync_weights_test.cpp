@@ -8,6 +8,7 @@
 namespace sluice::nodes {
 namespace {
 
+using testing::first_embedding;
 using testing::shift_weights;
 using testing::tiny_model;
 using testing::TinyFolder;
@@ -23,8 +24,8 @@ TEST(SyncWeights, EndOfIterationPublishesTheLiveWeightsAsTheNextVersion) {
   sync.begin_iteration({.index = 0});
   EXPECT_THROW(model->sampled().at(1), InternalError);
   sync.end_iteration({.index = 0});
-  EXPECT_EQ(model->sampled().at(0).embedding().const_data_ptr<float>()[0], before);
-  EXPECT_EQ(model->sampled().at(1).embedding().const_data_ptr<float>()[0], before + 1.0f);
+  EXPECT_EQ(first_embedding(model->sampled().at(0)), before);
+  EXPECT_EQ(first_embedding(model->sampled().at(1)), before + 1.0f);
 }
 
 TEST(SyncWeights, ReadsNoColumnsAndPublishesItsModel) {
