@@ -11,9 +11,8 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal.h"
-#include "models/folder/folder.h"
-#include "models/forward/transformer.h"
 #include "models/sample/generation.h"
+#include "models/sample/load_packed.h"
 #include "text/chat_template.h"
 #include "text/stream_decoder.h"
 #include "text/tokenizer.h"
@@ -114,18 +113,17 @@ int64_t new_tokens(const SampleArguments& arguments, const models::ModelConfig& 
 /// Samples side by side, given to the printer in order.
 class SampleRun {
  public:
-  SampleRun(const SampleArguments& arguments, const models::Transformer& model, std::vector<int64_t> prompt,
+  SampleRun(const SampleArguments& arguments, const models::PackedModel& model, std::vector<int64_t> prompt,
             const models::GenerationOptions& options)
       : arguments_(arguments),
         model_(model),
-        weights_(model.weights(), options.precision),
         prompt_(std::move(prompt)),
-        new_tokens_(new_tokens(arguments, model.config(), prompt_.size())),
-        engine_(model.config(), options, limits()) {}
+        new_tokens_(new_tokens(arguments, model.config, prompt_.size())),
+        engine_(model.config, options, limits()) {}
 
   void print_with(Printer& printer) {
     for (submit(); !engine_.idle(); submit()) {
-      for (models::SampleResult& result : engine_.step(weights_)) waiting_.emplace(result.id, std::move(result));
+      for (models::SampleResult& result : engine_.step(model_.weights)) waiting_.emplace(result.id, std::move(result));
       for (auto next = waiting_.find(at_hand_); next != waiting_.end(); next = waiting_.find(at_hand_)) {
         printer.ended(next->second);
         waiting_.erase(next);
@@ -139,7 +137,7 @@ class SampleRun {
   models::GenerationLimits limits() const {
     models::GenerationLimits limits;
     limits.max_running_samples = std::min<int64_t>(arguments_.samples, kSideBySide);
-    const int64_t longest = std::min(new_tokens_, model_.config().steady_positions()) + prompt_.size();
+    const int64_t longest = std::min(new_tokens_, model_.config.steady_positions()) + prompt_.size();
     limits.kv_blocks = limits.max_running_samples * (longest / limits.kv_block_size + 1);
     return limits;
   }
@@ -153,8 +151,7 @@ class SampleRun {
   }
 
   const SampleArguments& arguments_;
-  const models::Transformer& model_;
-  const models::PackedWeights weights_;
+  const models::PackedModel& model_;
   models::PromptTokens prompt_;
   int64_t new_tokens_;
   models::GenerationEngine engine_;
@@ -167,18 +164,18 @@ class SampleRun {
 
 int model_sample(const SampleArguments& arguments) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(arguments.folder);
-  const models::Transformer model = models::load_transformer(arguments.folder, {});
+  const models::Precision precision = arguments.dtype == "bfloat16" ? models::Precision::kBfloat16 : models::Precision::kFloat32;
+  const models::PackedModel model = models::load_packed(arguments.folder, {.compute = {precision}, .narrow_operands = true});
   const std::vector<int64_t> prompt = prompt_ids(arguments, tokenizer);
-  const models::GenerationOptions options{
-      .sampling = {.temperature = arguments.temperature,
-                   .top_k = arguments.top_k,
-                   .top_p = arguments.top_p,
-                   .min_p = arguments.min_p,
-                   .repetition_penalty = arguments.repetition_penalty,
-                   .presence_penalty = arguments.presence_penalty,
-                   .frequency_penalty = arguments.frequency_penalty},
-      .end_of_sequence = end_of_sequence_ids(model.config(), tokenizer),
-      .precision = arguments.dtype == "bfloat16" ? models::Precision::kBfloat16 : models::Precision::kFloat32};
+  const models::GenerationOptions options{.sampling = {.temperature = arguments.temperature,
+                                                       .top_k = arguments.top_k,
+                                                       .top_p = arguments.top_p,
+                                                       .min_p = arguments.min_p,
+                                                       .repetition_penalty = arguments.repetition_penalty,
+                                                       .presence_penalty = arguments.presence_penalty,
+                                                       .frequency_penalty = arguments.frequency_penalty},
+                                          .end_of_sequence = end_of_sequence_ids(model.config, tokenizer),
+                                          .precision = precision};
   SampleRun run(arguments, model, prompt, options);
   TextPrinter text(tokenizer);
   JsonPrinter json(tokenizer);

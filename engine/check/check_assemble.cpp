@@ -130,9 +130,14 @@ class Assembly {
       to.usage.seed = static_cast<uint64_t>(plan_.pipeline.seed);
       to.usage.iterations = plan_.pipeline.iterations;
       to.usage.updated = from.updater >= 0;
+      to.usage.read = from.has_live_reader || is_base(to.name);
       to.usage.versions.readable = readable_versions(from);
       to.usage.versions.saved = draft_.trains_what_it_samples(from) ? plan_.schedule.policy_lag : 0;
     }
+  }
+
+  bool is_base(const std::string& name) const {
+    return std::ranges::any_of(draft_.models, [&](const DraftModel& model) { return model.facts.base_of == name; });
   }
 
   // While iteration i is sampled with version i - lag, training may have published all versions up to i: lag + 1 of them must

@@ -62,7 +62,8 @@ struct DraftModel {
   int updater = -1;
   int publisher = -1;
 
-  bool sampled_apart = false;  // by a path that has not its trainer: while that trains
+  bool has_live_reader = false;  // a node that is no source reads it; a source reads its text alone
+  bool sampled_apart = false;    // by a path that has not its trainer: while that trains
 
   bool is_idle_critic() const { return facts.head == "value" && reader >= 0 && updater < 0; }
   bool used() const { return reader >= 0 || sampler >= 0 || updater >= 0 || publisher >= 0; }

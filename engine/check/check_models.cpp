@@ -113,6 +113,7 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
   switch (need.use) {
     case ModelUse::kReads:
       if (model.reader < 0) model.reader = index;
+      model.has_live_reader |= draft.node(index).type->kind != NodeKind::kSource;
       break;
     case ModelUse::kSamples:
       if (model.sampler < 0 || (draft.measures(draft.node(model.sampler)) && !draft.measures(draft.node(index))))

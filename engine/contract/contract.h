@@ -15,7 +15,7 @@ namespace sluice::engine {
 
 /// How a node uses a model.
 enum class ModelUse {
-  kReads,      // its live weights
+  kReads,      // its live weights; a source: its text alone, tokenizer and chat template
   kSamples,    // its published weights
   kUpdates,    // trains it
   kPublishes,  // makes the live weights the next published version

@@ -24,7 +24,7 @@ struct ModelPass {
 /// What a plan must know of a model before anything is loaded.
 struct ModelFacts {
   int64_t parameters = 0;
-  int64_t weight_bytes = 0;
+  int64_t weight_bytes = 0;     // of the live weights, where it has some (ModelUsage)
   int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
   int64_t gradient_bytes = 0;   // 0 when frozen
   int64_t optimizer_bytes = 0;  // 0 when frozen
@@ -108,8 +108,12 @@ struct ModelUsage {
   int64_t iterations = 0;       // of the run
   bool updated = false;         // some node trains it
   bool recompute = false;       // its backward computes activations again rather than keep them, if the facts leave that open
+  bool read = false;            // some node computes with its live weights, or another model is its base
   ModelVersions versions;       // that there are beside the newest
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
+
+  /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone.
+  bool has_live_weights() const { return updated || read || versions.readable == 0; }
 };
 
 /// How `[models.NAME]` tables are understood. One implementation a program; the engine's tests have a toy one.

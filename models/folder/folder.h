@@ -25,13 +25,18 @@ struct LoadOptions {
   at::ScalarType dtype = at::kFloat;                    // of the weights; kBFloat16: for forward passes only
   at::Device device = at::kCPU;                         // where the weights are
   Compute compute;
-  std::span<const Family> families = builtin_families();  // which config.json may name; they outlive the model
+  std::span<const Family> families = builtin_families();        // which config.json may name; they outlive the model
+  std::function<void(Weights& weights, int64_t layer)> loaded;  // see load_transformer(); none: nobody takes weights
   bool narrow_operands = false;  // is_operand() weights that get no gradient are kept in the precision of `compute`
 };
 
 /// Reads a Hugging Face folder into weights of options.dtype; the files may hold float32, bfloat16 or float16. Peak memory is
 /// that of the weights and a few megabytes. Throws UserError naming file and tensor: missing, of a wrong shape or dtype, or left
 /// over; all of them at once. See LoadOptions for random weights.
+///
+/// options.loaded(weights, layer) is called as soon as a layer is whole, and with -1 when all before the layers is, and all behind
+/// them. It may take tensors away, which are then not held: so a model need never be there as a whole. On the CPU, of a model
+/// that is not trained.
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options);
 
 /// What is written of a model with adapters: itself with them merged in, the adapters as PEFT has them (adapter_folder.h), or the

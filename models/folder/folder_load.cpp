@@ -31,27 +31,39 @@ at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight
   return result;
 }
 
-void fill_fresh(const std::vector<ExpectedWeight>& expected, const Weights& weights, const ModelConfig& config,
-                const LoadOptions& options) {
-  for (const ExpectedWeight& weight : expected)
-    *weight.slot = fresh_weight(weight, config, options.seed, dtype_of(weight, weights, options));
+// Each weight becomes make(weight), in order.
+template <class Make>
+void fill(const std::vector<ExpectedWeight>& expected, Weights& weights, const LoadOptions& options, const Make& make) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    *expected[i].slot = make(expected[i]);
+    const bool whole = i + 1 == expected.size() || expected[i + 1].layer != expected[i].layer;
+    if (whole && options.loaded) options.loaded(weights, expected[i].layer);
+  }
 }
 
-void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, const Weights& weights,
+void fill_fresh(const std::vector<ExpectedWeight>& expected, Weights& weights, const ModelConfig& config,
+                const LoadOptions& options) {
+  fill(expected, weights, options, [&](const ExpectedWeight& weight) {
+    return fresh_weight(weight, config, options.seed, dtype_of(weight, weights, options));
+  });
+}
+
+void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& expected, Weights& weights,
                const ModelConfig& config, const LoadOptions& options) {
   throw_tensor_problems(tensor_problems(tensors, expected, config, options.head), tensors, config);
   throw_tensor_problems(tied_problems(tensors, expected, config), tensors, config);
-  for (const ExpectedWeight& weight : expected) {
+  fill(expected, weights, options, [&](const ExpectedWeight& weight) {
     const bool fresh = weight.kind == ExpectedWeight::Kind::kValueHead && !tensors.contains(weight.stored.name);
-    *weight.slot = fresh ? fresh_weight(weight, config, options.seed, options.dtype)
-                         : read_weight(tensors, weight, config, dtype_of(weight, weights, options));
-  }
+    return fresh ? fresh_weight(weight, config, options.seed, options.dtype)
+                 : read_weight(tensors, weight, config, dtype_of(weight, weights, options));
+  });
 }
 
 }  // namespace
 
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options) {
   SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
+  SLUICE_CHECK(!options.loaded || (!options.trainable && options.device.is_cpu()), "weights are taken as they are read");
   const at::NoGradGuard no_gradient;
   const ModelConfig config = read_config(folder, options.families);
   Weights weights;

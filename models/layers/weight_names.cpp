@@ -23,12 +23,13 @@ struct Slot {
   bool transposed;
   const WeightRow* row;
   const NetworkTensor* of_network;
+  int64_t layer = -1;  // -1: outside of the layers
 
   std::string name() const { return part.empty() ? stored : stored + "[" + std::string(part) + "]"; }
 };
 
-Slot slot_of(std::string stored, const WeightRow& row) {
-  return {std::move(stored), row.part == nullptr ? "" : row.part, row.transposed, &row, nullptr};
+Slot slot_of(std::string stored, const WeightRow& row, int64_t layer = -1) {
+  return {std::move(stored), row.part == nullptr ? "" : row.part, row.transposed, &row, nullptr, layer};
 }
 
 template <class Layer>
@@ -38,12 +39,13 @@ auto& field_of(Layer& layer, const LayerRow& row) {
 }
 
 template <class Layer, class Visit>
-void visit_network(Layer& layer, const std::string& prefix, std::span<const NetworkTensor> tensors, const Visit& visit) {
+void visit_network(Layer& layer, int64_t index, const std::string& prefix, std::span<const NetworkTensor> tensors,
+                   const Visit& visit) {
   for (const NetworkTensor& tensor : tensors) {
     if (tensor.linear >= layer.feed_forward.size()) continue;
     auto& linear = layer.feed_forward[tensor.linear];
     visit(tensor.bias ? linear.bias : linear.weight,
-          Slot{prefix + tensor.name, tensor.part, tensor.transposed, nullptr, &tensor});
+          Slot{prefix + tensor.name, tensor.part, tensor.transposed, nullptr, &tensor, index});
   }
 }
 
@@ -56,9 +58,10 @@ void visit_weights(W& weights, const Visit& visit) {
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const std::string prefix = std::string(table.layer_prefix) + std::to_string(i) + ".";
     for (const std::span<const LayerRow> rows : table.layer) {
-      for (const LayerRow& row : rows) visit(field_of(weights.layers[i], row), slot_of(prefix + row.name, row));
+      for (const LayerRow& row : rows)
+        visit(field_of(weights.layers[i], row), slot_of(prefix + row.name, row, static_cast<int64_t>(i)));
     }
-    visit_network(weights.layers[i], prefix, tensors, visit);
+    visit_network(weights.layers[i], static_cast<int64_t>(i), prefix, tensors, visit);
   }
   for (const ModelRow& row : table.after) visit(weights.*row.field, slot_of(row.name, row));
 }
@@ -119,7 +122,8 @@ ExpectedWeight expected_weight(at::Tensor& field, const Slot& slot, const ModelC
                         .slot = &field,
                         .shape = {},
                         .kind = Kind::kMatrix,
-                        .stored = {.name = slot.stored, .transposed = slot.transposed, .first_output = 0, .shape = {}}};
+                        .stored = {.name = slot.stored, .transposed = slot.transposed, .first_output = 0, .shape = {}},
+                        .layer = slot.layer};
   if (slot.row != nullptr) {
     weight.shape = shape_of(*slot.row, config), weight.kind = slot.row->kind;
   } else {

@@ -44,6 +44,7 @@ struct ExpectedWeight {
   std::vector<int64_t> shape;  // of the field
   Kind kind;
   StoredWeight stored;
+  int64_t layer = -1;  // -1: before the layers or behind them
 };
 
 /// Whether it is rounded to a model's precision wherever it is read: a matrix of a layer, the embedding, a head of the language
@@ -51,7 +52,7 @@ struct ExpectedWeight {
 bool is_operand(const ExpectedWeight& weight, const Weights& weights);
 
 /// What a model with `config` needs, pointing into `weights`, whose layers are resized to match and which gets the names of the
-/// family. A tied head is not listed.
+/// family: those before the layers, layer by layer, those behind. A tied head is not listed.
 std::vector<ExpectedWeight> expected_weights(const ModelConfig& config, Head head, Weights& weights);
 
 /// The name of a tensor of this family whose file leaves the family's prefix away: "h.0.ln_1.weight" for

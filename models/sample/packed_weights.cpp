@@ -55,7 +55,7 @@ std::vector<Stack> network_stacks(const FeedForward& kind, const LayerWeights& l
   return stacks;
 }
 
-void pack_layer(const FeedForward& kind, const LayerWeights& from, Precision precision, PackedLayer& to) {
+void pack_all(const FeedForward& kind, const LayerWeights& from, Precision precision, PackedLayer& to) {
   copy(from.attention_norm, to.attention_norm);
   copy(from.attention_norm_bias, to.attention_norm_bias);
   copy(from.attention_output_norm, to.attention_output_norm);
@@ -106,14 +106,25 @@ void PackedWeights::pack(const Weights& weights) {
   const at::NoGradGuard no_gradient;
   SLUICE_CHECK(weights.head.defined(), "a model without a language model head cannot be sampled from");
   if (!weights.embedding.is_cpu()) return pack_on_device(weights);
+  SLUICE_CHECK(head_.empty() || weights.head.is_same(weights.embedding) != embedding_.defined(), kOtherShape);
+  pack_outside_layers(weights);
+  for (size_t i = 0; i < weights.layers.size(); ++i) pack_layer(weights, i);
+}
+
+void PackedWeights::pack_layer(const Weights& weights, size_t layer) {
+  const at::NoGradGuard no_gradient;
   layers_.resize(weights.layers.size());
+  pack_all(feed_forward_of(weights), weights.layers[layer], precision_, layers_[layer]);
+}
+
+void PackedWeights::pack_outside_layers(const Weights& weights) {
+  const at::NoGradGuard no_gradient;
   const bool tied = weights.head.is_same(weights.embedding);
-  SLUICE_CHECK(head_.empty() || tied != embedding_.defined(), kOtherShape);
-  if (!tied) copy_operand(weights.embedding, precision_, embedding_);
+  if (weights.embedding.defined() && !tied) copy_operand(weights.embedding, precision_, embedding_);
   copy(weights.positions, positions_);
-  for (size_t i = 0; i < layers_.size(); ++i) pack_layer(feed_forward_of(weights), weights.layers[i], precision_, layers_[i]);
   copy(weights.final_norm, final_norm_);
   copy(weights.final_norm_bias, final_norm_bias_);
+  if (!weights.head.defined()) return;
   if (head_.empty()) head_ = PackedMatrix(precision_, weights.head.size(0), weights.head.size(1));
   head_.put(0, weights.head);
 }

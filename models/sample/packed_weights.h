@@ -44,6 +44,11 @@ class PackedWeights {
   /// weights of the same shape and use the same memory.
   void pack(const Weights& weights);
 
+  /// The parts of pack(), for who has not all weights at a time (load_packed.h), on the CPU: one layer; and what there is of the
+  /// others. pack() is every layer, and once all others.
+  void pack_layer(const Weights& weights, size_t layer);
+  void pack_outside_layers(const Weights& weights);
+
   bool empty() const { return head_.empty() && !on_device_.embedding.defined(); }
 
   /// As portable::operand_copy() has them, on the device of what was packed; without tensors if that is the CPU.

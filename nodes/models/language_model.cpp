@@ -1,5 +1,7 @@
 #include "nodes/models/language_model.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace sluice::nodes {
@@ -28,6 +30,15 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
   sampled_.take(0, forward_.transformer().weights());
 }
 
+LanguageModel::LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed,
+                             at::Device device)
+    : text_(name, folder),
+      forward_(name, models::Transformer(packed.config, {}, {.precision = packed.weights.precision()})),
+      sampled_(packed.config, packed.weights.precision(), device, 1),
+      weight_bytes_(0) {
+  sampled_.begin_with(std::move(packed.weights));
+}
+
 engine::ModelBytes LanguageModel::bytes() const {
   return {.weights = weight_bytes_ + sampled_.bytes(), .copies = 0, .gradients = 0, .optimizer = 0};
 }
@@ -35,6 +46,10 @@ engine::ModelBytes LanguageModel::bytes() const {
 FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                          const models::Transformer& transformer, engine::ModelVersions versions, Weights weights)
     : LanguageModel(name, folder, transformer, versions, weights == Weights::kOwn ? weight_bytes(transformer) : 0) {}
+
+FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
+                                         models::PackedModel&& packed, at::Device device)
+    : LanguageModel(name, folder, std::move(packed), device) {}
 
 void FrozenLanguageModel::refuse() const { throw InternalError("a frozen model has nothing to save: " + name()); }
 

@@ -6,6 +6,7 @@
 
 #include "engine/contract/model.h"
 #include "engine/contract/model_versions.h"
+#include "models/sample/load_packed.h"
 #include "nodes/models/forward_model.h"
 #include "nodes/models/local_publisher.h"
 #include "nodes/models/model_text.h"
@@ -18,7 +19,8 @@ namespace sluice::nodes {
 /// (model_parts.h); each part says which threads may use it.
 ///
 /// Every model has its text, its weights for forward passes, and what is sampled from, whose version 0 are the weights that it
-/// begins with. What is trained and what publishes belong to a TrainedLanguageModel.
+/// begins with. One that is only sampled from has no weights for forward passes. What is trained and what publishes belong to a
+/// TrainedLanguageModel.
 class LanguageModel : public engine::Model {
  public:
   LanguageModel(const LanguageModel&) = delete;  // parts refer to one another
@@ -36,6 +38,9 @@ class LanguageModel : public engine::Model {
   LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                 engine::ModelVersions versions, int64_t weight_bytes);
 
+  /// Of one that is only sampled from, on `device`.
+  LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed, at::Device device);
+
   const ModelText text_;
   const ForwardModel forward_;
   SampledWeights sampled_;
@@ -51,6 +56,10 @@ class FrozenLanguageModel final : public LanguageModel {
 
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                       engine::ModelVersions versions, Weights weights = Weights::kOwn);
+
+  /// One that is only sampled from: version 0 alone, without live weights.
+  FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed,
+                      at::Device device);
 
   void take_snapshot(engine::VersionRange, engine::CheckpointCopy) override { refuse(); }
   void write_snapshot(const std::filesystem::path&, FileSystem&) override { refuse(); }

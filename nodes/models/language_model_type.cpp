@@ -14,6 +14,7 @@
 #include "models/layers/weight_names.h"
 #include "models/sample/generation.h"
 #include "models/sample/kv_cache.h"
+#include "models/sample/load_packed.h"
 #include "models/sample/packed_weights.h"
 #include "nodes/models/language_model.h"
 #include "nodes/models/model_device.h"
@@ -280,15 +281,19 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const bool trained = usage.updated && of.optimizer.has_value();
   const auto checkpointing =
       recomputes(of, usage.recompute) ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
-  const auto freezes = [frozen = of.trained()](const std::string& name) { return frozen.freezes(name); };
-  models::Transformer transformer = models::load_transformer(*of.checkpoint, {.head = head_of(of),
-                                                                              .random_init = of.init == ModelInit::kRandom,
-                                                                              .seed = usage.seed,
-                                                                              .trainable = trained,
-                                                                              .frozen = freezes,
-                                                                              .device = models::device_named(of.device).value(),
-                                                                              .compute = {of.dtype, checkpointing},
-                                                                              .narrow_operands = true});
+  const models::LoadOptions options{.head = head_of(of),
+                                    .random_init = of.init == ModelInit::kRandom,
+                                    .seed = usage.seed,
+                                    .trainable = trained,
+                                    .frozen = [of = of.trained()](const std::string& name) { return of.freezes(name); },
+                                    .device = models::device_named(of.device).value(),
+                                    .compute = {of.dtype, checkpointing},
+                                    .narrow_operands = true};
+  if (!usage.has_live_weights()) {
+    return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, models::load_packed(*of.checkpoint, options),
+                                                 options.device);
+  }
+  models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
   if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions);
   prepare(transformer.weights(), of.trained(), usage.seed);
   const Training training{.optimizer = of.optimizer->options(),

@@ -1,6 +1,7 @@
 #include "nodes/models/sampled_weights.h"
 
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -32,6 +33,13 @@ void SampledWeights::take(int64_t version, const models::Weights& live) {
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;
+}
+
+void SampledWeights::begin_with(models::PackedWeights&& packed) {
+  SLUICE_CHECK(newest_ < 0 && copies_.size() == 1, "a model begins with one version");
+  copies_.front().weights = std::move(packed);
+  copies_.front().version = newest_ = 0;
+  bytes_ = copies_.front().weights.bytes();
 }
 
 void SampledWeights::forget() {

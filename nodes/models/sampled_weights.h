@@ -38,6 +38,9 @@ class SampledWeights {
   /// then on.
   void take(int64_t version, const models::Weights& live);
 
+  /// Version 0 is what was packed elsewhere. Before any other, where one version is readable.
+  void begin_with(models::PackedWeights&& packed);
+
   /// Forgets all versions; the next may be any. Nobody samples meanwhile.
   void forget();
 

@@ -277,6 +277,40 @@ TEST_F(Check, CountsWeightsGradientsAndOptimizerOfTrainedModelsOnly) {
   EXPECT_EQ(memory.kv_bytes, 16 * 5632);  // 32 x 4 x 44 tokens at once at lag 0
 }
 
+// What is sampled is a published version: live weights beside it would be read by nobody.
+TEST_F(Check, CountsNoLiveWeightsOfAModelThatIsOnlySampledFrom) {
+  const std::string sampled = R"([pipeline]
+iterations = 1
+[budget]
+tokens_in_flight = 16384
+micro_batch_tokens = 2048
+[models.policy]
+checkpoint = "models/tiny"
+[nodes.prompts]
+type = "prompts"
+[nodes.generate]
+type = "generate"
+inputs = ["prompts"]
+model = "policy"
+max_new_tokens = 12
+[nodes.score]
+type = "exact_match"
+inputs = ["generate"]
+)";
+  const auto alone = checked(sampled);
+  ASSERT_TRUE(alone.plan) << render(alone.problems);
+  EXPECT_FALSE(alone.plan->models[0].usage.has_live_weights());
+  EXPECT_EQ(alone.plan->memory.weights_bytes, 4000);
+  const auto read = checked(sampled + R"([nodes.reference]
+type = "logprobs"
+inputs = ["generate"]
+model = "policy"
+)");
+  ASSERT_TRUE(read.plan) << render(read.problems);
+  EXPECT_TRUE(read.plan->models[0].usage.has_live_weights());
+  EXPECT_EQ(read.plan->memory.weights_bytes, 2 * 4000);
+}
+
 // A thousand columns, alive on a thousand edges: anything cubic would not come back.
 TEST_F(Check, TakesAThousandNodes) {
   std::string text = R"([pipeline]

@@ -14,8 +14,10 @@
 #include "models/memory/tensor_memory.h"
 #include "nodes/forward/forward.h"
 #include "nodes/models/language_model_type.h"
+#include "nodes/models/model_parts.h"
 #include "nodes/train/optimizer_step.h"
 #include "tests/nodes/bound_model.h"
+#include "tests/nodes/sampling.h"
 #include "tests/nodes/tiny_model.h"
 
 namespace sluice::nodes {
@@ -138,7 +140,9 @@ TEST_P(ModelMemory, OfATrainedModelHasTheMomentsAndTheGradientsTogether) {
 
 TEST_P(ModelMemory, OfKeptVersionsIsACopyEach) {
   if (GetParam()) return;  // a value head is not sampled from
-  EXPECT_EQ(live_with({.name = "actor", .versions = {.readable = 1}}), facts().weight_bytes + facts().published_bytes);
+  EXPECT_EQ(live_with({.name = "actor", .read = true, .versions = {.readable = 1}}),
+            facts().weight_bytes + facts().published_bytes);
+  EXPECT_EQ(live_with({.name = "actor", .versions = {.readable = 1}}), facts().published_bytes);  // nobody reads live weights
   const auto publish_four = [](LanguageModel& model) {
     for (const int64_t version : {1, 2, 3, 4}) publish(model, version);
   };
@@ -235,6 +239,13 @@ TEST(LanguageModel, ASavedModelLoadsWithTheSameWeightsAndTokenizer) {
   EXPECT_EQ(loaded.text().tokenizer().encode("a b"), model->text().tokenizer().encode("a b"));
 }
 
+// Tokens and their log-probabilities.
+std::pair<std::vector<int64_t>, std::vector<float>> said_by(const std::shared_ptr<LanguageModel>& model) {
+  testing::Sampling sampling(testing::params_with(2, 6), model);
+  const auto groups = sampling.run({"ab", "12+3"}, {.index = 0, .policy_version = 0});
+  return {testing::tokens_of(groups), testing::logprobs_of(groups)};
+}
+
 TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   const TinyFolder folder;
   const auto model = tiny_model(folder.path(), {.optimizer = models::AdamWOptions{}, .readable_versions = 1});
@@ -246,6 +257,27 @@ TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   EXPECT_EQ(&model->sampled().at(1), &weights);
   EXPECT_EQ(first_embedding(weights), initial + 1.0f);
   EXPECT_THROW(model->sampled().at(0), InternalError);
+}
+
+// What is sampled of it is what a model with live weights would say.
+TEST(LanguageModel, AModelThatIsOnlySampledFromHasNoLiveWeights) {
+  const TinyFolder folder;
+  save_model(*tiny_model(folder.path(), {}), folder.path());
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const Bound bound(model_spec(folder.path(), {dtype_entry(dtype)}));
+    const auto loaded = [&](bool read) {
+      return std::dynamic_pointer_cast<LanguageModel>(
+          LanguageModelType().load(bound.params, {.name = "policy", .read = read, .versions = {.readable = 1}}));
+    };
+    const auto sampled = loaded(false), read = loaded(true);
+    EXPECT_EQ(sampled->bytes().weights, bound.facts.published_bytes);
+    EXPECT_EQ(read->bytes().weights, bound.facts.weight_bytes + bound.facts.published_bytes);
+    EXPECT_FALSE(sampled->forward().has_weights());
+    EXPECT_TRUE(read->forward().has_weights());
+    EXPECT_EQ(said_by(sampled), said_by(read));
+    const engine::NodeResources resources{.node = "logprobs", .models = {{"policy", sampled}}};
+    EXPECT_THROW(forward_model(resources, "policy"), InternalError);
+  }
 }
 
 TEST(LanguageModel, AModelThatNobodySamplesFromIsPublishedWithoutACopy) {
