@@ -5,7 +5,7 @@ usage: bench/real_sizes.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER]
 
 Random weights in the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B, bfloat16. Time: GRPO iterations against TRL and the limit of the machine, as
 grpo_iteration has them. Memory: GRPO with a frozen reference. What must be there are, in bytes a parameter, 4 of weights, 2 of what is published,
-2 of the reference, 4 of gradients and 8 of moments; with LoRA 2 of the base, 2 of what is published, and what the adapters take. The most memory
+2 of the reference, 4 of gradients and 8 of moments; with LoRA 2 of the base, which is the reference too, and 2 of what is published. The most memory
 that the process had is compared with that sum and with the plan, class by class."""
 
 import pathlib
@@ -59,14 +59,15 @@ def show_classes(case, memory):
 
 
 def memory(setting):
-    full, adapters, samples, new, pass_tokens = ("tiny", "tiny", 2, 8, 64) if setting.smoke else ("0.5b", "1.5b", 4, 128, 1088)
+    full, adapters, samples, new = ("tiny", "tiny", 2, 8) if setting.smoke else ("0.5b", "1.5b", 4, 128)
+    length = shapes.PROMPT_TOKENS + new
     if setting.wants(case := f"{full} bf16 memory"):
-        found = memory_of(setting, full, samples, new, pass_tokens, "")
+        found = memory_of(setting, full, samples, new, 2 * samples * length, "")
         needed = BYTES * shapes.SIZES[full].all_parameters()
         report.show("real_sizes", f"{case}, resident of the sum", "MB", [found["peak_bytes"] / 1e6], [needed / 1e6], at_most=MOST_OF_SUM)
         show_classes(case, found)
     if setting.wants(case := f"{adapters} bf16 LoRA memory"):
-        found = memory_of(setting, adapters, samples, new, pass_tokens, LORA)
+        found = memory_of(setting, adapters, samples, new, samples * length, LORA)
         report.show("real_sizes", f"{case}, resident", "MB", [found["peak_bytes"] / 1e6], [LORA_MOST / 1e6], at_most=1)
         show_classes(case, found)
 

@@ -113,7 +113,9 @@ MODELS_OF = {GRPO: ["actor"], GRPO_WITH_REFERENCE: ["actor", "reference"], PPO: 
 
 
 def model_table(name, dtype, of_trained=""):
-    """of_trained: more lines of the models that are trained."""
+    """of_trained: more lines of the models that are trained. With LoRA the reference is the base of the actor."""
+    if name == "reference" and "lora" in of_trained:
+        return '[models.reference]\nbase_of = "actor"\n\n'
     trained, head = ROLES[name]
     optimizer = "optimizer = { learning_rate = 1e-5 }\n" + of_trained if trained else ""
     compute = f'dtype = "{dtype}"\n' if dtype != "float32" else ""
