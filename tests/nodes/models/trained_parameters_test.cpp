@@ -241,7 +241,7 @@ TEST(Lora, IsSavedMergedInFloat32WhateverItsBaseIsHeldIn) {
     const at::NoGradGuard no_gradient;
     for (const auto& [name, factor] : weights.trainable()) factor.normal_(0, 0.01);
   }
-  model->take_snapshot({.oldest = 0, .newest = 0});
+  model->take_snapshot({.oldest = 0, .newest = 0}, engine::CheckpointCopy::kMemory);
   model->write_snapshot(folder.path(), disk());
   const models::Weights saved = models::load_transformer(folder.path() / "actor", {}).weights();
   EXPECT_TRUE(
