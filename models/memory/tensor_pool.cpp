@@ -25,8 +25,7 @@ constexpr size_t kShift = 320, kShifts = 8;
 
 size_t whole(size_t bytes, size_t of) { return (bytes + of - 1) / of * of; }
 
-// Micro-batches differ by a few tokens: what their tensors take is rounded so that most take the same. What is behind a tensor is
-// never touched, and so never there.
+// Micro-batches differ by a few tokens: what their tensors take is rounded so that most take the same.
 size_t block_bytes(size_t bytes) { return whole(bytes, std::max(kPage, std::bit_floor(bytes) / kSteps)); }
 
 }  // namespace
@@ -65,7 +64,7 @@ void TensorPool::keep_freed() {
 c10::DataPtr TensorPool::allocate(size_t bytes) {
   const c10::Device cpu(c10::DeviceType::CPU);
   if (bytes == 0) return {nullptr, nullptr, give_back, cpu};
-  Block* const block = bytes < kSmallest ? small(bytes) : take(block_bytes(bytes + sizeof(Block) + kShift * kShifts));
+  Block* const block = bytes < kSmallest ? small(bytes) : take(bytes + sizeof(Block) + kShift * kShifts);
   void* const data = block->data();
   c10::profiledCPUMemoryReporter().New(data, bytes);
   return {data, data, give_back, cpu};
@@ -96,8 +95,10 @@ bool TensorPool::serves(size_t block, size_t bytes) const {
   return !may_grow(bytes) && block <= 2 * bytes && used_ + block <= most_used_;
 }
 
-TensorPool::Block* TensorPool::take(size_t bytes) {
+// What comes before keep_freed() lasts, and is not rounded: large pages would make all of a block memory.
+TensorPool::Block* TensorPool::take(size_t needed) {
   const std::scoped_lock lock(mutex_);
+  const size_t bytes = keeps_ ? block_bytes(needed) : whole(needed, kPage);
   const auto fitting = free_.lower_bound(bytes);
   Block* block = nullptr;
   if (fitting != free_.end() && serves(fitting->first, bytes)) {

@@ -49,7 +49,7 @@ class TensorPool final : public c10::Allocator {
   void unmap_free();
   bool may_grow(size_t bytes) const;
   bool serves(size_t block, size_t bytes) const;
-  Block* take(size_t bytes);
+  Block* take(size_t needed);
   Block* map(size_t bytes);
   Block* small(size_t bytes);
   void unmap(Block* block);

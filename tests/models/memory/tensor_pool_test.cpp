@@ -39,6 +39,12 @@ TEST(TensorPool, GivesBackAtOnceWhatIsFreedBeforeTheWorkBegins) {
   EXPECT_EQ(pool.held_bytes(), 0U);
 }
 
+TEST(TensorPool, RoundsWhatLastsToPagesAlone) {
+  TensorPool pool;
+  const c10::DataPtr weight = pool.allocate(33 * kMega);
+  EXPECT_LT(pool.held_bytes(), 33 * kMega + 2 * 4096);
+}
+
 TEST(TensorPool, HoldsNoReserveForWhatLasts) {
   TensorPool pool;
   const c10::DataPtr weights = pool.allocate(640 * kMega);
