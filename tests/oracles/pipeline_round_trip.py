@@ -30,8 +30,8 @@ def run(*arguments, text=""):
     return result.stdout
 
 
-def make_model(folder):
-    torch.manual_seed(3)
+def make_model(folder, seed):
+    torch.manual_seed(seed)
     config = Qwen2Config(vocab_size=151936, hidden_size=32, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
                          num_key_value_heads=2, max_position_embeddings=2048, tie_word_embeddings=True, initializer_range=0.3,
                          bos_token_id=151643, eos_token_id=151643)
@@ -47,8 +47,11 @@ class PipelineRoundTrip(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory(prefix="sluice-")
         folder = pathlib.Path(cls.temporary.name)
-        cls.parameters = make_model(folder / "model")
-        settings = {f"models.{name}.checkpoint": folder / "model" for name in ("actor", "reference", "critic")}
+        cls.parameters = make_model(folder / "model", seed=3)
+        # Nothing scores, so what is learned is to be like the reference. Were that the actor itself, the divergence would be 0 to the bit.
+        make_model(folder / "reference", seed=4)
+        settings = {f"models.{name}.checkpoint": folder / "model" for name in ("actor", "critic")}
+        settings["models.reference.checkpoint"] = folder / "reference"
         settings |= {"nodes.prompts.path": DATA / "gsm8k/train.jsonl", "pipeline.iterations": 3,
                      "models.actor.optimizer.learning_rate": 1e-3}
         run(ROOT / "pipelines/ppo_gsm8k.toml", "--run-dir", folder / "run", *[word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
