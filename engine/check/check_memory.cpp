@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/machine.h"
 #include "base/strings.h"
@@ -101,16 +102,19 @@ void choose_pass(Plan& plan) {
   pass.value = enough;
 }
 
-// Computing again takes a third more time, so it is the last resort: where not even a pass of the longest sample leaves memory.
-// Then the pass may be larger again.
+bool fits_into_memory(const Plan& plan) {
+  return predict_memory(plan, plan.budget.tokens_in_flight).total_bytes() <= plan.memory.machine_bytes;
+}
+
+// Computing again takes a third more time, so it is the last resort: where not even a pass of the longest sample leaves memory, and
+// only if it helps. Then the pass may be larger again.
 void choose_recompute(Plan& plan) {
   if (leaves_memory_to(plan)) return;
-  bool changed = false;
-  for (PlanModel& model : plan.models) {
-    model.usage.recompute = model.usage.updated && model.facts.may_recompute;
-    changed = changed || model.usage.recompute;
-  }
-  if (changed) choose_pass(plan);
+  Plan recomputing = plan;
+  for (PlanModel& model : recomputing.models) model.usage.recompute = model.usage.updated && model.facts.may_recompute;
+  choose_pass(recomputing);
+  const bool helps = leaves_memory_to(recomputing) || (!fits_into_memory(plan) && fits_into_memory(recomputing));
+  if (helps) plan = std::move(recomputing);
 }
 
 // The largest budget that fits and cannot stall; 0: none.
