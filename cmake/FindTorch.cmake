@@ -2,6 +2,9 @@
 #
 # Looked for in this order: Torch_ROOT, the active Python's torch if its version fits, .deps/python and .deps/python-VERSION.
 # Defines sluice::torch (torch_cpu and c10; no CUDA driver needed) and Torch_DIRECTORY.
+#
+# Headers are named by the path as it was found, links and all: what lies behind .deps of two checkouts has the same name below each, so that
+# the compiler cache knows it again. Libraries are named by the folder behind the links, where programs find them when .deps is gone.
 
 set(SLUICE_TORCH_VERSION 2.11.0)
 
@@ -24,6 +27,7 @@ list(APPEND _candidates ${_from_python} ${CMAKE_CURRENT_LIST_DIR}/../.deps/pytho
 foreach(_candidate IN LISTS _candidates)
   _torch_version_of(${_candidate} _version)
   if(_version VERSION_EQUAL SLUICE_TORCH_VERSION)
+    get_filename_component(_torch_headers ${_candidate}/include ABSOLUTE)
     get_filename_component(Torch_DIRECTORY ${_candidate} REALPATH)
     break()
   elseif(_version)
@@ -37,7 +41,7 @@ find_package_handle_standard_args(Torch REQUIRED_VARS Torch_DIRECTORY
 
 if(Torch_FOUND AND NOT TARGET sluice::torch)
   add_library(sluice::torch INTERFACE IMPORTED)
-  target_include_directories(sluice::torch SYSTEM INTERFACE ${Torch_DIRECTORY}/include ${Torch_DIRECTORY}/include/torch/csrc/api/include)
+  target_include_directories(sluice::torch SYSTEM INTERFACE ${_torch_headers} ${_torch_headers}/torch/csrc/api/include)
   # libtorch_cpu needs libcudart and libcupti, which lie in the nvidia wheels beside it; the wheel's own RPATH finds them only as DT_RPATH.
   file(GLOB_RECURSE _cuda_libraries ${Torch_DIRECTORY}/../nvidia/*/libcudart.so.* ${Torch_DIRECTORY}/../nvidia/*/libcupti.so.*)
   set(_folders ${Torch_DIRECTORY}/lib)
