@@ -1,35 +1,61 @@
 #include "models/kernels/loop_pool.h"
 
-#include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
+#include <vector>
 
 namespace sluice::models {
 
 namespace tbb = oneapi::tbb;
 
-struct LoopPool::Arena {
-  tbb::task_arena threads;
+namespace {
+
+/// Pieces one behind the other, which threads take from the front: half of what is left, the last ones singly. On cache lines of
+/// its own.
+struct alignas(64) Part {
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
+
+  void work(c10::function_ref<void(int64_t, int64_t)> on_pieces) {
+    for (int64_t seen = next.load(std::memory_order_relaxed); seen < end; seen = next.load(std::memory_order_relaxed)) {
+      const int64_t some = std::max<int64_t>(1, (end - seen) / 2);
+      if (next.compare_exchange_weak(seen, seen + some, std::memory_order_relaxed)) on_pieces(seen, seen + some);
+    }
+  }
 };
 
-// The pool has as many workers as the machine has cores, and prints a warning when an arena asks for more.
+}  // namespace
+
+struct LoopPool::Arena {
+  explicit Arena(int threads) : threads(threads), parts(static_cast<size_t>(threads)) {}
+
+  tbb::task_arena threads;
+  std::vector<Part> parts;  // of each thread
+};
+
+// oneTBB has as many workers as the machine has cores, and prints a warning when an arena asks for more.
 LoopPool::LoopPool(int64_t threads)
-    : arena_(std::make_unique<Arena>(tbb::task_arena(std::min(static_cast<int>(threads), tbb::info::default_concurrency())))) {}
+    : arena_(std::make_unique<Arena>(std::min(static_cast<int>(threads), tbb::info::default_concurrency()))) {}
 
 LoopPool::~LoopPool() = default;
 
-void LoopPool::run(int64_t ranges, c10::function_ref<void(int64_t)> work) {
-  arena_->threads.execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<int64_t>(0, ranges),
-        [&](const tbb::blocked_range<int64_t>& some) {
-          for (int64_t range = some.begin(); range < some.end(); ++range) work(range);
-        },
-        tbb::simple_partitioner());
-  });
+void LoopPool::run(int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work) {
+  std::vector<Part>& parts = arena_->parts;
+  const auto count = static_cast<int64_t>(parts.size());
+  for (int64_t b = 0; b < count; ++b) {
+    parts[static_cast<size_t>(b)].next.store(pieces * b / count, std::memory_order_relaxed);
+    parts[static_cast<size_t>(b)].end = pieces * (b + 1) / count;
+  }
+  const auto take_part = [&](size_t /*task*/) {
+    const auto own = static_cast<size_t>(tbb::this_task_arena::current_thread_index());
+    for (size_t b = 0; b < parts.size(); ++b) parts[(own + b) % parts.size()].work(work);
+  };
+  arena_->threads.execute([&] { tbb::parallel_for(size_t{0}, parts.size(), take_part, tbb::simple_partitioner()); });
 }
 
 }  // namespace sluice::models

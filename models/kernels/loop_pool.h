@@ -7,16 +7,18 @@
 
 namespace sluice::models {
 
-/// Threads that share the ranges of a loop: the caller's and workers of oneTBB's pool, of which the process has one. A thread takes
-/// a range when it gets to it. For the use of one thread. The only file that knows oneTBB: it is not compiled with ThreadSanitizer,
+/// Threads that share the pieces of a loop: the caller's and workers of oneTBB's pool, of which the process has one. A thread takes
+/// its own part of them first, the same one in each loop, so that it finds in its caches what it wrote in the loop before; then
+/// what the others have not got to. For the use of one thread. The only file that knows oneTBB: it is not compiled with ThreadSanitizer,
 /// which would report how oneTBB's headers hand over to its library.
 class LoopPool {
  public:
   explicit LoopPool(int64_t threads);
   ~LoopPool();
 
-  /// Calls work(range) for each range in [0, ranges); returns when all are done. `work` does not throw.
-  void run(int64_t ranges, c10::function_ref<void(int64_t)> work);
+  /// Calls work(begin, end) for ranges that cover [0, pieces); returns when all are done. Of its own part a thread takes half of
+  /// what is left at a time. An exception is passed on.
+  void run(int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work);
 
  private:
   struct Arena;

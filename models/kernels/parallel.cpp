@@ -17,7 +17,8 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kRanges = 4;  // of a thread: what is left to wait for is at most a quarter of its share
+constexpr int64_t kPieces = 4;  // of a thread's part of a loop
+constexpr int64_t kGrains = 4;  // of a piece, if no thread goes without one: loops pack what they read, once for each range
 
 /// The threads of one thread's loops.
 struct Loops {
@@ -81,20 +82,25 @@ class WorkedTime {
 };
 
 // worked_ns: gets the processor time of all threads; null: nobody asks.
-void share(LoopPool& pool, int64_t ranges, c10::function_ref<void(int64_t)> work, std::atomic<int64_t>* worked_ns) {
+void share(LoopPool& pool, int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work, std::atomic<int64_t>* worked_ns) {
   static Handover begin, end;  // not in the closure, which a thread may read only behind begin
-  const auto work_on = [&](int64_t range) {
+  const auto work_on = [&](int64_t first, int64_t last) {
     begin.take();
     const Inside inside;
     {
       const WorkedTime worked(worked_ns);
-      work(range);
+      work(first, last);
     }
     end.give();
   };
   begin.give();  // behind the last write to what the threads read
-  pool.run(ranges, work_on);
+  pool.run(pieces, work_on);
   end.take();
+}
+
+int64_t pieces_for(int64_t grains, int64_t threads) {
+  const int64_t each = std::clamp<int64_t>(grains / (threads * kGrains), 1, kPieces);
+  return std::min(grains, threads * each);
 }
 
 }  // namespace
@@ -103,20 +109,19 @@ void parallel_ranges(int64_t count, int64_t grain, c10::function_ref<void(int64_
   if (count <= 0) return;
   Loops& loops = loops_of_this_thread();
   if (count <= grain || loops.threads == 1 || loops.inside) return work(0, count);
-  const int64_t grains = (count + grain - 1) / grain, ranges = std::min(grains, loops.threads * kRanges);
-  const auto work_on = [&](int64_t range) {
-    work(grains * range / ranges * grain, std::min(count, grains * (range + 1) / ranges * grain));
+  const int64_t grains = (count + grain - 1) / grain, pieces = pieces_for(grains, loops.threads);
+  const auto work_on = [&](int64_t first, int64_t last) {
+    work(grains * first / pieces * grain, std::min(count, grains * last / pieces * grain));
   };
   const int64_t begin_ns = now_ns(CLOCK_MONOTONIC);
   const LoopSharing::Loop loop = loops.sharing.next(begin_ns);
   if (loop == LoopSharing::Loop::kAlone) {
     const Inside inside;
-    for (int64_t range = 0; range < ranges; ++range) work_on(range);
-    return;
+    return work_on(0, pieces);
   }
   std::atomic<int64_t> worked_ns = 0;
   const bool measures = loop == LoopSharing::Loop::kMeasured;
-  share(loops.ready_pool(), ranges, work_on, measures ? &worked_ns : nullptr);
+  share(loops.ready_pool(), pieces, work_on, measures ? &worked_ns : nullptr);
   if (!measures) return;
   const int64_t end_ns = now_ns(CLOCK_MONOTONIC);
   loops.sharing.measured(end_ns, end_ns - begin_ns, worked_ns);
