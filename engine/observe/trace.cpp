@@ -1,7 +1,10 @@
 #include "engine/observe/trace.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "base/json.h"
@@ -29,17 +32,35 @@ bool continues(const Slice& last, const Slice& next) {
          next.begin_ns - last.end_ns < kPause_ns && next.end_ns - last.begin_ns < kLongest_ns;
 }
 
-void append_number(std::string& text, int64_t number) {
-  char digits[24];
-  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-}
+// What stands behind the head of a slice. A slice is written for each micro-batch and node: one append to a string, not twelve.
+class Tail {
+ public:
+  template <size_t size>
+  Tail& operator<<(const char (&literal)[size]) {
+    end_ = std::copy_n(literal, size - 1, end_);
+    return *this;
+  }
 
-// Microseconds with three decimals, which is what the format counts in.
-void append_us(std::string& text, int64_t ns) {
-  append_number(text, ns / 1000);
-  const int64_t rest = ns % 1000;
-  text += {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10), static_cast<char>('0' + rest % 10)};
-}
+  Tail& operator<<(int64_t number) {
+    end_ = std::to_chars(end_, text_.data() + text_.size(), number).ptr;
+    return *this;
+  }
+
+  /// Microseconds with three decimals, which is what the format counts in.
+  Tail& us(int64_t ns) {
+    *this << ns / 1000;
+    const int64_t rest = ns % 1000;
+    *this << ".";
+    for (const int64_t digit : {rest / 100, rest / 10 % 10, rest % 10}) *end_++ = static_cast<char>('0' + digit);
+    return *this;
+  }
+
+  std::string_view text() const { return {text_.data(), end_}; }
+
+ private:
+  std::array<char, 320> text_;  // seven numbers of at most 24 characters, and the words between them
+  char* end_ = text_.data();
+};
 
 }  // namespace
 
@@ -190,19 +211,15 @@ void TraceWriter::write(std::span<const Slice> slices) {
 }
 
 void TraceWriter::append(const Slice& slice) {
+  Tail tail;
+  tail << static_cast<int64_t>(slice.executor) << ",\"ts\":";
+  tail.us(begin_ns_ + slice.begin_ns) << ",\"dur\":";
+  tail.us(slice.end_ns - slice.begin_ns) << ",\"args\":{\"iteration\":" << slice.iteration << ",\"tokens\":" << slice.tokens;
+  if (slice.prompt_tokens > 0) tail << ",\"prompt_tokens\":" << slice.prompt_tokens;
+  if (slice.micro_batch >= 0) tail << ",\"micro_batch\":" << slice.micro_batch;
+  tail << "}}";
   text_ += heads_[static_cast<size_t>(slice.node)];
-  append_number(text_, slice.executor);
-  text_ += ",\"ts\":";
-  append_us(text_, begin_ns_ + slice.begin_ns);
-  text_ += ",\"dur\":";
-  append_us(text_, slice.end_ns - slice.begin_ns);
-  text_ += ",\"args\":{\"iteration\":";
-  append_number(text_, slice.iteration);
-  text_ += ",\"tokens\":";
-  append_number(text_, slice.tokens);
-  if (slice.prompt_tokens > 0) text_ += ",\"prompt_tokens\":", append_number(text_, slice.prompt_tokens);
-  if (slice.micro_batch >= 0) text_ += ",\"micro_batch\":", append_number(text_, slice.micro_batch);
-  text_ += "}}";
+  text_ += tail.text();
 }
 
 }  // namespace sluice::engine

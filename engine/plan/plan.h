@@ -101,6 +101,9 @@ struct PlanPath {
   /// It trains nothing, and takes part only after some iterations: see SourceSettings.
   bool measures() const { return settings.measures(); }
 
+  /// Whether it takes part in an iteration of a run of `iterations`. Where it does not, its nodes do not hear of it.
+  bool is_due(int64_t iteration, int64_t iterations) const { return !measures() || settings.is_due(iteration, iterations); }
+
   /// The version of the weights that it samples with in an iteration; 0 where nothing is trained.
   int64_t version_for(int64_t iteration) const;
 };

@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <deque>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -14,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/schedule/arrivals.h"
 #include "engine/schedule/rank_wait.h"
 
 namespace sluice::engine {
@@ -36,29 +35,6 @@ void after_all(std::span<const NodeRunner::Prerequisite> all, const Packet& pack
     after_all(rest, packet, action);
   });
 }
-
-// Lets a packet through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
-class Arrivals {
- public:
-  explicit Arrivals(size_t inputs) : inputs_(inputs) {}
-
-  bool complete(int64_t sequence) {
-    const std::lock_guard lock(mutex_);
-    if (++arrived_[sequence] < inputs_) return false;
-    arrived_.erase(sequence);
-    return true;
-  }
-
-  bool any() const {
-    const std::lock_guard lock(mutex_);
-    return !arrived_.empty();
-  }
-
- private:
-  const size_t inputs_;
-  mutable std::mutex mutex_;
-  std::map<int64_t, size_t> arrived_;
-};
 
 }  // namespace
 

@@ -61,11 +61,9 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
   path_.version_wanted.reach(path_.plan.version_for(parts_.begun));
 }
 
-bool Intake::is_due(int64_t iteration) const {
-  return !path_.plan.measures() || path_.plan.settings.is_due(iteration, state_.plan.pipeline.iterations);
+bool Intake::passes_over(int64_t iteration) const {
+  return !path_.plan.is_due(iteration, state_.plan.pipeline.iterations) || (!path_.plan.measures() && data_ended_);
 }
-
-bool Intake::passes_over(int64_t iteration) const { return !is_due(iteration) || (!path_.plan.measures() && data_ended_); }
 
 // At most lag + 2 iterations are open, so that what is slow behind the trainer cannot pile up without bound. A path that follows
 // begins what another one has begun; and so does every path of a run that is interrupted.
@@ -217,7 +215,7 @@ void Intake::pass_over_iteration() {
   if (state_.checkpointer != nullptr) state_.checkpointer->source_ended(iteration_.index);
   parts_.source->pass_over(iteration_);
   if (parts_.rollout) parts_.rollout->pass_over(iteration_);
-  hand_on_end(/*passed_over=*/path_.plan.measures());
+  hand_on_end();
 }
 
 void Intake::begin_sampling() {
@@ -293,7 +291,7 @@ void Intake::end_iteration() {
       parts_.rollout->metrics().value(metrics::kPolicyVersion, static_cast<double>(iteration_.policy_version));
     end_host(*parts_.rollout);
   }
-  hand_on_end(/*passed_over=*/false);
+  hand_on_end();
   if (!data_ended_) return;
   follows_ = true;
   state_.progress.follow(index_, iteration_.index + 1);
@@ -304,9 +302,9 @@ void Intake::end_host(StageHost& host) {
   host.announce_end(iteration_);
 }
 
-void Intake::hand_on_end(bool passed_over) {
+void Intake::hand_on_end() {
   state_.progress.end(index_, iteration_.index);
-  packing_.end(iteration_, passed_over);
+  packing_.end(iteration_);
   path_.version_wanted.reach(path_.plan.version_for(iteration_.index + 1));
 }
 
@@ -322,7 +320,8 @@ Intake::Wait Intake::waiting() const {
   if (admission_.waits_for_tokens() > 0) return Wait::kCredit;
   if (seen_undecided_) return Wait::kVerdicts;
   if (seen_in_iteration_ || next >= state_.iterations) return Wait::kNothing;
-  if (is_due(next) && !has_version(path_.plan.version_for(next))) return Wait::kVersion;
+  if (path_.plan.is_due(next, state_.plan.pipeline.iterations) && !has_version(path_.plan.version_for(next)))
+    return Wait::kVersion;
   return next >= state_.log.reported() + state_.most_open_iterations() ? Wait::kReports : Wait::kNothing;
 }
 

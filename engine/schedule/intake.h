@@ -59,7 +59,6 @@ class Intake final : public Stepper {
  private:
   class RolloutSink;
 
-  bool is_due(int64_t iteration) const;       // a path that measures; others are always
   bool passes_over(int64_t iteration) const;  // it takes no part in it
   bool has_version(int64_t version) const;    // of all that it samples from
   bool may_begin() const;                     // the next iteration may start
@@ -87,7 +86,7 @@ class Intake final : public Stepper {
   void finish_group(Group group);
   void end_iteration();
   void end_host(StageHost& host);
-  void hand_on_end(bool passed_over);
+  void hand_on_end();
   void finish_run();
 
   RunState& state_;

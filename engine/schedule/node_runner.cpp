@@ -47,6 +47,24 @@ void NodeRunner::wait_for_samplers(const std::string& model) {
   }
 }
 
+// Inline: once for each packet and node, where a call and its arguments are seen.
+inline bool NodeRunner::handle(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
+  if (!ending_) expect(packet);
+  if (packet.batch == nullptr && !path_.plan.is_due(packet.iteration.index, state_.plan.pipeline.iterations)) {
+    pass_over(packet, pass_on);
+    return true;
+  }
+  host_.begin(packet.iteration);
+  if (packet.batch == nullptr) return end_iteration(packet, pass_on, go_on);
+  if (is_barrier())
+    hold(packet);
+  else if (packet.batch->layout.groups() == 0)
+    skip_empty(packet, pass_on);
+  else
+    process_one(packet, pass_on);
+  return true;
+}
+
 bool NodeRunner::run(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
   if (state_.stopping() || state_.ending.drops(packet.iteration.index)) {
     state_.activity.end_unseen(executor_);
@@ -61,23 +79,6 @@ bool NodeRunner::run(Packet& packet, const PassOn& pass_on, const std::function<
     state_.traffic.packet_done(index_);
     return true;
   }
-}
-
-bool NodeRunner::handle(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
-  if (!ending_) expect(packet);
-  if (packet.passed_over) {
-    pass_over(packet, pass_on);
-    return true;
-  }
-  host_.begin(packet.iteration);
-  if (packet.batch == nullptr) return end_iteration(packet, pass_on, go_on);
-  if (is_barrier())
-    hold(packet);
-  else if (packet.batch->layout.groups() == 0)
-    skip_empty(packet, pass_on);
-  else
-    process_one(packet, pass_on);
-  return true;
 }
 
 // A packet that was lost would go unnoticed: the iteration would end without it.

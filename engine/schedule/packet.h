@@ -13,7 +13,6 @@ struct Packet {
   int64_t sequence = 0;  // counts all packets of a path; joins match on it
   Iteration iteration;
   std::shared_ptr<BatchState> batch;  // null: the end of the iteration
-  bool passed_over = false;           // the path takes no part in the iteration: nothing came before this end
 };
 
 }  // namespace sluice::engine

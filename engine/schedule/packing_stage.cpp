@@ -34,9 +34,7 @@ void PackingStage::check_columns(const Group& group, int writer) const {
   }
 }
 
-void PackingStage::end(const Iteration& iteration, bool passed_over) {
-  emit_({.sequence = sequence_++, .iteration = iteration, .batch = nullptr, .passed_over = passed_over});
-}
+void PackingStage::end(const Iteration& iteration) { emit_({.sequence = sequence_++, .iteration = iteration, .batch = nullptr}); }
 
 void PackingStage::emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches) {
   for (Packer::Batch& batch : batches) {

@@ -31,7 +31,7 @@ class PackingStage {
   /// All rounds are; another iteration begins.
   void restart() { packer_.finish_iteration(); }
 
-  void end(const Iteration& iteration, bool passed_over);
+  void end(const Iteration& iteration);
 
  private:
   void emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches);

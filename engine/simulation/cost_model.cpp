@@ -64,7 +64,6 @@ NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {
 int64_t CostModel::of_work_ns(const Work& work) {
   const auto node = static_cast<size_t>(work.node);
   const BatchState* const batch = work.packet.batch.get();
-  if (work.packet.passed_over) return 0;
   if (batch == nullptr) return of_end_ns(node, work.packet.iteration.index);
   if (batch->layout.groups() == 0) return 0;  // a filter dropped all of it: it is only passed on
   const auto tokens = static_cast<int64_t>(batch->layout.tokens());
@@ -76,6 +75,8 @@ int64_t CostModel::of_work_ns(const Work& work) {
 }
 
 int64_t CostModel::of_end_ns(size_t node, int64_t iteration) {
+  const PlanPath& path = plan_.paths[static_cast<size_t>(plan_.nodes[node].path)];
+  if (!path.is_due(iteration, plan_.pipeline.iterations)) return 0;
   const NodeCosts& costs = costs_[node];
   const Held held = std::exchange(held_[node], {});
   double us = costs.per_iteration_us + costs.per_batch_us * static_cast<double>(held.batches) +
