@@ -5,21 +5,27 @@ usage: bench/neighbours.py [--smoke | --quick] [--build FOLDER] [--rounds N] [--
 
 Generation (16 samples), log-probabilities and training steps (1024 tokens in samples of 128) with as many threads as there are cores, beside
 a process that never sleeps, and without it; in turn with one thread on the quiet machine. A program that waits for a thread that lost its
-core gives less than one thread would."""
+core gives less than one thread would. And two GRPO runs side by side, of which each takes all cores: what both sample a second against what
+one alone does."""
 
 import collections
+import concurrent.futures
 import contextlib
 import multiprocessing
 import os
 import pathlib
 import signal
+import statistics
 import tempfile
 
 import report
+import runs
 import shapes
 from workers import PRECISIONS, Setting, Worker, cores
 
 GOAL = 0.9
+ITERATIONS = 4   # of a run, those that count
+MOST_ROUNDS = 3  # of two runs
 KINDS = {  # name: program, question, tokens of an answer
     "generate": ("generation", {"ask": "decode", "batch": 16, "context": 64, "steps": 24}, 16 * 24),
     "logprobs": ("training", {"tokens": 1024, "length": 128, "backward": False}, 1024),
@@ -74,20 +80,49 @@ def measure(setting, kind, model, dtype):
     return rates
 
 
+def beside_a_neighbour(setting, size, dtypes):
+    with tempfile.TemporaryDirectory() as folder:
+        model = shapes.write_model(pathlib.Path(folder) / "model", size)
+        for dtype in dtypes:
+            for kind in KINDS:
+                case = f"{size} {PRECISIONS[dtype]} {kind}"
+                if not setting.wants(case):
+                    continue
+                rates = measure(setting, kind, model, dtype)
+                report.show("neighbours", f"{case}, beside a neighbour", "tokens/s", rates["beside"], rates["one"], at_least=GOAL)
+                report.show("neighbours", f"{case}, alone", "tokens/s", rates["all"], rates["one"])
+
+
+def rate_of_run(setting, pipeline):
+    """Sampled tokens a second. The first iteration warms up, and in the last one the other run may have ended."""
+    rows, _ = pipeline.run(setting.program("cli/rlhf-run"), ITERATIONS + 2)
+    return pipeline.sampled_tokens / statistics.median(row["time/iteration_seconds"] for row in rows[1:-1])
+
+
+def side_by_side(setting, size, dtype, prompts, samples, new):
+    if not setting.wants(case := f"{size} {PRECISIONS[dtype]} two runs"):
+        return
+    alone, both = [], []
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+        pipelines = [runs.Pipeline(pathlib.Path(folder) / name, size, runs.GRPO, dtype, prompts, samples, new) for name in ("a", "b")]
+        for _ in range(min(setting.rounds, MOST_ROUNDS)):
+            alone.append(rate_of_run(setting, pipelines[0]))
+            both.append(sum(pool.map(lambda pipeline: rate_of_run(setting, pipeline), pipelines)))
+    report.show("neighbours", f"{case} side by side", "sampled tokens/s", both, alone, at_least=GOAL)
+
+
 def main():
     setting = Setting(__doc__, rounds=7)
-    sizes = ["tiny"] if setting.smoke else ["4m"] if setting.quick else ["4m", "29m"]
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            model = shapes.write_model(pathlib.Path(folder) / "model", size)
-            for dtype in PRECISIONS:
-                for kind in KINDS:
-                    case = f"{size} {PRECISIONS[dtype]} {kind}"
-                    if not setting.wants(case):
-                        continue
-                    rates = measure(setting, kind, model, dtype)
-                    report.show("neighbours", f"{case}, beside a neighbour", "tokens/s", rates["beside"], rates["one"], at_least=GOAL)
-                    report.show("neighbours", f"{case}, alone", "tokens/s", rates["all"], rates["one"])
+    if setting.smoke:
+        beside_a_neighbour(setting, "tiny", PRECISIONS)
+        side_by_side(setting, "tiny", "float32", 2, 2, 8)
+        return
+    beside_a_neighbour(setting, "4m", PRECISIONS)
+    side_by_side(setting, "4m", "float32", 8, 8, 64)
+    if not setting.quick:
+        beside_a_neighbour(setting, "29m", PRECISIONS)
+        side_by_side(setting, "29m", "bfloat16", 8, 8, 64)
+        beside_a_neighbour(setting, "0.5b", ["bfloat16"])
 
 
 if __name__ == "__main__":

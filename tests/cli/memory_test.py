@@ -4,10 +4,14 @@ import json
 import pathlib
 import re
 import resource
+import sys
 import time
 import unittest
 
-from support import DONE, FAILED, PPO, SMALL, Case, repeatable, run, sets, start
+from support import DONE, FAILED, PPO, PROGRAM, ROOT, SMALL, Case, repeatable, run, sets, start
+
+sys.path.append(str(ROOT / "bench"))
+import runs  # noqa: E402: pipelines of models of real shapes, which the benches time
 
 NO_BARRIER = {"nodes.advantages.whiten": "none", "nodes.train.mini_batches": 1}
 
@@ -42,6 +46,19 @@ class Report(Case):
         for text in (finished.stdout, shown):
             for name in ("weights", "KV cache", "columns", "activations", "resident"):
                 self.assertRegex(text, rf"(?m)\b{name} ")
+
+
+class Other(Case):
+    """What no class counts may not grow with the model: at most 3 % of the whole and 150 MB."""
+
+    def test_is_small_whatever_the_size(self):
+        for size in ("4m", "29m"):  # bench/real_sizes.py asks larger ones
+            with self.subTest(size):
+                pipeline = runs.Pipeline(self.folder / size, size, runs.GRPO_WITH_REFERENCE, "bfloat16", prompts=2, samples=2, new=32)
+                pipeline.run(PROGRAM, iterations=1)
+                (other,) = [entry for entry in pipeline.memory["classes"] if entry["name"] == "other"]
+                self.assertLessEqual(other["peak_bytes"], 0.03 * pipeline.memory["peak_bytes"] + 150e6)
+                self.assertLessEqual(pipeline.memory["peak_bytes"], 1.05 * pipeline.memory["planned_bytes"])
 
 
 class OnDemand(Case):
