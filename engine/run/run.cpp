@@ -19,6 +19,7 @@
 #include "engine/observe/engine_metrics.h"
 #include "engine/observe/monitor.h"
 #include "engine/observe/trace_cut.h"
+#include "engine/run/patience.h"
 #include "engine/run/resume.h"
 #include "engine/run/run_files.h"
 #include "engine/schedule/driver.h"
@@ -27,13 +28,9 @@
 namespace sluice::engine {
 namespace {
 
-// How long the nodes that do not hang may take to end their work when one does, and all of them when one has failed.
-constexpr auto kGraceAfterStall = std::chrono::seconds(3);
-constexpr auto kGraceAfterFailure = std::chrono::seconds(8);
-
 // How long a checkpoint that is being written may take to be on the disk when the run has failed: beside a node that hangs, and
 // else.
-constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = std::chrono::seconds(3600);
+constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = Patience::kForWriting;
 
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
@@ -285,18 +282,18 @@ void Run::Impl::end() {
 
 // What an interrupt leaves in flight has its grace, and so has what goes on beside a node that has failed.
 void Run::Impl::wait_for_the_end() {
-  const auto nanoseconds = [](auto time) { return std::chrono::nanoseconds(time).count(); };
   const auto grace_ns = static_cast<int64_t>(plan.runtime.grace_seconds * 1e9);
-  int64_t interrupted_ns = -1, failed_ns = -1;
+  int64_t interrupted_ns = -1;
+  std::optional<Patience> patience;  // since a failure
   while (!driver->pending().wait_for(kLook)) {
     const int64_t now = clock.now_ns();
     if (driver->state().interrupted && interrupted_ns < 0) interrupted_ns = now;
-    if (driver->state().stopping() && failed_ns < 0) {
-      failed_ns = now;
+    if (driver->state().stopping() && !patience) {
+      patience.emplace();
       driver->let_everything_end();
     }
     if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
-    if (failed_ns >= 0 && now - failed_ns >= nanoseconds(stalled ? kGraceAfterStall : kGraceAfterFailure)) return;
+    if (patience && patience->is_over(now, stalled, checkpointer && checkpointer->holds_up())) return;
   }
 }
 
