@@ -3,7 +3,7 @@
 
 usage: bench/real_sizes.py [--smoke | --quick] [--build FOLDER] [--peers FOLDER] [--rounds N] [--only TEXT]
 
-Random weights in the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B, bfloat16. Time: GRPO iterations against TRL and the limit of the machine, as
+Random weights in the shapes of Qwen2.5-0.5B and Qwen2.5-1.5B, and of 124 million parameters for the memory alone, bfloat16. Time: GRPO iterations against TRL and the limit of the machine, as
 grpo_iteration has them. Memory: GRPO with a frozen reference. What must be there are, in bytes a parameter, 4 of weights, 2 of what is published,
 2 of the reference, 4 of gradients and 8 of moments; with LoRA 2 of the base, which is the reference too, and 2 of what is published. The most memory
 that the process had is compared with that sum and with the plan, class by class."""
@@ -18,7 +18,7 @@ import shapes
 from workers import Setting
 
 SHARE_GOAL, PEER_GOAL = 0.75, 4.5
-MOST_OF_SUM, MOST_OFF_PLAN = 1.15, 0.05
+MOST_OF_SUM, MOST_OFF_PLAN = {"0.5b": 1.15}, 0.05  # by size: of smaller models the program itself is a large part
 OTHER_SHARE, OTHER_BYTES = 0.03, 150e6
 NO_COPY = '\n[checkpoint]\ncopy = "none"\n'
 LORA = "lora = { rank = 16, alpha = 32 }\n"
@@ -66,8 +66,8 @@ def memory(setting):
             continue
         found = memory_of(setting, size, samples, new, 2 * samples * length, "")
         needed = BYTES * shapes.SIZES[size].all_parameters()
-        most = MOST_OF_SUM if size == "0.5b" else None
-        report.show("real_sizes", f"{case}, resident of the sum", "MB", [found["peak_bytes"] / 1e6], [needed / 1e6], at_most=most)
+        report.show("real_sizes", f"{case}, resident of the sum", "MB", [found["peak_bytes"] / 1e6], [needed / 1e6],
+                    at_most=MOST_OF_SUM.get(size))
         show_classes(case, found)
     if setting.wants(case := f"{adapters} bf16 LoRA memory"):
         found = memory_of(setting, adapters, samples, new, samples * length, LORA)

@@ -47,13 +47,14 @@ LoopPool::~LoopPool() = default;
 void LoopPool::run(int64_t pieces, c10::function_ref<void(int64_t, int64_t)> work) {
   std::vector<Part>& parts = arena_->parts;
   const auto count = static_cast<int64_t>(parts.size());
-  for (int64_t b = 0; b < count; ++b) {
-    parts[static_cast<size_t>(b)].next.store(pieces * b / count, std::memory_order_relaxed);
-    parts[static_cast<size_t>(b)].end = pieces * (b + 1) / count;
+  for (int64_t i = 0; i < count; ++i) {
+    Part& part = parts[static_cast<size_t>(i)];
+    part.next.store(pieces * i / count, std::memory_order_relaxed);
+    part.end = pieces * (i + 1) / count;
   }
   const auto take_part = [&](size_t /*task*/) {
     const auto own = static_cast<size_t>(tbb::this_task_arena::current_thread_index());
-    for (size_t b = 0; b < parts.size(); ++b) parts[(own + b) % parts.size()].work(work);
+    for (size_t i = 0; i < parts.size(); ++i) parts[(own + i) % parts.size()].work(work);
   };
   arena_->threads.execute([&] { tbb::parallel_for(size_t{0}, parts.size(), take_part, tbb::simple_partitioner()); });
 }
