@@ -37,6 +37,8 @@ struct ModelFacts {
   int64_t max_sampled_positions = 0;  // the longest that can be sampled from it; 0: max_positions
   std::string sampling_limit;         // why that is less than max_positions
 
+  bool reads_published = false;  // frozen and sampled from, its passes read the published version: it has no live weights then
+
   /// Why the log-probabilities that it samples with are not, bit for bit, those that its training computes. Empty: they are.
   std::string sampling_differs;
 
@@ -112,8 +114,9 @@ struct ModelUsage {
   ModelVersions versions;       // that there are beside the newest
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
 
-  /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone.
-  bool has_live_weights() const { return updated || read || versions.readable == 0; }
+  /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
+  /// whose passes can read that (ModelFacts::reads_published).
+  bool has_live_weights(bool reads_published) const { return updated || versions.readable == 0 || (read && !reads_published); }
 };
 
 /// How `[models.NAME]` tables are understood. One implementation a program; the engine's tests have a toy one.

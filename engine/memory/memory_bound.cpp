@@ -64,7 +64,7 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
   PlanMemory memory;
   for (const PlanModel& model : plan.models) {
     const int64_t published = saturating_product(model.facts.published_bytes, model.usage.versions.readable);
-    const int64_t live = model.usage.has_live_weights() ? model.facts.weight_bytes : 0;
+    const int64_t live = model.usage.has_live_weights(model.facts.reads_published) ? model.facts.weight_bytes : 0;
     memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(live, published));
     if (model.usage.updated) memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(model, plan.checkpoint_copy));
     memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;

@@ -42,7 +42,7 @@ class Tail {
   }
 
   Tail& operator<<(int64_t number) {
-    end_ = std::to_chars(end_, text_.data() + text_.size(), number).ptr;
+    end_ = std::to_chars(end_, end_ + kMostDigits, number).ptr;
     return *this;
   }
 
@@ -58,7 +58,9 @@ class Tail {
   std::string_view text() const { return {text_.data(), end_}; }
 
  private:
-  std::array<char, 320> text_;  // seven numbers of at most 24 characters, and the words between them
+  static constexpr ptrdiff_t kMostDigits = 20;  // and a sign: of an int64_t
+
+  std::array<char, 320> text_;  // eight numbers, two with decimals, and the words between them
   char* end_ = text_.data();
 };
 

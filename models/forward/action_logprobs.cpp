@@ -41,23 +41,27 @@ struct LogitBlock {
 
 // What an entropy and its gradient are made of, too.
 struct Distributions {
-  at::Tensor hidden;         // [A,H], an operand
-  at::Tensor head, targets;  // [V,H], [A]
+  at::Tensor hidden;   // [A,H], an operand
+  OutputHead head;     // [V,H]
+  at::Tensor targets;  // [A]
   LogprobOptions options;
   at::Tensor log_sum_exp, entropy;  // [A]
 
   LogitScale scale() const { return {static_cast<float>(options.temperature), static_cast<float>(options.softcap)}; }
-  at::Tensor rows(int64_t token, int64_t tokens) const { return head.detach().narrow(0, token, tokens); }
+  at::Tensor rows(int64_t token, int64_t tokens) const { return head.weight.detach().narrow(0, token, tokens); }
+  PackedMatrix matrix(int64_t token, int64_t tokens) const {
+    return head.packed ? head.packed->part(token, tokens) : packed({rows(token, tokens)}, options.precision);
+  }
 };
 
 // Calls begin(token, tokens) for each range of tokens, then visit(block) for each range of actions.
 template <class Begin, class Visit>
 void for_each_block(const Distributions& of, const Begin& begin, const Visit& visit) {
-  const int64_t actions = of.hidden.size(0), vocabulary = of.head.size(0);
+  const int64_t actions = of.hidden.size(0), vocabulary = of.head.tokens();
   const at::Tensor memory = allocated(block_shape(actions, vocabulary)).flatten();
   for (int64_t token = 0; token < vocabulary; token += kLogitTokens) {
     const int64_t tokens = std::min(kLogitTokens, vocabulary - token);
-    const PackedMatrix matrix = packed({of.rows(token, tokens)}, of.options.precision);
+    const PackedMatrix matrix = of.matrix(token, tokens);
     begin(token, tokens);
     for (int64_t action = 0; action < actions; action += kLogitActions) {
       const int64_t count = std::min(kLogitActions, actions - action);
@@ -139,10 +143,10 @@ void differentiate(const Distributions& of, const LogitBlock& block, const at::T
 
 // Adds the gradient of the head; returns that of `hidden`, if it is wanted.
 at::Tensor backward(const Distributions& of, const at::Tensor& grad_logprobs, const at::Tensor& grad_entropy, bool wants_hidden) {
-  const at::Tensor grad_head = gradient_of(of.head);
+  const at::Tensor grad_head = gradient_of(of.head.weight);
   const at::Tensor grad_hidden = wants_hidden ? at::zeros_like(of.hidden, at::kFloat) : at::Tensor();
   const bool rounds = of.options.precision != Precision::kFloat32;
-  const TensorShape rounded = block_shape(of.hidden.size(0), of.head.size(0), operand_type(of.options.precision));
+  const TensorShape rounded = block_shape(of.hidden.size(0), of.head.tokens(), operand_type(of.options.precision));
   const at::Tensor memory = rounds ? allocated(rounded).flatten() : at::Tensor();
   PackedMatrix transposed;
   const auto begin = [&](int64_t token, int64_t count) {
@@ -163,8 +167,8 @@ at::Tensor contiguous_or_none(const at::Tensor& gradient) {
   return gradient.defined() ? gradient.to(at::kFloat).contiguous() : gradient;
 }
 
-void check(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, const LogprobOptions& options) {
-  SLUICE_CHECK(hidden.dim() == 2 && head.dim() == 2 && hidden.size(1) == head.size(1),
+void check(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets, const LogprobOptions& options) {
+  SLUICE_CHECK(hidden.dim() == 2 && (head.packed || head.weight.dim() == 2) && hidden.size(1) == head.inputs(),
                "hidden [A,H] and head [V,H] must agree in H");
   SLUICE_CHECK(targets.dim() == 1 && targets.size(0) == hidden.size(0) && targets.scalar_type() == at::kLong,
                "targets must be int64 [A]");
@@ -190,31 +194,32 @@ ActionLogprobs narrow_logprobs(const at::Tensor& hidden, const at::Tensor& head,
 
 }  // namespace
 
-ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
                                            const LogprobOptions& options) {
   if (!hidden.is_cpu()) {
     const auto of_device = portable::action_logprobs(
-        hidden, head, targets,
+        hidden, head.weight, targets,
         {.temperature = options.temperature, .softcap = options.softcap, .precision = options.precision, .entropy = true});
     return {of_device.logprobs, of_device.entropy};
   }
   check(hidden, head, targets, options);
-  if (computes_narrow(head, options.precision)) return narrow_logprobs(hidden, head, targets, options);
+  if (!head.packed && computes_narrow(head.weight, options.precision))
+    return narrow_logprobs(hidden, head.weight, targets, options);
   Distributions of{.hidden = to_operand(hidden.detach().contiguous(), options.precision),
                    .head = head,
                    .targets = targets.contiguous(),
                    .options = options};
   const at::Tensor logprobs = compute(of);
-  if (!records_gradient({hidden, head})) return {logprobs, of.entropy};
+  if (head.packed || !records_gradient({hidden, head.weight})) return {logprobs, of.entropy};
   const at::Tensor entropy = of.entropy.clone();  // an output must not be what its own step of the backward keeps
   const bool wants_hidden = wants_gradient(hidden);
-  attach_backward({logprobs, entropy}, hidden, {head}, [of, wants_hidden](std::vector<at::Tensor>&& gradients) {
+  attach_backward({logprobs, entropy}, hidden, {head.weight}, [of, wants_hidden](std::vector<at::Tensor>&& gradients) {
     return backward(of, contiguous_or_none(gradients[0]), contiguous_or_none(gradients[1]), wants_hidden);
   });
   return {logprobs, entropy};
 }
 
-at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+at::Tensor action_logprobs(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
                            const LogprobOptions& options) {
   return action_logprobs_and_entropy(hidden, head, targets, options).logprobs;
 }

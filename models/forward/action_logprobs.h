@@ -3,11 +3,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/kernels/packed_matrix.h"
 #include "models/kernels/softmax_kernels.h"
 #include "models/layers/pass_shape.h"
+#include "models/layers/weights.h"
 
 namespace sluice::models {
 
@@ -15,6 +19,18 @@ struct LogprobOptions {
   double temperature = 1.0;
   double softcap = 0.0;  // of the logits, ModelConfig::logit_softcap; 0: none
   Precision precision = Precision::kFloat32;
+};
+
+/// The output embedding of a model: a tensor [V,H], a leaf where it needs a gradient; or packed, which has none.
+struct OutputHead {
+  OutputHead(at::Tensor tensor) : weight(std::move(tensor)) {}
+  OutputHead(const Weights& weights) : weight(weights.head), packed(weights.packed_head) {}
+
+  int64_t tokens() const { return packed ? packed->outputs() : weight.size(0); }
+  int64_t inputs() const { return packed ? packed->inputs() : weight.size(1); }
+
+  at::Tensor weight;
+  std::shared_ptr<const PackedMatrix> packed;
 };
 
 struct ActionLogprobs {
@@ -27,7 +43,7 @@ struct ActionLogprobs {
 /// cap is part of the model.
 ///
 /// hidden  [A,H]  final hidden states at the positions that predict the actions, float32
-/// head    [V,H]  output embedding; a leaf where it needs a gradient
+/// head    [V,H]
 /// targets [A]    int64, sampled ids, 0 <= id < V
 /// returns        float32
 ///
@@ -36,11 +52,11 @@ struct ActionLogprobs {
 /// With a head in bfloat16 or float16 and the precision kFloat32, each logit is one of the head's dtype (narrow_forward.h), and
 /// nothing has a gradient. Throws InternalError on a shape mismatch, a temperature that is not positive or a negative softcap
 /// (callers validate user data). Source: Wijmans et al. 2024, "Cut Your Losses", section 4.
-at::Tensor action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+at::Tensor action_logprobs(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
                            const LogprobOptions& options = {});
 
 /// The same, with the entropies.
-ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
                                            const LogprobOptions& options = {});
 
 /// Of action_logprobs(): the most tokens and actions whose logits exist at a time.

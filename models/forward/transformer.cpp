@@ -16,12 +16,13 @@ namespace sluice::models {
 at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const {
   SLUICE_CHECK(tokens.dim() == 1 && tokens.scalar_type() == at::kLong, "tokens must be int64 [T]");
   SLUICE_CHECK(!sample_offsets.empty() && sample_offsets.back() == tokens.size(0), "the last sample must end at the last token");
-  SLUICE_CHECK(weights_.embedding.scalar_type() == at::kFloat || !weights_.embedding.requires_grad(),
+  const at::Tensor& embedding = weights_.embedding;
+  SLUICE_CHECK(!embedding.defined() || embedding.scalar_type() == at::kFloat || !embedding.requires_grad(),
                "weights in a narrower dtype than float32 do not train");
   const bool recomputes = compute_.checkpointing == ActivationCheckpointing::kLayer;
-  if (!weights_.embedding.is_cpu())
+  if (!device().is_cpu())
     return portable::hidden_states(config_, weights_, tokens, sample_offsets, {compute_.precision, recomputes});
-  if (computes_narrow(weights_.embedding, compute_.precision)) {
+  if (embedding.defined() && computes_narrow(embedding, compute_.precision)) {
     return narrow_hidden_states(config_, weights_, tokens, sample_offsets).to(at::kFloat);
   }
   const auto pass = std::make_shared<const LayerPass>(config_, sample_offsets, compute_.precision, recomputes);

@@ -36,7 +36,7 @@ struct Compute {
 /// With Precision::kBfloat16, matrices and the embedding (is_operand()) may be bfloat16 where they need no gradient: half the
 /// memory, and the same results as from float32 ones, which are rounded once. With Precision::kFloat32 all weights may be of a
 /// narrower dtype (bfloat16, float16): everything is computed in that dtype, rounded where transformers rounds
-/// (narrow_forward.h).
+/// (narrow_forward.h). With packed weights (Weights::is_packed()) it gives the bits of the weights that were packed.
 class Transformer {
  public:
   Transformer(ModelConfig config, Weights weights, Compute compute = {})
@@ -50,6 +50,9 @@ class Transformer {
   /// returns        [T,H]  float32; differentiable in the weights that need a gradient, once. Those are added to .grad in
   ///                       place as the backward goes through the layers
   at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const;
+
+  /// Where its weights are, and what it computes with must be.
+  at::Device device() const { return weights_.final_norm.device(); }
 
   const ModelConfig& config() const { return config_; }
   const Compute& compute() const { return compute_; }

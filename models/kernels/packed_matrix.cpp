@@ -139,6 +139,15 @@ void PackedMatrix::put_transposed(const Bfloat16* weight, int64_t stride) {
                [&](int64_t from, int64_t run, int32_t* to) { pack(weight + from, stride, run, inputs_, to); });
 }
 
+PackedMatrix PackedMatrix::part(int64_t first, int64_t count) const {
+  SLUICE_CHECK(first >= 0 && first % kWidth == 0 && count > 0 && first + count <= outputs_, "outputs outside a packed matrix");
+  const int64_t words = panel_bytes_ / kWordBytes;
+  PackedMatrix some = *this;
+  some.outputs_ = count;
+  some.data_ = data_.narrow(0, first / kWidth * words, ceil_divide(count, kWidth) * words);
+  return some;
+}
+
 void PackedMatrix::row(int64_t output, float* to) const {
   SLUICE_CHECK(output >= 0 && output < outputs_, "a row outside a packed matrix");
   const void* const words = panel(output / kWidth);

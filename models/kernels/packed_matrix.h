@@ -39,6 +39,9 @@ class PackedMatrix {
   void put_transposed(const float* weight, int64_t stride);
   void put_transposed(const Bfloat16* weight, int64_t stride);  // into a matrix of bfloat16
 
+  /// Outputs [first, first + count) of this one, which share its memory: `first` begins a panel.
+  PackedMatrix part(int64_t first, int64_t count) const;
+
   /// to[inputs] becomes what was put at this output, as the precision holds it: the bits of a float32 matrix. For rows that are
   /// looked up, which a table and a head share.
   void row(int64_t output, float* to) const;

@@ -9,6 +9,7 @@
 #include "models/layers/adapter_products.h"
 #include "models/layers/matrix_products.h"
 #include "models/layers/operand.h"
+#include "models/layers/packed_matrices.h"
 #include "models/layers/projection.h"
 #include "models/layers/tensor_shape.h"
 
@@ -24,6 +25,11 @@ TensorShape projected_shape(const PassShape& shape) {
 }
 
 at::Tensor project_heads(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in) {
+  if (layer.packed) {
+    const at::Tensor out = allocated(projected_shape(pass.shape()));
+    multiply(in, layer.packed->qkv.matrix, layer.packed->qkv.bias, out);
+    return out;
+  }
   const PackedMatrix matrix = packed({layer.query.weight, layer.key.weight, layer.value.weight}, pass.precision);
   at::Tensor bias;
   if (layer.query.bias.defined()) bias = at::cat({layer.query.bias, layer.key.bias, layer.value.bias});
@@ -35,6 +41,16 @@ at::Tensor project_heads(const LayerPass& pass, const LayerWeights& layer, const
     first += of->weight.size(0);
   }
   return out;
+}
+
+// out (+)= what attention adds.
+void project_attended(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& attended, const at::Tensor& out,
+                      bool add) {
+  if (layer.packed) {
+    const PackedLinear& output = layer.packed->attention_output;
+    return multiply(attended, output.matrix, output.bias, out, add);
+  }
+  project(layer.attention_output, packed({layer.attention_output.weight}, pass.precision), attended, out, add);
 }
 
 // A row for each head, or one for all of a token: what QkNorm says.
@@ -71,8 +87,7 @@ at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t w
   }
   kept.attended = ragged_attention(kept.operands, pass.layout);
   const at::Tensor out = pass.shape().adds_normed() ? at::empty_like(x) : x.clone(at::MemoryFormat::Contiguous);
-  project(layer.attention_output, packed({layer.attention_output.weight}, pass.precision), kept.attended.output, out,
-          !pass.shape().adds_normed());
+  project_attended(pass, layer, kept.attended.output, out, !pass.shape().adds_normed());
   return pass.shape().adds_normed() ? add_normed(x, out, pass.norm(layer.attention_output_norm), kept.added_norm) : out;
 }
 

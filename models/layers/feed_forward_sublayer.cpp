@@ -3,11 +3,43 @@
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "base/error.h"
 #include "models/layers/feed_forward/feed_forward.h"
+#include "models/layers/packed_matrices.h"
+#include "models/layers/step_scratch.h"
 
 namespace sluice::models {
+namespace {
+
+constexpr int64_t kPackedRows = 256;  // whose inner activations exist at a time
+
+// Of a packed layer: as generation computes it, which has the bits of the forward.
+void forward_packed(const LayerPass& pass, const PackedMatrices& layer, const at::Tensor& in, const at::Tensor& out, bool add) {
+  StepScratch scratch;
+  const int64_t rows = in.size(0), size = in.size(1);
+  SLUICE_CHECK(in.is_contiguous() && out.is_contiguous(), "a step goes over rows side by side");
+  for (int64_t first = 0; first < rows; first += kPackedRows) {
+    feed_forward_of(pass.config)
+        .step(pass.config, layer.feed_forward,
+              {.x = static_cast<const char*>(in.const_data_ptr()) + first * size * bytes_of(pass.precision),
+               .tokens = std::min(kPackedRows, rows - first),
+               .out = out.mutable_data_ptr<float>() + first * size,
+               .accumulate = add},
+              scratch);
+  }
+}
+
+void forward(const LayerPass& pass, const LayerWeights& layer, const at::Tensor& in, std::span<const at::Tensor> inner,
+             const at::Tensor& out, bool add) {
+  if (layer.packed) return forward_packed(pass, *layer.packed, in, out, add);
+  feed_forward_of(pass.config).forward(pass, layer.feed_forward, in, inner, out, add);
+}
+
+}  // namespace
 
 at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, at::Tensor x, KeptFeedForward* kept) {
   const FeedForward& network = feed_forward_of(pass.config);
@@ -18,11 +50,11 @@ at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, at::Te
   at::Tensor result;
   if (pass.shape().adds_normed()) {
     const at::Tensor added = at::empty_like(x);
-    network.forward(pass, layer.feed_forward, read.in, inner, added, false);
+    forward(pass, layer, read.in, inner, added, false);
     result = add_normed(x, added, pass.norm(layer.feed_forward_output_norm), added_norm);
   } else {
     result = kept ? x.clone(at::MemoryFormat::Contiguous) : std::move(x);
-    network.forward(pass, layer.feed_forward, read.in, inner, result, true);
+    forward(pass, layer, read.in, inner, result, true);
   }
   if (kept) *kept = {std::move(read), std::move(inner), std::move(added_norm)};
   return result;

@@ -10,6 +10,9 @@
 
 namespace sluice::models {
 
+class PackedMatrix;
+struct PackedMatrices;
+
 /// A low-rank change of a matrix W [N,K]: training computes x (W + scale b a)^T with W frozen (Hu et al. 2021, "LoRA",
 /// section 4.1). Both factors are undefined where there is none.
 struct Adapter {
@@ -39,6 +42,9 @@ struct LayerWeights {
   at::Tensor feed_forward_norm, feed_forward_norm_bias;  // [H]: of what the feed-forward network reads
   std::vector<LinearWeights> feed_forward;               // as its kind has them (feed_forward.h)
   at::Tensor feed_forward_output_norm;                   // [H]: of what the feed-forward network adds
+
+  /// Instead of the tensors of all linear layers, which then are undefined: Weights::is_packed().
+  std::shared_ptr<const PackedMatrices> packed;
 
   /// All linear layers, those of attention first; those that the family does not have, too.
   std::vector<LinearWeights*> linears();
@@ -74,6 +80,13 @@ struct Weights {
   at::Tensor final_norm, final_norm_bias;  // [H]
   at::Tensor head;        // [V,H]; the same tensor as `embedding` when tied; undefined for a model without a language model head
   at::Tensor value_head;  // [1,H]; defined only for a model with a value head
+
+  /// Instead of `head`, and of `embedding` where they are one, which then are undefined: is_packed().
+  std::shared_ptr<const PackedMatrix> packed_head;  // [V,H]
+
+  /// Matrices are what a version for sampling holds, packed (PackedWeights::for_passes()): for passes without gradient, on the
+  /// CPU. Norms, learned positions and an embedding of its own are tensors as ever.
+  bool is_packed() const { return packed_head != nullptr; }
 
   /// Every distinct tensor with its Hugging Face name, in a fixed order. A part of a tensor of the file has the part behind the
   /// name: "model.layers.0.self_attn.qkv_proj.weight[query]". The factors of an adapter come last, under the name of their

@@ -87,7 +87,7 @@ void Decoder::embed(const PackedWeights& weights, std::span<const DecodeSequence
 // Queries, keys and values of the new tokens; the latter two go into the cache.
 void Decoder::project_heads(const PackedLayer& layer, int64_t index, const KvCache& cache) {
   float* const qkv = qkv_.at_least(tokens_ * heads_size());
-  project(layer.qkv, read(layer.attention_norm, layer.attention_norm_bias), tokens_, qkv);
+  project(layer.matrices.qkv, read(layer.attention_norm, layer.attention_norm_bias), tokens_, qkv);
   const bool normed = config_.qk_norm != QkNorm::kNone;
   prepare_heads({.cache = cache,
                  .layer = index,
@@ -110,13 +110,14 @@ void Decoder::attend(const PackedLayer& layer, int64_t index, const KvCache& cac
                                   : attended_.at_least(tokens_ * queries_size());
   attention_.run(cache, index, config_.heads, scores, {.queries = queries, .query_stride = query_stride(cache), .out = attended});
   add(layer.attention_output_norm,
-      [&](float* out, bool accumulate) { project(layer.attention_output, attended, tokens_, out, accumulate); });
+      [&](float* out, bool accumulate) { project(layer.matrices.attention_output, attended, tokens_, out, accumulate); });
 }
 
 void Decoder::feed_forward(const PackedLayer& layer) {
   const void* const x = read(layer.feed_forward_norm, layer.feed_forward_norm_bias);
   add(layer.feed_forward_output_norm, [&](float* out, bool accumulate) {
-    network_.step(config_, layer.feed_forward, {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate}, scratch_);
+    network_.step(config_, layer.matrices.feed_forward, {.x = x, .tokens = tokens_, .out = out, .accumulate = accumulate},
+                  scratch_);
   });
 }
 

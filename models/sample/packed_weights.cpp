@@ -6,6 +6,7 @@
 #include <array>
 #include <initializer_list>
 #include <map>
+#include <memory>
 
 #include "base/error.h"
 #include "models/layers/feed_forward/feed_forward.h"
@@ -65,11 +66,11 @@ void pack_all(const FeedForward& kind, const LayerWeights& from, Precision preci
   copy(from.query_norm, to.query_norm);
   copy(from.key_norm, to.key_norm);
   const auto [qkv, output] = attention_stacks(from);
-  models::pack(qkv, precision, to.qkv);
-  models::pack(output, precision, to.attention_output);
+  models::pack(qkv, precision, to.matrices.qkv);
+  models::pack(output, precision, to.matrices.attention_output);
   const std::vector<Stack> stacks = network_stacks(kind, from);
-  to.feed_forward.resize(stacks.size());
-  for (size_t i = 0; i < stacks.size(); ++i) models::pack(stacks[i], precision, to.feed_forward[i]);
+  to.matrices.feed_forward.resize(stacks.size());
+  for (size_t i = 0; i < stacks.size(); ++i) models::pack(stacks[i], precision, to.matrices.feed_forward[i]);
 }
 
 using Shapes = std::map<const at::Tensor*, std::vector<int64_t>>;  // of fields
@@ -146,6 +147,24 @@ void PackedWeights::pack_on_device(const Weights& weights) {
     on_device_ = portable::operand_copy(weights, precision_).clone();
 }
 
+Weights PackedWeights::for_passes() const {
+  SLUICE_CHECK(!head_.empty(), "weights are packed before passes read them");
+  Weights weights;
+  weights.embedding = embedding_, weights.positions = positions_;
+  weights.final_norm = final_norm_, weights.final_norm_bias = final_norm_bias_;
+  weights.packed_head = std::make_shared<const PackedMatrix>(head_);
+  for (const PackedLayer& from : layers_) {
+    LayerWeights& layer = weights.layers.emplace_back();
+    layer.attention_norm = from.attention_norm, layer.attention_norm_bias = from.attention_norm_bias;
+    layer.attention_output_norm = from.attention_output_norm;
+    layer.feed_forward_norm = from.feed_forward_norm, layer.feed_forward_norm_bias = from.feed_forward_norm_bias;
+    layer.feed_forward_output_norm = from.feed_forward_output_norm;
+    layer.query_norm = from.query_norm, layer.key_norm = from.key_norm;
+    layer.packed = std::make_shared<const PackedMatrices>(from.matrices);
+  }
+  return weights;
+}
+
 int64_t PackedWeights::bytes() const {
   const auto of_all = [](std::initializer_list<at::Tensor> tensors) {
     int64_t bytes = 0;
@@ -156,8 +175,8 @@ int64_t PackedWeights::bytes() const {
   for (const PackedLayer& layer : layers_) {
     bytes += of_all({layer.attention_norm, layer.attention_norm_bias, layer.attention_output_norm, layer.feed_forward_norm,
                      layer.feed_forward_norm_bias, layer.feed_forward_output_norm, layer.query_norm, layer.key_norm});
-    bytes += layer.qkv.bytes() + layer.attention_output.bytes();
-    for (const PackedLinear& linear : layer.feed_forward) bytes += linear.bytes();
+    bytes += layer.matrices.qkv.bytes() + layer.matrices.attention_output.bytes();
+    for (const PackedLinear& linear : layer.matrices.feed_forward) bytes += linear.bytes();
   }
   if (on_device_.embedding.defined()) {
     for (const auto& [name, tensor] : on_device_.named()) bytes += static_cast<int64_t>(tensor.nbytes());

@@ -8,7 +8,7 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/kernels/packed_matrix.h"
-#include "models/layers/packed_linear.h"
+#include "models/layers/packed_matrices.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
@@ -18,9 +18,7 @@ struct PackedLayer {
   at::Tensor attention_norm, attention_norm_bias, attention_output_norm;           // [H]
   at::Tensor feed_forward_norm, feed_forward_norm_bias, feed_forward_output_norm;  // [H]
   at::Tensor query_norm, key_norm;                                                 // see LayerWeights
-  PackedLinear qkv;                                                                // outputs: queries, then keys, then values
-  PackedLinear attention_output;
-  std::vector<PackedLinear> feed_forward;  // of each of FeedForward::stacks()
+  PackedMatrices matrices;
 };
 
 /// All that generation reads of a model, laid out as it reads it: a published version is one of these and nothing else. Matrices
@@ -53,6 +51,9 @@ class PackedWeights {
 
   /// As portable::operand_copy() has them, on the device of what was packed; without tensors if that is the CPU.
   const Weights& on_device() const { return on_device_; }
+
+  /// The same weights for passes without gradient, in the same memory: it stays as long as either does. Once packed, on the CPU.
+  Weights for_passes() const;
 
   /// What it holds.
   int64_t bytes() const;

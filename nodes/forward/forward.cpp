@@ -16,9 +16,7 @@ namespace sluice::nodes {
 
 namespace {
 
-at::Tensor on_device_of(const models::Transformer& model, const at::Tensor& places) {
-  return places.to(model.weights().embedding.device());
-}
+at::Tensor on_device_of(const models::Transformer& model, const at::Tensor& places) { return places.to(model.device()); }
 
 at::Tensor on_host(const at::Tensor& entries) { return entries.to(at::kCPU); }
 
@@ -29,14 +27,14 @@ models::LogprobOptions options_of(const models::Transformer& model, double tempe
 // Of the actions that `states` [A,H] predict.
 at::Tensor logprobs_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
                        double temperature) {
-  return on_host(models::action_logprobs(states, model.weights().head, on_device_of(model, samples.targets),
-                                         options_of(model, temperature)));
+  return on_host(
+      models::action_logprobs(states, model.weights(), on_device_of(model, samples.targets), options_of(model, temperature)));
 }
 
 PolicyOutputs logprobs_and_entropy_of(const models::Transformer& model, const at::Tensor& states, const RaggedSamples& samples,
                                       double temperature) {
   const models::ActionLogprobs outputs = models::action_logprobs_and_entropy(
-      states, model.weights().head, on_device_of(model, samples.targets), options_of(model, temperature));
+      states, model.weights(), on_device_of(model, samples.targets), options_of(model, temperature));
   return {on_host(outputs.logprobs), on_host(outputs.entropy)};
 }
 

@@ -10,7 +10,8 @@ namespace sluice::nodes {
 /// The live weights of a model as what only computes with them sees them: log-probabilities, values, scores. A model owns it;
 /// `forward_model()` of model_parts.h gives it to a node.
 ///
-/// A model that is only sampled from has none: forward_model() refuses it. Whether the weights are trained, and when a node may read them, the plan knows: a reader's turn is never beside an update.
+/// Of a frozen model that is sampled from they are the packed ones. Whether the weights are trained, and when a node may read them,
+/// the plan knows: a reader's turn is never beside an update.
 class ForwardModel {
  public:
   ForwardModel(std::string name, models::Transformer transformer)
@@ -21,7 +22,7 @@ class ForwardModel {
 
   const std::string& name() const { return name_; }
   const models::Transformer& transformer() const { return transformer_; }
-  bool has_weights() const { return transformer_.weights().embedding.defined(); }
+  bool has_weights() const { return transformer_.weights().final_norm.defined(); }
 
  private:
   const std::string name_;

@@ -24,8 +24,8 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
                              engine::ModelVersions versions, int64_t weight_bytes)
     : text_(name, folder),
       forward_(name, transformer),
-      sampled_(forward_.transformer().config(), forward_.transformer().compute().precision,
-               forward_.transformer().weights().embedding.device(), readable_versions(forward_.transformer(), versions)),
+      sampled_(forward_.transformer().config(), forward_.transformer().compute().precision, forward_.transformer().device(),
+               readable_versions(forward_.transformer(), versions)),
       weight_bytes_(weight_bytes) {
   sampled_.take(0, forward_.transformer().weights());
 }
@@ -33,7 +33,8 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
 LanguageModel::LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed,
                              at::Device device)
     : text_(name, folder),
-      forward_(name, models::Transformer(packed.config, {}, {.precision = packed.weights.precision()})),
+      forward_(name, models::Transformer(packed.config, device.is_cpu() ? packed.weights.for_passes() : models::Weights(),
+                                         {.precision = packed.weights.precision()})),
       sampled_(packed.config, packed.weights.precision(), device, 1),
       weight_bytes_(0) {
   sampled_.begin_with(std::move(packed.weights));

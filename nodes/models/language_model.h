@@ -19,8 +19,8 @@ namespace sluice::nodes {
 /// (model_parts.h); each part says which threads may use it.
 ///
 /// Every model has its text, its weights for forward passes, and what is sampled from, whose version 0 are the weights that it
-/// begins with. One that is only sampled from has no weights for forward passes. What is trained and what publishes belong to a
-/// TrainedLanguageModel.
+/// begins with. A frozen one that is sampled from holds them once, packed, and its passes read those; on a GPU it has none for
+/// passes then. What is trained and what publishes belong to a TrainedLanguageModel.
 class LanguageModel : public engine::Model {
  public:
   LanguageModel(const LanguageModel&) = delete;  // parts refer to one another
@@ -38,7 +38,7 @@ class LanguageModel : public engine::Model {
   LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                 engine::ModelVersions versions, int64_t weight_bytes);
 
-  /// Of one that is only sampled from, on `device`.
+  /// Of one that holds its weights as they are sampled from, on `device`.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed, at::Device device);
 
   const ModelText text_;
@@ -57,7 +57,7 @@ class FrozenLanguageModel final : public LanguageModel {
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
                       engine::ModelVersions versions, Weights weights = Weights::kOwn);
 
-  /// One that is only sampled from: version 0 alone, without live weights.
+  /// One that holds its weights as they are sampled from: version 0 alone, without live weights.
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed,
                       at::Device device);
 

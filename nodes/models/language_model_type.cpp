@@ -81,6 +81,11 @@ std::string why_sampling_differs(const LanguageModelParams& params) {
   return params.device == "cpu" ? "" : "it is on " + params.device;
 }
 
+// A value head is not among what is sampled from.
+bool reads_published(const LanguageModelParams& params) {
+  return params.device == "cpu" && !models::has_value_head(head_of(params));
+}
+
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
   const bool trainable = params.optimizer.has_value();
   const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
@@ -98,6 +103,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .max_positions = config.max_positions,
           .max_sampled_positions = config.steady_positions(),
           .sampling_limit = models::limit_of_rotary_scaling(config),
+          .reads_published = reads_published(params),
           .sampling_differs = why_sampling_differs(params),
           .activation_bytes = activations_of(config, params),
           .may_recompute = trainable && params.activation_checkpointing == RecomputeChoice::kAuto,
@@ -289,7 +295,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                     .device = models::device_named(of.device).value(),
                                     .compute = {of.dtype, checkpointing},
                                     .narrow_operands = true};
-  if (!usage.has_live_weights()) {
+  if (!usage.has_live_weights(reads_published(of))) {
     return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, models::load_packed(*of.checkpoint, options),
                                                  options.device);
   }

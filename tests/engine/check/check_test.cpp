@@ -299,7 +299,7 @@ inputs = ["generate"]
 )";
   const auto alone = checked(sampled);
   ASSERT_TRUE(alone.plan) << render(alone.problems);
-  EXPECT_FALSE(alone.plan->models[0].usage.has_live_weights());
+  EXPECT_FALSE(alone.plan->models[0].usage.has_live_weights(/*reads_published=*/false));
   EXPECT_EQ(alone.plan->memory.weights_bytes, 4000);
   const auto read = checked(sampled + R"([nodes.reference]
 type = "logprobs"
@@ -307,7 +307,8 @@ inputs = ["generate"]
 model = "policy"
 )");
   ASSERT_TRUE(read.plan) << render(read.problems);
-  EXPECT_TRUE(read.plan->models[0].usage.has_live_weights());
+  EXPECT_TRUE(read.plan->models[0].usage.has_live_weights(/*reads_published=*/false));
+  EXPECT_FALSE(read.plan->models[0].usage.has_live_weights(/*reads_published=*/true));
   EXPECT_EQ(read.plan->memory.weights_bytes, 2 * 4000);
 }
 

@@ -184,6 +184,21 @@ TEST_P(PackedMatrixTest, AnOutputIsReadAsItWasPut) {
   }
 }
 
+TEST_P(PackedMatrixTest, APartIsTheMatrixOfItsOutputs) {
+  const Problem p(GetParam(), {3, 129, 100});
+  const std::vector<float> all = p.product();
+  const int64_t first = 2 * PackedMatrix::kWidth, count = 50;
+  const PackedMatrix part = p.matrix.part(first, count);
+  EXPECT_EQ(part.panel(0), p.matrix.panel(2));  // the same memory
+  std::vector<float> some(static_cast<size_t>(p.rows * count));
+  multiply(part, {.x = p.operand(), .x_stride = p.inputs, .rows = p.rows, .out = some.data(), .out_stride = count});
+  for (int64_t row = 0; row < p.rows; ++row) {
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(some[row * count + i], all[row * p.outputs + first + i]);
+  }
+  EXPECT_THROW(p.matrix.part(1, 32), InternalError);
+  EXPECT_THROW(p.matrix.part(first, 129), InternalError);
+}
+
 TEST_P(PackedMatrixTest, RowsAPageApartGiveTheSame) {
   const Problem p(GetParam(), {30, 70, 50});
   const int64_t stride = 4096 / bytes_of(p.precision), element = bytes_of(p.precision);

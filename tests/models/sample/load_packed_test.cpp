@@ -48,11 +48,11 @@ void expect_same(const PackedWeights& ours, const PackedWeights& theirs) {
     const PackedLayer &layer = ours.layers()[i], &as = theirs.layers()[i];
     expect_same(layer.attention_norm, as.attention_norm);
     expect_same(layer.feed_forward_norm, as.feed_forward_norm);
-    expect_same(layer.qkv.matrix, as.qkv.matrix);
-    expect_same(layer.qkv.bias, as.qkv.bias);
-    expect_same(layer.attention_output.matrix, as.attention_output.matrix);
-    for (size_t part = 0; part < as.feed_forward.size(); ++part)
-      expect_same(layer.feed_forward[part].matrix, as.feed_forward[part].matrix);
+    expect_same(layer.matrices.qkv.matrix, as.matrices.qkv.matrix);
+    expect_same(layer.matrices.qkv.bias, as.matrices.qkv.bias);
+    expect_same(layer.matrices.attention_output.matrix, as.matrices.attention_output.matrix);
+    for (size_t part = 0; part < as.matrices.feed_forward.size(); ++part)
+      expect_same(layer.matrices.feed_forward[part].matrix, as.matrices.feed_forward[part].matrix);
   }
 }
 

@@ -43,12 +43,13 @@ TEST(PackedWeights, ProductsThatReadTheSameRowsAreOneAndTheirOutputsBehindEachOt
     const PackedWeights packed(weights, precision);
     const PackedLayer& layer = packed.layers()[1];
     const auto stored = [&](const at::Tensor& t) { return precision == Precision::kFloat32 ? t : t.to(at::kBFloat16); };
-    EXPECT_EQ(column(layer.qkv.matrix, 5),
+    EXPECT_EQ(column(layer.matrices.qkv.matrix, 5),
               values(stored(at::cat({from.query.weight, from.key.weight, from.value.weight}).select(1, 5))));
-    EXPECT_EQ(column(layer.feed_forward[0].matrix, 5), values(stored(at::cat({gate.weight, up.weight}).select(1, 5))));
-    EXPECT_EQ(column(layer.feed_forward[1].matrix, 5), values(stored(from.feed_forward[Mlp::kDown].weight.select(1, 5))));
-    EXPECT_EQ(values(layer.qkv.bias), values(at::cat({from.query.bias, from.key.bias, from.value.bias})));
-    EXPECT_EQ(values(layer.feed_forward[0].bias), values(at::cat({gate.bias, up.bias})));
+    EXPECT_EQ(column(layer.matrices.feed_forward[0].matrix, 5), values(stored(at::cat({gate.weight, up.weight}).select(1, 5))));
+    EXPECT_EQ(column(layer.matrices.feed_forward[1].matrix, 5),
+              values(stored(from.feed_forward[Mlp::kDown].weight.select(1, 5))));
+    EXPECT_EQ(values(layer.matrices.qkv.bias), values(at::cat({from.query.bias, from.key.bias, from.value.bias})));
+    EXPECT_EQ(values(layer.matrices.feed_forward[0].bias), values(at::cat({gate.bias, up.bias})));
   }
 }
 
@@ -95,7 +96,7 @@ TEST(PackedWeights, OfOperandsThatWereRoundedBeforeAreTheSame) {
     narrow.embedding_row(3, row.data());
     EXPECT_EQ(row, expected);
     EXPECT_EQ(column(narrow.head(), 5), column(wide.head(), 5));
-    EXPECT_EQ(column(narrow.layers()[1].qkv.matrix, 5), column(wide.layers()[1].qkv.matrix, 5));
+    EXPECT_EQ(column(narrow.layers()[1].matrices.qkv.matrix, 5), column(wide.layers()[1].matrices.qkv.matrix, 5));
   }
 }
 
@@ -109,14 +110,14 @@ TEST(PackedWeights, OfTiedEmbeddingsDoNotFitIntoThoseOfUntiedOnes) {
 TEST(PackedWeights, AreACopyThatPackingAgainRenewsInPlace) {
   Weights weights = reference::random_weights(reference::small_config());
   PackedWeights packed(weights);
-  const void* const memory = packed.layers()[0].feed_forward[1].matrix.panel(0);
+  const void* const memory = packed.layers()[0].matrices.feed_forward[1].matrix.panel(0);
   const std::vector<float> before = values(weights.layers[0].feed_forward[Mlp::kDown].weight.select(1, 2));
   weights.layers[0].feed_forward[Mlp::kDown].weight.mul_(2);
-  EXPECT_EQ(column(packed.layers()[0].feed_forward[1].matrix, 2), before);
+  EXPECT_EQ(column(packed.layers()[0].matrices.feed_forward[1].matrix, 2), before);
   packed.pack(weights);
-  EXPECT_EQ(column(packed.layers()[0].feed_forward[1].matrix, 2),
+  EXPECT_EQ(column(packed.layers()[0].matrices.feed_forward[1].matrix, 2),
             values(weights.layers[0].feed_forward[Mlp::kDown].weight.select(1, 2)));
-  EXPECT_EQ(packed.layers()[0].feed_forward[1].matrix.panel(0), memory);
+  EXPECT_EQ(packed.layers()[0].matrices.feed_forward[1].matrix.panel(0), memory);
 }
 
 TEST(PackedWeights, TakeTheBytesThatThePlanIsTold) {

@@ -68,7 +68,7 @@ std::vector<float> computed(const Transformer& model, std::span<const Sampled> s
   const at::Tensor states =
       model.hidden_states(at::tensor(tokens, at::kLong), offsets).index_select(0, at::tensor(places, at::kLong));
   const at::Tensor logprobs = action_logprobs(
-      states, model.weights().head, at::tensor(targets, at::kLong),
+      states, model.weights(), at::tensor(targets, at::kLong),
       {.temperature = kTemperature, .softcap = model.config().logit_softcap, .precision = model.compute().precision});
   return {logprobs.const_data_ptr<float>(), logprobs.const_data_ptr<float>() + logprobs.numel()};
 }
@@ -87,13 +87,14 @@ int64_t differences(std::span<const Sampled> samples, const std::vector<float>& 
 void expect_same_bits(const std::string& name, const ModelConfig& config, Precision precision) {
   const Weights weights = reference::random_weights(config, 0.15);
   const PackedWeights packed(weights, precision);
-  const Transformer frozen(config, weights, {precision});
+  const Transformer frozen(config, weights, {precision}), published(config, packed.for_passes(), {precision});
   Transformer trained(config, weights.clone(), {precision, ActivationCheckpointing::kLayer});
   for (const auto& [key, tensor] : reference::tensors_of(trained.weights())) tensor->set_requires_grad(true);
   for (uint64_t seed = 0; seed < 4; ++seed) {
     const std::vector<Sampled> samples = sample(config, packed, seed);
     at::NoGradGuard no_gradient;
     EXPECT_EQ(differences(samples, computed(frozen, samples)), 0) << name << ", frozen, seed " << seed;
+    EXPECT_EQ(differences(samples, computed(published, samples)), 0) << name << ", published, seed " << seed;
     at::AutoGradMode with_gradient(true);
     EXPECT_EQ(differences(samples, computed(trained, samples)), 0) << name << ", trained, seed " << seed;
   }

@@ -1,12 +1,15 @@
 #include "nodes/models/language_model.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "base/error.h"
@@ -140,9 +143,9 @@ TEST_P(ModelMemory, OfATrainedModelHasTheMomentsAndTheGradientsTogether) {
 
 TEST_P(ModelMemory, OfKeptVersionsIsACopyEach) {
   if (GetParam()) return;  // a value head is not sampled from
-  EXPECT_EQ(live_with({.name = "actor", .read = true, .versions = {.readable = 1}}),
-            facts().weight_bytes + facts().published_bytes);
-  EXPECT_EQ(live_with({.name = "actor", .versions = {.readable = 1}}), facts().published_bytes);  // nobody reads live weights
+  // Nobody trains it: its passes read what is sampled from.
+  for (const bool read : {false, true})
+    EXPECT_EQ(live_with({.name = "actor", .read = read, .versions = {.readable = 1}}), facts().published_bytes);
   const auto publish_four = [](LanguageModel& model) {
     for (const int64_t version : {1, 2, 3, 4}) publish(model, version);
   };
@@ -259,24 +262,29 @@ TEST(LanguageModel, WhereOneVersionIsKeptPublishingRenewsItInPlace) {
   EXPECT_THROW(model->sampled().at(0), InternalError);
 }
 
-// What is sampled of it is what a model with live weights would say.
-TEST(LanguageModel, AModelThatIsOnlySampledFromHasNoLiveWeights) {
+// What it samples and computes is what a model with live weights would.
+TEST(LanguageModel, AFrozenOneThatIsSampledFromHoldsItsMatricesOnceWhoeverReadsThem) {
   const TinyFolder folder;
   save_model(*tiny_model(folder.path(), {}), folder.path());
-  for (const char* dtype : {"float32", "bfloat16"}) {
+  const at::Tensor tokens = at::arange(5, at::kLong);
+  const std::vector<int64_t> offsets{0, 5};
+  for (const auto& [dtype, precision] : std::map<std::string, models::Precision>{{"float32", models::Precision::kFloat32},
+                                                                                 {"bfloat16", models::Precision::kBfloat16}}) {
+    SCOPED_TRACE(dtype);
+    const auto live = std::make_shared<FrozenLanguageModel>("policy", folder.path(),
+                                                            models::load_transformer(folder.path(), {.compute = {precision}}),
+                                                            engine::ModelVersions{.readable = 1});
     const Bound bound(model_spec(folder.path(), {dtype_entry(dtype)}));
-    const auto loaded = [&](bool read) {
-      return std::dynamic_pointer_cast<LanguageModel>(
+    for (const bool read : {false, true}) {
+      const auto packed = std::dynamic_pointer_cast<LanguageModel>(
           LanguageModelType().load(bound.params, {.name = "policy", .read = read, .versions = {.readable = 1}}));
-    };
-    const auto sampled = loaded(false), read = loaded(true);
-    EXPECT_EQ(sampled->bytes().weights, bound.facts.published_bytes);
-    EXPECT_EQ(read->bytes().weights, bound.facts.weight_bytes + bound.facts.published_bytes);
-    EXPECT_FALSE(sampled->forward().has_weights());
-    EXPECT_TRUE(read->forward().has_weights());
-    EXPECT_EQ(said_by(sampled), said_by(read));
-    const engine::NodeResources resources{.node = "logprobs", .models = {{"policy", sampled}}};
-    EXPECT_THROW(forward_model(resources, "policy"), InternalError);
+      EXPECT_EQ(packed->bytes().weights, bound.facts.published_bytes);
+      EXPECT_EQ(said_by(packed), said_by(live));
+      const auto states = [&](const LanguageModel& model) {
+        return model.forward().transformer().hidden_states(tokens, offsets);
+      };
+      EXPECT_TRUE(states(*packed).equal(states(*live)));
+    }
   }
 }
 
