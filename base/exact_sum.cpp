@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/bytes.h"
+
 namespace sluice {
 namespace {
 
@@ -12,6 +14,11 @@ constexpr int kMantissaBits = 52;
 constexpr int kChunkBits = 32;
 constexpr int kLowestExponent = -1075;  // of the lowest bit of the lowest chunk
 constexpr uint64_t kChunkMask = (uint64_t{1} << kChunkBits) - 1;
+
+constexpr int64_t kMostOfHighestChunk = int64_t{1} << 62;  // far above that of 2^63 numbers, and two of them do not overflow
+
+// What write() says of a sum, in one byte.
+constexpr unsigned kNan = 1, kPlusInfinity = 2, kMinusInfinity = 4, kNegative = 8;
 
 }  // namespace
 
@@ -72,6 +79,15 @@ void ExactSum::carry() {
   added_ = 0;
 }
 
+// Afterwards it has no sign, so that all chunks above the highest that counts are zero. Returns whether it was negative.
+bool ExactSum::carry_to_size() {
+  carry();
+  if (chunks_.back() >= 0) return false;
+  for (int64_t& chunk : chunks_) chunk = -chunk;
+  carry();
+  return true;
+}
+
 bool ExactSum::operator==(const ExactSum& other) const {
   ExactSum a = *this, b = other;
   a.carry();
@@ -86,12 +102,7 @@ double ExactSum::value() const {
   if (has_minus_infinity_) return -std::numeric_limits<double>::infinity();
 
   ExactSum size = *this;
-  size.carry();
-  const bool negative = size.chunks_.back() < 0;
-  if (negative) {
-    for (int64_t& chunk : size.chunks_) chunk = -chunk;
-    size.carry();
-  }
+  const bool negative = size.carry_to_size();
   size_t top = kChunks;
   while (top > 0 && size.chunks_[top - 1] == 0) --top;
   if (top == 0) return 0;
@@ -124,6 +135,47 @@ double ExactSum::value() const {
   return negative ? -result : result;
 }
 
+// A byte of flags; then the first chunk that counts, how many follow up to the last, and each: 4 bytes, 8 of the highest chunk.
+void ExactSum::write(ByteWriter& bytes) const {
+  ExactSum size = *this;
+  const bool negative = size.carry_to_size();
+  size_t first = 0, last = kChunks;  // behind the last one
+  while (last > 0 && size.chunks_[last - 1] == 0) --last;
+  while (first < last && size.chunks_[first] == 0) ++first;
+  unsigned flags = 0;
+  if (has_nan_) flags |= kNan;
+  if (has_plus_infinity_) flags |= kPlusInfinity;
+  if (has_minus_infinity_) flags |= kMinusInfinity;
+  if (negative) flags |= kNegative;
+  bytes.number(static_cast<uint8_t>(flags));
+  bytes.number(static_cast<uint8_t>(first));
+  bytes.number(static_cast<uint8_t>(last - first));
+  for (size_t i = first; i < last; ++i) {
+    if (i + 1 < kChunks)
+      bytes.number(static_cast<uint32_t>(size.chunks_[i]));
+    else
+      bytes.number(size.chunks_[i]);
+  }
+}
+
+ExactSum ExactSum::read(ByteReader& bytes) {
+  const unsigned flags = bytes.number<uint8_t>();
+  const size_t first = bytes.number<uint8_t>(), count = bytes.number<uint8_t>();
+  SLUICE_CHECK(flags < 2 * kNegative && first + count <= kChunks, "bytes that are no sum");
+  ExactSum sum;
+  sum.has_nan_ = (flags & kNan) != 0;
+  sum.has_plus_infinity_ = (flags & kPlusInfinity) != 0;
+  sum.has_minus_infinity_ = (flags & kMinusInfinity) != 0;
+  const int64_t sign = (flags & kNegative) != 0 ? -1 : 1;
+  for (size_t i = first; i < first + count; ++i) {
+    const int64_t chunk = i + 1 < kChunks ? int64_t{bytes.number<uint32_t>()} : bytes.whole_number();
+    SLUICE_CHECK(0 <= chunk && chunk < kMostOfHighestChunk, "bytes that are no sum");
+    sum.chunks_[i] = sign * chunk;
+  }
+  sum.carry();
+  return sum;
+}
+
 void ExactMoments::add(double number, double of_weight) {
   weight.add(of_weight);
   const double weighted = of_weight * number;
@@ -135,6 +187,16 @@ void ExactMoments::add(const ExactMoments& other) {
   weight.add(other.weight);
   sum.add(other.sum);
   squares.add(other.squares);
+}
+
+void ExactMoments::write(ByteWriter& bytes) const {
+  for (const ExactSum* part : {&weight, &sum, &squares}) part->write(bytes);
+}
+
+ExactMoments ExactMoments::read(ByteReader& bytes) {
+  ExactMoments moments;
+  for (ExactSum* part : {&moments.weight, &moments.sum, &moments.squares}) *part = ExactSum::read(bytes);
+  return moments;
 }
 
 double ExactMoments::mean() const {

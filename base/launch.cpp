@@ -1,6 +1,7 @@
 #include "base/launch.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -65,6 +66,8 @@ struct Birth {
   char* const* environment;
   const char* folder;  // null: stays where it is
   int input, output, errors, report;
+  bool shares_terminal;
+  const cpu_set_t* cores;  // null: those of this process
   const int* inherited;
   size_t inherited_count;
   bool changes_user;
@@ -100,6 +103,11 @@ bool prepare(const Birth& birth) {
   struct sigaction to_default {};
   to_default.sa_handler = SIG_DFL;
   for (int signal = 1; signal < 65; ++signal) ::sigaction(signal, &to_default, nullptr);
+  if (birth.shares_terminal) {  // else one that is set to it (stty tostop) stops what writes from the background
+    struct sigaction to_ignore {};
+    to_ignore.sa_handler = SIG_IGN;
+    ::sigaction(SIGTTOU, &to_ignore, nullptr);
+  }
 
   if (::dup2(birth.input, 0) < 0 || ::dup2(birth.output, 1) < 0 || ::dup2(birth.errors, 2) < 0) return false;
   if (!inherit_nothing()) return false;
@@ -107,6 +115,7 @@ bool prepare(const Birth& birth) {
     if (::fcntl(birth.inherited[i], F_SETFD, 0) != 0) return false;
   }
   if (birth.folder != nullptr && ::chdir(birth.folder) != 0) return false;
+  if (birth.cores != nullptr && ::sched_setaffinity(0, sizeof *birth.cores, birth.cores) != 0) return false;
   if (birth.changes_user) {
     if (::syscall(SYS_setgroups, 0, nullptr) != 0) return false;
     if (::syscall(SYS_setresgid, birth.user, birth.user, birth.user) != 0) return false;
@@ -143,6 +152,13 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
+cpu_set_t set_of(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  return set;
+}
+
 }  // namespace
 
 ParentThread::ParentThread(const std::function<void()>& start) {
@@ -168,15 +184,20 @@ Launched launch(const std::filesystem::path& program, const SubprocessOptions& o
   if (!input.open() || !output.open() || !errors.open() || !report.open()) return {.error = errno};
   const std::vector<char*> arguments = pointers(options.arguments);
   const std::vector<char*> environment = options.environment ? pointers(*options.environment) : std::vector<char*>{};
+  const cpu_set_t cores = set_of(options.cores);
+  const bool shared = options.output == ChildOutput::kShared, one_pipe = options.output == ChildOutput::kOnePipe;
+  const Pipe& errors_into = one_pipe ? output : errors;
   const Birth birth{
       .program = program.c_str(),
       .arguments = arguments.data(),
       .environment = options.environment ? environment.data() : ::environ,
       .folder = options.folder.empty() ? nullptr : options.folder.c_str(),
       .input = input.end(Pipe::kRead),
-      .output = output.end(Pipe::kWrite),
-      .errors = errors.end(Pipe::kWrite),
+      .output = shared ? STDOUT_FILENO : output.end(Pipe::kWrite),
+      .errors = shared ? STDERR_FILENO : errors_into.end(Pipe::kWrite),
       .report = report.end(Pipe::kWrite),
+      .shares_terminal = shared,
+      .cores = options.cores.empty() ? nullptr : &cores,
       .inherited = options.inherited.data(),
       .inherited_count = options.inherited.size(),
       .changes_user = options.user.has_value(),
@@ -185,7 +206,7 @@ Launched launch(const std::filesystem::path& program, const SubprocessOptions& o
   };
   // So that it may open /dev/stdin and its like, which asks whose pipe it is.
   if (options.user) {
-    for (const int end : {birth.input, birth.output, birth.errors}) {
+    for (const int end : {input.end(Pipe::kRead), output.end(Pipe::kWrite), errors.end(Pipe::kWrite)}) {
       if (::fchown(end, *options.user, *options.user) != 0) return {.error = errno};
     }
   }
@@ -214,8 +235,8 @@ Launched launch(const std::filesystem::path& program, const SubprocessOptions& o
   }
   return {.pid = pid,
           .input = input.taken(Pipe::kWrite),
-          .output = output.taken(Pipe::kRead),
-          .errors = errors.taken(Pipe::kRead),
+          .output = shared ? -1 : output.taken(Pipe::kRead),
+          .errors = shared || one_pipe ? -1 : errors.taken(Pipe::kRead),
           .parent = std::move(parent)};
 }
 

@@ -77,13 +77,6 @@ int64_t cores_in_first_version(const fs::path& folder) {
   return cores_of(number_in(folder / "cpu.cfs_quota_us"), number_in(folder / "cpu.cfs_period_us"));
 }
 
-int64_t cores_of_affinity() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
-  return static_cast<int64_t>(std::thread::hardware_concurrency());
-}
-
 }  // namespace
 
 int64_t memory_of_machine(const fs::path& root) {
@@ -95,8 +88,27 @@ int64_t memory_of_machine(const fs::path& root) {
   return bytes == kNoLimit ? 0 : bytes;
 }
 
+std::vector<int> cores_of_affinity() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void keep_to_cores(const std::vector<int>& cores) {
+  cpu_set_t wanted;
+  CPU_ZERO(&wanted);
+  for (const int core : cores) CPU_SET(core, &wanted);
+  if (!cores.empty()) sched_setaffinity(0, sizeof wanted, &wanted);
+}
+
 int64_t available_cores(const fs::path& root) {
-  int64_t cores = cores_of_affinity();
+  int64_t cores = static_cast<int64_t>(cores_of_affinity().size());
+  if (cores == 0) cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   for (const ControlFolder& folder : folders_of("cpu", root))
     cores = std::min(cores, limit_upwards(folder, folder.second_version ? cores_in_second_version : cores_in_first_version));
   return std::max<int64_t>(1, cores);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 /// What of the machine this process may use. `root` is where /proc and /sys are looked for; what cannot be read limits nothing.
 namespace sluice {
@@ -12,5 +13,11 @@ int64_t memory_of_machine(const std::filesystem::path& root = "/");
 /// Cores, at least 1: those of the process's affinity, or fewer where a control group gives it less processor time than so many
 /// have; a share of a core counts as one.
 int64_t available_cores(const std::filesystem::path& root = "/");
+
+/// The numbers of the cores of this thread's affinity, in order; none where the system does not tell.
+std::vector<int> cores_of_affinity();
+
+/// Keeps this thread, and those that it starts from now on, to these cores. Nothing where there are none, or they cannot be had.
+void keep_to_cores(const std::vector<int>& cores);
 
 }  // namespace sluice

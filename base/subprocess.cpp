@@ -202,6 +202,20 @@ std::string Subprocess::how_it_ended() const {
   return "was killed by signal " + std::to_string(signal_) + (name == nullptr ? "" : " (" + std::string(name) + ")");
 }
 
+int Subprocess::shell_code() const {
+  SLUICE_CHECK(ended_, "the process has not ended");
+  return signal_ == 0 ? exit_code_ : 128 + signal_;
+}
+
+// Until it is reaped its number is its own.
+void Subprocess::signal(int number) {
+  if (!ended_) ::kill(pid_, number);
+}
+
+void Subprocess::signal_group(int number) {
+  if (!ended_) ::kill(-pid_, number);
+}
+
 void Subprocess::kill(milliseconds grace) {
   if (ended_ || pid_ < 0) return;
   Subprocess* const self = this;

@@ -20,17 +20,26 @@ std::optional<std::filesystem::path> find_program(const std::string& name);
 
 class ParentThread;
 
+/// Where a process writes.
+enum class ChildOutput {
+  kPipes,    // stdout and stderr are a pipe each
+  kOnePipe,  // what it writes to either comes in order, as its stdout
+  kShared,   // where this process writes; it may write to a terminal from the background
+};
+
 struct SubprocessOptions {
   std::vector<std::string> arguments;                   // argv; the program is what find_program() says of the first
   std::optional<std::vector<std::string>> environment;  // "NAME=value"; unset: as this process
   std::filesystem::path folder;                         // to work in; empty: as this process
   std::vector<int> inherited;                           // descriptors, from 3, that it has under their numbers beside 0, 1 and 2
   std::optional<uid_t> user;                            // to run as, with the group of that number and no other; only for root
-  size_t most_output = 64 << 20;                        // bytes of its stdout that may wait to be taken
-  size_t kept_errors = 16 << 10;                        // bytes of its stderr that are kept: the last
+  ChildOutput output = ChildOutput::kPipes;
+  std::vector<int> cores;         // that it may use; empty: as this process
+  size_t most_output = 64 << 20;  // bytes of its stdout that may wait to be taken
+  size_t kept_errors = 16 << 10;  // bytes of its stderr that are kept: the last
 };
 
-/// Another program, without a shell: its stdin, stdout and stderr are pipes.
+/// Another program, without a shell: its stdin, stdout and stderr are pipes, unless ChildOutput says otherwise.
 ///
 /// It is in a process group of its own, so that Ctrl-C does not reach it, and what it starts is killed with it. It has none of
 /// this process's descriptors. It is killed with this object, and when this process dies in any way.
@@ -72,6 +81,18 @@ class Subprocess {
 
   /// Of a process that has ended: it did so by itself, with exit code 0.
   bool succeeded() const { return ended_ && exit_code_ == 0; }
+
+  /// As a shell tells it: its exit code, or 128 and the signal that killed it. Of a process that has ended.
+  int shell_code() const;
+
+  /// A signal killed it. Of a process that has ended.
+  bool was_killed() const { return signal_ != 0; }
+
+  pid_t pid() const { return pid_; }
+
+  /// A signal to the process alone, or to all of its group. Nothing where it has ended.
+  void signal(int number);
+  void signal_group(int number);
 
   /// "exited with code 3", "was killed by signal 11 (SEGV)". Of a process that has ended.
   std::string how_it_ended() const;

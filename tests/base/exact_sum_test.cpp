@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "tests/source_folder.h"
 
 namespace sluice {
@@ -83,6 +84,62 @@ TEST(ExactSum, TakesProductsWithoutRounding) {
   sum.add(-1);
   sum.add(-std::ldexp(1, -29));
   EXPECT_EQ(sum.value(), std::ldexp(1, -60));
+}
+
+std::string bytes_of(const ExactSum& sum) {
+  ByteWriter writer;
+  sum.write(writer);
+  return writer.take();
+}
+
+ExactSum read(const std::string& bytes) {
+  ByteReader reader(bytes);
+  const ExactSum sum = ExactSum::read(reader);
+  reader.expect_end();
+  return sum;
+}
+
+TEST(ExactSum, IsReadAsItWasWritten) {
+  std::mt19937 random(8);
+  for (int turn = 0; turn < 2000; ++turn) {
+    ExactSum sum;
+    const int count = static_cast<int>(random() % 1500), spread = 1 + static_cast<int>(random() % 1000);
+    for (int i = 0; i < count; ++i) {
+      const int exponent = static_cast<int>(random() % static_cast<unsigned>(2 * spread)) - spread;
+      sum.add(std::ldexp(std::generate_canonical<double, 53>(random) - .5, exponent));
+    }
+    if (turn % 7 == 0) sum.add(kInfinity);
+    if (turn % 11 == 0) sum.add(-kInfinity);
+    if (turn % 13 == 0) sum.add(std::nan(""));
+    ExactSum again = read(bytes_of(sum));
+    ASSERT_EQ(again, sum);
+    sum.add(-.1);
+    again.add(-.1);
+    ASSERT_EQ(again, sum);
+  }
+}
+
+TEST(ExactSum, OfTheLargestNumbersIsReadAsItWasWritten) {
+  ExactSum sum;
+  for (int i = 0; i < 100000; ++i) sum.add(-std::numeric_limits<double>::max());
+  EXPECT_EQ(read(bytes_of(sum)), sum);
+}
+
+TEST(ExactSum, IsWrittenInFewBytes) {
+  EXPECT_EQ(bytes_of(ExactSum()).size(), 3u);
+  EXPECT_EQ(bytes_of(sum_of({1})).size(), 7u);
+  EXPECT_EQ(bytes_of(sum_of({-1})).size(), 7u);
+  EXPECT_LE(bytes_of(sum_of({.1, -.2, 3e5})).size(), 3u + 4 * 4);
+}
+
+TEST(ExactSum, IsWrittenAlikeWhereItIsEqual) { EXPECT_EQ(bytes_of(sum_of({3, -4, 1e300})), bytes_of(sum_of({1e300, -1}))); }
+
+TEST(ExactSum, ThatIsDamagedIsRefused) {
+  const std::string bytes = bytes_of(sum_of({1e300, 1e-300}));
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_THROW(read(bytes.substr(0, size)), InternalError) << size;
+  EXPECT_THROW(read(std::string("\x10\0\0", 3)), InternalError);              // a flag that there is not
+  EXPECT_THROW(read("\x01\x40\x04" + std::string(20, '\1')), InternalError);  // chunks behind the last
+  EXPECT_THROW(read(std::string("\0\x42\1", 3) + std::string(8, '\xff')), InternalError);
 }
 
 TEST(ExactMoments, KeepTheSpreadOfNumbersFarFromZero) {

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace sluice {
 namespace {
@@ -54,6 +55,17 @@ TEST_F(Machine, HasTheCoresOfTheProcessesAffinity) {
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   EXPECT_EQ(available_cores(root_), 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
+TEST_F(Machine, AThreadIsKeptToItsCoresAlone) {
+  const std::vector<int> all = cores_of_affinity();
+  std::thread([&] {
+    keep_to_cores({all.back()});
+    EXPECT_EQ(cores_of_affinity(), std::vector<int>{all.back()});
+    keep_to_cores({});
+    EXPECT_EQ(available_cores(root_), 1);
+  }).join();
+  EXPECT_EQ(cores_of_affinity(), all);
 }
 
 // A quota of any group above counts; half a core is one.

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice {
@@ -105,6 +106,71 @@ TEST(Subprocess, TellsHowItEnded) {
   Subprocess falls(shell("kill -SEGV $$"));
   wait_for_end(falls);
   EXPECT_EQ(falls.how_it_ended(), "was killed by signal 11 (SEGV)");
+}
+
+TEST(Subprocess, EndsAsAShellTellsIt) {
+  Subprocess exits(shell("exit 3")), falls(shell("kill -SEGV $$"));
+  wait_for_end(exits);
+  wait_for_end(falls);
+  EXPECT_EQ(exits.shell_code(), 3);
+  EXPECT_FALSE(exits.was_killed());
+  EXPECT_EQ(falls.shell_code(), 139);
+  EXPECT_TRUE(falls.was_killed());
+}
+
+TEST(Subprocess, ASignalReachesItAloneOrWithItsGroup) {
+  Subprocess process(shell("trap 'echo asked' USR1; sh -c 'echo $$; exec sleep 1000' & wait; wait; echo alone"));
+  const pid_t grandchild = std::stoi(next_line(process));
+  process.signal(SIGUSR1);
+  EXPECT_EQ(next_line(process), "asked");
+  EXPECT_TRUE(alive(grandchild));
+  process.signal_group(SIGUSR1);
+  EXPECT_TRUE(dies(grandchild));
+  wait_for_end(process);
+  process.signal(SIGUSR1);  // to nobody
+}
+
+TEST(Subprocess, OnePipeKeepsTheOrderOfBothOutputs) {
+  SubprocessOptions options = shell("echo one; echo two >&2; echo three");
+  options.output = ChildOutput::kOnePipe;
+  Subprocess process(options);
+  wait_for_end(process);
+  EXPECT_EQ(process.take_output(), "one\ntwo\nthree\n");
+  EXPECT_EQ(process.errors(), "");
+}
+
+// In a process of its own, whose output is a pipe.
+TEST(Subprocess, MayWriteWhereThisProcessDoes) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::dup2(pipe[1], STDOUT_FILENO);
+    ::dup2(pipe[1], STDERR_FILENO);
+    SubprocessOptions options = shell("cat; echo one; echo two >&2");
+    options.output = ChildOutput::kShared;
+    Subprocess process(options);
+    process.end_input();
+    wait_for_end(process);
+    ::_exit(process.succeeded() && process.take_output().empty() && process.errors().empty() ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  std::array<char, 100> bytes{};
+  const ssize_t count = ::read(pipe[0], bytes.data(), bytes.size());
+  EXPECT_EQ(std::string(bytes.data(), count < 0 ? 0 : static_cast<size_t>(count)), "one\ntwo\n");
+  for (const int end : pipe) ::close(end);
+}
+
+TEST(Subprocess, RunsOnTheCoresThatItIsGiven) {
+  const std::vector<int> all = cores_of_affinity();
+  ASSERT_FALSE(all.empty());
+  SubprocessOptions options = shell("grep Cpus_allowed_list /proc/self/status");
+  options.cores = {all.back()};
+  Subprocess process(options);
+  EXPECT_EQ(next_line(process), "Cpus_allowed_list:\t" + std::to_string(all.back()));
+  EXPECT_EQ(cores_of_affinity(), all);
 }
 
 TEST(Subprocess, ProgramThatIsMissingIsNamed) {

@@ -43,15 +43,18 @@ bool is_pipeline(const std::string& name) {
 // A key that is renamed has to be renamed in the table too.
 TEST_F(ForeignNames, EveryKeyOfOursIsThere) {
   for (const ForeignKey& row : engine::foreign_keys()) {
-    if (!row.of.empty())
+    if (!row.of.empty()) {
       EXPECT_TRUE(engine::has_key(row.of, row.key, registry_)) << row.name << " -> " << row.of << " " << row.key;
+    }
   }
 }
 
 TEST_F(ForeignNames, EveryTypeAndPipelineThatASentenceNamesIsThere) {
   for (const ForeignType& row : engine::foreign_types()) {
     for (const std::string& name : split(row.names, ' ')) {
-      if (!name.empty()) EXPECT_TRUE(is_type(name) || is_pipeline(name)) << row.name << " -> " << name;
+      if (!name.empty()) {
+        EXPECT_TRUE(is_type(name) || is_pipeline(name)) << row.name << " -> " << name;
+      }
     }
   }
 }
@@ -69,13 +72,17 @@ TEST_F(ForeignNames, EveryPipelineThatAKeyNamesIsThere) {
   for (const ForeignKey& row : engine::foreign_keys()) {
     std::smatch found;
     const std::string says(row.says);
-    if (std::regex_search(says, found, pipeline)) EXPECT_TRUE(is_pipeline(found[1])) << says;
+    if (std::regex_search(says, found, pipeline)) {
+      EXPECT_TRUE(is_pipeline(found[1])) << says;
+    }
   }
 }
 
 TEST_F(ForeignNames, WhatIsNowhereSaysWhatDoesTheJob) {
   for (const ForeignKey& row : engine::foreign_keys()) {
-    if (row.of.empty()) EXPECT_FALSE(row.says.empty()) << row.name;
+    if (row.of.empty()) {
+      EXPECT_FALSE(row.says.empty()) << row.name;
+    }
   }
 }
 
