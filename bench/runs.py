@@ -140,13 +140,14 @@ class Pipeline:
                            tokens_in_flight=budget.get("tokens_in_flight") or (1 + lag) * iteration)
         self.nodes = nodes
 
-    def run(self, program, iterations):
+    def run(self, program, iterations, ranks=1):
         """The figures of each iteration, and the most memory that the process had, in bytes. Its memory report is self.memory."""
         pipeline = self.folder / "bench.toml"
         pipeline.write_text(HEAD.format(iterations=iterations, **self.values) + self.nodes)
         run_folder = self.folder / f"run-{len(list(self.folder.glob('run-*')))}"
         with open(self.folder / "errors.txt", "w+") as errors:
-            process = subprocess.Popen([program, pipeline, "--run-dir", run_folder], stdout=subprocess.DEVNULL, stderr=errors)
+            words = ["launch", "--ranks", str(ranks)] if ranks > 1 else ["run"]
+            process = subprocess.Popen([program, *words, pipeline, "--run-dir", run_folder], stdout=subprocess.DEVNULL, stderr=errors)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode != 0:

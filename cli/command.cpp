@@ -43,6 +43,16 @@ Values Values::number_from_0() {
   return number("number from 0", [](double value) { return value >= 0; });
 }
 
+Values Values::whole_number(std::int64_t first, std::int64_t last) {
+  Values values{.shown = "NUMBER"};
+  values.problem = [first, last](const std::string& written) -> std::string {
+    std::int64_t value = 0;
+    if (CLI::detail::lexical_cast(written, value) && first <= value && value <= last) return {};
+    return sluice::quoted(written) + " is not a whole number from " + std::to_string(first) + " to " + std::to_string(last);
+  };
+  return values;
+}
+
 Values Values::share() {
   return number("number from 0 to 1", [](double value) { return value >= 0 && value <= 1; });
 }

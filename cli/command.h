@@ -23,6 +23,7 @@ struct Values {
   static Values number_above_0();
   static Values number_from_0();
   static Values share();  // from 0 to 1
+  static Values whole_number(std::int64_t first, std::int64_t last);
   static Values file() { return {"FILE", Offer::kFiles}; }
   static Values pipeline() { return {"FILE", Offer::kPipelines}; }
   static Values folder() { return {"FOLDER", Offer::kFolders}; }

@@ -20,6 +20,7 @@ struct PluginArguments {
 struct PipelineArguments {
   std::filesystem::path file;
   std::vector<std::string> sets;  // KEY=VALUE
+  int ranks = 1;                  // that would run it, or do
   bool all_data = false;          // look at every row of the data, not only at the first of each file
   PluginArguments plugins = {};
 };
@@ -34,6 +35,15 @@ struct RunArguments {
   std::int64_t show_samples_every = 0;  // two sample texts of every so many iterations; 0: none
 };
 int run_pipeline(const RunArguments& arguments);
+
+struct LaunchArguments {
+  RunArguments run;
+  int ranks = 0;
+  int port = 0;  // of 127.0.0.1, where the ranks meet; 0: one that is free
+};
+/// Runs a pipeline in several processes of this machine, each of them `rlhf-run run`. The exit code is that of the first that
+/// ended badly.
+int launch_pipeline(const LaunchArguments& arguments);
 
 struct ResumeArguments {
   std::filesystem::path run_folder;

@@ -7,11 +7,29 @@
 namespace sluice::cli {
 namespace {
 
+constexpr std::int64_t kMostLaunched = 1024;  // on one machine
+constexpr std::int64_t kMostRanks = 65536;    // of a plan
+
 void take_pipeline(Command& command, PipelineArguments& into) {
   command.argument("pipeline", into.file, Values::pipeline(), "the pipeline, a TOML file").required();
   command.list("--set", into.sets, Values::any("KEY=VALUE"),
                "override one key: --set nodes.generate.max_new_tokens=64 (may be repeated)");
   take_plugins(command, into.plugins);
+}
+
+void take_ranks(Command& command, PipelineArguments& into) {
+  command.option("--ranks", into.ranks, Values::whole_number(1, kMostRanks), "of a run on so many ranks (default: 1)");
+}
+
+// What `run` takes, and `launch` hands on to it (cli/run_words.h).
+void take_run(Command& command, RunArguments& into, std::string& resume) {
+  take_pipeline(command, into.pipeline);
+  command.option("--run-dir", into.run_folder, Values::folder(),
+                 "the run folder (default: runs/NAME-TIME, with --resume runs/NAME)");
+  command.option("--resume", resume, Values::one_of({"auto"}), "go on with what is in the run folder, or start");
+  command.flag("--show-samples", into.show_samples_every,
+               "show two prompts and responses of each iteration, or with --show-samples=20 of each 20th");
+  command.flag("--accept-changes", into.accept_changes, "go on although the pipeline has changed in ways that change results");
 }
 
 void add_run(Command& program) {
@@ -24,16 +42,29 @@ void add_run(Command& program) {
     std::string resume;
   };
   const auto taken = std::make_shared<Taken>();
-  take_pipeline(run, taken->run.pipeline);
-  run.option("--run-dir", taken->run.run_folder, Values::folder(),
-             "the run folder (default: runs/NAME-TIME, with --resume runs/NAME)");
-  run.option("--resume", taken->resume, Values::one_of({"auto"}), "go on with what is in the run folder, or start");
-  run.flag("--show-samples", taken->run.show_samples_every,
-           "show two prompts and responses of each iteration, or with --show-samples=20 of each 20th");
-  run.flag("--accept-changes", taken->run.accept_changes, "go on although the pipeline has changed in ways that change results");
+  take_run(run, taken->run, taken->resume);
   run.runs([taken] {
     taken->run.may_go_on = taken->resume == "auto";
     return run_pipeline(taken->run);
+  });
+}
+
+void add_launch(Command& program) {
+  Command& launch = program.add("launch", "run a pipeline in several processes of this machine",
+                                {"rlhf-run launch --ranks 2 pipelines/ppo.toml",
+                                 "rlhf-run launch --ranks 4 pipelines/ppo.toml --run-dir runs/ppo --resume auto"});
+  struct Taken {
+    LaunchArguments launch;
+    std::string resume;
+  };
+  const auto taken = std::make_shared<Taken>();
+  launch.option("--ranks", taken->launch.ranks, Values::whole_number(1, kMostLaunched), "how many processes").required();
+  launch.option("--port", taken->launch.port, Values::whole_number(1, 65535),
+                "of this machine, where they meet (default: one that is free)");
+  take_run(launch, taken->launch.run, taken->resume);
+  launch.runs([taken] {
+    taken->launch.run.may_go_on = taken->resume == "auto";
+    return launch_pipeline(taken->launch);
   });
 }
 
@@ -48,6 +79,7 @@ void add_validate(Command& program) {
   const auto taken = std::make_shared<Taken>();
   take_pipeline(validate, taken->pipeline);
   validate.flag("--data", taken->pipeline.all_data, "look at every row of the data, not only at the first of each file");
+  take_ranks(validate, taken->pipeline);
   validate.option("--format", taken->format, Values::one_of({"text", "json"}), "how problems are printed (default: text)");
   validate.runs([taken] { return validate_pipeline(taken->pipeline, taken->format); });
 }
@@ -63,6 +95,7 @@ void add_plan(Command& program) {
   };
   const auto taken = std::make_shared<Taken>();
   take_pipeline(plan, taken->pipeline);
+  take_ranks(plan, taken->pipeline);
   plan.option("--format", taken->format, Values::one_of({"text", "json"}), "how it is printed (default: text)");
   plan.flag("--config", taken->config, "print the effective pipeline with the origin of every value instead");
   plan.runs([taken] { return print_plan(taken->pipeline, taken->format, taken->config); });
@@ -107,6 +140,7 @@ void add_simulate(Command& program) {
 
 void add_pipeline_commands(Command& program) {
   add_run(program);
+  add_launch(program);
   add_validate(program);
   add_plan(program);
   add_graph(program);

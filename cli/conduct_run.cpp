@@ -2,12 +2,15 @@
 
 #include <malloc.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -15,11 +18,13 @@
 #include "cli/display.h"
 #include "cli/exit_codes.h"
 #include "cli/nvtx_ranges.h"
+#include "cli/run_decision.h"
 #include "cli/run_folder.h"
 #include "cli/run_history.h"
 #include "cli/run_signals.h"
 #include "cli/shown_samples.h"
 #include "cli/stop_signals.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
 #include "models/memory/tensor_memory.h"
@@ -27,9 +32,29 @@
 #include "nodes/models/threads.h"
 
 namespace sluice::cli {
+namespace fs = std::filesystem;
 namespace {
 
-void print_failure(const engine::RunSummary& summary, const std::string& how_to_go_on) {
+constexpr auto kPoll = std::chrono::milliseconds(50);  // of a rank without a display, for signals
+
+// Of the first line.
+std::string what_failed(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& failure) {
+    const std::string what = failure.what();
+    return what.substr(0, what.find('\n'));
+  }
+}
+
+// A rank that does not write the folder looks into it.
+fs::path last_checkpoint(const engine::RunSummary& summary, const fs::path& folder) {
+  if (!summary.last_checkpoint.empty()) return summary.last_checkpoint;
+  const auto places = engine::list_checkpoints(folder);
+  return places.empty() ? fs::path() : places.back().folder;
+}
+
+void print_failure(const engine::RunSummary& summary, const fs::path& checkpoint, const std::string& how_to_go_on) {
   try {
     std::rethrow_exception(summary.error);
   } catch (const UserError& error) {
@@ -38,8 +63,7 @@ void print_failure(const engine::RunSummary& summary, const std::string& how_to_
     std::fprintf(stderr, "internal error: %s\n      = this is a bug in sluice; please report it with the run folder\n",
                  printable(error.what(), Lines::kKept).c_str());
   }
-  const std::string last =
-      summary.last_checkpoint.empty() ? "none was saved yet" : summary.last_checkpoint.string() + ", " + how_to_go_on;
+  const std::string last = checkpoint.empty() ? "none was saved yet" : checkpoint.string() + ", " + how_to_go_on;
   std::fprintf(stderr, "      = the run stopped; last checkpoint: %s\n", printable(last).c_str());
 }
 
@@ -72,7 +96,7 @@ int exit_code_of(const engine::RunSummary& summary, int signal) {
     case engine::RunEnd::kDone:
       return kDone;
     case engine::RunEnd::kInterrupted:
-      return exit_code_of_signal(signal);
+      return exit_code_of_signal(signal == 0 ? SIGINT : signal);  // another rank had it
     case engine::RunEnd::kFailed:
     case engine::RunEnd::kStalled:
       return kFailed;
@@ -108,9 +132,13 @@ class Conduct {
 
  private:
   engine::RunOptions options();
-  void forward_signals(Display& display);
+  engine::RunSummary run_to_its_end();
+  void end_with(const engine::RunSummary& summary);
+  void forward_signals();
+  void say(const std::string& line);
   void warn(const std::string& warning);
-  std::string how_to_go_on() const { return "resume with: rlhf-run resume " + start_.folder.string(); }
+  std::string doing() const;
+  std::string how_to_go_on() const;
 
   const engine::Plan& plan_;
   const RunStart& start_;
@@ -122,7 +150,7 @@ class Conduct {
   std::unique_ptr<engine::Run> run_;
   std::optional<StopSignals> stop_signals_;
   std::optional<Display> display_;  // while the run goes on
-  bool interrupted_ = false;        // of the display's thread
+  bool interrupted_ = false;        // of the display's thread, or the one that stands for it
 };
 
 Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
@@ -132,7 +160,9 @@ Conduct::Conduct(const engine::Plan& plan, const RunStart& start)
 }
 
 engine::RunOptions Conduct::options() {
-  engine::RunOptions options{.folder = start_.folder, .accept_changes = start_.accept_changes};
+  engine::RunOptions options{
+      .folder = start_.folder, .writes_folder = start_.ranks.leads(), .accept_changes = start_.accept_changes};
+  options.reductions = start_.ranks.reductions();
   if (start_.from) options.resume_from = start_.from->place.folder;
   options.on_warning = [this](const std::string& warning) { warn(warning); };
   options.on_executor_start = [this](int threads) {
@@ -141,7 +171,7 @@ engine::RunOptions Conduct::options() {
   };
   options.on_iteration = [this](const engine::IterationReport& report) {
     history_.add(report);
-    display_->iteration_done(samples_ ? samples_->take(report.iteration, display_->width()) : std::string());
+    if (display_) display_->iteration_done(samples_ ? samples_->take(report.iteration, display_->width()) : std::string());
   };
   options.tensors = {.live_bytes = [this] { return tensors_.live(); },
                      .take_peak_bytes = [this] { return tensors_.take_peak(); }};
@@ -155,27 +185,71 @@ int Conduct::execute() {
   stop_signals_.emplace();
   if (start_.show_samples_every > 0 && !samples_)
     warn("--show-samples shows nothing: no node of this pipeline writes column response");
-  display_.emplace(plan_, history_, *run_, [this](Display& display) { forward_signals(display); });
-  const engine::RunSummary summary = run_->execute();
-  display_->stop();
-  if (summary.error) print_failure(summary, how_to_go_on());
-  std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
+  start_.ranks.says_what_it_does([this] { return doing(); });
+  start_.ranks.on_failure([this](const std::exception_ptr& error) { run_->fail(error); });
+  const engine::RunSummary summary = run_to_its_end();
+  end_with(summary);
   const int code = exit_code_of(summary, stop_signals_->seen());
   if (summary.hangs) leave_what_hangs(code);
   return code;
 }
 
-// On the display's thread, some times a second.
-void Conduct::forward_signals(Display& display) {
+// Only one rank has the display.
+engine::RunSummary Conduct::run_to_its_end() {
+  if (start_.ranks.leads()) {
+    display_.emplace(plan_, history_, *run_, [this] { forward_signals(); });
+    engine::RunSummary summary = run_->execute();
+    display_->stop();
+    return summary;
+  }
+  const std::jthread poll([this](const std::stop_token& over) {
+    for (; !over.stop_requested(); std::this_thread::sleep_for(kPoll)) forward_signals();
+  });
+  return run_->execute();
+}
+
+void Conduct::end_with(const engine::RunSummary& summary) {
+  if (summary.error) print_failure(summary, last_checkpoint(summary, start_.folder), how_to_go_on());
+  if (display_) std::printf("%s\n", history_.summary(summary, start_.folder.string(), display_->able()).c_str());
+  std::fflush(stdout);
+  start_.ranks.end(summary.error == nullptr, summary.error ? what_failed(summary.error) : "");
+}
+
+// "in 'generate', iteration 7"
+std::string Conduct::doing() const {
+  const engine::RunStatus status = run_->status();
+  std::string nodes;
+  for (const engine::RunStatus::Executor& executor : status.executors) {
+    if (executor.working_on.empty()) continue;
+    nodes += (nodes.empty() ? "in '" : " and '") + executor.working_on + "'";
+  }
+  return (nodes.empty() ? "idle" : nodes) + ", iteration " + std::to_string(status.iterations_done);
+}
+
+std::string Conduct::how_to_go_on() const {
+  const std::string folder = start_.folder.string();
+  if (start_.ranks.size() == 1) return "resume with: rlhf-run resume " + folder;
+  return "resume with: rlhf-run launch --ranks " + std::to_string(start_.ranks.size()) + " " + folder +
+         "/pipeline.toml --resume auto --run-dir " + folder;
+}
+
+// Some times a second.
+void Conduct::forward_signals() {
   if (signals_.take_save_request()) {
     run_->save_now();
-    display.say("asked to save: there will be a checkpoint at the end of this iteration");
+    say("asked to save: there will be a checkpoint at the end of this iteration");
   }
   if (interrupted_ || stop_signals_->seen() == 0) return;
   interrupted_ = true;
   run_->interrupt();
-  display.say("interrupted: finishing what is in flight, at most " + human_seconds(plan_.runtime.grace_seconds) +
-              "; again to stop at once");
+  const bool alone = start_.ranks.size() == 1;
+  say("interrupted: finishing what is in flight" +
+      (alone ? ", at most " + human_seconds(plan_.runtime.grace_seconds) : std::string(" on all ranks")) +
+      "; again to stop at once");
+}
+
+void Conduct::say(const std::string& line) {
+  if (display_) display_->say(line);
 }
 
 void Conduct::warn(const std::string& warning) {
@@ -191,6 +265,8 @@ void Conduct::warn(const std::string& warning) {
 
 int conduct_run(const LoadedPipeline& loaded, const RunStart& start) {
   keep_freed_memory();
+  if (!start.ranks.leads()) return Conduct(loaded.plan, start).execute();
+  start.ranks.tell(told_of(start));
   if (!start.from) write_pipeline(start.folder, loaded.plan);
   Conduct conduct(loaded.plan, start);
   if (start.from) {

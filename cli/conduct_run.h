@@ -5,13 +5,15 @@
 #include <optional>
 
 #include "cli/load.h"
+#include "cli/ranks.h"
 #include "cli/resume_point.h"
 
 namespace sluice::cli {
 
 /// Where a run takes place and where it begins.
 struct RunStart {
-  std::filesystem::path folder;          // exists, and is locked by the caller
+  Ranks& ranks;                          // joined
+  std::filesystem::path folder;          // exists, and is locked by the caller; of several ranks by rank 0
   std::optional<ResumePoint> from = {};  // nothing: from the beginning
   bool accept_changes = false;           // of the pipeline since that was saved, also those that change results
   int64_t show_samples_every = 0;        // two sample texts of every so many iterations; 0: none

@@ -15,11 +15,10 @@ namespace {
 constexpr size_t kBarWidth = 16;
 constexpr size_t kCurveIterations = 60, kCurveWidth = 20;
 constexpr size_t kWidthWithoutTerminal = 160;
-constexpr const char* kClearLine = "\r\033[K";
 
 }  // namespace
 
-Display::Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void(Display&)> poll)
+Display::Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void()> poll)
     : plan_(plan), history_(history), run_(run), poll_(std::move(poll)), able_(abilities_of(stdout)) {
   thread_ = std::thread([this] { loop(); });
 }
@@ -60,7 +59,7 @@ void Display::loop() {
   constexpr int kPollsPerFrame = 4;
   std::unique_lock lock(mutex_);
   for (int polls = 0; !wake_.wait_for(lock, kPoll, [this] { return stopped_; }); ++polls) {
-    poll_(*this);
+    poll_();
     if (!able_.cursor || polls % kPollsPerFrame != 0) continue;
     std::printf("%s%s", kClearLine, fitted(live_line(), width(), able_.colour).c_str());
     std::fflush(stdout);

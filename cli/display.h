@@ -19,7 +19,7 @@ namespace sluice::cli {
 /// thread from construction to stop(), which also calls `poll` every 50 ms. Output that fails, as on a closed terminal, is lost.
 class Display {
  public:
-  Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void(Display&)> poll);
+  Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void()> poll);
   ~Display() { stop(); }
 
   /// An iteration is done; called by the run. `samples`: lines to show below it, each with a newline; mostly none.
@@ -45,7 +45,7 @@ class Display {
   const engine::Plan& plan_;
   const RunHistory& history_;
   const engine::Run& run_;
-  const std::function<void(Display&)> poll_;
+  const std::function<void()> poll_;
   const Abilities able_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -44,13 +44,13 @@ void warn_of_cores(const engine::Plan& plan) {
 }
 
 // Without its plugins a pipeline is checked as far as that is possible.
-std::optional<engine::Plan> check_known(const engine::PipelineSpec& spec, const engine::Registry& registry,
+std::optional<engine::Plan> check_known(const engine::PipelineSpec& spec, const engine::Registry& registry, int ranks,
                                         const PluginOutcome& plugins, Problems& problems) {
   engine::PartlyChecked partly;
   if (plugins.complete)
-    partly.result = engine::check(spec, registry);
+    partly.result = engine::check(spec, registry, ranks);
   else
-    partly = engine::check_without_plugins(spec, registry);
+    partly = engine::check_without_plugins(spec, registry, ranks);
   std::ranges::move(partly.result.problems, std::back_inserter(problems));
   if (!plugins.unasked.empty()) problems.push_back(unchecked_warning(plugins.unasked, std::move(partly.unchecked)));
   return std::move(partly.result.plan);
@@ -63,7 +63,7 @@ CheckedPipeline check_pipeline(const PipelineArguments& arguments, PluginUse use
   const PluginOutcome plugins = load_plugins({arguments, use, run_folder}, parsed.spec, *checked.registry, problems);
   // After a syntax error everything the checks would say is only a consequence.
   const bool worth_checking = !parsed.spec.nodes.empty() || !has_errors(problems);
-  if (worth_checking) checked.plan = check_known(parsed.spec, *checked.registry, plugins, problems);
+  if (worth_checking) checked.plan = check_known(parsed.spec, *checked.registry, arguments.ranks, plugins, problems);
   if (checked.plan) {
     keep_recorded_origins(checked.plan->effective);
     const engine::DataDepth depth = arguments.all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
@@ -86,8 +86,9 @@ LoadedPipeline with_plan(CheckedPipeline checked) {
   throw UserError(std::move(checked.warnings));
 }
 
-LoadedPipeline ready_to_run(LoadedPipeline loaded) {
+LoadedPipeline ready_to_run(LoadedPipeline loaded, Says says) {
   require_devices(loaded);
+  if (says == Says::kNothing) return loaded;
   print_warnings(loaded.warnings);
   warn_of_cores(loaded.plan);
   return loaded;
@@ -108,12 +109,16 @@ LoadedPipeline load_pipeline(const PipelineArguments& arguments) {
   return with_plan(check_pipeline(arguments, PluginUse::kLook, {}));
 }
 
-LoadedPipeline load_to_run(const PipelineArguments& arguments) {
-  return ready_to_run(with_plan(check_pipeline(arguments, PluginUse::kRun, {})));
+LoadedPipeline load_to_run(const PipelineArguments& arguments, Says says) {
+  return ready_to_run(with_plan(check_pipeline(arguments, PluginUse::kRun, {})), says);
 }
 
-LoadedPipeline load_to_go_on(const fs::path& run_folder, const PipelineArguments& arguments) {
-  return ready_to_run(with_plan(check_pipeline(arguments, PluginUse::kGoOn, run_folder)));
+LoadedPipeline load_to_launch(const PipelineArguments& arguments) {
+  return with_plan(check_pipeline(arguments, PluginUse::kRun, {}));
+}
+
+LoadedPipeline load_to_go_on(const fs::path& run_folder, const PipelineArguments& arguments, Says says) {
+  return ready_to_run(with_plan(check_pipeline(arguments, PluginUse::kGoOn, run_folder)), says);
 }
 
 void print_warnings(const Problems& warnings) {

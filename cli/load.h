@@ -22,6 +22,9 @@ struct CheckedPipeline {
   Problems warnings;
 };
 
+/// Of several ranks one prints the warnings that all of them have.
+enum class Says { kWarnings, kNothing };
+
 /// The builtin types and those of the plugins given on the command line.
 std::unique_ptr<engine::Registry> make_registry(const std::vector<std::string>& plugins = {});
 
@@ -34,10 +37,14 @@ LoadedPipeline load_pipeline(const PipelineArguments& arguments);
 
 /// Likewise, for a program that then runs it: loads plugins that lie beside the file too, prints the warnings, and refuses
 /// devices that this machine lacks.
-LoadedPipeline load_to_run(const PipelineArguments& arguments);
+LoadedPipeline load_to_run(const PipelineArguments& arguments, Says says = Says::kWarnings);
+
+/// Likewise, for a program that starts those that run it: loads the same plugins, and leaves warnings and devices to them.
+LoadedPipeline load_to_launch(const PipelineArguments& arguments);
 
 /// Likewise, by the pipeline of a run folder: loads the plugins that the run has loaded (cli/plugin_seal.h).
-LoadedPipeline load_to_go_on(const std::filesystem::path& run_folder, const PipelineArguments& arguments);
+LoadedPipeline load_to_go_on(const std::filesystem::path& run_folder, const PipelineArguments& arguments,
+                             Says says = Says::kWarnings);
 
 /// Prints warnings to stderr.
 void print_warnings(const Problems& warnings);

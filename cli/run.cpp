@@ -10,7 +10,9 @@
 #include "cli/conduct_run.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/ranks.h"
 #include "cli/resume_point.h"
+#include "cli/run_decision.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
 #include "engine/contract/run_folder.h"
@@ -49,6 +51,7 @@ int run_from_the_beginning(const LoadedPipeline& loaded, const RunStart& start, 
 // From the point of `start`, if there is one.
 int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
   if (start.from && is_complete(start.folder, *start.from, loaded.plan)) {
+    start.ranks.tell(told_of_nothing());
     std::printf("%s is complete: %s, the last checkpoint is %s\n", loaded.plan.pipeline.name.c_str(),
                 plural(start.from->manifest.iterations, "iteration").c_str(),
                 printable(start.from->place.folder.string()).c_str());
@@ -64,15 +67,32 @@ int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
   return run_from_the_beginning(loaded, start, lock);
 }
 
-}  // namespace
+// Another rank than 0.
+int follow(const LoadedPipeline& loaded, Ranks& ranks) {
+  const auto start = start_as_told(ranks.hear(), ranks);
+  return start ? conduct_run(loaded, *start) : kDone;
+}
 
-int run_pipeline(const RunArguments& arguments) {
-  const LoadedPipeline loaded = load_to_run(arguments.pipeline);
+// What ends a rank before it runs is what the others hear of.
+template <class Action>
+int among_ranks(Ranks& ranks, const Action& action) {
+  try {
+    const int code = action();
+    ranks.end(/*well=*/true, {});
+    return code;
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    ranks.end(/*well=*/false, what.substr(0, what.find('\n')));
+    throw;
+  }
+}
+
+int lead(const LoadedPipeline& loaded, const RunArguments& arguments, Ranks& ranks) {
   const bool wanted = !arguments.run_folder.empty();
   const fs::path folder = wanted ? arguments.run_folder : default_run_folder(loaded.plan.pipeline.name, arguments.may_go_on);
   make_run_folder(folder);
   RunLock lock(folder);
-  RunStart start{.folder = folder, .show_samples_every = arguments.show_samples_every};
+  RunStart start{.ranks = ranks, .folder = folder, .show_samples_every = arguments.show_samples_every};
   if (arguments.may_go_on) {
     start.from = newest_point(folder);
     start.accept_changes = arguments.accept_changes;
@@ -85,6 +105,30 @@ int run_pipeline(const RunArguments& arguments) {
   return run_from_the_beginning(loaded, start, lock);
 }
 
+int lead_on(const LoadedPipeline& loaded, const ResumeArguments& arguments, Ranks& ranks) {
+  const fs::path& folder = arguments.run_folder;
+  RunLock lock(folder);
+  const auto point = arguments.from ? std::optional(point_at(folder, *arguments.from)) : newest_point(folder);
+  return go_on(loaded,
+               {.ranks = ranks,
+                .folder = folder,
+                .from = point,
+                .accept_changes = arguments.accept_changes,
+                .show_samples_every = arguments.show_samples_every},
+               lock);
+}
+
+}  // namespace
+
+int run_pipeline(const RunArguments& arguments) {
+  Ranks ranks;
+  PipelineArguments pipeline = arguments.pipeline;
+  pipeline.ranks = ranks.size();
+  const LoadedPipeline loaded = load_to_run(pipeline, ranks.leads() ? Says::kWarnings : Says::kNothing);
+  ranks.join(loaded.plan);
+  return among_ranks(ranks, [&] { return ranks.leads() ? lead(loaded, arguments, ranks) : follow(loaded, ranks); });
+}
+
 int resume_run(const ResumeArguments& arguments) {
   const fs::path& folder = arguments.run_folder;
   const fs::path pipeline = folder / engine::kPipelineFile;
@@ -95,15 +139,12 @@ int resume_run(const ResumeArguments& arguments) {
         folder.string() + " holds no run: it has no pipeline.toml",
         "name the folder of a run, or give its pipeline: rlhf-run run FILE --resume auto --run-dir " + folder.string());
   }
-  RunLock lock(folder);
-  const auto point = arguments.from ? std::optional(point_at(folder, *arguments.from)) : newest_point(folder);
-  const LoadedPipeline loaded = load_to_go_on(folder, {.file = pipeline, .sets = arguments.sets, .plugins = arguments.plugins});
-  return go_on(loaded,
-               {.folder = folder,
-                .from = point,
-                .accept_changes = arguments.accept_changes,
-                .show_samples_every = arguments.show_samples_every},
-               lock);
+  Ranks ranks;
+  const LoadedPipeline loaded =
+      load_to_go_on(folder, {.file = pipeline, .sets = arguments.sets, .ranks = ranks.size(), .plugins = arguments.plugins},
+                    ranks.leads() ? Says::kWarnings : Says::kNothing);
+  ranks.join(loaded.plan);
+  return among_ranks(ranks, [&] { return ranks.leads() ? lead_on(loaded, arguments, ranks) : follow(loaded, ranks); });
 }
 
 }  // namespace sluice::cli

@@ -15,6 +15,9 @@ struct TerminalSize {
   size_t rows = 24;
 };
 
+/// Takes back an unfinished line of a terminal.
+inline constexpr const char* kClearLine = "\r\033[K";
+
 /// Of the terminal that standard output is; 80 x 24 where it does not tell.
 TerminalSize terminal_size();
 

@@ -5,11 +5,11 @@ include(CMakePackageConfigHelpers)
 set(_targets sluice_base sluice_data sluice_engine sluice_dsl sluice_text)
 set(_folders base data engine dsl text)
 if(SLUICE_TORCH)
-  list(APPEND _targets sluice_models sluice_nodes sluice_program)
+  list(APPEND _targets sluice_models sluice_comm sluice_nodes sluice_program)
   if(TARGET sluice_cuda)
     list(APPEND _targets sluice_cuda)
   endif()
-  list(APPEND _folders models nodes)
+  list(APPEND _folders models comm nodes)
 endif()
 
 # Found beside the program and beside each other wherever the install tree is moved to.

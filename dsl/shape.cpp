@@ -46,6 +46,8 @@ class Shaper {
         spec.runtime = settings(std::move(entry));
       else if (entry.key == "checkpoint")
         spec.checkpoint = settings(std::move(entry));
+      else if (entry.key == "cluster")
+        spec.cluster = settings(std::move(entry));
       else if (entry.key == "plugins")
         spec.plugins = plugins(entry, spec.plugins_base);
       else if (entry.key == "models")

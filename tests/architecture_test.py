@@ -6,26 +6,27 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODULES = ("base", "data", "engine", "dsl", "text", "models", "nodes", "cli")
+MODULES = ("base", "data", "engine", "comm", "dsl", "text", "models", "nodes", "cli")
 SUFFIXES = (".h", ".cpp", ".inc", ".cu", ".cuh")
 LONGEST = 500
 
 # An include that begins with one of these is forbidden in the files of that module.
 TORCH = ("torch/", "ATen/", "c10/")
 FORBIDDEN = {
-    "base": ("data/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
-    "data": ("engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
-    "engine": ("data/", "dsl/", "text/", "nodes/", "models/", "cli/", "toml++/") + TORCH,
-    "dsl": ("data/", "text/", "nodes/", "models/", "cli/") + TORCH,
-    "text": ("data/", "engine/", "dsl/", "models/", "nodes/", "cli/") + TORCH,
-    "models": ("data/", "engine/", "text/", "nodes/", "dsl/", "cli/"),
-    "nodes": ("dsl/", "cli/"),
+    "base": ("comm/", "data/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
+    "data": ("comm/", "engine/", "dsl/", "text/", "models/", "nodes/", "cli/") + TORCH,
+    "engine": ("comm/", "data/", "dsl/", "text/", "nodes/", "models/", "cli/", "toml++/") + TORCH,
+    "dsl": ("comm/", "data/", "text/", "nodes/", "models/", "cli/") + TORCH,
+    "text": ("comm/", "data/", "engine/", "dsl/", "models/", "nodes/", "cli/") + TORCH,
+    "models": ("comm/", "data/", "engine/", "text/", "nodes/", "dsl/", "cli/"),
+    "nodes": ("comm/", "dsl/", "cli/"),
+    "comm": ("data/", "dsl/", "text/", "models/", "nodes/", "cli/"),
     "cli": (),
 }
 # The folders of a module, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
 # "" is the module's own folder, where it may hold files.
 FOLDERS = {
-    "engine": ("contract", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text"),
+    "engine": ("contract", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text"),
     "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
     "nodes": ("columns", "models", "objectives/preference", "advantages", "forward", "sources", "objectives", "scorers",
               "rollout/environments", "sinks", "rollout", "rewards", "train", ""),

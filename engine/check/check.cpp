@@ -8,9 +8,17 @@
 namespace sluice::engine {
 namespace {
 
+struct Asked {
+  const PipelineSpec& spec;
+  const Registry& registry;
+  int ranks;
+};
+
 // With micro_batch_tokens = "auto" as `micro_batch`, or a group if that is more.
-CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64_t micro_batch) {
+CheckResult check_with(const Asked& asked, int64_t micro_batch) {
+  const auto& [spec, registry, ranks] = asked;
   checking::Draft draft(spec, registry);
+  draft.plan.ranks = ranks;
   draft.chosen_micro_batch = micro_batch;
   bind_settings(spec, registry, draft.problems, draft.plan);
   draft.settings_bound = !has_errors(draft.problems);
@@ -44,13 +52,13 @@ CheckResult check_with(const PipelineSpec& spec, const Registry& registry, int64
 
 // The largest micro-batch, in steps of kStep tokens, that leaves memory and lets one be trained while another is sampled. Where
 // the pass is chosen too, it is the smallest one.
-CheckResult with_largest_micro_batch(const PipelineSpec& spec, const Registry& registry, CheckResult smallest) {
+CheckResult with_largest_micro_batch(const Asked& asked, CheckResult smallest) {
   constexpr int64_t kStep = 256;
   const int64_t budget = smallest.plan->main_path().tokens_in_flight;
   int64_t enough = 0, too_many = std::min(budget / 2, smallest.plan->main_path().capacity.iteration_tokens) / kStep + 1;
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;
-    CheckResult candidate = check_with(spec, registry, middle * kStep);
+    CheckResult candidate = check_with(asked, middle * kStep);
     const bool fits = candidate.plan && leaves_memory(candidate.plan->memory);
     (fits ? enough : too_many) = middle;
     if (fits) smallest = std::move(candidate);
@@ -70,11 +78,12 @@ void show_choice(Plan& plan, const std::string& name, const IntegerOrAuto& chose
 
 }  // namespace
 
-CheckResult check(const PipelineSpec& spec, const Registry& registry) {
-  CheckResult result = check_with(spec, registry, 0);
+CheckResult check(const PipelineSpec& spec, const Registry& registry, int ranks) {
+  const Asked asked{spec, registry, ranks};
+  CheckResult result = check_with(asked, 0);
   if (!result.plan) return result;
   if (result.plan->budget.micro_batch_tokens.automatic) {
-    result = with_largest_micro_batch(spec, registry, std::move(result));
+    result = with_largest_micro_batch(asked, std::move(result));
   }
   const BudgetSettings& budget = result.plan->budget;
   show_choice(*result.plan, "micro_batch_tokens", budget.micro_batch_tokens);

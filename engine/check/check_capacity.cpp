@@ -183,6 +183,7 @@ CapacityShape shape_of(const Draft& draft, const Worst& worst) {
                       .least_group = saturating_product(worst.samples, worst.least),
                       .groups = worst.groups,
                       .micro_batch = micro_batch_of(draft, worst),
+                      .slots = draft.plan.slots(),
                       .open_iterations = open_iterations(draft, *worst.path)};
   std::vector<int> position(draft.nodes.size());
   for (const int index : worst.path->members) {

@@ -89,7 +89,12 @@ void check_executors(Draft& draft) {
   const std::vector<std::string> names = executors_in_use(draft);
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);
   const auto count = std::count_if(names.begin(), names.end(), [](const std::string& name) { return !is_device(name); });
-  if (count > cores) {
+  if (count > cores && draft.plan.runtime.cores == 0) {
+    draft.warning("executors-share-cores", draft.spec.where,
+                  plural(count, "executor") + " (" + join(names, ", ") + ") share " + plural(cores, "core") +
+                      ", all that this process may use",
+                  {}, "use at most " + plural(cores, "executor"));
+  } else if (count > cores) {
     draft.error("executors-exceed-cores", place_of(draft.spec.runtime, "cores", draft.spec.where),
                 plural(count, "executor") + " (" + join(names, ", ") + ") cannot share " + plural(cores, "core") +
                     ": more threads than cores are many times slower",
@@ -102,7 +107,7 @@ void check_executors(Draft& draft) {
       draft.plan.executors.push_back({name, 1});
       continue;
     }
-    const int64_t threads = cores / count + (next++ < cores % count ? 1 : 0);
+    const int64_t threads = std::max<int64_t>(1, cores / count + (next++ < cores % count ? 1 : 0));
     draft.plan.executors.push_back({name, static_cast<int>(threads)});
   }
 }

@@ -140,7 +140,9 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
      "run it where the device is, or `\"cpu\"`"},
     {"executor-of-source", kError, "`on` of a source that has a rollout", "write it in the rollout"},
     {"executors-exceed-cores", kError, "more executors than cores", "fewer executors, or more `cores`"},
+    {"executors-share-cores", kWarning, "more executors than cores that the process may use", "fewer executors"},
     {"cores-exceed-machine", kWarning, "`cores` is more than the process may use", "lower it, or remove it"},
+    {"slots-not-divided", kError, "`slots` that the ranks of the run cannot share evenly", "`slots` that they divide"},
     // Tokens.
     {"budget-not-divided", kError, "sources do not say which share of the budget is whose",
      "`tokens_in_flight` of each source but one"},

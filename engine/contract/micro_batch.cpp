@@ -97,10 +97,11 @@ std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, c
   auto thin = std::make_shared<BatchState>(iteration, id, all ? layout : layout.selected(keep), std::move(indices),
                                            std::move(credits), readers_behind, meter);
   thin->drawn_groups = drawn_groups;
+  thin->slot = slot;
   for (const int index : slots_to_copy) {
-    const auto slot = static_cast<size_t>(index);
-    const ColumnData& data = slots[slot].data;
-    thin->store(slot, all ? data : data.selected(layout.entries_of(keep, specs[slot].extent)));
+    const auto column = static_cast<size_t>(index);
+    const ColumnData& data = slots[column].data;
+    thin->store(column, all ? data : data.selected(layout.entries_of(keep, specs[column].extent)));
   }
   return thin;
 }

@@ -38,6 +38,7 @@ struct Group {
 
   int64_t iteration = 0;
   int64_t index = 0;  // within the iteration
+  int slot = 0;       // of the run, which it is dealt out to
   Layout layout;      // exactly one group once it is complete
   std::vector<NamedColumn> columns;
 
@@ -96,6 +97,7 @@ struct BatchState {
   const Layout layout;
   const std::vector<int64_t> group_indices;
   int64_t drawn_groups;  // that it had before any filter
+  int slot = 0;          // of the run, of which all its groups are
   std::vector<Slot> slots;
   ByteMeter& meter;
 
@@ -115,6 +117,7 @@ class MicroBatch {
 
   int64_t iteration() const { return state_->iteration; }
   int64_t id() const { return state_->id; }
+  int slot() const { return state_->slot; }  // of the run: what it adds to gradients is added there
   int64_t group_index(size_t group) const { return state_->group_indices[group]; }  // within the iteration
   const Layout& layout() const { return state_->layout; }
   size_t groups() const { return layout().groups(); }

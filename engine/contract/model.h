@@ -10,6 +10,7 @@
 #include "engine/contract/model_versions.h"
 #include "engine/contract/params.h"
 #include "engine/contract/settings.h"
+#include "engine/contract/world.h"
 
 namespace sluice::engine {
 
@@ -83,6 +84,14 @@ class Model {
   /// Called from any thread.
   virtual ModelBytes bytes() const { return {}; }
 
+  /// Of a model that is updated, on the executor thread of who does: adds up the gradients of this rank's slots. True: there are some
+  /// since the last call.
+  virtual bool add_up_slots() { return false; }
+
+  /// After that, where some rank has gradients, on several ranks: adds them up over all ranks. `done` is called on some thread when
+  /// this rank has the sum; see GradientGroup::sum().
+  virtual void add_up_ranks(const std::function<void()>& done) { done(); }
+
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
   /// another thread than those of nodes, and never beside the calls that follow.
   virtual void prepare_snapshot() {}
@@ -113,6 +122,8 @@ struct ModelUsage {
   bool read = false;            // some node computes with its live weights, or another model is its base
   ModelVersions versions;       // that there are beside the newest
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
+  World world;                  // whose slots it has gradients for
+  GradientGroup* gradients = nullptr;  // that adds them over the ranks, and outlives it; null: there is one rank
 
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
   /// whose passes can read that (ModelFacts::reads_published).

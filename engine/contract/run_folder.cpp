@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "base/folder.h"
 #include "base/inner_path.h"
@@ -30,10 +31,14 @@ std::string fault_of_run_file(std::string_view path) {
   return is_own_name(first) ? "the run itself has a file " + sluice::quoted(first) : "";
 }
 
-OutputFile RunFolder::append_to(const std::string& name) const {
-  const std::filesystem::path file = path / name;
-  make_folders(file.parent_path(), *files);
-  return OutputFile(file, OutputFile::Mode::kAppend, *files);
+GatheredFile RunFolder::append_to(const std::string& name) const {
+  auto content = std::make_shared<GatheredFile::Content>();
+  if (is_ours) {
+    const std::filesystem::path file = path / name;
+    make_folders(file.parent_path(), *files);
+    content->file.emplace(file, OutputFile::Mode::kAppend, *files);
+  }
+  return gathered != nullptr ? gathered->add(name, content) : GatheredFile(content);
 }
 
 }  // namespace sluice::engine

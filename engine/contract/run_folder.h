@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/file_system.h"
+#include "engine/contract/gathered_files.h"
 
 namespace sluice::engine {
 
@@ -32,10 +33,12 @@ std::string fault_of_run_file(std::string_view path);
 struct RunFolder {
   std::filesystem::path path;  // empty: outside of a run, names are those of the current folder
   FileSystem* files = &disk();
+  bool is_ours = true;                // this rank writes into it: rank 0 does
+  GatheredFiles* gathered = nullptr;  // knows what a node of several ranks appends to; null: there is one rank
 
   /// A file of the folder, to append to; folders on the way to it are made. Throws UserError, also where a symbolic link leads
   /// out.
-  OutputFile append_to(const std::string& name) const;
+  GatheredFile append_to(const std::string& name) const;
 };
 
 }  // namespace sluice::engine

@@ -151,6 +151,28 @@ ParamSet<CheckpointSettings> checkpoint_params() {
   return set;
 }
 
+ParamSet<ClusterSettings> cluster_params() {
+  ParamSet<ClusterSettings> set;
+  set.param("slots", &ClusterSettings::slots)
+      .between(1, 4096)
+      .unit("slots")
+      .doc(
+          "parts that the groups of an iteration are dealt out to; gradients are summed slot by slot, and slots in a fixed "
+          "order, "
+          "so a run has the same result on every number of ranks that divides it; unset: as many as there are ranks");
+  set.param("join_seconds", &ClusterSettings::join_seconds)
+      .above(0)
+      .unit("seconds")
+      .harmless()
+      .doc("at the start of a run on several ranks all of them have so long to come");
+  set.param("dead_after_seconds", &ClusterSettings::dead_after_seconds)
+      .above(0)
+      .unit("seconds")
+      .harmless()
+      .doc("a rank that gives no sign for so long is lost: all others end, and name it");
+  return set;
+}
+
 ParamSet<SourceSettings> source_params() {
   ParamSet<SourceSettings> set;
   set.param("every_iterations", &SourceSettings::every_iterations)
@@ -173,11 +195,9 @@ bool SourceSettings::is_due(int64_t iteration, int64_t iterations) const {
 }
 
 std::vector<SettingsTable> settings_tables() {
-  return {{"pipeline", pipeline_params().erased()},
-          {"budget", budget_params().erased()},
-          {"schedule", schedule_params().erased()},
-          {"runtime", runtime_params().erased()},
-          {"checkpoint", checkpoint_params().erased()}};
+  return {{"pipeline", pipeline_params().erased()},     {"budget", budget_params().erased()},
+          {"schedule", schedule_params().erased()},     {"runtime", runtime_params().erased()},
+          {"checkpoint", checkpoint_params().erased()}, {"cluster", cluster_params().erased()}};
 }
 
 }  // namespace sluice::engine

@@ -13,7 +13,7 @@
 
 namespace sluice::engine {
 
-/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, bound. Their descriptions are in settings.cpp.
+/// `[pipeline]`, `[budget]`, `[schedule]`, `[runtime]`, `[checkpoint]`, `[cluster]`, bound. Their descriptions are in settings.cpp.
 enum class Best { kHighest, kLowest };
 constexpr std::array<std::pair<Best, const char*>, 2> enum_names(Best) {
   return {{{Best::kHighest, "highest"}, {Best::kLowest, "lowest"}}};
@@ -90,6 +90,13 @@ struct SourceSettings {
   int64_t version_for(int64_t iteration) const { return before_training && iteration == 0 ? 0 : iteration + 1; }
 };
 
+/// What a run on several ranks is like. Nothing of it needs several: the same file runs on one.
+struct ClusterSettings {
+  std::optional<int64_t> slots;   // unset: as many as there are ranks
+  double join_seconds = 60;       // for all ranks to come
+  double dead_after_seconds = 8;  // a rank that gives no sign for so long is lost
+};
+
 /// A table that every pipeline may have, such as [budget], and its parameters.
 struct SettingsTable {
   std::string name;
@@ -101,6 +108,7 @@ ParamSet<BudgetSettings> budget_params();
 ParamSet<ScheduleSettings> schedule_params();
 ParamSet<RuntimeSettings> runtime_params();
 ParamSet<CheckpointSettings> checkpoint_params();
+ParamSet<ClusterSettings> cluster_params();
 ParamSet<SourceSettings> source_params();
 
 /// All of them in the order of a pipeline file; what the JSON schema and the documentation list.

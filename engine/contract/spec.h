@@ -73,6 +73,7 @@ struct PipelineSpec {
   Table schedule;    // [schedule]
   Table runtime;     // [runtime]
   Table checkpoint;  // [checkpoint]
+  Table cluster;     // [cluster]
   std::vector<Name> plugins;
   std::string plugins_base;  // relative plugin paths start here
   std::vector<ModelSpec> models;

@@ -7,17 +7,24 @@
 #include <vector>
 
 #include "base/exact_sum.h"
+#include "base/sum_tree.h"
+#include "engine/contract/gradient_group.h"
 #include "engine/contract/metric_spec.h"
 
 namespace sluice::engine {
 
-/// One process of a run among all of them.
+/// One process of a run among all of them, and the slots that the run's groups are dealt out to: each rank has as many as every
+/// other, those behind each other. What a slot has does not depend on the number of ranks.
 struct World {
   int rank = 0;
   int size = 1;
+  int slots = 1;  // a multiple of the size
 
-  /// Who makes the samples of a group. Groups have the same index everywhere, so a sample does not depend on the size.
-  bool has_group(int64_t index) const { return index % size == rank; }
+  SlotRange mine() const { return {rank * (slots / size), (rank + 1) * (slots / size)}; }
+  /// What a slot has of `total` groups that are dealt out to all of them.
+  int64_t share_of_slot(int64_t total, int slot) const { return total * (slot + 1) / slots - total * slot / slots; }
+
+  bool has_slot(int slot) const { return mine().first <= slot && slot < mine().last; }
 };
 
 /// What a rank has of one named number. Parts of the same name are added without rounding, so the result does not depend on how
@@ -46,7 +53,8 @@ class Reductions {
     int64_t iteration = 0;
     int node = 0;       // index into Plan::nodes
     int64_t point = 0;  // a step of a barrier; or one of these
-    static constexpr int64_t kEnd = -1, kMetrics = -2;
+    static constexpr int64_t kEnd = -1, kMetrics = -2, kState = -3;
+    static constexpr int64_t verdicts(int64_t round) { return -4 - round; }  // of a filter
 
     auto operator<=>(const Key&) const = default;
   };
@@ -54,12 +62,20 @@ class Reductions {
 
   virtual ~Reductions() = default;
 
+  /// Of this rank; how many slots there are, the plan says.
   virtual World world() const = 0;
 
   /// `done` is called once, with the sum over all ranks: at once or later, on some thread. It must not throw.
   virtual void combine(const Key& key, Contribution mine, Done done) = 0;
 
-  /// After it returns, no `done` is called any more: this rank's run has failed, or is over.
+  /// Gives rank 0 a text under a key, before combine() is called with it. Behind that rank 0 has those of all others, by rank.
+  virtual void give(const Key& /*key*/, std::string /*text*/) {}
+  virtual std::vector<std::string> take_given(const Key& /*key*/) { return {}; }
+
+  /// Who adds the gradients of a model over the ranks; null: this rank is alone. Lives as long as this.
+  virtual GradientGroup* gradients(const std::string& /*model*/) { return nullptr; }
+
+  /// What waits is called, with nothing: this rank's run has failed, or is over.
   virtual void abandon() {}
 };
 

@@ -67,7 +67,8 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
     const int64_t live = model.usage.has_live_weights(model.facts.reads_published) ? model.facts.weight_bytes : 0;
     memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(live, published));
     if (model.usage.updated) memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(model, plan.checkpoint_copy));
-    memory.gradient_bytes += model.usage.updated ? model.facts.gradient_bytes : 0;
+    const int64_t gradients = saturating_product(model.facts.gradient_bytes, plan.slots_of_rank());  // a buffer a slot
+    memory.gradient_bytes += model.usage.updated ? gradients : 0;
     memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
   }
   for (const PlanPath& path : plan.paths) {

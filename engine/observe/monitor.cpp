@@ -97,7 +97,7 @@ void Monitor::loop() {
 }
 
 void Monitor::write(const RunStatus& status) {
-  if (!options_.folder.path.empty())
+  if (!options_.folder.path.empty() && options_.folder.is_ours)
     replace_file(options_.folder.path / kStatusFile, status_json(status), *options_.folder.files);
 }
 

@@ -99,6 +99,19 @@ std::string origin_in(const Table& table, const std::string& key, const PresetSc
   return (given ? name : written) + (within.empty() ? "" : "; " + name + ": " + within);
 }
 
+// Every rank has as many slots as every other.
+void check_slots(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
+  if (plan.slots() % plan.ranks == 0) return;
+  const Entry* written = spec.cluster.find("slots");
+  problems.push_back({.kind = "slots-not-divided",
+                      .where = written != nullptr ? written->value.where : spec.where,
+                      .message = plural(plan.slots(), "slot") + " cannot be divided among " + plural(plan.ranks, "rank"),
+                      .caret = {},
+                      .notes = {},
+                      .help = "slots = " + std::to_string((plan.slots() / plan.ranks + 1) * plan.ranks) +
+                              " in [cluster], or another number of ranks"});
+}
+
 }  // namespace
 
 void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
@@ -114,7 +127,9 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("schedule", schedule_params(), spec.schedule, registry, problems, plan.schedule, plan);
   bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
+  bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
+  check_slots(spec, problems, plan);
 }
 
 std::vector<EffectiveKey> effective_keys(const std::string& table_name, const ParamTable& params, const void* values,

@@ -8,7 +8,7 @@
 
 namespace sluice::engine {
 
-/// Binds the five tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
+/// Binds the six tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
 void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
 
 /// Every key of one table with its value and where it came from. Paths become absolute: the effective pipeline works from any

@@ -56,7 +56,7 @@ int64_t most_of_round(const Packing& packing, int64_t missing, int64_t groups) {
 int64_t needed_behind_refill(const CapacityShape& shape, int64_t drawn) {
   const Packing packing(shape);
   const int64_t first = first_round(shape, drawn);
-  if (shape.groups > kMostRoundsTried) {
+  if (shape.groups > kMostRoundsTried || shape.slots > 1) {  // rounds of each slot, which are not alike
     const int64_t held = saturating_product(std::min(shape.groups, drawn), shape.worst_group);
     return std::min(saturating_product(drawn, shape.worst_group), saturating_sum(held, packing.slack + packing.worst));
   }

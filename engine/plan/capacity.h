@@ -19,6 +19,7 @@ struct CapacityShape {
   int64_t least_group = 1;  // once it is finished
   int64_t groups = 1;       // of an iteration
   int64_t micro_batch = 1;
+  int64_t slots = 1;            // groups of one are not packed with those of another
   int64_t open_iterations = 1;  // most iterations of which tokens can be in flight at once
   std::vector<CapacityNode> nodes;
   std::optional<int> refill;  // the filter that has dropped groups replaced
@@ -39,8 +40,8 @@ struct CapacityProof {
   std::vector<int64_t> worst_tokens;  // by node: the most that it can hold at once, whatever the budget is
 };
 
-/// The proof. `tokens_needed` is exact: with one token less some order of events stalls. Only for more than 2^20 groups an
-/// iteration behind a refilling filter it is an upper bound.
+/// The proof. `tokens_needed` is exact: with one token less some order of events stalls. It is an upper bound for several
+/// slots, since micro-batches are cut between them, and for more than 2^20 groups an iteration behind a refilling filter.
 ///
 /// Why it is right: groups are admitted in order and an iteration begins when the last one is packed, so all of earlier
 /// iterations drains without help. A run stalls if and only if the next group of an iteration does not fit beside what cannot

@@ -33,8 +33,8 @@ std::string line_of(const Problem& problem) {
 
 }  // namespace
 
-PartlyChecked check_without_plugins(const PipelineSpec& spec, const Registry& registry) {
-  PartlyChecked partly{.result = check(spec, registry), .unchecked = {}};
+PartlyChecked check_without_plugins(const PipelineSpec& spec, const Registry& registry, int ranks) {
+  PartlyChecked partly{.result = check(spec, registry, ranks), .unchecked = {}};
   Problems& problems = partly.result.problems;
   bool preset_unknown = false;
   for (const Problem& problem : problems) {

@@ -141,6 +141,8 @@ struct Plan {
   ScheduleSettings schedule;
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
+  ClusterSettings cluster;
+  int ranks = 1;                                             // that the run is proven for
   CheckpointCopy checkpoint_copy = CheckpointCopy::kMemory;  // [checkpoint] copy, or chosen by the memory that there is
   std::vector<PlanNode> nodes;                               // in topological order; ties in the order of the file
   std::vector<PlanColumn> columns;                           // in order of their writers
@@ -152,6 +154,10 @@ struct Plan {
   const ModelType* model_type = nullptr;  // loads the models; null when there are none
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
+
+  /// Of [cluster]: the parts that every iteration is dealt out to, and how many of them each rank has.
+  int64_t slots() const { return cluster.slots.value_or(ranks); }
+  int64_t slots_of_rank() const { return slots() / ranks; }
 
   int index_of(const std::string& node) const;                    // -1: no such node
   const PlanPath& path_of(int node) const;                        // on which a node lies
@@ -167,8 +173,8 @@ struct CheckResult {
   Problems problems;
 };
 
-/// Proves a pipeline: resolves types, binds parameters, and checks graph, columns, models, executors and capacity. Collects all
-/// problems; never throws for what a user wrote.
-CheckResult check(const PipelineSpec& spec, const Registry& registry);
+/// Proves a pipeline for a run on so many ranks: resolves types, binds parameters, and checks graph, columns, models, executors and
+/// capacity. Collects all problems; never throws for what a user wrote.
+CheckResult check(const PipelineSpec& spec, const Registry& registry, int ranks = 1);
 
 }  // namespace sluice::engine

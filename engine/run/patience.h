@@ -9,7 +9,7 @@ namespace sluice::engine {
 /// be on the disk nothing hangs, however slow the disk. Owned and used by the thread that waits; nothing here fails.
 class Patience {
  public:
-  static constexpr auto kAfterStall = std::chrono::seconds(3);    // one node hangs: for the others
+  static constexpr auto kAfterStall = std::chrono::seconds(3);    // one node hangs, or another rank is lost: for the others
   static constexpr auto kAfterFailure = std::chrono::seconds(8);  // for all
   static constexpr auto kForWriting = std::chrono::seconds(3600);
 

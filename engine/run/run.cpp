@@ -46,7 +46,7 @@ SavedModels saved_models(const Plan& plan, const Workload& workload) {
 // Where a run may write.
 std::vector<std::filesystem::path> writable(const Plan& plan, const RunOptions& options) {
   std::vector<std::filesystem::path> folders;
-  if (options.folder.empty()) return folders;
+  if (options.folder.empty() || !options.writes_folder) return folders;
   folders.push_back(options.folder);
   if (plan.checkpoint.folder) folders.push_back(absolute_path(*plan.checkpoint.folder));
   return folders;
@@ -72,6 +72,7 @@ struct Run::Impl {
   Impl(const Plan& plan_, RunOptions options_);
   ~Impl();
 
+  bool writes() const { return !options.folder.empty() && options.writes_folder; }
   void rewind();
   void judge_unusable_state(const Problems& problems);
   void warn(const std::string& warning);
@@ -109,17 +110,18 @@ struct Run::Impl {
   std::vector<std::unique_ptr<Executor>> executors;  // alive while the run is driven, and longer if a node hangs
   std::unique_ptr<Monitor> monitor;
   std::atomic<bool> stalled{false};
-  int64_t looks_while_saved = 0;  // the monitor's
+  std::atomic<bool> failed_outside{false};  // see Run::fail()
+  int64_t looks_while_saved = 0;            // the monitor's
 };
 
 Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     : plan(plan_),
       options(std::move(options_)),
       confined(writable(plan, options), options.files),
-      folder{.path = options.folder, .files = &confined},
+      folder{.path = options.folder, .files = &confined, .is_ours = options.writes_folder},
       reductions(options.reductions != nullptr ? *options.reductions : one_process),
       meter(options.tensors) {
-  if (!options.folder.empty() && plan.checkpoint.folder) make_folders(*plan.checkpoint.folder, options.files);
+  if (writes() && plan.checkpoint.folder) make_folders(*plan.checkpoint.folder, options.files);
   if (!options.resume_from.empty()) rewind();
   Workload workload = loaded();
   meter.watch(workload.models);
@@ -128,7 +130,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     restore(workload, models, plan, options.resume_from, *manifest,
             [this](const Problems& problems) { judge_unusable_state(problems); });
   }
-  if (!options.folder.empty()) {
+  if (writes()) {
     open_files();
     begin_checkpoints(std::move(models));
   }
@@ -139,6 +141,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
 void Run::Impl::rewind() {
   manifest = read_manifest(options.resume_from);
   refuse_changes(*manifest, plan, options.accept_changes);
+  if (!writes()) return;
   const auto tell = [this](const std::string& warning) { warn(warning); };
   manifest->growing = known_growing_files(*manifest, plan, options.accept_changes, tell);
   rewind_folder({.folder = folder,
@@ -186,7 +189,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
 
 Workload Run::Impl::loaded() {
   try {
-    return make_workload(plan, folder, reductions.world());
+    return make_workload(plan, folder, reductions);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, 0, 0);
@@ -293,7 +296,7 @@ void Run::Impl::wait_for_the_end() {
       driver->let_everything_end();
     }
     if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
-    if (patience && patience->is_over(now, stalled, checkpointer && checkpointer->holds_up())) return;
+    if (patience && patience->is_over(now, stalled || failed_outside, checkpointer && checkpointer->holds_up())) return;
   }
 }
 
@@ -359,7 +362,8 @@ RunSummary Run::execute() {
     impl.driver->state().failure.rethrow();
     if (impl.files) impl.files->write_costs();
     if (impl.checkpointer) impl.checkpointer->save_last();
-    summary.end = impl.driver->state().interrupted ? RunEnd::kInterrupted : RunEnd::kDone;
+    const RunState& state = impl.driver->state();
+    summary.end = state.interrupted || state.ends_on_all_ranks ? RunEnd::kInterrupted : RunEnd::kDone;
     last.state = state_text(summary.end);
     impl.monitor->finish(std::move(last));
   } catch (...) {
@@ -381,6 +385,15 @@ RunSummary Run::execute() {
 }
 
 void Run::interrupt() { impl_->driver->interrupt(); }
+
+void Run::fail(const std::exception_ptr& error) {
+  impl_->failed_outside = true;
+  try {
+    std::rethrow_exception(error);
+  } catch (...) {
+    impl_->driver->state().failure.capture();
+  }
+}
 
 void Run::save_now() {
   if (impl_->checkpointer) impl_->checkpointer->save_now();

@@ -23,6 +23,9 @@ struct RunOptions {
   /// write. Empty: nothing is written.
   std::filesystem::path folder;
 
+  /// Of several ranks rank 0 writes the folder; the others only read it.
+  bool writes_folder = true;
+
   /// A checkpoint of that folder to go on from, which damage_of() found intact. Empty: the run starts from its beginning.
   std::filesystem::path resume_from;
 
@@ -83,8 +86,12 @@ class Run {
   RunSummary execute();
 
   /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last
-  /// iteration that no model was trained for; then the run is saved.
+  /// iteration that no model was trained for; then the run is saved. Of several ranks all end, behind the same iteration: the last
+  /// that may have begun on one of them when they hear of it.
   void interrupt();
+
+  /// Something outside has failed that the run cannot go on without, such as another rank. The first failure is the run's.
+  void fail(const std::exception_ptr& error);
 
   /// Saves the run at the end of the iteration that groups are drawn for now.
   void save_now();

@@ -57,6 +57,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
       state{.plan = plan,
             .clock = parts.clock,
             .reductions = parts.reductions,
+            .world = world_of(plan, parts.reductions),
             .pending = {},
             .slots = slots_of(plan),
             .streams = FilterStreams(plan),
@@ -88,7 +89,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   runners.resize(plan.nodes.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
-    runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), std::move(workload.parts[i]));
+    runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), std::move(workload.parts[i]), workload.models);
   }
 }
 
@@ -98,7 +99,7 @@ std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const Replaceab
   for (const PlanPath& path : plan.paths) {
     const int64_t capacity = path.tokens_in_flight;
     auto budget = seams.budget ? seams.budget(capacity, on_change) : std::make_unique<TokenBudget>(capacity, on_change);
-    made.emplace_back(path, std::move(budget), on_change);
+    made.emplace_back(path, std::move(budget), plan.slots(), on_change);
   }
   return made;
 }
@@ -256,7 +257,11 @@ void Driver::let_everything_end() {
 }
 
 void Driver::interrupt() {
-  impl_->state.interrupted = true;
+  RunState& state = impl_->state;
+  if (state.world.size > 1)
+    state.asked_to_end = true;
+  else
+    state.interrupted = true;
   impl_->notify_intakes();
 }
 

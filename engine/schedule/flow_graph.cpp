@@ -67,7 +67,7 @@ class Stage final : public Task {
   }
 
   void run(Packet packet) override {
-    if (runner_.has_totals()) return run_with_totals(packet);
+    if (runner_.adds_over_ranks()) return run_with_totals(packet);
     run_now(packet);
   }
 

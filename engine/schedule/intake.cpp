@@ -45,7 +45,8 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       source_(parts_.source->as<Source>()),
       rollout_(parts_.rollout ? &parts_.rollout->as<Rollout>() : nullptr),
       finished_(std::move(finished)),
-      rounds_(path_.tally, parts_.source->plan().needs.groups_per_iteration, refilling_filter(state.plan, path_.plan)),
+      rounds_(path_.tally, parts_.source->plan().needs.groups_per_iteration, refilling_filter(state.plan, path_.plan),
+              state.world),
       admission_(*path_.budget, path_.plan.capacity.group_tokens,
                  takes_on_demand(state.plan.budget, *maker().plan().type, maker().plan().needs)),
       packing_(state, index_, maker(), admission_, std::move(emit)),
@@ -53,7 +54,6 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       follows_(path_.plan.measures()),
       at_(&maker()),
       seen_iteration_(parts_.begun - 1) {
-  SLUICE_CHECK(!path_.plan.refill || state.reductions.world().size == 1, "a filter that has groups replaced, on several ranks");
   for (const ModelNeed& need : maker().plan().needs.models) {
     const auto gate = state.gates.find(need.model);
     if (need.use == ModelUse::kSamples && gate != state.gates.end()) gates_.push_back(&gate->second);
@@ -108,7 +108,7 @@ bool Intake::ready() {
   if (finished_run_) return false;
   if (state_.stopping() || over() || wants_to_end()) return true;
   return may_step() || may_begin() || may_draw() || may_admit() || (round_complete() && !rounds_.flushed()) ||
-         (in_iteration_ && rounds_.wants_round()) || iteration_complete();
+         (in_iteration_ && (rounds_.wants_verdicts() || rounds_.wants_round())) || iteration_complete();
 }
 
 void Intake::begin_step() {
@@ -198,6 +198,7 @@ void Intake::bring_out() {
     rounds_.flush();
     packing_.flush(iteration_);
   }
+  if (in_iteration_ && rounds_.wants_verdicts()) ask_for_verdicts();
   if (iteration_complete()) end_iteration();
 }
 
@@ -234,21 +235,41 @@ void Intake::draw_group() {
   Group group;
   group.iteration = iteration_.index;
   group.index = rounds_.drawn();
+  group.slot = rounds_.slot();
   turn_to(*parts_.source);
   const bool is_group = source_.next_group(group);
   if (is_group) packing_.check_columns(group, path_.plan.source);
   turn_to(maker());
   if (!is_group) return rounds_.end_data();
+  const bool is_mine = rounds_.is_mine();
   rounds_.draw();
-  const bool is_mine = state_.reductions.world().has_group(group.index);
   const bool is_wanted = is_mine && (rollout_ == nullptr || rollout_->wants(group));
   if (is_mine) ++slice_.groups;
   if (is_wanted) return admission_.offer(std::move(group), rollout_);
   if (is_mine)
-    rounds_.drop();
+    rounds_.drop(group.slot);
   else
     rounds_.finish();
   packing_.skip(iteration_, group.index);
+}
+
+// What the filter has kept in each slot, of the ranks that have it.
+void Intake::ask_for_verdicts() {
+  rounds_.ask_for_verdicts();
+  Contribution mine;
+  const FilterTally::BySlot kept = path_.tally.kept();
+  for (size_t slot = 0; slot < kept.size(); ++slot) {
+    Part& part = mine.emplace_back(Part{.name = std::to_string(slot), .kind = Metric::kSum, .numbers = {}, .recorded = true});
+    part.numbers.add(static_cast<double>(kept[slot]));
+  }
+  const auto learn = [this](const Contribution& of_all) {
+    FilterTally::BySlot kept_by_all;
+    for (const Part& part : of_all) kept_by_all.push_back(static_cast<int64_t>(part.numbers.sum.value()));
+    if (!of_all.empty()) path_.tally.learn(std::move(kept_by_all));  // else the run is over
+  };
+  const Reductions::Key key{
+      .iteration = iteration_.index, .node = *path_.plan.refill, .point = Reductions::Key::verdicts(rounds_.round())};
+  state_.reductions.combine(key, std::move(mine), learn);
 }
 
 bool Intake::admit_group() {

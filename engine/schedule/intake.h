@@ -83,6 +83,7 @@ class Intake final : public Stepper {
   void begin_sampling();
   void draw_group();
   bool admit_group();
+  void ask_for_verdicts();
   void finish_group(Group group);
   void end_iteration();
   void end_host(StageHost& host);

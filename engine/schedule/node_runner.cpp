@@ -1,6 +1,7 @@
 #include "engine/schedule/node_runner.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -9,7 +10,14 @@
 
 namespace sluice::engine {
 
-NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part)
+namespace {
+
+// What a rank adds under this name: 1 where it has gradients of the model.
+std::string gradients_of(const std::string& model) { return "gradients of " + model; }
+
+}  // namespace
+
+NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part, const Workload::Models& models)
     : state_(state),
       host_(state, node, std::move(part)),
       node_(host_.as<Node>()),
@@ -17,9 +25,18 @@ NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part)
       index_(node),
       executor_(host_.executor()),
       path_(state.path_of(plan_)),
-      has_totals_(!host_.totals().empty()) {
-  if (plan_.needs.most_draws > 1) quota_ = state.plan.nodes[static_cast<size_t>(path_.plan.source)].needs.groups_per_iteration;
+      has_totals_(!host_.totals().empty()),
+      has_files_(!host_.files().empty()) {
+  const NodeNeeds& source = state.plan.nodes[static_cast<size_t>(path_.plan.source)].needs;
+  if (plan_.needs.most_draws > 1) {
+    for (int slot = 0; slot < state.world.slots; ++slot)
+      quota_.push_back(state.world.share_of_slot(source.groups_per_iteration, slot));
+    kept_of_.resize(quota_.size());
+  }
   for (const std::string& model : host_.published_models()) wait_for_samplers(model);
+  for (const std::string& model : host_.updated_models()) {
+    if (const auto found = models.find(model); found != models.end()) trained_.push_back(*found);
+  }
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kReads && state.trained.contains(need.model))
       prerequisites_.push_back({&state.trained.at(need.model), 0});
@@ -119,7 +136,7 @@ void NodeRunner::skip_empty(Packet& packet, const PassOn& pass_on) {
   state_.activity.end_unseen(executor_);
   state_.traffic.done(index_, *packet.batch);
   state_.traffic.packet_done(index_);
-  if (is_filter() && quota_ > 0) path_.tally.judged(packet.batch->drawn_groups, 0);
+  if (has_quota()) path_.tally.judge(packet.batch->slot, packet.batch->drawn_groups, 0);
   state_.traffic.handed_on(index_, packet.batch.get());
   pass_on(packet, /*last=*/true);
 }
@@ -160,6 +177,7 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
       }
     }
     combined_ = false;
+    if (at_end && has_files_ && state_.world.rank == 0) take_lines(iteration);
     if (at_end) break;
     node_.process_iteration(step_++, views_);
   }
@@ -167,16 +185,47 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
   return true;
 }
 
-// True: the totals can be read. Else go_on is called when they can: by whichever comes second, the end of the call or the totals.
+// True: totals and gradients are those of all ranks. Else go_on is called when they are: by whichever comes second, the end of the
+// call or the sums. Ranks learn from the totals whether there are gradients, so all of them add them up or none does.
 bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on) {
-  if (!has_totals_) return true;
+  if (!adds_over_ranks()) return true;
+  Contribution mine = host_.totals().contribution();
+  for (const auto& [name, model] : trained_) {
+    Part& part = mine.emplace_back(Part{.name = gradients_of(name), .kind = Metric::kSum, .numbers = {}, .recorded = true});
+    if (model->add_up_slots()) part.numbers.add(1);
+  }
+  const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = point};
+  if (has_files_ && point == Reductions::Key::kEnd) give_lines(key);
   combining_ = 0;
-  const auto take = [this, go_on](Contribution of_all) {
-    host_.totals().set_combined(std::move(of_all));
+  const auto done = [this, go_on] {
     if (combining_.fetch_add(1) == 1) go_on();
   };
-  state_.reductions.combine({.iteration = iteration.index, .node = index_, .point = point}, host_.totals().contribution(), take);
+  const auto take = [this, done](Contribution of_all) {
+    const Contribution told = trained_.empty() ? Contribution() : of_all;
+    host_.totals().set_combined(std::move(of_all));
+    add_up_ranks(told, 0, done);
+  };
+  state_.reductions.combine(key, std::move(mine), take);
   return combining_.fetch_add(1) == 1;
+}
+
+void NodeRunner::give_lines(const Reductions::Key& key) {
+  if (state_.world.rank > 0) state_.reductions.give(key, host_.files().take());
+}
+
+void NodeRunner::take_lines(const Iteration& iteration) {
+  const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = Reductions::Key::kEnd};
+  for (const std::string& lines : state_.reductions.take_given(key)) host_.files().append(lines);
+}
+
+// Of one model after the other, from this one on. A run that is over tells nothing.
+void NodeRunner::add_up_ranks(const Contribution& of_all, size_t model, const std::function<void()>& done) {
+  if (model == trained_.size()) return done();
+  const auto& [name, trained] = trained_[model];
+  const auto part = std::ranges::find(of_all, gradients_of(name), &Part::name);
+  const auto next = [this, of_all, model, done] { add_up_ranks(of_all, model + 1, done); };
+  if (part == of_all.end() || part->numbers.count() == 0) return next();
+  trained->add_up_ranks(next);
 }
 
 void NodeRunner::open_held() {
@@ -247,16 +296,18 @@ void NodeRunner::settle(MicroBatch& batch) {
   if (!plan_.reads.empty() || is_filter()) state.release_one_token_reader();
 }
 
-// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota are dropped too: the first ones that
-// pass, in the order of their index, are the iteration's, whatever came when.
+// The micro-batch that leaves a filter. Of a refilling filter the groups over the quota of their slot are dropped too: the first ones
+// that pass, in the order of their index, are the iteration's, whatever came when.
 std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
   const BatchState& state = batch.state();
   tell_observers(batch);
+  const auto slot_of_batch = static_cast<size_t>(state.slot);
+  const int64_t room = has_quota() ? quota_[slot_of_batch] - kept_of_[slot_of_batch] : static_cast<int64_t>(batch.groups());
   std::vector<uint8_t> keep(batch.groups(), 1);
   int64_t kept = 0;
   for (size_t g = 0; g < keep.size(); ++g) {
     const bool passes = batch.dropped_groups().empty() || batch.dropped_groups()[g] == 0;
-    const bool over = passes && quota_ > 0 && kept_ + kept == quota_;
+    const bool over = passes && kept == room;
     keep[g] = passes && !over;
     kept += keep[g];
     dropped_ += !passes;
@@ -268,18 +319,24 @@ std::shared_ptr<BatchState> NodeRunner::filtered(const MicroBatch& batch) {
     const auto slot = static_cast<size_t>(plan_.writes[i]);
     thin->store(slot, written(batch, i).selected(state.layout.entries_of(keep, state_.slots[slot].extent)));
   }
-  if (quota_ > 0) path_.tally.judged(state.drawn_groups, kept);
+  if (has_quota()) {
+    kept_of_[slot_of_batch] += kept;
+    path_.tally.judge(state.slot, state.drawn_groups, kept);
+  }
   return thin;
 }
 
-// Every group that arrived was kept, dropped or over the quota; what the quota lacks is told as well.
+// Every group that arrived was kept, dropped or over the quota; what the quotas of this rank's slots lack is told as well.
 void NodeRunner::record_filter() {
   MetricsRecorder& metrics = host_.metrics();
   metrics.sum(metrics::of_filter(plan_.name, "groups_kept"), static_cast<double>(kept_));
   metrics.sum(metrics::of_filter(plan_.name, "groups_dropped"), static_cast<double>(dropped_));
-  if (quota_ > 0) {
+  if (has_quota()) {
+    const SlotRange mine = state_.world.mine();
+    const int64_t quota = std::accumulate(quota_.begin() + mine.first, quota_.begin() + mine.last, int64_t{0});
     metrics.sum(metrics::of_filter(plan_.name, "groups_surplus"), static_cast<double>(surplus_));
-    metrics.sum(metrics::of_filter(plan_.name, "groups_missing"), static_cast<double>(quota_ - kept_));
+    metrics.sum(metrics::of_filter(plan_.name, "groups_missing"), static_cast<double>(quota - kept_));
+    std::ranges::fill(kept_of_, 0);
   }
   kept_ = dropped_ = surplus_ = 0;
 }

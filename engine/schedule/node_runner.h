@@ -4,6 +4,8 @@
 #include <compare>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/contract/node.h"
@@ -19,7 +21,8 @@ class NodeRunner {
   /// `last`: nothing else leaves on account of the packet at hand.
   using PassOn = std::function<void(const Packet&, bool last)>;
 
-  NodeRunner(RunState& state, int node, Workload::Part part);
+  /// `models`: all of the run, by name.
+  NodeRunner(RunState& state, int node, Workload::Part part, const Workload::Models& models);
 
   /// Handles one packet, which it may take over, and passes on what leaves the node; nothing is counted any more after the first
   /// packet was passed on. Failures go to the run's failure slot, and nothing leaves then. The executor has begun to work on the
@@ -33,7 +36,7 @@ class NodeRunner {
   int executor() const { return executor_; }
 
   /// It may have to wait for other ranks at the end of an iteration.
-  bool has_totals() const { return has_totals_; }
+  bool adds_over_ranks() const { return has_totals_ || has_files_ || !trained_.empty(); }
 
   /// What must have been reached before the node may work on an iteration, so that everybody sees exactly the weights that the
   /// sequential program would show: a reader of live weights waits for the step of the iteration before, a trainer for the
@@ -54,12 +57,16 @@ class NodeRunner {
  private:
   bool is_barrier() const { return plan_.needs.scope == Scope::kIteration; }
   bool is_filter() const { return plan_.needs.drops_groups; }
+  bool has_quota() const { return !quota_.empty(); }
 
   void expect(const Packet& packet);
   bool handle(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
   bool end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
   bool go_through_steps(const Iteration& iteration, const std::function<void()>& go_on);
   bool combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on);
+  void give_lines(const Reductions::Key& key);
+  void take_lines(const Iteration& iteration);
+  void add_up_ranks(const Contribution& of_all, size_t model, const std::function<void()>& done);
   void hold(Packet& packet);
   void process_one(Packet& packet, const PassOn& pass_on);
   void skip_empty(Packet& packet, const PassOn& pass_on);
@@ -84,6 +91,8 @@ class NodeRunner {
   const int executor_;
   PathState& path_;
   const bool has_totals_;
+  const bool has_files_;                                                 // that rank 0 gathers
+  std::vector<std::pair<std::string, std::shared_ptr<Model>>> trained_;  // models that it updates, whose gradients are added
   std::vector<Prerequisite> prerequisites_;
   int64_t next_ = 0;               // sequence number of the packet that is due
   std::vector<Packet> held_;       // a barrier's micro-batches of this iteration, empty ones among them
@@ -96,7 +105,8 @@ class NodeRunner {
   std::atomic<int> combining_{0};  // of its two halves, calling and being called back, those that are done
 
   // Of a filter, in this iteration.
-  int64_t quota_ = 0;  // groups that are wanted; 0: all that pass
+  std::vector<int64_t> quota_;    // groups that are wanted, by slot of the run; empty: all that pass
+  std::vector<int64_t> kept_of_;  // likewise, that were kept
   int64_t kept_ = 0, dropped_ = 0, surplus_ = 0;
 };
 

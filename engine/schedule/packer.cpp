@@ -27,6 +27,7 @@ std::vector<Packer::Batch> Packer::take_in_order() {
     ++next_group_;
     if (skips) continue;
     Group next = std::move(early_.extract(early_.begin()).mapped());
+    if (!open_.empty() && open_.front().slot != next.slot) ready.push_back(pack());
     open_tokens_ += static_cast<int64_t>(next.layout.tokens());
     open_.push_back(std::move(next));
     if (open_tokens_ + worst_group_tokens_ > micro_batch_tokens_) ready.push_back(pack());
@@ -48,7 +49,7 @@ std::vector<Packer::Batch> Packer::finish_iteration() {
 }
 
 Packer::Batch Packer::pack() {
-  Batch batch{.id = next_id_++};
+  Batch batch{.id = next_id_++, .slot = open_.front().slot};
   for (const Group& group : open_) {
     batch.layout.append(group.layout);
     batch.group_indices.push_back(group.index);

@@ -42,6 +42,7 @@ void PackingStage::emit_all(const Iteration& iteration, std::vector<Packer::Batc
     for (const int64_t group : batch.group_indices) credits.push_back(admission_.hand_over(group));
     auto packed = std::make_shared<BatchState>(iteration.index, batch.id, std::move(batch.layout), std::move(batch.group_indices),
                                                std::move(credits), readers_, state_.columns);
+    packed->slot = batch.slot;
     tell_observers(*packed, batch.columns);
     for (Group::NamedColumn& column : batch.columns) packed->store(slot_of(column.spec), std::move(column.data));
     record(*packed);

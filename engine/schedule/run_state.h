@@ -28,8 +28,8 @@ namespace sluice::engine {
 
 /// What the parts of one path share.
 struct PathState {
-  PathState(const PlanPath& plan_, std::unique_ptr<TokenBudget> budget_, std::function<void()> on_verdict)
-      : plan(plan_), budget(std::move(budget_)), tally(std::move(on_verdict)) {}
+  PathState(const PlanPath& plan_, std::unique_ptr<TokenBudget> budget_, int64_t slots, std::function<void()> on_verdict)
+      : plan(plan_), budget(std::move(budget_)), tally(slots, std::move(on_verdict)) {}
 
   const PlanPath& plan;
   const std::unique_ptr<TokenBudget> budget;
@@ -42,6 +42,7 @@ struct RunState {
   const Plan& plan;
   const Clock& clock;
   Reductions& reductions;
+  const World world;  // of this rank
   WorkInProgress pending;
   ColumnSlots slots;  // by index of Plan::columns
   FilterStreams streams;
@@ -57,6 +58,8 @@ struct RunState {
   IterationCutoff ending;
   std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
   std::atomic<bool> interrupted{false};
+  std::atomic<bool> asked_to_end{false};  // of several ranks: this one was interrupted, and tells the others
+  std::atomic<bool> ends_on_all_ranks{false};
   const int main_path;              // index
   std::atomic<int64_t> iterations;  // that the run is to have: those of [pipeline], or fewer where stop_when ends it
   std::atomic<int64_t> steps{0};    // of intakes that took in or brought out something
@@ -67,6 +70,13 @@ struct RunState {
     int64_t tokens = 0;
     for (const PathState& path : paths) tokens += path.budget->in_flight();
     return tokens;
+  }
+
+  /// Some rank was interrupted, as all learn while iteration `iteration` is not reported: none has begun one that is not to be.
+  void end_on_all_ranks(int64_t iteration) {
+    const int64_t last = iteration + most_open_iterations();
+    if (last < iterations) iterations = last;
+    ends_on_all_ranks = true;
   }
 
   /// Iterations that may be begun and not reported. Where a report may end the run, none begins that it would end.

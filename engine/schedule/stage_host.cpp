@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/error.h"
+#include "engine/contract/state_json.h"
 
 namespace sluice::engine {
 namespace {
@@ -14,6 +16,24 @@ std::vector<std::string> models_that(const PlanNode& node, ModelUse use) {
     if (need.use == use && std::ranges::find(names, need.model) == names.end()) names.push_back(need.model);
   }
   return names;
+}
+
+// What a rank that was interrupted adds under this name to the metrics of the main path's source.
+constexpr const char* kAskedToEnd = "asked to end";
+
+// What a node keeps, as a number. Files are of rank 0 alone.
+double digest_of(const NodeBase& node) {
+  StateWriter writer;
+  node.save(writer);
+  NodeState state = writer.take();
+  state.files.clear();
+  return crc32c(state_json(state));
+}
+
+Part maximum(const std::string& name, double number) {
+  Part part{.name = name, .kind = Metric::kMaximum, .numbers = {}, .top = number, .recorded = true};
+  part.numbers.weight.add(1);
+  return part;
 }
 
 }  // namespace
@@ -32,6 +52,7 @@ StageHost::StageHost(RunState& state, int node, Workload::Part part, bool rewind
       part_(std::move(part)),
       updated_models_(models_that(plan_, ModelUse::kUpdates)),
       published_models_(models_that(plan_, ModelUse::kPublishes)) {
+  compare_states(state.log.reported() - 1);
   if (!rewinds) return;
   StateWriter first;
   part_.node->save(first);
@@ -56,13 +77,30 @@ void StageHost::announce_end(const Iteration& iteration) {
     state_.pending.leave();
   };
   const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = Reductions::Key::kMetrics};
-  state_.reductions.combine(key, part_.metrics->contribution(), report);
+  Contribution mine = part_.metrics->contribution();
+  if (tells_of_the_end()) {
+    Part& part = mine.emplace_back(Part{.name = kAskedToEnd, .kind = Metric::kSum, .numbers = {}, .recorded = true});
+    if (state_.asked_to_end) part.numbers.add(1);
+  }
+  state_.reductions.combine(key, std::move(mine), report);
+}
+
+// One node does, which takes part in every iteration.
+bool StageHost::tells_of_the_end() const { return state_.world.size > 1 && index_ == state_.plan.main_path().source; }
+
+void StageHost::end_if_asked(int64_t iteration, Contribution& of_all) {
+  if (!tells_of_the_end()) return;
+  const auto asked = std::ranges::find(of_all, kAskedToEnd, &Part::name);
+  if (asked == of_all.end()) return;
+  if (asked->numbers.count() > 0) state_.end_on_all_ranks(iteration);
+  of_all.erase(asked);
 }
 
 // On any rank's thread. What goes wrong is the run's failure: a file may be full that takes the line of an iteration.
 void StageHost::report_metrics(int64_t iteration, Contribution of_all) {
-  const bool abandoned = state_.stopping() && state_.reductions.world().size > 1;
+  const bool abandoned = state_.stopping() && state_.world.size > 1;
   if (abandoned) return;
+  end_if_asked(iteration, of_all);
   try {
     state_.log.node_ended(iteration, static_cast<size_t>(index_), part_.metrics->row(std::move(of_all)));
   } catch (...) {
@@ -76,7 +114,28 @@ void StageHost::pass_over(const Iteration& iteration) {
   state_.log.node_ended(iteration.index, static_cast<size_t>(index_), {});
 }
 
+// A source that reads other data on another rank, or a node that keeps what only its own groups have given it, would go unnoticed:
+// rank 0 alone is saved.
+void StageHost::compare_states(int64_t iteration) {
+  if (state_.world.size == 1) return;
+  const double mine = digest_of(*part_.node);
+  state_.pending.enter();
+  const auto compare = [this, iteration](const Contribution& of_all) {
+    try {
+      if (!of_all.empty() && of_all[0].top != -of_all[1].top)
+        throw UserError("what it keeps is not the same on all ranks",
+                        "all ranks must read the same data; a node may keep only what all ranks have added up");
+    } catch (...) {
+      state_.failure.capture(WorkPlace{.node = plan_.name, .iteration = std::max<int64_t>(0, iteration)});
+    }
+    state_.pending.leave();
+  };
+  state_.reductions.combine({.iteration = iteration, .node = index_, .point = Reductions::Key::kState},
+                            {maximum("largest", mine), maximum("smallest, negative", -mine)}, compare);
+}
+
 void StageHost::save(const Iteration& iteration) {
+  compare_states(iteration.index);
   if (state_.checkpointer == nullptr) return;
   state_.checkpointer->node_ended(plan_.name, iteration.index, *part_.node);
   for (const std::string& model : updated_models_) state_.checkpointer->model_updated(model, iteration.index);

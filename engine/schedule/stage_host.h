@@ -38,6 +38,7 @@ class StageHost {
   int executor() const { return executor_; }
   MetricsRecorder& metrics() { return *part_.metrics; }
   Totals& totals() { return *part_.totals; }
+  GatheredFiles& files() { return *part_.files; }
   const std::vector<std::string>& updated_models() const { return updated_models_; }
   const std::vector<std::string>& published_models() const { return published_models_; }
 
@@ -56,7 +57,10 @@ class StageHost {
 
  private:
   void save(const Iteration& iteration);
+  void compare_states(int64_t iteration);
   void report_metrics(int64_t iteration, Contribution of_all);
+  bool tells_of_the_end() const;
+  void end_if_asked(int64_t iteration, Contribution& of_all);
   void release_models(const Iteration& iteration);
 
   RunState& state_;

@@ -8,23 +8,33 @@
 namespace sluice::engine {
 namespace {
 
-void load_model(const PlanModel& model, const ModelType* type, Workload& workload, Problems& problems) {
+struct Loading {
+  const Plan& plan;
+  Reductions& ranks;
+  Workload& workload;
+  Problems& problems;
+};
+
+void load_model(const PlanModel& model, const Loading& loading) {
+  auto& [plan, ranks, workload, problems] = loading;
   ModelUsage usage = model.usage;
+  usage.world = world_of(plan, ranks);
+  if (usage.updated) usage.gradients = ranks.gradients(model.name);
   if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
   try {
-    workload.models[model.name] = type->load(model.params, usage);
+    workload.models[model.name] = plan.model_type->load(model.params, usage);
   } catch (const UserError& error) {
     problems.insert(problems.end(), error.problems().begin(), error.problems().end());
   }
 }
 
-void load_models(const Plan& plan, const ModelType* type, Workload& workload, Problems& problems) {
-  for (const PlanModel& model : plan.models) {
-    if (model.facts.base_of.empty()) load_model(model, type, workload, problems);
+void load_models(const Loading& loading) {
+  for (const PlanModel& model : loading.plan.models) {
+    if (model.facts.base_of.empty()) load_model(model, loading);
   }
-  if (has_errors(problems)) return;
-  for (const PlanModel& model : plan.models) {
-    if (!model.facts.base_of.empty()) load_model(model, type, workload, problems);
+  if (has_errors(loading.problems)) return;
+  for (const PlanModel& model : loading.plan.models) {
+    if (!model.facts.base_of.empty()) load_model(model, loading);
   }
 }
 
@@ -44,10 +54,18 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
 
 }  // namespace
 
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, World world) {
+World world_of(const Plan& plan, const Reductions& ranks) {
+  World world = ranks.world();
+  SLUICE_CHECK(world.size == plan.ranks,
+               "a plan for " + std::to_string(plan.ranks) + " ranks runs on " + std::to_string(world.size));
+  world.slots = static_cast<int>(plan.slots());
+  return world;
+}
+
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks) {
   Workload workload;
   Problems problems;
-  load_models(plan, plan.model_type, workload, problems);
+  load_models({plan, ranks, workload, problems});
   if (has_errors(problems)) throw UserError(problems);
 
   for (const PlanNode& node : plan.nodes) {
@@ -57,7 +75,8 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, World worl
     NodeResources resources = resources_of(plan, node, workload, run_folder);
     resources.metrics = part.metrics.get();
     resources.totals = part.totals.get();
-    resources.world = world;
+    if (plan.ranks > 1) resources.run_folder.gathered = part.files.get();
+    resources.world = world_of(plan, ranks);
     try {
       part.node = node.type->make(node.params.get(), resources);
     } catch (const UserError& error) {

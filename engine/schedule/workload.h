@@ -15,14 +15,20 @@ struct Workload {
   struct Part {
     std::unique_ptr<MetricsRecorder> metrics;  // outlives the node, as do the totals
     std::unique_ptr<Totals> totals;
+    std::unique_ptr<GatheredFiles> files = std::make_unique<GatheredFiles>();
     std::unique_ptr<NodeBase> node;
   };
 
-  std::map<std::string, std::shared_ptr<Model>> models;
+  using Models = std::map<std::string, std::shared_ptr<Model>>;
+
+  Models models;
   std::vector<Part> parts;  // by index of Plan::nodes
 };
 
-/// Loads the models and makes the nodes. Throws one UserError with the problems of all of them.
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, World world = {});
+/// This rank among those that the plan is for.
+World world_of(const Plan& plan, const Reductions& ranks);
+
+/// Loads the models and makes the nodes, of a rank; `ranks` outlives them. Throws one UserError with the problems of all of them.
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks);
 
 }  // namespace sluice::engine

@@ -1,6 +1,7 @@
 #include "base/json.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/observe/engine_metrics.h"
+#include "engine/plan/cluster_work.h"
 #include "engine/text/plan_text.h"
 
 // plan_json of plan_text.h.
@@ -138,6 +139,16 @@ Json path_json(const Plan& plan, const PlanPath& path) {
   return json;
 }
 
+Json cluster_json(const Plan& plan) {
+  const ClusterWork work = cluster_work(plan);
+  return {{"ranks", plan.ranks},
+          {"slots", plan.slots()},
+          {"slots_of_rank", work.slots},
+          {"groups_of_slot", work.groups},
+          {"micro_batches_of_slot", work.micro_batches},
+          {"gradient_bytes_sent", work.gradient_bytes}};
+}
+
 Json checkpoints_json(const Plan& plan) {
   const CheckpointRoom room = checkpoint_room(plan);
   return {{"bytes_each", room.bytes},
@@ -171,6 +182,7 @@ std::string plan_json(const Plan& plan) {
   json["predicted"] = predicted_json(plan.memory);
   json["checkpoints"] = checkpoints_json(plan);
   json["capacity"] = capacity_json(plan);
+  json["cluster"] = cluster_json(plan);
   json["paths"] = array_of(plan.paths, [&](const PlanPath& path) { return path_json(plan, path); });
   return json.dump(2) + "\n";
 }

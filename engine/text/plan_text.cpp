@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/memory/memory_bound.h"
+#include "engine/plan/cluster_work.h"
 
 namespace sluice::engine {
 namespace {
@@ -126,6 +127,18 @@ std::string path_lines(const Plan& plan) {
             (path.measures() ? "; measured " + due_text(path.settings) : "") + "\n";
   }
   return text;
+}
+
+// Nothing where there is one slot, and so one rank.
+std::string ranks_lines(const Plan& plan) {
+  if (plan.slots() == 1) return {};
+  const ClusterWork work = cluster_work(plan);
+  std::string text = "  ranks        " + plural(plan.ranks, "rank") + " with " + plural(work.slots, "slot") +
+                     " each; a slot has up to " + plural(work.groups, "group") + " of an iteration, in up to " +
+                     std::to_string(work.micro_batches) + (work.micro_batches == 1 ? " micro-batch" : " micro-batches") + "\n";
+  if (plan.ranks == 1 || work.gradient_bytes == 0) return text;
+  return text + "               each sends " + human_bytes(static_cast<double>(work.gradient_bytes)) +
+         " of gradients an iteration; what follows is of each\n";
 }
 
 std::string memory_line(const PlanMemory& memory) {
@@ -279,9 +292,9 @@ std::string stall_lines(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  return heading(plan) + "\n\n" + table_text(plan) + "\n" + path_lines(plan) + executors_line(plan) + memory_line(plan.memory) +
-         checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + recompute_line(plan) + learning_rate_lines(plan) +
-         overlap_line(plan) + stall_lines(plan);
+  return heading(plan) + "\n\n" + table_text(plan) + "\n" + path_lines(plan) + ranks_lines(plan) + executors_line(plan) +
+         memory_line(plan.memory) + checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + recompute_line(plan) +
+         learning_rate_lines(plan) + overlap_line(plan) + stall_lines(plan);
 }
 
 }  // namespace sluice::engine

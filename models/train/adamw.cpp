@@ -19,8 +19,8 @@ constexpr int64_t kBlock = 1 << 14;  // elements summed by one thread: fixes the
 
 }  // namespace
 
-AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options)
-    : flat_(weights),
+AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, int slots, SlotRange mine)
+    : flat_(weights, slots, mine),
       options_(options),
       first_moments_(at::zeros_like(flat_.weight_buffer())),
       second_moments_(at::zeros_like(flat_.weight_buffer())) {}

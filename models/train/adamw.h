@@ -26,9 +26,10 @@ class AdamW {
 
   /// `weights`: those that need a gradient, as Weights::trainable() gives them; handles, so the model sees every step. From now
   /// on they lie in one buffer, and so do their gradients, which are always defined: see FlatParameters.
-  AdamW(const NamedTensors& weights, const AdamWOptions& options);
+  /// `mine`: which of `slots` their gradients are of; see FlatParameters.
+  AdamW(const NamedTensors& weights, const AdamWOptions& options, int slots = 1, SlotRange mine = {0, 1});
 
-  /// One step with gradient `.grad * scale`, which leaves `.grad` zero. Gradients are accumulated as sums, so the scale is one
+  /// One step with gradient `.grad * scale`, of the first slot, which leaves `.grad` zero. Gradients are accumulated as sums, so the scale is one
   /// over the count. Returns the norm of the scaled gradients before clipping; if it is not finite nothing is changed but the
   /// gradients, and the caller must not go on as if the step had been made.
   double step(double scale);
@@ -45,6 +46,7 @@ class AdamW {
   /// What training changes: with steps() all that a later run needs to go on bit for bit. The tensors themselves, not copies; who
   /// fills them makes the optimizer one that has come to that point.
   const FlatParameters& parameters() const { return flat_; }
+  FlatParameters& parameters() { return flat_; }
   const at::Tensor& first_moments() const { return first_moments_; }    // a buffer as parameters() has them
   const at::Tensor& second_moments() const { return second_moments_; }  // likewise
   void set_steps(int64_t steps) { steps_ = steps; }

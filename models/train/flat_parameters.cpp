@@ -2,14 +2,18 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
 
 #include "base/error.h"
+#include "models/kernels/parallel.h"
 
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kLine = 16;  // floats of a cache line
+constexpr int64_t kLine = 16;              // floats of a cache line
+constexpr int64_t kAddedAtOnce = 1 << 16;  // floats by one thread
 
 int64_t padded(int64_t size) { return (size + kLine - 1) / kLine * kLine; }
 
@@ -17,16 +21,16 @@ bool is_matrix(const at::Tensor& weight) { return weight.dim() > 1; }
 
 }  // namespace
 
-FlatParameters::FlatParameters(const NamedTensors& weights) {
+FlatParameters::FlatParameters(const NamedTensors& weights, int slots, SlotRange mine) : slots_(slots), mine_(mine) {
   const at::NoGradGuard no_gradient;
   for (const auto& [name, weight] : weights) {
     SLUICE_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.requires_grad() && weight.is_leaf(),
                  name);
-    slots_.push_back({name, weight, 0});
+    places_.push_back({name, weight, 0});
   }
   int64_t next = 0;
   for (const bool matrices : {true, false}) {
-    for (Slot& slot : slots_) {
+    for (Place& slot : places_) {
       if (is_matrix(slot.weight) != matrices) continue;
       slot.first = next;
       next += padded(slot.weight.numel());
@@ -34,20 +38,61 @@ FlatParameters::FlatParameters(const NamedTensors& weights) {
     if (matrices) matrix_floats_ = next;
   }
   // Memory that the system has not given yet: each weight gives its old one back as it moves, so there are never two copies.
-  SLUICE_CHECK(!slots_.empty(), "nothing is trained");
-  const at::Device device = slots_.front().weight.device();
+  SLUICE_CHECK(!places_.empty(), "nothing is trained");
+  const at::Device device = places_.front().weight.device();
   weights_ = at::empty({next}, at::TensorOptions(at::kFloat).device(device));
   const auto views_of_weights = views(weights_);
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    at::Tensor& weight = slots_[i].weight;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    at::Tensor& weight = places_[i].weight;
     const int64_t size = weight.numel();
     views_of_weights[i].second.copy_(weight);
-    weights_.narrow(0, slots_[i].first + size, padded(size) - size).zero_();
+    weights_.narrow(0, places_[i].first + size, padded(size) - size).zero_();
     weight.set_data(views_of_weights[i].second);
   }
-  gradients_ = at::zeros_like(weights_);
-  const auto views_of_gradients = views(gradients_);
-  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].weight.mutable_grad() = views_of_gradients[i].second;
+  SLUICE_CHECK(0 <= mine.first && mine.first < mine.last && mine.last <= slots, "gradients of no slot");
+  gradients_ = at::zeros({mine.last - mine.first, next}, weights_.options());
+  point_gradients();
+}
+
+void FlatParameters::point_gradients() {
+  const auto views_of_gradients = views(gradients_.select(0, entered_));
+  for (size_t i = 0; i < places_.size(); ++i) places_[i].weight.mutable_grad() = views_of_gradients[i].second;
+}
+
+void FlatParameters::enter_slot(int slot) {
+  SLUICE_CHECK(mine_.first <= slot && slot < mine_.last, "gradients of a slot of another rank");
+  touched_ = true;
+  if (std::exchange(entered_, slot - mine_.first) == entered_) return;
+  point_gradients();
+}
+
+bool FlatParameters::add_up_slots() {
+  if (!std::exchange(touched_, false)) return false;
+  for (const SlotRange& subtree : subtrees_of(slots_, mine_)) {
+    std::vector<SlotRange> leaves;
+    for (int slot = subtree.first; slot < subtree.last; ++slot) leaves.push_back({slot, slot + 1});
+    const int first = subtree.first - mine_.first;
+    for (const auto& [into, from] : tree_additions(slots_, leaves)) move_sum(first + into, first + from);
+  }
+  return true;
+}
+
+void FlatParameters::move_sum(int into, int from) {
+  if (!on_host()) {
+    gradients_.select(0, into).add_(gradients_.select(0, from));
+    gradients_.select(0, from).zero_();
+    return;
+  }
+  float *sum = gradients() + into * size(), *moved = gradients() + from * size();
+  parallel_ranges(size(), kAddedAtOnce,
+                  [&](int64_t begin, int64_t end) { sluice::move_sum(sum + begin, moved + begin, end - begin); });
+}
+
+std::vector<float*> FlatParameters::subtrees() {
+  std::vector<float*> buffers;
+  for (const SlotRange& subtree : subtrees_of(slots_, mine_))
+    buffers.push_back(gradients() + (subtree.first - mine_.first) * size());
+  return buffers;
 }
 
 int64_t FlatParameters::floats(const std::vector<int64_t>& sizes) {
@@ -57,8 +102,8 @@ int64_t FlatParameters::floats(const std::vector<int64_t>& sizes) {
 }
 
 void FlatParameters::check_gradients() const {
-  const auto* first = static_cast<const float*>(gradients_.const_data_ptr());
-  for (const Slot& slot : slots_) {
+  const auto* first = static_cast<const float*>(gradients_.const_data_ptr()) + entered_ * size();
+  for (const Place& slot : places_) {
     const at::Tensor& gradient = slot.weight.grad();
     SLUICE_CHECK(gradient.defined() && gradient.const_data_ptr() == first + slot.first,
                  "the gradient of " + slot.name + " was replaced instead of added to");
@@ -69,7 +114,7 @@ void FlatParameters::clear_gradients() { gradients_.zero_(); }
 
 NamedTensors FlatParameters::views(const at::Tensor& buffer) const {
   NamedTensors result;
-  for (const Slot& slot : slots_) {
+  for (const Place& slot : places_) {
     result.emplace_back(slot.name, buffer.narrow(0, slot.first, slot.weight.numel()).view(slot.weight.sizes()));
   }
   return result;

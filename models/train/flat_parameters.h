@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sum_tree.h"
+
 namespace sluice::models {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
@@ -15,10 +17,14 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 /// tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a backward adds to
 /// it in place, and nobody may put another tensor there. Matrices come first, then vectors (norms, biases); each begins at a
 /// cache line, and what is between them stays zero.
+///
+/// Gradients may have several slots, a buffer each, which are added in a fixed order (base/sum_tree.h): so a sum does not depend on
+/// which process has added to which of them. One thread.
 class FlatParameters {
  public:
-  /// `weights`: at least one, float32, contiguous, on one device, leaves that need a gradient. Whoever holds a handle of one sees the move.
-  explicit FlatParameters(const NamedTensors& weights);
+  /// `weights`: at least one, float32, contiguous, on one device, leaves that need a gradient. Whoever holds a handle of one sees the
+  /// move. `mine`: which of `slots` it has gradients of.
+  explicit FlatParameters(const NamedTensors& weights, int slots = 1, SlotRange mine = {0, 1});
 
   /// The length of a buffer for tensors of these sizes.
   static int64_t floats(const std::vector<int64_t>& sizes);
@@ -27,12 +33,22 @@ class FlatParameters {
   int64_t matrix_floats() const { return matrix_floats_; }  // that come first
 
   bool on_host() const { return weights_.is_cpu(); }
-  const at::Tensor& weight_buffer() const { return weights_; }      // [size()]
-  const at::Tensor& gradient_buffer() const { return gradients_; }  // [size()]
+  const at::Tensor& weight_buffer() const { return weights_; }            // [size()]
+  at::Tensor gradient_buffer() const { return gradients_.select(0, 0); }  // [size()], of the first slot
 
   float* weights() { return weights_.mutable_data_ptr<float>(); }
   float* gradients() { return gradients_.mutable_data_ptr<float>(); }
   const float* gradients() const { return gradients_.const_data_ptr<float>(); }
+
+  /// A backward adds to the gradients of this slot from now on.
+  void enter_slot(int slot);
+
+  /// Adds up the slots as far as they are neighbours in the tree; the gradients of the first one are the sum then, if all slots are
+  /// here. True: one was entered since the last call.
+  bool add_up_slots();
+
+  /// What add_up_slots() leaves: a buffer for each of subtrees_of(slots, mine), on the host.
+  std::vector<float*> subtrees();
 
   /// Throws InternalError if somebody replaced the gradient of a weight.
   void check_gradients() const;
@@ -43,15 +59,23 @@ class FlatParameters {
   NamedTensors views(const at::Tensor& buffer) const;
 
  private:
-  struct Slot {
+  struct Place {
     std::string name;
     at::Tensor weight;
     int64_t first = 0;  // in the buffers
   };
 
-  std::vector<Slot> slots_;
+  void point_gradients();
+  void move_sum(int into, int from);
+
+  std::vector<Place> places_;
   int64_t matrix_floats_ = 0;
-  at::Tensor weights_, gradients_;
+  const int slots_;
+  const SlotRange mine_;
+  int entered_ = 0;  // of mine
+  bool touched_ = false;
+  at::Tensor weights_;    // [size()]
+  at::Tensor gradients_;  // [slots, size()]
 };
 
 }  // namespace sluice::models

@@ -304,7 +304,9 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   prepare(transformer.weights(), of.trained(), usage.seed);
   const Training training{.optimizer = of.optimizer->options(),
                           .learning_rate = of.optimizer->schedule_of(usage.iterations),
-                          .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth};
+                          .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth,
+                          .world = usage.world,
+                          .gradients = usage.gradients};
   return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions);
 }
 

@@ -9,18 +9,26 @@ TrainedModel::TrainedModel(const ForwardModel& live, const Training& training, e
     : live_(live),
       saved_adapter_(training.saved_adapter),
       learning_rate_(training.learning_rate),
-      optimizer_(live.transformer().weights().trainable(), training.optimizer),
+      gradients_(training.gradients),
+      optimizer_(live.transformer().weights().trainable(), training.optimizer, training.world.slots, training.world.mine()),
       saved_versions_(versions, optimizer_.parameters().weight_buffer(), next),
       snapshot_(live.transformer(), optimizer_, saved_versions_) {
-  for (const auto& [name, weight] : live.transformer().weights().trainable())
-    gradient_bytes_ += static_cast<int64_t>(weight.nbytes());
-  optimizer_bytes_ = 2 * gradient_bytes_;
+  int64_t bytes = 0;
+  for (const auto& [name, weight] : live.transformer().weights().trainable()) bytes += static_cast<int64_t>(weight.nbytes());
+  optimizer_bytes_ = 2 * bytes;
+  gradient_bytes_ = (training.world.mine().last - training.world.mine().first) * bytes;
   saved_versions_.keep(0);
 }
 
 double TrainedModel::enter_iteration(int64_t iteration) {
   if (learning_rate_) optimizer_.set_learning_rate(learning_rate_->at(iteration));
   return optimizer_.learning_rate();
+}
+
+void TrainedModel::add_up_ranks(const std::function<void()>& done) {
+  if (gradients_ == nullptr) return done();
+  models::FlatParameters& parameters = optimizer_.parameters();
+  gradients_->sum(parameters.subtrees(), parameters.size(), done);
 }
 
 void TrainedModel::write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,8 @@ struct Training {
   models::AdamWOptions optimizer;
   std::optional<models::LearningRate> learning_rate;  // unset: that of the optimizer, always
   models::SavedAdapter saved_adapter = models::SavedAdapter::kBoth;
+  engine::World world;                         // whose slots it has gradients of
+  engine::GradientGroup* gradients = nullptr;  // that adds them over the ranks, and outlives it; null: there is one rank
 };
 
 /// What is trained of a model: its live weights, their optimizer, and the copies of both that checkpoints are made of. Models
@@ -44,6 +47,13 @@ class TrainedModel {
   /// Sets the learning rate of the optimizer to that of an iteration, and returns it.
   double enter_iteration(int64_t iteration);
 
+  /// A backward adds to the gradients of this slot of the run from now on (MicroBatch::slot()).
+  void enter_slot(int slot) { optimizer_.parameters().enter_slot(slot); }
+
+  /// As engine::Model has them.
+  bool add_up_slots() { return optimizer_.parameters().add_up_slots(); }
+  void add_up_ranks(const std::function<void()>& done);
+
   /// Makes the live weights a version, which checkpoints may then save.
   WeightPublisher& publisher() { return saved_versions_; }
 
@@ -61,11 +71,12 @@ class TrainedModel {
   const ForwardModel& live_;
   const models::SavedAdapter saved_adapter_;
   const std::optional<models::LearningRate> learning_rate_;
+  engine::GradientGroup* const gradients_;
   models::AdamW optimizer_;
   SavedVersions saved_versions_;
   ModelSnapshot snapshot_;
   int64_t optimizer_bytes_ = 0;
-  int64_t gradient_bytes_ = 0;
+  int64_t gradient_bytes_ = 0;  // of all slots
 };
 
 }  // namespace sluice::nodes

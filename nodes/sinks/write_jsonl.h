@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 
@@ -20,7 +19,7 @@ namespace sluice::nodes {
 ///   every = 10                                   # iterations
 ///
 /// A line has iteration, group, sample (its place in the group) and then the fields; token and action columns are lists, a number
-/// that is not finite is a string ("nan"). Lines are written at each micro-batch. A run that goes on from a checkpoint cuts the
+/// that is not finite is a string ("nan"). Lines are written at each micro-batch, those of other ranks at the end of the iteration. A run that goes on from a checkpoint cuts the
 /// file to what it had then, so that no line is there twice. Throws UserError naming the path when the disk is full.
 struct WriteJsonlParams {
   std::string path = "samples.jsonl";
@@ -39,7 +38,7 @@ class WriteJsonl final : public engine::Node {
 
  private:
   WriteJsonlParams params_;
-  OutputFile file_;
+  engine::GatheredFile file_;
 };
 
 }  // namespace sluice::nodes

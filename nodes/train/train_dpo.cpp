@@ -53,6 +53,7 @@ void TrainDpo::process(engine::MicroBatch& batch) {
   const std::vector<SamplePair> pairs = pairs_with_actions(layout, scores, mask);
   const double count = record_pairs(metrics_, pairs.size(), batch.groups());
   if (pairs.empty()) return;
+  model_->enter_slot(batch.slot());
 
   double loss_sum = 0;
   const PairPasses passes = passes_of_pairs(layout, pairs, pass_tokens_);

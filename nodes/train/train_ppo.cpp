@@ -174,13 +174,9 @@ void TrainPpo::gather(int64_t step, std::span<MicroBatch> batches) {
   }
   const int64_t mini_batch = mini_batch_of(step);
   if (is_mini_batch(mini_batch)) {
-    const std::vector<size_t> groups = groups_of(mini_batch, batches);
-    size_t first = 0;
-    for (size_t i = 0; i < batches.size(); ++i) {
-      const MicroBatch& batch = batches[i];
-      accumulate(batch, samples_of_groups(batch.layout(), groups_within(groups, first, batch.groups())), recomputed_[i]);
-      first += batch.groups();
-    }
+    const ChosenGroups groups = groups_of(mini_batch, batches);
+    for (size_t i = 0; i < batches.size(); ++i)
+      accumulate(batches[i], samples_of_groups(batches[i].layout(), groups[i]), recomputed_[i]);
   }
   if (params_.whiten_advantages && is_mini_batch(mini_batch + 1)) add_advantages(batches, groups_of(mini_batch + 1, batches));
 }
@@ -195,12 +191,12 @@ bool TrainPpo::is_mini_batch(int64_t mini_batch) const {
   return mini_batch >= 0 && mini_batch < params_.epochs * params_.mini_batches;
 }
 
-std::vector<size_t> TrainPpo::groups_of(int64_t mini_batch, std::span<MicroBatch> batches) const {
-  size_t groups = 0;
-  for (const MicroBatch& batch : batches) groups += batch.groups();
-  const int64_t epoch = mini_batch / params_.mini_batches;
-  return deal_groups(groups, params_.mini_batches, seed_, iteration_,
-                     epoch)[static_cast<size_t>(mini_batch % params_.mini_batches)];
+ChosenGroups TrainPpo::groups_of(int64_t mini_batch, std::span<MicroBatch> batches) const {
+  std::vector<DealtBatch> dealt;
+  for (const MicroBatch& batch : batches) dealt.push_back({.slot = batch.slot(), .groups = batch.groups()});
+  const Deal deal{
+      .parts = params_.mini_batches, .seed = seed_, .iteration = iteration_, .epoch = mini_batch / params_.mini_batches};
+  return groups_of_part(dealt, deal, mini_batch % params_.mini_batches);
 }
 
 void TrainPpo::end_iteration(const engine::Iteration& iteration) {
@@ -209,14 +205,13 @@ void TrainPpo::end_iteration(const engine::Iteration& iteration) {
   if (steps_ == 0) warn_of_no_step(*actor_, iteration);
 }
 
-void TrainPpo::add_advantages(std::span<MicroBatch> batches, std::span<const size_t> groups) {
-  size_t first = 0;
-  for (const MicroBatch& batch : batches) {
-    const std::vector<size_t> chosen = samples_of_groups(batch.layout(), groups_within(groups, first, batch.groups()));
+void TrainPpo::add_advantages(std::span<MicroBatch> batches, const ChosenGroups& groups) {
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const MicroBatch& batch = batches[i];
+    const std::vector<size_t> chosen = samples_of_groups(batch.layout(), groups[i]);
     std::vector<float> advantages = gathered_actions(batch.read(columns::kAdvantages), batch.layout(), chosen), mask;
     if (batch.has(columns::kMask.spec())) mask = gathered_actions(batch.read(columns::kMask), batch.layout(), chosen);
     add_moments({advantages}, {mask}, totals_.mine(kAdvantageTotal));
-    first += batch.groups();
   }
 }
 
@@ -238,6 +233,8 @@ std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
 }
 
 void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed) {
+  actor_->enter_slot(batch.slot());
+  if (trains_two_models()) critic_->enter_slot(batch.slot());
   const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
   const std::vector<size_t> counting = samples_that_count(batch.layout(), mask, chosen);
   for (std::vector<size_t>& pass : passes_of(batch.layout(), counting, pass_tokens_)) {

@@ -15,6 +15,7 @@
 #include "nodes/objectives/objective.h"
 #include "nodes/train/on_policy.h"
 #include "nodes/train/policy_metrics.h"
+#include "nodes/train/ppo_minibatches.h"
 
 namespace sluice::nodes {
 
@@ -90,8 +91,8 @@ class TrainPpo final : public engine::Node {
   // step of the engine more, in front, since the moments of a mini-batch are added up one step before it is trained on.
   int64_t mini_batch_of(int64_t step) const { return params_.whiten_advantages ? step - 1 : step; }
   bool is_mini_batch(int64_t mini_batch) const;
-  std::vector<size_t> groups_of(int64_t mini_batch, std::span<engine::MicroBatch> batches) const;
-  void add_advantages(std::span<engine::MicroBatch> batches, std::span<const size_t> groups);
+  ChosenGroups groups_of(int64_t mini_batch, std::span<engine::MicroBatch> batches) const;
+  void add_advantages(std::span<engine::MicroBatch> batches, const ChosenGroups& groups);
   void take_moments();
   std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
 

@@ -54,6 +54,7 @@ void TrainReward::process(engine::MicroBatch& batch) {
   const std::vector<SamplePair> pairs = pairs_by_score(batch.layout(), finite_scores(batch, columns::kScore.name));
   const double count = record_pairs(metrics_, pairs.size(), batch.groups());
   if (pairs.empty()) return;
+  model_->enter_slot(batch.slot());
 
   double loss_sum = 0;
   const PairPasses passes = passes_of_pairs(batch.layout(), pairs, pass_tokens_);

@@ -72,6 +72,7 @@ void TrainSft::begin_iteration(const engine::Iteration& iteration) { begin_train
 void TrainSft::process(engine::MicroBatch& batch) {
   const Learned learned = learned_of(batch, params_.loss);
   if (learned.samples.empty()) return;
+  model_->enter_slot(batch.slot());
   double loss_sum = 0;
   for (const std::vector<size_t>& pass : passes_of(batch.layout(), learned.samples, pass_tokens_)) {
     const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);

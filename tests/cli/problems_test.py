@@ -1,8 +1,8 @@
 """Every kind of problem that `validate` can report: one golden text each, the list of kinds, and the table of the documentation.
 
 A case is tests/golden/problems/KIND.toml, or KIND-2.toml and so on, with its text in the .txt beside it. A first line
-`# arguments: ...` adds arguments; PLUGINS in them is the folder of the plugins that the tests build. SLUICE_UPDATE_GOLDEN=1 rewrites
-the texts.
+`# arguments: ...` adds arguments; PLUGINS in them is the folder of the plugins that the tests build. `# on one core` gives the program
+one. SLUICE_UPDATE_GOLDEN=1 rewrites the texts.
 """
 
 import concurrent.futures
@@ -36,10 +36,17 @@ def arguments_of(case):
     return [word.replace("PLUGINS", PLUGINS) for word in shlex.split(arguments.replace('"', '\\"'))]
 
 
+def cores_for(case):
+    """What a process of this case does first."""
+    if not case.read_bytes().startswith(b"# on one core"):
+        return None
+    return functools.partial(os.sched_setaffinity, 0, {min(os.sched_getaffinity(0))})
+
+
 def run_case(command, case, *words):
     machine = os.environ | {"HF_HUB_CACHE": str(CASES / "nothing")}  # whatever this one has in its cache
     return subprocess.run([PROGRAM, command, case.name, *arguments_of(case), *words], capture_output=True, text=True, timeout=120,
-                          cwd=CASES, env=machine)
+                          cwd=CASES, env=machine, preexec_fn=cores_for(case))
 
 
 @functools.cache
@@ -122,7 +129,7 @@ class Problems(unittest.TestCase):
                 with self.subTest(case.name):
                     effective = pathlib.Path(folder) / case.name
                     effective.write_text(run_case("plan", case, "--config").stdout)
-                    again = run("validate", effective, "--plugins", *JSON)
+                    again = run("validate", effective, "--plugins", *JSON, preexec_fn=cores_for(case))
                     self.assertEqual(kinds_of(again), kinds_of(validate(case, *JSON)), again.stdout)
 
     def test_every_kind_has_a_case_and_every_case_a_kind(self):

@@ -56,7 +56,7 @@ bool same(const engine::PipelineSpec& a, const engine::PipelineSpec& b) {
            same(x.params, y.params);
   };
   return same(a.pipeline, b.pipeline) && same(a.budget, b.budget) && same(a.schedule, b.schedule) && same(a.runtime, b.runtime) &&
-         same(a.checkpoint, b.checkpoint) && same(a.plugins, b.plugins) &&
+         same(a.checkpoint, b.checkpoint) && same(a.cluster, b.cluster) && same(a.plugins, b.plugins) &&
          std::equal(a.models.begin(), a.models.end(), b.models.begin(), b.models.end(), same_model) &&
          std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), same_node);
 }
@@ -68,7 +68,8 @@ class RandomSpec {
 
   engine::PipelineSpec spec() {
     engine::PipelineSpec spec;
-    for (Table* settings : {&spec.pipeline, &spec.budget, &spec.schedule, &spec.runtime, &spec.checkpoint}) *settings = table(3);
+    for (Table* settings : {&spec.pipeline, &spec.budget, &spec.schedule, &spec.runtime, &spec.checkpoint, &spec.cluster})
+      *settings = table(3);
     for (uint64_t i = random_.below(3); i > 0; --i) spec.plugins.push_back({"lib" + std::to_string(i) + text(), {}});
     for (uint64_t i = random_.below(3); i > 0; --i) spec.models.push_back({{"m" + std::to_string(i), {}}, table(3)});
     for (uint64_t i = random_.below(4); i > 0; --i) spec.nodes.push_back(node("n-" + std::to_string(i)));

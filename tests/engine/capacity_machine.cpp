@@ -282,7 +282,7 @@ std::string text_of(const Move& move) {
 std::string want_of(const Machine& machine, const State& state, int share) {
   const std::string asks = " group asks for " + std::to_string(machine.worst) + " of " + std::to_string(share) + " tokens";
   if (machine.on_demand && !state.admitted.empty()) return "the oldest" + asks;
-  return state.to_draw > 0 ? "the next" + asks : "iteration " + std::to_string(state.begun) + " waits for others";
+  return state.left_to_draw() > 0 ? "the next" + asks : "iteration " + std::to_string(state.begun) + " waits for others";
 }
 
 }  // namespace
@@ -291,8 +291,10 @@ std::string describe(const Machine& machine) {
   std::string text = std::to_string(machine.iterations) + " iterations of " + std::to_string(machine.groups) + " groups of " +
                      std::to_string(machine.least) + " to " + std::to_string(machine.worst) + " tokens" +
                      (machine.rollout ? " by a rollout" : "") + (machine.of_frozen_model ? " of a frozen model" : "") +
-                     (machine.on_demand ? ", on demand" : "") + ", micro-batches of " + std::to_string(machine.micro_batch) +
-                     (machine.own_share ? " or the path's share" : "") + ", lag " + std::to_string(machine.lag);
+                     (machine.on_demand ? ", on demand" : "") +
+                     (machine.slots > 1 ? " in " + std::to_string(machine.slots) + " slots" : "") + ", micro-batches of " +
+                     std::to_string(machine.micro_batch) + (machine.own_share ? " or the path's share" : "") + ", lag " +
+                     std::to_string(machine.lag);
   if (machine.measures()) text += ", measured every " + std::to_string(machine.every);
   if (machine.before_training) text += " and before training";
   if (machine.lasts > 0) text += ", with data for " + std::to_string(machine.lasts);

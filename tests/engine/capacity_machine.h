@@ -30,6 +30,7 @@ struct Machine {
   int least = 1;
   int worst = 1;
   int micro_batch = 1;
+  int slots = 1;  // that groups are dealt out to, in blocks; none is packed with groups of another
   int iterations = 1;
   int lag = 0;
   bool rollout = false;    // it samples from the model of `model_of`, where a step trains that

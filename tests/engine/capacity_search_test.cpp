@@ -112,6 +112,21 @@ class CapacitySearch : public ::testing::Test {
     states_ += enough.states;
   }
 
+  // For several slots the plan asks for enough, and its worst cases are bounds.
+  void expect_enough(const Machine& machine) {
+    const auto plan = checked(machine, 1000000).plan;
+    ASSERT_TRUE(plan.has_value()) << describe(machine) << "\n" << render(checked(machine, 1000000).problems);
+    const auto needed = static_cast<int>(plan->main_path().capacity.tokens_needed);
+    const Finding enough = search(machine, needed);
+    ASSERT_FALSE(enough.stalls) << story(machine, needed, enough);
+    const PlanCapacity& capacity = checked(machine, needed).plan->main_path().capacity;
+    EXPECT_EQ(enough.paths[0].drawn, capacity.drawn_groups) << describe(machine);
+    EXPECT_LE(enough.paths[0].in_flight, capacity.in_flight_tokens) << describe(machine);
+    EXPECT_LE(enough.paths[0].micro_batch, capacity.micro_batch_tokens) << describe(machine);
+    ++machines_;
+    states_ += enough.states;
+  }
+
   // The other worst cases of the plan: never exceeded, and met where that does not need a larger budget.
   void expect_bounds(const Machine& machine, const Plan& plan, const Finding& found) {
     EXPECT_EQ(found.paths[0].drawn, plan.main_path().capacity.drawn_groups) << describe(machine);
@@ -257,6 +272,43 @@ TEST_F(CapacitySearch, WithRefillWhereMicroBatchesEndBadly) {
                     .worst = 3,
                     .micro_batch = micro_batch,
                     .steps = {{.draws = draws, .oversample_tenths = tenths}, {.inputs = {0}, .barrier = true}}});
+    }
+  }
+}
+
+// Micro-batches end where slots do, and each slot has a quota of its own.
+TEST_F(CapacitySearch, WithSlots) {
+  for (const int slots : {2, 3}) {
+    for (const auto& [least, worst] : {Sizes{2, 2}, Sizes{1, 3}}) {
+      for (int micro_batch = worst; micro_batch <= 3 * worst; micro_batch += worst) {
+        const Machine sizes{.groups = 3, .least = least, .worst = worst, .micro_batch = micro_batch, .slots = slots};
+        const auto with = [&](std::vector<Step> steps) {
+          Machine machine = sizes;
+          machine.steps = std::move(steps);
+          return machine;
+        };
+        for (const auto& steps : graphs_without_filter()) expect_enough(with(steps));
+        for (const auto& steps : graphs_with_filter(1, 10)) expect_enough(with(steps));
+        if (least == worst) {
+          for (const auto& steps : graphs_with_filter(2, 15)) expect_enough(with(steps));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CapacitySearch, WithSlotsTrainingAndLag) {
+  for (const auto& steps : training_graphs()) {
+    for (int lag = 0; lag <= 1; ++lag) {
+      expect_enough({.groups = 3,
+                     .least = 1,
+                     .worst = 2,
+                     .micro_batch = 3,
+                     .slots = 2,
+                     .iterations = 3,
+                     .lag = lag,
+                     .rollout = true,
+                     .steps = steps});
     }
   }
 }

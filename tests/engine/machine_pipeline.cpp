@@ -179,6 +179,7 @@ std::string pipeline_text(const Paths& paths, const std::vector<int>& shares) {
                      key("micro_batch_tokens", static_cast<int64_t>(first.micro_batch));
   if (any([](const Machine& path) { return path.on_demand; })) text += key("admission", "\"on_demand\"");
   text += "[schedule]\n" + key("policy_lag", static_cast<int64_t>(first.lag));
+  text += "[cluster]\n" + key("slots", static_cast<int64_t>(first.slots));
   for (size_t p = 0; p < paths.paths.size(); ++p) {
     const std::string model = quoted_model(p);
     if (has(paths.paths[p], Use::kTrains)) text += "[models." + model.substr(1, model.size() - 2) + "]\n";

@@ -28,7 +28,7 @@ std::vector<Move> PathRules::moves(const State& state) const {
   add_finishes(state, moves);
   const int room = share_ - in_flight(state);
   const bool short_of_credit = !state.admitted.empty() && state.admitted.back().text > 0;
-  for (int tokens = machine_.worst; state.to_draw > 0 && !short_of_credit && tokens >= machine_.least; --tokens) {
+  for (int tokens = machine_.worst; state.left_to_draw() > 0 && !short_of_credit && tokens >= machine_.least; --tokens) {
     if (tokens <= room) moves.push_back({.kind = Move::Kind::kAdmit, .tokens = tokens});
   }
   if (!state.drawing && state.begun < iterations_) moves.push_back({.kind = Move::Kind::kBegin});
@@ -45,7 +45,7 @@ bool PathRules::is_sure(const State& state, const Move& move) const {
 // On demand what is admitted goes first: the oldest has to grow.
 bool PathRules::has_room(const State& state) const {
   if (machine_.on_demand && !state.admitted.empty()) return false;
-  return state.to_draw > 0 && share_ - in_flight(state) >= machine_.worst;
+  return state.left_to_draw() > 0 && share_ - in_flight(state) >= machine_.worst;
 }
 
 bool PathRules::is_over(const State& state) const {
@@ -71,22 +71,18 @@ State PathRules::after(State state, const Move& move) const {
       begin(state);
       break;
     case Move::Kind::kAdmit:
-      ++state.drawn;
-      --state.to_draw;
-      state.admitted.push_back({move.tokens, !machine_.rollout});
-      pack(state);
+      admit(state, move.tokens);
       break;
     case Move::Kind::kGrow:
       grow(state, static_cast<size_t>(move.which));
       break;
     case Move::Kind::kRestart: {
       Admitted& group = state.admitted[static_cast<size_t>(move.which)];
-      group = {.tokens = group.text};
+      group = {.tokens = group.text, .slot = group.slot};
       break;
     }
     case Move::Kind::kFinish:
-      state.admitted[static_cast<size_t>(move.which)] = {move.tokens, true};
-      pack(state);
+      finish(state, move);
       break;
     case Move::Kind::kProcess:
       process(state, move);
@@ -124,8 +120,13 @@ int PathRules::waiting_at(const State& state, int s) const {
   return tokens;
 }
 
-int PathRules::most_drawn() const {
-  return machine_.groups * (refill_ < 0 ? 1 : machine_.steps[static_cast<size_t>(refill_)].draws);
+// Slots have the groups in blocks, as evenly as it goes.
+int PathRules::quota(int slot) const {
+  return machine_.groups * (slot + 1) / machine_.slots - machine_.groups * slot / machine_.slots;
+}
+
+int PathRules::most_drawn(int slot) const {
+  return quota(slot) * (refill_ < 0 ? 1 : machine_.steps[static_cast<size_t>(refill_)].draws);
 }
 
 bool PathRules::is_held(const Packet& packet, const Part& part) const {
@@ -159,8 +160,28 @@ void PathRules::begin(State& state) const {
     return;
   }
   state.drawing = true;
-  state.drawn = state.kept = 0;
-  state.to_draw = round(machine_.groups, most_drawn());
+  state.drawn = 0;
+  state.drawn_of.assign(static_cast<size_t>(machine_.slots), 0);
+  state.kept = state.to_draw = state.drawn_of;
+  for (int slot = 0; slot < machine_.slots; ++slot)
+    state.to_draw[static_cast<size_t>(slot)] = round(quota(slot), most_drawn(slot));
+}
+
+// The next group is of the first slot that draws one.
+void PathRules::admit(State& state, int tokens) const {
+  const auto left = std::find_if(state.to_draw.begin(), state.to_draw.end(), [](int groups) { return groups > 0; });
+  const auto slot = static_cast<size_t>(left - state.to_draw.begin());
+  --*left;
+  ++state.drawn;
+  ++state.drawn_of[slot];
+  state.admitted.push_back({.tokens = tokens, .finished = !machine_.rollout, .slot = static_cast<int>(slot)});
+  pack(state);
+}
+
+void PathRules::finish(State& state, const Move& move) const {
+  Admitted& group = state.admitted[static_cast<size_t>(move.which)];
+  group = {.tokens = move.tokens, .finished = true, .slot = group.slot};
+  pack(state);
 }
 
 // The oldest without credit may restart; one with credit may grow if there is room once all younger ones have given way.
@@ -181,7 +202,7 @@ void PathRules::add_growth(const State& state, std::vector<Move>& moves) const {
 void PathRules::grow(State& state, size_t which) const {
   for (size_t g = state.admitted.size(); in_flight(state) == share_ && g-- > which + 1;) {
     Admitted& group = state.admitted[g];
-    if (group.tokens > 0) group = {.tokens = 0, .text = group.tokens};
+    if (group.tokens > 0) group = {.tokens = 0, .text = group.tokens, .slot = group.slot};
   }
   ++state.admitted[which].tokens;
 }
@@ -197,33 +218,38 @@ void PathRules::add_finishes(const State& state, std::vector<Move>& moves) const
 
 void PathRules::cut(State& state) const {
   if (state.open.empty()) return;
-  Packet& packet = state.packets.emplace_back(Packet{.iteration = state.begun - 1});
+  Packet& packet = state.packets.emplace_back(Packet{.iteration = state.begun - 1, .slot = state.open_slot});
   for (const int size : state.open) packet.parts.push_back({.tokens = size});
   state.open.clear();
 }
 
 void PathRules::pack(State& state) const {
   while (!state.admitted.empty() && state.admitted.front().finished) {
+    if (state.admitted.front().slot != state.open_slot) cut(state);
+    state.open_slot = state.admitted.front().slot;
     state.open.push_back(state.admitted.front().tokens);
     state.admitted.erase(state.admitted.begin());
     int tokens = machine_.worst;
     for (const int size : state.open) tokens += size;
     if (tokens > micro_batch_) cut(state);
   }
-  if (state.to_draw > 0 || !state.admitted.empty()) return;
+  if (state.left_to_draw() > 0 || !state.admitted.empty()) return;
   cut(state);
   go_on(state);
 }
 
 // A round is packed: the next one, or the end of the iteration.
 void PathRules::go_on(State& state) const {
-  if (!state.drawing || state.to_draw > 0 || !state.admitted.empty()) return;
+  if (!state.drawing || state.left_to_draw() > 0 || !state.admitted.empty()) return;
   if (refill_ >= 0) {
     const bool judged = std::all_of(state.packets.begin(), state.packets.end(),
                                     [&](const Packet& p) { return p.iteration < state.begun - 1 || (p.done & bit(refill_)); });
     if (!judged) return;
-    state.to_draw = state.kept < machine_.groups ? round(machine_.groups - state.kept, most_drawn() - state.drawn) : 0;
-    if (state.to_draw > 0) return;
+    for (int slot = 0; slot < machine_.slots; ++slot) {
+      const auto s = static_cast<size_t>(slot);
+      state.to_draw[s] = round(quota(slot) - state.kept[s], most_drawn(slot) - state.drawn_of[s]);
+    }
+    if (state.left_to_draw() > 0) return;
   }
   state.packets.push_back({.iteration = state.begun - 1, .end = true});
   state.drawing = false;
@@ -260,8 +286,8 @@ void PathRules::add_verdicts(const State& state, const Packet& packet, Move move
     bool possible = true;
     for (size_t g = 0; g < packet.parts.size(); ++g)
       possible = possible && (!(move.passes >> g & 1) || reaches(packet.parts[g], move.which));
-    const bool wanted =
-        move.which != refill_ || state.kept + __builtin_popcount(static_cast<unsigned>(move.passes)) <= machine_.groups;
+    const int passes = __builtin_popcount(static_cast<unsigned>(move.passes));
+    const bool wanted = move.which != refill_ || state.kept[static_cast<size_t>(packet.slot)] + passes <= quota(packet.slot);
     if (possible && wanted) moves.push_back(move);
   }
 }
@@ -277,7 +303,7 @@ void PathRules::process(State& state, const Move& move) const {
   if (!is_filter(s) || packet.end) return;
   for (size_t g = 0; g < packet.parts.size(); ++g) packet.parts[g].dropped_by |= move.passes >> g & 1 ? 0 : bit(s);
   if (s != refill_) return;
-  state.kept += __builtin_popcount(static_cast<unsigned>(move.passes));
+  state.kept[static_cast<size_t>(packet.slot)] += __builtin_popcount(static_cast<unsigned>(move.passes));
   go_on(state);
 }
 
@@ -320,16 +346,20 @@ void PathRules::tidy(Packet& packet) const {
 std::string key_of(const State& state) {
   std::string key;
   const auto add = [&](size_t number) { key += static_cast<char>(number); };
-  for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.drawn, state.to_draw, state.kept})
+  for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.drawn, state.open_slot})
     add(static_cast<size_t>(number));
+  for (const auto& by_slot : {state.to_draw, state.drawn_of, state.kept})
+    for (const int number : by_slot) add(static_cast<size_t>(number));
   add(state.admitted.size());
   for (const Admitted& group : state.admitted)
-    add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text));
+    add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text)),
+        add(static_cast<size_t>(group.slot));
   add(state.open.size());
   for (const int size : state.open) add(static_cast<size_t>(size));
   add(state.packets.size());
   for (const Packet& packet : state.packets) {
-    add(static_cast<size_t>(packet.iteration * 2 + packet.end)), add(packet.done), add(packet.parts.size());
+    add(static_cast<size_t>(packet.iteration * 2 + packet.end)), add(packet.done), add(static_cast<size_t>(packet.slot)),
+        add(packet.parts.size());
     for (const Part& part : packet.parts) add(static_cast<size_t>(part.tokens)), add(part.dropped_by);
   }
   return key;

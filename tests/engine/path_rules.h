@@ -1,5 +1,6 @@
 #pragma once
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Packet {
   int iteration = 0;
   bool end = false;
   unsigned done = 0;  // bit by step
+  int slot = 0;
   std::vector<Part> parts;
 };
 
@@ -26,6 +28,7 @@ struct Admitted {
   int tokens = 0;  // its credit, or its size once finished
   bool finished = false;
   int text = 0;  // on demand: of a group that was preempted and holds no credit
+  int slot = 0;
 };
 
 /// A path at some moment.
@@ -34,12 +37,15 @@ struct State {
   int ended = 0;  // by every step
   bool drawing = false;
   int drawn = 0;                   // groups of this iteration
-  int to_draw = 0;                 // of these rounds
-  int kept = 0;                    // by the filter with refill, in this iteration
+  std::vector<int> to_draw;        // of this round, by slot
+  std::vector<int> drawn_of;       // of this iteration, by slot
+  std::vector<int> kept;           // by the filter with refill, in this iteration, by slot
   std::vector<Admitted> admitted;  // not packed yet, in order
   std::vector<int> open;           // sizes in the open micro-batch
+  int open_slot = 0;               // of these
   std::vector<Packet> packets;     // not done by every step yet, in order
 
+  int left_to_draw() const { return std::accumulate(to_draw.begin(), to_draw.end(), 0); }
   int handed_on() const { return begun - (drawing ? 1 : 0); }  // iterations
 };
 
@@ -87,7 +93,8 @@ class PathRules {
   bool is_filter(int step) const { return machine_.steps[static_cast<size_t>(step)].draws > 0; }
   bool has_filter() const;
   bool has_data(int iteration) const { return machine_.lasts == 0 || iteration < machine_.lasts; }
-  int most_drawn() const;
+  int quota(int slot) const;
+  int most_drawn(int slot) const;
   bool reaches(const Part& part, int step) const { return (part.dropped_by & filters_[static_cast<size_t>(step)]) == 0; }
   bool is_held(const Packet& packet, const Part& part) const;
   int arriving(const Packet& packet, int step) const;
@@ -101,6 +108,8 @@ class PathRules {
   void add_finishes(const State& state, std::vector<Move>& moves) const;
 
   void begin(State& state) const;
+  void admit(State& state, int tokens) const;
+  void finish(State& state, const Move& move) const;
   void grow(State& state, size_t which) const;
   void cut(State& state) const;
   void pack(State& state) const;

@@ -12,15 +12,16 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "engine/contract/pipeline_builder.h"
+#include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"
-#include "tests/engine/ranks_in_one_process.h"
+#include "tests/engine/ranks/mail_in_one_process.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
 
 namespace sluice::engine {
 namespace {
 
-using testing::RanksInOneProcess;
+using testing::MailInOneProcess;
 
 Array texts(std::vector<std::string> values) {
   Array array;
@@ -28,9 +29,12 @@ Array texts(std::vector<std::string> values) {
   return array;
 }
 
+constexpr int64_t kMostDraws = 3;
+constexpr int64_t kSlots = 6;  // so that two ranks have whole ones, and three
+
 struct Shape {
   int64_t groups, samples, worst, micro_batch, lag, iterations, steps, pause_us;
-  bool filters, measures;
+  bool filters, refills, measures;
 };
 
 Shape random_shape(uint64_t seed) {
@@ -44,18 +48,22 @@ Shape random_shape(uint64_t seed) {
   shape.iterations = shape.lag + any(1, 4);
   shape.steps = any(1, 3);
   shape.pause_us = seed % 4 == 0 ? 0 : 60;
-  shape.filters = random.below(3) == 0;
+  shape.filters = random.below(2) == 0;
+  shape.refills = shape.filters && random.below(2) == 0;
   shape.measures = random.below(3) == 0;
   return shape;
 }
 
 PipelineSpec pipeline(const Shape& shape, uint64_t seed) {
   const int64_t group = shape.samples * shape.worst;
-  const int64_t share = 2 * shape.micro_batch + group, budget = (shape.lag + 2) * (shape.groups * group + shape.micro_batch);
+  const int64_t drawn = shape.groups * (shape.refills ? kMostDraws : 1);
+  const int64_t budget = (shape.lag + 2) * (drawn * group + shape.micro_batch);
+  const int64_t share = 2 * shape.micro_batch + (shape.refills ? kMostDraws : 1) * shape.groups * group;
   PipelineBuilder builder("ranks", static_cast<int64_t>(shape.iterations));
   builder.budget(budget + (shape.measures ? share : 0), shape.micro_batch)
       .set("pipeline", "seed", static_cast<int64_t>(seed))
       .set("runtime", "cores", int64_t{2})
+      .set("cluster", "slots", kSlots)
       .model("policy", {});
   if (shape.lag > 0) builder.set("schedule", "policy_lag", shape.lag);
   const auto path = [&](const std::string& prefix, bool measures) {
@@ -72,7 +80,13 @@ PipelineSpec pipeline(const Shape& shape, uint64_t seed) {
                   {"pause_us", shape.pause_us}});
     std::string before = prefix + "rollout";
     if (shape.filters) {
-      builder.node(prefix + "filter", "toy_filter", {before}, {{"reads", texts({"drawn"})}});
+      PipelineBuilder::Params filter{{"reads", texts({"drawn"})}};
+      if (shape.refills && !measures) {
+        filter.push_back({"most_draws", kMostDraws});
+        filter.push_back({"oversample", 1.5});
+        filter.push_back({"drop_one_in", int64_t{2}});
+      }
+      builder.node(prefix + "filter", "toy_filter", {before}, filter);
       before = prefix + "filter";
     }
     builder.node(prefix + "record", "tally_record", {before}, {{"pause_us", shape.pause_us}}, "cpu:1");
@@ -116,14 +130,18 @@ Rows run(const Plan& plan, Reductions* reductions) {
 }
 
 std::vector<Rows> run_ranks(const Plan& plan, int size, uint64_t seed, int64_t pause_us) {
-  RanksInOneProcess ranks(size, seed, pause_us);
+  MailInOneProcess mail(size, seed, pause_us);
+  std::vector<std::unique_ptr<MailedReductions>> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<MailedReductions>(mail.rank(rank)));
   std::vector<Rows> rows(static_cast<size_t>(size));
   {
     std::vector<std::jthread> threads;
-    for (int rank = 0; rank < size; ++rank)
-      threads.emplace_back([&, rank] { rows[static_cast<size_t>(rank)] = run(plan, &ranks.rank(rank)); });
+    for (size_t rank = 0; rank < rows.size(); ++rank)
+      threads.emplace_back([&, rank] { rows[rank] = run(plan, ranks[rank].get()); });
   }
-  EXPECT_EQ(ranks.open(), 0u) << "some rank has contributed to what another has not";
+  mail.close();
+  EXPECT_TRUE(mail.failures().empty());
+  for (const auto& rank : ranks) EXPECT_EQ(rank->open(), 0u) << "some rank has contributed to what another has not";
   return rows;
 }
 
@@ -149,7 +167,9 @@ TEST_P(Ranks, GiveTheMetricsOfOneProcess) {
     ASSERT_TRUE(checked.plan) << render(checked.problems);
     const Rows alone = run(*checked.plan, nullptr);
     ASSERT_EQ(static_cast<int64_t>(alone.size()), shape.iterations);
-    for (const Rows& rows : run_ranks(*checked.plan, seed % 2 == 0 ? 2 : 3, seed, shape.pause_us)) ASSERT_EQ(rows, alone);
+    const CheckResult shared = check(pipeline(shape, seed), registry, seed % 2 == 0 ? 2 : 3);
+    ASSERT_TRUE(shared.plan) << render(shared.problems);
+    for (const Rows& rows : run_ranks(*shared.plan, shared.plan->ranks, seed, shape.pause_us)) ASSERT_EQ(rows, alone);
   }
 }
 
@@ -168,11 +188,13 @@ TEST(Ranks, OneThatWaitsForAnotherEndsWhenANodeFails) {
   builder.node("whiten", "tally_whiten", {"record"}, {});
   builder.node("late", "toy_mix", {"rollout"},
                {{"reads", texts({"drawn"})}, {"writes", std::string("late")}, {"fail_in_iteration", int64_t{1}}}, "cpu:1");
-  const CheckResult checked = check(builder.build(), registry);
+  const CheckResult checked = check(builder.build(), registry, 2);
   ASSERT_TRUE(checked.plan) << render(checked.problems);
-  RanksInOneProcess ranks(2, 0, 0);
-  engine::Run run(*checked.plan, {.reductions = &ranks.rank(0)});
+  MailInOneProcess mail(2, 0, 0);
+  MailedReductions reductions(mail.rank(0));
+  engine::Run run(*checked.plan, {.reductions = &reductions});
   const RunSummary summary = run.execute();
+  mail.close();
   EXPECT_EQ(summary.end, RunEnd::kFailed);
   EXPECT_THAT(message_of(summary), ::testing::HasSubstr("'late'"));
   EXPECT_EQ(summary.iterations, 0);

@@ -37,6 +37,22 @@ TEST(Packer, CutsWhenTheWorstGroupMightNotFit) {
   EXPECT_THAT(sizes(packer.finish_iteration()), testing::ElementsAre(4));
 }
 
+TEST(Packer, CutsWhereAnotherSlotBegins) {
+  Packer packer(/*micro_batch_tokens=*/10, /*worst_group_tokens=*/4);
+  const auto of_slot = [](int slot, int64_t index) {
+    Group group = group_of(index, 2);
+    group.slot = slot;
+    return group;
+  };
+  EXPECT_TRUE(packer.add(of_slot(1, 2)).empty());
+  EXPECT_TRUE(packer.add(of_slot(0, 0)).empty());
+  const auto first = packer.add(of_slot(0, 1)), last = packer.finish_iteration();
+  ASSERT_THAT(sizes(first), testing::ElementsAre(4));
+  EXPECT_EQ(first[0].slot, 0);
+  ASSERT_THAT(sizes(last), testing::ElementsAre(2));
+  EXPECT_EQ(last[0].slot, 1);
+}
+
 TEST(Packer, GoesOnPastAGroupThatDoesNotCome) {
   Packer packer(/*micro_batch_tokens=*/10, /*worst_group_tokens=*/4);
   EXPECT_TRUE(packer.add(group_of(1, 4)).empty());

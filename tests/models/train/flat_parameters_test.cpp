@@ -1,11 +1,14 @@
 #include "models/train/flat_parameters.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "models/layers/weights.h"
@@ -84,6 +87,47 @@ TEST(FlatParameters, AReplacedGradientIsABug) {
   Model model;
   model.vector.mutable_grad() = at::zeros({3});
   EXPECT_THROW(model.flat.check_gradients(), InternalError);
+}
+
+// Numbers of which the order of the additions shows.
+at::Tensor gradient_of_slot(int slot) { return at::randn({5, 7}).mul(slot % 2 == 0 ? 1e6 : 1e-3); }
+
+TEST(FlatParameters, SlotsAreAddedAsTheTreeSaysWhoeverHasThem) {
+  constexpr int kSlots = 6;
+  std::vector<at::Tensor> gradients;
+  for (int slot = 0; slot < kSlots; ++slot) gradients.push_back(gradient_of_slot(slot));
+  const at::Tensor expected =
+      gradients[0].add(gradients[1]).add(gradients[2].add(gradients[3])).add(gradients[4].add(gradients[5]));
+  const auto filled = [&](SlotRange mine) {
+    auto weight = std::make_unique<at::Tensor>(at::randn({5, 7}).set_requires_grad(true));
+    FlatParameters flat({{"matrix", *weight}}, kSlots, mine);
+    EXPECT_FALSE(flat.add_up_slots());
+    for (int slot = mine.last - 1; slot >= mine.first; --slot) {
+      flat.enter_slot(slot);
+      weight->mutable_grad().add_(gradients[static_cast<size_t>(slot)]);
+      flat.check_gradients();
+    }
+    EXPECT_TRUE(flat.add_up_slots());
+    EXPECT_FALSE(flat.add_up_slots());
+    return flat;
+  };
+  const auto first_of = [](float* buffer) { return at::from_blob(buffer, {5, 7}).clone(); };
+  FlatParameters alone = filled({0, kSlots});
+  EXPECT_TRUE(first_of(alone.gradients()).equal(expected));
+  ASSERT_EQ(alone.subtrees().size(), 1u);
+  FlatParameters lower = filled({0, 3}), upper = filled({3, 6});
+  const std::vector<float*> low = lower.subtrees(), high = upper.subtrees();
+  ASSERT_EQ(low.size(), 2u);
+  ASSERT_EQ(high.size(), 2u);
+  const at::Tensor sum = first_of(low[0]).add(first_of(low[1]).add(first_of(high[0]))).add(first_of(high[1]));
+  EXPECT_TRUE(sum.equal(expected));
+}
+
+TEST(FlatParameters, ASlotOfAnotherRankIsABug) {
+  const at::Tensor weight = at::randn({3}).set_requires_grad(true);
+  FlatParameters flat({{"vector", weight}}, 4, {2, 4});
+  EXPECT_THROW(flat.enter_slot(1), InternalError);
+  EXPECT_THROW(flat.enter_slot(4), InternalError);
 }
 
 TEST(FlatParameters, AFrozenWeightIsABug) { EXPECT_THROW(FlatParameters({{"frozen", at::randn({3})}}), InternalError); }

@@ -1,0 +1,152 @@
+#include "cli/launch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "base/machine.h"
+#include "base/strings.h"
+#include "base/world_environment.h"
+#include "cli/exit_codes.h"
+#include "cli/free_port.h"
+#include "cli/ink.h"
+#include "cli/terminal.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{100};  // at least so often signals and deadlines are looked at
+constexpr size_t kLongestLine = 1 << 20;         // what is longer is printed in pieces
+
+std::string name_of(int rank) { return "rank " + std::to_string(rank); }
+
+}  // namespace
+
+std::vector<int> cores_of_rank(const std::vector<int>& cores, int rank, int ranks) {
+  const auto have = static_cast<std::int64_t>(cores.size());
+  const std::int64_t first = rank * have / ranks;
+  const std::int64_t behind = have < ranks ? ((rank + 1) * have + ranks - 1) / ranks : (rank + 1) * have / ranks;
+  return {cores.begin() + first, cores.begin() + behind};
+}
+
+Launch::Launch(const LaunchOptions& options) : options_(options), cursor_(abilities_of(stderr).cursor) {
+  const int port = options_.port > 0 ? options_.port : free_port();
+  for (int number = 0; number < options_.ranks; ++number) start(number, port);
+}
+
+void Launch::start(int number, int port) {
+  const WorldEnvironment place{.rank = number,
+                               .size = options_.ranks,
+                               .local_rank = number,
+                               .local_size = options_.ranks,
+                               .host = "127.0.0.1",
+                               .port = port,
+                               .served = false,
+                               .from = {}};
+  auto process =
+      std::make_unique<Subprocess>(SubprocessOptions{.arguments = options_.words,
+                                                     .environment = environment_for(place),
+                                                     .output = number == 0 ? ChildOutput::kShared : ChildOutput::kOnePipe,
+                                                     .cores = cores_of_rank(cores_of_affinity(), number, options_.ranks),
+                                                     .most_output = kLongestLine});
+  process->end_input();
+  processes_.push_back(process.get());
+  ranks_.push_back({.number = number, .process = std::move(process)});
+}
+
+int Launch::wait() {
+  while (!all_ended()) {
+    Subprocess::exchange(processes_, Clock::now() + kTick);
+    for (Rank& rank : ranks_) print_lines(rank);
+    pass_signals();  // before ends are judged, which may be because of them
+    look_for_ends();
+    hurry();
+  }
+  return bad_code_ != kDone ? bad_code_ : asked_code_;
+}
+
+bool Launch::all_ended() const {
+  return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.end_is_known; });
+}
+
+void Launch::pass_signals() {
+  if (run_signals_.take_save_request()) signal_all(SIGUSR1);
+  while (const int number = signals_.take()) {
+    if (number == SIGTSTP) {
+      stop_with_ranks();
+    } else {
+      asked_to_end_ = true;
+      signal_all(number);
+    }
+  }
+}
+
+// The shell sees this process stop, and wakes it alone.
+void Launch::stop_with_ranks() {
+  for (Rank& rank : ranks_) rank.process->signal_group(SIGSTOP);
+  ::raise(SIGSTOP);
+  for (Rank& rank : ranks_) rank.process->signal_group(SIGCONT);
+}
+
+void Launch::signal_all(int number) {
+  for (Rank& rank : ranks_) rank.process->signal(number);
+}
+
+void Launch::print_lines(Rank& rank) {
+  const std::string prefix = "[" + name_of(rank.number) + "] ";
+  std::string text;
+  while (const auto line = rank.process->take_line()) text += prefix + *line + "\n";
+  if (rank.process->ended() || rank.process->overflowed()) {  // what is left has no end, or none that will come soon
+    const std::string rest = rank.process->take_output();
+    if (!rest.empty()) text += prefix + rest + "\n";
+  }
+  print(text);
+}
+
+// At once, so that nothing that rank 0 writes comes between. Its unfinished line, which it will write again, gives way.
+void Launch::print(const std::string& lines) const {
+  if (lines.empty()) return;
+  if (cursor_) std::fputs(kClearLine, stderr);
+  print_text(lines, stderr);
+}
+
+// Of those that have ended meanwhile the killed ones first: others may have ended because of them.
+void Launch::look_for_ends() {
+  std::vector<Rank*> ended;
+  for (Rank& rank : ranks_) {
+    if (rank.process->ended() && !std::exchange(rank.end_is_known, true)) ended.push_back(&rank);
+  }
+  std::stable_partition(ended.begin(), ended.end(), [](const Rank* rank) { return rank->process->was_killed(); });
+  for (const Rank* rank : ended) judge_end(*rank);
+}
+
+void Launch::judge_end(const Rank& rank) {
+  const int code = rank.process->shell_code();
+  if (code == kDone) return;
+  if (asked_to_end_ && (code == exit_code_of_signal(SIGINT) || code == exit_code_of_signal(SIGTERM))) {
+    if (asked_code_ == kDone) asked_code_ = code;
+    return;
+  }
+  if (bad_code_ != kDone) return;
+  bad_code_ = code;
+  ask_at_ = Clock::now() + options_.notice;
+  print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() + "\n");
+}
+
+void Launch::hurry() {
+  const auto now = Clock::now();
+  if (ask_at_ && now >= *ask_at_) {
+    ask_at_.reset();
+    kill_at_ = now + options_.grace;
+    print("the other ranks have not ended: they are asked to\n");
+    signal_all(SIGTERM);
+  }
+  if (kill_at_ && now >= *kill_at_) {
+    kill_at_.reset();
+    print("they still have not: they are killed\n");
+    for (Rank& rank : ranks_) rank.process->signal_group(SIGKILL);
+  }
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,53 @@
+#include <filesystem>
+#include <future>
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "base/world_environment.h"
+#include "cli/commands.h"
+#include "cli/launch.h"
+#include "cli/load.h"
+#include "cli/run_folder.h"
+#include "cli/run_words.h"
+
+namespace sluice::cli {
+namespace {
+
+void refuse_to_be_launched() {
+  const auto world = world_environment();
+  if (!world) return;
+  throw UserError("this is already rank " + std::to_string(world->rank) + " of " + std::to_string(world->size) + ", started by " +
+                      world->from + ": rlhf-run launch would start more of them for each",
+                  "start the ranks of several machines without it: rlhf-run run FILE");
+}
+
+RunArguments with_run_folder(RunArguments run, int ranks) {
+  run.pipeline.ranks = ranks;
+  const LoadedPipeline loaded = load_to_launch(run.pipeline);
+  if (run.run_folder.empty()) run.run_folder = default_run_folder(loaded.plan.pipeline.name, run.may_go_on);
+  return run;
+}
+
+// Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is there:
+// on a thread with the cores of rank 0, of which no rank has fewer, since a pipeline is checked for them.
+RunArguments checked_for_ranks(const LaunchArguments& arguments) {
+  return std::async(std::launch::async,
+                    [&] {
+                      keep_to_cores(cores_of_rank(cores_of_affinity(), 0, arguments.ranks));
+                      return with_run_folder(arguments.run, arguments.ranks);
+                    })
+      .get();
+}
+
+}  // namespace
+
+int launch_pipeline(const LaunchArguments& arguments) {
+  if (arguments.ranks == 1) return run_pipeline(arguments.run);
+  refuse_to_be_launched();
+  std::vector<std::string> words = words_of(checked_for_ranks(arguments));
+  words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
+  Launch launch({.words = std::move(words), .ranks = arguments.ranks, .port = arguments.port});
+  return launch.wait();
+}
+
+}  // namespace sluice::cli

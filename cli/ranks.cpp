@@ -1,0 +1,203 @@
+#include "cli/ranks.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/exit_codes.h"
+#include "comm/cluster.h"
+#include "comm/gradients_over.h"
+#include "engine/contract/version.h"
+#include "models/kernels/instruction_set.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr std::chrono::seconds kMargin{2};    // for a lost rank to be told
+constexpr std::chrono::seconds kToUnwind{5};  // for a process that cannot go on
+constexpr const char* kKeyVariable = "SLUICE_CLUSTER_KEY";
+
+// Kernels for other instructions add in another order.
+std::string machine_kind() {
+  switch (models::best_instruction_set()) {
+    case models::InstructionSet::kV4Bfloat16:
+      return "x86-64-v4 with bfloat16";
+    case models::InstructionSet::kV4:
+      return "x86-64-v4";
+    case models::InstructionSet::kV3:
+      return "x86-64-v3";
+    case models::InstructionSet::kBaseline:
+      return "x86-64";
+  }
+  return "?";
+}
+
+// What all ranks must have alike. A key of the pipeline that differs is named as it is written.
+std::map<std::string, std::string> to_agree(const engine::Plan& plan) {
+  std::map<std::string, std::string> values{{"the program's version", kVersionText}, {"the kind of machine", machine_kind()}};
+  for (const engine::EffectiveKey& key : plan.effective) {
+    if (!key.harmless) values["[" + key.table + "] " + key.key] = key.text.empty() ? "unset" : key.text;
+  }
+  values["[budget] pass_tokens, as chosen"] = std::to_string(plan.budget.pass_tokens.value);
+  values["[budget] micro_batch_tokens, as chosen"] = std::to_string(plan.budget.micro_batch_tokens.value);
+  return values;
+}
+
+std::string shared_key() {
+  const char* key = std::getenv(kKeyVariable);
+  return key == nullptr ? "" : key;
+}
+
+std::string what_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& failure) {
+    return failure.what();
+  }
+}
+
+comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Plan& plan) {
+  return {.rank = environment.rank,
+          .size = environment.size,
+          .host = environment.host,
+          .port = environment.port,
+          .served = environment.served,
+          .join_seconds = plan.cluster.join_seconds,
+          .key = shared_key()};
+}
+
+}  // namespace
+
+Ranks::Ranks() : environment_(world_environment()) {}
+
+Ranks::~Ranks() = default;
+
+void Ranks::join(const engine::Plan& plan) {
+  if (!environment_) return;
+  time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
+  const int slots = static_cast<int>(plan.slots());
+  cluster_ = std::make_unique<comm::Cluster>(
+      comm::ClusterOptions{.join = joining(*environment_, plan),
+                           .dead_after_seconds = plan.cluster.dead_after_seconds,
+                           .agreed = to_agree(plan),
+                           .doing = [this] { return doing(); },
+                           .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
+                           .make_gradients = [this, slots](const comm::Store& store,
+                                                           const std::string& model) { return connected(store, slots, model); }});
+  cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
+    const std::lock_guard lock(mutex_);
+    heard_ = message;
+    changed_.notify_all();
+  });
+  // At once, since ranks may take long to load their models, and not equally long.
+  for (const engine::PlanModel& model : plan.models) {
+    if (model.usage.updated) cluster_->reductions().gradients(model.name);
+  }
+}
+
+void Ranks::tell(const std::string& text) {
+  for (int rank = 1; cluster_ && rank < size(); ++rank) cluster_->mail().send(rank, engine::Mail::Channel::kControl, text);
+}
+
+std::string Ranks::hear() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return heard_ || failure_; });
+  if (failure_) std::rethrow_exception(failure_);
+  return *heard_;
+}
+
+engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reductions() : nullptr; }
+
+void Ranks::on_failure(std::function<void(std::exception_ptr)> failed) {
+  std::exception_ptr before;
+  {
+    const std::lock_guard lock(mutex_);
+    failed_ = std::move(failed);
+    before = failure_;
+  }
+  leaving_.request_stop();
+  if (before) failed_(before);
+}
+
+void Ranks::take_failure(std::exception_ptr error) {
+  std::function<void(std::exception_ptr)> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || ended_) return;
+    failure_ = error;
+    failed = failed_;
+  }
+  changed_.notify_all();
+  lost_.request_stop();
+  if (failed)
+    failed(std::move(error));
+  else
+    leave_soon();
+}
+
+// Waits for: whatever the main thread is at to fail as well, or the run to begin, which then knows. Ends when: it has, or after some
+// seconds: a connection to a rank that was stopped may wait much longer, and models may be long to load.
+void Ranks::leave_soon() {
+  const std::lock_guard lock(mutex_);
+  leaving_ = std::jthread([this](const std::stop_token& over) {
+    std::unique_lock waiting(mutex_);
+    changed_.wait_for(waiting, over, kToUnwind, [] { return false; });
+    if (over.stop_requested()) return;
+    std::fprintf(stderr, "%s", what_of(failure_).c_str());
+    std::fflush(stderr);
+    std::_Exit(kFailed);
+  });
+}
+
+// A rank that is lost meanwhile is named by the heartbeat.
+std::unique_ptr<engine::GradientGroup> Ranks::connected(const comm::Store& store, int slots, const std::string& model) {
+  try {
+    return comm::gradients_over(
+        store, slots, model, [this](std::exception_ptr error) { suspect(std::move(error)); }, lost_.get_token());
+  } catch (const UserError&) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, time_to_notice_, [this] { return failure_ != nullptr; });
+    if (!failure_) throw;
+    std::rethrow_exception(failure_);
+  }
+}
+
+// Waits for: the heartbeat to say who is gone, since a connection only knows that somebody is. Ends when: it has, or it would have.
+void Ranks::suspect(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (suspicion_.joinable()) return;
+  suspicion_ = std::jthread([this, error = std::move(error)](const std::stop_token& over) {
+    {
+      std::unique_lock waiting(mutex_);
+      changed_.wait_for(waiting, over, time_to_notice_, [this] { return failure_ != nullptr; });
+      if (failure_ || over.stop_requested()) return;
+    }
+    take_failure(error);
+  });
+}
+
+void Ranks::says_what_it_does(std::function<std::string()> doing) {
+  const std::lock_guard lock(mutex_);
+  doing_ = std::move(doing);
+}
+
+std::string Ranks::doing() {
+  const std::lock_guard lock(mutex_);
+  return doing_ ? doing_() : "before its run";
+}
+
+void Ranks::end(bool well, const std::string& why) {
+  if (!cluster_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    failed_ = {};
+    doing_ = {};
+  }
+  cluster_->end(well, why);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "base/world_environment.h"
+#include "engine/contract/world.h"
+#include "engine/plan/plan.h"
+
+namespace sluice::comm {
+class Cluster;
+class Store;
+}  // namespace sluice::comm
+
+namespace sluice::cli {
+
+/// This process among the ranks of a run, or alone. What only one of them may decide, such as the run folder, rank 0 does, and tells
+/// the others.
+///
+/// Owns the connections to the other ranks. One in a process; used by its main thread, but for what is said otherwise. Failure: of
+/// another rank, or of the connections, see on_failure(); a rank that goes away without end() takes the others with it. A failure
+/// before on_failure(), while ranks connect and load, ends the process some seconds later if nothing else does.
+class Ranks {
+ public:
+  /// By the environment. Throws UserError where that is half set.
+  Ranks();
+  ~Ranks();
+
+  int size() const { return environment_ ? environment_->size : 1; }
+  bool leads() const { return !environment_ || environment_->rank == 0; }
+
+  /// Waits for: the other ranks, which must have the same plan, program and kind of machine. Ends when: they do, or after
+  /// [cluster] join_seconds. Alone: nothing. Throws UserError.
+  void join(const engine::Plan& plan);
+
+  /// Of rank 0: tells all others a text, once. Of any other: waits for it. Ends when: it came, or a rank has failed, whose failure
+  /// this throws.
+  void tell(const std::string& text);
+  std::string hear();
+
+  /// Null: this process is alone.
+  engine::Reductions* reductions();
+
+  /// What becomes known of a failure of other ranks, from now on or before, goes to `failed`, at most once, on some thread. It must
+  /// not throw.
+  void on_failure(std::function<void(std::exception_ptr)> failed);
+
+  /// What a rank is doing, for the others if it is lost. From any thread.
+  void says_what_it_does(std::function<std::string()> doing);
+
+  /// The last thing; nothing the second time. Waits for the other ranks where this serves them, some seconds at most if not all is well.
+  void end(bool well, const std::string& why);
+
+ private:
+  void take_failure(std::exception_ptr error);
+  void suspect(std::exception_ptr error);
+  void leave_soon();
+  std::unique_ptr<engine::GradientGroup> connected(const comm::Store& store, int slots, const std::string& model);
+  std::string doing();
+
+  const std::optional<WorldEnvironment> environment_;  // nothing: alone
+  std::unique_ptr<comm::Cluster> cluster_;             // null: alone, or not joined yet
+  std::chrono::duration<double> time_to_notice_{};     // that a rank is lost
+  std::mutex mutex_;                                   // guards what follows
+  std::condition_variable_any changed_;
+  bool ended_ = false;
+  std::optional<std::string> heard_;
+  std::exception_ptr failure_;
+  std::function<void(std::exception_ptr)> failed_;
+  std::function<std::string()> doing_;
+  std::stop_source lost_;             // a rank is: who waits for all to connect gives up
+  std::jthread suspicion_, leaving_;  // last: they use the rest
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,103 @@
+#include "comm/agreement.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/printable.h"
+#include "base/strings.h"
+#include "comm/verdict.h"
+
+namespace sluice::comm {
+namespace {
+
+constexpr size_t kShownOfAValue = 60;  // of a value
+constexpr size_t kShownBefore = 20;    // bytes before the first that differs
+
+using Values = std::map<std::string, std::string>;
+
+std::string written(const Values& values) {
+  ByteWriter bytes;
+  bytes.number(uint64_t{values.size()});
+  for (const auto& [name, value] : values) {
+    bytes.text(name);
+    bytes.text(value);
+  }
+  return bytes.take();
+}
+
+Values values_of(const std::string& text) {
+  ByteReader bytes(text);
+  Values values;
+  for (auto left = bytes.number<uint64_t>(); left > 0; --left) {
+    std::string name(bytes.text());
+    values.emplace(std::move(name), bytes.text());
+  }
+  return values;
+}
+
+std::optional<std::string> value_of(const Values& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? std::optional<std::string>() : found->second;
+}
+
+std::string shown(const std::optional<std::string>& value, size_t from) {
+  if (!value) return "nothing";
+  return "\"" + std::string(from > 0 ? "..." : "") + shortened(value->substr(from), kShownOfAValue) + "\"";
+}
+
+// Both values, from a little before where they differ.
+std::string shown(const std::optional<std::string>& a, const std::optional<std::string>& b) {
+  size_t same = 0;
+  if (a && b) same = static_cast<size_t>(std::ranges::mismatch(*a, *b).in1 - a->begin());
+  const size_t from = same > kShownBefore ? same - kShownBefore : 0;
+  return shown(a, from) + " and " + shown(b, from);
+}
+
+// The name and the rank of the first difference from rank 0.
+struct Difference {
+  std::string name;
+  size_t rank = 0;
+};
+
+std::optional<Difference> first_difference(const std::vector<Values>& by_rank) {
+  std::set<std::string> names;
+  for (const Values& values : by_rank) {
+    for (const auto& [name, value] : values) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    for (size_t rank = 1; rank < by_rank.size(); ++rank) {
+      if (value_of(by_rank[rank], name) != value_of(by_rank.front(), name)) return Difference{name, rank};
+    }
+  }
+  return {};
+}
+
+Verdict judge_values(const std::vector<std::optional<std::string>>& handed_in, double seconds) {
+  std::vector<Values> by_rank;
+  for (size_t rank = 0; rank < handed_in.size(); ++rank) {
+    if (!handed_in[rank]) {
+      return {.problem = "rank " + std::to_string(rank) + " has not said within " + fixed(seconds, 0) + " s what it is to run",
+              .help = "look at what it says"};
+    }
+    by_rank.push_back(values_of(*handed_in[rank]));
+  }
+  const auto difference = first_difference(by_rank);
+  if (!difference) return {};
+  const auto& [name, rank] = *difference;
+  return {.problem = "ranks 0 and " + std::to_string(rank) + " differ in " + name + ": " +
+                     shown(value_of(by_rank.front(), name), value_of(by_rank[rank], name)),
+          .help = "start all ranks with the same program, pipeline and data"};
+}
+
+}  // namespace
+
+void compare_values(const Store& store, const Values& mine, double seconds) {
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const Judge of_values = [&](const auto& handed_in) { return judge_values(handed_in, seconds); };
+  all_agree(*store.connect(), store.world(), "agreement", written(mine), until, of_values);
+}
+
+}  // namespace sluice::comm

@@ -1,0 +1,73 @@
+#include "comm/cluster.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "comm/agreement.h"
+
+namespace sluice::comm {
+namespace {
+
+// A store that does not answer is a rank that gives no sign.
+JoinOptions joining(const ClusterOptions& options) {
+  JoinOptions join = options.join;
+  join.answer_seconds = options.dead_after_seconds;
+  return join;
+}
+
+std::exception_ptr error_of(const RankLoss& loss) {
+  return std::make_exception_ptr(UserError(text_of(loss), "look at what rank " + std::to_string(loss.rank) + " said last"));
+}
+
+bool is_store_lost(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const StoreLost&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(joining(options_)) {
+  compare_values(store_, options_.agreed, options_.join.join_seconds);
+  mail_ = std::make_unique<StoreMail>(store_, [this](std::exception_ptr error) { mail_failed(std::move(error)); });
+  reductions_ = std::make_unique<engine::MailedReductions>(*mail_, [this](const std::string& model) { return gradients(model); });
+  heartbeat_ =
+      std::make_unique<Heartbeat>(store_, HeartbeatOptions{.beat_seconds = options_.beat_seconds,
+                                                           .dead_after_seconds = options_.dead_after_seconds,
+                                                           .first_beat_seconds = options_.join.join_seconds,
+                                                           .doing = options_.doing,
+                                                           .lost = [this](const RankLoss& loss) { fail(error_of(loss)); }});
+}
+
+Cluster::~Cluster() { end(false, "it ended early"); }
+
+void Cluster::end(bool well, const std::string& why) {
+  mail_->close();
+  if (well)
+    heartbeat_->end_well();
+  else
+    heartbeat_->fail(why);
+}
+
+void Cluster::fail(std::exception_ptr error) {
+  if (!has_failed_.exchange(true) && options_.failed) options_.failed(std::move(error));
+}
+
+// The heartbeat notices too that rank 0 is gone, and says it better: which host, which process, what it did.
+void Cluster::mail_failed(std::exception_ptr error) {
+  if (!is_store_lost(error)) fail(std::move(error));
+}
+
+engine::GradientGroup* Cluster::gradients(const std::string& model) {
+  if (!options_.make_gradients || world().size == 1) return nullptr;
+  const std::lock_guard lock(gradients_mutex_);
+  std::unique_ptr<engine::GradientGroup>& group = gradients_[model];
+  if (!group) group = options_.make_gradients(store_, model);
+  return group.get();
+}
+
+}  // namespace sluice::comm

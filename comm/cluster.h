@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "comm/heartbeat.h"
+#include "comm/store.h"
+#include "comm/store_mail.h"
+#include "engine/contract/gradient_group.h"
+#include "engine/contract/world.h"
+#include "engine/ranks/mail.h"
+#include "engine/ranks/mailed_reductions.h"
+
+namespace sluice::comm {
+
+struct ClusterOptions {
+  JoinOptions join;
+  double beat_seconds = 1;
+  double dead_after_seconds = 10;             // a rank without a sign, or a store without an answer
+  std::map<std::string, std::string> agreed;  // what all ranks must have alike: name -> value
+  std::function<std::string()> doing;         // what this rank does, in some words: "in 'generate', iteration 7"; quick
+
+  /// Called at most once, on a thread of the cluster: a rank is lost or has failed (UserError, one sentence), or messages are not
+  /// what they should be (InternalError). It must not throw, nor end the cluster; who waits for other ranks is to give up.
+  std::function<void(std::exception_ptr)> failed;
+
+  /// Makes what adds the gradients of a model, at the first question; all ranks ask for the same models. Empty: nobody does.
+  std::function<std::unique_ptr<engine::GradientGroup>(const Store& store, const std::string& model)> make_gradients;
+};
+
+/// The processes of one run as a whole: who they are, what they tell each other, and whether all of them are there.
+///
+/// Joins in the constructor. Waits for: all ranks, and that they have the same `agreed`. Ends when: they do, or the time to join is
+/// over. Owns the store, the mail, the reductions, the heartbeat and the gradient groups, which live as long as this.
+///
+/// Threads: reductions() and mail() are thread-safe; one thread makes and ends this. Failure: the constructor throws UserError, the
+/// same on all ranks that are there; later `failed` is called.
+class Cluster {
+ public:
+  explicit Cluster(ClusterOptions options);
+
+  /// end(false), where it has not ended.
+  ~Cluster();
+
+  const engine::World& world() const { return store_.world(); }
+  const Store& store() const { return store_; }
+  engine::Reductions& reductions() { return *reductions_; }
+  engine::Mail& mail() { return *mail_; }
+
+  /// The last thing that a rank does with the others. Well: it says goodbye, and rank 0 waits until all have. Not well: it says why,
+  /// and the others fail by that; rank 0 waits some seconds, so that they can see it.
+  void end(bool well, const std::string& why = {});
+
+ private:
+  void fail(std::exception_ptr error);
+  void mail_failed(std::exception_ptr error);
+  engine::GradientGroup* gradients(const std::string& model);
+
+  const ClusterOptions options_;
+  std::atomic<bool> has_failed_ = false;
+  Store store_;
+  std::mutex gradients_mutex_;  // guards gradients_
+  std::map<std::string, std::unique_ptr<engine::GradientGroup>> gradients_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+  std::unique_ptr<StoreMail> mail_;
+  std::unique_ptr<engine::MailedReductions> reductions_;
+};
+
+}  // namespace sluice::comm

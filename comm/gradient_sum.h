@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/gradient_cut.h"
+#include "comm/transfers.h"
+
+namespace sluice::comm {
+
+/// Adds gradients over the ranks, one at a time. In each round a rank sends its parts of each owner's piece, adds the parts of all
+/// ranks of its own piece in the order of the tree, and sends the sum to all. While one round is added, the parts of the next ones
+/// are on their way.
+///
+/// The bits depend on the slots alone: each float is added once, by its owner, as the tree says. A rank with one part sends as much
+/// as in an all-reduce in a ring, straight out of the gradient and into it; only parts of others for a rank's own piece are staged.
+///
+/// Uses `transfers`, which it does not own. Belongs to one thread. Throws what Transfers throws; then the gradient is half done.
+class GradientSum {
+ public:
+  static constexpr int kBatches = 2 * GradientCut::kRounds;  // of the transfers
+
+  GradientSum(const GradientCut& cut, Transfers& transfers);
+
+  /// As engine::GradientGroup::sum(), and returns when it is done.
+  void run(std::span<float* const> parts, int64_t count);
+
+ private:
+  int incoming(int64_t round) const { return static_cast<int>(round % GradientCut::kRounds); }
+  int others(int64_t round) const { return GradientCut::kRounds + incoming(round); }
+  float* staged(int64_t round, int part) const;
+  std::vector<float*> values(int64_t round, FloatRange piece) const;
+
+  void exchange_parts(int64_t round);
+  void add(int64_t round);
+  void add_block(std::vector<float*>& values, float* sum, int64_t count) const;
+  void finish(int64_t round);
+
+  const GradientCut& cut_;
+  Transfers& transfers_;
+  std::unique_ptr<float[]> staging_;
+  std::vector<float*> parts_;  // of the sum that runs
+  int64_t count_ = 0;          // likewise
+};
+
+}  // namespace sluice::comm

@@ -1,0 +1,41 @@
+#include "comm/gradients_over.h"
+
+#include <utility>
+
+#include "comm/gradient_group.h"
+#include "comm/process_group.h"
+#include "comm/store_connection.h"
+
+namespace sluice::comm {
+namespace {
+
+// Through whose connection its ranks have found each other, which lives as long.
+class StoreGradients final : public engine::GradientGroup {
+ public:
+  StoreGradients(const Store& store, std::shared_ptr<StoreConnection> connection, int slots, const std::string& model,
+                 GlooGradients::Failed failed)
+      : connection_(std::move(connection)),
+        gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, store.world(), {.host = store.own_address()}),
+                   slots, std::move(failed)) {}
+
+  void sum(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
+    gradients_.sum(parts, count, std::move(done));
+  }
+  void abandon() override { gradients_.abandon(); }
+
+ private:
+  const std::shared_ptr<StoreConnection> connection_;
+  GlooGradients gradients_;
+};
+
+}  // namespace
+
+std::unique_ptr<engine::GradientGroup> gradients_over(const Store& store, int slots, const std::string& model,
+                                                      std::function<void(std::exception_ptr)> failed,
+                                                      const std::stop_token& give_up) {
+  const std::shared_ptr<StoreConnection> connection = store.connect();
+  const std::stop_callback interrupt(give_up, [connection] { connection->interrupt(); });
+  return std::make_unique<StoreGradients>(store, connection, slots, model, std::move(failed));
+}
+
+}  // namespace sluice::comm

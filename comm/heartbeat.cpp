@@ -1,0 +1,173 @@
+#include "comm/heartbeat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace sluice::comm {
+namespace {
+
+constexpr std::chrono::seconds kForOthers{5};              // to see why the run ends, before the store ends
+constexpr double kForGoodbye = 1;                          // seconds, beside those that an answer may take
+constexpr std::chrono::duration<double> kWhileEnding{.1};  // between two looks
+
+constexpr const char* kLossKey = "loss";
+
+std::string beat_of(int rank) { return "beat/" + std::to_string(rank); }
+
+}  // namespace
+
+Heartbeat::Heartbeat(const Store& store, HeartbeatOptions options)
+    : world_(store.world()),
+      members_(store.members()),
+      options_(std::move(options)),
+      store_(store.connect()),
+      keys_{kLossKey},
+      peers_(static_cast<size_t>(world_.size)) {
+  for (int rank = 0; rank < world_.size; ++rank) keys_.push_back(beat_of(rank));
+  for (const std::string& key : keys_) store_->set_first(key, "");  // so that all of them can be read
+  for (Peer& peer : peers_) peer.changed = Clock::now();
+  beat();
+  thread_ = std::thread([this] { beat_and_watch(); });
+}
+
+Heartbeat::~Heartbeat() { fail("it ended early"); }
+
+void Heartbeat::end_well() { end(Ending::kWell, {}); }
+
+void Heartbeat::fail(const std::string& why) { end(Ending::kFailed, why); }
+
+// Without rank 0 the thread may wait for an answer that never comes.
+void Heartbeat::end(Ending ending, const std::string& why) {
+  if (!thread_.joinable()) return;
+  {
+    std::unique_lock lock(mutex_);
+    ending_ = ending;
+    why_ = why;
+    changed_.notify_all();
+    const std::chrono::duration<double> longest(options_.dead_after_seconds + kForGoodbye);
+    const bool ends = world_.rank == 0 || changed_.wait_for(lock, longest, [this] { return ended_; });
+    if (!ends) store_->interrupt();
+  }
+  thread_.join();
+}
+
+void Heartbeat::beat_and_watch() {
+  try {
+    while (true) {
+      const Ending told = beat();
+      look();
+      if (may_leave(told)) break;
+      wait_for_next_beat(told);
+    }
+  } catch (const StoreLost& error) {
+    store_is_lost(error);
+  } catch (const std::exception& error) {
+    RankLoss own = loss_of(world_.rank);
+    own.how = RankLoss::How::kFailed;
+    own.why = error.what();
+    tell(own);
+  }
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+// Returns what the beat tells of this rank's end.
+Heartbeat::Ending Heartbeat::beat() {
+  std::unique_lock lock(mutex_);
+  const Ending ending = ending_;
+  const std::string why = why_;
+  lock.unlock();
+  if (ending == Ending::kFailed && !std::exchange(has_failed_, true)) {
+    RankLoss own = loss_of(world_.rank);
+    own.how = RankLoss::How::kFailed;
+    own.why = why;
+    first_loss(own);
+    trouble_since_ = Clock::now();
+  }
+  ByteWriter bytes;
+  bytes.number(++count_);
+  bytes.number(static_cast<uint8_t>(ending != Ending::kNot));
+  bytes.text(ending == Ending::kNot && options_.doing ? options_.doing() : std::string());
+  store_->set(beat_of(world_.rank), bytes.take());
+  return ending;
+}
+
+// The time of judging is that before the look: where this rank itself was stopped meanwhile, nobody else is lost for it.
+void Heartbeat::look() {
+  const auto looked = Clock::now();
+  const std::vector<std::string> values = store_->values(keys_);
+  const auto now = Clock::now();
+  for (int rank = 0; rank < world_.size; ++rank)
+    take_in(peers_[static_cast<size_t>(rank)], values[static_cast<size_t>(rank) + 1], now);
+  if (!values.front().empty()) {
+    tell(loss_from(values.front()));
+    return;
+  }
+  for (int rank = 0; rank < world_.size; ++rank) {
+    const Peer& peer = peers_[static_cast<size_t>(rank)];
+    const std::chrono::duration<double> silence = looked - peer.changed;
+    const double longest = peer.beat.empty() ? options_.first_beat_seconds : options_.dead_after_seconds;
+    if (rank == world_.rank || peer.ended || silence.count() <= longest) continue;
+    RankLoss loss = loss_of(rank);
+    loss.seconds = silence.count();
+    tell(first_loss(loss));
+    return;
+  }
+}
+
+void Heartbeat::take_in(Peer& peer, const std::string& beat, Clock::time_point now) {
+  if (beat == peer.beat) return;
+  peer.beat = beat;
+  peer.changed = now;
+  ByteReader bytes(beat);
+  bytes.number<uint64_t>();
+  peer.ended = bytes.number<uint8_t>() == 1;
+  if (!peer.ended) peer.doing = bytes.text();
+}
+
+// Not of what this rank itself has said, and once.
+void Heartbeat::tell(const RankLoss& loss) {
+  peers_.at(static_cast<size_t>(loss.rank)).ended = true;
+  if (has_failed_ || std::exchange(told_, true)) return;
+  trouble_since_ = Clock::now();
+  if (options_.lost) options_.lost(loss);
+}
+
+// Of several losses all ranks are to tell the same.
+RankLoss Heartbeat::first_loss(const RankLoss& mine) { return loss_from(store_->set_first(kLossKey, bytes_of(mine))); }
+
+RankLoss Heartbeat::loss_of(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  return {.rank = rank, .host = members_[index].host, .pid = members_[index].pid, .doing = peers_[index].doing};
+}
+
+void Heartbeat::store_is_lost(const StoreLost& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ != Ending::kNot) return;
+  }
+  RankLoss loss = loss_of(0);
+  loss.how = error.how() == StoreLost::How::kClosed ? RankLoss::How::kClosed : RankLoss::How::kSilent;
+  loss.seconds = std::chrono::duration<double>(Clock::now() - peers_.front().changed).count();
+  tell(loss);
+}
+
+bool Heartbeat::may_leave(Ending ending) const {
+  if (ending == Ending::kNot) return false;
+  if (world_.rank != 0) return true;
+  const bool all_ended = std::ranges::all_of(peers_.begin() + 1, peers_.end(), &Peer::ended);
+  return all_ended || ((told_ || has_failed_) && Clock::now() - trouble_since_ > kForOthers);
+}
+
+// Waits for: the time of the next beat. Ends when: it is, or this rank is to end and `told` does not say so.
+void Heartbeat::wait_for_next_beat(Ending told) {
+  const std::chrono::duration<double> pause =
+      told == Ending::kNot ? std::chrono::duration<double>(options_.beat_seconds) : kWhileEnding;
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, pause, [&] { return ending_ != told; });
+}
+
+}  // namespace sluice::comm

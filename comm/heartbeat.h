@@ -1,0 +1,90 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/rank_loss.h"
+#include "comm/store.h"
+
+namespace sluice::comm {
+
+struct HeartbeatOptions {
+  double beat_seconds = 1;
+  double dead_after_seconds = 10;
+  double first_beat_seconds = 60;             // for a rank that has joined and does not beat yet
+  std::function<std::string()> doing;         // what this rank does, in some words; quick, on the thread of this
+  std::function<void(const RankLoss&)> lost;  // called at most once, on the thread of this; must not throw, nor end this
+};
+
+/// Each rank shows the others that it is alive, and notices when another one is not.
+///
+/// Once a second a thread writes what the rank does to the store, and looks at what the others wrote. A rank whose beat has not
+/// changed for dead_after_seconds of this rank's clock is lost. Rank 0 is lost when the store does not answer. A rank that fails
+/// says why, and one that ends says so. The first loss is written to the store, and all ranks tell of that one.
+///
+/// Lives shorter than the store. Threads: one ends it, not that of `lost`. Failure: `lost` is the way to tell; the constructor
+/// throws StoreLost.
+class Heartbeat {
+ public:
+  Heartbeat(const Store& store, HeartbeatOptions options);
+
+  /// fail() where nothing has ended it.
+  ~Heartbeat();
+
+  /// Says goodbye; nobody watches this rank any more. On rank 0, without which there is no store:
+  /// Waits for: the other ranks to end. Ends when: they have, or some seconds after one was lost.
+  void end_well();
+
+  /// Tells all ranks that this one has failed, and why. On rank 0:
+  /// Waits for: the other ranks to end, which know of it within a second. Ends when: they have, or after some seconds.
+  void fail(const std::string& why);
+
+ private:
+  enum class Ending { kNot, kWell, kFailed };
+  struct Peer {
+    std::string beat;           // as it was written
+    Clock::time_point changed;  // by this rank's clock
+    bool ended = false;         // by itself, or it is lost
+    std::string doing;
+  };
+
+  void end(Ending ending, const std::string& why);
+  void beat_and_watch();
+  Ending beat();
+  void look();
+  void take_in(Peer& peer, const std::string& beat, Clock::time_point now);
+  void tell(const RankLoss& loss);
+  RankLoss first_loss(const RankLoss& mine);
+  RankLoss loss_of(int rank) const;
+  void store_is_lost(const StoreLost& error);
+  bool may_leave(Ending ending) const;
+  void wait_for_next_beat(Ending ending);
+
+  const engine::World world_;
+  const std::vector<Member> members_;
+  const HeartbeatOptions options_;
+  const std::unique_ptr<StoreConnection> store_;  // of the thread, but for interrupt()
+
+  // Of the thread:
+  std::vector<std::string> keys_;  // that it looks at
+  std::vector<Peer> peers_;        // by rank
+  uint64_t count_ = 0;             // of beats
+  bool told_ = false;
+  bool has_failed_ = false;          // and has said so
+  Clock::time_point trouble_since_;  // of told_ and has_failed_
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  Ending ending_ = Ending::kNot;
+  std::string why_;
+  bool ended_ = false;  // the thread
+  std::thread thread_;  // last: it uses the rest
+};
+
+}  // namespace sluice::comm

@@ -1,0 +1,136 @@
+#include "comm/store_connection.h"
+
+#include <sys/socket.h>
+
+#include <torch/csrc/distributed/c10d/exception.h>
+#include <algorithm>
+#include <cstdlib>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "base/strings.h"
+
+namespace sluice::comm {
+namespace {
+
+constexpr int kWaitsBetweenForgetting = 256;
+constexpr std::chrono::seconds kToConnect{60};  // name servers may be slow
+
+std::vector<uint8_t> as_bytes(std::string_view text) { return {text.begin(), text.end()}; }
+std::string as_text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1e3)));  // 0 would be: without end
+}
+
+// LibTorch gives its socket only in a text for people.
+int socket_of(const c10d::TCPStore& store, int port) {
+  const std::string text = store.repr();
+  const size_t found = text.find("fd=");
+  const int socket = found == std::string::npos ? -1 : std::atoi(text.c_str() + found + 3);
+  SLUICE_CHECK(peer_port(socket) == port, "LibTorch does not tell the socket of its store: " + text);
+  return socket;
+}
+
+std::string what_was_lost(const std::string& place, StoreLost::How how, double seconds) {
+  if (how == StoreLost::How::kClosed)
+    return "rank 0 has closed the connection to " + place + ", where it served the store of the run";
+  return "rank 0 has not answered for " + fixed(seconds, 0) + " s at " + place + ", where it serves the store of the run";
+}
+
+}  // namespace
+
+StoreLost::StoreLost(const std::string& place, How how, double seconds)
+    : UserError(what_was_lost(place, how, seconds), "look at what rank 0 said last"), how_(how) {}
+
+struct StoreConnection::Client {
+  c10::intrusive_ptr<c10d::TCPStore> store;
+  int socket = -1;  // the descriptor that it has
+};
+
+// What something does with the store, with errors of ours. A wait that was for nothing is none: its caller sees it.
+template <typename Call>
+auto StoreConnection::guarded(Call call) {
+  const auto begin = Clock::now();
+  try {
+    return call();
+  } catch (const c10::DistStoreError&) {
+    throw;
+  } catch (const std::exception&) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    throw StoreLost(place_.text(), seconds < .9 * answer_seconds_ ? StoreLost::How::kClosed : StoreLost::How::kSilent, seconds);
+  }
+}
+
+StoreConnection::StoreConnection(const StorePlace& place, double answer_seconds)
+    : place_(place), answer_seconds_(answer_seconds), client_(std::make_unique<Client>()) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(place.port);
+  options.waitWorkers = false;
+  options.timeout = kToConnect;
+  client_->store = guarded([&] { return c10::make_intrusive<c10d::TCPStore>(place.digits, options); });
+  client_->socket = socket_of(*client_->store, place.port);
+  client_->store->setTimeout(milliseconds_of(answer_seconds));
+  limit_waiting(client_->socket, answer_seconds);  // LibTorch itself waits for an answer without end
+}
+
+StoreConnection::~StoreConnection() = default;
+
+void StoreConnection::set(const std::string& key, std::string_view value) {
+  guarded([&] { client_->store->set(key, as_bytes(value)); });
+}
+
+std::string StoreConnection::set_first(const std::string& key, std::string_view value) {
+  return guarded([&] { return as_text(client_->store->compareSet(key, {}, as_bytes(value))); });
+}
+
+std::optional<std::string> StoreConnection::wait_for(const std::string& key, Clock::time_point until) {
+  const std::chrono::duration<double> left = until - Clock::now();
+  if (!waited(key, milliseconds_of(left.count()))) return {};
+  return guarded([&] { return as_text(client_->store->get(key)); });
+}
+
+// Asks first, because a question is answered at once or not at all, and a wait has an end of its own.
+std::vector<std::string> StoreConnection::values(const std::vector<std::string>& keys) {
+  const bool are_set = guarded([&] { return client_->store->check(keys); });
+  SLUICE_CHECK(are_set, "keys of the store that nobody has set: " + join(keys, ", "));
+  const auto all = guarded([&] { return client_->store->multiGet(keys); });
+  std::vector<std::string> texts;
+  for (const auto& bytes : all) texts.push_back(as_text(bytes));
+  return texts;
+}
+
+int64_t StoreConnection::add(const std::string& key, int64_t number) {
+  return guarded([&] { return client_->store->add(key, number); });
+}
+
+void StoreConnection::push(const std::string& queue, std::string_view message) {
+  guarded([&] { client_->store->queuePush(queue, as_bytes(message)); });
+}
+
+std::optional<std::string> StoreConnection::pop(const std::string& queue, double seconds) {
+  if (++waits_ >= kWaitsBetweenForgetting) forget_waits();
+  if (!waited(queue, milliseconds_of(seconds))) return {};
+  return guarded([&] { return as_text(client_->store->queuePop(queue, /*block=*/false)); });
+}
+
+bool StoreConnection::waited(const std::string& key, std::chrono::milliseconds at_most) {
+  try {
+    guarded([&] { client_->store->wait({key}, at_most); });
+    return true;
+  } catch (const c10::DistStoreError&) {
+    return false;
+  }
+}
+
+// LibTorch's server keeps an entry for every wait for a queue, and goes through all of them at each message, until a wait of the
+// same connection ends for nothing.
+void StoreConnection::forget_waits() {
+  waited("never set", std::chrono::milliseconds(1));
+  waits_ = 0;
+}
+
+void StoreConnection::interrupt() { ::shutdown(client_->socket, SHUT_RDWR); }
+
+c10d::Store& StoreConnection::torch_store() { return *client_->store; }
+
+}  // namespace sluice::comm

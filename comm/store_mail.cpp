@@ -1,0 +1,111 @@
+#include "comm/store_mail.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace sluice::comm {
+namespace {
+
+constexpr size_t kLongestPiece = size_t{1} << 20;   // the store takes 8 MB
+constexpr double kSecondsOfAWait = 30;              // for a message; then the thread asks whether the store is there
+constexpr uint8_t kWakesUp = 255;                   // the kind of a message to oneself; else it is the channel
+constexpr std::chrono::seconds kForTheReceiver{1};  // to end by itself
+
+std::string inbox_of(int rank) { return "inbox/" + std::to_string(rank); }
+
+}  // namespace
+
+StoreMail::StoreMail(const Store& store, Failed failed)
+    : world_(store.world()),
+      failed_(std::move(failed)),
+      out_(store.connect()),
+      sent_(static_cast<size_t>(world_.size)),
+      in_(store.connect()),
+      senders_(static_cast<size_t>(world_.size)),
+      thread_([this] { empty_inbox(); }) {}
+
+StoreMail::~StoreMail() { close(); }
+
+void StoreMail::send(int to, Channel channel, std::string message) { push(to, static_cast<uint8_t>(channel), message); }
+
+void StoreMail::receive(Channel channel, Handler handler) {
+  if (handlers_.set(channel, std::move(handler))) wake();
+}
+
+// The thread waits for a message: it gets one.
+void StoreMail::wake() { push(world_.rank, kWakesUp, {}); }
+
+void StoreMail::push(int to, uint8_t kind, std::string_view message) {
+  try {
+    const std::lock_guard lock(sending_);
+    if (over_ && kind != kWakesUp) return;
+    for (size_t begin = 0; begin == 0 || begin < message.size(); begin += kLongestPiece) {
+      push_piece(to, kind, begin + kLongestPiece >= message.size(), message.substr(begin, kLongestPiece));
+    }
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void StoreMail::push_piece(int to, uint8_t kind, bool is_last, std::string_view piece) {
+  ByteWriter frame;
+  frame.number(static_cast<uint32_t>(world_.rank));
+  frame.number(sent_.at(static_cast<size_t>(to))++);
+  frame.number(kind);
+  frame.number(static_cast<uint8_t>(is_last));
+  frame.raw(piece);
+  out_->push(inbox_of(to), frame.take());
+}
+
+void StoreMail::empty_inbox() {
+  try {
+    while (!over_) {
+      if (const auto frame = in_->pop(inbox_of(world_.rank), kSecondsOfAWait)) take_in(*frame);
+      if (!over_) handlers_.handle_kept();
+    }
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  const std::lock_guard lock(ending_);
+  ended_ = true;
+  ended_now_.notify_all();
+}
+
+void StoreMail::take_in(const std::string& frame) {
+  ByteReader bytes(frame);
+  const auto from = bytes.number<uint32_t>();
+  const auto number = bytes.number<uint64_t>();
+  const auto kind = bytes.number<uint8_t>(), is_last = bytes.number<uint8_t>();
+  SLUICE_CHECK(from < senders_.size(), "a message of a rank that there is not");
+  Sender& sender = senders_[from];
+  SLUICE_CHECK(number == sender.next, "message " + std::to_string(number) + " of rank " + std::to_string(from) +
+                                          " came instead of " + std::to_string(sender.next));
+  ++sender.next;
+  if (kind == kWakesUp) return;
+  SLUICE_CHECK(kind <= static_cast<uint8_t>(Channel::kControl), "a message on a channel that there is not");
+  sender.pieces += bytes.rest();
+  if (is_last == 1) handlers_.keep(static_cast<int>(from), static_cast<Channel>(kind), std::exchange(sender.pieces, {}));
+}
+
+void StoreMail::fail(std::exception_ptr error) {
+  if (!over_.exchange(true)) failed_(std::move(error));
+}
+
+// The connection is broken off only where rank 0 does not answer: LibTorch tells people of each that breaks.
+void StoreMail::close() {
+  if (!thread_.joinable()) return;
+  SLUICE_CHECK(std::this_thread::get_id() != thread_.get_id(), "a handler closes its mail");
+  over_ = true;
+  wake();
+  {
+    std::unique_lock lock(ending_);
+    if (!ended_now_.wait_for(lock, kForTheReceiver, [this] { return ended_; })) in_->interrupt();
+  }
+  thread_.join();
+}
+
+}  // namespace sluice::comm

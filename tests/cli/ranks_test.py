@@ -1,0 +1,125 @@
+"""A run on several ranks: what ends it, what it says then, and how it goes on."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+from support import DONE, FAILED, PPO, WRONG_PIPELINE, Case, run, sets, start, wait_for, wait_for_iteration
+
+TIMED = ("time/", "memory/", "engine/")
+LONG = {"pipeline.iterations": 400, "cluster.slots": 4, "checkpoint.every_iterations": 5, "nodes.prompts.groups_per_iteration": 8,
+        "cluster.dead_after_seconds": 2}
+
+
+def children_of(pid):
+    return [int(child) for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()]
+
+
+def rank_of(pid):
+    words = dict(word.split("=", 1) for word in pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0") if "=" in word)
+    return int(words["RANK"])
+
+
+def ended(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+class Ranks(Case):
+    def launch(self, ranks=2, name="run", **overrides):
+        return start("launch", "--ranks", str(ranks), PPO, "--run-dir", str(self.folder / name), *sets(**{**LONG, **overrides}),
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def ranks_of(self, launched, ranks=2):
+        wait_for("the ranks", lambda: len(children_of(launched.pid)) == ranks)
+        wait_for("their names", lambda: all(os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "rlhf-run" for pid in children_of(launched.pid)))
+        return {rank_of(pid): pid for pid in children_of(launched.pid)}
+
+    def lines_of(self, name):
+        rows = [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
+        return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in rows]
+
+    def assert_ends_and_names(self, launched, lost, pid):
+        out, said = launched.communicate(timeout=60)
+        self.assertNotEqual(launched.returncode, DONE, out + said)
+        self.assertRegex(said, rf"rank {lost} \(host .*, pid {pid}\)")
+        self.assertIn("last checkpoint", said)
+        self.assertIn("rlhf-run launch --ranks 2", said)
+
+    def test_a_rank_that_is_killed_is_named_and_the_run_goes_on(self):
+        whole = run("launch", "--ranks", 2, PPO, "--run-dir", self.folder / "whole", *sets(**{**LONG, "pipeline.iterations": 12}))
+        self.assertEqual(whole.returncode, DONE, whole.stderr)
+        for lost in (1, 0):
+            with self.subTest(lost):
+                name = f"killed-{lost}"
+                launched = self.launch(name=name)
+                pids = self.ranks_of(launched)
+                wait_for("a checkpoint", lambda: (self.folder / name / "checkpoint").exists())
+                os.kill(pids[lost], signal.SIGKILL)
+                self.assert_ends_and_names(launched, lost, pids[lost])
+                self.assertTrue(all(ended(pid) for pid in pids.values()))
+                for ranks in (2, 1):
+                    iterations = {2: 12, 1: 12}[ranks]
+                    done = run("launch", "--ranks", ranks, PPO, "--run-dir", self.folder / name, "--resume", "auto",
+                               *sets(**{**LONG, "pipeline.iterations": iterations}))
+                    self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assertEqual(self.lines_of(name)[:12], self.lines_of("whole"))
+
+    def test_a_rank_that_is_stopped_is_named(self):
+        launched = self.launch()
+        pids = self.ranks_of(launched)
+        wait_for("a checkpoint", lambda: (self.folder / "run/checkpoint").exists())
+        os.kill(pids[1], signal.SIGSTOP)
+        self.assert_ends_and_names(launched, 1, pids[1])
+        self.assertTrue(all(ended(pid) for pid in pids.values()))
+
+    def test_ctrl_c_at_one_rank_ends_all_behind_the_same_iteration(self):
+        launched = self.launch()
+        pids = self.ranks_of(launched)
+        wait_for_iteration(self.folder / "run")
+        os.kill(pids[1], signal.SIGINT)
+        out, said = launched.communicate(timeout=60)
+        self.assertEqual(launched.returncode, 130, out + said)
+        saved = int((self.folder / "run/checkpoint").resolve().name)
+        self.assertEqual(len(self.lines_of("run")), saved)
+
+    def test_a_failure_of_a_node_is_told_by_all(self):
+        launched = self.launch(**{"models.actor.optimizer.learning_rate": 1e30})
+        out, said = launched.communicate(timeout=120)
+        self.assertEqual(launched.returncode, FAILED, out + said)
+        self.assertIn("not finite", said)
+
+    def in_world(self, rank, pipeline=PPO, **environment):
+        return start("run", str(pipeline), "--run-dir", str(self.folder / "run"), *sets(**LONG),
+                     env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29613", **environment},
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_ranks_with_other_pipelines_are_told_which_key(self):
+        other = self.write("other.toml", f'extends = "{PPO}"\n[pipeline]\nseed = 77\n')
+        both = [self.in_world(0), self.in_world(1, other)]
+        for one in both:
+            _, said = one.communicate(timeout=60)
+            self.assertNotEqual(one.returncode, DONE)
+            self.assertRegex(said, r"ranks 0 and 1 differ in \[pipeline\] seed: ")
+
+    def test_a_rank_that_finds_nobody_says_so(self):
+        alone = start("run", str(PPO), *sets(**{"cluster.join_seconds": 2}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                      env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
+                           "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29614"})
+        _, said = alone.communicate(timeout=60)
+        self.assertNotEqual(alone.returncode, DONE)
+        self.assertIn("127.0.0.1:29614", said)
+
+    def test_a_half_set_environment_is_refused(self):
+        done = run("run", PPO, env={**os.environ, "WORLD_SIZE": "4"})
+        self.assert_refused(done, "WORLD_SIZE is 4, but RANK is not set", code=WRONG_PIPELINE)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+#include "comm/cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/comm/free_port.h"
+#include "tests/comm/ranks_in_threads.h"
+
+namespace sluice::comm {
+namespace {
+
+using ::testing::Each;
+using testing::free_port;
+using testing::in_threads;
+
+ClusterOptions options(int rank, int size, int port) {
+  return {.join = {.rank = rank, .size = size, .port = port, .join_seconds = 30}, .beat_seconds = .05, .dead_after_seconds = 2};
+}
+
+engine::Contribution ones() {
+  engine::Part part{.name = "ranks", .recorded = true};
+  part.numbers.sum.add(1);
+  return {part};
+}
+
+TEST(Cluster, AddsTheNumbersOfItsRanksAndEnds) {
+  const int port = free_port();
+  std::atomic<int> failures = 0;
+  const auto said = in_threads(3, [&](int rank) {
+    ClusterOptions joins = options(rank, 3, port);
+    joins.agreed = {{"version", "1.0"}, {"plan", "abc"}};
+    joins.failed = [&](const std::exception_ptr&) { ++failures; };
+    Cluster cluster(joins);
+    const auto sum = std::make_shared<std::promise<double>>();
+    cluster.reductions().combine({}, ones(),
+                                 [sum](const engine::Contribution& all) { sum->set_value(all.front().numbers.sum.value()); });
+    EXPECT_EQ(sum->get_future().get(), 3);
+    cluster.end(true);
+  });
+  EXPECT_THAT(said, Each(""));
+  EXPECT_EQ(failures, 0);
+}
+
+TEST(Cluster, NamesTheFirstDifference) {
+  const int port = free_port();
+  const auto said = in_threads(3, [&](int rank) {
+    ClusterOptions joins = options(rank, 3, port);
+    joins.agreed = {{"data", "d"}, {"plan", rank == 2 ? "abd" : "abc"}, {"version", "1"}};
+    Cluster cluster(joins);
+  });
+  EXPECT_THAT(said, Each("ranks 0 and 2 differ in plan: \"abc\" and \"abd\""));
+}
+
+TEST(Cluster, ShowsOfLongValuesWhereTheyDiffer) {
+  const int port = free_port();
+  const auto said = in_threads(2, [&](int rank) {
+    ClusterOptions joins = options(rank, 2, port);
+    joins.agreed = {{"plan", std::string(1000, 'a') + (rank == 0 ? "12" : "13") + std::string(1000, 'b')}};
+    Cluster cluster(joins);
+  });
+  const std::string before = "...aaaaaaaaaaaaaaaaaaa1", behind = std::string(36, 'b') + "...";
+  EXPECT_THAT(said,
+              Each("ranks 0 and 1 differ in plan: \"" + before + "2" + behind + "\" and \"" + before + "3" + behind + "\""));
+}
+
+TEST(Cluster, NamesWhatARankLacks) {
+  const int port = free_port();
+  const auto said = in_threads(2, [&](int rank) {
+    ClusterOptions joins = options(rank, 2, port);
+    if (rank == 0) joins.agreed = {{"plan", "abc"}};
+    Cluster cluster(joins);
+  });
+  EXPECT_THAT(said, Each("ranks 0 and 1 differ in plan: \"abc\" and nothing"));
+}
+
+TEST(Cluster, TellsTheOthersWhyARankFailed) {
+  const int port = free_port();
+  const auto said = in_threads(2, [&](int rank) {
+    const auto failure = std::make_shared<std::promise<std::exception_ptr>>();
+    ClusterOptions joins = options(rank, 2, port);
+    joins.failed = [failure](std::exception_ptr error) { failure->set_value(std::move(error)); };
+    Cluster cluster(joins);
+    if (rank == 1) {
+      cluster.end(false, "error: the disk is full");
+      return;
+    }
+    std::rethrow_exception(failure->get_future().get());
+  });
+  EXPECT_THAT(said.front(), ::testing::MatchesRegex("rank 1 \\(host .*, pid [0-9]*\\) failed: the disk is full"));
+}
+
+class NoGradients final : public engine::GradientGroup {
+ public:
+  void sum(std::span<float* const> /*parts*/, int64_t /*count*/, std::function<void()> done) override { done(); }
+};
+
+TEST(Cluster, MakesTheGradientGroupOfAModelOnce) {
+  const int port = free_port();
+  const auto said = in_threads(2, [&](int rank) {
+    std::vector<std::string> made;
+    ClusterOptions joins = options(rank, 2, port);
+    joins.make_gradients = [&](const Store&, const std::string& model) {
+      made.push_back(model);
+      return std::make_unique<NoGradients>();
+    };
+    Cluster cluster(joins);
+    engine::GradientGroup* const actor = cluster.reductions().gradients("actor");
+    EXPECT_NE(actor, nullptr);
+    EXPECT_NE(cluster.reductions().gradients("critic"), actor);
+    EXPECT_EQ(cluster.reductions().gradients("actor"), actor);
+    EXPECT_THAT(made, ::testing::ElementsAre("actor", "critic"));
+    cluster.end(true);
+  });
+  EXPECT_THAT(said, Each(""));
+}
+
+TEST(Cluster, OfOneRankHasNoGradientGroups) {
+  Cluster cluster(options(0, 1, free_port()));
+  EXPECT_EQ(cluster.reductions().gradients("actor"), nullptr);
+  cluster.end(true);
+}
+
+}  // namespace
+}  // namespace sluice::comm

@@ -1,0 +1,178 @@
+#include "comm/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <barrier>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/sockets.h"
+#include "tests/comm/free_port.h"
+#include "tests/comm/ranks_in_threads.h"
+
+namespace sluice::comm {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::free_port;
+using ::testing::HasSubstr;
+using testing::in_threads;
+
+JoinOptions options(int rank, int size, int port) {
+  return {.rank = rank, .size = size, .port = port, .join_seconds = 30, .answer_seconds = 5};
+}
+
+std::string message_of(const JoinOptions& options) {
+  try {
+    const Store store(options);
+  } catch (const UserError& error) {
+    return error.problems().front().message;
+  }
+  return "joined";
+}
+
+TEST(Store, KnowsAllRanks) {
+  const int port = free_port();
+  std::barrier all_were_there(3);
+  const auto said = in_threads(3, [&](int rank) {
+    const Store store(options(rank, 3, port));
+    ASSERT_EQ(store.members().size(), 3u);
+    for (const Member& member : store.members()) EXPECT_EQ(member.pid, ::getpid());
+    all_were_there.arrive_and_wait();  // rank 0 serves as long
+  });
+  EXPECT_THAT(said, Each(""));
+}
+
+TEST(Store, OfOneRankIsThereAtOnce) { EXPECT_EQ(message_of(options(0, 1, free_port())), "joined"); }
+
+TEST(Store, TellsThatAPortIsInUse) {
+  const int port = free_port();
+  const Listener other = listen_on("127.0.0.1", port, /*everywhere=*/false);
+  EXPECT_EQ(message_of(options(0, 1, port)),
+            "port " + std::to_string(port) + " is in use on this machine: rank 0 cannot serve the store of the run there");
+}
+
+TEST(Store, TellsThatNobodyServesIt) {
+  JoinOptions alone = options(1, 2, free_port());
+  alone.join_seconds = 1;
+  EXPECT_EQ(message_of(alone), "nobody has served the store of the run at 127.0.0.1:" + std::to_string(alone.port) + " for 1 s");
+}
+
+// It listens, and never says anything.
+TEST(Store, TellsThatSomethingElseListens) {
+  JoinOptions alone = options(1, 2, free_port());
+  alone.join_seconds = 1;
+  const Listener other = listen_on("127.0.0.1", alone.port, /*everywhere=*/false);
+  EXPECT_THAT(message_of(alone), HasSubstr("is not the store of a run"));
+}
+
+TEST(Store, NamesTheRanksThatDidNotCome) {
+  const int port = free_port();
+  const auto said = in_threads(2, [&](int index) {
+    JoinOptions two_of_four = options(index == 0 ? 0 : 2, 4, port);
+    two_of_four.join_seconds = 1;
+    const Store store(two_of_four);
+  });
+  EXPECT_THAT(said, Each("ranks 1 and 3 of 4 did not come within 1 s"));
+}
+
+TEST(Store, NamesTheRankWithAnotherKey) {
+  const int port = free_port();
+  const auto said = in_threads(3, [&](int rank) {
+    JoinOptions joins = options(rank, 3, port);
+    joins.key = rank == 1 ? "another" : "the key";
+    const Store store(joins);
+  });
+  EXPECT_THAT(said, Each("rank 1 has another key than rank 0"));
+}
+
+TEST(Store, TellsARankOfAnotherNumberOfRanks) {
+  const int port = free_port();
+  const auto said = in_threads(2, [&](int rank) {
+    JoinOptions joins = options(rank, rank == 0 ? 2 : 8, port);
+    joins.join_seconds = 1;
+    const Store store(joins);
+  });
+  EXPECT_THAT(said, ElementsAre("rank 1 of 2 did not come within 1 s", "rank 1 was told of 8 ranks, and rank 0 of 2"));
+}
+
+TEST(Store, TellsASecondProcessOfTheSameRank) {
+  const int port = free_port();
+  const auto said = in_threads(3, [&](int index) {
+    JoinOptions joins = options(index == 0 ? 0 : 1, 3, port);
+    joins.join_seconds = 1;
+    joins.key = std::to_string(index);
+    const Store store(joins);
+  });
+  EXPECT_THAT(said, ::testing::Contains("two processes say that they are rank 1"));
+}
+
+TEST(Store, ThatOthersCouldReachNeedsAKey) {
+  JoinOptions everywhere = options(0, 1, free_port());
+  everywhere.listens_everywhere = true;
+  EXPECT_THAT(message_of(everywhere), HasSubstr("others than this machine could join the run"));
+  JoinOptions elsewhere = options(0, 1, free_port());
+  elsewhere.host = "192.0.2.1";  // of no machine: RFC 5737
+  EXPECT_THAT(message_of(elsewhere), HasSubstr("it has no key"));
+  elsewhere.key = "a key";
+  EXPECT_EQ(message_of(elsewhere), "host '192.0.2.1' is not this machine, on which rank 0 runs");
+}
+
+TEST(Store, RefusesWhatIsNoRankOrPort) {
+  EXPECT_EQ(message_of(options(2, 2, free_port())), "there is no rank 2 of 2 ranks");
+  EXPECT_EQ(message_of(options(0, 1, 70000)), "70000 is not a port");
+}
+
+TEST(StoreConnection, KeepsWhatIsSetFirst) {
+  const Store store(options(0, 1, free_port()));
+  const auto connection = store.connect();
+  EXPECT_EQ(connection->set_first("key", "one"), "one");
+  EXPECT_EQ(connection->set_first("key", "two"), "one");
+  EXPECT_EQ(connection->wait_for("key", Clock::now()), "one");
+  EXPECT_FALSE(connection->wait_for("another", Clock::now() + std::chrono::milliseconds(20)));
+  EXPECT_THAT(connection->values({"key", "key"}), ElementsAre("one", "one"));
+  EXPECT_THROW(connection->values({"another"}), InternalError);
+}
+
+TEST(StoreConnection, TakesMessagesInTheirOrder) {
+  const Store store(options(0, 1, free_port()));
+  const auto in = store.connect(), out = store.connect();
+  EXPECT_FALSE(in->pop("queue", .01));
+  std::jthread sender([&] {
+    for (int i = 0; i < 1000; ++i) out->push("queue", std::to_string(i));
+  });
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(in->pop("queue", 30), std::to_string(i));
+}
+
+TEST(StoreConnection, IsLostWhenRank0Ends) {
+  const int port = free_port();
+  auto store = std::make_unique<Store>(options(0, 1, port));
+  const auto connection = store->connect();
+  store.reset();
+  try {
+    connection->add("count", 1);
+    FAIL() << "nobody is there";
+  } catch (const StoreLost& error) {
+    EXPECT_EQ(error.how(), StoreLost::How::kClosed);
+    EXPECT_THAT(error.what(), HasSubstr("rank 0 has closed the connection to 127.0.0.1:" + std::to_string(port)));
+  }
+}
+
+TEST(StoreConnection, ThatWaitsCanBeInterrupted) {
+  const Store store(options(0, 1, free_port()));
+  const auto connection = store.connect();
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    connection->interrupt();
+  });
+  EXPECT_THROW(connection->pop("queue", 60), StoreLost);
+}
+
+}  // namespace
+}  // namespace sluice::comm

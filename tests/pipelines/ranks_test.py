@@ -1,0 +1,60 @@
+"""A run on two ranks gives what a run on one does, byte for byte: the lines of metrics.jsonl without what depends on timing, and the models."""
+
+import json
+import unittest
+
+from pipeline_case import DONE, ROOT, PipelineCase, run, sets
+
+SLOTS = {"cluster.slots": 4}
+TIMED = ("time/", "memory/", "engine/")
+WEIGHTS = (".safetensors", ".json")
+
+
+class Ranks(PipelineCase):
+    def run_on(self, ranks, pipeline, **overrides):
+        folder = self.folder / f"{pipeline}-{ranks}"
+        result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**SLOTS, **overrides), timeout=600)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        return folder
+
+    def lines_of(self, folder):
+        lines = []
+        for line in (folder / "metrics.jsonl").read_text().splitlines():
+            lines.append({name: value for name, value in json.loads(line).items() if not name.startswith(TIMED)})
+        return lines
+
+    def models_of(self, folder):
+        checkpoint = (folder / "checkpoint").resolve()
+        return {str(path.relative_to(checkpoint)): path.read_bytes() for path in sorted(checkpoint.rglob("*"))
+                if path.is_file() and path.suffix in WEIGHTS and path.name != "manifest.json"}
+
+    def assert_equal_on_ranks(self, pipeline, **overrides):
+        alone, shared = (self.run_on(ranks, pipeline, **overrides) for ranks in (1, 2))
+        self.assertGreater(len(self.lines_of(alone)), 0)
+        self.assertEqual(self.lines_of(shared), self.lines_of(alone))
+        ours, theirs = self.models_of(shared), self.models_of(alone)
+        self.assertEqual(list(ours), list(theirs))
+        self.assertEqual([name for name in ours if ours[name] != theirs[name]], [])
+        return shared
+
+    def test_ppo(self):
+        self.assert_equal_on_ranks("ppo.toml", **{"pipeline.iterations": 3})
+
+    def test_grpo(self):
+        self.assert_equal_on_ranks("grpo.toml", **{"pipeline.iterations": 3})
+
+    def test_a_filter_that_has_groups_replaced(self):
+        self.assert_equal_on_ranks("dapo.toml", **{"pipeline.iterations": 3})
+
+    def test_sft(self):
+        self.assert_equal_on_ranks("sft.toml", **{"pipeline.iterations": 5})
+
+    def test_dpo(self):
+        self.assert_equal_on_ranks("dpo.toml", **{"pipeline.iterations": 3})
+
+    def test_an_environment(self):
+        self.assert_equal_on_ranks("calculator.toml", **{"pipeline.iterations": 2})
+
+
+if __name__ == "__main__":
+    unittest.main()
