@@ -73,7 +73,8 @@ comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Pla
 
 Ranks::Ranks() : environment_(world_environment()) {}
 
-Ranks::~Ranks() = default;
+// Its threads use the rest of this.
+Ranks::~Ranks() { cluster_.reset(); }
 
 void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
@@ -117,8 +118,8 @@ void Ranks::on_failure(std::function<void(std::exception_ptr)> failed) {
     const std::lock_guard lock(mutex_);
     failed_ = std::move(failed);
     before = failure_;
+    leaving_.request_stop();
   }
-  leaving_.request_stop();
   if (before) failed_(before);
 }
 
@@ -142,10 +143,11 @@ void Ranks::take_failure(std::exception_ptr error) {
 // seconds: a connection to a rank that was stopped may wait much longer, and models may be long to load.
 void Ranks::leave_soon() {
   const std::lock_guard lock(mutex_);
+  if (failed_) return;  // the run has begun meanwhile
   leaving_ = std::jthread([this](const std::stop_token& over) {
     std::unique_lock waiting(mutex_);
     changed_.wait_for(waiting, over, kToUnwind, [] { return false; });
-    if (over.stop_requested()) return;
+    if (over.stop_requested() || ended_) return;
     std::fprintf(stderr, "%s", what_of(failure_).c_str());
     std::fflush(stderr);
     std::_Exit(kFailed);
