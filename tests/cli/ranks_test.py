@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import unittest
 
@@ -21,6 +22,12 @@ def children_of(pid):
 def rank_of(pid):
     words = dict(word.split("=", 1) for word in pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0") if "=" in word)
     return int(words["RANK"])
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def ended(pid):
@@ -97,11 +104,12 @@ class Ranks(Case):
     def in_world(self, rank, pipeline=PPO, **environment):
         return start("run", str(pipeline), "--run-dir", str(self.folder / "run"), *sets(**LONG),
                      env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
-                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29613", **environment},
+                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), **environment},
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_ranks_with_other_pipelines_are_told_which_key(self):
         other = self.write("other.toml", f'extends = "{PPO}"\n[pipeline]\nseed = 77\n')
+        self.port = free_port()
         both = [self.in_world(0), self.in_world(1, other)]
         for one in both:
             _, said = one.communicate(timeout=60)
@@ -109,12 +117,13 @@ class Ranks(Case):
             self.assertRegex(said, r"ranks 0 and 1 differ in \[pipeline\] seed: ")
 
     def test_a_rank_that_finds_nobody_says_so(self):
+        port = free_port()
         alone = start("run", str(PPO), *sets(**{"cluster.join_seconds": 2}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                       env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
-                           "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29614"})
+                           "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
         _, said = alone.communicate(timeout=60)
         self.assertNotEqual(alone.returncode, DONE)
-        self.assertIn("127.0.0.1:29614", said)
+        self.assertIn(f"127.0.0.1:{port}", said)
 
     def test_a_half_set_environment_is_refused(self):
         done = run("run", PPO, env={**os.environ, "WORLD_SIZE": "4"})

@@ -11,8 +11,8 @@ WEIGHTS = (".safetensors", ".json")
 
 
 class Ranks(PipelineCase):
-    def run_on(self, ranks, pipeline, **overrides):
-        folder = self.folder / f"{pipeline}-{ranks}"
+    def run_on(self, ranks, pipeline, name="", **overrides):
+        folder = self.folder / f"{pipeline}-{ranks}{name}"
         result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**SLOTS, **overrides), timeout=600)
         self.assertEqual(result.returncode, DONE, result.stderr)
         return folder
@@ -36,6 +36,11 @@ class Ranks(PipelineCase):
         self.assertEqual(list(ours), list(theirs))
         self.assertEqual([name for name in ours if ours[name] != theirs[name]], [])
         return shared
+
+    def test_the_cores_of_a_rank_change_nothing(self):
+        few, many = (self.run_on(1, "grpo.toml", name, **{"pipeline.iterations": 3, "runtime.cores": cores}) for name, cores in (("few", 2), ("many", 5)))
+        self.assertEqual(self.lines_of(few), self.lines_of(many))
+        self.assertEqual(self.models_of(few), self.models_of(many))
 
     def test_ppo(self):
         self.assert_equal_on_ranks("ppo.toml", **{"pipeline.iterations": 3})
