@@ -128,6 +128,9 @@ void print_start(const engine::Plan& plan, const ResumePoint& from) {
 class Conduct {
  public:
   Conduct(const engine::Plan& plan, const RunStart& start);
+  ~Conduct() { start_.ranks.watch({}); }
+  Conduct(const Conduct&) = delete;
+  Conduct& operator=(const Conduct&) = delete;
   int execute();
 
  private:
@@ -185,8 +188,8 @@ int Conduct::execute() {
   stop_signals_.emplace();
   if (start_.show_samples_every > 0 && !samples_)
     warn("--show-samples shows nothing: no node of this pipeline writes column response");
-  start_.ranks.says_what_it_does([this] { return doing(); });
-  start_.ranks.on_failure([this](const std::exception_ptr& error) { run_->fail(error); });
+  start_.ranks.watch(
+      {.failed = [this](const std::exception_ptr& error) { run_->fail(error); }, .doing = [this] { return doing(); }});
   const engine::RunSummary summary = run_to_its_end();
   end_with(summary);
   const int code = exit_code_of(summary, stop_signals_->seen());

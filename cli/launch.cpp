@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/free_port.h"
 #include "base/machine.h"
 #include "base/strings.h"
 #include "base/world_environment.h"
 #include "cli/exit_codes.h"
-#include "cli/free_port.h"
 #include "cli/ink.h"
 #include "cli/terminal.h"
 

@@ -112,38 +112,30 @@ std::string Ranks::hear() {
 
 engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reductions() : nullptr; }
 
-void Ranks::on_failure(std::function<void(std::exception_ptr)> failed) {
-  std::exception_ptr before;
-  {
-    const std::lock_guard lock(mutex_);
-    failed_ = std::move(failed);
-    before = failure_;
-    leaving_.request_stop();
-  }
-  if (before) failed_(before);
+void Ranks::watch(OfRun run) {
+  const std::lock_guard lock(mutex_);
+  run_ = std::move(run);
+  leaving_.request_stop();
+  if (run_.failed && failure_) run_.failed(failure_);
 }
 
 void Ranks::take_failure(std::exception_ptr error) {
-  std::function<void(std::exception_ptr)> failed;
   {
     const std::lock_guard lock(mutex_);
     if (failure_ || ended_) return;
-    failure_ = error;
-    failed = failed_;
+    failure_ = std::move(error);
+    if (run_.failed)
+      run_.failed(failure_);
+    else
+      leave_soon();
   }
   changed_.notify_all();
   lost_.request_stop();
-  if (failed)
-    failed(std::move(error));
-  else
-    leave_soon();
 }
 
-// Waits for: whatever the main thread is at to fail as well, or the run to begin, which then knows. Ends when: it has, or after some
-// seconds: a connection to a rank that was stopped may wait much longer, and models may be long to load.
+// Waits for: whatever the main thread is at to fail as well, or the run to begin, which then knows. Ends when: it has, or after
+// some seconds: a connection to a rank that was stopped may wait much longer, and models may be long to load.
 void Ranks::leave_soon() {
-  const std::lock_guard lock(mutex_);
-  if (failed_) return;  // the run has begun meanwhile
   leaving_ = std::jthread([this](const std::stop_token& over) {
     std::unique_lock waiting(mutex_);
     changed_.wait_for(waiting, over, kToUnwind, [] { return false; });
@@ -167,7 +159,8 @@ std::unique_ptr<engine::GradientGroup> Ranks::connected(const comm::Store& store
   }
 }
 
-// Waits for: the heartbeat to say who is gone, since a connection only knows that somebody is. Ends when: it has, or it would have.
+// Waits for: the heartbeat to say who is gone, since a connection only knows that somebody is. Ends when: it has, or it would
+// have.
 void Ranks::suspect(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
   if (suspicion_.joinable()) return;
@@ -181,14 +174,9 @@ void Ranks::suspect(std::exception_ptr error) {
   });
 }
 
-void Ranks::says_what_it_does(std::function<std::string()> doing) {
-  const std::lock_guard lock(mutex_);
-  doing_ = std::move(doing);
-}
-
 std::string Ranks::doing() {
   const std::lock_guard lock(mutex_);
-  return doing_ ? doing_() : "before its run";
+  return run_.doing ? run_.doing() : "before its run";
 }
 
 void Ranks::end(bool well, const std::string& why) {
@@ -196,8 +184,7 @@ void Ranks::end(bool well, const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true)) return;
-    failed_ = {};
-    doing_ = {};
+    run_ = {};
   }
   cluster_->end(well, why);
 }

@@ -26,8 +26,8 @@ namespace sluice::cli {
 /// the others.
 ///
 /// Owns the connections to the other ranks. One in a process; used by its main thread, but for what is said otherwise. Failure: of
-/// another rank, or of the connections, see on_failure(); a rank that goes away without end() takes the others with it. A failure
-/// before on_failure(), while ranks connect and load, ends the process some seconds later if nothing else does.
+/// another rank, or of the connections, see watch(); a rank that goes away without end() takes the others with it. A failure
+/// before watch(), while ranks connect and load, ends the process some seconds later if nothing else does.
 class Ranks {
  public:
   /// By the environment. Throws UserError where that is half set.
@@ -49,12 +49,14 @@ class Ranks {
   /// Null: this process is alone.
   engine::Reductions* reductions();
 
-  /// What becomes known of a failure of other ranks, from now on or before, goes to `failed`, at most once, on some thread. It must
-  /// not throw.
-  void on_failure(std::function<void(std::exception_ptr)> failed);
-
-  /// What a rank is doing, for the others if it is lost. From any thread.
-  void says_what_it_does(std::function<std::string()> doing);
+  /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before, at
+  /// most once; `doing` says what this rank does, for the others if it is lost. Both are called on some thread, must be quick, and
+  /// neither throw nor ask this; after the run is over neither is called.
+  struct OfRun {
+    std::function<void(const std::exception_ptr&)> failed;
+    std::function<std::string()> doing;
+  };
+  void watch(OfRun run);
 
   /// The last thing; nothing the second time. Waits for the other ranks where this serves them, some seconds at most if not all is well.
   void end(bool well, const std::string& why);
@@ -74,8 +76,7 @@ class Ranks {
   bool ended_ = false;
   std::optional<std::string> heard_;
   std::exception_ptr failure_;
-  std::function<void(std::exception_ptr)> failed_;
-  std::function<std::string()> doing_;
+  OfRun run_;
   std::stop_source lost_;             // a rank is: who waits for all to connect gives up
   std::jthread suspicion_, leaving_;  // last: they use the rest
 };

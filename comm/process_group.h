@@ -27,8 +27,8 @@ struct ProcessGroupOptions {
 /// other ranks in that.
 ///
 /// Threads: operations of one group are started by one thread at a time, in the same order on all ranks. Several groups at once may
-/// send and receive, and nothing else: LibTorch 2.11 takes notes of all other operations in one place, without a lock. Failure: throws UserError
-/// where there is no such host, or not all ranks come in time.
+/// send and receive, and nothing else: LibTorch 2.11 takes notes of all other operations in one place, without a lock. Failure:
+/// throws UserError where there is no such host, or not all ranks come in time.
 std::shared_ptr<c10d::Backend> connect_ranks(c10d::Store& store, const std::string& prefix, engine::World world,
                                              const ProcessGroupOptions& options = {});
 

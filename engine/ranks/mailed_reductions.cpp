@@ -76,7 +76,7 @@ void MailedReductions::receive(int from, const std::string& message) {
 GradientGroup* MailedReductions::gradients(const std::string& model) {
   GradientGroup* const group = gradients_ ? gradients_(model) : nullptr;
   const std::lock_guard lock(mutex_);
-  if (group != nullptr) groups_.push_back(group);
+  if (group != nullptr) groups_.insert(group);
   return group;
 }
 
@@ -146,7 +146,7 @@ void MailedReductions::leave_to_abandon(Done done) {
 
 void MailedReductions::abandon() {
   std::vector<Done> waiting;
-  std::vector<GradientGroup*> groups;
+  std::set<GradientGroup*> groups;
   {
     const std::lock_guard lock(mutex_);
     abandoned_ = true;

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ class MailedReductions final : public Reductions {
   const Gradients gradients_;
   mutable std::mutex mutex_;  // guards what follows
   std::map<Key, Entry> entries_;
-  std::vector<GradientGroup*> groups_;               // that were asked for
+  std::set<GradientGroup*> groups_;                  // that were asked for
   std::map<Key, std::map<int, std::string>> given_;  // of rank 0: by rank
   std::vector<Done> stuck_;                          // of keys whose parts do not fit
   bool abandoned_ = false;

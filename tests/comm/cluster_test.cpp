@@ -11,14 +11,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tests/comm/free_port.h"
+#include "base/free_port.h"
 #include "tests/comm/ranks_in_threads.h"
 
 namespace sluice::comm {
 namespace {
 
 using ::testing::Each;
-using testing::free_port;
 using testing::in_threads;
 
 ClusterOptions options(int rank, int size, int port) {

@@ -13,13 +13,12 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "tests/comm/free_port.h"
+#include "base/free_port.h"
 #include "tests/comm/ranks_in_threads.h"
 
 namespace sluice::comm {
 namespace {
 
-using testing::free_port;
 using testing::in_threads;
 
 constexpr std::chrono::seconds kLong{60};  // never reached unless something hangs

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/free_port.h"
 #include "base/subprocess.h"
-#include "tests/comm/free_port.h"
 
 // Ranks as processes of their own (tests/programs/rank.cpp), one of which is killed or stopped.
 namespace sluice::comm {
@@ -26,7 +26,7 @@ class LostRankTest : public ::testing::Test {
  protected:
   // `ends`: how each rank ends by itself.
   void start(const std::vector<std::string>& ends) {
-    const std::string port = std::to_string(testing::free_port());
+    const std::string port = std::to_string(free_port());
     for (size_t rank = 0; rank < kRanks; ++rank) {
       ranks_.push_back(std::make_unique<Subprocess>(
           SubprocessOptions{.arguments = {SLUICE_RANK_PROGRAM, std::to_string(rank), std::to_string(kRanks), port,

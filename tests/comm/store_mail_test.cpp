@@ -13,15 +13,14 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/free_port.h"
 #include "engine/ranks/mailed_reductions.h"
-#include "tests/comm/free_port.h"
 #include "tests/comm/ranks_in_threads.h"
 
 namespace sluice::comm {
 namespace {
 
 using engine::Mail;
-using testing::free_port;
 using ::testing::HasSubstr;
 using testing::in_threads;
 

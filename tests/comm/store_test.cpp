@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/free_port.h"
 #include "comm/sockets.h"
-#include "tests/comm/free_port.h"
 #include "tests/comm/ranks_in_threads.h"
 
 namespace sluice::comm {
@@ -20,7 +20,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using testing::free_port;
 using ::testing::HasSubstr;
 using testing::in_threads;
 

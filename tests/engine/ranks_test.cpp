@@ -175,6 +175,43 @@ TEST_P(Ranks, GiveTheMetricsOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Ranks, ::testing::Range<uint64_t>(0, 4));
 
+// Rank 0 alone is saved, so what nodes keep must be the same on all: what is not ends the run before it is saved.
+TEST(Ranks, ANodeThatKeepsSomethingOfItsOwnIsNamed) {
+  Registry registry;
+  toy::register_toys(registry);
+  toy::register_tallies(registry);
+  for (const bool own : {false, true}) {
+    PipelineBuilder builder("ranks", 2);
+    builder.budget(64, 8).set("runtime", "cores", int64_t{2});
+    builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{4}}});
+    builder.node("rollout", "toy_rollout", {"source"}, {});
+    builder.node("keep", "tally_keep", {"rollout"}, {{"own", own}});
+    const CheckResult checked = check(builder.build(), registry, 2);
+    ASSERT_TRUE(checked.plan) << render(checked.problems);
+    MailInOneProcess mail(2, 0, 0);
+    std::vector<std::unique_ptr<MailedReductions>> ranks;
+    for (int rank = 0; rank < 2; ++rank) ranks.push_back(std::make_unique<MailedReductions>(mail.rank(rank)));
+    std::vector<std::string> said(2);
+    {
+      std::vector<std::jthread> threads;
+      for (size_t rank = 0; rank < said.size(); ++rank) {
+        threads.emplace_back([&, rank] {
+          engine::Run run(*checked.plan, {.reductions = ranks[rank].get()});
+          said[rank] = message_of(run.execute());
+        });
+      }
+    }
+    mail.close();
+    const auto names = ::testing::AllOf(::testing::HasSubstr("'keep'"), ::testing::HasSubstr("not the same on all ranks"));
+    for (const std::string& text : said) {
+      if (own)
+        EXPECT_THAT(text, names);
+      else
+        EXPECT_EQ(text, "");
+    }
+  }
+}
+
 // The other rank never comes: a node that fails meanwhile ends the run all the same.
 TEST(Ranks, OneThatWaitsForAnotherEndsWhenANodeFails) {
   Registry registry;

@@ -190,9 +190,34 @@ class TallyTrain final : public Node {
   Totals& totals_;
 };
 
+struct KeepParams {
+  bool own = false;
+};
+
+// A node that goes wrong on several ranks: what it keeps is its rank's own.
+class TallyKeep final : public Node {
+ public:
+  static void describe(Contract<KeepParams>& c) {
+    c.type("tally_keep", "keeps a number");
+    c.param("own", &KeepParams::own).doc("one of each rank");
+    c.reads(kDrawn);
+    c.metric("tally/kept", Metric::kSum, "groups");
+  }
+  TallyKeep(const KeepParams& params, NodeResources& resources)
+      : kept_(params.own ? resources.world.rank : 7), metrics_(*resources.metrics) {}
+
+  void process(MicroBatch& batch) override { metrics_.sum("tally/kept", static_cast<double>(batch.groups())); }
+  void save(StateWriter& state) const override { state.put("kept", kept_); }
+
+ private:
+  const int64_t kept_;
+  MetricsRecorder& metrics_;
+};
+
 }  // namespace
 
 void register_tallies(Registry& registry) {
+  registry.add<TallyKeep>();
   registry.add<TallyRecord>();
   registry.add<TallyWhiten>();
   registry.add<TallyTrain>();

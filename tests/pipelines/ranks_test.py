@@ -45,6 +45,12 @@ class Ranks(PipelineCase):
     def test_ppo(self):
         self.assert_equal_on_ranks("ppo.toml", **{"pipeline.iterations": 3})
 
+    def test_the_lines_of_all_ranks_are_in_one_file(self):
+        alone, shared = (self.run_on(ranks, "evaluate.toml", **{"nodes.prompts.groups_per_iteration": 40}) for ranks in (1, 2))
+        lines = [(folder / "samples.jsonl").read_text() for folder in (alone, shared)]
+        self.assertEqual(len(lines[0].splitlines()), 40)
+        self.assertEqual(lines[0], lines[1])
+
     def test_grpo(self):
         self.assert_equal_on_ranks("grpo.toml", **{"pipeline.iterations": 3})
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "engine/plan/cluster_work.h"
 #include "tests/engine/spec_builder.h"
 #include "tests/engine/toy_nodes.h"
 #include "tests/golden.h"
@@ -40,6 +41,21 @@ TEST_F(PlanText, NamesTheBarrierThatTrainingWaitsFor) {
   expect_golden("engine/plan/barrier.txt", plan_text(plan_of(whitened())));
 }
 TEST_F(PlanText, CountsTheCopiesThatALagNeeds) { expect_golden("engine/plan/lag.txt", plan_text(plan_of(lagging()))); }
+// Four slots on two ranks: each has two buffers of gradients, and sends each number once to its owner and its own to the other.
+TEST_F(PlanText, SaysWhatARankHasToDo) {
+  const std::string text = edited(ppo_text(), "[runtime]\n", "[cluster]\nslots = 4\n[runtime]\nmemory_gib = 24\n");
+  const Plan alone = check(spec_of(text), registry_).plan.value(), shared = check(spec_of(text), registry_, 2).plan.value();
+  const ClusterWork work = cluster_work(shared);
+  EXPECT_EQ(work.slots, 2);
+  EXPECT_EQ(alone.memory.gradient_bytes, 2 * shared.memory.gradient_bytes);
+  EXPECT_EQ(work.gradient_bytes, shared.memory.gradient_bytes / work.slots);  // 2 (N - 1) / N of them, one step
+  EXPECT_EQ(cluster_work(alone).gradient_bytes, 0);
+  EXPECT_THAT(plan_text(shared), HasSubstr("\n  ranks        2 ranks with 2 slots each; a slot has up to "));
+  EXPECT_THAT(plan_text(shared), HasSubstr(" of gradients an iteration; what follows is of each\n"));
+  EXPECT_THAT(plan_text(alone), HasSubstr("\n  ranks        1 rank with 4 slots each; "));
+  EXPECT_THAT(plan_text(plan_of(ppo_text())), Not(HasSubstr("  ranks ")));
+  EXPECT_FALSE(check(spec_of(text), registry_, 3).plan.has_value());
+}
 TEST_F(PlanText, IsJsonForPrograms) { expect_golden("engine/plan/ppo.json", plan_json(plan_of(whitened()))); }
 
 TEST_F(PlanText, SaysWhatACheckpointIsWrittenFromAndWhy) {

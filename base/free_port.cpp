@@ -1,4 +1,4 @@
-#include "cli/free_port.h"
+#include "base/free_port.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace sluice::cli {
+namespace sluice {
 namespace {
 
 // 0: the system has none; errno says why.
@@ -31,8 +31,8 @@ int free_port() {
   const int port = socket < 0 ? 0 : port_of(socket);
   const int error = errno;
   if (socket >= 0) ::close(socket);
-  if (port == 0) throw UserError(std::string("no port of this machine is free: ") + std::strerror(error), "name one with --port");
+  if (port == 0) throw UserError(std::string("no port of this machine is free: ") + std::strerror(error), "name one yourself");
   return port;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice

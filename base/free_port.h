@@ -1,8 +1,8 @@
 #pragma once
 
-namespace sluice::cli {
+namespace sluice {
 
 /// A TCP port of 127.0.0.1 on which nobody listens now. Throws UserError when the system has none.
 int free_port();
 
-}  // namespace sluice::cli
+}  // namespace sluice
