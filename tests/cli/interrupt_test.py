@@ -1,6 +1,5 @@
 """Ctrl-C and other signals."""
 
-import json
 import os
 import pty
 import shutil
@@ -9,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from support import (DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, read_safetensors, run, sets, start,
+from support import (DONE, INTERRUPTED, MODEL, PPO, PROGRAM, ROOT, SMALL, TERMINATED, Case, metrics_so_far, read_safetensors, run, sets, start,
                      wait_for, wait_for_iteration)
 
 HANGS_WHEN_LOADED = """
@@ -59,7 +58,7 @@ class Interrupt(Case):
         wait_for_iteration(self.run_folder)
 
     def rows(self):
-        return [json.loads(line) for line in (self.run_folder / "metrics.jsonl").read_text().splitlines()]
+        return metrics_so_far(self.run_folder)
 
     def assert_saved(self):
         """Every iteration that was reported is in the newest checkpoint."""
@@ -163,7 +162,7 @@ class Interrupt(Case):
         time.sleep(6)
         process.send_signal(signal.SIGCONT)
         before = len(self.rows())
-        wait_for("another iteration", lambda: len((self.run_folder / "metrics.jsonl").read_text().splitlines()) > before + 2)
+        wait_for("another iteration", lambda: len(self.rows()) > before + 2)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, INTERRUPTED, err)

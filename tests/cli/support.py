@@ -70,6 +70,12 @@ def wait_for(what, condition, seconds=60):
     raise AssertionError(f"{what} did not come")
 
 
+def metrics_so_far(run_folder):
+    """The rows of metrics.jsonl of a run that may go on: a reader can see the first part of the line that is being written."""
+    whole, _, _ = (run_folder / "metrics.jsonl").read_text().rpartition("\n")
+    return [json.loads(line) for line in whole.splitlines()]
+
+
 def wait_for_iteration(run_folder):
     metrics = run_folder / "metrics.jsonl"
     wait_for("an iteration", lambda: metrics.exists() and metrics.stat().st_size > 0)
