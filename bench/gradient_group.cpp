@@ -55,7 +55,7 @@ class Rank {
     const auto begin = Clock::now();
     std::promise<void> done;
     float* const floats = gradient_.data_ptr<float>();
-    ours_.sum({&floats, 1}, gradient_.numel(), [&done] { done.set_value(); });
+    ours_.all_reduce({&floats, 1}, gradient_.numel(), [&done] { done.set_value(); });
     done.get_future().wait();
     return seconds_since(begin);
   }

@@ -6,12 +6,6 @@
 #include "base/sum_tree.h"
 
 namespace sluice::comm {
-namespace {
-
-int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
-
 GradientCut::GradientCut(engine::World world, int slots, int64_t most_staged) : world_(world), first_part_{0} {
   SLUICE_CHECK(world.size > 0 && slots > 0 && slots % world.size == 0, "ranks that cannot share the slots");
   const int slots_of_rank = slots / world.size;
@@ -26,14 +20,13 @@ GradientCut::GradientCut(engine::World world, int slots, int64_t most_staged) : 
   piece_ = std::clamp(fits / kBlock * kBlock, kBlock, kLargestPiece);
 }
 
-int64_t GradientCut::owned(int64_t count) const { return divided_up(divided_up(count, kBlock), world_.size) * kBlock; }
-
-int64_t GradientCut::rounds(int64_t count) const { return divided_up(std::min(count, owned(count)), piece_); }
+// The first owner has the most.
+int64_t GradientCut::rounds(int64_t count) const { return (owned_floats(count, 0, world_.size).size() + piece_ - 1) / piece_; }
 
 FloatRange GradientCut::piece(int64_t count, int owner, int64_t round) const {
-  const int64_t end_of_owner = std::min(count, (owner + 1) * owned(count));
-  const int64_t begin = std::min(end_of_owner, owner * owned(count) + round * piece_);
-  return {begin, std::min(end_of_owner, begin + piece_)};
+  const FloatRange owned = owned_floats(count, owner, world_.size);
+  const int64_t begin = std::min(owned.end, owned.begin + round * piece_);
+  return {begin, std::min(owned.end, begin + piece_)};
 }
 
 }  // namespace sluice::comm

@@ -4,25 +4,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/float_range.h"
 #include "engine/contract/world.h"
 
 namespace sluice::comm {
 
-struct FloatRange {
-  int64_t begin = 0;
-  int64_t end = 0;  // behind the last one
-
-  int64_t size() const { return end - begin; }
-  bool operator==(const FloatRange&) const = default;
-};
-
-/// How gradients are added over ranks: which parts each rank has, and which floats it owns, that is adds for all. Owners work
-/// through what they own in pieces, one each in a round.
+/// How gradients are added over ranks: which parts each rank has, and in which pieces the owners of floats (base/float_range.h) work
+/// through what they own, one each in a round.
 ///
 /// A value; all ranks have the same but for their own number. Failure: InternalError where ranks cannot share the slots evenly.
 class GradientCut {
  public:
-  static constexpr int64_t kBlock = 1 << 14;         // floats; owners begin at multiples of it
+  static constexpr int64_t kBlock = kFloatsOfABlock;
   static constexpr int64_t kLargestPiece = 1 << 20;  // floats; the first and the last one go alone, small ones cost wake-ups
   static constexpr int kRounds = 3;                  // that are under way at once
 
@@ -48,8 +41,6 @@ class GradientCut {
   FloatRange piece(int64_t count, int owner, int64_t round) const;
 
  private:
-  int64_t owned(int64_t count) const;
-
   engine::World world_;
   std::vector<int> first_part_;
   std::vector<std::pair<int, int>> additions_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/no_pipe_signal.h"
+#include "comm/all_gather.h"
 #include "comm/gradient_cut.h"
 #include "comm/gradient_sum.h"
 #include "comm/transfers.h"
@@ -20,7 +21,10 @@ class GlooGradients::Worker {
         transfers_(std::move(ranks), GradientSum::kBatches),
         sum_(cut_, transfers_) {}
 
-  void add(const Sum& sum) { sum_.run(sum.parts, sum.count); }
+  GradientSum& sum() { return sum_; }
+  void all_gather(float* values, const std::vector<int64_t>& begins) {
+    comm::all_gather(cut_.world(), transfers_, values, begins);
+  }
   void give_up() { transfers_.give_up(); }
   void close() { transfers_.close(); }
 
@@ -65,25 +69,40 @@ bool GlooGradients::abandoned() {
   return abandoned_;
 }
 
-void GlooGradients::sum(std::span<float* const> parts, int64_t count, std::function<void()> done) {
+void GlooGradients::all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) {
+  const std::vector<float*> own(parts.begin(), parts.end());
+  begin({[own, count](Worker& worker) { worker.sum().all_reduce(own, count); }, std::move(done)});
+}
+
+void GlooGradients::reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) {
+  const std::vector<float*> own(parts.begin(), parts.end());
+  begin({[own, count, added = std::move(added)](Worker& worker) { worker.sum().reduce_scatter(own, count, added); },
+         std::move(done)});
+}
+
+void GlooGradients::all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) {
+  begin({[values, begins = std::move(begins)](Worker& worker) { worker.all_gather(values, begins); }, std::move(done)});
+}
+
+void GlooGradients::begin(Operation operation) {
   {
     const std::lock_guard lock(mutex_);
     if (!abandoned_) {
-      waiting_.push_back({{parts.begin(), parts.end()}, count, std::move(done)});
+      waiting_.push_back(std::move(operation));
       changed_.notify_all();
       return;
     }
   }
-  done();
+  operation.done();
 }
 
 void GlooGradients::carry_out() {
   const NoPipeSignal no_signal;  // of a rank that is gone
-  std::function<void()> done;    // of the sum that is under way
+  std::function<void()> done;    // of what is under way
   try {
     while (auto next = take()) {
       done = std::move(next->done);
-      worker_->add(*next);
+      next->run(*worker_);
       std::exchange(done, {})();
     }
   } catch (...) {
@@ -101,22 +120,22 @@ void GlooGradients::wait_until_abandoned() {
   changed_.wait(lock, [this] { return abandoned_ || destroyed_; });
 }
 
-// What waited behind the sum that failed, or that was given up.
+// What waited behind what failed, or was given up.
 void GlooGradients::let_go() {
-  std::deque<Sum> left;
+  std::deque<Operation> left;
   {
     const std::lock_guard lock(mutex_);
     left.swap(waiting_);
   }
-  for (const Sum& sum : left) sum.done();
+  for (const Operation& operation : left) operation.done();
 }
 
-// Waits for: a sum to carry out. Ends when: there is one, or this is destroyed; nothing then.
-std::optional<GlooGradients::Sum> GlooGradients::take() {
+// Waits for: something to carry out. Ends when: there is one, or this is destroyed; nothing then.
+std::optional<GlooGradients::Operation> GlooGradients::take() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
   if (ended_) return std::nullopt;
-  Sum next = std::move(waiting_.front());
+  Operation next = std::move(waiting_.front());
   waiting_.pop_front();
   return next;
 }

@@ -23,11 +23,11 @@ namespace sluice::comm {
 /// Adds gradients over ranks that Gloo connects. Rank r of `size` has slots [r * slots / size, (r + 1) * slots / size), and parts as
 /// subtrees_of() says.
 ///
-/// Ownership: `ranks` belongs to this alone. Threads: sum() may be called on any; one thread of this carries sums out in order, and
-/// calls `done` and `failed`. Beside the gradients it needs `most_staged` bytes, at most.
+/// Ownership: `ranks` belongs to this alone. Threads: operations may be asked for on any; one thread of this carries them out in
+/// order, and calls `added`, `done` and `failed`. Beside the gradients it needs `most_staged` bytes, at most.
 ///
 /// Failure: what Gloo throws, or a bug, is given to `failed`, once; it must neither throw nor destroy this. All connections are
-/// closed before, so that the other ranks fail as well; no sum is carried out after that, and no `done` called before
+/// closed before, so that the other ranks fail as well; no operation is carried out after that, and no `done` called before
 /// abandon(). The destructor gives up what is not done, without `failed`, and does not wait for other ranks.
 class GlooGradients final : public engine::GradientGroup {
  public:
@@ -37,14 +37,15 @@ class GlooGradients final : public engine::GradientGroup {
   GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged = kMostStaged);
   ~GlooGradients() override;
 
-  void sum(std::span<float* const> parts, int64_t count, std::function<void()> done) override;
+  void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override;
+  void reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) override;
+  void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override;
   void abandon() override;
 
  private:
   class Worker;
-  struct Sum {
-    std::vector<float*> parts;
-    int64_t count = 0;
+  struct Operation {
+    std::function<void(Worker&)> run;
     std::function<void()> done;
   };
 
@@ -52,7 +53,8 @@ class GlooGradients final : public engine::GradientGroup {
   void wait_until_abandoned();
   void let_go();
   void carry_out();
-  std::optional<Sum> take();
+  void begin(Operation operation);
+  std::optional<Operation> take();
   bool abandoned();
   void fail(std::exception_ptr reason);
 
@@ -60,7 +62,7 @@ class GlooGradients final : public engine::GradientGroup {
   const std::unique_ptr<Worker> worker_;
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
-  std::deque<Sum> waiting_;
+  std::deque<Operation> waiting_;
   bool ended_ = false;      // nothing more is carried out
   bool abandoned_ = false;  // and each `done` is called all the same
   bool destroyed_ = false;

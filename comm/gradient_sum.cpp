@@ -23,16 +23,17 @@ GradientSum::GradientSum(const GradientCut& cut, Transfers& transfers)
       staging_(std::make_unique_for_overwrite<float[]>(
           static_cast<size_t>(GradientCut::kRounds * staged_parts(cut) * cut.piece_size()))) {}
 
-void GradientSum::run(std::span<float* const> parts, int64_t count) {
+void GradientSum::run(std::span<float* const> parts, int64_t count, Result result, const engine::GradientGroup::Added& added) {
   SLUICE_CHECK(std::ssize(parts) == cut_.parts_of(cut_.world().rank), "not one buffer for each subtree of this rank");
   parts_.assign(parts.begin(), parts.end());
   count_ = count;
+  result_ = result;
   const int64_t rounds = cut_.rounds(count);
   for (int64_t round = 0; round < rounds + GradientCut::kRounds; ++round) {
     if (round >= GradientCut::kRounds) finish(round - GradientCut::kRounds);
     if (round < rounds) exchange_parts(round);
     const int64_t arrived = round - (GradientCut::kRounds - 1);
-    if (0 <= arrived && arrived < rounds) add(arrived);
+    if (0 <= arrived && arrived < rounds) add(arrived, added);
   }
 }
 
@@ -63,7 +64,8 @@ void GradientSum::exchange_parts(int64_t round) {
     for (int part = cut_.first_part(other); own.size() > 0 && part < cut_.first_part(other + 1); ++part)
       transfers_.receive(incoming(round), staged(round, part), own.size(), other, kTagOfParts);
     const FloatRange theirs = cut_.piece(count_, other, round);
-    if (theirs.size() > 0) transfers_.receive(others(round), parts_[0] + theirs.begin, theirs.size(), other, kTagOfSums);
+    if (theirs.size() > 0 && result_ == Result::kWhole)
+      transfers_.receive(others(round), parts_[0] + theirs.begin, theirs.size(), other, kTagOfSums);
   }
   for (int i = 1; i < size; ++i) {
     const int owner = (rank + i) % size;  // each rank begins with another one
@@ -73,13 +75,17 @@ void GradientSum::exchange_parts(int64_t round) {
   }
 }
 
-void GradientSum::add(int64_t round) {
+void GradientSum::add(int64_t round, const engine::GradientGroup::Added& added) {
   const int rank = cut_.world().rank, size = cut_.world().size;
   const FloatRange own = cut_.piece(count_, rank, round);
   transfers_.wait(incoming(round));
   auto at = values(round, own);
-  for (int64_t begin = own.begin; begin < own.end; begin += GradientCut::kBlock)
-    add_block(at, parts_[0] + begin, std::min(GradientCut::kBlock, own.end - begin));
+  for (int64_t begin = own.begin; begin < own.end; begin += GradientCut::kBlock) {
+    const int64_t count = std::min(GradientCut::kBlock, own.end - begin);
+    add_block(at, parts_[0] + begin, count);
+    if (added) added(begin, {parts_[0] + begin, static_cast<size_t>(count)});
+  }
+  if (result_ == Result::kOwned) return;
   for (int i = 1; i < size && own.size() > 0; ++i)
     transfers_.send(others(round), parts_[0] + own.begin, own.size(), (rank + i) % size, kTagOfSums);
 }
@@ -96,11 +102,16 @@ void GradientSum::add_block(std::vector<float*>& values, float* sum, int64_t cou
   for (float*& one : values) one += count;
 }
 
+bool GradientSum::holds_sum(size_t part, int owner) const {
+  return part == 0 && (result_ == Result::kWhole || owner == cut_.world().rank);
+}
+
 // The gradient is as it should be in all pieces of the round.
 void GradientSum::finish(int64_t round) {
   transfers_.wait(others(round));
-  for (size_t part = 1; part < parts_.size(); ++part) {
+  for (size_t part = 0; part < parts_.size(); ++part) {
     for (int owner = 0; owner < cut_.world().size; ++owner) {
+      if (holds_sum(part, owner)) continue;
       const FloatRange piece = cut_.piece(count_, owner, round);
       std::fill(parts_[part] + piece.begin, parts_[part] + piece.end, 0.0F);
     }

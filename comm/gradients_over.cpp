@@ -18,8 +18,14 @@ class StoreGradients final : public engine::GradientGroup {
         gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, store.world(), {.host = store.own_address()}),
                    slots, std::move(failed)) {}
 
-  void sum(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
-    gradients_.sum(parts, count, std::move(done));
+  void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
+    gradients_.all_reduce(parts, count, std::move(done));
+  }
+  void reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) override {
+    gradients_.reduce_scatter(parts, count, std::move(added), std::move(done));
+  }
+  void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override {
+    gradients_.all_gather(values, std::move(begins), std::move(done));
   }
   void abandon() override { gradients_.abandon(); }
 

@@ -56,7 +56,7 @@ void CheckpointWriter::begin(int64_t iterations) {
   if (begun_ == iterations) return;
   drop();
   folder_ = make_checkpoints_folder(parts_.run_folder, parts_.plan.checkpoint, parts_.files);
-  unfinished_ = folder_ / (std::to_string(iterations) + ".tmp");
+  unfinished_ = unfinished_checkpoint(parts_.run_folder, parts_.plan.checkpoint, iterations);
   remove_tree(unfinished_, parts_.files);
   make_folders(unfinished_, parts_.files);
   begun_ = iterations;
@@ -137,6 +137,10 @@ void CheckpointWriter::remove_superfluous(const fs::path& folder) {
   for (const int64_t iterations : superfluous(manifests, parts_.plan.checkpoint)) {
     remove_whole(folder / std::to_string(iterations), parts_.files);
   }
+}
+
+fs::path unfinished_checkpoint(const fs::path& run_folder, const CheckpointSettings& settings, int64_t iterations) {
+  return checkpoints_folder(run_folder, settings) / (std::to_string(iterations) + ".tmp");
 }
 
 fs::path checkpoints_folder(const fs::path& run_folder, const CheckpointSettings& settings) {

@@ -74,6 +74,10 @@ class CheckpointWriter {
   std::filesystem::path unfinished_;  // of that one
 };
 
+/// Where the checkpoint behind so many iterations is while it is written.
+std::filesystem::path unfinished_checkpoint(const std::filesystem::path& run_folder, const CheckpointSettings& settings,
+                                            int64_t iterations);
+
 /// Where a run has its checkpoints: RUN/checkpoints, or with [checkpoint] folder FOLDER/NAME, NAME being that of the run folder,
 /// to which RUN/checkpoints is then a link. A folder RUN/checkpoints that is there stays in use. Throws UserError where a link
 /// leads elsewhere: nobody who starts the run has said that it may write there.

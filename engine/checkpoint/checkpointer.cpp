@@ -31,6 +31,7 @@ void refuse_unknown_metric(const Plan& plan, const IterationReport& report) {
 Checkpointer::Checkpointer(Parts parts)
     : parts_(std::move(parts)),
       writer_(parts_.writer),
+      others_(parts_.plan, parts_.reductions),
       last_cut_ns_(parts_.clock.now_ns()),
       saved_(parts_.begun),
       last_(parts_.last) {
@@ -66,6 +67,22 @@ void Checkpointer::source_ended(int64_t iteration) {
   if (wanted_) return;
   cut_ = iteration;
   last_cut_ns_ = parts_.clock.now_ns();
+}
+
+bool Checkpointer::announce(const std::vector<std::string>& models, int64_t iteration) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cut_ != iteration || failure_) return false;
+  }
+  try {
+    writer_.begin(iteration + 1);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    return false;
+  }
+  for (const std::string& model : models) others_.expect(model, iteration + 1, /*at_the_end=*/false);
+  return true;
 }
 
 void Checkpointer::node_ended(const std::string& node, int64_t iteration, const NodeBase& implementation) {
@@ -155,6 +172,7 @@ void Checkpointer::loop() {
     const std::exception_ptr failure = failure_;
     lock.unlock();
     try {
+      if (failure) others_.await();
       if (failure) std::rethrow_exception(failure);
       write(cut);
     } catch (const UserError& error) {
@@ -183,6 +201,7 @@ void Checkpointer::write(const Cut& cut) {
 // With all models written.
 void Checkpointer::finish(const Cut& cut) {
   if (parts_.before_write) parts_.before_write();
+  others_.await();
   writer_.begin(cut.iterations);  // where no model is trained
   fs::path place = writer_.finish(cut);
   const std::lock_guard lock(mutex_);
@@ -205,13 +224,15 @@ void Checkpointer::save_last() {
   cut_ = -1;  // one that was never complete
   failure_ = nullptr;
   const int64_t iterations = last_report_.iteration + 1;
-  if (iterations <= saved_) return;
+  if (iterations <= saved_) return others_.tell_of_last_save(0);
   const Cut cut{.iterations = iterations,
                 .nodes = states_[last_report_.iteration],
                 .metrics = last_report_.metrics,
                 .growing = last_growing_};
   lock.unlock();
   writer_.begin(iterations);
+  for (const auto& [name, saved] : parts_.writer.models) others_.expect(name, iterations, /*at_the_end=*/true);
+  others_.tell_of_last_save(iterations);
   for (const auto& [name, saved] : parts_.writer.models) {
     take_snapshot(name, iterations, CheckpointCopy::kNone);  // nothing changes any more
     writer_.write_model(name);

@@ -12,15 +12,18 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/parts_of_others.h"
 #include "engine/contract/node.h"
 #include "engine/observe/clock.h"
 #include "engine/observe/iteration_log.h"
 
 namespace sluice::engine {
 
-/// Decides when a run is saved, and gathers its state from the threads of the nodes. Thread-safe.
+/// Decides when a run is saved, and gathers its state from the threads of the nodes. Of several ranks rank 0 has one, and the others
+/// save parts of the models for it. Thread-safe.
 ///
 /// A checkpoint is a cut behind an iteration: each node and each model that is trained gives its state when it has ended that
 /// iteration, while others may be behind or ahead of it. A source is the first to end an iteration, so there it is decided.
@@ -38,6 +41,7 @@ class Checkpointer {
     const Clock& clock;
     int64_t begun = 0;           // iterations that were complete when the run began
     std::filesystem::path last;  // the checkpoint that it goes on from; empty: none
+    Reductions& reductions;      // over which other ranks tell of their parts
     CheckpointWriter::Parts writer;
     std::function<void()> before_write;  // on the writing thread: brings to the disk's cache what is on its way to growing files
     std::function<void()> on_failure;    // called in a catch block, where the run is to end: [checkpoint] on_failure = "stop", or
@@ -51,6 +55,10 @@ class Checkpointer {
 
   /// A source has ended the iteration; before its state is given. Of several the first one decides.
   void source_ended(int64_t iteration);
+
+  /// On the thread of the node that updates the models, before model_updated(): whether other ranks are to save their parts of them
+  /// behind this iteration, for which their folder is there then.
+  bool announce(const std::vector<std::string>& models, int64_t iteration);
 
   /// A node has ended the iteration; on its thread.
   void node_ended(const std::string& node, int64_t iteration, const NodeBase& implementation);
@@ -91,6 +99,7 @@ class Checkpointer {
 
   const Parts parts_;
   CheckpointWriter writer_;
+  PartsOfOthers others_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<int64_t, std::map<std::string, NodeState>> states_;  // of iterations that are not all reported, and the last that is

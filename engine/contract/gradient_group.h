@@ -3,24 +3,37 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 namespace sluice::engine {
 
-/// Adds the gradients of one model over all ranks of a run. One a model and rank; a rank that is alone has none.
+/// Adds the gradients of one model over all ranks of a run, and gives all of them what each has made of its share. One a model and
+/// rank; a rank that is alone has none.
 ///
 /// Operations of one group run in the order of their calls, which is the same on all ranks: the plan says who trains a model, and
-/// one node does. Nobody waits inside a call. Failure: a rank that is lost ends the run, and `done` is not called.
+/// one node does. Nobody waits inside a call; `done` is called on some thread when this rank has what it asked for, and must not
+/// throw. What was given stays until then. Failure: a rank that is lost ends the run, and `done` is not called.
 class GradientGroup {
  public:
+  /// Some of the sum, which begins at this float. On the thread of the group, in order; it must not throw.
+  using Added = std::function<void(int64_t begin, std::span<const float> sum)>;
+
   virtual ~GradientGroup() = default;
 
   /// `parts`: what this rank has, a buffer of `count` floats for each of the subtrees of its slots (base/sum_tree.h), all of them at
   /// least one. At last the first holds the sum over the slots of all ranks, added as the tree says, the same bits on all ranks, and
-  /// the others are zero; then `done` is called, on some thread. It must not throw. The buffers stay until then.
-  virtual void sum(std::span<float* const> parts, int64_t count, std::function<void()> done) = 0;
+  /// the others are zero.
+  virtual void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) = 0;
 
-  /// This rank's run has failed, or is over: nothing is added any more. Each `done` that has not been called is, once nobody uses its
-  /// buffers, with gradients that mean nothing; so is that of every later sum.
+  /// Likewise, but the first holds the sum only of what this rank owns (base/float_range.h), and is zero elsewhere. `added` hears of
+  /// each block of that.
+  virtual void reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) = 0;
+
+  /// Of `values`, rank r has those from begins[r] up to begins[r + 1]. At last each rank has all.
+  virtual void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) = 0;
+
+  /// This rank's run has failed, or is over: nothing is done any more. Each `done` that has not been called is, once nobody uses its
+  /// buffers, with numbers that mean nothing; so is that of everything later.
   virtual void abandon() {}
 };
 

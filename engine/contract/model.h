@@ -89,8 +89,12 @@ class Model {
   virtual bool add_up_slots() { return false; }
 
   /// After that, where some rank has gradients, on several ranks: adds them up over all ranks. `done` is called on some thread when
-  /// this rank has the sum; see GradientGroup::sum().
+  /// this rank has what it needs of the sum; see GradientGroup.
   virtual void add_up_ranks(const std::function<void()>& done) { done(); }
+
+  /// After a step, which all ranks make or none does, on several ranks: brings the weights that each rank has stepped to all of them.
+  /// `done` is called on some thread when this rank has all.
+  virtual void bring_weights(const std::function<void()>& done) { done(); }
 
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
   /// another thread than those of nodes, and never beside the calls that follow.
@@ -102,8 +106,8 @@ class Model {
   virtual void take_snapshot(VersionRange versions, CheckpointCopy copy) = 0;
 
   /// Writes the snapshot into `folder`, a new one that is the checkpoint's: `NAME/` is the model as a complete folder for others to
-  /// load, what only a run that goes on needs lies beside it as `NAME.*`; other models may be written into it meanwhile. The same
-  /// bytes whether it was copied or not. Every file is on the disk on return. Called once after each take_snapshot(): on any thread
+  /// load, what only a run that goes on needs lies beside it as `NAME.*`; other models may be written into it meanwhile. Of several
+  /// ranks each writes its part, at the same time. The same bytes whether it was copied or not. Every file is on the disk on return. Called once after each take_snapshot(): on any thread
   /// after a copy, whose memory may be used again then, else at once on the same one. Throws UserError (disk full).
   virtual void write_snapshot(const std::filesystem::path& folder, FileSystem& files) = 0;
 
@@ -124,6 +128,7 @@ struct ModelUsage {
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
   World world;                  // whose slots it has gradients for
   GradientGroup* gradients = nullptr;  // that adds them over the ranks, and outlives it; null: there is one rank
+  bool shard_optimizer = false;        // each rank steps its own part of the weights
 
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
   /// whose passes can read that (ModelFacts::reads_published).

@@ -160,6 +160,9 @@ ParamSet<ClusterSettings> cluster_params() {
           "parts that the groups of an iteration are dealt out to; gradients are summed slot by slot, and slots in a fixed "
           "order, "
           "so a run has the same result on every number of ranks that divides it; unset: as many as there are ranks");
+  set.param("shard", &ClusterSettings::shard)
+      .harmless()
+      .doc("what of a trained model each rank has alone: its part of the optimizer (ZeRO, stage 1), or none; same result");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
       .unit("seconds")

@@ -91,8 +91,16 @@ struct SourceSettings {
 };
 
 /// What a run on several ranks is like. Nothing of it needs several: the same file runs on one.
+/// What of a model that is trained each rank has alone: nothing, or its part of the optimizer (Rajbhandari et al. 2020, ZeRO, stage
+/// 1). The result is the same.
+enum class Shard { kNone, kOptimizer };
+constexpr std::array<std::pair<Shard, const char*>, 2> enum_names(Shard) {
+  return {{{Shard::kNone, "none"}, {Shard::kOptimizer, "optimizer"}}};
+}
+
 struct ClusterSettings {
-  std::optional<int64_t> slots;   // unset: as many as there are ranks
+  std::optional<int64_t> slots;  // unset: as many as there are ranks
+  Shard shard = Shard::kOptimizer;
   double join_seconds = 60;       // for all ranks to come
   double dead_after_seconds = 8;  // a rank that gives no sign for so long is lost
 };

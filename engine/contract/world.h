@@ -56,6 +56,11 @@ class Reductions {
     static constexpr int64_t kEnd = -1, kMetrics = -2, kState = -3;
     static constexpr int64_t verdicts(int64_t round) { return -4 - round; }  // of a filter
 
+    /// That a rank has written its part of a model, the one of this index in Plan::models; `at_the_end` of the run, or before.
+    static Key saved(int64_t iterations, int model, bool at_the_end) { return {iterations, -2 - model, at_the_end ? 1 : 0}; }
+    /// Whether the run is saved at its end.
+    static Key last_save() { return {0, -1, 0}; }
+
     auto operator<=>(const Key&) const = default;
   };
   using Done = std::function<void(Contribution)>;

@@ -99,6 +99,15 @@ std::string origin_in(const Table& table, const std::string& key, const PresetSc
   return (given ? name : written) + (within.empty() ? "" : "; " + name + ": " + within);
 }
 
+// A run that goes on with another number of ranks must have the slots of before, or say that it has not: they shape its sums.
+void take_slots_of_ranks(Plan& plan) {
+  plan.cluster.slots = plan.ranks;
+  const auto is_slots = [](const EffectiveKey& key) { return key.table == "cluster" && key.key == "slots"; };
+  EffectiveKey& key = *std::ranges::find_if(plan.effective, is_slots);
+  key.text = std::to_string(plan.ranks);
+  key.origin = "as many as ranks";
+}
+
 // Every rank has as many slots as every other.
 void check_slots(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
   if (plan.slots() % plan.ranks == 0) return;
@@ -128,6 +137,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
   bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
+  if (plan.ranks > 1 && !plan.cluster.slots) take_slots_of_ranks(plan);
   check_checkpoint_folder(spec.checkpoint, problems);
   check_slots(spec, problems, plan);
 }

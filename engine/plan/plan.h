@@ -158,6 +158,7 @@ struct Plan {
   /// Of [cluster]: the parts that every iteration is dealt out to, and how many of them each rank has.
   int64_t slots() const { return cluster.slots.value_or(ranks); }
   int64_t slots_of_rank() const { return slots() / ranks; }
+  bool shards_optimizer() const { return ranks > 1 && cluster.shard == Shard::kOptimizer; }
 
   int index_of(const std::string& node) const;                    // -1: no such node
   const PlanPath& path_of(int node) const;                        // on which a node lies

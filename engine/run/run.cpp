@@ -46,8 +46,9 @@ SavedModels saved_models(const Plan& plan, const Workload& workload) {
 // Where a run may write.
 std::vector<std::filesystem::path> writable(const Plan& plan, const RunOptions& options) {
   std::vector<std::filesystem::path> folders;
-  if (options.folder.empty() || !options.writes_folder) return folders;
-  folders.push_back(options.folder);
+  if (options.folder.empty()) return folders;
+  // Another rank than 0 writes its parts of checkpoints.
+  folders.push_back(options.writes_folder ? options.folder : options.folder / kCheckpointsFolder);
   if (plan.checkpoint.folder) folders.push_back(absolute_path(*plan.checkpoint.folder));
   return folders;
 }
@@ -93,6 +94,7 @@ struct Run::Impl {
   void stall(Problem problem);
   RunStatus status(const std::string& state);
   int64_t progress();
+  bool holds_up() const { return (checkpointer && checkpointer->holds_up()) || (own_parts && own_parts->holds_up()); }
 
   const Plan& plan;
   const RunOptions options;
@@ -106,7 +108,8 @@ struct Run::Impl {
   int64_t trace_begin_ns = 0;
   std::optional<RunFiles> files;  // nothing: no run folder
   std::optional<Driver> driver;
-  std::optional<Checkpointer> checkpointer;          // nothing: no run folder
+  std::optional<Checkpointer> checkpointer;          // nothing: no run folder, or another rank's
+  std::optional<OwnParts> own_parts;                 // likewise: what this rank saves for that one
   std::vector<std::unique_ptr<Executor>> executors;  // alive while the run is driven, and longer if a node hangs
   std::unique_ptr<Monitor> monitor;
   std::atomic<bool> stalled{false};
@@ -133,6 +136,8 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
   if (writes()) {
     open_files();
     begin_checkpoints(std::move(models));
+  } else if (!options.folder.empty()) {
+    own_parts.emplace(OwnParts::Parts{plan, options.folder, std::move(models), confined, reductions});
   }
   driver.emplace(plan, driver_parts(std::move(workload)));
 }
@@ -178,6 +183,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
                                            .clock = clock,
                                            .begun = manifest ? manifest->iterations : 0,
                                            .last = options.resume_from,
+                                           .reductions = reductions,
                                            .writer = {.plan = plan,
                                                       .run_folder = options.folder,
                                                       .models = std::move(models),
@@ -213,6 +219,7 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
           .clock = clock,
           .reductions = reductions,
           .checkpointer = checkpointer ? &*checkpointer : nullptr,
+          .own_parts = own_parts ? &*own_parts : nullptr,
           .begun = manifest ? manifest->iterations : 0,
           .stop_rule = stop_rule(),
           .observers = observers(),
@@ -296,7 +303,7 @@ void Run::Impl::wait_for_the_end() {
       driver->let_everything_end();
     }
     if (interrupted_ns >= 0 && now - interrupted_ns >= grace_ns) driver->drop_in_flight();
-    if (patience && patience->is_over(now, stalled || failed_outside, checkpointer && checkpointer->holds_up())) return;
+    if (patience && patience->is_over(now, stalled || failed_outside, holds_up())) return;
   }
 }
 
@@ -339,7 +346,7 @@ RunStatus Run::Impl::status(const std::string& state) {
 
 // A model that is written while its node waits is no stall, however slow the disk.
 int64_t Run::Impl::progress() {
-  if (checkpointer && checkpointer->holds_up()) ++looks_while_saved;
+  if (holds_up()) ++looks_while_saved;
   return driver->state().work_done() + looks_while_saved;
 }
 
@@ -362,6 +369,7 @@ RunSummary Run::execute() {
     impl.driver->state().failure.rethrow();
     if (impl.files) impl.files->write_costs();
     if (impl.checkpointer) impl.checkpointer->save_last();
+    if (impl.own_parts) impl.own_parts->save_last();
     const RunState& state = impl.driver->state();
     summary.end = state.interrupted || state.ends_on_all_ranks ? RunEnd::kInterrupted : RunEnd::kDone;
     last.state = state_text(summary.end);
@@ -393,6 +401,7 @@ void Run::fail(const std::exception_ptr& error) {
   } catch (...) {
     impl_->driver->state().failure.capture();
   }
+  impl_->reductions.abandon();  // also of a run whose nodes have ended, and that is being saved
 }
 
 void Run::save_now() {

@@ -75,6 +75,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
                 },
                 [this] { notify_intakes(); }),
             .checkpointer = parts.checkpointer,
+            .own_parts = parts.own_parts,
             .ending = IterationCutoff(parts.begun),
             .trained = {},
             .main_path = static_cast<int>(&plan.main_path() - plan.paths.data()),

@@ -25,7 +25,8 @@ class Driver {
     Workload workload;
     const Clock& clock;
     Reductions& reductions;
-    Checkpointer* checkpointer = nullptr;    // null: nothing is saved
+    Checkpointer* checkpointer = nullptr;    // null: nothing is saved, or by another rank
+    OwnParts* own_parts = nullptr;           // what this rank saves for that one; null: nothing
     int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them
     std::optional<StopRule> stop_rule = {};  // it has seen the iterations that are complete
     std::vector<WorkObserver*> observers;

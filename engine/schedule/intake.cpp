@@ -320,6 +320,7 @@ void Intake::end_iteration() {
 
 void Intake::end_host(StageHost& host) {
   host.end(iteration_);
+  host.save(iteration_);
   host.announce_end(iteration_);
 }
 

@@ -15,6 +15,15 @@ namespace {
 // What a rank adds under this name: 1 where it has gradients of the model.
 std::string gradients_of(const std::string& model) { return "gradients of " + model; }
 
+// What rank 0 adds under this name to the end of an iteration behind which the run is saved.
+constexpr const char* kSaved = "saved";
+
+Part decision_to_save() {
+  Part part{.name = kSaved, .kind = Metric::kSum, .numbers = {}, .recorded = true};
+  part.numbers.add(1);
+  return part;
+}
+
 }  // namespace
 
 NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part, const Workload::Models& models)
@@ -148,12 +157,13 @@ bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std:
   }
   if (!ending_) open_held();
   ending_ = true;
-  if (!go_through_steps(packet.iteration, go_on)) return false;
+  if (!go_through_steps(packet.iteration, go_on)) {
+    state_.activity.end(executor_, {.iteration = packet.iteration.index});
+    return false;
+  }
   ending_ = false;
-  const int64_t tokens = close_held();
-  if (is_filter()) record_filter();
-  host_.end(packet.iteration);
-  state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = tokens, .ends_iteration = true});
+  host_.save(packet.iteration, saved_);
+  state_.activity.end(executor_, {.iteration = packet.iteration.index, .tokens = held_tokens_, .ends_iteration = true});
   state_.traffic.held(index_, 0);
   host_.announce_end(packet.iteration);
   const std::vector<Packet> held = std::exchange(held_, {});
@@ -164,25 +174,38 @@ bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std:
   return true;
 }
 
-// Behind the steps of a barrier comes one more point at which totals are combined: what end_iteration() reads.
+// Behind the steps of a barrier comes one more point at which totals are combined: what end_iteration() reads. What a step has
+// changed of the weights is brought to all ranks behind it. False: it is to be called again, and goes on there.
 bool NodeRunner::go_through_steps(const Iteration& iteration, const std::function<void()>& go_on) {
   const int64_t steps = is_barrier() ? plan_.needs.steps : 0;
   while (true) {
     const bool at_end = step_ == steps;
-    if (!std::exchange(combined_, true)) {
+    if (phase_ == Phase::kAdd) {
       if (!at_end) node_.gather(step_, views_);
-      if (!combine(iteration, at_end ? Reductions::Key::kEnd : step_, go_on)) {
-        state_.activity.end(executor_, {.iteration = iteration.index});
-        return false;
-      }
+      phase_ = Phase::kWork;
+      if (!combine(iteration, at_end ? Reductions::Key::kEnd : step_, go_on)) return false;
     }
-    combined_ = false;
-    if (at_end && has_files_ && state_.world.rank == 0) take_lines(iteration);
+    if (phase_ == Phase::kWork) {
+      if (at_end)
+        work_at_the_end(iteration);
+      else
+        node_.process_iteration(step_, views_);
+      phase_ = Phase::kBring;
+      if (!bring_weights(go_on)) return false;
+    }
+    phase_ = Phase::kAdd;
     if (at_end) break;
-    node_.process_iteration(step_++, views_);
+    ++step_;
   }
   step_ = 0;
   return true;
+}
+
+void NodeRunner::work_at_the_end(const Iteration& iteration) {
+  if (has_files_ && state_.world.rank == 0) take_lines(iteration);
+  held_tokens_ = close_held();
+  if (is_filter()) record_filter();
+  host_.end(iteration);
 }
 
 // True: totals and gradients are those of all ranks. Else go_on is called when they are: by whichever comes second, the end of the
@@ -194,19 +217,25 @@ bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::f
     Part& part = mine.emplace_back(Part{.name = gradients_of(name), .kind = Metric::kSum, .numbers = {}, .recorded = true});
     if (model->add_up_slots()) part.numbers.add(1);
   }
+  if (point == Reductions::Key::kEnd && host_.announces_save(iteration)) mine.push_back(decision_to_save());
   const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = point};
   if (has_files_ && point == Reductions::Key::kEnd) give_lines(key);
-  combining_ = 0;
+  exchanging_ = 0;
   const auto done = [this, go_on] {
-    if (combining_.fetch_add(1) == 1) go_on();
+    if (exchanging_.fetch_add(1) == 1) go_on();
   };
   const auto take = [this, done](Contribution of_all) {
+    take_decision(of_all);
     const Contribution told = trained_.empty() ? Contribution() : of_all;
     host_.totals().set_combined(std::move(of_all));
     add_up_ranks(told, 0, done);
   };
   state_.reductions.combine(key, std::move(mine), take);
-  return combining_.fetch_add(1) == 1;
+  return exchanging_.fetch_add(1) == 1;
+}
+
+void NodeRunner::take_decision(const Contribution& of_all) {
+  saved_ = std::ranges::find(of_all, kSaved, &Part::name) != of_all.end();
 }
 
 void NodeRunner::give_lines(const Reductions::Key& key) {
@@ -226,6 +255,21 @@ void NodeRunner::add_up_ranks(const Contribution& of_all, size_t model, const st
   const auto next = [this, of_all, model, done] { add_up_ranks(of_all, model + 1, done); };
   if (part == of_all.end() || part->numbers.count() == 0) return next();
   trained->add_up_ranks(next);
+}
+
+// Likewise: true: all ranks have the weights.
+bool NodeRunner::bring_weights(const std::function<void()>& go_on) {
+  if (trained_.empty()) return true;
+  exchanging_ = 0;
+  bring_weights_of(0, [this, go_on] {
+    if (exchanging_.fetch_add(1) == 1) go_on();
+  });
+  return exchanging_.fetch_add(1) == 1;
+}
+
+void NodeRunner::bring_weights_of(size_t model, const std::function<void()>& done) {
+  if (model == trained_.size()) return done();
+  trained_[model].second->bring_weights([this, model, done] { bring_weights_of(model + 1, done); });
 }
 
 void NodeRunner::open_held() {

@@ -63,10 +63,14 @@ class NodeRunner {
   bool handle(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
   bool end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on);
   bool go_through_steps(const Iteration& iteration, const std::function<void()>& go_on);
+  void work_at_the_end(const Iteration& iteration);
   bool combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on);
   void give_lines(const Reductions::Key& key);
   void take_lines(const Iteration& iteration);
+  void take_decision(const Contribution& of_all);
   void add_up_ranks(const Contribution& of_all, size_t model, const std::function<void()>& done);
+  bool bring_weights(const std::function<void()>& go_on);
+  void bring_weights_of(size_t model, const std::function<void()>& done);
   void hold(Packet& packet);
   void process_one(Packet& packet, const PassOn& pass_on);
   void skip_empty(Packet& packet, const PassOn& pass_on);
@@ -100,9 +104,13 @@ class NodeRunner {
 
   // Of the end of an iteration that is under way.
   bool ending_ = false;
-  int64_t step_ = 0;               // of a barrier
-  bool combined_ = false;          // what was added up to this step
-  std::atomic<int> combining_{0};  // of its two halves, calling and being called back, those that are done
+  enum class Phase { kAdd, kWork, kBring };
+  int64_t step_ = 0;           // of a barrier
+  Phase phase_ = Phase::kAdd;  // of this step, that comes next
+  std::atomic<int> exchanging_{
+      0};               // of the two halves of what ranks do together, calling and being called back, those that are done
+  bool saved_ = false;  // the run is saved behind the iteration, as rank 0 says
+  int64_t held_tokens_ = 0;
 
   // Of a filter, in this iteration.
   std::vector<int64_t> quota_;    // groups that are wanted, by slot of the run; empty: all that pass

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpointer.h"
+#include "engine/checkpoint/own_parts.h"
 #include "engine/contract/token_budget.h"
 #include "engine/contract/world.h"
 #include "engine/observe/activity.h"
@@ -54,7 +55,8 @@ struct RunState {
   Traffic traffic;
   FailureSlot failure;
   IterationLog log;
-  Checkpointer* checkpointer;  // null: nothing is saved
+  Checkpointer* checkpointer;  // null: nothing is saved, or by another rank
+  OwnParts* own_parts;         // what this rank saves for that one; null: nothing
   IterationCutoff ending;
   std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
   std::atomic<bool> interrupted{false};

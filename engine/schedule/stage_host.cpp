@@ -66,7 +66,6 @@ void StageHost::begin(const Iteration& iteration) {
 void StageHost::end(const Iteration& iteration) {
   part_.node->end_iteration(iteration);
   if (first_state_) part_.node->load(StateReader(*first_state_));
-  save(iteration);
 }
 
 void StageHost::announce_end(const Iteration& iteration) {
@@ -134,8 +133,16 @@ void StageHost::compare_states(int64_t iteration) {
                             {maximum("largest", mine), maximum("smallest, negative", -mine)}, compare);
 }
 
-void StageHost::save(const Iteration& iteration) {
+bool StageHost::announces_save(const Iteration& iteration) {
+  const bool others_have_parts = state_.world.size > 1 && !updated_models_.empty();
+  return others_have_parts && state_.checkpointer != nullptr && state_.checkpointer->announce(updated_models_, iteration.index);
+}
+
+void StageHost::save(const Iteration& iteration, bool told_to_save) {
   compare_states(iteration.index);
+  if (state_.own_parts != nullptr && told_to_save) {
+    for (const std::string& model : updated_models_) state_.own_parts->save(model, iteration.index + 1);
+  }
   if (state_.checkpointer == nullptr) return;
   state_.checkpointer->node_ended(plan_.name, iteration.index, *part_.node);
   for (const std::string& model : updated_models_) state_.checkpointer->model_updated(model, iteration.index);

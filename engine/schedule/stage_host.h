@@ -45,8 +45,16 @@ class StageHost {
   /// Before the first work of an iteration; once it has begun, nothing.
   void begin(const Iteration& iteration);
 
-  /// The node has had all of the iteration. Then its state can be saved.
+  /// The node has had all of the iteration.
   void end(const Iteration& iteration);
+
+  /// After that: the node's state can be saved, and the models that it trains, where the run is saved behind this iteration. On rank
+  /// 0 the checkpointer knows that; the others are told.
+  void save(const Iteration& iteration, bool told_to_save = false);
+
+  /// Of a node that trains, on rank 0 of several, before save(): whether the others are to save their parts of its models. They may
+  /// begin as soon as they hear of it.
+  bool announces_save(const Iteration& iteration);
 
   /// After end(), once nothing of the node runs for the iteration any more: what waits for it may start on another executor at
   /// once.
@@ -56,7 +64,6 @@ class StageHost {
   void pass_over(const Iteration& iteration);
 
  private:
-  void save(const Iteration& iteration);
   void compare_states(int64_t iteration);
   void report_metrics(int64_t iteration, Contribution of_all);
   bool tells_of_the_end() const;

@@ -20,6 +20,7 @@ void load_model(const PlanModel& model, const Loading& loading) {
   ModelUsage usage = model.usage;
   usage.world = world_of(plan, ranks);
   if (usage.updated) usage.gradients = ranks.gradients(model.name);
+  usage.shard_optimizer = plan.shards_optimizer();
   if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
   try {
     workload.models[model.name] = plan.model_type->load(model.params, usage);

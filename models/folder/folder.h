@@ -11,7 +11,7 @@
 #include "base/file_system.h"
 #include "models/config/config_families.h"
 #include "models/config/output_head.h"
-#include "models/folder/folder.h"
+#include "models/folder/file_share.h"
 #include "models/forward/transformer.h"
 
 namespace sluice::models {
@@ -51,7 +51,11 @@ struct SaveOptions {
   size_t max_shard_bytes = 5'000'000'000;  // of tensors in one file; more than one file get an index
   std::optional<at::ScalarType> dtype;     // float32, bfloat16 or float16; nothing: that of the model's norms
   SavedAdapter adapter = SavedAdapter::kMerged;
+  FileShare share;  // of the model's files; number 0 writes all others
 };
+
+/// Whether who has options.share of the folder has any file of it to write.
+bool writes_folder(const Transformer& model, const SaveOptions& options);
 
 /// Writes `model` as a Hugging Face folder that transformers can load: config.json of `source_folder` adapted to what is saved,
 /// the tensors with their checksums, and the tokenizer's files and chat template of `source_folder`. `folder` is a new one, made

@@ -58,20 +58,43 @@ std::vector<OutputTensor> stored_tensors(Weights weights) {
   return tensors;
 }
 
+// In the form that is saved.
+SavedAdapter adapter_of(const Transformer& model, const SaveOptions& options) {
+  return has_adapters(model.weights()) ? options.adapter : SavedAdapter::kMerged;
+}
+
+WriteOptions write_options(const Transformer& model, const SaveOptions& options) {
+  return {.dtype = options.dtype.value_or(model.weights().final_norm.scalar_type()),
+          .max_file_bytes = options.max_shard_bytes,
+          .share = options.share};
+}
+
+void write_small_files(const Transformer& model, const fs::path& source_folder, const fs::path& folder,
+                       const SaveOptions& options, FileSystem& files) {
+  for (const char* name : kCopiedFiles) {
+    if (is_there(source_folder / name)) write_text(folder / name, read_file(source_folder / name), files);
+  }
+  const SavedAdapter adapter = adapter_of(model, options);
+  if (adapter == SavedAdapter::kBoth) write_adapter(model, source_folder, folder / "adapter", files);
+  if (adapter == SavedAdapter::kAdapter) return write_adapter(model, source_folder, folder, files);
+  write_text(folder / "config.json", saved_config(model, source_folder, write_options(model, options).dtype), files);
+}
+
 }  // namespace
+
+bool writes_folder(const Transformer& model, const SaveOptions& options) {
+  if (options.share.writer == 0) return true;
+  if (adapter_of(model, options) == SavedAdapter::kAdapter) return false;
+  const size_t count = count_model_files(stored_tensors(model.weights()), write_options(model, options));
+  return static_cast<size_t>(options.share.writer) < count;
+}
 
 void write_folder(const Transformer& model, const fs::path& source_folder, const fs::path& folder, const SaveOptions& options,
                   FileSystem& files) {
   make_folders(folder, files);
-  for (const char* name : kCopiedFiles) {
-    if (is_there(source_folder / name)) write_text(folder / name, read_file(source_folder / name), files);
-  }
-  const SavedAdapter adapter = has_adapters(model.weights()) ? options.adapter : SavedAdapter::kMerged;
-  if (adapter == SavedAdapter::kBoth) write_adapter(model, source_folder, folder / "adapter", files);
-  if (adapter == SavedAdapter::kAdapter) return write_adapter(model, source_folder, folder, files);
-  const at::ScalarType dtype = options.dtype.value_or(model.weights().final_norm.scalar_type());
-  write_text(folder / "config.json", saved_config(model, source_folder, dtype), files);
-  write_model_files(folder, stored_tensors(model.weights()), {.dtype = dtype, .max_file_bytes = options.max_shard_bytes}, files);
+  if (options.share.writer == 0) write_small_files(model, source_folder, folder, options, files);
+  if (adapter_of(model, options) != SavedAdapter::kAdapter)
+    write_model_files(folder, stored_tensors(model.weights()), write_options(model, options), files);
   sync_folder(folder, files);
 }
 

@@ -168,19 +168,27 @@ void write_text(const fs::path& path, std::string_view text, FileSystem& files) 
 void write_model_files(const fs::path& folder, const std::vector<OutputTensor>& tensors, const WriteOptions& options,
                        FileSystem& files) {
   const auto shards = split(tensors, options);
-  if (shards.size() == 1) return write_file(folder / "model.safetensors", tensors, options.dtype, files);
+  if (shards.size() == 1) {
+    if (options.share.has(0)) write_file(folder / "model.safetensors", tensors, options.dtype, files);
+    return;
+  }
   Json places = Json::object();
   size_t total = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name(i, shards.size());
-    write_file(folder / name, shards[i], options.dtype, files);
+    if (options.share.has(i)) write_file(folder / name, shards[i], options.dtype, files);
     for (const OutputTensor& tensor : shards[i]) {
       places[tensor.name] = name;
       total += bytes_of(tensor, options.dtype);
     }
   }
+  if (options.share.writer > 0) return;
   const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", places}};
   write_text(folder / "model.safetensors.index.json", index.dump(2) + "\n", files);
+}
+
+size_t count_model_files(const std::vector<OutputTensor>& tensors, const WriteOptions& options) {
+  return split(tensors, options).size();
 }
 
 void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors, FileSystem& files) {

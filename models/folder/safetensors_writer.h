@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file_system.h"
+#include "models/folder/file_share.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
@@ -27,6 +28,7 @@ struct OutputTensor {
 struct WriteOptions {
   at::ScalarType dtype = at::kFloat;  // or kBFloat16, kHalf; of all tensors but int64 ones
   size_t max_file_bytes = 5'000'000'000;
+  FileShare share;  // number 0 writes the index
 };
 
 /// Writes tensors in the given order as `folder`/model.safetensors, or where they take more than max_file_bytes as
@@ -35,6 +37,9 @@ struct WriteOptions {
 /// bytes. Works through some megabytes at a time, however large a tensor is. Throws UserError when the disk refuses.
 void write_model_files(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const WriteOptions& options,
                        FileSystem& files = disk());
+
+/// How many files of tensors that makes.
+size_t count_model_files(const std::vector<OutputTensor>& tensors, const WriteOptions& options);
 
 /// Any other file of such a folder.
 void write_text(const std::filesystem::path& path, std::string_view text, FileSystem& files = disk());

@@ -1,6 +1,7 @@
 #include "models/memory/host_copy.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <sys/mman.h>
 
@@ -38,7 +39,12 @@ void HostCopy::copy(const at::Tensor& buffer) {
   });
 }
 
+// Nothing can be mapped of no floats.
 void HostCopy::allocate() {
+  if (floats_ == 0) {
+    tensor_ = at::empty({0}, at::kFloat);
+    return;
+  }
   const size_t bytes = static_cast<size_t>(floats_) * sizeof(float);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();

@@ -8,38 +8,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
-
+#include "base/error.h"
 #include "models/kernels/parallel.h"
 
 namespace sluice::models {
-namespace {
 
-constexpr int64_t kBlock = 1 << 14;  // elements summed by one thread: fixes the order of the additions
-
-}  // namespace
-
-AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, int slots, SlotRange mine)
-    : flat_(weights, slots, mine),
+AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const OptimizerShare& share)
+    : flat_(weights, share.slots, share.mine),
       options_(options),
-      first_moments_(at::zeros_like(flat_.weight_buffer())),
-      second_moments_(at::zeros_like(flat_.weight_buffer())) {}
+      owners_(share.owners),
+      owned_(owned_floats(flat_.size(), share.owner, share.owners)),
+      squares_(flat_.size()),
+      first_moments_(at::zeros({owned_.size()}, flat_.weight_buffer().options())),
+      second_moments_(at::zeros_like(first_moments_)) {
+  SLUICE_CHECK(owners_ == 1 || flat_.on_host(), "an optimizer on a device has one owner");
+}
 
-double AdamW::gradient_norm(double scale) const {
+double AdamW::gradient_norm(double scale) {
   flat_.check_gradients();
   if (!flat_.on_host()) {
     const at::Tensor norm = at::linalg_vector_norm(flat_.gradient_buffer(), 2, std::nullopt, false, at::kDouble);
     return norm.item().toDouble() * std::abs(scale);
   }
-  const float* values = flat_.gradients();
-  const int64_t count = flat_.size();
-  std::vector<double> blocks(static_cast<size_t>((count + kBlock - 1) / kBlock));
-  parallel_ranges(static_cast<int64_t>(blocks.size()), 4, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) blocks[i] = sum_of_squares(values + i * kBlock, std::min(kBlock, count - i * kBlock));
-  });
-  double total = 0;
-  for (const double block : blocks) total += block;
-  return std::sqrt(total) * std::abs(scale);
+  if (owners_ == 1) squares_.set_all(flat_.gradients(), flat_.size());
+  return std::sqrt(squares_.total()) * std::abs(scale);
 }
 
 double AdamW::step(double scale) {
@@ -64,15 +56,19 @@ double AdamW::step(double scale) {
                            .epsilon = static_cast<float>(options_.eps)};
   AdamWFactors decayed = plain;
   decayed.kept = static_cast<float>(1 - options_.learning_rate * options_.weight_decay);
-  step_range(0, flat_.matrix_floats(), decayed);
-  step_range(flat_.matrix_floats(), flat_.size() - flat_.matrix_floats(), plain);
+  step_range({0, flat_.matrix_floats()}, decayed);
+  step_range({flat_.matrix_floats(), flat_.size()}, plain);
   return norm;
 }
 
-void AdamW::step_range(int64_t first, int64_t count, const AdamWFactors& factors) {
+// What of the range is owned.
+void AdamW::step_range(FloatRange range, const AdamWFactors& factors) {
+  const int64_t first = std::max(range.begin, owned_.begin);
+  const int64_t count = std::max<int64_t>(0, std::min(range.end, owned_.end) - first);
+  const int64_t kept = first - owned_.begin;
   float *weights = flat_.weights() + first, *gradients = flat_.gradients() + first;
-  float *means = first_moments_.mutable_data_ptr<float>() + first, *squares = second_moments_.mutable_data_ptr<float>() + first;
-  parallel_ranges(count, kBlock, [&](int64_t begin, int64_t end) {
+  float *means = first_moments_.mutable_data_ptr<float>() + kept, *squares = second_moments_.mutable_data_ptr<float>() + kept;
+  parallel_ranges(count, kFloatsOfABlock, [&](int64_t begin, int64_t end) {
     adamw_step({weights + begin, gradients + begin, means + begin, squares + begin, end - begin}, factors);
   });
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "models/kernels/adamw_kernel.h"
+#include "models/train/block_squares.h"
 #include "models/train/flat_parameters.h"
 
 namespace sluice::models {
@@ -18,26 +19,43 @@ struct AdamWOptions {
   double clip_grad_norm = 0.0;  // the largest norm of all gradients together; 0: not clipped
 };
 
+/// Whose slots an optimizer has gradients of, and what it steps: its part of the floats among those of all owners.
+struct OptimizerShare {
+  int slots = 1;
+  SlotRange mine = {0, 1};
+  int owner = 0;
+  int owners = 1;
+};
+
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2). Updates the weights it was given in place. The
-/// same bits for any number of threads. Not thread-safe.
+/// same bits for any number of threads, and of owners. Not thread-safe.
+///
+/// Of several owners each keeps the moments of what it owns alone and steps that (Rajbhandari et al. 2020, ZeRO, stage 1). Somebody
+/// else adds up the gradients, tells the squares() of all blocks, and brings the weights to all owners.
 class AdamW {
  public:
   using NamedTensors = models::NamedTensors;
 
   /// `weights`: those that need a gradient, as Weights::trainable() gives them; handles, so the model sees every step. From now
   /// on they lie in one buffer, and so do their gradients, which are always defined: see FlatParameters.
-  /// `mine`: which of `slots` their gradients are of; see FlatParameters.
-  AdamW(const NamedTensors& weights, const AdamWOptions& options, int slots = 1, SlotRange mine = {0, 1});
+  AdamW(const NamedTensors& weights, const AdamWOptions& options, const OptimizerShare& share = {});
 
-  /// One step with gradient `.grad * scale`, of the first slot, which leaves `.grad` zero. Gradients are accumulated as sums, so the scale is one
-  /// over the count. Returns the norm of the scaled gradients before clipping; if it is not finite nothing is changed but the
+  /// One step with gradient `.grad * scale`, of the first slot, which leaves `.grad` zero. Gradients are accumulated as sums, so
+  /// the scale is one over the count. Returns the norm of the scaled gradients before clipping; if it is not finite nothing is changed but the
   /// gradients, and the caller must not go on as if the step had been made.
   double step(double scale);
 
   /// The Euclidean norm of all gradients together, times `scale`. Summed in double precision in a fixed order.
-  double gradient_norm(double scale) const;
+  double gradient_norm(double scale);
 
   void clear_gradients() { flat_.clear_gradients(); }
+
+  /// The floats of the buffers that this steps.
+  FloatRange owned() const { return owned_; }
+  int owners() const { return owners_; }
+
+  /// Of the gradients of the next step, where there are several owners. All must be there before its norm is asked for.
+  BlockSquares& squares() { return squares_; }
 
   int64_t steps() const { return steps_; }
   double learning_rate() const { return options_.learning_rate; }
@@ -47,18 +65,20 @@ class AdamW {
   /// fills them makes the optimizer one that has come to that point.
   const FlatParameters& parameters() const { return flat_; }
   FlatParameters& parameters() { return flat_; }
-  const at::Tensor& first_moments() const { return first_moments_; }    // a buffer as parameters() has them
+  const at::Tensor& first_moments() const { return first_moments_; }    // [owned().size()], as in a buffer of parameters()
   const at::Tensor& second_moments() const { return second_moments_; }  // likewise
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
-  void step_range(int64_t first, int64_t count, const AdamWFactors& factors);
+  void step_range(FloatRange range, const AdamWFactors& factors);
   void step_on_device(double gradient_scale);
 
   FlatParameters flat_;
   AdamWOptions options_;
-  at::Tensor first_moments_;   // as long as the buffers
-  at::Tensor second_moments_;  // likewise
+  const int owners_;
+  const FloatRange owned_;
+  BlockSquares squares_;
+  at::Tensor first_moments_, second_moments_;
   int64_t steps_ = 0;
 };
 

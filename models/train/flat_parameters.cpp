@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -118,6 +119,19 @@ NamedTensors FlatParameters::views(const at::Tensor& buffer) const {
     result.emplace_back(slot.name, buffer.narrow(0, slot.first, slot.weight.numel()).view(slot.weight.sizes()));
   }
   return result;
+}
+
+std::vector<TensorPiece> FlatParameters::pieces(const at::Tensor& buffer, FloatRange range) const {
+  std::vector<TensorPiece> found;
+  for (const Place& place : places_) {
+    const int64_t begin = std::max(place.first, range.begin), end = std::min(place.first + place.weight.numel(), range.end);
+    if (begin >= end) continue;
+    found.push_back({.name = place.name,
+                     .shape = place.weight.sizes().vec(),
+                     .first = begin - place.first,
+                     .values = buffer.narrow(0, begin - range.begin, end - begin)});
+  }
+  return found;
 }
 
 }  // namespace sluice::models

@@ -7,11 +7,20 @@
 #include <utility>
 #include <vector>
 
+#include "base/float_range.h"
 #include "base/sum_tree.h"
 
 namespace sluice::models {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Neighbouring elements of a tensor, maybe all of them.
+struct TensorPiece {
+  std::string name;            // the tensor's
+  std::vector<int64_t> shape;  // likewise
+  int64_t first = 0;           // of its elements, in row-major order
+  at::Tensor values;           // [n]
+};
 
 /// The weights that are trained, and their gradients, each in one buffer, so that an optimizer goes over them in one pass. The
 /// tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a backward adds to
@@ -57,6 +66,9 @@ class FlatParameters {
 
   /// Views of `buffer`[size()], one a weight, in the order of `weights`.
   NamedTensors views(const at::Tensor& buffer) const;
+
+  /// What of `buffer` belongs to weights, in the order of `weights`: `buffer` is `range` of one that is as long as all, [range.size()].
+  std::vector<TensorPiece> pieces(const at::Tensor& buffer, FloatRange range) const;
 
  private:
   struct Place {

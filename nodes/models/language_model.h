@@ -80,6 +80,7 @@ class TrainedLanguageModel final : public LanguageModel {
 
   bool add_up_slots() override { return trained_.add_up_slots(); }
   void add_up_ranks(const std::function<void()>& done) override { trained_.add_up_ranks(done); }
+  void bring_weights(const std::function<void()>& done) override { trained_.bring_weights(done); }
   void prepare_snapshot() override { trained_.prepare_snapshot(); }
   void take_snapshot(engine::VersionRange versions, engine::CheckpointCopy copy) override {
     trained_.take_snapshot(versions, copy);

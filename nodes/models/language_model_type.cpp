@@ -306,6 +306,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                           .learning_rate = of.optimizer->schedule_of(usage.iterations),
                           .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth,
                           .world = usage.world,
+                          .shard_optimizer = usage.shard_optimizer,
                           .gradients = usage.gradients};
   return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions);
 }

@@ -8,6 +8,7 @@
 
 #include "base/file_system.h"
 #include "engine/contract/model.h"
+#include "engine/contract/world.h"
 #include "models/folder/folder.h"
 #include "models/forward/transformer.h"
 #include "models/memory/host_copy.h"
@@ -18,14 +19,16 @@
 namespace sluice::nodes {
 
 /// What training changes of a model, at a moment: the weights that are trained, both moments of the optimizer, its steps, and
-/// older versions of those weights. A copy, or the live ones until they change. What is frozen is shared with the model.
+/// older versions of those weights. A copy, or the live ones until they change. What is frozen is shared with the model. Of several
+/// ranks each has, and writes, what it owns of the optimizer and its share of the files of the model's folder; rank 0 the rest.
 ///
 /// The memory of the copy is taken from the system at the first take() that copies, and used again. One snapshot at a time: take()
 /// on the thread that trains, then write(): of a copy on any thread, while training goes on. bytes() from any thread.
 class ModelSnapshot {
  public:
-  /// All must outlive this.
-  ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions);
+  /// All must outlive this. `adapter`: the form of the model's folder.
+  ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions, engine::World world,
+                models::SavedAdapter adapter);
 
   /// Gets the memory of the copy from the system. Else the first take() that copies does.
   void prepare();
@@ -34,21 +37,33 @@ class ModelSnapshot {
   void take(engine::VersionRange range, engine::CheckpointCopy copy);
 
   /// Writes the snapshot into `folder` as engine::Model says. `source`: whose configuration and tokenizer the model's folder gets.
-  void write(const std::string& name, const std::filesystem::path& source, models::SavedAdapter adapter,
-             const std::filesystem::path& folder, FileSystem& files);
+  void write(const std::string& name, const std::filesystem::path& source, const std::filesystem::path& folder,
+             FileSystem& files);
 
   int64_t bytes() const { return weights_.bytes() + first_moments_.bytes() + second_moments_.bytes(); }
 
  private:
-  TrainingState copied();
-  TrainingState state_of(const at::Tensor& weights, const at::Tensor& first_moments, const at::Tensor& second_moments) const;
+  struct Taken {
+    TrainingState state;
+    models::NamedTensors weights;  // of the folder; empty: this rank writes nothing of it
+  };
+
+  SnapshotWriter writer() const;
+  bool writes_state() const { return optimizer_.owners() > 1 || world_.rank == 0; }
+  models::SaveOptions save_options() const;
+  FloatRange kept_weights() const;
+  void copy(const at::Tensor& weights);
+  Taken taken_of(const at::Tensor& weights, const at::Tensor& first_moments, const at::Tensor& second_moments) const;
   void forget();
 
   const models::Transformer& live_;
   const models::AdamW& optimizer_;
   SavedVersions& versions_;
+  const engine::World world_;
+  const models::SavedAdapter adapter_;
+  const bool writes_folder_;
   models::HostCopy weights_, first_moments_, second_moments_;
-  std::optional<TrainingState> taken_;  // and not written yet
+  std::optional<Taken> taken_;  // and not written yet
   engine::VersionRange range_;
   std::vector<at::Tensor> older_;  // [range_.newest - range_.oldest], lent by versions_
 };

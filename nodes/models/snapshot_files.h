@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/file_system.h"
 #include "models/train/flat_parameters.h"
@@ -13,17 +14,26 @@ namespace sluice::nodes {
 // training goes on from, whatever form `NAME/` has. Every tensor has its checksum. All throw UserError; reading names file and
 // tensor.
 
+/// Who writes among how many.
+struct SnapshotWriter {
+  int rank = 0;
+  int ranks = 1;
+};
+
 /// `NAME.optimizer.safetensors`: steps[1] (int64) and, for every weight that is trained, weight.WEIGHT, exp_avg.WEIGHT,
-/// exp_avg_sq.WEIGHT (float32).
+/// exp_avg_sq.WEIGHT (float32). Where several ranks write, `NAME.optimizer-0000K-of-0000N.safetensors`, each with steps and pieces
+/// (nodes/models/stored_pieces.h) of the others.
 struct TrainingState {
-  models::NamedTensors weights, first_moments, second_moments;  // with the same names
+  std::vector<models::TensorPiece> weights, first_moments, second_moments;
   int64_t steps = 0;
 };
 void write_training_state(const TrainingState& state, const std::filesystem::path& folder, const std::string& model,
-                          FileSystem& files);
+                          SnapshotWriter writer, FileSystem& files);
 
-/// Fills the tensors of `state`, and its steps.
-void read_training_state(TrainingState& state, const std::filesystem::path& folder, const std::string& model);
+/// Fills the pieces of `state`, and its steps, whoever has written them. Checks all of the model's tensors, whose shapes `weights`
+/// has.
+void read_training_state(TrainingState& state, const models::NamedTensors& weights, const std::filesystem::path& folder,
+                         const std::string& model);
 
 /// `NAME.version-K.safetensors`: weight.WEIGHT of version K.
 void write_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder,

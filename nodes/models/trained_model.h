@@ -25,6 +25,7 @@ struct Training {
   std::optional<models::LearningRate> learning_rate;  // unset: that of the optimizer, always
   models::SavedAdapter saved_adapter = models::SavedAdapter::kBoth;
   engine::World world;                         // whose slots it has gradients of
+  bool shard_optimizer = false;                // each rank steps what it owns alone
   engine::GradientGroup* gradients = nullptr;  // that adds them over the ranks, and outlives it; null: there is one rank
 };
 
@@ -53,6 +54,7 @@ class TrainedModel {
   /// As engine::Model has them.
   bool add_up_slots() { return optimizer_.parameters().add_up_slots(); }
   void add_up_ranks(const std::function<void()>& done);
+  void bring_weights(const std::function<void()>& done);
 
   /// Makes the live weights a version, which checkpoints may then save.
   WeightPublisher& publisher() { return saved_versions_; }
@@ -68,13 +70,16 @@ class TrainedModel {
   engine::ModelBytes bytes() const;
 
  private:
+  bool is_sharded() const { return optimizer_.owners() > 1; }
+
   const ForwardModel& live_;
-  const models::SavedAdapter saved_adapter_;
   const std::optional<models::LearningRate> learning_rate_;
   engine::GradientGroup* const gradients_;
+  const engine::World world_;
   models::AdamW optimizer_;
   SavedVersions saved_versions_;
   ModelSnapshot snapshot_;
+  int64_t brought_ = 0;  // steps whose weights all ranks have
   int64_t optimizer_bytes_ = 0;
   int64_t gradient_bytes_ = 0;  // of all slots
 };

@@ -176,6 +176,16 @@ def read_safetensors(path):
     return {name: (entry["dtype"], tuple(entry["shape"]), data[slice(*entry["data_offsets"])]) for name, entry in header.items()}
 
 
+def training_state(checkpoint, model):
+    """{tensor: bytes} of what training goes on from, whichever ranks have written pieces of it."""
+    pieces = {}
+    for path in pathlib.Path(checkpoint).glob(f"{model}.optimizer*.safetensors"):
+        for name, (_, _, content) in read_safetensors(path).items():
+            tensor, _, place = name.partition("[")
+            pieces.setdefault(tensor, {})[int(place.split(":")[0]) if place else 0] = content
+    return {tensor: b"".join(parts[first] for first in sorted(parts)) for tensor, parts in pieces.items()}
+
+
 def safetensors(tensors, change_header=lambda header: None):
     """The bytes of a file with {name: (dtype, shape, bytes)}; `change_header` may spoil the header before it is written."""
     header, data = {}, b""

@@ -98,7 +98,12 @@ TEST(Cluster, TellsTheOthersWhyARankFailed) {
 
 class NoGradients final : public engine::GradientGroup {
  public:
-  void sum(std::span<float* const> /*parts*/, int64_t /*count*/, std::function<void()> done) override { done(); }
+  void all_reduce(std::span<float* const> /*parts*/, int64_t /*count*/, std::function<void()> done) override { done(); }
+  void reduce_scatter(std::span<float* const> /*parts*/, int64_t /*count*/, Added /*added*/,
+                      std::function<void()> done) override {
+    done();
+  }
+  void all_gather(float* /*values*/, std::vector<int64_t> /*begins*/, std::function<void()> done) override { done(); }
 };
 
 TEST(Cluster, MakesTheGradientGroupOfAModelOnce) {

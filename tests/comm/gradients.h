@@ -61,7 +61,7 @@ class BegunSum {
   BegunSum(engine::GradientGroup& group, std::vector<Floats> parts) : parts_(std::move(parts)), done_(promise_->get_future()) {
     std::vector<float*> pointers;
     for (Floats& part : parts_) pointers.push_back(part.data());
-    group.sum(pointers, std::ssize(parts_.front()), [promise = promise_] { promise->set_value(); });
+    group.all_reduce(pointers, std::ssize(parts_.front()), [promise = promise_] { promise->set_value(); });
   }
 
   std::future<void>& done() { return done_; }

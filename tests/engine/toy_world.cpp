@@ -363,7 +363,7 @@ class ToyModelType final : public ModelType {
   }
 
   std::shared_ptr<Model> load(const std::shared_ptr<const void>&, const ModelUsage& usage) const override {
-    return std::make_shared<ToyModel>(usage.name, usage.versions.readable);
+    return std::make_shared<ToyModel>(usage.name, usage.versions.readable, usage.world.rank);
   }
 
  private:
@@ -404,7 +404,7 @@ void ToyModel::take_snapshot(VersionRange versions, CheckpointCopy copy) {
 
 void ToyModel::write_snapshot(const std::filesystem::path& folder, FileSystem& files) {
   make_folders(folder / name_, files);
-  OutputFile file(folder / name_ / "weights", OutputFile::Mode::kTruncate, files);
+  OutputFile file(folder / name_ / file_, OutputFile::Mode::kTruncate, files);
   file.write(copy_ ? *copy_ : text_of(taken_));
   file.close();
   sync_folder(folder / name_, files);

@@ -31,8 +31,10 @@ int64_t sample_tokens(uint64_t drawn, int64_t worst_sample_tokens);
 /// with a text.
 class ToyModel final : public Model {
  public:
-  explicit ToyModel(std::string name, int64_t readable_versions = std::numeric_limits<int64_t>::max())
-      : name_(std::move(name)), readable_versions_(readable_versions) {}
+  explicit ToyModel(std::string name, int64_t readable_versions = std::numeric_limits<int64_t>::max(), int rank = 0)
+      : name_(std::move(name)),
+        file_(rank == 0 ? "weights" : "part-" + std::to_string(rank)),
+        readable_versions_(readable_versions) {}
 
   void take_snapshot(VersionRange versions, CheckpointCopy copy) override;
   void write_snapshot(const std::filesystem::path& folder, FileSystem& files) override;
@@ -43,7 +45,7 @@ class ToyModel final : public Model {
   uint64_t live = 1;
 
  private:
-  const std::string name_;
+  const std::string name_, file_;
   const int64_t readable_versions_;
   std::string text_of(VersionRange versions) const;
 

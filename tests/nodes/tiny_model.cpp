@@ -103,7 +103,10 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
   if (!options.optimizer) return std::make_shared<FrozenLanguageModel>(name, folder, transformer, versions);
   const Training training{.optimizer = *options.optimizer,
                           .learning_rate = {},
-                          .saved_adapter = options.trained.lora ? options.trained.lora->save : models::SavedAdapter::kBoth};
+                          .saved_adapter = options.trained.lora ? options.trained.lora->save : models::SavedAdapter::kBoth,
+                          .world = options.world,
+                          .shard_optimizer = options.shard_optimizer,
+                          .gradients = options.gradients};
   return std::make_shared<TrainedLanguageModel>(name, folder, transformer, training, versions);
 }
 

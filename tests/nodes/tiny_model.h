@@ -43,6 +43,9 @@ struct TinyOptions {
   models::Precision precision = models::Precision::kFloat32;
   TrainedParameters trained;  // with an optimizer
   at::Device device = at::kCPU;
+  engine::World world;  // whose slots it has gradients of
+  bool shard_optimizer = false;
+  engine::GradientGroup* gradients = nullptr;
 };
 
 /// A model with random weights, held as a pipeline's are; a value head is random too. With an optimizer it is a trained one.

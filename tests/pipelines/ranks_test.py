@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from pipeline_case import DONE, ROOT, PipelineCase, run, sets
+from pipeline_case import DONE, ROOT, PipelineCase, run, sets, training_state
 
 SLOTS = {"cluster.slots": 4}
 TIMED = ("time/", "memory/", "engine/")
@@ -24,16 +24,19 @@ class Ranks(PipelineCase):
         return lines
 
     def models_of(self, folder):
+        """Files for others byte by byte; of what training goes on from, which ranks write in pieces, the tensors."""
         checkpoint = (folder / "checkpoint").resolve()
-        return {str(path.relative_to(checkpoint)): path.read_bytes() for path in sorted(checkpoint.rglob("*"))
-                if path.is_file() and path.suffix in WEIGHTS and path.name != "manifest.json"}
+        files = {str(path.relative_to(checkpoint)): path.read_bytes() for path in sorted(checkpoint.rglob("*"))
+                 if path.is_file() and path.suffix in WEIGHTS and path.name != "manifest.json" and ".optimizer" not in path.name}
+        models = sorted({path.name.split(".optimizer")[0] for path in checkpoint.glob("*.optimizer*")})
+        return files | {f"{model}/{name}": state for model in models for name, state in training_state(checkpoint, model).items()}
 
     def assert_equal_on_ranks(self, pipeline, **overrides):
         alone, shared = (self.run_on(ranks, pipeline, **overrides) for ranks in (1, 2))
         self.assertGreater(len(self.lines_of(alone)), 0)
         self.assertEqual(self.lines_of(shared), self.lines_of(alone))
         ours, theirs = self.models_of(shared), self.models_of(alone)
-        self.assertEqual(list(ours), list(theirs))
+        self.assertEqual(sorted(ours), sorted(theirs))
         self.assertEqual([name for name in ours if ours[name] != theirs[name]], [])
         return shared
 

@@ -111,7 +111,7 @@ TEST(AdamW, AnyNumberOfThreadsGivesTheSameBits) {
 
 TEST(AdamW, TheNormIsThatOfAllGradientsTogether) {
   const at::Tensor matrix = at::randn({30, 1001}).set_requires_grad(true), vector = at::randn({7}).set_requires_grad(true);
-  const AdamW optimizer({{"matrix", matrix}, {"vector", vector}}, {});
+  AdamW optimizer({{"matrix", matrix}, {"vector", vector}}, {});
   matrix.mutable_grad().copy_(at::randn({30, 1001}));
   vector.mutable_grad().fill_(3.0);
   const double exact = std::hypot(matrix.grad().to(at::kDouble).norm().item<double>(), 3 * std::sqrt(7.0));

@@ -1,0 +1,132 @@
+#include "engine/checkpoint/own_parts.h"
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+// One sentence.
+std::string reason_of(const std::exception& error) {
+  const auto* told = dynamic_cast<const UserError*>(&error);
+  return told != nullptr ? told->problems().front().message : error.what();
+}
+
+}  // namespace
+
+OwnParts::OwnParts(Parts parts) : parts_(std::move(parts)) {
+  thread_ = std::thread([this] { loop(); });
+}
+
+OwnParts::~OwnParts() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void OwnParts::save(const std::string& model, int64_t iterations) {
+  const Part part{.model = model, .iterations = iterations};
+  try {
+    if (parts_.plan.checkpoint_copy == CheckpointCopy::kNone) {
+      ++held_up_;
+      take(part, CheckpointCopy::kNone);
+      write(part);
+      --held_up_;
+      return;
+    }
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return prepared_; });
+    }
+    take(part, CheckpointCopy::kMemory);
+  } catch (const std::exception& error) {
+    return tell(part, reason_of(error));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    copied_.push_back(part);
+  }
+  changed_.notify_all();
+}
+
+void OwnParts::take(const Part& part, CheckpointCopy copy) {
+  const SavedModel& saved = parts_.models.at(part.model);
+  saved.model->take_snapshot(saved.versions.saved_with(part.iterations), copy);
+}
+
+void OwnParts::write(const Part& part) {
+  std::string failure;
+  try {
+    const std::filesystem::path folder = unfinished_checkpoint(parts_.run_folder, parts_.plan.checkpoint, part.iterations);
+    parts_.models.at(part.model).model->write_snapshot(folder, parts_.files);
+  } catch (const std::exception& error) {
+    failure = reason_of(error);
+  }
+  tell(part, failure);
+}
+
+void OwnParts::tell(const Part& part, const std::string& failure) {
+  const auto found = std::ranges::find(parts_.plan.models, part.model, &PlanModel::name);
+  const auto index = static_cast<int>(found - parts_.plan.models.begin());
+  const Reductions::Key key = Reductions::Key::saved(part.iterations, index, part.at_the_end);
+  parts_.reductions.give(key, failure);
+  parts_.reductions.combine(key, {}, [](const Contribution&) {});
+}
+
+// Memory that cannot be had now is asked for again when the first copy is taken.
+void OwnParts::prepare() {
+  try {
+    for (const auto& [name, saved] : parts_.models) {
+      if (parts_.plan.checkpoint_copy == CheckpointCopy::kMemory) saved.model->prepare_snapshot();
+    }
+  } catch (const std::exception&) {
+  }
+  const std::lock_guard lock(mutex_);
+  prepared_ = true;
+  changed_.notify_all();
+}
+
+// Waits for: a copy to write. Ends when: the destructor is called and nothing is left.
+void OwnParts::loop() {
+  prepare();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || !copied_.empty(); });
+    if (copied_.empty()) return;
+    const Part part = std::move(copied_.front());
+    copied_.pop_front();
+    writing_ = true;
+    lock.unlock();
+    write(part);
+    lock.lock();
+    writing_ = false;
+    changed_.notify_all();
+  }
+}
+
+void OwnParts::save_last() {
+  const auto told = std::make_shared<std::promise<Contribution>>();
+  parts_.reductions.combine(Reductions::Key::last_save(), {},
+                            [told](Contribution of_all) { told->set_value(std::move(of_all)); });
+  const Contribution decision = told->get_future().get();
+  if (decision.empty()) return;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return prepared_ && copied_.empty() && !writing_; });
+  }
+  for (const auto& [name, saved] : parts_.models) {
+    const Part part{.model = name, .iterations = static_cast<int64_t>(decision.front().top), .at_the_end = true};
+    take(part, CheckpointCopy::kNone);  // nothing changes any more
+    write(part);
+  }
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,57 @@
+#include "engine/checkpoint/parts_of_others.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+
+void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at_the_end) {
+  if (plan_.ranks == 1) return;
+  const auto found = std::ranges::find(plan_.models, model, &PlanModel::name);
+  const auto key = Reductions::Key::saved(iterations, static_cast<int>(found - plan_.models.begin()), at_the_end);
+  const auto done = std::make_shared<std::promise<void>>();
+  {
+    const std::lock_guard lock(mutex_);
+    expected_.push_back({.model = model, .key = key, .done = done->get_future()});
+  }
+  reductions_.combine(key, {}, [done](const Contribution&) { done->set_value(); });
+}
+
+void PartsOfOthers::tell_of_last_save(int64_t iterations) {
+  if (plan_.ranks == 1) return;
+  Contribution decision;
+  if (iterations > 0) {
+    Part& part = decision.emplace_back(Part{.name = "iterations", .kind = Metric::kMaximum, .numbers = {}, .recorded = true});
+    part.top = static_cast<double>(iterations);
+    part.numbers.weight.add(1);
+  }
+  reductions_.combine(Reductions::Key::last_save(), std::move(decision), [](const Contribution&) {});
+}
+
+// All of them, so that nobody writes any more when one has failed.
+void PartsOfOthers::await() {
+  std::vector<Expected> expected;
+  {
+    const std::lock_guard lock(mutex_);
+    expected.swap(expected_);
+  }
+  for (const Expected& one : expected) one.done.wait();
+  for (const Expected& one : expected) check(one);
+}
+
+void PartsOfOthers::check(const Expected& expected) {
+  const std::vector<std::string> failures = reductions_.take_given(expected.key);
+  if (std::ssize(failures) + 1 < plan_.ranks)
+    throw UserError("not all ranks have saved their part of model '" + expected.model + "'");
+  for (size_t i = 0; i < failures.size(); ++i) {
+    if (!failures[i].empty())
+      throw UserError("rank " + std::to_string(i + 1) + " could not save its part of model '" + expected.model +
+                      "': " + failures[i]);
+  }
+}
+
+}  // namespace sluice::engine

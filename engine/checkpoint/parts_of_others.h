@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/contract/world.h"
+#include "engine/plan/plan.h"
+
+namespace sluice::engine {
+
+/// What rank 0 knows of the parts of a checkpoint that other ranks write (engine/checkpoint/own_parts.h). With one rank there are
+/// none. Thread-safe.
+class PartsOfOthers {
+ public:
+  /// Both outlive this.
+  PartsOfOthers(const Plan& plan, Reductions& reductions) : plan_(plan), reductions_(reductions) {}
+
+  /// All others write their part of the model, of a checkpoint behind so many iterations.
+  void expect(const std::string& model, int64_t iterations, bool at_the_end);
+
+  /// Tells all others that the run is saved at its end, behind so many iterations; 0: it is not.
+  void tell_of_last_save(int64_t iterations);
+
+  /// Waits for: what is expected. Ends when: all of it is written, or the run has failed. Throws UserError that names the first rank
+  /// that could not write its part. Nothing is expected after it.
+  void await();
+
+ private:
+  struct Expected {
+    std::string model;
+    Reductions::Key key;
+    std::future<void> done;
+  };
+
+  void check(const Expected& expected);
+
+  const Plan& plan_;
+  Reductions& reductions_;
+  std::mutex mutex_;  // of expected_
+  std::vector<Expected> expected_;
+};
+
+}  // namespace sluice::engine

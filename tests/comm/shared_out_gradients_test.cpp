@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/float_range.h"
+#include "comm/gradient_group.h"
+#include "comm/process_group.h"
+#include "tests/comm/gradients.h"
+
+namespace sluice::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::World;
+
+// Carries out what `begin` begins with a callback for its end.
+template <class Begin>
+void wait_for(const Begin& begin) {
+  const auto done = std::make_shared<std::promise<void>>();
+  begin([done] { done->set_value(); });
+  ASSERT_EQ(done->get_future().wait_for(60s), std::future_status::ready);
+}
+
+std::unique_ptr<GlooGradients> connected(c10d::Store& store, World world, int slots) {
+  return std::make_unique<GlooGradients>(
+      connect_ranks(store, "ranks", world), slots, [](const std::exception_ptr&) { ADD_FAILURE() << "it failed"; },
+      /*most_staged=*/2 << 20);  // so that rounds are many
+}
+
+std::vector<int64_t> begins_of(int64_t count, int size) {
+  std::vector<int64_t> begins;
+  for (int rank = 0; rank < size; ++rank) begins.push_back(owned_floats(count, rank, size).begin);
+  begins.push_back(count);
+  return begins;
+}
+
+// What a rank heard of the sum while it was added.
+struct Heard {
+  Floats floats;
+  int64_t begin = -1;
+
+  void add(int64_t at, std::span<const float> sum) {
+    if (begin < 0) begin = at;
+    EXPECT_EQ(at, begin + std::ssize(floats)) << "blocks are out of order";
+    floats.insert(floats.end(), sum.begin(), sum.end());
+  }
+};
+
+bool same_floats(const float* a, const float* b, int64_t count) {
+  return std::memcmp(a, b, static_cast<size_t>(count) * sizeof(float)) == 0;
+}
+
+void expect_owned(std::vector<Floats>& parts, const Heard& heard, const Floats& expected, World world) {
+  const auto count = std::ssize(expected);
+  const FloatRange own = owned_floats(count, world.rank, world.size);
+  Floats wanted(expected.size());
+  std::copy(expected.begin() + own.begin, expected.begin() + own.end, wanted.begin() + own.begin);
+  EXPECT_TRUE(same_floats(parts[0].data(), wanted.data(), count));
+  for (size_t part = 1; part < parts.size(); ++part) EXPECT_EQ(parts[part], Floats(expected.size()));
+  ASSERT_EQ(std::ssize(heard.floats), own.size());
+  if (own.size() > 0) EXPECT_EQ(heard.begin, own.begin);
+  EXPECT_TRUE(own.size() == 0 || same_floats(heard.floats.data(), wanted.data() + own.begin, own.size()));
+}
+
+struct SharedBy {
+  int size;
+  int slots;
+};
+
+class SharedOutGradients : public testing::TestWithParam<SharedBy> {};
+
+// reduce_scatter() gives an owner the bits of one process, and all_gather() gives everybody what owners have.
+TEST_P(SharedOutGradients, HaveTheBitsOfOneProcess) {
+  const auto [size, slots] = GetParam();
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  run_ranks(size, [&, size = size, slots = slots](World world) {
+    const auto group = connected(*store, world, slots);
+    for (const int64_t count : {1, 15, 16384, 100003, 3 * (1 << 20) + 7}) {
+      SCOPED_TRACE("rank " + std::to_string(world.rank) + ", " + std::to_string(count) + " floats");
+      const MadeUpGradient gradient{.seed = 1, .slots = slots, .count = count};
+      const Floats expected = gradient.sum();
+      std::vector<Floats> parts = gradient.parts_of(world);
+      std::vector<float*> pointers;
+      for (Floats& part : parts) pointers.push_back(part.data());
+      Heard heard;
+      wait_for([&](auto done) {
+        group->reduce_scatter(
+            pointers, count, [&](int64_t begin, auto sum) { heard.add(begin, sum); }, done);
+      });
+      expect_owned(parts, heard, expected, world);
+      wait_for([&](auto done) { group->all_gather(pointers[0], begins_of(count, size), done); });
+      EXPECT_TRUE(same_floats(pointers[0], expected.data(), count));
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, SharedOutGradients,
+                         testing::Values(SharedBy{1, 1}, SharedBy{1, 4}, SharedBy{2, 2}, SharedBy{2, 4}, SharedBy{2, 6},
+                                         SharedBy{3, 3}, SharedBy{4, 4}, SharedBy{4, 8}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.slots) + "SlotsOn" + std::to_string(info.param.size);
+                         });
+
+TEST(AllGather, TakesAnyRanges) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  run_ranks(3, [&](World world) {
+    const auto group = connected(*store, world, 3);
+    Floats values(10, -1);
+    const std::vector<int64_t> begins{0, 7, 7, 10};  // rank 1 has nothing
+    for (int64_t i = begins[static_cast<size_t>(world.rank)]; i < begins[static_cast<size_t>(world.rank) + 1]; ++i)
+      values[static_cast<size_t>(i)] = static_cast<float>(i);
+    wait_for([&](auto done) { group->all_gather(values.data(), begins, done); });
+    EXPECT_EQ(values, (Floats{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  });
+}
+
+}  // namespace
+}  // namespace sluice::comm

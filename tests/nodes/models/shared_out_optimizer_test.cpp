@@ -1,0 +1,198 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "nodes/forward/forward.h"
+#include "nodes/forward/ragged.h"
+#include "nodes/train/optimizer_step.h"
+#include "tests/files/forwarding_file_system.h"
+#include "tests/nodes/gradients_in_one_process.h"
+#include "tests/nodes/tiny_model.h"
+#include "tests/temporary_folder.h"
+
+namespace sluice::nodes {
+namespace {
+
+namespace fs = std::filesystem;
+using engine::CheckpointCopy;
+using testing::GradientsInOneProcess;
+using testing::TinyFolder;
+using testing::TinyOptions;
+using testing::trained;
+
+constexpr int kSlots = 12;
+
+// A model on so many ranks.
+class Ranks {
+ public:
+  Ranks(const fs::path& folder, int ranks, TinyOptions options) : gradients_(ranks, kSlots) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      options.world = {rank, ranks, kSlots};
+      options.gradients = ranks > 1 ? gradients_.rank(rank) : nullptr;
+      models_.push_back(testing::tiny_model(folder, options));
+    }
+  }
+
+  LanguageModel& model(int rank) { return *models_[static_cast<size_t>(rank)]; }
+  int size() const { return static_cast<int>(models_.size()); }
+
+  // One step, with a sample for each slot. Returns the norm that all ranks see.
+  double train(int64_t iteration) {
+    int done = 0;
+    for (int rank = 0; rank < size(); ++rank) add_gradients(rank, iteration);
+    for (const auto& model : models_) model->add_up_ranks([&] { ++done; });
+    EXPECT_EQ(done, size());
+    std::vector<double> norms;
+    for (const auto& model : models_) norms.push_back(step_optimizer(trained(*model), kSlots));
+    EXPECT_EQ(norms, std::vector<double>(norms.size(), norms[0]));
+    for (const auto& model : models_) model->bring_weights([&] { ++done; });
+    EXPECT_EQ(done, 2 * size());
+    return norms[0];
+  }
+
+  void save(const fs::path& folder, CheckpointCopy copy) {
+    for (const auto& model : models_) {
+      model->take_snapshot({}, copy);
+      model->write_snapshot(folder, unsynced_disk());
+    }
+  }
+
+  void restore(const fs::path& folder) {
+    for (const auto& model : models_) model->restore(folder, {});
+  }
+
+ private:
+  void add_gradients(int rank, int64_t iteration) {
+    const SlotRange mine = engine::World{rank, size(), kSlots}.mine();
+    LanguageModel& model = this->model(rank);
+    for (int slot = mine.first; slot < mine.last; ++slot) {
+      std::vector<int64_t> tokens;
+      for (int64_t i = 0; i < 6; ++i) tokens.push_back(2 + (7 * i + 13 * iteration + 5 * slot) % 90);
+      engine::Layout layout;
+      layout.add_sample(6, 4);
+      trained(model).enter_slot(slot);
+      accumulate_gradient(policy_logprobs(model.forward().transformer(), all_samples(tokens, layout), 1.0).sum().neg(), "loss");
+    }
+    EXPECT_TRUE(model.add_up_slots());
+  }
+
+  GradientsInOneProcess gradients_;
+  std::vector<std::shared_ptr<LanguageModel>> models_;
+};
+
+struct SharedVariant {
+  std::string name;
+  TinyOptions options;
+
+  friend std::ostream& operator<<(std::ostream& out, const SharedVariant& variant) { return out << variant.name; }
+};
+
+std::vector<SharedVariant> shared_variants() {
+  TinyOptions plain{.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .weight_decay = 0.1, .clip_grad_norm = 1}};
+  plain.shard_optimizer = true;
+  std::vector<SharedVariant> all{{"whole", plain}, {"lora", plain}, {"not_shared", plain}};
+  all[1].options.trained.lora = LoraParams{.rank = 64};  // of more than one block
+  all[2].options.shard_optimizer = false;
+  return all;
+}
+
+class SharedOutOptimizer : public ::testing::TestWithParam<SharedVariant> {
+ protected:
+  Ranks ranks(int count) const { return {model_.path(), count, GetParam().options}; }
+
+  const TinyFolder model_;
+  const TemporaryFolder folder_;
+};
+
+TEST_P(SharedOutOptimizer, StepsAsOneDoes) {
+  Ranks one = ranks(1);
+  for (const int count : {2, 3, 4}) {
+    Ranks alone = ranks(1), several = ranks(count);
+    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(several.train(i), alone.train(i)) << count << " ranks, iteration " << i;
+    for (int rank = 0; rank < count; ++rank)
+      EXPECT_EQ(testing::all_weights(several.model(rank)), testing::all_weights(alone.model(0))) << count << " ranks, " << rank;
+  }
+}
+
+// What any number of ranks has saved, any number goes on from.
+TEST_P(SharedOutOptimizer, IsSavedByItsOwnersAndReadByOthers) {
+  Ranks whole = ranks(1);
+  for (int64_t i = 0; i < 2; ++i) whole.train(i);
+  for (const int saving : {1, 2, 3}) {
+    const fs::path folder = folder_.path() / std::to_string(saving);
+    Ranks savers = ranks(saving);
+    for (int64_t i = 0; i < 2; ++i) savers.train(i);
+    savers.save(folder, saving == 2 ? CheckpointCopy::kNone : CheckpointCopy::kMemory);
+    for (const int reading : {1, 2, 4}) {
+      SCOPED_TRACE("saved by " + std::to_string(saving) + ", read by " + std::to_string(reading));
+      Ranks alone = ranks(1), readers = ranks(reading);
+      alone.restore(folder);
+      readers.train(7);  // another history, which restoring must make forget
+      readers.restore(folder);
+      EXPECT_EQ(testing::all_weights(readers.model(reading - 1)), testing::all_weights(whole.model(0)));
+      for (int64_t i = 2; i < 4; ++i) EXPECT_EQ(readers.train(i), alone.train(i));
+      EXPECT_EQ(testing::all_weights(readers.model(reading - 1)), testing::all_weights(alone.model(0)));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, SharedOutOptimizer, ::testing::ValuesIn(shared_variants()),
+                         [](const auto& info) { return info.param.name; });
+
+class SharedOutSnapshot : public ::testing::Test {
+ protected:
+  SharedOutSnapshot() {
+    TinyOptions options = shared_variants()[0].options;
+    Ranks ranks(model_.path(), 2, options);
+    ranks.train(0);
+    ranks.save(folder_.path(), CheckpointCopy::kMemory);
+    bytes_ = ranks.model(1).bytes();
+    alone_ = Ranks(model_.path(), 1, options).model(0).bytes();
+  }
+
+  std::string error_of_reading() {
+    Ranks reader(model_.path(), 1, shared_variants()[0].options);
+    return message_of<UserError>([&] { reader.restore(folder_.path()); });
+  }
+
+  fs::path part(int number) const {
+    return folder_.path() / ("actor.optimizer-0000" + std::to_string(number) + "-of-00002.safetensors");
+  }
+
+  const TinyFolder model_;
+  const TemporaryFolder folder_;
+  engine::ModelBytes bytes_, alone_;
+};
+
+TEST_F(SharedOutSnapshot, HasAFileOfEachOwner) {
+  EXPECT_TRUE(fs::exists(part(1)));
+  EXPECT_TRUE(fs::exists(part(2)));
+  EXPECT_FALSE(fs::exists(folder_.path() / "actor.optimizer.safetensors"));
+  EXPECT_TRUE(fs::exists(folder_.path() / "actor" / "model.safetensors"));
+}
+
+// The second of two, whose part is the smaller one: in blocks.
+TEST_F(SharedOutSnapshot, TakesTheMemoryOfWhatIsOwned) {
+  EXPECT_LT(bytes_.optimizer, alone_.optimizer * 0.55);
+  EXPECT_EQ(bytes_.copies, bytes_.optimizer + bytes_.optimizer / 2);  // weights, too
+}
+
+TEST_F(SharedOutSnapshot, WithoutOneOfThemIsRefused) {
+  fs::remove(part(1));
+  EXPECT_NE(error_of_reading().find(part(1).string()), std::string::npos) << error_of_reading();
+}
+
+TEST_F(SharedOutSnapshot, WithAPartThatIsThereTwiceIsRefused) {
+  fs::remove(part(2));
+  fs::copy_file(part(1), part(2));
+  EXPECT_NE(error_of_reading().find("has elements that another one has too"), std::string::npos) << error_of_reading();
+}
+
+}  // namespace
+}  // namespace sluice::nodes
