@@ -3,8 +3,10 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <functional>
+#include <string_view>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/no_pipe_signal.h"
 #include "comm/all_gather.h"
 #include "comm/gradient_cut.h"
@@ -21,6 +23,10 @@ class GlooGradients::Worker {
         transfers_(std::move(ranks), GradientSum::kBatches),
         sum_(cut_, transfers_) {}
 
+  void announce(Announcement announcement) {
+    announcement.sequence = announced_++;
+    comm::announce(cut_.world(), transfers_, announcement);
+  }
   GradientSum& sum() { return sum_; }
   void all_gather(float* values, const std::vector<int64_t>& begins) {
     comm::all_gather(cut_.world(), transfers_, values, begins);
@@ -32,6 +38,7 @@ class GlooGradients::Worker {
   const GradientCut cut_;
   Transfers transfers_;
   GradientSum sum_;
+  int64_t announced_ = 0;
 };
 
 GlooGradients::GlooGradients(std::shared_ptr<c10d::Backend> ranks, int slots, Failed failed, int64_t most_staged)
@@ -71,17 +78,24 @@ bool GlooGradients::abandoned() {
 
 void GlooGradients::all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) {
   const std::vector<float*> own(parts.begin(), parts.end());
-  begin({[own, count](Worker& worker) { worker.sum().all_reduce(own, count); }, std::move(done)});
+  begin({{.operation = Announcement::Operation::kAllReduce, .floats = count},
+         [own, count](Worker& worker) { worker.sum().all_reduce(own, count); },
+         std::move(done)});
 }
 
 void GlooGradients::reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) {
   const std::vector<float*> own(parts.begin(), parts.end());
-  begin({[own, count, added = std::move(added)](Worker& worker) { worker.sum().reduce_scatter(own, count, added); },
+  begin({{.operation = Announcement::Operation::kReduceScatter, .floats = count},
+         [own, count, added = std::move(added)](Worker& worker) { worker.sum().reduce_scatter(own, count, added); },
          std::move(done)});
 }
 
 void GlooGradients::all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) {
-  begin({[values, begins = std::move(begins)](Worker& worker) { worker.all_gather(values, begins); }, std::move(done)});
+  const std::string_view shares(reinterpret_cast<const char*>(begins.data()), begins.size() * sizeof(int64_t));
+  const Announcement announcement{
+      .operation = Announcement::Operation::kAllGather, .floats = begins.back(), .shares = crc32c(shares)};
+  begin({announcement, [values, begins = std::move(begins)](Worker& worker) { worker.all_gather(values, begins); },
+         std::move(done)});
 }
 
 void GlooGradients::begin(Operation operation) {
@@ -102,6 +116,7 @@ void GlooGradients::carry_out() {
   try {
     while (auto next = take()) {
       done = std::move(next->done);
+      worker_->announce(next->announcement);
       next->run(*worker_);
       std::exchange(done, {})();
     }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/announcement.h"
 #include "engine/contract/gradient_group.h"
 
 namespace c10d {
@@ -25,6 +26,8 @@ namespace sluice::comm {
 ///
 /// Ownership: `ranks` belongs to this alone. Threads: operations may be asked for on any; one thread of this carries them out in
 /// order, and calls `added`, `done` and `failed`. Beside the gradients it needs `most_staged` bytes, at most.
+///
+/// Every operation is announced before anybody enters it (comm/announcement.h), so ranks that do not do the same fail at once.
 ///
 /// Failure: what Gloo throws, or a bug, is given to `failed`, once; it must neither throw nor destroy this. All connections are
 /// closed before, so that the other ranks fail as well; no operation is carried out after that, and no `done` called before
@@ -45,6 +48,7 @@ class GlooGradients final : public engine::GradientGroup {
  private:
   class Worker;
   struct Operation {
+    Announcement announcement;  // without its sequence
     std::function<void(Worker&)> run;
     std::function<void()> done;
   };

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -65,7 +66,7 @@ void expect_owned(std::vector<Floats>& parts, const Heard& heard, const Floats& 
   EXPECT_TRUE(same_floats(parts[0].data(), wanted.data(), count));
   for (size_t part = 1; part < parts.size(); ++part) EXPECT_EQ(parts[part], Floats(expected.size()));
   ASSERT_EQ(std::ssize(heard.floats), own.size());
-  if (own.size() > 0) EXPECT_EQ(heard.begin, own.begin);
+  EXPECT_EQ(heard.begin, own.size() > 0 ? own.begin : -1);
   EXPECT_TRUE(own.size() == 0 || same_floats(heard.floats.data(), wanted.data() + own.begin, own.size()));
 }
 
@@ -119,6 +120,34 @@ TEST(AllGather, TakesAnyRanges) {
     wait_for([&](auto done) { group->all_gather(values.data(), begins, done); });
     EXPECT_EQ(values, (Floats{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   });
+}
+
+// The one that hears of it says so; the other one loses its connection.
+TEST(Announcement, OperationsThatDifferAreNamed) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  std::array<std::string, 2> said;
+  run_ranks(2, [&](World world) {
+    std::promise<std::exception_ptr> failed;
+    GlooGradients group(connect_ranks(*store, "ranks", world), 2,
+                        [&](std::exception_ptr why) { failed.set_value(std::move(why)); });
+    Floats values(100);
+    float* const pointer = values.data();
+    group.all_reduce({&pointer, 1}, 100, [] {});
+    if (world.rank == 0)
+      group.all_gather(values.data(), {0, 50, 100}, [] {});
+    else
+      group.all_gather(values.data(), {0, 51, 100}, [] {});
+    try {
+      std::rethrow_exception(failed.get_future().get());
+    } catch (const std::exception& error) {
+      said[static_cast<size_t>(world.rank)] = error.what();
+    }
+  });
+  EXPECT_TRUE(said[0].find("rank 1 began all_gather of 100 floats, operation 1 of the group, where rank 0 began all_gather") !=
+                  std::string::npos ||
+              said[1].find("rank 0 began all_gather") != std::string::npos)
+      << said[0] << "\n"
+      << said[1];
 }
 
 }  // namespace
