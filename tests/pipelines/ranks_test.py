@@ -45,29 +45,20 @@ class Ranks(PipelineCase):
         self.assertEqual(self.lines_of(few), self.lines_of(many))
         self.assertEqual(self.models_of(few), self.models_of(many))
 
-    def test_ppo(self):
-        self.assert_equal_on_ranks("ppo.toml", **{"pipeline.iterations": 3})
+    def test_every_pipeline(self):
+        """Two iterations of each: all algorithms, filters that have groups replaced, environments, offline data, evaluation."""
+        for path in sorted((ROOT / "pipelines").glob("*.toml")):
+            with self.subTest(path.name):
+                self.assert_equal_on_ranks(path.name, **{"pipeline.iterations": 2})
+
+    def test_without_a_shared_optimizer(self):
+        self.assert_equal_on_ranks("ppo.toml", **{"pipeline.iterations": 3, "cluster.shard": "none"})
 
     def test_the_lines_of_all_ranks_are_in_one_file(self):
         alone, shared = (self.run_on(ranks, "evaluate.toml", **{"nodes.prompts.groups_per_iteration": 40}) for ranks in (1, 2))
         lines = [(folder / "samples.jsonl").read_text() for folder in (alone, shared)]
         self.assertEqual(len(lines[0].splitlines()), 40)
         self.assertEqual(lines[0], lines[1])
-
-    def test_grpo(self):
-        self.assert_equal_on_ranks("grpo.toml", **{"pipeline.iterations": 3})
-
-    def test_a_filter_that_has_groups_replaced(self):
-        self.assert_equal_on_ranks("dapo.toml", **{"pipeline.iterations": 3})
-
-    def test_sft(self):
-        self.assert_equal_on_ranks("sft.toml", **{"pipeline.iterations": 5})
-
-    def test_dpo(self):
-        self.assert_equal_on_ranks("dpo.toml", **{"pipeline.iterations": 3})
-
-    def test_an_environment(self):
-        self.assert_equal_on_ranks("calculator.toml", **{"pipeline.iterations": 2})
 
 
 if __name__ == "__main__":
