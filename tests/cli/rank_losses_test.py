@@ -1,0 +1,73 @@
+"""Ranks that are killed or stopped at random moments, from the first one of the run on. SLUICE_LOSSES: how many, 200 for a long test."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from ranks_test import TIMED, children_of, ended, rank_of
+from support import DONE, PPO, Case, metrics_so_far, run, sets, start, training_state, wait_for
+
+LOSSES = int(os.environ.get("SLUICE_LOSSES", "3"))
+ITERATIONS = 16
+SETTINGS = {"pipeline.iterations": ITERATIONS, "cluster.slots": 4, "checkpoint.every_iterations": 3,
+            "nodes.prompts.groups_per_iteration": 8, "nodes.held_out.every_iterations": 4}
+SECONDS_TO_END = 15
+
+
+class RankLosses(Case):
+    def lines_of(self, name):
+        return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in metrics_so_far(self.folder / name)]
+
+    def models_of(self, name):
+        checkpoint = (self.folder / name / "checkpoint").resolve()
+        return {model: training_state(checkpoint, model) for model in ("actor", "critic")}
+
+    def lose_one(self, name, chance):
+        """Starts a run, and takes a rank from it; what the others said."""
+        ranks = chance.choice((2, 4))
+        launched = start("launch", "--ranks", str(ranks), PPO, "--run-dir", str(self.folder / name), *sets(**SETTINGS),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for("the ranks", lambda: len(children_of(launched.pid)) == ranks)
+        pids = {rank_of(pid): pid for pid in children_of(launched.pid)}
+        time.sleep(chance.uniform(0, 4 + ranks))
+        lost, how = chance.randrange(ranks), chance.choice((signal.SIGKILL, signal.SIGSTOP))
+        if ended(pids[lost]):
+            launched.communicate(timeout=60)
+            return None  # it was done before
+        os.kill(pids[lost], how)
+        begin = time.monotonic()
+        survivors = [pid for rank, pid in pids.items() if rank != lost]
+        wait_for("the end of all others", lambda: all(ended(pid) for pid in survivors), seconds=60)
+        seconds = time.monotonic() - begin
+        out, said = launched.communicate(timeout=60)
+        self.assertTrue(all(ended(pid) for pid in pids.values()), "something is left running")
+        self.assertLessEqual(seconds, SECONDS_TO_END, said)
+        done = launched.returncode == DONE or re.search(r"(?m)^done", out)  # all others were done already
+        if not done:
+            self.assertRegex(out + said, rf"rank {lost} \(host .*, pid {pids[lost]}\)|rank {lost} .*was (killed|ended)")
+        return f"rank {lost} of {ranks} {how.name}: {seconds:.1f} s"
+
+    def test_the_others_end_and_the_run_goes_on_as_if_nothing_had_been(self):
+        whole = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / "whole", *sets(**SETTINGS))
+        self.assertEqual(whole.returncode, DONE, whole.stderr)
+        seed = int(os.environ.get("SLUICE_LOSSES_SEED", "1"))
+        for number in range(LOSSES):
+            chance = random.Random(f"{seed} {number}")
+            name = f"run-{number}"
+            with self.subTest(seed=seed, number=number):
+                what = self.lose_one(name, chance)
+                ranks = chance.choice((1, 2, 4))
+                done = run("launch", "--ranks", ranks, PPO, "--run-dir", self.folder / name, "--resume", "auto", *sets(**SETTINGS))
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assertEqual(self.lines_of(name), self.lines_of("whole"))
+                self.assertEqual(self.models_of(name), self.models_of("whole"))
+                if LOSSES > 10:
+                    print(f"{number}: {what}; on {ranks}: equal", flush=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
