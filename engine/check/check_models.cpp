@@ -81,6 +81,15 @@ void check_trainable(Draft& draft, const DraftNode& node, const ModelNeed& need,
               "optimizer = { type = \"adamw\", learning_rate = 1e-6 } in [models." + need.model + "]");
 }
 
+// Gradients lie in the device's memory, which no other rank reaches yet.
+void check_ranks(Draft& draft, const ModelNeed& need, const DraftModel& model) {
+  if (draft.plan.ranks == 1 || model.params == nullptr || model.facts.device == "cpu") return;
+  draft.error("ranks-on-device", place_of(model.spec->params, "device", header_of(model)),
+              "model '" + need.model + "' is trained on " + model.facts.device + " by " + plural(draft.plan.ranks, "rank") +
+                  ": they can add gradients on the CPU alone",
+              {}, "device = \"cpu\", or one rank");
+}
+
 // It would train in some iterations, with what they lead to measured by nobody.
 void check_may_train(Draft& draft, const DraftNode& node, const ModelNeed& need) {
   if (!draft.measures(node)) return;
@@ -123,6 +132,7 @@ void note_use(Draft& draft, int index, const ModelNeed& need) {
       check_may_train(draft, draft.node(index), need);
       take_sole_role(draft, "model-trained-twice", index, need, model.updater, "trains");
       check_trainable(draft, draft.node(index), need, model);
+      check_ranks(draft, need, model);
       break;
     case ModelUse::kPublishes:
       take_sole_role(draft, "model-published-twice", index, need, model.publisher, "publishes");

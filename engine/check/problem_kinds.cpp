@@ -143,6 +143,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"executors-share-cores", kWarning, "more executors than cores that the process may use", "fewer executors"},
     {"cores-exceed-machine", kWarning, "`cores` is more than the process may use", "lower it, or remove it"},
     {"slots-not-divided", kError, "`slots` that the ranks of the run cannot share evenly", "`slots` that they divide"},
+    {"ranks-on-device", kError, "a model that several ranks train is on a GPU", "`device = \"cpu\"`, or one rank"},
     // Tokens.
     {"budget-not-divided", kError, "sources do not say which share of the budget is whose",
      "`tokens_in_flight` of each source but one"},
