@@ -16,7 +16,7 @@ struct LaunchOptions {
   std::vector<std::string> words;  // the program and its arguments, the same for every rank
   int ranks = 1;
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
-  std::chrono::milliseconds notice{15'000};  // for the others to end by themselves, when one has ended badly
+  std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not
 };
 

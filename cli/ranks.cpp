@@ -80,14 +80,16 @@ void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
   time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
   const int slots = static_cast<int>(plan.slots());
-  cluster_ = std::make_unique<comm::Cluster>(
-      comm::ClusterOptions{.join = joining(*environment_, plan),
-                           .dead_after_seconds = plan.cluster.dead_after_seconds,
-                           .agreed = to_agree(plan),
-                           .doing = [this] { return doing(); },
-                           .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
-                           .make_gradients = [this, slots](const comm::Store& store,
-                                                           const std::string& model) { return connected(store, slots, model); }});
+  cluster_ = std::make_unique<comm::Cluster>(comm::ClusterOptions{
+      .join = joining(*environment_, plan),
+      .dead_after_seconds = plan.cluster.dead_after_seconds,
+      .agreed = to_agree(plan),
+      .doing = [this] { return doing(); },
+      .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
+      .make_gradients =
+          [this, slots, seconds = plan.cluster.join_seconds](const comm::Store& store, const std::string& model) {
+            return connected({store, slots, seconds}, model);
+          }});
   cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
     const std::lock_guard lock(mutex_);
     heard_ = message;
@@ -147,10 +149,11 @@ void Ranks::leave_soon() {
 }
 
 // A rank that is lost meanwhile is named by the heartbeat.
-std::unique_ptr<engine::GradientGroup> Ranks::connected(const comm::Store& store, int slots, const std::string& model) {
+std::unique_ptr<engine::GradientGroup> Ranks::connected(const Connecting& ranks, const std::string& model) {
   try {
     return comm::gradients_over(
-        store, slots, model, [this](std::exception_ptr error) { suspect(std::move(error)); }, lost_.get_token());
+        ranks.store, ranks.slots, model, ranks.join_seconds, [this](std::exception_ptr error) { suspect(std::move(error)); },
+        lost_.get_token());
   } catch (const UserError&) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, time_to_notice_, [this] { return failure_ != nullptr; });

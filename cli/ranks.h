@@ -65,7 +65,12 @@ class Ranks {
   void take_failure(std::exception_ptr error);
   void suspect(std::exception_ptr error);
   void leave_soon();
-  std::unique_ptr<engine::GradientGroup> connected(const comm::Store& store, int slots, const std::string& model);
+  struct Connecting {
+    const comm::Store& store;
+    int slots;
+    double join_seconds;
+  };
+  std::unique_ptr<engine::GradientGroup> connected(const Connecting& ranks, const std::string& model);
   std::string doing();
 
   const std::optional<WorldEnvironment> environment_;  // nothing: alone

@@ -1,5 +1,6 @@
 #include "comm/gradients_over.h"
 
+#include <chrono>
 #include <utility>
 
 #include "comm/gradient_group.h"
@@ -13,9 +14,11 @@ namespace {
 class StoreGradients final : public engine::GradientGroup {
  public:
   StoreGradients(const Store& store, std::shared_ptr<StoreConnection> connection, int slots, const std::string& model,
-                 GlooGradients::Failed failed)
+                 double join_seconds, GlooGradients::Failed failed)
       : connection_(std::move(connection)),
-        gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, store.world(), {.host = store.own_address()}),
+        gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, store.world(),
+                                 {.host = store.own_address(),
+                                  .to_connect = std::chrono::milliseconds(static_cast<int64_t>(join_seconds * 1000))}),
                    slots, std::move(failed)) {}
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
@@ -37,11 +40,11 @@ class StoreGradients final : public engine::GradientGroup {
 }  // namespace
 
 std::unique_ptr<engine::GradientGroup> gradients_over(const Store& store, int slots, const std::string& model,
-                                                      std::function<void(std::exception_ptr)> failed,
+                                                      double join_seconds, std::function<void(std::exception_ptr)> failed,
                                                       const std::stop_token& give_up) {
   const std::shared_ptr<StoreConnection> connection = store.connect();
   const std::stop_callback interrupt(give_up, [connection] { connection->interrupt(); });
-  return std::make_unique<StoreGradients>(store, connection, slots, model, std::move(failed));
+  return std::make_unique<StoreGradients>(store, connection, slots, model, join_seconds, std::move(failed));
 }
 
 }  // namespace sluice::comm
