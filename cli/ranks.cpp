@@ -66,7 +66,8 @@ comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Pla
           .port = environment.port,
           .served = environment.served,
           .join_seconds = plan.cluster.join_seconds,
-          .key = shared_key()};
+          .key = shared_key(),
+          .several_machines = environment.local_size < environment.size};
 }
 
 }  // namespace

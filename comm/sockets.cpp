@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,6 +15,8 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -26,6 +30,7 @@ struct Address {
 
   int family() const { return bytes.ss_family; }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+  sockaddr* mutable_bytes() { return reinterpret_cast<sockaddr*>(&bytes); }
 };
 
 std::string digits_of(const Address& address) {
@@ -123,6 +128,23 @@ bool wait_for(const Descriptor& socket, int16_t events, Clock::time_point until)
   }
 }
 
+// The first that is up and is reached from others; older protocol first, which every network has.
+std::string address_of_an_interface() {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
+  for (const auto& [family, size] : {std::pair{AF_INET, sizeof(sockaddr_in)}, {AF_INET6, sizeof(sockaddr_in6)}}) {
+    for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
+      if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != family || (one->ifa_flags & IFF_UP) == 0) continue;
+      Address address;
+      address.size = static_cast<socklen_t>(size);
+      std::memcpy(&address.bytes, one->ifa_addr, size);
+      if (!stays_here(address)) return digits_of(address);
+    }
+  }
+  return {};
+}
+
 bool connect_at(const Descriptor& socket, const Address& address, Clock::time_point until) {
   if (::connect(socket.number(), address.get(), address.size) == 0) return true;
   if (errno != EINPROGRESS || !wait_for(socket, POLLOUT, until)) return false;
@@ -152,6 +174,18 @@ Connected connect_to(const std::string& host, int port, Clock::time_point until)
     if (socket && connect_at(socket, address, until)) return {std::move(socket), digits_of(address)};
   }
   return {};
+}
+
+std::string own_address_towards(const std::string& digits, int port) {
+  for (const Address& address : found_addresses(digits, port)) {
+    const Descriptor socket(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    Address own;
+    own.size = sizeof own.bytes;
+    const bool found = socket && ::connect(socket.number(), address.get(), address.size) == 0 &&
+                       ::getsockname(socket.number(), own.mutable_bytes(), &own.size) == 0;
+    if (found && !stays_here(own)) return digits_of(own);
+  }
+  return address_of_an_interface();
 }
 
 std::string ask(const Descriptor& socket, const std::string& question, size_t size, Clock::time_point until) {

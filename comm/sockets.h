@@ -37,6 +37,10 @@ struct Connected {
 /// Waits for: an answer of each address in turn. Ends when: one took the connection, all have refused it, or it is `until`.
 Connected connect_to(const std::string& host, int port, Clock::time_point until);
 
+/// The address in digits that this machine has on its way to another one; where it has none to others than itself, one of its own
+/// that is no loopback. Nothing is sent. Empty: it has none at all.
+std::string own_address_towards(const std::string& digits, int port);
+
 /// Sends `question`, and returns as many bytes of the answer as are there at last. Waits for: `size` bytes. Ends when: they are
 /// there, the other side closes, or it is `until`.
 std::string ask(const Descriptor& socket, const std::string& question, size_t size, Clock::time_point until);

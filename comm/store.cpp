@@ -25,7 +25,7 @@ void check(const JoinOptions& options) {
   if (options.port < 1 || options.port > 65535) {
     throw UserError(std::to_string(options.port) + " is not a port", "a port is a number from 1 to 65535");
   }
-  const bool is_open = options.listens_everywhere || !is_loopback(options.host);
+  const bool is_open = options.several_machines || !is_loopback(options.host);
   if (is_open && options.key.empty()) {
     throw UserError("others than this machine could join the run at " + options.host + ":" + std::to_string(options.port) +
                         ", and it has no key",
@@ -144,7 +144,9 @@ Store::Store(const JoinOptions& options)
   keep_torch_quiet();
   const auto time = duration_of(options.join_seconds);
   if (world_.rank == 0 && !options.served) {
-    server_ = std::make_unique<StoreServer>(options.host, options.port, options.listens_everywhere);
+    // Many machines know their own name as an address that no other one reaches.
+    const bool everywhere = options.several_machines && is_loopback(options.host);
+    server_ = std::make_unique<StoreServer>(options.host, options.port, everywhere);
     place_.digits = server_->address();
   } else {
     place_.digits = find_store(options.host, options.port, Clock::now() + time, options.join_seconds);
@@ -161,7 +163,11 @@ void Store::join(StoreConnection& connection, Clock::time_point until) {
   for (int rank = 0; rank < world_.size; ++rank) members_.push_back(arrival_of(std::string(arrivals.text())).member);
 }
 
-std::string Store::own_address() const { return is_loopback(options_.host) ? place_.digits : host_name(); }
+std::string Store::own_address() const {
+  if (!options_.several_machines && is_loopback(options_.host)) return place_.digits;
+  const std::string own = own_address_towards(place_.digits, place_.port);
+  return own.empty() ? host_name() : own;
+}
 
 std::unique_ptr<StoreConnection> Store::connect() const {
   return std::make_unique<StoreConnection>(place_, options_.answer_seconds);

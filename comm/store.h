@@ -15,13 +15,13 @@ namespace sluice::comm {
 struct JoinOptions {
   int rank = 0;
   int size = 1;
-  std::string host = "127.0.0.1";   // of rank 0
-  int port = 29500;                 // likewise
-  bool served = false;              // somebody else serves the store there already: rank 0 too only connects
-  double join_seconds = 60;         // for all ranks to come
-  double answer_seconds = 10;       // for the store to answer, once it is there
-  std::string key = {};             // the same for all ranks of a run, so that a rank of another run is noticed
-  bool listens_everywhere = false;  // rank 0 at all addresses of its machine, not only at that of `host`
+  std::string host = "127.0.0.1";  // of rank 0
+  int port = 29500;                // likewise
+  bool served = false;             // somebody else serves the store there already: rank 0 too only connects
+  double join_seconds = 60;        // for all ranks to come
+  double answer_seconds = 10;      // for the store to answer, once it is there
+  std::string key = {};            // the same for all ranks of a run, so that a rank of another run is noticed
+  bool several_machines = false;   // there are ranks on others, even where `host` is a loopback on that of rank 0
 };
 
 /// One process of the run.

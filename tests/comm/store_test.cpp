@@ -114,7 +114,7 @@ TEST(Store, TellsASecondProcessOfTheSameRank) {
 
 TEST(Store, ThatOthersCouldReachNeedsAKey) {
   JoinOptions everywhere = options(0, 1, free_port());
-  everywhere.listens_everywhere = true;
+  everywhere.several_machines = true;
   EXPECT_THAT(message_of(everywhere), HasSubstr("others than this machine could join the run"));
   JoinOptions elsewhere = options(0, 1, free_port());
   elsewhere.host = "192.0.2.1";  // of no machine: RFC 5737
