@@ -4,6 +4,7 @@
 #include "engine/check/check_draft.h"
 #include "engine/memory/memory_bound.h"
 #include "engine/plan/bind_settings.h"
+#include "engine/plan/saturating.h"
 
 namespace sluice::engine {
 namespace {
@@ -51,11 +52,13 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
 }
 
 // The largest micro-batch, in steps of kStep tokens, that leaves memory and lets one be trained while another is sampled. Where
-// the pass is chosen too, it is the smallest one.
+// the pass is chosen too, it is the smallest one. It is not limited by what one rank has of an iteration, so that it does not
+// depend on how many there are.
 CheckResult with_largest_micro_batch(const Asked& asked, CheckResult smallest) {
   constexpr int64_t kStep = 256;
   const int64_t budget = smallest.plan->main_path().tokens_in_flight;
-  int64_t enough = 0, too_many = std::min(budget / 2, smallest.plan->main_path().capacity.iteration_tokens) / kStep + 1;
+  const int64_t iteration = saturating_product(smallest.plan->main_path().capacity.iteration_tokens, asked.ranks);
+  int64_t enough = 0, too_many = std::min(budget / 2, iteration) / kStep + 1;
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;
     CheckResult candidate = check_with(asked, middle * kStep);

@@ -12,11 +12,11 @@ namespace {
 struct Worst {
   DraftPath* path;
   const DraftNode* maker;  // the node that makes the samples
-  int64_t groups;
-  int64_t samples;  // of a group
-  int64_t tokens;   // of a sample
-  int64_t least;    // tokens of a sample once it is finished
-  int64_t side;     // samples beside those of a group
+  int64_t groups;          // of the rank that has most
+  int64_t samples;         // of a group
+  int64_t tokens;          // of a sample
+  int64_t least;           // tokens of a sample once it is finished
+  int64_t side;            // samples beside those of a group
 
   int64_t group_tokens() const { return saturating_product(saturating_sum(samples, side), tokens); }
   std::string group_text() const {
@@ -32,7 +32,7 @@ std::optional<Worst> worst_case(Draft& draft, DraftPath& path) {
   // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
   Worst worst{&path,
               &maker,
-              source.needs->groups_per_iteration,
+              divided_up(source.needs->groups_per_iteration, draft.plan.ranks),
               maker.needs->samples_per_group,
               maker.needs->worst_sample_tokens,
               path.rollout ? 1 : maker.needs->least_sample_tokens,
@@ -183,7 +183,7 @@ CapacityShape shape_of(const Draft& draft, const Worst& worst) {
                       .least_group = saturating_product(worst.samples, worst.least),
                       .groups = worst.groups,
                       .micro_batch = micro_batch_of(draft, worst),
-                      .slots = draft.plan.slots(),
+                      .slots = std::max<int64_t>(1, draft.plan.slots_of_rank()),
                       .open_iterations = open_iterations(draft, *worst.path)};
   std::vector<int> position(draft.nodes.size());
   for (const int index : worst.path->members) {
@@ -265,8 +265,9 @@ class Stall {
     const std::string reason = barrier.needs->scope_reason.empty() ? "" : " (" + barrier.needs->scope_reason + ")";
     const int64_t groups = behind ? worst_.groups : path_.proof.drawn_groups;
     const int64_t collected = saturating_product(groups, shape_.worst_group);
-    std::string caret = "'" + barrier.name() + "'" + reason + " must collect " + plural(groups, "group") + ", at worst " +
-                        std::to_string(groups) + " x " + worst_.group_text() + " = " + std::to_string(collected) + " tokens";
+    std::string caret = "'" + barrier.name() + "'" + reason + " must collect " + plural(groups, "group") + of_a_rank() +
+                        ", at worst " + std::to_string(groups) + " x " + worst_.group_text() + " = " + std::to_string(collected) +
+                        " tokens";
     if (needed() > collected)
       caret += ", while " + std::to_string(needed() - collected) + " tokens of groups to choose from are drawn";
     std::vector<std::string> notes = drawn_notes(behind);
@@ -278,8 +279,11 @@ class Stall {
   std::vector<std::string> drawn_notes(bool behind) const {
     if (behind || !path_.refill) return {};
     return {"filter '" + draft_.node(*path_.refill).name() + "' has dropped groups replaced: up to " +
-            std::to_string(shape_.most_draws) + " x " + std::to_string(worst_.groups) + " groups are drawn in an iteration"};
+            std::to_string(shape_.most_draws) + " x " + std::to_string(worst_.groups) + " groups are drawn in an iteration" +
+            of_a_rank()};
   }
+
+  const char* of_a_rank() const { return draft_.plan.ranks > 1 ? " for a rank" : ""; }
 
   std::string behind_filter(bool behind) const {
     if (behind || !path_.refill) return {};
@@ -317,7 +321,7 @@ class Stall {
       fewer.groups = enough + (too_many - enough) / 2;
       (prove(fewer).tokens_needed <= budget() ? enough : too_many) = fewer.groups;
     }
-    return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough);
+    return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough * draft_.plan.ranks);
   }
 
   static constexpr const char* kKey = "tokens_in_flight";

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/float_range.h"
 #include "engine/memory/kv_bound.h"
 #include "engine/plan/saturating.h"
 
@@ -31,12 +32,26 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
   return found == plan.models.end() ? nullptr : &*found;
 }
 
+// What the first rank keeps of the optimizer's state, which owns most: some numbers for each parameter.
+int64_t optimizer_bytes(const Plan& plan, const ModelFacts& facts) {
+  const int64_t trained = facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
+  if (!plan.shards_optimizer() || trained == 0) return facts.optimizer_bytes;
+  const double of_parameter = static_cast<double>(facts.optimizer_bytes) / static_cast<double>(trained);
+  return std::llround(of_parameter * static_cast<double>(owned_floats(trained, 0, plan.ranks).size()));
+}
+
+// Of the copy that is taken to be saved: a rank copies what it has.
+int64_t snapshot_of_rank(const Plan& plan, const ModelFacts& facts) {
+  return facts.snapshot_bytes - facts.optimizer_bytes + optimizer_bytes(plan, facts);
+}
+
 // The copy of what is trained that is being saved, and older versions of it, which are kept and may be in a copy that is being
 // written; behind a publication one more of these is kept. What is saved without a copy is written before it is published.
-int64_t bytes_to_save(const PlanModel& model, CheckpointCopy copy) {
-  const bool copied = copy == CheckpointCopy::kMemory;
+int64_t bytes_to_save(const Plan& plan, const PlanModel& model) {
+  const bool copied = plan.checkpoint_copy == CheckpointCopy::kMemory;
   const int64_t versions = saturating_product(copied ? 2 : 1, model.usage.versions.kept_to_save());
-  return saturating_sum(copied ? model.facts.snapshot_bytes : 0, saturating_product(model.facts.version_bytes, versions));
+  const int64_t snapshot = copied ? snapshot_of_rank(plan, model.facts) : 0;
+  return saturating_sum(snapshot, saturating_product(model.facts.version_bytes, versions));
 }
 
 }  // namespace
@@ -44,7 +59,7 @@ int64_t bytes_to_save(const PlanModel& model, CheckpointCopy copy) {
 int64_t snapshot_bytes(const Plan& plan) {
   int64_t bytes = 0;
   for (const PlanModel& model : plan.models) {
-    if (model.usage.updated) bytes = saturating_sum(bytes, model.facts.snapshot_bytes);
+    if (model.usage.updated) bytes = saturating_sum(bytes, snapshot_of_rank(plan, model.facts));
   }
   return bytes;
 }
@@ -66,10 +81,10 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
     const int64_t published = saturating_product(model.facts.published_bytes, model.usage.versions.readable);
     const int64_t live = model.usage.has_live_weights(model.facts.reads_published) ? model.facts.weight_bytes : 0;
     memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(live, published));
-    if (model.usage.updated) memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(model, plan.checkpoint_copy));
+    if (model.usage.updated) memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(plan, model));
     const int64_t gradients = saturating_product(model.facts.gradient_bytes, plan.slots_of_rank());  // a buffer a slot
     memory.gradient_bytes += model.usage.updated ? gradients : 0;
-    memory.optimizer_bytes += model.usage.updated ? model.facts.optimizer_bytes : 0;
+    memory.optimizer_bytes += model.usage.updated ? optimizer_bytes(plan, model.facts) : 0;
   }
   for (const PlanPath& path : plan.paths) {
     const int64_t tokens = in_flight(plan, path, tokens_in_flight);

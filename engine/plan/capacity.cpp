@@ -28,9 +28,12 @@ struct Packing {
   int64_t open(int64_t groups) const { return std::min(saturating_product(std::min(groups, slack / least), worst), slack); }
 };
 
-int64_t first_round(const CapacityShape& shape, int64_t drawn) {
-  return shape.refill ? groups_of_round(shape.groups, shape.oversample, drawn) : shape.groups;
+int64_t first_round(const CapacityShape& shape, int64_t groups) {
+  return shape.refill ? groups_of_round(groups, shape.oversample, saturating_product(groups, shape.most_draws)) : groups;
 }
+
+// Of the slot that has most.
+int64_t groups_of_slot(const CapacityShape& shape) { return divided_up(shape.groups, shape.slots); }
 
 // The most tokens that are held by a barrier behind the refilling filter or lie in the open micro-batch, after at most `groups`
 // groups of a round in which the filter still wants `missing`. With no more groups than are wanted that is all of them. With
@@ -55,10 +58,11 @@ int64_t most_of_round(const Packing& packing, int64_t missing, int64_t groups) {
 // rounds after the first the second has most left to draw, whatever was kept by then.
 int64_t needed_behind_refill(const CapacityShape& shape, int64_t drawn) {
   const Packing packing(shape);
-  const int64_t first = first_round(shape, drawn);
+  const int64_t first = first_round(shape, shape.groups);
   if (shape.groups > kMostRoundsTried || shape.slots > 1) {  // rounds of each slot, which are not alike
     const int64_t held = saturating_product(std::min(shape.groups, drawn), shape.worst_group);
-    return std::min(saturating_product(drawn, shape.worst_group), saturating_sum(held, packing.slack + packing.worst));
+    const int64_t others = packing.open(first_round(shape, groups_of_slot(shape))) + packing.worst;
+    return std::min(saturating_product(drawn, shape.worst_group), saturating_sum(held, others));
   }
   int64_t needed = 0;
   for (int64_t kept = 0; kept < shape.groups; ++kept) {
@@ -103,10 +107,14 @@ CapacityProof prove(const CapacityShape& shape) {
   proof.drawn_groups = shape.refill ? saturating_product(shape.groups, shape.most_draws) : shape.groups;
   proof.iteration_tokens = saturating_product(proof.drawn_groups, shape.worst_group);
   proof.most_in_flight = saturating_product(shape.open_iterations, proof.iteration_tokens);
-  // The largest micro-batch has the most that can lie open, and one group more: what the packer must get to hand it on.
+  // The largest micro-batch has the most that can lie open, and one group more: what the packer must get to hand it on. A slot's last
+  // micro-batch is handed on when the first group of the next slot has come.
   const Packing packing(shape);
-  proof.micro_batch_tokens = packing.open(first_round(shape, proof.drawn_groups) - 1) + packing.worst;
-  proof.packer_needs = proof.tokens_needed = proof.micro_batch_tokens;
+  const int64_t of_slot = first_round(shape, groups_of_slot(shape));
+  const bool another_slot_follows = shape.groups > groups_of_slot(shape);
+  proof.micro_batch_tokens = packing.open(of_slot - 1) + packing.worst;
+  proof.packer_needs = another_slot_follows ? packing.open(of_slot) + packing.worst : proof.micro_batch_tokens;
+  proof.tokens_needed = proof.packer_needs;
   proof.holds = nodes_that_hold(shape.nodes);
 
   const std::vector<bool> behind = nodes_behind(shape.nodes, shape.refill);

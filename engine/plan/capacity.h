@@ -13,13 +13,14 @@ struct CapacityNode {
   bool barrier = false;     // keeps all micro-batches of an iteration until the iteration ends
 };
 
-/// A pipeline as the proof sees it. Sizes are in tokens; least <= worst; a micro-batch holds a group.
+/// A pipeline as the proof sees it, on one rank: its groups, its slots, its budget. Sizes are in tokens; least <= worst; a micro-batch
+/// holds a group.
 struct CapacityShape {
   int64_t worst_group = 1;
   int64_t least_group = 1;  // once it is finished
-  int64_t groups = 1;       // of an iteration
+  int64_t groups = 1;       // of an iteration, in the slots of the rank that has most
   int64_t micro_batch = 1;
-  int64_t slots = 1;            // groups of one are not packed with those of another
+  int64_t slots = 1;            // of a rank; groups of one are not packed with those of another
   int64_t open_iterations = 1;  // most iterations of which tokens can be in flight at once
   std::vector<CapacityNode> nodes;
   std::optional<int> refill;  // the filter that has dropped groups replaced
@@ -40,7 +41,7 @@ struct CapacityProof {
   std::vector<int64_t> worst_tokens;  // by node: the most that it can hold at once, whatever the budget is
 };
 
-/// The proof. `tokens_needed` is exact: with one token less some order of events stalls. It is an upper bound for several
+/// The proof. `tokens_needed` is exact: with one token less some order of events stalls. It is an upper bound for a rank of several
 /// slots, since micro-batches are cut between them, and for more than 2^20 groups an iteration behind a refilling filter.
 ///
 /// Why it is right: groups are admitted in order and an iteration begins when the last one is packed, so all of earlier
@@ -72,6 +73,16 @@ struct CapacityProof {
 /// earlier iterations of its path drain. So the path's own proof holds: it has the tokens. Shares that suffice alone
 /// therefore suffice together. Each is necessary too: no other path frees tokens, so what stalls a path alone stalls it
 /// beside others.
+///
+/// Several ranks: each has a budget of its own and is proven alone, with the groups of its slots. They wait for each other where
+/// numbers are added over all of them, and nowhere else; each of these points waits for all ranks to come to the same one:
+///   5. A step or the end of a barrier, and the end of any other node that adds up numbers or gradients: in iteration i.
+///   6. The verdicts of a refilling filter on round r of iteration i: before round r + 1 and before the end of iteration i.
+///   7. The metrics of iteration i: before an iteration counts as ended, for gate 2.
+/// There is still no circle: all ranks have the same graph, so sort by the order above and, within it, by round, then by the order
+/// of the graph. A point comes at one place of that order on all ranks. Take the first work that is not done on any rank: what a
+/// point of it waits for on other ranks comes earlier, and is done. So a rank waits for others only while they can get on; nothing
+/// that waits at a point keeps the tokens of another rank. A rank that has fewer groups needs no more than one with more.
 CapacityProof prove(const CapacityShape& shape);
 
 /// Groups that a filter with refill has drawn at once: `missing` is what it still wants, `left` what it may still draw.

@@ -7,8 +7,6 @@
 namespace sluice::engine {
 namespace {
 
-int64_t rounded_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
-
 // Every rank sends each number once to its owner, and its own numbers to all others.
 int64_t sent_by_a_rank(int64_t bytes, int64_t ranks) { return 2 * (bytes - bytes / ranks); }
 
@@ -17,9 +15,9 @@ int64_t sent_by_a_rank(int64_t bytes, int64_t ranks) { return 2 * (bytes - bytes
 ClusterWork cluster_work(const Plan& plan) {
   const PlanPath& path = plan.main_path();
   ClusterWork work{.slots = plan.slots_of_rank()};
-  work.groups = rounded_up(plan.nodes[static_cast<size_t>(path.source)].needs.groups_per_iteration, plan.slots());
+  work.groups = divided_up(plan.nodes[static_cast<size_t>(path.source)].needs.groups_per_iteration, plan.slots());
   const int64_t worst = std::max<int64_t>(1, path.capacity.group_tokens);
-  work.micro_batches = rounded_up(work.groups, std::max<int64_t>(1, path.micro_batch_tokens / worst));
+  work.micro_batches = divided_up(work.groups, std::max<int64_t>(1, path.micro_batch_tokens / worst));
   for (const PlanNode& node : plan.nodes) {
     for (const ModelNeed& need : node.needs.models) {
       const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);

@@ -70,10 +70,11 @@ struct PlanExecutor {
   int threads = 1;
 };
 
-/// Worst cases of one path, in tokens.
+/// Worst cases of one path, in tokens: of the rank that has most.
 struct PlanCapacity {
   int64_t group_tokens = 0;        // one group
-  int64_t drawn_groups = 0;        // groups drawn in an iteration: groups_per_iteration, or more where dropped ones are replaced
+  int64_t drawn_groups = 0;        // groups drawn in an iteration: its share of groups_per_iteration, or more where dropped ones
+                                   // are replaced
   int64_t iteration_tokens = 0;    // all groups drawn in an iteration
   int64_t micro_batch_tokens = 0;  // the largest micro-batch that can come about
   int64_t in_flight_tokens =

@@ -18,4 +18,7 @@ inline int64_t saturating_sum(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
+// How many of size `by` it takes for `number`.
+inline int64_t divided_up(int64_t number, int64_t by) { return number / by + (number % by > 0); }
+
 }  // namespace sluice::engine

@@ -47,6 +47,7 @@ struct Way {
   Move move;
   bool sure = false;
   int publishes = -1;  // work of the publisher that waits as the end of this iteration does; -1: something else
+  int adds_up = -1;    // it is the end of this iteration at a step that adds up over the ranks; -1: something else
   int to = -1;         // state; -1: not tried yet
 };
 
@@ -56,6 +57,7 @@ class PathStates {
   struct Known {
     State state;
     int published = 0;
+    std::vector<int> came;  // by step: iterations whose end has come there
     bool has_room = false, is_over = false;
     std::vector<Way> ways;
   };
@@ -84,6 +86,8 @@ class PathStates {
     measure(state);
     Known& known = known_.emplace_back(Known{.state = std::move(state)});
     if (rules_.is_publisher()) known.published = rules_.published(known.state);
+    for (size_t s = 0; s < machine_.steps.size(); ++s)
+      known.came.push_back(rules_.iterations_ended(known.state, static_cast<int>(s)));
     known.has_room = rules_.has_room(known.state);
     known.is_over = rules_.is_over(known.state);
     for (Move& move : rules_.moves(known.state)) {
@@ -92,6 +96,10 @@ class PathStates {
       if (rules_.publishes(move)) {
         const machine::Packet& packet = known.state.packets[static_cast<size_t>(move.packet)];
         way.publishes = packet.iteration - (packet.end ? 0 : 1);
+      }
+      if (rules_.adds_up(known.state, move)) {
+        way.adds_up = known.state.packets[static_cast<size_t>(move.packet)].iteration;
+        known.came[static_cast<size_t>(move.which)] = way.adds_up + 1;
       }
       known.ways.push_back(way);
     }
@@ -120,29 +128,61 @@ class PathStates {
 /// A state of each path.
 using Ids = std::vector<int>;
 
-/// The rules between paths. They share no tokens, so all that one sees of the others is how far they are.
+/// The rules between paths, and between ranks. They share no tokens, so all that one sees of the others is how far they are.
 class Run {
  public:
-  Run(const Paths& paths, const std::vector<int>& shares) : paths_(paths), lag_(paths.paths.front().lag) {
-    if (paths.paths.size() > 2) throw std::runtime_error("states of at most two paths are numbered");
-    for (size_t p = 0; p < paths.paths.size(); ++p)
-      states_.emplace_back(paths.paths[p], static_cast<int>(p), iterations_of(paths), model_of(paths, p) >= 0, shares[p]);
+  Run(const Paths& paths, const std::vector<int>& shares)
+      : paths_(paths), lag_(paths.paths.front().lag), of_rank_(paths.paths.size()) {
+    for (int rank = 0; rank < paths.ranks; ++rank) {
+      for (size_t p = 0; p < of_rank_; ++p) {
+        Machine& machine = machines_.emplace_back(paths.paths[p]);
+        machine.rank = rank, machine.ranks = paths.ranks;
+        states_.emplace_back(machine, static_cast<int>(states_.size()), iterations_of(paths), model_of(paths, p) >= 0, shares[p]);
+      }
+    }
   }
 
+  /// Those of all ranks, one rank after the other.
   size_t paths() const { return states_.size(); }
+  const Machine& machine(size_t p) const { return machines_[p]; }
   PathStates& path(size_t p) { return states_[p]; }
   const PathStates::Known& at(const Ids& ids, size_t p) const { return states_[p].at(ids[p]); }
 
   bool allows(const Ids& ids, size_t p, const Way& way) const {
     if (way.move.kind == Move::Kind::kBegin) return may_begin(ids, p);
+    if (!other_ranks_allow(ids, p, way)) return false;
     return way.publishes < 0 || !paths_.publisher_waits || readers_allow(ids, p, way.publishes);
+  }
+
+  // All have come to the same point of the same iteration.
+  bool other_ranks_allow(const Ids& ids, size_t p, const Way& way) const {
+    const bool learns = way.move.kind == Move::Kind::kLearn;
+    if (!learns && way.adds_up < 0) return true;
+    const State& mine = at(ids, p).state;
+    const int wanted = learns ? states_[p].rules().told(mine, mine.begun - 1) : way.adds_up + 1;
+    for (size_t other = p % of_rank_; other < paths(); other += of_rank_) {
+      if (other == p) continue;
+      const int there = learns ? states_[other].rules().told(at(ids, other).state, mine.begun - 1)
+                               : at(ids, other).came[static_cast<size_t>(way.move.which)];
+      if (there < wanted) return false;
+    }
+    return true;
+  }
+
+  bool rank_waits(const Ids& ids) const {
+    for (size_t p = 0; p < paths(); ++p) {
+      for (const Way& way : at(ids, p).ways) {
+        if (!other_ranks_allow(ids, p, way)) return true;
+      }
+    }
+    return false;
   }
 
   // What a path that samples wants at the least: version i + 1 takes the place of version i + 1 - kept.
   bool readers_allow(const Ids& ids, size_t p, int iteration) const {
-    for (size_t other = 0; other < paths(); ++other) {
+    for (size_t other = first_beside(p); other < first_beside(p) + of_rank_; ++other) {
       const PathRules& rules = states_[other].rules();
-      if (other == p || !rules.samples() || model_of(paths_, other) != static_cast<int>(p)) continue;
+      if (other == p || !rules.samples() || model_beside(other) != static_cast<int>(p)) continue;
       if (rules.version_for(at(ids, other).state.handed_on(), lag_) < iteration + 2 - paths_.readable_versions) return false;
     }
     return true;
@@ -187,7 +227,7 @@ class Run {
     const int next = at(ids, p).state.begun;
     if (next >= reported(ids) + lag_ + 2) return false;
     const PathRules& rules = states_[p].rules();
-    if (!rules.leads(next) && !is_led(ids, next)) return false;
+    if (!rules.leads(next) && !is_led(ids, first_beside(p), next)) return false;
     return !rules.is_due(next) || published(ids, p) >= rules.version_for(next, lag_);
   }
 
@@ -197,14 +237,21 @@ class Run {
     return least;
   }
 
+  // The first path of the same rank, and the one whose model path p samples from.
+  size_t first_beside(size_t p) const { return p - p % of_rank_; }
+  int model_beside(size_t p) const {
+    const int of = model_of(paths_, p % of_rank_);
+    return of < 0 ? -1 : static_cast<int>(first_beside(p)) + of;
+  }
+
   // Versions of the model that path p samples from.
   int published(const Ids& ids, size_t p) const {
-    const int of = model_of(paths_, p);
+    const int of = model_beside(p);
     return of < 0 ? 0 : at(ids, static_cast<size_t>(of)).published;
   }
 
-  bool is_led(const Ids& ids, int iteration) const {
-    for (size_t p = 0; p < paths(); ++p) {
+  bool is_led(const Ids& ids, size_t first, int iteration) const {
+    for (size_t p = first; p < first + of_rank_; ++p) {
       if (states_[p].rules().leads(iteration) && at(ids, p).state.begun > iteration) return true;
     }
     return false;
@@ -212,6 +259,8 @@ class Run {
 
   const Paths& paths_;
   const int lag_;
+  const size_t of_rank_;  // paths
+  std::deque<Machine> machines_;
   std::deque<PathStates> states_;
 };
 
@@ -231,6 +280,7 @@ class Search {
   bool visit(const Ids& ids) {
     if (!visited_.insert(number_of(ids)).second) return false;
     finding_.publisher_waited = finding_.publisher_waited || run_.publisher_waits(ids);
+    finding_.rank_waited = finding_.rank_waited || run_.rank_waits(ids);
     if (run_.overwrites(ids)) return finding_.overwrites = true;
     if (run_.stalls(ids)) return finding_.stalls = true;
     for (size_t p = 0; p < run_.paths(); ++p) {
@@ -248,8 +298,12 @@ class Search {
   }
 
   static uint64_t number_of(const Ids& ids) {
+    const size_t bits = std::min<size_t>(32, 64 / ids.size());
     uint64_t number = 0;
-    for (const int id : ids) number = number << 32 | static_cast<uint32_t>(id);
+    for (const int id : ids) {
+      if (static_cast<uint64_t>(id) >> bits != 0) throw std::runtime_error("the paths have too many states to be numbered");
+      number = number << bits | static_cast<uint64_t>(id);
+    }
     return number;
   }
 
@@ -274,6 +328,8 @@ std::string text_of(const Move& move) {
     case Move::Kind::kProcess:
       return "step " + which + " is done with packet " + std::to_string(move.packet) + " (keeps " + std::to_string(move.passes) +
              ")";
+    case Move::Kind::kLearn:
+      return "the verdicts of all ranks are known";
   }
   return {};
 }
@@ -315,7 +371,7 @@ std::string describe(const Machine& machine) {
 std::string describe(const Paths& paths) {
   std::string text;
   for (const Machine& path : paths.paths) text += (text.empty() ? "" : "\n  beside ") + describe(path);
-  return text;
+  return text + (paths.ranks > 1 ? "\n  on " + std::to_string(paths.ranks) + " ranks" : "");
 }
 
 Finding search(const Paths& paths, const std::vector<int>& shares) { return Search(paths, shares).search(); }
@@ -324,8 +380,11 @@ Finding search(const Machine& machine, int budget) { return search(alone(machine
 
 bool replay(const Paths& paths, const std::vector<int>& shares, const std::vector<Move>& trace,
             const std::function<void(const std::string&)>& tell) {
-  const bool several = paths.paths.size() > 1;
-  const auto name = [&](size_t p) { return several ? "path " + std::to_string(p) + ": " : std::string(); };
+  const size_t of_rank = paths.paths.size();
+  const auto name = [&](size_t p) {
+    const std::string rank = paths.ranks > 1 ? "rank " + std::to_string(p / of_rank) + ": " : std::string();
+    return rank + (of_rank > 1 ? "path " + std::to_string(p % of_rank) + ": " : std::string());
+  };
   Run run(paths, shares);
   Ids ids(run.paths(), 0);
   for (const Move& move : trace) {
@@ -343,7 +402,7 @@ bool replay(const Paths& paths, const std::vector<int>& shares, const std::vecto
   std::string wants;
   for (size_t p = 0; p < run.paths(); ++p) {
     if (!run.at(ids, p).is_over)
-      wants += (wants.empty() ? "" : ", ") + name(p) + want_of(paths.paths[p], run.at(ids, p).state, shares[p]);
+      wants += (wants.empty() ? "" : ", ") + name(p) + want_of(run.machine(p), run.at(ids, p).state, shares[p % of_rank]);
   }
   tell(stalled ? wants + ": nothing can happen" : "the run goes on");
   return stalled;

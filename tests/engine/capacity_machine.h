@@ -31,6 +31,8 @@ struct Machine {
   int worst = 1;
   int micro_batch = 1;
   int slots = 1;  // that groups are dealt out to, in blocks; none is packed with groups of another
+  int rank = 0;   // of `ranks` that share the slots: this one has the groups of its own alone
+  int ranks = 1;
   int iterations = 1;
   int lag = 0;
   bool rollout = false;    // it samples from the model of `model_of`, where a step trains that
@@ -47,9 +49,11 @@ struct Machine {
   bool measures() const { return every > 0 || before_training; }
 };
 
-/// Paths that run side by side. All have the iterations, the lag and the micro-batches of the first.
+/// Paths that run side by side, all of them on each rank. All have the iterations, the lag and the micro-batches of the first. Ranks
+/// share no tokens: one waits for the others where numbers are added over all of them.
 struct Paths {
   std::vector<Machine> paths;
+  int ranks = 1;
   int readable_versions = 1;    // of each trained model, that stay readable beside each other
   bool publisher_waits = true;  // for the other paths that sample; without that a version in use can be overwritten
 };
@@ -59,13 +63,13 @@ std::string describe(const Paths& paths);
 
 /// One event.
 struct Move {
-  enum class Kind { kBegin, kAdmit, kGrow, kRestart, kFinish, kProcess };
+  enum class Kind { kBegin, kAdmit, kGrow, kRestart, kFinish, kProcess, kLearn };
   Kind kind = Kind::kBegin;
   int which = 0;   // kGrow, kRestart, kFinish: place among the admitted; kProcess: step
   int tokens = 0;  // kAdmit: credit; kFinish: size
   int packet = 0;  // kProcess: place among the packets
   int passes = 0;  // kProcess of a filter: bit by group, those that it keeps
-  int path = 0;
+  int path = 0;    // of all: those of rank 0 first
 
   bool operator==(const Move&) const = default;
 };
@@ -84,12 +88,13 @@ struct Finding {
   bool overwrites = false;        // a version was published over one that is sampled from
   std::vector<Move> trace;        // to the one or the other
   bool publisher_waited = false;  // for another path, in some state
+  bool rank_waited = false;       // for another, likewise
   int64_t states = 0;
-  std::vector<Seen> paths;
+  std::vector<Seen> paths;  // those of rank 0 first
 };
 
-/// Tries everything, or goes on to the first stall. Throws std::runtime_error if more tokens of a path than its share of the budget
-/// were in flight.
+/// Tries everything, or goes on to the first stall. `shares`: by path, alike on all ranks. Throws std::runtime_error if more tokens of
+/// a path than its share of the budget were in flight.
 Finding search(const Paths& paths, const std::vector<int>& shares);
 Finding search(const Machine& machine, int budget);
 

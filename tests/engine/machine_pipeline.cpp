@@ -200,7 +200,7 @@ void add_machine_types(Registry& registry) {
 }
 
 CheckResult check_machine(const Paths& paths, const std::vector<int>& shares, const Registry& registry) {
-  return check(spec_of(pipeline_text(paths, shares)), registry);
+  return check(spec_of(pipeline_text(paths, shares)), registry, paths.ranks);
 }
 
 const PlanNode& node_of_step(const Plan& plan, size_t path, size_t step) {

@@ -32,6 +32,7 @@ std::vector<Move> PathRules::moves(const State& state) const {
     if (tokens <= room) moves.push_back({.kind = Move::Kind::kAdmit, .tokens = tokens});
   }
   if (!state.drawing && state.begun < iterations_) moves.push_back({.kind = Move::Kind::kBegin});
+  if (machine_.ranks > 1 && refill_ >= 0 && is_judged(state)) moves.push_back({.kind = Move::Kind::kLearn});
   return moves;
 }
 
@@ -87,6 +88,9 @@ State PathRules::after(State state, const Move& move) const {
     case Move::Kind::kProcess:
       process(state, move);
       break;
+    case Move::Kind::kLearn:
+      learn(state);
+      break;
   }
   tidy(state);
   return state;
@@ -120,8 +124,9 @@ int PathRules::waiting_at(const State& state, int s) const {
   return tokens;
 }
 
-// Slots have the groups in blocks, as evenly as it goes.
+// Slots have the groups in blocks, as evenly as it goes. Those of other ranks draw nothing here.
 int PathRules::quota(int slot) const {
+  if (slot / (machine_.slots / machine_.ranks) != machine_.rank) return 0;
   return machine_.groups * (slot + 1) / machine_.slots - machine_.groups * slot / machine_.slots;
 }
 
@@ -160,7 +165,7 @@ void PathRules::begin(State& state) const {
     return;
   }
   state.drawing = true;
-  state.drawn = 0;
+  state.drawn = state.round = 0;
   state.drawn_of.assign(static_cast<size_t>(machine_.slots), 0);
   state.kept = state.to_draw = state.drawn_of;
   for (int slot = 0; slot < machine_.slots; ++slot)
@@ -238,21 +243,54 @@ void PathRules::pack(State& state) const {
   go_on(state);
 }
 
-// A round is packed: the next one, or the end of the iteration.
+// A round is packed: the next one, or the end of the iteration. Where ranks tell each other the verdicts, that is a move of its own.
 void PathRules::go_on(State& state) const {
-  if (!state.drawing || state.left_to_draw() > 0 || !state.admitted.empty()) return;
-  if (refill_ >= 0) {
-    const bool judged = std::all_of(state.packets.begin(), state.packets.end(),
-                                    [&](const Packet& p) { return p.iteration < state.begun - 1 || (p.done & bit(refill_)); });
-    if (!judged) return;
-    for (int slot = 0; slot < machine_.slots; ++slot) {
-      const auto s = static_cast<size_t>(slot);
-      state.to_draw[s] = round(quota(slot) - state.kept[s], most_drawn(slot) - state.drawn_of[s]);
-    }
-    if (state.left_to_draw() > 0) return;
-  }
+  if (!is_judged(state) || (refill_ >= 0 && machine_.ranks > 1)) return;
+  learn(state);
+}
+
+void PathRules::learn(State& state) const {
+  if (refill_ >= 0) state.to_draw = next_round(state);
+  if (state.left_to_draw() == 0) return end_drawing(state);
+  if (machine_.ranks > 1) ++state.round;
+}
+
+void PathRules::end_drawing(State& state) const {
   state.packets.push_back({.iteration = state.begun - 1, .end = true});
   state.drawing = false;
+}
+
+// All groups of the round are packed, and a filter with refill has seen them.
+bool PathRules::is_judged(const State& state) const {
+  if (!state.drawing || state.left_to_draw() > 0 || !state.admitted.empty()) return false;
+  return refill_ < 0 || std::all_of(state.packets.begin(), state.packets.end(), [&](const Packet& packet) {
+           return packet.iteration < state.begun - 1 || (packet.done & bit(refill_));
+         });
+}
+
+// By slot.
+std::vector<int> PathRules::next_round(const State& state) const {
+  std::vector<int> groups;
+  for (int slot = 0; slot < machine_.slots; ++slot) {
+    const auto s = static_cast<size_t>(slot);
+    groups.push_back(round(quota(slot) - state.kept[s], most_drawn(slot) - state.drawn_of[s]));
+  }
+  return groups;
+}
+
+int PathRules::told(const State& state, int iteration) const {
+  const int drawing = state.begun - 1;
+  if (iteration > drawing) return 0;
+  if (iteration < drawing || !state.drawing) return kAll;
+  if (!is_judged(state)) return state.round;
+  const std::vector<int> next = next_round(state);
+  return std::accumulate(next.begin(), next.end(), 0) == 0 ? kAll : state.round + 1;
+}
+
+bool PathRules::adds_up(const State& state, const Move& move) const {
+  if (machine_.ranks == 1 || move.kind != Move::Kind::kProcess) return false;
+  const Step& step = machine_.steps[static_cast<size_t>(move.which)];
+  return state.packets[static_cast<size_t>(move.packet)].end && (step.barrier || step.use == Use::kTrains);
 }
 
 // Weights: a reader of live ones follows the trainer; a trainer follows the publisher.
@@ -346,7 +384,7 @@ void PathRules::tidy(Packet& packet) const {
 std::string key_of(const State& state) {
   std::string key;
   const auto add = [&](size_t number) { key += static_cast<char>(number); };
-  for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.drawn, state.open_slot})
+  for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.round, state.drawn, state.open_slot})
     add(static_cast<size_t>(number));
   for (const auto& by_slot : {state.to_draw, state.drawn_of, state.kept})
     for (const int number : by_slot) add(static_cast<size_t>(number));

@@ -36,6 +36,7 @@ struct State {
   int begun = 0;  // iterations, those included that it passed over
   int ended = 0;  // by every step
   bool drawing = false;
+  int round = 0;                   // of draws of this iteration, where ranks tell each other the verdicts
   int drawn = 0;                   // groups of this iteration
   std::vector<int> to_draw;        // of this round, by slot
   std::vector<int> drawn_of;       // of this iteration, by slot
@@ -71,9 +72,17 @@ class PathRules {
 
   bool is_over(const State& state) const;
 
+  /// Where ranks wait for each other: the end of an iteration at a step that adds up numbers.
+  bool adds_up(const State& state, const Move& move) const;
+
+  /// Rounds of an iteration of which this rank has told all its verdicts; kAll: it wants no other round.
+  int told(const State& state, int iteration) const;
+  static constexpr int kAll = 1 << 20;
+
   bool publishes(const Move& move) const { return move.kind == Move::Kind::kProcess && move.which == publisher_; }
   bool is_publisher() const { return publisher_ >= 0; }
   int published(const State& state) const { return iterations_ended(state, publisher_); }  // versions, beside the first
+  int iterations_ended(const State& state, int step) const;
 
   /// Whether the path samples from the trained model, in which iterations it takes part, and with which version.
   bool samples() const { return samples_; }
@@ -98,8 +107,9 @@ class PathRules {
   bool reaches(const Part& part, int step) const { return (part.dropped_by & filters_[static_cast<size_t>(step)]) == 0; }
   bool is_held(const Packet& packet, const Part& part) const;
   int arriving(const Packet& packet, int step) const;
-  int iterations_ended(const State& state, int step) const;
   int round(int missing, int left) const;
+  bool is_judged(const State& state) const;
+  std::vector<int> next_round(const State& state) const;
   bool weights_ready(const State& state, int step, int iteration) const;
 
   void add_processing(const State& state, int step, std::vector<Move>& moves) const;
@@ -114,6 +124,8 @@ class PathRules {
   void cut(State& state) const;
   void pack(State& state) const;
   void go_on(State& state) const;
+  void learn(State& state) const;
+  void end_drawing(State& state) const;
   void process(State& state, const Move& move) const;
   void tidy(State& state) const;
   void tidy(Packet& packet) const;

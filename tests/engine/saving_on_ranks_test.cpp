@@ -156,7 +156,8 @@ TEST_P(SavingOnRanks, APartThatCannotBeSavedIsNamed) {
     const SavedRun done = run(folder, files, at % 2 == 0 ? "continue" : "stop");
     whole_checkpoints(folder);
     const std::string said = done.failures[0] + (done.warnings.empty() ? "" : done.warnings.front());
-    if (files.struck()) EXPECT_THAT(said, HasSubstr("rank 1 could not save its part of model '"));
+    if (!files.struck()) continue;
+    EXPECT_THAT(said, HasSubstr("rank 1 could not save its part of model '"));
   }
 }
 
