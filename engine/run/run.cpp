@@ -85,6 +85,7 @@ struct Run::Impl {
   void start();
   std::unique_ptr<Executor> make_executor(int index);
   void end();
+  MetricRow measured_memory();
   void report_iteration(const IterationReport& report);
   Workload loaded();
   void complete_files();
@@ -217,6 +218,7 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
           .stop_rule = stop_rule(),
           .observers = observers(),
           .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
+          .measure = [this] { return measured_memory(); },
           .seams = options.seams};
 }
 
@@ -233,11 +235,15 @@ std::vector<WorkObserver*> Run::Impl::observers() {
   return all;
 }
 
+MetricRow Run::Impl::measured_memory() {
+  sample_memory();
+  MetricRow row{{metrics::kResidentBytes, resident_bytes()}};
+  if (options.tensors.take_peak_bytes) row.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
+  return row;
+}
+
 void Run::Impl::report_iteration(const IterationReport& report) {
   IterationReport whole = report;
-  sample_memory();
-  whole.metrics.emplace_back(metrics::kResidentBytes, resident_bytes());
-  if (options.tensors.take_peak_bytes) whole.metrics.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
   if (files) {
     whole.metrics.emplace_back(metrics::kCheckpointSeconds, checkpointer->take_seconds());
     files->write(whole);

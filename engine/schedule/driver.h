@@ -29,7 +29,8 @@ class Driver {
     int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them
     std::optional<StopRule> stop_rule = {};  // it has seen the iterations that are complete
     std::vector<WorkObserver*> observers;
-    std::function<void(const IterationReport&)> on_iteration;  // on some executor
+    std::function<void(const IterationReport&)> on_iteration;  // on some executor, or where other ranks are heard
+    std::function<MetricRow()> measure = {};  // what this rank measures at the end of an iteration, beside what the driver does
     ReplaceableParts seams;
   };
 
