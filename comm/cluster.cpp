@@ -39,7 +39,7 @@ Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(
       std::make_unique<Heartbeat>(store_, HeartbeatOptions{.beat_seconds = options_.beat_seconds,
                                                            .dead_after_seconds = options_.dead_after_seconds,
                                                            .first_beat_seconds = options_.join.join_seconds,
-                                                           .doing = options_.doing,
+                                                           .sign = options_.sign,
                                                            .lost = [this](const RankLoss& loss) { fail(error_of(loss)); }});
 }
 

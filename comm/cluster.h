@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "comm/heartbeat.h"
 #include "comm/store.h"
@@ -23,7 +24,7 @@ struct ClusterOptions {
   double beat_seconds = 1;
   double dead_after_seconds = 10;             // a rank without a sign, or a store without an answer
   std::map<std::string, std::string> agreed;  // what all ranks must have alike: name -> value
-  std::function<std::string()> doing;         // what this rank does, in some words: "in 'generate', iteration 7"; quick
+  std::function<engine::RankSign()> sign;     // what this rank shows of itself, once a second; quick
 
   /// Called at most once, on a thread of the cluster: a rank is lost or has failed (UserError, one sentence), or messages are not
   /// what they should be (InternalError). It must not throw, nor end the cluster; who waits for other ranks is to give up.
@@ -51,6 +52,9 @@ class Cluster {
   const Store& store() const { return store_; }
   engine::Reductions& reductions() { return *reductions_; }
   engine::Mail& mail() { return *mail_; }
+
+  /// All ranks, with their last signs. From any thread.
+  std::vector<engine::RankSeen> seen() const { return heartbeat_->seen(); }
 
   /// The last thing that a rank does with the others. Well: it says goodbye, and rank 0 waits until all have. Not well: it says why,
   /// and the others fail by that; rank 0 waits some seconds, so that they can see it.

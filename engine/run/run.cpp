@@ -340,6 +340,7 @@ RunStatus Run::Impl::status(const std::string& state) {
   status.state = state;
   status.pid = ::getpid();
   status.resident_bytes = resident_bytes();
+  if (options.ranks) status.ranks = options.ranks();
   return status;
 }
 

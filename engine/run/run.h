@@ -54,6 +54,9 @@ struct RunOptions {
   /// Combines numbers with the other ranks of the run, which outlives it. Null: there are none.
   Reductions* reductions = nullptr;
 
+  /// All ranks of the run, for whoever watches it; empty: there is one. From any thread, quick.
+  std::function<std::vector<RankSeen>()> ranks;
+
   ReplaceableParts seams;  // for tests
 };
 
