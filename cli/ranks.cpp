@@ -179,6 +179,10 @@ engine::RankSign Ranks::sign() {
   return run_.sign ? run_.sign() : engine::RankSign{.doing = "before its run"};
 }
 
+std::optional<engine::ClockOffset> Ranks::clock_offset() const {
+  return cluster_ ? cluster_->clock_offset() : engine::ClockOffset{};
+}
+
 // Takes no lock of this: a run asks while it is asked for its sign.
 std::vector<engine::RankSeen> Ranks::seen() const { return cluster_ ? cluster_->seen() : std::vector<engine::RankSeen>(); }
 

@@ -15,6 +15,7 @@
 #include "base/world_environment.h"
 #include "engine/contract/world.h"
 #include "engine/plan/plan.h"
+#include "engine/ranks/rank_clock.h"
 #include "engine/ranks/rank_sign.h"
 
 namespace sluice::comm {
@@ -59,6 +60,9 @@ class Ranks {
     std::function<engine::RankSign()> sign;
   };
   void watch(OfRun run);
+
+  /// How far the clock of this rank is behind that of rank 0: nothing before it is known. After join(), from any thread.
+  std::optional<engine::ClockOffset> clock_offset() const;
 
   /// All ranks, with their last signs; none where this process is alone. After join(), from any thread.
   std::vector<engine::RankSeen> seen() const;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "engine/contract/world.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/mailed_reductions.h"
+#include "engine/ranks/rank_clock.h"
 
 namespace sluice::comm {
 
@@ -53,6 +55,9 @@ class Cluster {
   engine::Reductions& reductions() { return *reductions_; }
   engine::Mail& mail() { return *mail_; }
 
+  /// How far the clock of this rank is behind that of rank 0: nothing before it is known. From any thread.
+  std::optional<engine::ClockOffset> clock_offset() { return clock_->offset(); }
+
   /// All ranks, with their last signs. From any thread.
   std::vector<engine::RankSeen> seen() const { return heartbeat_->seen(); }
 
@@ -73,6 +78,7 @@ class Cluster {
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<StoreMail> mail_;
   std::unique_ptr<engine::MailedReductions> reductions_;
+  std::unique_ptr<engine::RankClock> clock_;
 };
 
 }  // namespace sluice::comm

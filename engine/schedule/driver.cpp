@@ -33,6 +33,7 @@ struct Driver::Impl {
   void notify_intakes();
   MetricRow measured();
   void end_own(int64_t iteration);
+  void report_own(const Reductions::Key& key, const Contribution& of_all);
   void close_iteration(IterationReport& report);
   void end_if_decided();
   RunStatus::Node status_of(size_t node) const;
@@ -41,6 +42,8 @@ struct Driver::Impl {
   Workload workload;
   const std::function<void(const IterationReport&)> on_iteration;
   const std::function<MetricRow()> measure;
+  const std::function<std::string()> tell;
+  const std::function<void(const std::string&)> hear;
   mutable std::mutex notify_mutex;
   std::vector<Executor*> intake_executors;  // empty: none takes news
   std::deque<PathState> paths;              // behind what they call when credit returns, before all that hold credit
@@ -59,6 +62,8 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
     : workload(std::move(parts.workload)),
       on_iteration(std::move(parts.on_iteration)),
       measure(std::move(parts.measure)),
+      tell(std::move(parts.tell)),
+      hear(std::move(parts.hear)),
       paths(make_paths(plan, parts.seams)),
       state{.plan = plan,
             .clock = parts.clock,
@@ -176,19 +181,25 @@ MetricRow Driver::Impl::measured() {
 // Its nodes have ended an iteration. What this rank has measured goes the way of what nodes record, as if it were one more.
 void Driver::Impl::end_own(int64_t iteration) {
   state.pending.enter();
-  const int place = static_cast<int>(state.plan.nodes.size());
-  const auto report = [this, iteration, place](const Contribution& of_all) {
+  const Reductions::Key key{
+      .iteration = iteration, .node = static_cast<int>(state.plan.nodes.size()), .point = Reductions::Key::kMetrics};
+  const auto report = [this, key](const Contribution& of_all) {
     try {
-      const bool abandoned = state.stopping() && state.world.size > 1;
-      if (!abandoned)
-        state.log.node_ended(iteration, static_cast<size_t>(place), metrics::row_over_ranks(of_all, state.world.size));
+      report_own(key, of_all);
     } catch (...) {
-      state.failure.capture("the report of iteration " + std::to_string(iteration));
+      state.failure.capture("the report of iteration " + std::to_string(key.iteration));
     }
     state.pending.leave();
   };
-  state.reductions.combine({.iteration = iteration, .node = place, .point = Reductions::Key::kMetrics},
-                           metrics::contribution_of(measured()), report);
+  if (state.world.rank > 0 && tell) state.reductions.give(key, tell());
+  state.reductions.combine(key, metrics::contribution_of(measured()), report);
+}
+
+void Driver::Impl::report_own(const Reductions::Key& key, const Contribution& of_all) {
+  const bool abandoned = state.stopping() && state.world.size > 1;
+  if (abandoned) return;
+  if (hear) std::ranges::for_each(state.reductions.take_given(key), hear);
+  state.log.node_ended(key.iteration, static_cast<size_t>(key.node), metrics::row_over_ranks(of_all, state.world.size));
 }
 
 // Before the metrics of the nodes comes which line it is, behind them what the run as a whole has.
