@@ -180,9 +180,11 @@ MetricRow Driver::Impl::measured() {
 
 // Its nodes have ended an iteration. What this rank has measured goes the way of what nodes record, as if it were one more.
 void Driver::Impl::end_own(int64_t iteration) {
-  state.pending.enter();
   const Reductions::Key key{
       .iteration = iteration, .node = static_cast<int>(state.plan.nodes.size()), .point = Reductions::Key::kMetrics};
+  Contribution mine = metrics::contribution_of(measured());
+  if (state.world.rank > 0 && tell) state.reductions.give(key, tell());
+  state.pending.enter();
   const auto report = [this, key](const Contribution& of_all) {
     try {
       report_own(key, of_all);
@@ -191,8 +193,7 @@ void Driver::Impl::end_own(int64_t iteration) {
     }
     state.pending.leave();
   };
-  if (state.world.rank > 0 && tell) state.reductions.give(key, tell());
-  state.reductions.combine(key, metrics::contribution_of(measured()), report);
+  state.reductions.combine(key, std::move(mine), report);
 }
 
 void Driver::Impl::report_own(const Reductions::Key& key, const Contribution& of_all) {
