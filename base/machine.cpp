@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -97,6 +98,14 @@ std::vector<int> cores_of_affinity() {
     if (CPU_ISSET(core, &allowed)) cores.push_back(core);
   }
   return cores;
+}
+
+std::string steady_clock_name(const fs::path& root) {
+  std::ifstream file(root / "proc/sys/kernel/random/boot_id");
+  std::string start;
+  std::error_code unknown;
+  const fs::path clocks = fs::read_symlink(root / "proc/self/ns/time", unknown);
+  return file >> start ? start + " " + clocks.string() : std::string();
 }
 
 void keep_to_cores(const std::vector<int>& cores) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 /// What of the machine this process may use. `root` is where /proc and /sys are looked for; what cannot be read limits nothing.
@@ -16,6 +17,10 @@ int64_t available_cores(const std::filesystem::path& root = "/");
 
 /// The numbers of the cores of this thread's affinity, in order; none where the system does not tell.
 std::vector<int> cores_of_affinity();
+
+/// What processes have alike if and only if they have one steady clock: this start of the machine, and of its clocks what a
+/// container has of its own. Empty where the system does not tell.
+std::string steady_clock_name(const std::filesystem::path& root = "/");
 
 /// Keeps this thread, and those that it starts from now on, to these cores. Nothing where there are none, or they cannot be had.
 void keep_to_cores(const std::vector<int>& cores);

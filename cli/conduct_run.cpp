@@ -140,7 +140,7 @@ class Conduct {
   void forward_signals();
   void say(const std::string& line);
   void warn(const std::string& warning);
-  std::string doing() const;
+  engine::RankSign sign() const;
   std::string how_to_go_on() const;
 
   const engine::Plan& plan_;
@@ -166,6 +166,8 @@ engine::RunOptions Conduct::options() {
   engine::RunOptions options{
       .folder = start_.folder, .writes_folder = start_.ranks.leads(), .accept_changes = start_.accept_changes};
   options.reductions = start_.ranks.reductions();
+  if (start_.ranks.leads()) options.ranks = [this] { return start_.ranks.seen(); };
+  options.clock_offset = [this] { return start_.ranks.clock_offset(); };
   if (start_.from) options.resume_from = start_.from->place.folder;
   options.on_warning = [this](const std::string& warning) { warn(warning); };
   options.on_executor_start = [this](int threads) {
@@ -189,7 +191,7 @@ int Conduct::execute() {
   if (start_.show_samples_every > 0 && !samples_)
     warn("--show-samples shows nothing: no node of this pipeline writes column response");
   start_.ranks.watch(
-      {.failed = [this](const std::exception_ptr& error) { run_->fail(error); }, .doing = [this] { return doing(); }});
+      {.failed = [this](const std::exception_ptr& error) { run_->fail(error); }, .sign = [this] { return sign(); }});
   const engine::RunSummary summary = run_to_its_end();
   end_with(summary);
   const int code = exit_code_of(summary, stop_signals_->seen());
@@ -218,15 +220,18 @@ void Conduct::end_with(const engine::RunSummary& summary) {
   start_.ranks.end(summary.error == nullptr, summary.error ? what_failed(summary.error) : "");
 }
 
-// "in 'generate', iteration 7"
-std::string Conduct::doing() const {
+// It does what is like "in 'generate', iteration 7".
+engine::RankSign Conduct::sign() const {
   const engine::RunStatus status = run_->status();
   std::string nodes;
   for (const engine::RunStatus::Executor& executor : status.executors) {
     if (executor.working_on.empty()) continue;
     nodes += (nodes.empty() ? "in '" : " and '") + executor.working_on + "'";
   }
-  return (nodes.empty() ? "idle" : nodes) + ", iteration " + std::to_string(status.iterations_done);
+  return {.doing = (nodes.empty() ? "idle" : nodes) + ", iteration " + std::to_string(status.iterations_done),
+          .iterations_done = status.iterations_done,
+          .tokens_in_flight = status.tokens_in_flight,
+          .resident_bytes = status.resident_bytes};
 }
 
 std::string Conduct::how_to_go_on() const {

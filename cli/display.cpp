@@ -16,6 +16,11 @@ constexpr size_t kBarWidth = 16;
 constexpr size_t kCurveIterations = 60, kCurveWidth = 20;
 constexpr size_t kWidthWithoutTerminal = 160;
 
+// "ppo", "ppo on 2 ranks"
+std::string name_of(const engine::Plan& plan) {
+  return plan.pipeline.name + (plan.ranks > 1 ? " on " + plural(plan.ranks, "rank") : "");
+}
+
 }  // namespace
 
 Display::Display(const engine::Plan& plan, const RunHistory& history, const engine::Run& run, std::function<void()> poll)
@@ -26,7 +31,7 @@ Display::Display(const engine::Plan& plan, const RunHistory& history, const engi
 size_t Display::width() const { return able_.cursor ? terminal_size().columns - 1 : kWidthWithoutTerminal; }
 
 std::string Display::iteration_line() const {
-  std::vector<Piece> line{{plan_.pipeline.name + "  ", Ink::kBold}};
+  std::vector<Piece> line{{name_of(plan_) + "  ", Ink::kBold}};
   for (Piece& piece : history_.latest()) line.push_back(std::move(piece));
   return fitted(line, able_.cursor ? width() : std::numeric_limits<size_t>::max(), able_.colour) + "\n";
 }
@@ -71,7 +76,7 @@ std::vector<Piece> Display::live_line() const {
   const engine::RunStatus status = run_.status();
   const int64_t all = plan_.pipeline.iterations;
   const std::string progress = bar(static_cast<double>(status.iterations_done), static_cast<double>(all), kBarWidth);
-  std::vector<Piece> line{{plan_.pipeline.name + "  ", Ink::kBold},
+  std::vector<Piece> line{{name_of(plan_) + "  ", Ink::kBold},
                           {progress, Ink::kGreen},
                           {" " + std::to_string(100 * status.iterations_done / all) + " %  "}};
   const double left = history_.seconds_left();

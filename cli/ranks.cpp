@@ -85,7 +85,7 @@ void Ranks::join(const engine::Plan& plan) {
       .join = joining(*environment_, plan),
       .dead_after_seconds = plan.cluster.dead_after_seconds,
       .agreed = to_agree(plan),
-      .doing = [this] { return doing(); },
+      .sign = [this] { return sign(); },
       .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
       .make_gradients =
           [this, slots, seconds = plan.cluster.join_seconds](const comm::Store& store, const std::string& model) {
@@ -178,10 +178,17 @@ void Ranks::suspect(std::exception_ptr error) {
   });
 }
 
-std::string Ranks::doing() {
+engine::RankSign Ranks::sign() {
   const std::lock_guard lock(mutex_);
-  return run_.doing ? run_.doing() : "before its run";
+  return run_.sign ? run_.sign() : engine::RankSign{.doing = "before its run"};
 }
+
+std::optional<engine::ClockOffset> Ranks::clock_offset() const {
+  return cluster_ ? cluster_->clock_offset() : engine::ClockOffset{};
+}
+
+// Takes no lock of this: a run asks while it is asked for its sign.
+std::vector<engine::RankSeen> Ranks::seen() const { return cluster_ ? cluster_->seen() : std::vector<engine::RankSeen>(); }
 
 void Ranks::end(bool well, const std::string& why) {
   if (!cluster_) return;

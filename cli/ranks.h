@@ -10,10 +10,13 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/world_environment.h"
 #include "engine/contract/world.h"
 #include "engine/plan/plan.h"
+#include "engine/ranks/rank_clock.h"
+#include "engine/ranks/rank_sign.h"
 
 namespace sluice::comm {
 class Cluster;
@@ -50,13 +53,19 @@ class Ranks {
   engine::Reductions* reductions();
 
   /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before, at
-  /// most once; `doing` says what this rank does, for the others if it is lost. Both are called on some thread, must be quick, and
+  /// most once; `sign` is what this rank shows of itself, once a second. Both are called on some thread, must be quick, and
   /// neither throw nor ask this; after the run is over neither is called.
   struct OfRun {
     std::function<void(const std::exception_ptr&)> failed;
-    std::function<std::string()> doing;
+    std::function<engine::RankSign()> sign;
   };
   void watch(OfRun run);
+
+  /// How far the clock of this rank is behind that of rank 0: nothing before it is known. After join(), from any thread.
+  std::optional<engine::ClockOffset> clock_offset() const;
+
+  /// All ranks, with their last signs; none where this process is alone. After join(), from any thread.
+  std::vector<engine::RankSeen> seen() const;
 
   /// The last thing; nothing the second time. Waits for the other ranks where this serves them, some seconds at most if not all is well.
   void end(bool well, const std::string& why);
@@ -71,7 +80,7 @@ class Ranks {
     double join_seconds;
   };
   std::unique_ptr<engine::GradientGroup> connected(const Connecting& ranks, const std::string& model);
-  std::string doing();
+  engine::RankSign sign();
 
   const std::optional<WorldEnvironment> environment_;  // nothing: alone
   std::unique_ptr<comm::Cluster> cluster_;             // null: alone, or not joined yet

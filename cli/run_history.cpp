@@ -166,6 +166,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
                   : run.end == engine::RunEnd::kInterrupted ? Ink::kYellow
                                                             : Ink::kRed;
   std::string text = plan_.pipeline.name + " " + inked(ending, ink, able.colour) + ": " + plural(run.iterations, "iteration");
+  if (plan_.ranks > 1) text += " on " + plural(plan_.ranks, "rank");
   text +=
       (before_ > 0 ? ", the last " + std::to_string(run.iterations - before_) : "") + " in " + human_seconds(run.seconds) + "\n";
   if (!run.stopped.empty()) text += "  stopped     " + run.stopped + "\n";

@@ -110,6 +110,18 @@ std::string memory_classes(const RunStatus& s, size_t width) {
   return table(std::move(rows), width);
 }
 
+// What a rank does comes last because it may be long.
+std::string ranks(const RunStatus& s, size_t width) {
+  if (s.ranks.empty()) return {};
+  std::vector<Row> rows{{"rank", "host", ">pid", ">done", ">resident", ">in flight", ">last sign", "does"}};
+  for (const engine::RankSeen& r : s.ranks) {
+    rows.push_back({std::to_string(r.rank), r.host, std::to_string(r.pid), std::to_string(r.last.iterations_done),
+                    bytes_text(r.last.resident_bytes), count_text(r.last.tokens_in_flight),
+                    human_seconds(r.silent_seconds) + " ago", r.last.doing});
+  }
+  return table(std::move(rows), width);
+}
+
 std::string executors(const RunStatus& s, size_t width) {
   std::vector<Row> rows{{"executor", ">threads", ">busy", "works on", ">for", ">queued"}};
   for (const RunStatus::Executor& e : s.executors) {
@@ -209,8 +221,8 @@ std::string top_text(const TopView& view, size_t width) {
   const RunStatus& status = view.status;
   const size_t bar_width = width >= kWide ? kWideBar : kNarrowBar;
   return line(progress(view, bar_width), width) + "\n" + line(budget(status, bar_width), width) + line(memory(status), width) +
-         memory_classes(status, width) + executors(status, width) + nodes(status, width) + edges(status, width) +
-         last_metrics(view.metrics, width);
+         ranks(status, width) + memory_classes(status, width) + executors(status, width) + nodes(status, width) +
+         edges(status, width) + last_metrics(view.metrics, width);
 }
 
 }  // namespace sluice::cli

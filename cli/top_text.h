@@ -16,7 +16,7 @@ struct TopView {
   double silent_seconds = 0;  // since the status was written
 };
 
-/// A run at one moment: progress, budget, memory, where it went, then what executors, nodes and edges do, then the metrics of the
+/// A run at one moment: progress, budget, memory, where it went, then what ranks (where there are several), executors, nodes and edges do, then the metrics of the
 /// last iteration that do not depend on timing. Shares and rates are means since the run began; a rate is over the time that the
 /// node was at work. Each line ends in a newline and is cut at `width` characters; what could steer the terminal is escaped.
 std::string top_text(const TopView& view, size_t width);

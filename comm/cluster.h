@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/heartbeat.h"
 #include "comm/store.h"
@@ -15,6 +17,7 @@
 #include "engine/contract/world.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/mailed_reductions.h"
+#include "engine/ranks/rank_clock.h"
 
 namespace sluice::comm {
 
@@ -23,7 +26,7 @@ struct ClusterOptions {
   double beat_seconds = 1;
   double dead_after_seconds = 10;             // a rank without a sign, or a store without an answer
   std::map<std::string, std::string> agreed;  // what all ranks must have alike: name -> value
-  std::function<std::string()> doing;         // what this rank does, in some words: "in 'generate', iteration 7"; quick
+  std::function<engine::RankSign()> sign;     // what this rank shows of itself, once a second; quick
 
   /// Called at most once, on a thread of the cluster: a rank is lost or has failed (UserError, one sentence), or messages are not
   /// what they should be (InternalError). It must not throw, nor end the cluster; who waits for other ranks is to give up.
@@ -52,6 +55,12 @@ class Cluster {
   engine::Reductions& reductions() { return *reductions_; }
   engine::Mail& mail() { return *mail_; }
 
+  /// How far the clock of this rank is behind that of rank 0: nothing before it is known. From any thread.
+  std::optional<engine::ClockOffset> clock_offset() { return clock_->offset(); }
+
+  /// All ranks, with their last signs. From any thread.
+  std::vector<engine::RankSeen> seen() const { return heartbeat_->seen(); }
+
   /// The last thing that a rank does with the others. Well: it says goodbye, and rank 0 waits until all have. Not well: it says why,
   /// and the others fail by that; rank 0 waits some seconds, so that they can see it.
   void end(bool well, const std::string& why = {});
@@ -69,6 +78,7 @@ class Cluster {
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<StoreMail> mail_;
   std::unique_ptr<engine::MailedReductions> reductions_;
+  std::unique_ptr<engine::RankClock> clock_;
 };
 
 }  // namespace sluice::comm

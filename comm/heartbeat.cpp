@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 
 namespace sluice::comm {
 namespace {
@@ -12,9 +13,22 @@ constexpr std::chrono::seconds kForOthers{5};              // to see why the run
 constexpr double kForGoodbye = 1;                          // seconds, beside those that an answer may take
 constexpr std::chrono::duration<double> kWhileEnding{.1};  // between two looks
 
+constexpr size_t kMostDoing = 300;  // characters of what a rank does
+
 constexpr const char* kLossKey = "loss";
 
 std::string beat_of(int rank) { return "beat/" + std::to_string(rank); }
+
+void write_sign(ByteWriter& bytes, const engine::RankSign& sign) {
+  bytes.text(shortened(sign.doing, kMostDoing));
+  for (const int64_t number : {sign.iterations_done, sign.tokens_in_flight, sign.resident_bytes}) bytes.number(number);
+}
+
+engine::RankSign read_sign(ByteReader& bytes) {
+  engine::RankSign sign{.doing = std::string(bytes.text())};
+  for (int64_t* number : {&sign.iterations_done, &sign.tokens_in_flight, &sign.resident_bytes}) *number = bytes.whole_number();
+  return sign;
+}
 
 }  // namespace
 
@@ -28,6 +42,7 @@ Heartbeat::Heartbeat(const Store& store, HeartbeatOptions options)
   for (int rank = 0; rank < world_.size; ++rank) keys_.push_back(beat_of(rank));
   for (const std::string& key : keys_) store_->set_first(key, "");  // so that all of them can be read
   for (Peer& peer : peers_) peer.changed = Clock::now();
+  show();
   beat();
   thread_ = std::thread([this] { beat_and_watch(); });
 }
@@ -90,7 +105,7 @@ Heartbeat::Ending Heartbeat::beat() {
   ByteWriter bytes;
   bytes.number(++count_);
   bytes.number(static_cast<uint8_t>(ending != Ending::kNot));
-  bytes.text(ending == Ending::kNot && options_.doing ? options_.doing() : std::string());
+  if (ending == Ending::kNot) write_sign(bytes, options_.sign ? options_.sign() : engine::RankSign());
   store_->set(beat_of(world_.rank), bytes.take());
   return ending;
 }
@@ -102,6 +117,7 @@ void Heartbeat::look() {
   const auto now = Clock::now();
   for (int rank = 0; rank < world_.size; ++rank)
     take_in(peers_[static_cast<size_t>(rank)], values[static_cast<size_t>(rank) + 1], now);
+  show();
   if (!values.front().empty()) {
     tell(loss_from(values.front()));
     return;
@@ -125,7 +141,28 @@ void Heartbeat::take_in(Peer& peer, const std::string& beat, Clock::time_point n
   ByteReader bytes(beat);
   bytes.number<uint64_t>();
   peer.ended = bytes.number<uint8_t>() == 1;
-  if (!peer.ended) peer.doing = bytes.text();
+  if (!peer.ended) peer.sign = read_sign(bytes);
+}
+
+void Heartbeat::show() {
+  const std::lock_guard lock(mutex_);
+  shown_ = peers_;
+}
+
+std::vector<engine::RankSeen> Heartbeat::seen() const {
+  std::vector<engine::RankSeen> all;
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  for (const Peer& peer : shown_) {
+    const size_t rank = all.size();
+    all.push_back({.rank = static_cast<int>(rank),
+                   .host = members_[rank].host,
+                   .pid = members_[rank].pid,
+                   .last = peer.sign,
+                   .silent_seconds = std::chrono::duration<double>(now - peer.changed).count()});
+    if (peer.ended) all.back().last.doing = "has ended";
+  }
+  return all;
 }
 
 // Not of what this rank itself has said, and once.
@@ -141,7 +178,7 @@ RankLoss Heartbeat::first_loss(const RankLoss& mine) { return loss_from(store_->
 
 RankLoss Heartbeat::loss_of(int rank) const {
   const auto index = static_cast<size_t>(rank);
-  return {.rank = rank, .host = members_[index].host, .pid = members_[index].pid, .doing = peers_[index].doing};
+  return {.rank = rank, .host = members_[index].host, .pid = members_[index].pid, .doing = peers_[index].sign.doing};
 }
 
 void Heartbeat::store_is_lost(const StoreLost& error) {

@@ -11,6 +11,7 @@
 
 #include "comm/rank_loss.h"
 #include "comm/store.h"
+#include "engine/ranks/rank_sign.h"
 
 namespace sluice::comm {
 
@@ -18,17 +19,17 @@ struct HeartbeatOptions {
   double beat_seconds = 1;
   double dead_after_seconds = 10;
   double first_beat_seconds = 60;             // for a rank that has joined and does not beat yet
-  std::function<std::string()> doing;         // what this rank does, in some words; quick, on the thread of this
+  std::function<engine::RankSign()> sign;     // what this rank shows of itself; quick, on the thread of this
   std::function<void(const RankLoss&)> lost;  // called at most once, on the thread of this; must not throw, nor end this
 };
 
 /// Each rank shows the others that it is alive, and notices when another one is not.
 ///
-/// Once a second a thread writes what the rank does to the store, and looks at what the others wrote. A rank whose beat has not
+/// Once a second a thread writes what the rank shows of itself to the store, and looks at what the others wrote. A rank whose beat has not
 /// changed for dead_after_seconds of this rank's clock is lost. Rank 0 is lost when the store does not answer. A rank that fails
 /// says why, and one that ends says so. The first loss is written to the store, and all ranks tell of that one.
 ///
-/// Lives shorter than the store. Threads: one ends it, not that of `lost`. Failure: `lost` is the way to tell; the constructor
+/// Lives shorter than the store. Threads: one ends it, not that of `lost`; seen() is thread-safe. Failure: `lost` is the way to tell; the constructor
 /// throws StoreLost.
 class Heartbeat {
  public:
@@ -45,20 +46,24 @@ class Heartbeat {
   /// Waits for: the other ranks to end, which know of it within a second. Ends when: they have, or after some seconds.
   void fail(const std::string& why);
 
+  /// All ranks, with their last signs: this one's too.
+  std::vector<engine::RankSeen> seen() const;
+
  private:
   enum class Ending { kNot, kWell, kFailed };
   struct Peer {
     std::string beat;           // as it was written
     Clock::time_point changed;  // by this rank's clock
     bool ended = false;         // by itself, or it is lost
-    std::string doing;
+    engine::RankSign sign;      // its last one
   };
 
   void end(Ending ending, const std::string& why);
   void beat_and_watch();
   Ending beat();
   void look();
-  void take_in(Peer& peer, const std::string& beat, Clock::time_point now);
+  static void take_in(Peer& peer, const std::string& beat, Clock::time_point now);
+  void show();
   void tell(const RankLoss& loss);
   RankLoss first_loss(const RankLoss& mine);
   RankLoss loss_of(int rank) const;
@@ -79,7 +84,8 @@ class Heartbeat {
   bool has_failed_ = false;          // and has said so
   Clock::time_point trouble_since_;  // of told_ and has_failed_
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<Peer> shown_;   // as the last look found them
   std::condition_variable changed_;
   Ending ending_ = Ending::kNot;
   std::string why_;

@@ -18,6 +18,9 @@ class SteadyClock final : public Clock {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
   }
 
+  /// When that was, on the steady clock of the machine.
+  int64_t begin_ns() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count(); }
+
  private:
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

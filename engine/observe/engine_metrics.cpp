@@ -1,8 +1,26 @@
 #include "engine/observe/engine_metrics.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "engine/observe/over_ranks.h"
 
 namespace sluice::engine::metrics {
+namespace {
+
+// What each rank measures of itself.
+std::vector<std::string> measured_names(const Plan& plan) {
+  std::vector<std::string> names{kRolloutSeconds,   kTrainSeconds,      kOverlapSeconds, kTailSeconds,
+                                 kIterationSeconds, kTokensInFlightMax, kColumnBytesMax};
+  for (const PlanExecutor& executor : plan.executors) names.push_back(busy_seconds_of_executor(executor.name));
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (!plan.is_inside_rollout(static_cast<int>(i))) names.push_back(busy_seconds_of_node(plan.nodes[i].name));
+  }
+  names.insert(names.end(), {kResidentBytes, kTensorBytesMax});
+  return names;
+}
+
+}  // namespace
 
 std::string busy_seconds_of_executor(const std::string& executor) { return "time/executor/" + executor + "/busy_seconds"; }
 
@@ -47,13 +65,9 @@ std::vector<std::string> all_names(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlanNode& node : plan.nodes) std::ranges::copy(names_of(node), std::back_inserter(names));
   names.push_back(action_tokens_per_second(plan));
-  names.insert(names.end(), {kRolloutSeconds, kTrainSeconds, kOverlapSeconds, kTailSeconds, kIterationSeconds, kTokensInFlightMax,
-                             kColumnBytesMax});
-  for (const PlanExecutor& executor : plan.executors) names.push_back(busy_seconds_of_executor(executor.name));
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    if (!plan.is_inside_rollout(static_cast<int>(i))) names.push_back(busy_seconds_of_node(plan.nodes[i].name));
-  }
-  names.insert(names.end(), {kResidentBytes, kTensorBytesMax, kCheckpointSeconds});
+  for (const std::string& name : measured_names(plan))
+    std::ranges::copy(names_over_ranks(name, plan.ranks), std::back_inserter(names));
+  names.push_back(kCheckpointSeconds);
   return names;
 }
 

@@ -18,7 +18,7 @@ inline constexpr const char* kKvBytesMax = "memory/kv_bytes_max";
 inline constexpr const char* kPolicyVersion =
     "rollout/policy_version";  // of a path that measures: the weights that it sampled from
 
-// Of the whole run.
+// What each rank measures of itself, with more names on several ranks: see over_ranks.h. Saving is rank 0's alone.
 inline constexpr const char* kIterationSeconds = "time/iteration_seconds";
 inline constexpr const char* kRolloutSeconds = "time/rollout_seconds";
 inline constexpr const char* kTrainSeconds = "time/train_seconds";

@@ -30,6 +30,13 @@ void fields(Archive& a, auto& c, const MemoryClass*) {
 }
 
 template <class Archive>
+void fields(Archive& a, auto& r, const RankSeen*) {
+  a("rank", r.rank), a("host", r.host), a("pid", r.pid), a("doing", r.last.doing);
+  a("iterations_done", r.last.iterations_done), a("tokens_in_flight", r.last.tokens_in_flight);
+  a("resident_bytes", r.last.resident_bytes), a("silent_seconds", r.silent_seconds);
+}
+
+template <class Archive>
 void fields(Archive& a, auto& s, const RunStatus*) {
   a("pipeline", s.pipeline), a("state", s.state), a("pid", s.pid), a("seconds", s.seconds), a("iterations", s.iterations);
   a("iterations_done", s.iterations_done), a("sampling_iteration", s.sampling_iteration);
@@ -39,6 +46,7 @@ void fields(Archive& a, auto& s, const RunStatus*) {
       a("resident_bytes_peak", s.memory.peak_bytes), a("planned_bytes", s.memory.planned_bytes);
   a("machine_bytes", s.memory.machine_bytes), a.list("memory", s.memory.classes);
   a.list("executors", s.executors), a.list("nodes", s.nodes), a.list("edges", s.edges);
+  a.list("ranks", s.ranks);
 }
 
 struct Writer {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/memory/memory_report.h"
+#include "engine/ranks/rank_sign.h"
 
 namespace sluice::engine {
 
@@ -54,6 +55,7 @@ struct RunStatus {
   std::vector<Executor> executors;
   std::vector<Node> nodes;  // in the order of the plan
   std::vector<Edge> edges;
+  std::vector<RankSeen> ranks;  // of several: all of them. The rest is of rank 0
 };
 
 /// One JSON object; the keys are the names of the fields.

@@ -7,29 +7,39 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "base/json.h"
+#include "base/strings.h"
 
 namespace sluice::engine {
 namespace {
 
-constexpr int64_t kPause_ns = 200'000;          // steps closer than this belong together
-constexpr int64_t kLongest_ns = 1'000'000'000;  // so that a slice is on the disk soon
-constexpr size_t kMostSpare = 4;                // chunks of an executor that are kept to be filled again
 constexpr auto kWritingPeriod = std::chrono::milliseconds(250);
 
 // How the slices of each node begin.
 std::vector<std::string> heads_of(const Plan& plan) {
   std::vector<std::string> heads;
-  for (const PlanNode& node : plan.nodes)
-    heads.push_back(",\n{\"name\":" + Json(node.name).dump() + ",\"ph\":\"X\",\"pid\":1,\"tid\":");
+  for (const PlanNode& node : plan.nodes) heads.push_back(",\n{\"name\":" + Json(node.name).dump() + ",\"ph\":\"X\",\"pid\":");
   return heads;
 }
 
-bool is_step(const Slice& slice) { return slice.micro_batch < 0 && !slice.ends_iteration; }
+std::vector<std::string> names_of_executors(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanExecutor& executor : plan.executors) names.push_back(executor.name);
+  return names;
+}
 
-bool continues(const Slice& last, const Slice& next) {
-  return is_step(last) && is_step(next) && last.node == next.node && last.iteration == next.iteration &&
-         next.begin_ns - last.end_ns < kPause_ns && next.end_ns - last.begin_ns < kLongest_ns;
+// Viewers take 0 for the idle process of a kernel.
+int pid_of(int rank) { return rank + 1; }
+
+// How far the times of a rank can be trusted.
+std::string clock_text(int64_t error_ns) {
+  if (error_ns == 0) return "on the clock of rank 0";
+  return "on the clock of rank 0, within " + fixed(static_cast<double>(error_ns) * 1e-6, 3) + " ms";
+}
+
+std::string metadata(const char* what, int pid, const Json& args) {
+  return Json({{"name", what}, {"ph", "M"}, {"pid", pid}, {"args", args}}).dump();
 }
 
 // What stands behind the head of a slice. A slice is written for each micro-batch and node: one append to a string, not twelve.
@@ -69,17 +79,20 @@ class Tail {
 TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, int64_t begin_ns, std::function<void()> on_error,
                          FileSystem& files)
     : heads_(heads_of(plan)),
+      executors_(names_of_executors(plan)),
       begin_ns_(begin_ns),
       on_error_(std::move(on_error)),
       file_(path, begin_ns > 0 ? OutputFile::Mode::kAppend : OutputFile::Mode::kTruncate, files),
-      rows_(plan.executors.size()) {
-  std::string text = begin_ns > 0 ? "" : "[\n";
-  for (size_t i = 0; i < plan.executors.size(); ++i) {
-    const Json name = {
-        {"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", i}, {"args", {{"name", plan.executors[i].name}}}};
-    text += (i == 0 ? "" : ",\n") + name.dump();
-  }
-  file_.write(text);
+      rows_(plan.executors.size(), [this] {
+        {
+          const std::lock_guard lock(mutex_);
+          full_ = true;
+        }
+        wake_.notify_one();
+      }) {
+  if (begin_ns == 0) text_ = "[\n";
+  name_threads(pid_of(0));
+  file_.write(text_);
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -90,47 +103,6 @@ TraceWriter::~TraceWriter() {
   }
   wake_.notify_one();
   if (thread_.joinable()) thread_.join();
-}
-
-// Only steps may grow. Everything else goes where the writer finds it without a lock, which is what makes it cheap.
-void TraceWriter::ended(const Slice& slice) {
-  Row& row = rows_[static_cast<size_t>(slice.executor)];
-  if (row.grows || is_step(slice)) {
-    if (const std::optional<Slice> finished = grow(row, slice)) put(row, *finished);
-    if (row.grows) return;
-  }
-  put(row, slice);
-}
-
-// What was a step before `slice` and does not go on with it.
-std::optional<Slice> TraceWriter::grow(Row& row, const Slice& slice) {
-  const std::lock_guard lock(row.mutex);
-  if (row.step && continues(*row.step, slice)) {
-    row.step->end_ns = slice.end_ns;
-    row.step->tokens += slice.tokens;
-    row.step->prompt_tokens += slice.prompt_tokens;
-    return std::nullopt;
-  }
-  row.grows = is_step(slice);
-  return std::exchange(row.step, row.grows ? std::optional(slice) : std::nullopt);
-}
-
-void TraceWriter::put(Row& row, const Slice& slice) {
-  const size_t place = row.open->filled.load(std::memory_order_relaxed);
-  row.open->slices[place] = slice;
-  row.open->filled.store(place + 1, std::memory_order_release);
-  if (place + 1 < Chunk::kSlices) return;
-  {
-    const std::lock_guard lock(row.mutex);
-    if (row.spare.empty()) row.spare.push_back(std::make_unique<Chunk>());
-    row.full.push_back(std::exchange(row.open, std::move(row.spare.back())));
-    row.spare.pop_back();
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    full_ = true;
-  }
-  wake_.notify_one();
 }
 
 void TraceWriter::flush() {
@@ -174,54 +146,92 @@ void TraceWriter::write_or_break() {
   try {
     write_finished(/*also_last=*/false);
   } catch (...) {
-    broken_ = true;
     on_error_();
   }
 }
 
 void TraceWriter::write_finished(bool also_last) {
-  for (Row& row : rows_) write_row(row, also_last);
+  rows_.take(also_last, [this](std::span<const Slice> slices) { write(pid_of(0), 0, slices); });
 }
 
-void TraceWriter::write_row(Row& row, bool also_last) {
-  std::vector<std::unique_ptr<Chunk>> full;
-  std::vector<Slice> rest;  // of the chunk that is still being filled
-  {
-    const std::lock_guard lock(row.mutex);
-    full.swap(row.full);
-    const std::span<const Slice> filled(row.open->slices.data(), row.open->filled.load(std::memory_order_acquire));
-    rest.assign(filled.begin() + static_cast<std::ptrdiff_t>(row.open->written), filled.end());
-    row.open->written = filled.size();
-    if (also_last && row.step) rest.push_back(*std::exchange(row.step, std::nullopt));
-  }
-  for (const auto& chunk : full) {
-    write(std::span(chunk->slices).subspan(chunk->written));
-    chunk->filled = chunk->written = 0;
-  }
-  write(rest);
-  const std::lock_guard lock(row.mutex);
-  for (auto& chunk : full) {
-    if (row.spare.size() < kMostSpare) row.spare.push_back(std::move(chunk));
-  }
-}
-
-void TraceWriter::write(std::span<const Slice> slices) {
-  if (slices.empty()) return;
+void TraceWriter::write(int pid, int64_t shift_ns, std::span<const Slice> slices) {
   text_.clear();
-  for (const Slice& slice : slices) append(slice);
-  file_.write(text_);
+  for (const Slice& slice : slices) append(pid, shift_ns, slice);
+  write_text();
 }
 
-void TraceWriter::append(const Slice& slice) {
+void TraceWriter::append(int pid, int64_t shift_ns, const Slice& slice) {
   Tail tail;
-  tail << static_cast<int64_t>(slice.executor) << ",\"ts\":";
-  tail.us(begin_ns_ + slice.begin_ns) << ",\"dur\":";
+  tail << static_cast<int64_t>(pid) << ",\"tid\":" << static_cast<int64_t>(slice.executor) << ",\"ts\":";
+  tail.us(std::max<int64_t>(0, begin_ns_ + slice.begin_ns + shift_ns)) << ",\"dur\":";
   tail.us(slice.end_ns - slice.begin_ns) << ",\"args\":{\"iteration\":" << slice.iteration << ",\"tokens\":" << slice.tokens;
   if (slice.prompt_tokens > 0) tail << ",\"prompt_tokens\":" << slice.prompt_tokens;
   if (slice.micro_batch >= 0) tail << ",\"micro_batch\":" << slice.micro_batch;
   tail << "}}";
   text_ += heads_[static_cast<size_t>(slice.node)];
   text_ += tail.text();
+}
+
+// Into text_, as the rest of a list: the first of all lines stands behind nothing.
+void TraceWriter::name_threads(int pid) {
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    const Json name = {{"name", "thread_name"}, {"ph", "M"}, {"pid", pid}, {"tid", i}, {"args", {{"name", executors_[i]}}}};
+    text_ += (i == 0 ? "" : ",\n") + name.dump();
+  }
+}
+
+void TraceWriter::name_process(int rank, const std::string& name, const std::string& label) {
+  const int pid = pid_of(rank);
+  text_ += ",\n" + metadata("process_name", pid, {{"name", name}}) + ",\n" +
+           metadata("process_sort_index", pid, {{"sort_index", rank}});
+  if (!label.empty()) text_ += ",\n" + metadata("process_labels", pid, {{"labels", label}});
+}
+
+void TraceWriter::name_own_process(const std::string& name) {
+  const std::lock_guard lock(writing_);
+  text_.clear();
+  name_process(0, name, {});
+  write_text();
+}
+
+void TraceWriter::add(const RankSlices& piece, int64_t shift_ns, const std::string& name) {
+  for (const Slice& slice : piece.slices) {
+    const bool known = 0 <= slice.executor && static_cast<size_t>(slice.executor) < executors_.size() && 0 <= slice.node &&
+                       static_cast<size_t>(slice.node) < heads_.size();
+    SLUICE_CHECK(known, "rank " + std::to_string(piece.rank) + " has slices of another plan");
+  }
+  const std::lock_guard lock(writing_);
+  if (broken_ || closed_) return;
+  const int pid = pid_of(piece.rank);
+  text_.clear();
+  if (named_.insert(piece.rank).second) {
+    name_process(piece.rank, name, clock_text(piece.error_ns));
+    text_ += ",\n";
+    name_threads(pid);
+  }
+  const int64_t more = piece.left_out - std::exchange(left_out_[piece.rank], piece.left_out);
+  for (const Slice& slice : piece.slices) append(pid, shift_ns, slice);
+  if (more > 0 && !piece.slices.empty()) note(pid, shift_ns, piece.slices.back(), plural(more, "slice") + " left out");
+  write_text();
+}
+
+// A moment at the end of a slice, with some words.
+void TraceWriter::note(int pid, int64_t shift_ns, const Slice& slice, const std::string& words) {
+  Tail tail;
+  tail << static_cast<int64_t>(pid) << ",\"tid\":" << static_cast<int64_t>(slice.executor) << ",\"ts\":";
+  tail.us(std::max<int64_t>(0, begin_ns_ + slice.end_ns + shift_ns)) << "}";
+  text_ += ",\n{\"name\":" + Json(words).dump() + ",\"ph\":\"i\",\"s\":\"p\",\"pid\":";
+  text_ += tail.text();
+}
+
+// What is half in the file is the last of it.
+void TraceWriter::write_text() {
+  try {
+    file_.write(text_);
+  } catch (...) {
+    broken_ = true;
+    throw;
+  }
 }
 
 }  // namespace sluice::engine

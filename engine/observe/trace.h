@@ -1,27 +1,27 @@
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
-#include <memory>
+#include <map>
 #include <mutex>
-#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/file.h"
+#include "engine/observe/rank_trace.h"
+#include "engine/observe/slice_rows.h"
 #include "engine/observe/work_observer.h"
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {
 
-/// Writes `trace.json` in Chrome's trace format while the run goes on: one row an executor, one slice a piece of work. Steps of
-/// one node that follow each other without a pause become one slice. Executors only put slices into a buffer; a thread of its own
-/// writes them four times a second, or once a buffer is full. Memory does not grow with the run.
+/// Writes `trace.json` in Chrome's trace format while the run goes on: one row an executor, one slice a piece of work. Of a
+/// run on several ranks, of which rank 0 writes the file, each rank is a process with rows of its own. Executors only put slices
+/// into a buffer; a thread of its own writes them four times a second, or once a buffer is full. Memory does not grow with the run.
 class TraceWriter final : public WorkObserver {
  public:
   /// `on_error` is called in a catch block when the file cannot be written, such as on a full disk; nothing is written after
@@ -30,43 +30,39 @@ class TraceWriter final : public WorkObserver {
               FileSystem& files);
   ~TraceWriter() override;
 
-  void ended(const Slice& slice) override;
+  void ended(const Slice& slice) override { rows_.ended(slice); }
 
   /// Brings all slices that have ended to the disk. Without effect after close(). From any thread. Throws UserError.
   void flush();
+
+  /// Of a run on several ranks: this one's process is called so.
+  void name_own_process(const std::string& name);
+
+  /// Adds what another rank has done, as a process of its own that is called `name`. `shift_ns` is added to its times: then they are
+  /// those of this rank's run. Without effect after close(). From any thread. Throws UserError; InternalError on slices of another
+  /// plan.
+  void add(const RankSlices& piece, int64_t shift_ns, const std::string& name);
 
   /// Completes the file; once, when no work is under way. Throws UserError.
   void close();
 
  private:
-  struct Chunk {
-    static constexpr size_t kSlices = 512;
-    std::array<Slice, kSlices> slices;
-    std::atomic<size_t> filled{0};
-    size_t written = 0;  // used by the writer
-  };
-  struct alignas(64) Row {
-    bool grows = false;                                       // there is a step; used by the executor
-    std::unique_ptr<Chunk> open = std::make_unique<Chunk>();  // filled by the executor without a lock, exchanged under the mutex
-    std::mutex mutex;                                         // guards what follows
-    std::optional<Slice> step;                                // may still grow
-    std::vector<std::unique_ptr<Chunk>> full, spare;
-  };
-
-  static std::optional<Slice> grow(Row& row, const Slice& slice);
-  void put(Row& row, const Slice& slice);
   void loop();
   void write_or_break();
   void write_finished(bool also_last);
-  void write_row(Row& row, bool also_last);
-  void write(std::span<const Slice> slices);
-  void append(const Slice& slice);
+  void write(int pid, int64_t shift_ns, std::span<const Slice> slices);
+  void append(int pid, int64_t shift_ns, const Slice& slice);
+  void note(int pid, int64_t shift_ns, const Slice& slice, const std::string& words);
+  void write_text();
+  void name_process(int rank, const std::string& name, const std::string& label);
+  void name_threads(int pid);
 
-  const std::vector<std::string> heads_;  // by node
+  const std::vector<std::string> heads_;      // by node
+  const std::vector<std::string> executors_;  // names
   const int64_t begin_ns_;
   const std::function<void()> on_error_;
   OutputFile file_;
-  std::vector<Row> rows_;  // by executor
+  SliceRows rows_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool full_ = false;  // some chunk is
@@ -74,6 +70,8 @@ class TraceWriter final : public WorkObserver {
   std::mutex writing_;  // guards what follows, and the file
   bool broken_ = false;
   bool closed_ = false;
+  std::set<int> named_;              // ranks that have a name in the file
+  std::map<int, int64_t> left_out_;  // by rank, so far
   std::string text_;
   std::thread thread_;
 };

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/path_kind.h"
+#include "base/printable.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/contract/run_folder.h"
@@ -83,9 +84,13 @@ struct Run::Impl {
   std::optional<StopRule> stop_rule() const;
   void wait_for_the_end();
   std::vector<WorkObserver*> observers();
+  std::string tell();
+  void hear(const std::string& told);
+  std::string name_of_rank(int rank) const;
   void start();
   std::unique_ptr<Executor> make_executor(int index);
   void end();
+  MetricRow measured_memory();
   void report_iteration(const IterationReport& report);
   Workload loaded();
   void complete_files();
@@ -106,7 +111,8 @@ struct Run::Impl {
   MemoryMeter meter;
   std::optional<Manifest> manifest;  // of the checkpoint that the run goes on from
   int64_t trace_begin_ns = 0;
-  std::optional<RunFiles> files;  // nothing: no run folder
+  std::optional<RunFiles> files;        // nothing: no run folder
+  std::optional<RankTrace> rank_trace;  // of another rank than 0: what it adds to the files of rank 0
   std::optional<Driver> driver;
   std::optional<Checkpointer> checkpointer;          // nothing: no run folder, or another rank's
   std::optional<OwnParts> own_parts;                 // likewise: what this rank saves for that one
@@ -138,6 +144,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     begin_checkpoints(std::move(models));
   } else if (!options.folder.empty()) {
     own_parts.emplace(OwnParts::Parts{plan, options.folder, std::move(models), confined, reductions});
+    rank_trace.emplace(reductions.world().rank, plan.executors.size(), clock.begin_ns());
   }
   driver.emplace(plan, driver_parts(std::move(workload)));
 }
@@ -174,6 +181,7 @@ void Run::Impl::open_files() {
                                 .trace_begin_ns = trace_begin_ns,
                                 .grown = manifest ? manifest->growing : std::map<std::string, int64_t>(),
                                 .on_failure = [this] { driver->state().failure.capture(); }});
+  if (plan.ranks > 1) files->name_process_in_trace(name_of_rank(0));
 }
 
 void Run::Impl::begin_checkpoints(SavedModels models) {
@@ -224,6 +232,9 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
           .stop_rule = stop_rule(),
           .observers = observers(),
           .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
+          .measure = [this] { return measured_memory(); },
+          .tell = [this] { return tell(); },
+          .hear = [this](const std::string& told) { hear(told); },
           .seams = options.seams};
 }
 
@@ -237,14 +248,40 @@ std::optional<StopRule> Run::Impl::stop_rule() const {
 std::vector<WorkObserver*> Run::Impl::observers() {
   std::vector<WorkObserver*> all = options.observers;
   if (files) std::ranges::copy(files->observers(), std::back_inserter(all));
+  if (rank_trace) all.push_back(&*rank_trace);
   return all;
+}
+
+// At the end of an iteration, of another rank than 0.
+std::string Run::Impl::tell() {
+  if (!rank_trace) return {};
+  return rank_trace->take(options.clock_offset ? options.clock_offset() : ClockOffset{});
+}
+
+void Run::Impl::hear(const std::string& told) {
+  if (!files || told.empty()) return;
+  const RankSlices piece = rank_slices_from(told);
+  files->add_to_trace(piece, piece.begin_ns - clock.begin_ns(), name_of_rank(piece.rank));
+}
+
+// "rank 1 (n2, pid 4711)"
+std::string Run::Impl::name_of_rank(int rank) const {
+  const std::string name = "rank " + std::to_string(rank);
+  const std::vector<RankSeen> ranks = options.ranks ? options.ranks() : std::vector<RankSeen>();
+  const auto seen = std::ranges::find(ranks, rank, &RankSeen::rank);
+  if (seen == ranks.end()) return name;
+  return name + " (" + printable(seen->host) + ", pid " + std::to_string(seen->pid) + ")";
+}
+
+MetricRow Run::Impl::measured_memory() {
+  sample_memory();
+  MetricRow row{{metrics::kResidentBytes, resident_bytes()}};
+  if (options.tensors.take_peak_bytes) row.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
+  return row;
 }
 
 void Run::Impl::report_iteration(const IterationReport& report) {
   IterationReport whole = report;
-  sample_memory();
-  whole.metrics.emplace_back(metrics::kResidentBytes, resident_bytes());
-  if (options.tensors.take_peak_bytes) whole.metrics.emplace_back(metrics::kTensorBytesMax, meter.take_tensor_peak());
   if (files) {
     whole.metrics.emplace_back(metrics::kCheckpointSeconds, checkpointer->take_seconds());
     files->write(whole);
@@ -341,6 +378,7 @@ RunStatus Run::Impl::status(const std::string& state) {
   status.state = state;
   status.pid = ::getpid();
   status.resident_bytes = resident_bytes();
+  if (options.ranks) status.ranks = options.ranks();
   return status;
 }
 

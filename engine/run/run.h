@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "engine/observe/status.h"
 #include "engine/observe/work_observer.h"
 #include "engine/plan/plan.h"
+#include "engine/ranks/rank_clock.h"
 #include "engine/schedule/replaceable_parts.h"
 
 namespace sluice::engine {
@@ -53,6 +55,12 @@ struct RunOptions {
 
   /// Combines numbers with the other ranks of the run, which outlives it. Null: there are none.
   Reductions* reductions = nullptr;
+
+  /// All ranks of the run, for whoever watches it; empty: there is one. From any thread, quick.
+  std::function<std::vector<RankSeen>()> ranks;
+
+  /// How far the clock of this rank is behind that of rank 0: nothing before it is known. Empty: they are one. Likewise.
+  std::function<std::optional<ClockOffset>()> clock_offset;
 
   ReplaceableParts seams;  // for tests
 };

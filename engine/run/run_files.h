@@ -39,6 +39,10 @@ class RunFiles {
   /// Of the files that have all iterations that were written, as a checkpoint keeps them: no trace. Not beside write().
   std::map<std::string, int64_t> lengths() const;
 
+  /// See TraceWriter.
+  void name_process_in_trace(const std::string& name) { trace_.name_own_process(name); }
+  void add_to_trace(const RankSlices& piece, int64_t shift_ns, const std::string& name) { trace_.add(piece, shift_ns, name); }
+
   /// Brings the work that has ended to trace.json. From any thread.
   void flush_trace() { trace_.flush(); }
 

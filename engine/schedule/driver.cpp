@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "engine/observe/engine_metrics.h"
+#include "engine/observe/over_ranks.h"
 
 namespace sluice::engine {
 namespace {
@@ -29,6 +31,9 @@ struct Driver::Impl {
   Intake::Parts intake_parts(size_t path);
   void start_intake(size_t path);
   void notify_intakes();
+  MetricRow measured();
+  void end_own(int64_t iteration);
+  void report_own(const Reductions::Key& key, const Contribution& of_all);
   void close_iteration(IterationReport& report);
   void end_if_decided();
   RunStatus::Node status_of(size_t node) const;
@@ -36,6 +41,9 @@ struct Driver::Impl {
 
   Workload workload;
   const std::function<void(const IterationReport&)> on_iteration;
+  const std::function<MetricRow()> measure;
+  const std::function<std::string()> tell;
+  const std::function<void(const std::string&)> hear;
   mutable std::mutex notify_mutex;
   std::vector<Executor*> intake_executors;  // empty: none takes news
   std::deque<PathState> paths;              // behind what they call when credit returns, before all that hold credit
@@ -46,13 +54,16 @@ struct Driver::Impl {
   std::vector<Executor*> executors;  // empty before start()
   std::unique_ptr<FlowGraph> graph;
   std::vector<std::unique_ptr<Intake>> intakes;  // by index of Plan::paths; empty before start()
-  int64_t last_report_ns = 0;
+  int64_t last_end_ns = 0;                       // of an iteration on this rank
   std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
 };
 
 Driver::Impl::Impl(const Plan& plan, Parts parts)
     : workload(std::move(parts.workload)),
       on_iteration(std::move(parts.on_iteration)),
+      measure(std::move(parts.measure)),
+      tell(std::move(parts.tell)),
+      hear(std::move(parts.hear)),
       paths(make_paths(plan, parts.seams)),
       state{.plan = plan,
             .clock = parts.clock,
@@ -69,11 +80,12 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .traffic = Traffic(plan),
             .failure = {},
             .log = IterationLog(
-                plan.nodes.size(), parts.begun, [this](IterationReport& report) { close_iteration(report); },
+                plan.nodes.size() + 1, parts.begun, [this](IterationReport& report) { close_iteration(report); },
                 [this](const IterationReport& report) {
                   if (on_iteration) on_iteration(report);
                 },
                 [this] { notify_intakes(); }),
+            .own_ends = OwnEnds(plan.nodes.size(), [this](int64_t iteration) { end_own(iteration); }),
             .checkpointer = parts.checkpointer,
             .own_parts = parts.own_parts,
             .ending = IterationCutoff(parts.begun),
@@ -139,12 +151,12 @@ void Driver::Impl::notify_intakes() {
   for (Executor* executor : intake_executors) executor->notify();
 }
 
-// The metrics that belong to the whole run, around those of the nodes. What depends on timing is in time/, memory/ and engine/.
-void Driver::Impl::close_iteration(IterationReport& report) {
+// What this rank measures of itself, since the last iteration ended on it. What depends on timing is in time/, memory/ and engine/.
+MetricRow Driver::Impl::measured() {
   const Plan& plan = state.plan;
   const BusySeconds busy = state.activity.take();
   const int64_t now = state.clock.now_ns();
-  const double seconds = static_cast<double>(now - std::exchange(last_report_ns, now)) * 1e-9;
+  const double seconds = static_cast<double>(now - std::exchange(last_end_ns, now)) * 1e-9;
   int64_t tail_ns = 0;
   for (const auto& intake : intakes) tail_ns += intake->take_tail_ns();
   int64_t in_flight = 0;
@@ -152,21 +164,10 @@ void Driver::Impl::close_iteration(IterationReport& report) {
   const int64_t column_bytes = state.columns.take_peak();
   most_in_flight = std::max(most_in_flight.load(), in_flight);
   most_column_bytes = std::max(most_column_bytes.load(), column_bytes);
-  const PlanPath& main = plan.main_path();
-  const int64_t version = main.version_for(report.iteration);
-  MetricRow row{{"iteration", report.iteration},
-                {"policy_version", version},
-                {"policy_lag", main.follows_versions ? report.iteration - version : 0}};
-  row.insert(row.end(), report.metrics.begin(), report.metrics.end());
-  const double actions = report.metric(metrics::action_tokens(plan));
-  if (seconds > 0 && !std::isnan(actions)) row.emplace_back(metrics::action_tokens_per_second(plan), actions / seconds);
-  row.insert(row.end(), {{metrics::kRolloutSeconds, busy.rollout},
-                         {metrics::kTrainSeconds, busy.train},
-                         {metrics::kOverlapSeconds, busy.overlap},
-                         {metrics::kTailSeconds, static_cast<double>(tail_ns) * 1e-9},
-                         {metrics::kIterationSeconds, seconds},
-                         {metrics::kTokensInFlightMax, in_flight},
-                         {metrics::kColumnBytesMax, column_bytes}});
+  MetricRow row{{metrics::kRolloutSeconds, busy.rollout}, {metrics::kTrainSeconds, busy.train},
+                {metrics::kOverlapSeconds, busy.overlap}, {metrics::kTailSeconds, static_cast<double>(tail_ns) * 1e-9},
+                {metrics::kIterationSeconds, seconds},    {metrics::kTokensInFlightMax, in_flight},
+                {metrics::kColumnBytesMax, column_bytes}};
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     row.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }
@@ -174,7 +175,48 @@ void Driver::Impl::close_iteration(IterationReport& report) {
     if (!plan.is_inside_rollout(static_cast<int>(i)))
       row.emplace_back(metrics::busy_seconds_of_node(plan.nodes[i].name), busy.of_nodes[i]);
   }
-  report.metrics = std::move(row);
+  if (measure) std::ranges::move(measure(), std::back_inserter(row));
+  return row;
+}
+
+// Its nodes have ended an iteration. What this rank has measured goes the way of what nodes record, as if it were one more.
+void Driver::Impl::end_own(int64_t iteration) {
+  const Reductions::Key key{
+      .iteration = iteration, .node = static_cast<int>(state.plan.nodes.size()), .point = Reductions::Key::kMetrics};
+  Contribution mine = metrics::contribution_of(measured());
+  if (state.world.rank > 0 && tell) state.reductions.give(key, tell());
+  state.pending.enter();
+  const auto report = [this, key](const Contribution& of_all) {
+    try {
+      report_own(key, of_all);
+    } catch (...) {
+      state.failure.capture("the report of iteration " + std::to_string(key.iteration));
+    }
+    state.pending.leave();
+  };
+  state.reductions.combine(key, std::move(mine), report);
+}
+
+void Driver::Impl::report_own(const Reductions::Key& key, const Contribution& of_all) {
+  const bool abandoned = state.stopping() && state.world.size > 1;
+  if (abandoned) return;
+  if (hear) std::ranges::for_each(state.reductions.take_given(key), hear);
+  state.log.node_ended(key.iteration, static_cast<size_t>(key.node), metrics::row_over_ranks(of_all, state.world.size));
+}
+
+// Before the metrics of the nodes comes which line it is, behind them what the run as a whole has.
+void Driver::Impl::close_iteration(IterationReport& report) {
+  const Plan& plan = state.plan;
+  const PlanPath& main = plan.main_path();
+  const int64_t version = main.version_for(report.iteration);
+  const double actions = report.metric(metrics::action_tokens(plan)), seconds = report.metric(metrics::kIterationSeconds);
+  MetricRow& row = report.metrics;
+  const auto of_run = std::ranges::find(row, std::string(metrics::kRolloutSeconds), &MetricRow::value_type::first);
+  if (seconds > 0 && !std::isnan(actions)) row.emplace(of_run, metrics::action_tokens_per_second(plan), actions / seconds);
+  const MetricRow which{{"iteration", report.iteration},
+                        {"policy_version", version},
+                        {"policy_lag", main.follows_versions ? report.iteration - version : 0}};
+  row.insert(row.begin(), which.begin(), which.end());
   if (stop_rule) stop_rule->look_at(report.iteration, report.metric(stop_rule->metric()));
   end_if_decided();
 }
@@ -224,7 +266,7 @@ Driver::~Driver() = default;
 
 void Driver::start(const std::vector<Executor*>& executors) {
   Impl& impl = *impl_;
-  impl.last_report_ns = impl.state.clock.now_ns();
+  impl.last_end_ns = impl.state.clock.now_ns();
   impl.graph = std::make_unique<FlowGraph>(impl.state, impl.runners, executors);
   for (size_t path = 0; path < impl.paths.size(); ++path) impl.start_intake(path);
   std::vector<Executor*> steppers;

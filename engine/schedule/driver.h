@@ -30,7 +30,12 @@ class Driver {
     int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them
     std::optional<StopRule> stop_rule = {};  // it has seen the iterations that are complete
     std::vector<WorkObserver*> observers;
-    std::function<void(const IterationReport&)> on_iteration;  // on some executor
+    std::function<void(const IterationReport&)> on_iteration;  // on some executor, or where other ranks are heard
+    std::function<MetricRow()> measure = {};  // what this rank measures at the end of an iteration, beside what the driver does
+    // What another rank than 0 tells rank 0 there, and what rank 0 does with it: before on_iteration, on any thread, one after the
+    // other of an iteration. Empty: nothing is told.
+    std::function<std::string()> tell = {};
+    std::function<void(const std::string& told)> hear = {};
     ReplaceableParts seams;
   };
 

@@ -19,6 +19,7 @@
 #include "engine/schedule/failure.h"
 #include "engine/schedule/filter_tally.h"
 #include "engine/schedule/iteration_cutoff.h"
+#include "engine/schedule/own_ends.h"
 #include "engine/schedule/packet.h"
 #include "engine/schedule/path_progress.h"
 #include "engine/schedule/traffic.h"
@@ -54,7 +55,8 @@ struct RunState {
   Activity activity;
   Traffic traffic;
   FailureSlot failure;
-  IterationLog log;
+  IterationLog log;  // of the nodes, in their order, and of what the ranks measure of themselves
+  OwnEnds own_ends;
   Checkpointer* checkpointer;  // null: nothing is saved, or by another rank
   OwnParts* own_parts;         // what this rank saves for that one; null: nothing
   IterationCutoff ending;

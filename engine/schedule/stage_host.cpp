@@ -82,6 +82,7 @@ void StageHost::announce_end(const Iteration& iteration) {
     if (state_.asked_to_end) part.numbers.add(1);
   }
   state_.reductions.combine(key, std::move(mine), report);
+  state_.own_ends.node_ended(iteration.index);
 }
 
 // One node does, which takes part in every iteration.
@@ -111,6 +112,7 @@ void StageHost::pass_over(const Iteration& iteration) {
   save(iteration);
   release_models(iteration);
   state_.log.node_ended(iteration.index, static_cast<size_t>(index_), {});
+  state_.own_ends.node_ended(iteration.index);
 }
 
 // A source that reads other data on another rank, or a node that keeps what only its own groups have given it, would go unnoticed:

@@ -44,6 +44,15 @@ TEST_F(Machine, HasLessMemoryInAControlGroupOfVersionOne) {
 }
 TEST_F(Machine, MayNotSayHowMuchMemoryItHas) { EXPECT_EQ(memory_of_machine(root_), 0); }
 
+TEST_F(Machine, NamesItsSteadyClock) {
+  EXPECT_EQ(steady_clock_name(root_), "");
+  file("proc/sys/kernel/random/boot_id", "1a6c-04\n");
+  EXPECT_EQ(steady_clock_name(root_), "1a6c-04 ");
+  std::filesystem::create_directories(root_ / "proc/self/ns");
+  std::filesystem::create_symlink("time:[40]", root_ / "proc/self/ns/time");
+  EXPECT_EQ(steady_clock_name(root_), "1a6c-04 time:[40]");
+}
+
 TEST_F(Machine, HasTheCoresOfTheProcessesAffinity) {
   cpu_set_t all, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);

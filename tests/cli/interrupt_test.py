@@ -1,5 +1,6 @@
 """Ctrl-C and other signals."""
 
+import json
 import os
 import pty
 import shutil

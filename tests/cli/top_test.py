@@ -25,6 +25,7 @@ STATUS = {
     "nodes": [{"name": "train", "executor": "cpu", "micro_batches": 4, "tokens": 2000, "busy_seconds": 4.0, "queued": 1, "held": 0,
                "waits_for": ""}],
     "edges": [{"from": "generate", "to": "train", "micro_batches": 1, "tokens": 500, "bytes": 1500}],
+    "ranks": [],
 }
 
 OTHER_SCREEN, FIRST_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"

@@ -121,6 +121,21 @@ TEST(TopText, OfAnEmptyStatusDividesNothingByZero) {
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
 
+TEST(TopText, HasARowARankWhereThereAreSeveral) {
+  TopView view = running();
+  view.status.ranks = {
+      {.rank = 0,
+       .host = "n1",
+       .pid = 4711,
+       .last = {"in 'generate', iteration 41", 41, 5120, 812'000'000},
+       .silent_seconds = 0.4},
+      {.rank = 1, .host = "n2", .pid = 318, .last = {"idle, iteration 41", 41, 0, 790'000'000}, .silent_seconds = 4.2}};
+  EXPECT_THAT(top_text(view, 120),
+              HasSubstr("\nrank  host   pid  done  resident  in flight  last sign  does\n"
+                        "0     n1    4711    41    812 MB       5.1k  0.4 s ago  in 'generate', iteration 41\n"
+                        "1     n2     318    41    790 MB          0  4.2 s ago  idle, iteration 41\n"));
+}
+
 TEST(TopText, OfManyFiguresShowsTheFirstAndCountsTheOthers) {
   TopView view = running();
   for (int i = 0; i < 100; ++i) view.metrics.emplace_back("metric_" + std::to_string(i), 0.5);

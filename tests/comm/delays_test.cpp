@@ -93,7 +93,7 @@ TEST(Delays, OnTheWayToTheStoreLoseNothing) {
                        .beat_seconds = 0.05,
                        .dead_after_seconds = 10,
                        .agreed = {{"version", "1"}},
-                       .doing = [] { return std::string("testing"); },
+                       .sign = [] { return engine::RankSign{.doing = "testing"}; },
                        .failed = [](const std::exception_ptr&) { ADD_FAILURE() << "it failed"; },
                        .make_gradients = {}});
       for (int64_t iteration = 0; iteration < 10; ++iteration) {

@@ -43,16 +43,18 @@ class HeartbeatTest : public ::testing::Test {
   }
 
   void start(int rank) {
-    hearts_[rank] = std::make_unique<Heartbeat>(*stores_[rank],
-                                                HeartbeatOptions{.beat_seconds = .05,
-                                                                 .dead_after_seconds = 1,
-                                                                 .first_beat_seconds = first_beat_seconds_,
-                                                                 .doing = [rank] { return "in step " + std::to_string(rank); },
-                                                                 .lost =
-                                                                     [this, rank](const RankLoss& loss) {
-                                                                       ++losses_;
-                                                                       told_[rank].set_value(loss);
-                                                                     }});
+    hearts_[rank] = std::make_unique<Heartbeat>(
+        *stores_[rank],
+        HeartbeatOptions{
+            .beat_seconds = .05,
+            .dead_after_seconds = 1,
+            .first_beat_seconds = first_beat_seconds_,
+            .sign = [rank] { return engine::RankSign{.doing = "in step " + std::to_string(rank), .iterations_done = rank}; },
+            .lost =
+                [this, rank](const RankLoss& loss) {
+                  ++losses_;
+                  told_[rank].set_value(loss);
+                }});
   }
 
   RankLoss told(int rank) {
@@ -87,6 +89,7 @@ TEST_F(HeartbeatTest, TellsOfARankThatBeatsNoLonger) {
   beat.number(uint64_t{1});
   beat.number(uint8_t{0});
   beat.text("in 'train'");
+  for (const int64_t number : {7, 128, 1'000'000}) beat.number(number);
   stores_[2]->connect()->set("beat/2", beat.take());
   start(0);
   start(1);
@@ -105,6 +108,25 @@ TEST_F(HeartbeatTest, TellsNobodyOfRanksThatLiveAndEnd) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // longer than a rank may be silent
   in_threads(2, [&](int rank) { hearts_[rank]->end_well(); });
   EXPECT_EQ(losses_, 0);
+}
+
+TEST_F(HeartbeatTest, ShowsWhatEachRankShows) {
+  for (int rank = 0; rank < kRanks; ++rank) start(rank);
+  for (int looks = 0; hearts_[0]->seen().back().last.doing.empty() && looks < 600; ++looks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const std::vector<engine::RankSeen> seen = hearts_[0]->seen();
+  ASSERT_EQ(seen.size(), 3u);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(seen[rank].rank, rank);
+    EXPECT_EQ(seen[rank].pid, ::getpid());
+    EXPECT_EQ(seen[rank].last.doing, "in step " + std::to_string(rank));
+    EXPECT_EQ(seen[rank].last.iterations_done, rank);
+    EXPECT_LT(seen[rank].silent_seconds, 1);
+  }
+  hearts_[2]->end_well();
+  for (int looks = 0; hearts_[0]->seen().back().last.doing != "has ended" && looks < 600; ++looks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(hearts_[0]->seen().back().last.doing, "has ended");
 }
 
 TEST_F(HeartbeatTest, OfRank0WaitsForTheOthers) {

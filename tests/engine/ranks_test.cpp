@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "engine/contract/pipeline_builder.h"
+#include "engine/observe/engine_metrics.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
@@ -174,6 +175,47 @@ TEST_P(Ranks, GiveTheMetricsOfOneProcess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Ranks, ::testing::Range<uint64_t>(0, 4));
+
+// One mechanism tells ranks what all have measured, so that both have the same line, and the plan knows its names.
+TEST(Ranks, HaveTheSameSecondsAndBytesOfAll) {
+  Registry registry;
+  toy::register_toys(registry);
+  PipelineBuilder builder("ranks", 3);
+  builder.budget(64, 8).set("runtime", "cores", int64_t{2});
+  builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{4}}});
+  builder.node("rollout", "toy_rollout", {"source"}, {});
+  builder.node("mix", "toy_mix", {"rollout"}, {{"reads", texts({"drawn"})}, {"writes", std::string("mixed")}}, "cpu:1");
+  const CheckResult checked = check(builder.build(), registry, 2);
+  ASSERT_TRUE(checked.plan) << render(checked.problems);
+  MailInOneProcess mail(2, 0, 0);
+  std::vector<std::unique_ptr<MailedReductions>> ranks;
+  for (int rank = 0; rank < 2; ++rank) ranks.push_back(std::make_unique<MailedReductions>(mail.rank(rank)));
+  std::vector<std::vector<MetricRow>> rows(2);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t rank = 0; rank < rows.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto note = [&](const IterationReport& report) { rows[rank].push_back(report.metrics); };
+        engine::Run run(*checked.plan, {.on_iteration = note, .reductions = ranks[rank].get()});
+        EXPECT_EQ(message_of(run.execute()), "");
+      });
+    }
+  }
+  mail.close();
+  ASSERT_EQ(rows[0].size(), 3u);
+  EXPECT_EQ(rows[0], rows[1]);
+  const std::vector<std::string> known = metrics::all_names(*checked.plan);
+  for (const MetricRow& row : rows[0]) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : row) {
+      if (name.find('/') != std::string::npos) names.push_back(name);
+    }
+    EXPECT_THAT(names, ::testing::IsSubsetOf(known));
+    EXPECT_THAT(names,
+                ::testing::IsSupersetOf({"time/iteration_seconds", "time/iteration_seconds/min", "time/iteration_seconds/max",
+                                         "time/node/mix/busy_seconds/max", "memory/resident_bytes/mean"}));
+  }
+}
 
 // Rank 0 alone is saved, so what nodes keep must be the same on all: what is not ends the run before it is saved.
 TEST(Ranks, ANodeThatKeepsSomethingOfItsOwnIsNamed) {

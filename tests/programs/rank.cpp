@@ -53,7 +53,7 @@ int run(const comm::JoinOptions& join, double dead_after, const std::string& end
   comm::Cluster cluster({.join = join,
                          .beat_seconds = .1,
                          .dead_after_seconds = dead_after,
-                         .doing = [] { return "in 'generate'"; },
+                         .sign = [] { return engine::RankSign{.doing = "in 'generate'"}; },
                          .failed = [&](std::exception_ptr error) { waiting.fail(std::move(error)); }});
   std::cout << "ready " << ::getpid() << std::endl;
   try {

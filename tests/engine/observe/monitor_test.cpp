@@ -125,6 +125,11 @@ TEST(RunStatus, ReadsBackWhatItWrote) {
   status.executors.push_back({.name = "cpu", .threads = 2, .working_on = "train", .for_seconds = 0.25, .queued = 3});
   status.nodes.push_back({.name = "train", .executor = "cpu", .micro_batches = 7, .waits_for = "input"});
   status.edges.push_back({.from = "a", .to = "b", .micro_batches = 1, .tokens = 2, .bytes = 3});
+  status.ranks.push_back({.rank = 1,
+                          .host = "n2",
+                          .pid = 4711,
+                          .last = {.doing = "idle", .iterations_done = 7, .tokens_in_flight = 8, .resident_bytes = 9},
+                          .silent_seconds = 0.5});
   EXPECT_EQ(status_json(parse_status(status_json(status), "status.json")), status_json(status));
   EXPECT_THROW(parse_status("{}", "status.json"), UserError);
   EXPECT_THROW(parse_status("[1", "status.json"), UserError);
