@@ -91,10 +91,20 @@ struct SourceSettings {
 };
 
 /// What a run on several ranks is like. Nothing of it needs several: the same file runs on one.
+/// The network between ranks as a simulation takes it to be. Of a run that is measured and not said.
+struct NetworkSettings {
+  double latency_microseconds = 250;       // between hosts: until a message is with all others
+  double gigabytes_per_second = 1.2;       // that a rank sends to those of other hosts
+  double host_latency_microseconds = 150;  // inside a host
+  double host_gigabytes_per_second = 1.2;  // likewise
+  int64_t ranks_per_host = 8;
+};
+
 struct ClusterSettings {
-  std::optional<int64_t> slots;   // unset: as many as there are ranks
-  double join_seconds = 60;       // for all ranks to come
-  double dead_after_seconds = 8;  // a rank that gives no sign for so long is lost
+  std::optional<int64_t> slots;            // unset: as many as there are ranks
+  double join_seconds = 60;                // for all ranks to come
+  double dead_after_seconds = 8;           // a rank that gives no sign for so long is lost
+  std::optional<NetworkSettings> network;  // unset: as it is by default
 };
 
 /// A table that every pipeline may have, such as [budget], and its parameters.
