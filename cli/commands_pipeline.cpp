@@ -122,9 +122,11 @@ void add_simulate(Command& program) {
   Command& simulate = program.add("simulate", "what a run would take and where its time would go, without running it",
                                   {"rlhf-run simulate pipelines/ppo.toml",
                                    "rlhf-run simulate my.toml --costs runs/my-20260131-180000 --what-if schedule.policy_lag=1",
-                                   "rlhf-run simulate my.toml --iterations 3 --trace trace.json"});
+                                   "rlhf-run simulate my.toml --iterations 3 --trace trace.json",
+                                   "rlhf-run simulate my.toml --ranks 64 --what-if cluster.network.gigabytes_per_second=12"});
   const auto taken = std::make_shared<SimulateArguments>();
   take_pipeline(simulate, taken->pipeline);
+  take_ranks(simulate, taken->pipeline);
   CLI::Option& costs = simulate.option("--costs", taken->costs, Values::folder(),
                                        "what a run has measured: its folder (default: an estimate from the sizes of the models)");
   simulate.option("--gflops", taken->gflops, Values::number_above_0(), "of a core, for the estimate").excludes(&costs);

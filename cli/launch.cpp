@@ -123,6 +123,7 @@ void Launch::look_for_ends() {
 
 void Launch::judge_end(const Rank& rank) {
   const int code = rank.process->shell_code();
+  if (rank.number == 0 && !ask_at_) ask_at_ = Clock::now() + options_.notice;  // it ends last: the others have nothing left to do
   if (code == kDone) return;
   if (asked_to_end_ && (code == exit_code_of_signal(SIGINT) || code == exit_code_of_signal(SIGTERM))) {
     if (asked_code_ == kDone) asked_code_ = code;

@@ -16,7 +16,7 @@ struct LaunchOptions {
   std::vector<std::string> words;  // the program and its arguments, the same for every rank
   int ranks = 1;
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
-  std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly
+  std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly, or rank 0
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not
 };
 
@@ -31,8 +31,8 @@ class Launch {
   /// Starts all ranks. Throws UserError when one cannot be started; then none is left.
   explicit Launch(const LaunchOptions& options);
 
-  /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, the others have `notice` and
-  /// `grace`; nothing else hurries them, since saving may take long. Returns 0, or the code of the first that ended badly as a
+  /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others have
+  /// `notice` and `grace`; nothing else hurries them, since saving may take long. Returns 0, or the code of the first that ended badly as a
   /// shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly.
   int wait();
 

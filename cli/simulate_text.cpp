@@ -51,6 +51,7 @@ class TextTable {
 std::string heading(const SimulationView& view) {
   const SimulationResult& result = view.variants.front().result;
   std::string text = view.pipeline + ": " + plural(result.iterations, "iteration") + " would take " + duration(result.seconds);
+  if (result.ranks) text += " on " + plural(result.ranks->count, "rank");
   if (view.costs_from.empty()) {
     return text + "\n  an estimate: " + fixed(view.gflops, 0) +
            " billion operations a second for each core, nothing but the models counted, responses of all lengths alike\n" +
@@ -61,6 +62,22 @@ std::string heading(const SimulationView& view) {
     text += " (" + plural(view.measured_iterations, "iteration") + " in " + duration(view.measured_seconds) + ")";
   }
   return text + "\n";
+}
+
+// Parts of the time, and the seconds of an iteration that a rank waits for the network.
+std::string ranks_text(const SimulationResult& result) {
+  if (!result.ranks) return {};
+  const SimulationResult::Ranks& ranks = *result.ranks;
+  TextTable table({"of " + plural(ranks.count, "rank"), "least", "mean", "most"});
+  const auto add = [&](const std::string& what, const SimulationResult::Ranks::Share& share) {
+    table.add({what, percent(share.least, 1), percent(share.mean, 1), percent(share.most, 1)});
+  };
+  add("busy", ranks.busy);
+  add("waits for others", ranks.waits_for_others);
+  add("waits for the network", ranks.waits_for_network);
+  const auto iterations = static_cast<double>(std::max<int64_t>(1, result.iterations));
+  return table.text() + "  an iteration takes " + duration(result.seconds / iterations) + ", of which a rank waits " +
+         duration(ranks.network_seconds / iterations) + " for the network\n\n";
 }
 
 std::string executors_text(const SimulationResult& result) {
@@ -146,6 +163,18 @@ std::string notes_text(const SimulationView& view) {
   return text;
 }
 
+Json json_of(const SimulationResult::Ranks::Share& share) {
+  return {{"least", share.least}, {"mean", share.mean}, {"most", share.most}};
+}
+
+Json json_of(const SimulationResult::Ranks& ranks) {
+  return {{"count", ranks.count},
+          {"busy", json_of(ranks.busy)},
+          {"waits_for_others", json_of(ranks.waits_for_others)},
+          {"waits_for_network", json_of(ranks.waits_for_network)},
+          {"network_seconds", ranks.network_seconds}};
+}
+
 Json json_of(const SimulationView& view, const SimulationView::Variant& variant) {
   const SimulationResult& result = variant.result;
   Json json{{"setting", variant.setting},
@@ -167,6 +196,7 @@ Json json_of(const SimulationView& view, const SimulationView::Variant& variant)
             {"executors", Json::array()},
             {"nodes", Json::array()},
             {"notes", result.notes}};
+  if (result.ranks) json["ranks"] = json_of(*result.ranks);
   for (const SimulationResult::Executor& use : result.executors) {
     json["executors"].push_back({{"name", use.name},
                                  {"threads", use.threads},
@@ -192,8 +222,8 @@ std::string simulation_text(const SimulationView& view) {
   const SimulationResult& result = view.variants.front().result;
   std::string text = heading(view) + notes_text(view);
   if (!result.stall)
-    text += "\n" + executors_text(result) + "\n" + nodes_text(result) + "\n" + overlap_text(result) + tail_text(result) +
-            in_flight_text(result);
+    text += "\n" + ranks_text(result) + executors_text(result) + "\n" + nodes_text(result) + "\n" + overlap_text(result) +
+            tail_text(result) + in_flight_text(result);
   if (view.variants.size() > 1) text += "\n" + variants_text(view);
   return text;
 }

@@ -17,6 +17,28 @@ ParamSet<StopWhen> stop_params() {
   return set;
 }
 
+ParamSet<NetworkSettings> network_params() {
+  ParamSet<NetworkSettings> set;
+  set.param("latency_microseconds", &NetworkSettings::latency_microseconds)
+      .at_least(0)
+      .unit("microseconds")
+      .doc("until a message of a rank is with the ranks of all other hosts");
+  set.param("gigabytes_per_second", &NetworkSettings::gigabytes_per_second)
+      .above(0)
+      .unit("GB/s")
+      .doc("of gradients that a rank sends to other hosts; ranks of a host that share a link have a share of it each");
+  set.param("host_latency_microseconds", &NetworkSettings::host_latency_microseconds)
+      .at_least(0)
+      .unit("microseconds")
+      .doc("the same inside a host");
+  set.param("host_gigabytes_per_second", &NetworkSettings::host_gigabytes_per_second)
+      .above(0)
+      .unit("GB/s")
+      .doc("the same inside a host");
+  set.param("ranks_per_host", &NetworkSettings::ranks_per_host).at_least(1).unit("ranks").doc("more are on several hosts");
+  return set;
+}
+
 }  // namespace
 
 ParamSet<PipelineSettings> pipeline_params() {
@@ -173,6 +195,9 @@ ParamSet<ClusterSettings> cluster_params() {
       .unit("seconds")
       .harmless()
       .doc("a rank that gives no sign for so long is lost: all others end, and name it");
+  set.table("network", &ClusterSettings::network, network_params())
+      .harmless()
+      .doc("how fast ranks tell each other something, for simulate --ranks");
   return set;
 }
 

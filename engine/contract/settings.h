@@ -90,7 +90,6 @@ struct SourceSettings {
   int64_t version_for(int64_t iteration) const { return before_training && iteration == 0 ? 0 : iteration + 1; }
 };
 
-/// What a run on several ranks is like. Nothing of it needs several: the same file runs on one.
 /// What of a model that is trained each rank has alone: nothing, or its part of the optimizer (Rajbhandari et al. 2020, ZeRO, stage
 /// 1). The result is the same.
 enum class Shard { kNone, kOptimizer };
@@ -98,11 +97,22 @@ constexpr std::array<std::pair<Shard, const char*>, 2> enum_names(Shard) {
   return {{{Shard::kNone, "none"}, {Shard::kOptimizer, "optimizer"}}};
 }
 
+/// The network between ranks as a simulation takes it to be. Of a run that is measured and not said.
+struct NetworkSettings {
+  double latency_microseconds = 250;       // between hosts: until a message is with all others
+  double gigabytes_per_second = 1.2;       // that a rank sends to those of other hosts
+  double host_latency_microseconds = 150;  // inside a host
+  double host_gigabytes_per_second = 1.2;  // likewise
+  int64_t ranks_per_host = 8;
+};
+
+/// What a run on several ranks is like. Nothing of it needs several: the same file runs on one.
 struct ClusterSettings {
   std::optional<int64_t> slots;  // unset: as many as there are ranks
   Shard shard = Shard::kOptimizer;
-  double join_seconds = 60;       // for all ranks to come
-  double dead_after_seconds = 8;  // a rank that gives no sign for so long is lost
+  double join_seconds = 60;                // for all ranks to come
+  double dead_after_seconds = 8;           // a rank that gives no sign for so long is lost
+  std::optional<NetworkSettings> network;  // unset: as it is by default
 };
 
 /// A table that every pipeline may have, such as [budget], and its parameters.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/checkpoint/checkpoint_schedule.h"
 #include "engine/observe/engine_metrics.h"
@@ -35,12 +36,14 @@ void CostRecorder::ended(const Slice& slice) {
 void CostRecorder::Sums::add(const Slice& slice, bool is_barrier, bool saves) {
   const auto tokens = static_cast<double>(slice.tokens);
   if (slice.ends_iteration) {
-    (saves ? saving_ends : ends).add(is_barrier ? tokens : 0, us(slice));
+    (saves ? saving_ends : ends).add(is_barrier ? tokens : 0, us(slice) + std::exchange(parts_us, 0));
   } else if (slice.micro_batch >= 0) {
     batches.add(tokens, us(slice));
   } else if (slice.tokens > 0 || slice.prompt_tokens > 0) {
     steps.add({1, tokens, static_cast<double>(slice.prompt_tokens)}, us(slice));
     groups.add({static_cast<double>(slice.groups), 0}, us(slice));
+  } else {
+    parts_us += us(slice);  // of an end that waits for other ranks
   }
 }
 

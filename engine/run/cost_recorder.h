@@ -33,6 +33,7 @@ class CostRecorder final : public WorkObserver {
 
     bool warm = false;            // past its first iteration
     UndisturbedLine batches;      // micro-batches, by tokens
+    double parts_us = 0;          // of an end that is under way
     UndisturbedLine ends;         // ends of iterations, by tokens of a barrier
     UndisturbedLine saving_ends;  // likewise, where models are saved
     LeastSquares<3> steps;        // step, tokens sampled, prompt tokens

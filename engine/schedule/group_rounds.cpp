@@ -35,15 +35,20 @@ void GroupRounds::begin_round(const std::vector<int64_t>& missing) {
     round_end_ += filter_ == nullptr ? missing[slot] : groups_of_round(missing[slot], filter_->oversample, may_draw(slot));
     ends_.push_back(round_end_);
   }
+  slot_ = 0;
+  find_slot();
 }
 
-int GroupRounds::slot() const { return static_cast<int>(std::ranges::upper_bound(ends_, drawn_) - ends_.begin()); }
+// The next one that has a group left to draw.
+void GroupRounds::find_slot() {
+  while (static_cast<size_t>(slot_) < ends_.size() && ends_[static_cast<size_t>(slot_)] <= drawn_) ++slot_;
+}
 
 void GroupRounds::draw() {
-  const int of = slot();
-  ++drawn_of_[static_cast<size_t>(of)];
-  if (world_.has_slot(of)) ++drawn_here_;
+  ++drawn_of_[static_cast<size_t>(slot_)];
+  if (is_mine()) ++drawn_here_;
   ++drawn_;
+  find_slot();
 }
 
 void GroupRounds::drop(int slot) {

@@ -27,8 +27,8 @@ class GroupRounds {
   /// Another group of the round is to be drawn: it has the index drawn(), and is dealt out to slot().
   bool wants_group() const { return !data_ended_ && drawn_ < round_end_; }
   int64_t drawn() const { return drawn_; }
-  int slot() const;
-  bool is_mine() const { return world_.has_slot(slot()); }
+  int slot() const { return slot_; }
+  bool is_mine() const { return world_.has_slot(slot_); }
 
   /// It is drawn.
   void draw();
@@ -63,6 +63,7 @@ class GroupRounds {
 
  private:
   void begin_round(const std::vector<int64_t>& missing);
+  void find_slot();
   std::vector<int64_t> missing(const std::vector<int64_t>& kept) const;
   int64_t may_draw(size_t slot) const { return filter_->most_draws * quota_[slot] - drawn_of_[slot]; }
 
@@ -72,6 +73,7 @@ class GroupRounds {
   std::vector<int64_t> quota_;     // by slot
   std::vector<int64_t> drawn_of_;  // likewise: groups of this iteration
   std::vector<int64_t> ends_;      // likewise: the round's groups of the slot come before this index
+  int slot_ = 0;                   // of the next group of the round
   int64_t round_ = 0;
   int64_t round_end_ = 0;   // groups to draw in this iteration before the next verdicts
   int64_t drawn_ = 0;       // groups of this iteration

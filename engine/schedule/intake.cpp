@@ -238,10 +238,10 @@ void Intake::draw_group() {
   group.slot = rounds_.slot();
   turn_to(*parts_.source);
   const bool is_group = source_.next_group(group);
-  if (is_group) packing_.check_columns(group, path_.plan.source);
+  const bool is_mine = rounds_.is_mine();
+  if (is_group && is_mine) packing_.check_columns(group, path_.plan.source);
   turn_to(maker());
   if (!is_group) return rounds_.end_data();
-  const bool is_mine = rounds_.is_mine();
   rounds_.draw();
   const bool is_wanted = is_mine && (rollout_ == nullptr || rollout_->wants(group));
   if (is_mine) ++slice_.groups;
@@ -258,13 +258,14 @@ void Intake::ask_for_verdicts() {
   rounds_.ask_for_verdicts();
   Contribution mine;
   const FilterTally::BySlot kept = path_.tally.kept();
-  for (size_t slot = 0; slot < kept.size(); ++slot) {
+  const SlotRange slots = state_.world.mine();
+  for (int slot = slots.first; slot < slots.last; ++slot) {
     Part& part = mine.emplace_back(Part{.name = std::to_string(slot), .kind = Metric::kSum, .numbers = {}, .recorded = true});
-    part.numbers.add(static_cast<double>(kept[slot]));
+    part.numbers.add(static_cast<double>(kept[static_cast<size_t>(slot)]));
   }
   const auto learn = [this](const Contribution& of_all) {
-    FilterTally::BySlot kept_by_all;
-    for (const Part& part : of_all) kept_by_all.push_back(static_cast<int64_t>(part.numbers.sum.value()));
+    FilterTally::BySlot kept_by_all(static_cast<size_t>(state_.world.slots));
+    for (const Part& part : of_all) kept_by_all[std::stoul(part.name)] = static_cast<int64_t>(part.numbers.sum.value());
     if (!of_all.empty()) path_.tally.learn(std::move(kept_by_all));  // else the run is over
   };
   const Reductions::Key key{

@@ -15,17 +15,24 @@ std::vector<Packer::Batch> Packer::add(Group group) {
 }
 
 std::vector<Packer::Batch> Packer::skip(int64_t index) {
-  skipped_.insert(index);
+  const bool goes_on = !skipped_.empty() && skipped_.rbegin()->second == index;
+  if (goes_on)
+    ++skipped_.rbegin()->second;
+  else
+    skipped_.emplace(index, index + 1);
   return take_in_order();
 }
 
 std::vector<Packer::Batch> Packer::take_in_order() {
   std::vector<Batch> ready;
   while (true) {
-    const bool skips = skipped_.erase(next_group_) > 0;
-    if (!skips && (early_.empty() || early_.begin()->first != next_group_)) break;
+    if (!skipped_.empty() && skipped_.begin()->first == next_group_) {
+      next_group_ = skipped_.begin()->second;
+      skipped_.erase(skipped_.begin());
+      continue;
+    }
+    if (early_.empty() || early_.begin()->first != next_group_) break;
     ++next_group_;
-    if (skips) continue;
     Group next = std::move(early_.extract(early_.begin()).mapped());
     if (!open_.empty() && open_.front().slot != next.slot) ready.push_back(pack());
     open_tokens_ += static_cast<int64_t>(next.layout.tokens());

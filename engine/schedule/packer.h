@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "engine/contract/micro_batch.h"
@@ -44,9 +43,9 @@ class Packer {
 
   const int64_t micro_batch_tokens_;
   const int64_t worst_group_tokens_;
-  std::map<int64_t, Group> early_;  // arrived before a group with a lower index
-  std::set<int64_t> skipped_;       // likewise
-  std::vector<Group> open_;         // the micro-batch that is being filled
+  std::map<int64_t, Group> early_;      // arrived before a group with a lower index
+  std::map<int64_t, int64_t> skipped_;  // likewise: first index of a stretch, and the one behind it; most ranks skip most groups
+  std::vector<Group> open_;             // the micro-batch that is being filled
   int64_t open_tokens_ = 0;
   int64_t next_group_ = 0;
   int64_t next_id_ = 0;

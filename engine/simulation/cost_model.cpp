@@ -38,7 +38,7 @@ double operations_of_token(const Plan& plan, const PlanNode& node) {
 
 }  // namespace
 
-CostModel::CostModel(const Plan& plan, const Costs& costs) : plan_(plan), held_(plan.nodes.size()) {
+CostModel::CostModel(const Plan& plan, const Costs& costs) : plan_(plan), held_(plan.nodes.size()), endings_(plan.nodes.size()) {
   for (const PlanNode& node : plan.nodes) costs_.push_back(found(node, costs));
 }
 
@@ -64,6 +64,8 @@ NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {
 int64_t CostModel::of_work_ns(const Work& work) {
   const auto node = static_cast<size_t>(work.node);
   const BatchState* const batch = work.packet.batch.get();
+  const int64_t ending = endings_[node].iteration;
+  if (ending >= 0 && (batch != nullptr || ending != work.packet.iteration.index)) return 0;  // it is put aside, and comes again
   if (batch == nullptr) return of_end_ns(node, work.packet.iteration.index);
   if (batch->layout.groups() == 0) return 0;  // a filter dropped all of it: it is only passed on
   const auto tokens = static_cast<int64_t>(batch->layout.tokens());
@@ -77,12 +79,34 @@ int64_t CostModel::of_work_ns(const Work& work) {
 int64_t CostModel::of_end_ns(size_t node, int64_t iteration) {
   const PlanPath& path = plan_.paths[static_cast<size_t>(plan_.nodes[node].path)];
   if (!path.is_due(iteration, plan_.pipeline.iterations)) return 0;
-  const NodeCosts& costs = costs_[node];
-  const Held held = std::exchange(held_[node], {});
-  double us = costs.per_iteration_us + costs.per_batch_us * static_cast<double>(held.batches) +
-              costs.per_token_us * static_cast<double>(held.tokens);
-  if (saved_by_count(plan_, iteration)) us += costs.per_checkpoint_us;
+  if (adds_over_ranks(plan_, plan_.nodes[node])) return nanoseconds(of_part_us(node, iteration));
+  const double us = of_held_us(node) + of_last_part_us(node, iteration);
+  held_[node] = {};
   return nanoseconds(us);
+}
+
+double CostModel::of_held_us(size_t node) const {
+  return costs_[node].per_batch_us * static_cast<double>(held_[node].batches) +
+         costs_[node].per_token_us * static_cast<double>(held_[node].tokens);
+}
+
+double CostModel::of_last_part_us(size_t node, int64_t iteration) const {
+  return costs_[node].per_iteration_us + (saved_by_count(plan_, iteration) ? costs_[node].per_checkpoint_us : 0);
+}
+
+// A barrier meets before each of its steps; every node meets before its end.
+double CostModel::of_part_us(size_t node, int64_t iteration) {
+  const PlanNode& plan = plan_.nodes[node];
+  const int64_t steps = plan.is_barrier() ? plan.needs.steps : 0;
+  Ending& ending = endings_[node];
+  if (ending.iteration < 0) {
+    ending = {.iteration = iteration, .met = 0};
+    return 0;
+  }
+  if (++ending.met <= steps) return of_held_us(node) / static_cast<double>(steps);
+  ending = {};
+  held_[node] = {};
+  return of_last_part_us(node, iteration);
 }
 
 int64_t CostModel::of_step_ns(int path, const StepWork& step) const {
@@ -92,6 +116,11 @@ int64_t CostModel::of_step_ns(int path, const StepWork& step) const {
   const NodeCosts& costs = costs_[static_cast<size_t>(*plan.rollout)];
   return nanoseconds(costs.per_step_us + costs.per_sampled_token_us * static_cast<double>(step.sampled_tokens) +
                      costs.per_prompt_token_us * static_cast<double>(step.prompt_tokens));
+}
+
+bool adds_over_ranks(const Plan& plan, const PlanNode& node) {
+  const auto updates = [](const ModelNeed& need) { return need.use == ModelUse::kUpdates; };
+  return plan.ranks > 1 && (!node.needs.totals.empty() || std::ranges::any_of(node.needs.models, updates));
 }
 
 Costs estimated_costs(const Plan& plan, double gflops) {

@@ -23,7 +23,8 @@ class CostModel {
   /// `plan` outlives the model.
   CostModel(const Plan& plan, const Costs& costs);
 
-  /// In the order in which the executors begin the work: a barrier's end takes in what was put aside for it before.
+  /// In the order in which the executors begin the work: a barrier's end takes in what was put aside for it before. On several ranks
+  /// the end of a node that adds up over them is begun once more after each point at which they meet.
   int64_t of_work_ns(const Work& work);
 
   int64_t of_step_ns(int path, const StepWork& step) const;
@@ -35,15 +36,26 @@ class CostModel {
   struct Held {  // by a barrier
     int64_t batches = 0, tokens = 0;
   };
+  struct Ending {  // an iteration, between points at which the ranks meet
+    int64_t iteration = -1;
+    int64_t met = 0;
+  };
 
   NodeCosts found(const PlanNode& node, const Costs& costs);
   int64_t of_end_ns(size_t node, int64_t iteration);
+  double of_held_us(size_t node) const;
+  double of_last_part_us(size_t node, int64_t iteration) const;
+  double of_part_us(size_t node, int64_t iteration);
 
   const Plan& plan_;
   std::vector<NodeCosts> costs_;  // by node, for the cores that it has here
   std::vector<Held> held_;        // by node
+  std::vector<Ending> endings_;   // likewise; without an iteration: its packets are worked on
   std::vector<std::string> notes_;
 };
+
+/// Whether, on several ranks, a node waits at its end for what others add.
+bool adds_over_ranks(const Plan& plan, const PlanNode& node);
 
 /// Costs by what is known without a run: 2 floating point operations for each parameter and token in a pass forward and in
 /// decoding, 6 where it is trained, at `gflops` (billions a second) for each core; everything else is free. Prompts are taken to

@@ -72,13 +72,15 @@ std::vector<ColumnSpec> written_by(const Plan& plan, const PlanNode& node) {
 
 class SimulatedSource final : public Source {
  public:
-  SimulatedSource(const Plan& plan, const PlanPath& path, const Costs& costs)
-      : draws_(plan, path, costs),
+  SimulatedSource(const Plan& plan, const PlanPath& path, const Costs& costs, World world)
+      : world_(world),
+        draws_(plan, path, costs),
         makes_samples_(!path.rollout),
         samples_(sampler_of(plan, path).needs.samples_per_group),
         columns_(written_by(plan, plan.nodes[static_cast<size_t>(path.source)])) {}
 
   bool next_group(Group& group) override {
+    if (world_.size > 1 && !world_.has_slot(group.slot)) return true;  // of another rank: nobody looks at it here
     ++taken_;
     if (makes_samples_) {
       const int64_t prompt = draws_.prompt(group.iteration, group.index);
@@ -96,6 +98,7 @@ class SimulatedSource final : public Source {
   StepWork next_step() { return {.groups = std::exchange(taken_, 0)}; }
 
  private:
+  const World world_;
   const LengthDraws draws_;
   const bool makes_samples_;
   const int64_t samples_;
@@ -284,6 +287,11 @@ class SimulatedNode final : public Node {
     }
   }
 
+  // Each column is written once.
+  void process_iteration(int64_t step, std::span<MicroBatch> batches) override {
+    if (step == 0) Node::process_iteration(step, batches);
+  }
+
  private:
   const std::vector<ColumnSpec> columns_;
   const bool filters_;
@@ -304,18 +312,18 @@ int64_t SampleBounds::response(int64_t prompt) const {
   return response_ > 0 ? response_ : std::max<int64_t>(0, sample_ - prompt);
 }
 
-SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs) {
+SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, World world) {
   SimulatedWorkload simulated;
   simulated.next_step.resize(plan.paths.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     Workload::Part& part = simulated.workload.parts.emplace_back();
     part.metrics = std::make_unique<MetricsRecorder>(plan.nodes[i].needs.metrics, plan.nodes[i].metrics_prefix);
-    part.totals = std::make_unique<Totals>();
+    part.totals = plan.ranks > 1 ? std::make_unique<Totals>(plan.nodes[i].needs.totals) : std::make_unique<Totals>();
     const PlanPath& path = plan.path_of(static_cast<int>(i));
     std::function<StepWork()>& next_step = simulated.next_step[static_cast<size_t>(plan.nodes[i].path)];
     switch (plan.nodes[i].type->kind) {
       case NodeKind::kSource: {
-        auto source = std::make_unique<SimulatedSource>(plan, path, costs);
+        auto source = std::make_unique<SimulatedSource>(plan, path, costs, world);
         if (!path.rollout) next_step = [source = source.get()] { return source->next_step(); };
         part.node = std::move(source);
         break;

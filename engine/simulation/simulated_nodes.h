@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "engine/contract/world.h"
 #include "engine/observe/costs.h"
 #include "engine/plan/plan.h"
 #include "engine/schedule/workload.h"
@@ -34,7 +35,7 @@ struct SimulatedWorkload {
   std::vector<std::function<StepWork()>> next_step;  // by index of Plan::paths
 };
 
-/// `plan` and `costs` outlive the nodes.
-SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs);
+/// Of a rank. `plan` and `costs` outlive the nodes.
+SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, World world = {});
 
 }  // namespace sluice::engine

@@ -1,15 +1,13 @@
 #include "engine/simulation/simulation.h"
 
 #include <algorithm>
-#include <cmath>
+#include <deque>
+#include <queue>
 #include <utility>
 
-#include "engine/observe/engine_metrics.h"
 #include "engine/observe/monitor.h"
-#include "engine/schedule/driver.h"
-#include "engine/simulation/simulated_nodes.h"
-#include "engine/simulation/timeline.h"
-#include "engine/simulation/virtual_executor.h"
+#include "engine/simulation/rank_simulation.h"
+#include "engine/simulation/simulated_network.h"
 
 namespace sluice::engine {
 namespace {
@@ -17,108 +15,149 @@ namespace {
 constexpr size_t kParts = 60;
 constexpr double kSecondsPerNs = 1e-9;
 
-/// One simulation, and what is noted down while it goes on.
+double in_seconds(int64_t ns) { return static_cast<double>(ns) * kSecondsPerNs; }
+
+/// Goes from one event to the next, until nothing is left that could start: the end of some work of a rank, or what arrives over the
+/// network. What ends at the same time ends in the order of ranks and executors, then what arrives is handed out, and only then
+/// anything else begins, so that the course is always the same. An event costs what the ranks that it concerns have to do.
 class Simulation {
  public:
   Simulation(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers)
-      : plan_(plan),
-        model_(plan, costs),
-        simulated_(make_simulated_workload(plan, costs)),
-        driver_(plan, {.workload = std::move(simulated_.workload),
-                       .clock = clock_,
-                       .reductions = reductions_,
-                       .observers = std::move(observers),
-                       .on_iteration = [this](const IterationReport& report) { add(report); }}) {
-    for (size_t i = 0; i < plan.executors.size(); ++i) {
-      executors_.push_back(std::make_unique<VirtualExecutor>(
-          VirtualExecutor::Parts{.index = static_cast<int>(i),
-                                 .activity = driver_.activity(),
-                                 .clock = clock_,
-                                 .costs = model_,
-                                 .next_step = [this](int path) { return simulated_.next_step[static_cast<size_t>(path)](); },
-                                 .gap_ns = std::llround(costs.gap_us * 1e3)}));
-      result_.executors.push_back({.name = plan.executors[i].name, .threads = plan.executors[i].threads});
-    }
+      : plan_(plan), network_(plan, clock_, [this](int rank) { change(rank); }), changed_(static_cast<size_t>(plan.ranks)) {
+    for (int rank = 0; rank < plan.ranks; ++rank)
+      ranks_.emplace_back(plan, costs, clock_, network_, rank, rank == 0 ? observers : std::vector<WorkObserver*>());
   }
 
   SimulationResult run() {
-    std::vector<Executor*> places;
-    for (const auto& executor : executors_) places.push_back(executor.get());
-    driver_.start(places);
-    run_to_the_end(executors_, clock_, [this](int64_t begin_ns, int64_t end_ns) { pass(begin_ns, end_ns); });
-    finish();
-    driver_.forget_executors();
-    driver_.state().failure.rethrow();
-    return std::move(result_);
+    for (int rank = 0; rank < plan_.ranks; ++rank) {
+      change(rank);
+      ranks_[static_cast<size_t>(rank)].start();
+    }
+    while (go_on()) {
+    }
+    for (RankSimulation& rank : ranks_) rank.finish();
+    for (RankSimulation& rank : ranks_) rank.rethrow();
+    return result();
   }
 
  private:
-  void pass(int64_t begin_ns, int64_t end_ns) {
-    if (std::ranges::any_of(executors_, [](const auto& e) { return e->works(); })) last_work_ns_ = end_ns;
-    in_flight_.add(begin_ns, end_ns, static_cast<double>(driver_.state().tokens_in_flight()));
-    const double seconds = static_cast<double>(end_ns - begin_ns) * kSecondsPerNs;
-    for (size_t i = 0; i < executors_.size(); ++i) {
-      SimulationResult::Executor& use = result_.executors[i];
-      switch (executors_[i]->state()) {
-        case VirtualExecutor::State::kWorks:
-        case VirtualExecutor::State::kSteps:
-          use.busy_seconds += seconds;
-          break;
-        case VirtualExecutor::State::kPauses:
-          use.gap_seconds += seconds;
-          break;
-        case VirtualExecutor::State::kIdle:
-          idle_seconds(use, driver_.idle_reason(static_cast<int>(i))) += seconds;
-          break;
+  using Event = std::pair<int64_t, int>;  // when, and the rank
+
+  // Something is about to change for the rank: what could start there is looked for again. Ranks tell each other something while
+  // they are made, when no time has passed.
+  void change(int rank) {
+    if (static_cast<size_t>(rank) < ranks_.size()) ranks_[static_cast<size_t>(rank)].settle();
+    if (std::exchange(changed_[static_cast<size_t>(rank)], 1) == 0) to_begin_.push_back(rank);
+  }
+
+  bool go_on() {
+    std::ranges::sort(to_begin_);
+    for (const int rank : std::exchange(to_begin_, {})) begin(rank);
+    const int64_t next = std::min(events_.empty() ? kNever : events_.top().first, network_.next_ns());
+    if (next == kNever) return false;
+    clock_.set(next);
+    while (!events_.empty() && events_.top().first == next) {
+      const int rank = events_.top().second;
+      events_.pop();
+      RankSimulation& ends = ranks_[static_cast<size_t>(rank)];
+      if (ends.next_ns() != next) continue;
+      change(rank);
+      ends.end();
+    }
+    network_.deliver();
+    return true;
+  }
+
+  void begin(int rank) {
+    RankSimulation& begins = ranks_[static_cast<size_t>(rank)];
+    changed_[static_cast<size_t>(rank)] = 0;
+    begins.begin();
+    if (const int64_t next = begins.next_ns(); next != kNever) events_.emplace(next, rank);
+  }
+
+  SimulationResult result() {
+    SimulationResult result;
+    // Several ranks are over when what they tell each other at last has come.
+    result.seconds = in_seconds(plan_.ranks == 1 ? ranks_.front().last_work_ns() : clock_.now_ns());
+    add_reports(result);
+    add_executors(result);
+    add_nodes(result);
+    result.notes = ranks_.front().notes();
+    result.tokens_in_flight = ranks_.front().tokens_in_flight(kParts);
+    if (plan_.ranks > 1) result.ranks = ranks_of(result.seconds);
+    const auto stuck = std::ranges::find_if(ranks_, &RankSimulation::is_stuck);
+    if (stuck != ranks_.end()) result.stall = stall(stuck->status());
+    return result;
+  }
+
+  double mean(double sum) const { return sum / plan_.ranks; }
+
+  void add_reports(SimulationResult& result) const {
+    const RankSimulation::Reported& first = ranks_.front().reported();
+    result.iterations = first.iterations;
+    result.iteration_seconds = first.iteration_seconds;
+    result.tokens = first.tokens;
+    result.sampled_tokens = first.sampled_tokens;
+    for (const RankSimulation& rank : ranks_) {
+      result.rollout_seconds += mean(rank.reported().rollout_seconds);
+      result.train_seconds += mean(rank.reported().train_seconds);
+      result.overlap_seconds += mean(rank.reported().overlap_seconds);
+      result.tail_seconds += mean(rank.reported().tail_seconds);
+    }
+  }
+
+  void add_executors(SimulationResult& result) const {
+    for (size_t i = 0; i < plan_.executors.size(); ++i) {
+      SimulationResult::Executor& use = result.executors.emplace_back(
+          SimulationResult::Executor{.name = plan_.executors[i].name, .threads = plan_.executors[i].threads});
+      for (const RankSimulation& rank : ranks_) {
+        const RankSimulation::Use& of_rank = rank.uses()[i];
+        use.busy_seconds += mean(in_seconds(of_rank.busy));
+        use.gap_seconds += mean(in_seconds(of_rank.gap));
+        use.no_credit_seconds += mean(in_seconds(of_rank.no_credit));
+        use.no_weights_seconds += mean(in_seconds(of_rank.no_weights));
+        use.no_input_seconds += mean(in_seconds(of_rank.no_input));
       }
     }
   }
 
-  static double& idle_seconds(SimulationResult::Executor& use, Driver::Idle reason) {
-    switch (reason) {
-      case Driver::Idle::kNoCredit:
-        return use.no_credit_seconds;
-      case Driver::Idle::kNoWeights:
-        return use.no_weights_seconds;
-      case Driver::Idle::kNoInput:
-        break;
-    }
-    return use.no_input_seconds;
-  }
-
-  void add(const IterationReport& report) {
-    const auto metric = [&](const char* name) {
-      const double value = report.metric(name);
-      return std::isnan(value) ? 0 : value;
-    };
-    ++result_.iterations;
-    result_.iteration_seconds.push_back(metric(metrics::kIterationSeconds));
-    result_.rollout_seconds += metric(metrics::kRolloutSeconds);
-    result_.train_seconds += metric(metrics::kTrainSeconds);
-    result_.overlap_seconds += metric(metrics::kOverlapSeconds);
-    result_.tail_seconds += metric(metrics::kTailSeconds);
-    result_.tokens += static_cast<int64_t>(metric(metrics::kTokens));
-    result_.sampled_tokens += static_cast<int64_t>(metric(metrics::kSampledTokens) + metric(metrics::kActionTokens));
-  }
-
-  void finish() {
-    const RunStatus status = driver_.status();
-    result_.seconds = static_cast<double>(last_work_ns_) * kSecondsPerNs;
-    const BusySeconds rest = driver_.activity().take();
-    result_.rollout_seconds += rest.rollout;
-    result_.train_seconds += rest.train;
-    result_.overlap_seconds += rest.overlap;
+  // Micro-batches and tokens are those of all ranks.
+  void add_nodes(SimulationResult& result) const {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (plan_.is_inside_rollout(static_cast<int>(i))) continue;
-      const RunStatus::Node& node = status.nodes[i];
-      result_.nodes.push_back({node.name, node.executor, node.micro_batches, node.tokens, node.busy_seconds});
+      if (!plan_.is_inside_rollout(static_cast<int>(i)))
+        result.nodes.push_back({.name = plan_.nodes[i].name, .executor = plan_.nodes[i].executor});
     }
-    result_.budget = status.budget;
-    result_.tokens_in_flight_peak = status.tokens_in_flight_peak;
-    result_.tokens_in_flight = in_flight_.means(kParts);
-    result_.column_bytes_peak = status.column_bytes_peak;
-    result_.notes = model_.notes();
-    if (driver_.pending().count() > 0 && !driver_.state().stopping()) result_.stall = stall(status);
+    for (const RankSimulation& rank : ranks_) {
+      const RunStatus status = rank.status();
+      size_t at = 0;
+      for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+        if (plan_.is_inside_rollout(static_cast<int>(i))) continue;
+        SimulationResult::Node& node = result.nodes[at++];
+        node.micro_batches += status.nodes[i].micro_batches;
+        node.tokens += status.nodes[i].tokens;
+        node.busy_seconds += mean(status.nodes[i].busy_seconds);
+      }
+      result.budget = status.budget;
+      result.tokens_in_flight_peak = std::max(result.tokens_in_flight_peak, status.tokens_in_flight_peak);
+      result.column_bytes_peak = std::max(result.column_bytes_peak, status.column_bytes_peak);
+    }
+  }
+
+  SimulationResult::Ranks ranks_of(double seconds) const {
+    SimulationResult::Ranks ranks{.count = plan_.ranks};
+    const auto share = [&](int64_t RankSimulation::RankUse::*part) {
+      SimulationResult::Ranks::Share share{.least = 1};
+      for (const RankSimulation& rank : ranks_) {
+        const double of_rank = seconds > 0 ? std::min(1.0, in_seconds(rank.use().*part) / seconds) : 0;
+        share = {std::min(share.least, of_rank), share.mean + mean(of_rank), std::max(share.most, of_rank)};
+      }
+      return share;
+    };
+    ranks.busy = share(&RankSimulation::RankUse::busy);
+    ranks.waits_for_others = share(&RankSimulation::RankUse::for_others);
+    ranks.waits_for_network = share(&RankSimulation::RankUse::for_network);
+    for (const RankSimulation& rank : ranks_) ranks.network_seconds += mean(in_seconds(rank.use().for_network));
+    return ranks;
   }
 
   // Nothing hangs in a simulation: what a watchdog says of a run is true, but for how it found out and what to do.
@@ -132,14 +171,11 @@ class Simulation {
 
   const Plan& plan_;
   VirtualClock clock_;
-  CostModel model_;
-  OneProcess reductions_;
-  SimulatedWorkload simulated_;
-  Driver driver_;
-  std::vector<std::unique_ptr<VirtualExecutor>> executors_;
-  Timeline in_flight_;
-  int64_t last_work_ns_ = 0;
-  SimulationResult result_;
+  SimulatedNetwork network_;
+  std::deque<RankSimulation> ranks_;
+  std::vector<uint8_t> changed_;  // by rank: it is in to_begin_
+  std::vector<int> to_begin_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;  // some of them outdated
 };
 
 }  // namespace

@@ -31,6 +31,18 @@ struct SimulationResult {
     double busy_seconds = 0;
   };
 
+  /// Parts of the time, of a rank: where none of its executors works, and others have not come to where it waits, or all have.
+  struct Ranks {
+    struct Share {
+      double least = 0, mean = 0, most = 0;
+    };
+    int count = 1;
+    Share busy;
+    Share waits_for_others;
+    Share waits_for_network;
+    double network_seconds = 0;  // mean
+  };
+
   double seconds = 0;  // to the end of the last work
   int64_t iterations = 0;
   std::vector<double> iteration_seconds;
@@ -45,11 +57,13 @@ struct SimulationResult {
   std::vector<double> tokens_in_flight;  // means over 60 equal parts of the time
   int64_t column_bytes_peak = 0;         // without the text of string columns
   std::vector<std::string> notes;        // on the costs
-  std::optional<Problem> stall;          // nothing could get on, though work was left
+  std::optional<Ranks> ranks;    // of several; then the rest is the mean of them, and tokens in flight are those of rank 0
+  std::optional<Problem> stall;  // nothing could get on, though work was left
 };
 
 /// Runs `plan` with its own scheduler (driver, graph, intake, budget, gates) on a virtual clock: nodes do no work but take the
-/// time that `costs` say. The same plan and costs give the same result, always. `observers` see every piece of work. Throws what
+/// time that `costs` say. All ranks of the plan are run on one clock, and what they tell each other takes the time that [cluster.network]
+/// says. `observers` see the work of rank 0. The same plan and costs give the same result, always. Throws what
 /// a run throws for a plan that breaks its own bounds (an InternalError).
 SimulationResult simulate(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers = {});
 

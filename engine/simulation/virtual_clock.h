@@ -1,8 +1,14 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
+
 #include "engine/observe/clock.h"
 
 namespace sluice::engine {
+
+/// The time of what never comes.
+inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// The time of a simulation. One thread.
 class VirtualClock final : public Clock {

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <vector>
 
 #include "engine/observe/activity.h"
 #include "engine/schedule/executor.h"
@@ -54,11 +52,5 @@ class VirtualExecutor final : public Executor {
   int64_t until_ns_ = 0;
   Work work_;  // that it is busy with
 };
-
-/// Goes from the end of one piece of work to the end of the next, until nothing is left that could start. What ends at the same
-/// time ends in the order of the executors, and only then anything else begins, so that the course is always the same.
-/// `passed(begin, end)` is called for every stretch of time in which nothing changes.
-void run_to_the_end(const std::vector<std::unique_ptr<VirtualExecutor>>& executors, VirtualClock& clock,
-                    const std::function<void(int64_t begin_ns, int64_t end_ns)>& passed);
 
 }  // namespace sluice::engine

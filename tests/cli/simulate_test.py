@@ -62,6 +62,28 @@ class Estimate(SimulateCase):
         self.assertAlmostEqual(max(event["ts"] + event["dur"] for event in slices) * 1e-6, seconds, places=5)
 
 
+class Ranks(SimulateCase):
+    def test_are_told_with_what_they_wait_for(self):
+        text = self.simulate("--ranks", "4")
+        self.assertTrue(text.startswith("ppo: 2 iterations would take "), text)
+        self.assertRegex(text.splitlines()[0], r" on 4 ranks$")
+        for line in ("busy", "waits for others", "waits for the network"):
+            self.assertRegex(text, rf"(?m)^  {line} +\d+ % +\d+ % +\d+ %$")
+        (variant,) = self.simulated("--ranks", "4")["variants"]
+        ranks = variant["ranks"]
+        self.assertEqual(ranks["count"], 4)
+        self.assertLessEqual(ranks["busy"]["least"], ranks["busy"]["mean"])
+        self.assertLessEqual(ranks["busy"]["mean"], ranks["busy"]["most"])
+        self.assertGreater(ranks["network_seconds"], 0)
+        self.assertEqual([variant], self.simulated("--ranks", "4")["variants"])
+        self.assertNotIn("ranks", self.simulated()["variants"][0])
+
+    def test_a_slow_network_costs_time(self):
+        as_it_is, slow = self.simulated("--ranks", "2", "--what-if", "cluster.network.host_latency_microseconds=20000")["variants"]
+        self.assertGreater(slow["seconds"], as_it_is["seconds"] + 2 * 0.02)
+        self.assertGreater(slow["ranks"]["waits_for_network"]["mean"], as_it_is["ranks"]["waits_for_network"]["mean"])
+
+
 class Costs(SimulateCase):
     def test_of_a_run_are_what_it_was(self):
         measured = self.run_ppo(**{"pipeline.iterations": 15})

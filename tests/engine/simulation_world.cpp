@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "tests/engine/tally_nodes.h"
 
 namespace sluice::engine::testing {
 namespace {
@@ -11,10 +12,11 @@ Array drawn() { return {{.data = std::string("drawn"), .where = {}, .base = {}}}
 
 }  // namespace
 
-ToyPlan toy_plan(const PipelineBuilder& builder) {
+ToyPlan toy_plan(const PipelineBuilder& builder, int ranks) {
   ToyPlan made{.registry = std::make_unique<Registry>(), .plan = {}};
   toy::register_toys(*made.registry);
-  CheckResult checked = check(builder.build(), *made.registry);
+  toy::register_tallies(*made.registry);
+  CheckResult checked = check(builder.build(), *made.registry, ranks);
   if (!checked.plan) throw UserError(checked.problems);
   made.plan = std::move(*checked.plan);
   return made;

@@ -16,7 +16,7 @@ struct ToyPlan {
 };
 
 /// Throws UserError when check refuses it.
-ToyPlan toy_plan(const PipelineBuilder& builder);
+ToyPlan toy_plan(const PipelineBuilder& builder, int ranks = 1);
 
 /// A source of `groups` groups of one sample of at most 4 tokens and a rollout on `on`; every group is a micro-batch of its own.
 PipelineBuilder toy_pipeline(int64_t iterations, int64_t groups, int64_t budget, const std::string& on, bool trained = false);

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/contract/world.h"
+#include "engine/plan/plan.h"
+#include "engine/simulation/virtual_clock.h"
+
+namespace sluice::engine {
+
+/// What several ranks of one plan tell each other on a virtual clock. Numbers are added as each rank comes, and are with all of them
+/// one latency after the last. A sum of gradients takes what a ring sends, 2 (N - 1) / N of the bytes, on the slowest link, and two
+/// latencies: to the owners of the ranges, and back.
+///
+/// A meeting costs time and memory in proportion to the ranks. One thread. Must outlive what its ranks still wait for.
+class SimulatedNetwork {
+ public:
+  /// What a rank waits for: how many meetings that others have not come to yet, and how many that are on the way.
+  struct Waits {
+    int64_t for_others = 0, for_network = 0;
+  };
+
+  /// `changes(rank)` is called before what a rank waits for changes. `plan` and `clock` outlive the network.
+  SimulatedNetwork(const Plan& plan, const VirtualClock& clock, std::function<void(int rank)> changes);
+  ~SimulatedNetwork();
+
+  const Waits& waits(int rank) const { return waits_[static_cast<size_t>(rank)]; }
+  Reductions& of_rank(int rank);
+
+  /// Adds up the gradients of a model; the sums of a rank come one after the other, in one order on all ranks.
+  void sum_gradients(int rank, const std::string& model, std::function<void()> done);
+
+  /// When something arrives next; kNever: nothing is on the way.
+  int64_t next_ns() const;
+
+  /// Hands out what arrives now.
+  void deliver();
+
+  /// What is on the way in a sum of so many bytes.
+  int64_t sum_ns(int64_t bytes) const;
+
+ private:
+  class OfRank;
+  using Done = std::function<void(const Contribution&)>;
+
+  struct Meeting {
+    struct Waiting {
+      int rank;
+      Done done;
+    };
+    Contribution all;
+    std::vector<Waiting> waiting;
+  };
+
+  void combine(int rank, const Reductions::Key& key, const Contribution& mine, Reductions::Done done);
+  bool come(Meeting& meeting, int rank, Done done);
+  void send(Meeting meeting, int64_t ns);
+  Waits& change(int rank);
+
+  const Plan& plan_;
+  const VirtualClock& clock_;
+  const std::function<void(int rank)> changes_;
+  int64_t latency_ns_ = 0;
+  double bytes_per_ns_ = 0;  // of the slowest link
+  std::vector<std::unique_ptr<OfRank>> ranks_;
+  std::vector<Waits> waits_;  // by rank
+  std::map<Reductions::Key, Meeting> numbers_;
+  std::map<std::pair<std::string, int64_t>, Meeting> gradients_;  // by model, and how many of its sums came before
+  std::map<std::pair<std::string, int>, int64_t> sums_of_rank_;   // that a rank has asked for, by model
+  std::multimap<int64_t, Meeting> on_the_way_;                    // by the time of their arrival
+};
+
+}  // namespace sluice::engine
