@@ -120,6 +120,7 @@ struct Run::Impl {
   std::unique_ptr<Monitor> monitor;
   std::atomic<bool> stalled{false};
   std::atomic<bool> failed_outside{false};  // see Run::fail()
+  std::atomic<bool> nodes_ended{false};     // and their executors with them
   int64_t looks_while_saved = 0;            // the monitor's
 };
 
@@ -400,7 +401,10 @@ RunSummary Run::execute() {
   impl.wait_for_the_end();
   summary.hangs = impl.driver->pending().count() > 0;
   RunStatus last = impl.status("");
-  if (!summary.hangs) impl.end();
+  if (!summary.hangs) {
+    impl.end();
+    impl.nodes_ended = true;  // before failures are looked for: one that comes later abandons by itself
+  }
   if (impl.checkpointer) impl.checkpointer->finish_writing(summary.hangs ? kLastWriteAfterStall : kLastWrite);
   try {
     impl.complete_files();
@@ -439,7 +443,8 @@ void Run::fail(const std::exception_ptr& error) {
   } catch (...) {
     impl_->driver->state().failure.capture();
   }
-  impl_->reductions.abandon();  // also of a run whose nodes have ended, and that is being saved
+  // While nodes run, the thread that waits for them abandons; behind them the run is saved, and that may wait for other ranks.
+  if (impl_->nodes_ended) impl_->reductions.abandon();
 }
 
 void Run::save_now() {

@@ -21,17 +21,15 @@ ThreadExecutor::~ThreadExecutor() {
   thread_.join();
 }
 
-// Changes what the mutex guards. A thread that is awake looks at it before its next piece of work and needs no waking.
+// Changes what the mutex guards. A thread that is awake looks at it before its next piece of work and needs no waking. It is woken
+// under the mutex: a thread that is not of this run, such as one that brings mail, may have given it the last work that there was, and
+// what it is woken by would be gone.
 template <class Change>
 void ThreadExecutor::tell(Change change) {
-  bool sleeps = false;
-  {
-    const std::lock_guard lock(mutex_);
-    change();
-    news_.store(true, std::memory_order_relaxed);
-    sleeps = std::exchange(asleep_, false);
-  }
-  if (sleeps) wake_.notify_one();
+  const std::lock_guard lock(mutex_);
+  change();
+  news_.store(true, std::memory_order_relaxed);
+  if (std::exchange(asleep_, false)) wake_.notify_one();
 }
 
 void ThreadExecutor::add_stepper(Stepper* stepper) {
