@@ -139,6 +139,11 @@ void CheckpointWriter::remove_superfluous(const fs::path& folder) {
   }
 }
 
+void prepare_copies(const Plan& plan, const SavedModels& models) {
+  if (plan.checkpoint_copy != CheckpointCopy::kMemory) return;
+  for (const auto& [name, saved] : models) saved.model->prepare_snapshot();
+}
+
 fs::path unfinished_checkpoint(const fs::path& run_folder, const CheckpointSettings& settings, int64_t iterations) {
   return checkpoints_folder(run_folder, settings) / (std::to_string(iterations) + ".tmp");
 }

@@ -74,6 +74,9 @@ class CheckpointWriter {
   std::filesystem::path unfinished_;  // of that one
 };
 
+/// Has the models get the memory for their copies, where the plan has them copied. Throws what they throw.
+void prepare_copies(const Plan& plan, const SavedModels& models);
+
 /// Where the checkpoint behind so many iterations is while it is written.
 std::filesystem::path unfinished_checkpoint(const std::filesystem::path& run_folder, const CheckpointSettings& settings,
                                             int64_t iterations);

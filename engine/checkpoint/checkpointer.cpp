@@ -151,9 +151,7 @@ void Checkpointer::save_now() {
 // to tell.
 void Checkpointer::prepare() {
   try {
-    for (const auto& [name, saved] : parts_.writer.models) {
-      if (parts_.plan.checkpoint_copy == CheckpointCopy::kMemory) saved.model->prepare_snapshot();
-    }
+    prepare_copies(parts_.plan, parts_.writer.models);
   } catch (const std::exception&) {
   }
   const std::lock_guard lock(mutex_);
@@ -172,7 +170,6 @@ void Checkpointer::loop() {
     const std::exception_ptr failure = failure_;
     lock.unlock();
     try {
-      if (failure) others_.await();
       if (failure) std::rethrow_exception(failure);
       write(cut);
     } catch (const UserError& error) {
@@ -180,6 +177,7 @@ void Checkpointer::loop() {
     } catch (const std::exception& error) {
       failed(error.what());
     }
+    others_.settle();
     writer_.drop();
     lock.lock();
     complete_.reset();
@@ -222,6 +220,7 @@ void Checkpointer::save_last() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return prepared_ && !complete_; });
   cut_ = -1;  // one that was never complete
+  others_.forget();
   failure_ = nullptr;
   const int64_t iterations = last_report_.iteration + 1;
   if (iterations <= saved_) return others_.tell_of_last_save(0);

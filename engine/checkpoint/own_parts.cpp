@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/checkpoint/parts_of_others.h"
 
 namespace sluice::engine {
 namespace {
@@ -36,9 +37,9 @@ void OwnParts::save(const std::string& model, int64_t iterations) {
   const Part part{.model = model, .iterations = iterations};
   try {
     if (parts_.plan.checkpoint_copy == CheckpointCopy::kNone) {
-      ++held_up_;
       take(part, CheckpointCopy::kNone);
-      write(part);
+      ++held_up_;
+      write(part);  // which tells of what fails, and does not throw
       --held_up_;
       return;
     }
@@ -74,9 +75,7 @@ void OwnParts::write(const Part& part) {
 }
 
 void OwnParts::tell(const Part& part, const std::string& failure) {
-  const auto found = std::ranges::find(parts_.plan.models, part.model, &PlanModel::name);
-  const auto index = static_cast<int>(found - parts_.plan.models.begin());
-  const Reductions::Key key = Reductions::Key::saved(part.iterations, index, part.at_the_end);
+  const Reductions::Key key = key_of_part(parts_.plan, part.model, part.iterations, part.at_the_end);
   parts_.reductions.give(key, failure);
   parts_.reductions.combine(key, {}, [](const Contribution&) {});
 }
@@ -84,9 +83,7 @@ void OwnParts::tell(const Part& part, const std::string& failure) {
 // Memory that cannot be had now is asked for again when the first copy is taken.
 void OwnParts::prepare() {
   try {
-    for (const auto& [name, saved] : parts_.models) {
-      if (parts_.plan.checkpoint_copy == CheckpointCopy::kMemory) saved.model->prepare_snapshot();
-    }
+    prepare_copies(parts_.plan, parts_.models);
   } catch (const std::exception&) {
   }
   const std::lock_guard lock(mutex_);

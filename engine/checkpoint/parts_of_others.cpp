@@ -9,10 +9,14 @@
 
 namespace sluice::engine {
 
+Reductions::Key key_of_part(const Plan& plan, const std::string& model, int64_t iterations, bool at_the_end) {
+  const auto found = std::ranges::find(plan.models, model, &PlanModel::name);
+  return Reductions::Key::saved(iterations, static_cast<int>(found - plan.models.begin()), at_the_end);
+}
+
 void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at_the_end) {
   if (plan_.ranks == 1) return;
-  const auto found = std::ranges::find(plan_.models, model, &PlanModel::name);
-  const auto key = Reductions::Key::saved(iterations, static_cast<int>(found - plan_.models.begin()), at_the_end);
+  const Reductions::Key key = key_of_part(plan_, model, iterations, at_the_end);
   const auto done = std::make_shared<std::promise<void>>();
   {
     const std::lock_guard lock(mutex_);
@@ -32,15 +36,28 @@ void PartsOfOthers::tell_of_last_save(int64_t iterations) {
   reductions_.combine(Reductions::Key::last_save(), std::move(decision), [](const Contribution&) {});
 }
 
-// All of them, so that nobody writes any more when one has failed.
-void PartsOfOthers::await() {
+// All of them, also when one has failed.
+std::vector<PartsOfOthers::Expected> PartsOfOthers::waited_for() {
   std::vector<Expected> expected;
   {
     const std::lock_guard lock(mutex_);
     expected.swap(expected_);
   }
   for (const Expected& one : expected) one.done.wait();
-  for (const Expected& one : expected) check(one);
+  return expected;
+}
+
+void PartsOfOthers::await() {
+  for (const Expected& one : waited_for()) check(one);
+}
+
+void PartsOfOthers::settle() {
+  for (const Expected& one : waited_for()) reductions_.take_given(one.key);
+}
+
+void PartsOfOthers::forget() {
+  const std::lock_guard lock(mutex_);
+  expected_.clear();
 }
 
 void PartsOfOthers::check(const Expected& expected) {

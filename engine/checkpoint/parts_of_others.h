@@ -11,6 +11,9 @@
 
 namespace sluice::engine {
 
+/// The key under which a rank tells rank 0 that it has written its part of a model, or why not.
+Reductions::Key key_of_part(const Plan& plan, const std::string& model, int64_t iterations, bool at_the_end);
+
 /// What rank 0 knows of the parts of a checkpoint that other ranks write (engine/checkpoint/own_parts.h). With one rank there are
 /// none. Thread-safe.
 class PartsOfOthers {
@@ -28,6 +31,12 @@ class PartsOfOthers {
   /// that could not write its part. Nothing is expected after it.
   void await();
 
+  /// Likewise, of a checkpoint that has failed already: waits alone, so that nobody writes into its folder any more.
+  void settle();
+
+  /// Of a checkpoint that never became complete: nothing is expected any more, and nobody waited for.
+  void forget();
+
  private:
   struct Expected {
     std::string model;
@@ -35,6 +44,7 @@ class PartsOfOthers {
     std::future<void> done;
   };
 
+  std::vector<Expected> waited_for();
   void check(const Expected& expected);
 
   const Plan& plan_;
