@@ -250,9 +250,8 @@ void Conduct::forward_signals() {
   if (interrupted_ || stop_signals_->seen() == 0) return;
   interrupted_ = true;
   run_->interrupt();
-  const bool alone = start_.ranks.size() == 1;
-  say("interrupted: finishing what is in flight" +
-      (alone ? ", at most " + human_seconds(plan_.runtime.grace_seconds) : std::string(" on all ranks")) +
+  const std::string where = start_.ranks.size() == 1 ? "" : " on all ranks";
+  say("interrupted: finishing what is in flight" + where + ", at most " + human_seconds(plan_.runtime.grace_seconds) +
       "; again to stop at once");
 }
 

@@ -60,6 +60,14 @@ class Reductions {
     static Key saved(int64_t iterations, int model, bool at_the_end) { return {iterations, -2 - model, at_the_end ? 1 : 0}; }
     /// Whether the run is saved at its end.
     static Key last_save() { return {0, -1, 0}; }
+    /// Which iteration is the last (engine/schedule/agreed_end.h).
+    static Key agreed_end() { return {0, -1, 1}; }
+
+    /// Of the work on an iteration behind that one, which no rank needs once that is the last.
+    bool is_behind(int64_t last) const {
+      if (node == -1) return false;
+      return (node < -1 ? iteration - 1 : iteration) > last;
+    }
 
     auto operator<=>(const Key&) const = default;
   };
@@ -80,8 +88,15 @@ class Reductions {
   /// Who adds the gradients of a model over the ranks; null: this rank is alone. Lives as long as this.
   virtual GradientGroup* gradients(const std::string& /*model*/) { return nullptr; }
 
+  /// Calls all ranks, this one too: each does what it has given to on_call(), on some thread, now or as soon as it gives it.
+  virtual void call() {}
+  virtual void on_call(std::function<void()> /*called*/) {}
+
   /// What waits is called, with nothing: this rank's run has failed, or is over.
   virtual void abandon() {}
+
+  /// Likewise, now and later, for what belongs to iterations behind this one, which is the last that all ranks finish.
+  virtual void abandon_behind(int64_t /*iteration*/) {}
 };
 
 /// A run of one process: what it has is all there is.
@@ -89,6 +104,13 @@ class OneProcess final : public Reductions {
  public:
   World world() const override { return {}; }
   void combine(const Key&, Contribution mine, Done done) override { done(std::move(mine)); }
+  void call() override {
+    if (called_) called_();
+  }
+  void on_call(std::function<void()> called) override { called_ = std::move(called); }
+
+ private:
+  std::function<void()> called_;  // set before call()
 };
 
 }  // namespace sluice::engine

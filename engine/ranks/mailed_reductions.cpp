@@ -9,8 +9,8 @@
 namespace sluice::engine {
 namespace {
 
-// Both go on one channel, so that a text is there before the numbers that come after it.
-enum class Kind : uint8_t { kNumbers, kText };
+// All go on one channel, so that a text is there before the numbers that come after it.
+enum class Kind : uint8_t { kNumbers, kText, kCall };
 
 void write_key(ByteWriter& bytes, const Reductions::Key& key) {
   bytes.number(key.iteration);
@@ -53,7 +53,10 @@ void MailedReductions::send(const Key& key, const Contribution& mine) {
   bytes.number(static_cast<uint8_t>(Kind::kNumbers));
   write_key(bytes, key);
   write_contribution(bytes, mine);
-  const std::string message = bytes.take();
+  send_to_others(bytes.take());
+}
+
+void MailedReductions::send_to_others(const std::string& message) {
   for (int rank = 0; rank < world().size; ++rank) {
     if (rank != world().rank) mail_.send(rank, Mail::Channel::kNumbers, message);
   }
@@ -62,10 +65,11 @@ void MailedReductions::send(const Key& key, const Contribution& mine) {
 void MailedReductions::receive(int from, const std::string& message) {
   ByteReader bytes(message);
   const auto kind = static_cast<Kind>(bytes.number<uint8_t>());
+  if (kind == Kind::kCall) return be_called();
   const Key key = read_key(bytes);
   if (kind == Kind::kText) {
     const std::lock_guard lock(mutex_);
-    given_[key][from] = bytes.rest();
+    if (!is_over(key)) given_[key][from] = bytes.rest();
     return;
   }
   Contribution part = read_contribution(bytes);
@@ -104,7 +108,7 @@ void MailedReductions::add(int rank, const Key& key, Contribution part, Done don
   Entry complete;
   {
     std::unique_lock lock(mutex_);
-    if (abandoned_) {
+    if (is_over(key)) {
       lock.unlock();
       if (done) done({});
       return;
@@ -142,6 +146,47 @@ void MailedReductions::leave_to_abandon(Done done) {
     }
   }
   done({});
+}
+
+void MailedReductions::call() {
+  ByteWriter bytes;
+  bytes.number(static_cast<uint8_t>(Kind::kCall));
+  send_to_others(bytes.take());
+  be_called();
+}
+
+void MailedReductions::be_called() {
+  std::function<void()> called;
+  {
+    const std::lock_guard lock(mutex_);
+    called_ = true;
+    called = on_call_;
+  }
+  if (called) called();
+}
+
+void MailedReductions::on_call(std::function<void()> called) {
+  bool at_once = false;
+  {
+    const std::lock_guard lock(mutex_);
+    on_call_ = called;
+    at_once = called_;
+  }
+  if (at_once) called();
+}
+
+void MailedReductions::abandon_behind(int64_t iteration) {
+  std::vector<Done> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    last_ = iteration;
+    for (auto& [key, entry] : entries_) {
+      if (is_over(key) && entry.done) waiting.push_back(std::move(entry.done));
+    }
+    std::erase_if(entries_, [this](const auto& entry) { return is_over(entry.first); });
+    std::erase_if(given_, [this](const auto& given) { return is_over(given.first); });
+  }
+  for (const Done& done : waiting) done({});
 }
 
 void MailedReductions::abandon() {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -31,7 +33,10 @@ class MailedReductions final : public Reductions {
   void give(const Key& key, std::string text) override;
   std::vector<std::string> take_given(const Key& key) override;
   GradientGroup* gradients(const std::string& model) override;
+  void call() override;
+  void on_call(std::function<void()> called) override;
   void abandon() override;
+  void abandon_behind(int64_t iteration) override;
 
   /// Keys that some ranks have contributed to, but not all.
   size_t open() const;
@@ -44,10 +49,13 @@ class MailedReductions final : public Reductions {
   };
 
   void send(const Key& key, const Contribution& mine);
+  void send_to_others(const std::string& message);
   void receive(int from, const std::string& message);
   void add(int rank, const Key& key, Contribution part, Done done);
   void finish(Entry complete);
   void leave_to_abandon(Done done);
+  void be_called();
+  bool is_over(const Key& key) const { return abandoned_ || key.is_behind(last_); }
 
   Mail& mail_;
   const Gradients gradients_;
@@ -56,7 +64,10 @@ class MailedReductions final : public Reductions {
   std::set<GradientGroup*> groups_;                  // that were asked for
   std::map<Key, std::map<int, std::string>> given_;  // of rank 0: by rank
   std::vector<Done> stuck_;                          // of keys whose parts do not fit
+  std::function<void()> on_call_;
+  bool called_ = false;
   bool abandoned_ = false;
+  int64_t last_ = std::numeric_limits<int64_t>::max();  // iterations behind this one are abandoned
 };
 
 }  // namespace sluice::engine

@@ -335,7 +335,7 @@ void Run::Impl::wait_for_the_end() {
   std::optional<Patience> patience;  // since a failure
   while (!driver->pending().wait_for(kLook)) {
     const int64_t now = clock.now_ns();
-    if (driver->state().interrupted && interrupted_ns < 0) interrupted_ns = now;
+    if (driver->is_interrupted() && interrupted_ns < 0) interrupted_ns = now;
     if (driver->state().stopping() && !patience) {
       patience.emplace();
       driver->let_everything_end();
@@ -413,7 +413,7 @@ RunSummary Run::execute() {
     if (impl.checkpointer) impl.checkpointer->save_last();
     if (impl.own_parts) impl.own_parts->save_last();
     const RunState& state = impl.driver->state();
-    summary.end = state.interrupted || state.ends_on_all_ranks ? RunEnd::kInterrupted : RunEnd::kDone;
+    summary.end = state.ends_early() ? RunEnd::kInterrupted : RunEnd::kDone;
     last.state = state_text(summary.end);
     impl.monitor->finish(std::move(last));
   } catch (...) {

@@ -95,7 +95,8 @@ class Run {
 
   /// No new groups are admitted. What is in flight is finished within [runtime] grace_seconds, or else dropped up to the last
   /// iteration that no model was trained for; then the run is saved. Of several ranks all end, behind the same iteration: the last
-  /// that may have begun on one of them when they hear of it.
+  /// that may have begun on one of them when they hear of it, or, when the grace of one is over, the last that all have entered
+  /// (engine/schedule/agreed_end.h).
   void interrupt();
 
   /// Something outside has failed that the run cannot go on without, such as another rank. The first failure is the run's.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/observe/over_ranks.h"
+#include "engine/schedule/agreed_end.h"
 
 namespace sluice::engine {
 namespace {
@@ -25,6 +26,9 @@ ColumnSlots slots_of(const Plan& plan) {
 
 struct Driver::Impl {
   Impl(const Plan& plan, Parts parts);
+  ~Impl() { agreed_end->forget(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   std::deque<PathState> make_paths(const Plan& plan, const ReplaceableParts& seams);
   void open_gates();
@@ -36,6 +40,7 @@ struct Driver::Impl {
   void report_own(const Reductions::Key& key, const Contribution& of_all);
   void close_iteration(IterationReport& report);
   void end_if_decided();
+  void drop_behind(int64_t last);
   RunStatus::Node status_of(size_t node) const;
   std::string waits_for(size_t node) const;
 
@@ -56,6 +61,7 @@ struct Driver::Impl {
   std::vector<std::unique_ptr<Intake>> intakes;  // by index of Plan::paths; empty before start()
   int64_t last_end_ns = 0;                       // of an iteration on this rank
   std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
+  const std::shared_ptr<AgreedEnd> agreed_end;
 };
 
 Driver::Impl::Impl(const Plan& plan, Parts parts)
@@ -93,7 +99,8 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .main_path = static_cast<int>(&plan.main_path() - plan.paths.data()),
             .iterations = plan.pipeline.iterations},
       begun(parts.begun),
-      stop_rule(std::move(parts.stop_rule)) {
+      stop_rule(std::move(parts.stop_rule)),
+      agreed_end(std::make_shared<AgreedEnd>(state.reductions, state.ending, [this](int64_t last) { drop_behind(last); })) {
   end_if_decided();
   for (const PlanModel& model : plan.models) {
     if (model.usage.updated) state.trained[model.name].reach(begun);
@@ -104,6 +111,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
     if (plan.nodes[i].type->kind != NodeKind::kOrdinary) continue;
     runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), std::move(workload.parts[i]), workload.models);
   }
+  agreed_end->listen();
 }
 
 std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const ReplaceableParts& seams) {
@@ -181,6 +189,7 @@ MetricRow Driver::Impl::measured() {
 
 // Its nodes have ended an iteration. What this rank has measured goes the way of what nodes record, as if it were one more.
 void Driver::Impl::end_own(int64_t iteration) {
+  if (!state.ending.enters(iteration)) return;
   const Reductions::Key key{
       .iteration = iteration, .node = static_cast<int>(state.plan.nodes.size()), .point = Reductions::Key::kMetrics};
   Contribution mine = metrics::contribution_of(measured());
@@ -198,8 +207,7 @@ void Driver::Impl::end_own(int64_t iteration) {
 }
 
 void Driver::Impl::report_own(const Reductions::Key& key, const Contribution& of_all) {
-  const bool abandoned = state.stopping() && state.world.size > 1;
-  if (abandoned) return;
+  if (state.is_abandoned(key.iteration)) return;
   if (hear) std::ranges::for_each(state.reductions.take_given(key), hear);
   state.log.node_ended(key.iteration, static_cast<size_t>(key.node), metrics::row_over_ranks(of_all, state.world.size));
 }
@@ -308,12 +316,16 @@ void Driver::interrupt() {
   impl_->notify_intakes();
 }
 
-void Driver::drop_in_flight() {
-  Impl& impl = *impl_;
-  const int64_t last = impl.state.ending.close();
-  for (auto& [model, gate] : impl.state.gates) gate.published().let_through(last + 1);
-  for (auto& [model, milestone] : impl.state.trained) milestone.let_through(last + 1);
-  impl.notify_intakes();
+bool Driver::is_interrupted() const { return impl_->state.interrupted || impl_->state.asked_to_end; }
+
+void Driver::drop_in_flight() { impl_->agreed_end->ask(); }
+
+// What waits for weights that will not be, or for what other ranks will not add, is handed to its executor, which drops it.
+void Driver::Impl::drop_behind(int64_t last) {
+  for (auto& [model, gate] : state.gates) gate.published().let_through(last + 1);
+  for (auto& [model, milestone] : state.trained) milestone.let_through(last + 1);
+  state.reductions.abandon_behind(last);
+  notify_intakes();
 }
 
 std::string Driver::stopped_because() const { return impl_->stop_rule ? impl_->stop_rule->reason() : std::string(); }

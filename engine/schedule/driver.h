@@ -55,8 +55,10 @@ class Driver {
 
   /// No new groups are admitted; what is in flight is finished.
   void interrupt();
+  bool is_interrupted() const;
 
-  /// After interrupt(): what is in flight is dropped, but for iterations that some model was trained for.
+  /// After interrupt(): what is in flight is dropped, but for iterations that some model was trained for; of several ranks on
+  /// all, the same iterations, as soon as they have agreed.
   void drop_in_flight();
 
   /// Why [pipeline] stop_when has ended the run; empty: it has not.

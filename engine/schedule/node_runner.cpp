@@ -151,7 +151,7 @@ void NodeRunner::skip_empty(Packet& packet, const PassOn& pass_on) {
 }
 
 bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std::function<void()>& go_on) {
-  if (!host_.updated_models().empty() && !state_.ending.may_train(packet.iteration.index)) {
+  if (!host_.updated_models().empty() && !state_.ending.enters(packet.iteration.index)) {
     state_.activity.end_unseen(executor_);
     return true;
   }
@@ -231,7 +231,10 @@ bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::f
     add_up_ranks(told, 0, done);
   };
   state_.reductions.combine(key, std::move(mine), take);
-  return exchanging_.fetch_add(1) == 1;
+  if (exchanging_.fetch_add(1) == 0) return false;
+  if (!state_.is_abandoned(iteration.index)) return true;
+  go_on();  // without the sums, to be dropped
+  return false;
 }
 
 void NodeRunner::take_decision(const Contribution& of_all) {

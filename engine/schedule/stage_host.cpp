@@ -98,8 +98,7 @@ void StageHost::end_if_asked(int64_t iteration, Contribution& of_all) {
 
 // On any rank's thread. What goes wrong is the run's failure: a file may be full that takes the line of an iteration.
 void StageHost::report_metrics(int64_t iteration, Contribution of_all) {
-  const bool abandoned = state_.stopping() && state_.world.size > 1;
-  if (abandoned) return;
+  if (state_.is_abandoned(iteration)) return;
   end_if_asked(iteration, of_all);
   try {
     state_.log.node_ended(iteration, static_cast<size_t>(index_), part_.metrics->row(std::move(of_all)));

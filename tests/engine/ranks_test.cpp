@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "engine/contract/pipeline_builder.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
+#include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
 
@@ -28,78 +28,6 @@ Array texts(std::vector<std::string> values) {
   Array array;
   for (std::string& value : values) array.push_back({.data = std::move(value), .where = {}, .base = {}});
   return array;
-}
-
-constexpr int64_t kMostDraws = 3;
-constexpr int64_t kSlots = 6;  // so that two ranks have whole ones, and three
-
-struct Shape {
-  int64_t groups, samples, worst, micro_batch, lag, iterations, steps, pause_us;
-  bool filters, refills, measures;
-};
-
-Shape random_shape(uint64_t seed) {
-  RandomStream random(seed, 3);
-  const auto any = [&](int64_t least, int64_t most) {
-    return least + static_cast<int64_t>(random.below(static_cast<uint64_t>(most - least + 1)));
-  };
-  Shape shape{.groups = any(1, 7), .samples = any(1, 3), .worst = any(2, 6)};
-  shape.micro_batch = shape.samples * shape.worst * any(1, 3);
-  shape.lag = any(0, 2);
-  shape.iterations = shape.lag + any(1, 4);
-  shape.steps = any(1, 3);
-  shape.pause_us = seed % 4 == 0 ? 0 : 60;
-  shape.filters = random.below(2) == 0;
-  shape.refills = shape.filters && random.below(2) == 0;
-  shape.measures = random.below(3) == 0;
-  return shape;
-}
-
-PipelineSpec pipeline(const Shape& shape, uint64_t seed) {
-  const int64_t group = shape.samples * shape.worst;
-  const int64_t drawn = shape.groups * (shape.refills ? kMostDraws : 1);
-  const int64_t budget = (shape.lag + 2) * (drawn * group + shape.micro_batch);
-  const int64_t share = 2 * shape.micro_batch + (shape.refills ? kMostDraws : 1) * shape.groups * group;
-  PipelineBuilder builder("ranks", static_cast<int64_t>(shape.iterations));
-  builder.budget(budget + (shape.measures ? share : 0), shape.micro_batch)
-      .set("pipeline", "seed", static_cast<int64_t>(seed))
-      .set("runtime", "cores", int64_t{2})
-      .set("cluster", "slots", kSlots)
-      .model("policy", {});
-  if (shape.lag > 0) builder.set("schedule", "policy_lag", shape.lag);
-  const auto path = [&](const std::string& prefix, bool measures) {
-    PipelineBuilder::Params source{{"groups_per_iteration", shape.groups}};
-    if (measures) {
-      source.push_back({"every_iterations", int64_t{2}});
-      source.push_back({"tokens_in_flight", share});
-    }
-    builder.node(prefix + "source", "toy_source", {}, source);
-    builder.node(prefix + "rollout", "toy_rollout", {prefix + "source"},
-                 {{"model", std::string("policy")},
-                  {"samples_per_group", shape.samples},
-                  {"worst_sample_tokens", shape.worst},
-                  {"pause_us", shape.pause_us}});
-    std::string before = prefix + "rollout";
-    if (shape.filters) {
-      PipelineBuilder::Params filter{{"reads", texts({"drawn"})}};
-      if (shape.refills && !measures) {
-        filter.push_back({"most_draws", kMostDraws});
-        filter.push_back({"oversample", 1.5});
-        filter.push_back({"drop_one_in", int64_t{2}});
-      }
-      builder.node(prefix + "filter", "toy_filter", {before}, filter);
-      before = prefix + "filter";
-    }
-    builder.node(prefix + "record", "tally_record", {before}, {{"pause_us", shape.pause_us}}, "cpu:1");
-    if (measures) return;
-    builder.node(prefix + "whiten", "tally_whiten", {prefix + "record"}, {{"steps", shape.steps}, {"pause_us", shape.pause_us}},
-                 "cpu:1");
-    builder.node(prefix + "train", "tally_train", {prefix + "whiten"}, {{"model", std::string("policy")}});
-    builder.node(prefix + "publish", "toy_publish", {prefix + "train"}, {{"model", std::string("policy")}});
-  };
-  path("", false);
-  if (shape.measures) path("held_", true);
-  return builder.build();
 }
 
 std::string message_of(const RunSummary& summary) {
@@ -163,12 +91,12 @@ TEST_P(Ranks, GiveTheMetricsOfOneProcess) {
   toy::register_tallies(registry);
   for (uint64_t seed = GetParam() * kPipelinesATest; seed < (GetParam() + 1) * kPipelinesATest; ++seed) {
     SCOPED_TRACE(seed);
-    const Shape shape = random_shape(seed);
-    const CheckResult checked = check(pipeline(shape, seed), registry);
+    const toy::RanksShape shape = toy::random_ranks_shape(seed);
+    const CheckResult checked = check(toy::ranks_pipeline(shape, seed), registry);
     ASSERT_TRUE(checked.plan) << render(checked.problems);
     const Rows alone = run(*checked.plan, nullptr);
     ASSERT_EQ(static_cast<int64_t>(alone.size()), shape.iterations);
-    const CheckResult shared = check(pipeline(shape, seed), registry, seed % 2 == 0 ? 2 : 3);
+    const CheckResult shared = check(toy::ranks_pipeline(shape, seed), registry, seed % 2 == 0 ? 2 : 3);
     ASSERT_TRUE(shared.plan) << render(shared.problems);
     for (const Rows& rows : run_ranks(*shared.plan, shared.plan->ranks, seed, shape.pause_us)) ASSERT_EQ(rows, alone);
   }

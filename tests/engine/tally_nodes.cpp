@@ -3,7 +3,10 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -42,7 +45,44 @@ class Pauses {
   RandomStream random_;
 };
 
-struct RecordParams {
+struct StuckParams {
+  int64_t stuck_on = 0, stuck_in = 0;
+  std::string stuck_until;
+  bool stuck_at_the_end = false;
+};
+
+// A call that does not return before a file is there: what hangs in a test would otherwise hang for ever.
+class Stuck {
+ public:
+  template <class Params>
+  static void describe(Contract<Params>& c) {
+    using Number = int64_t Params::*;
+    c.param("stuck_on", Number(&Params::stuck_on)).doc("rank");
+    c.param("stuck_in", Number(&Params::stuck_in)).doc("iteration");
+    c.param("stuck_until", static_cast<std::string Params::*>(&Params::stuck_until)).doc("file that ends it; empty: it never is");
+    c.param("stuck_at_the_end", static_cast<bool Params::*>(&Params::stuck_at_the_end))
+        .doc("of the iteration, not in a micro-batch");
+  }
+
+  Stuck(const StuckParams& params, const NodeResources& resources)
+      : params_(params), is_mine_(!params.stuck_until.empty() && resources.world.rank == params.stuck_on) {}
+
+  void work(int64_t iteration, bool at_the_end) {
+    if (!is_mine_ || iteration != params_.stuck_in || at_the_end != params_.stuck_at_the_end) return;
+    std::ofstream(params_.stuck_until + ".reached").close();
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(params_.stuck_until)) {
+      if (std::chrono::steady_clock::now() > limit) throw std::runtime_error("nobody has ended what is stuck");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+ private:
+  const StuckParams params_;
+  const bool is_mine_;
+};
+
+struct RecordParams : StuckParams {
   int64_t pause_us = 0;
 };
 
@@ -51,6 +91,7 @@ class TallyRecord final : public Node {
   static void describe(Contract<RecordParams>& c) {
     c.type("tally_record", "records what it reads in every way");
     c.param("pause_us", &RecordParams::pause_us).doc("longest pause of a call");
+    Stuck::describe(c);
     c.reads(kDrawn);
     c.writes(kValue);
     c.metric("tally/mean", Metric::kMean, "weighted");
@@ -64,10 +105,14 @@ class TallyRecord final : public Node {
   }
 
   TallyRecord(const RecordParams& params, NodeResources& resources)
-      : metrics_(*resources.metrics), totals_(*resources.totals), pauses_(resources, params.pause_us) {}
+      : metrics_(*resources.metrics),
+        totals_(*resources.totals),
+        pauses_(resources, params.pause_us),
+        stuck_(params, resources) {}
 
   void process(MicroBatch& batch) override {
     pauses_.pause();
+    stuck_.work(batch.iteration(), /*at_the_end=*/false);
     const auto drawn = batch.read(kDrawn);
     const auto value = batch.write(kValue);
     for (size_t s = 0; s < drawn.size(); ++s) {
@@ -88,10 +133,14 @@ class TallyRecord final : public Node {
     if (values.count() > 0) coefficient_ = 1 / (1 + std::sqrt(values.squared_deviations() / values.count()));
   }
 
+  void save(StateWriter& state) const override { state.put("coefficient", coefficient_); }
+  void load(const StateReader& state) override { coefficient_ = state.number("coefficient"); }
+
  private:
   MetricsRecorder& metrics_;
   Totals& totals_;
   Pauses pauses_;
+  Stuck stuck_;
   double coefficient_ = 1;
 };
 
@@ -153,7 +202,7 @@ class TallyWhiten final : public Node {
   int64_t steps_ = 0;
 };
 
-struct TrainParams {
+struct TrainParams : StuckParams {
   std::string model;
 };
 
@@ -162,6 +211,7 @@ class TallyTrain final : public Node {
   static void describe(Contract<TrainParams>& c) {
     c.type("tally_train", "updates a model by a sum over all ranks");
     c.model("model", &TrainParams::model, ModelUse::kUpdates).required().doc("trained");
+    Stuck::describe(c);
     c.reads(kMoved, kDrawn);
     c.metric("policy/weights", Metric::kValue, "a hash of them");
     c.total("gradient");
@@ -170,16 +220,19 @@ class TallyTrain final : public Node {
   TallyTrain(const TrainParams& params, NodeResources& resources)
       : model_(std::dynamic_pointer_cast<ToyModel>(resources.models.at(params.model))),
         metrics_(*resources.metrics),
-        totals_(*resources.totals) {}
+        totals_(*resources.totals),
+        stuck_(params, resources) {}
 
   void process(MicroBatch& batch) override {
+    stuck_.work(batch.iteration(), /*at_the_end=*/false);
     const auto moved = batch.read(kMoved);
     const auto drawn = batch.read(kDrawn);
     ExactMoments& gradient = totals_.mine("gradient");
     for (size_t s = 0; s < moved.size(); ++s) gradient.add(number_of(drawn[s]) * moved[s]);
   }
 
-  void end_iteration(const Iteration&) override {
+  void end_iteration(const Iteration& iteration) override {
+    stuck_.work(iteration.index, /*at_the_end=*/true);
     model_->live = mix(model_->live, std::bit_cast<uint64_t>(totals_.sum_of_all("gradient")));
     metrics_.value("policy/weights", static_cast<double>(model_->live >> 12));
   }
@@ -188,6 +241,7 @@ class TallyTrain final : public Node {
   std::shared_ptr<ToyModel> model_;
   MetricsRecorder& metrics_;
   Totals& totals_;
+  Stuck stuck_;
 };
 
 struct KeepParams {

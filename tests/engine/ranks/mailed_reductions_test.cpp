@@ -118,6 +118,38 @@ TEST(MailedReductions, GiveWhoIsAbandonedNothing) {
   EXPECT_EQ(result(std::move(other)).at(0).numbers.sum.value(), 2) << "the other rank has what it needs";
 }
 
+// What belongs to an iteration behind the last one is over, now and later; all else goes on.
+TEST(MailedReductions, GiveWhatIsBehindTheLastIterationNothing) {
+  Ranks ranks(2);
+  auto last = ranks.combine(0, {.iteration = 4}, {part("a", 1)});
+  auto behind = ranks.combine(0, {.iteration = 5}, {part("a", 1)});
+  auto saved = ranks.combine(0, Reductions::Key::saved(5, 0, true), {part("a", 1)});
+  auto saved_behind = ranks.combine(0, Reductions::Key::saved(6, 0, false), {part("a", 1)});
+  auto whether_saved = ranks.combine(0, Reductions::Key::last_save(), {part("a", 1)});
+  ranks.all[0]->abandon_behind(4);
+  EXPECT_TRUE(result(std::move(behind)).empty());
+  EXPECT_TRUE(result(std::move(saved_behind)).empty());
+  EXPECT_TRUE(result(ranks.combine(0, {.iteration = 6}, {part("a", 1)})).empty());
+  for (const Reductions::Key& key :
+       {Reductions::Key{.iteration = 4}, Reductions::Key{.iteration = 5}, Reductions::Key{.iteration = 6},
+        Reductions::Key::saved(5, 0, true), Reductions::Key::last_save()})
+    ranks.combine(1, key, {part("a", 1)});
+  EXPECT_EQ(result(std::move(last)).at(0).numbers.sum.value(), 2);
+  EXPECT_EQ(result(std::move(saved)).at(0).numbers.sum.value(), 2);
+  EXPECT_EQ(result(std::move(whether_saved)).at(0).numbers.sum.value(), 2);
+  EXPECT_EQ(ranks.all[0]->open(), 0u);
+}
+
+TEST(MailedReductions, CallAllRanksAlsoThoseThatListenLater) {
+  Ranks ranks(3);
+  std::vector<std::promise<void>> called(3);
+  for (size_t rank = 0; rank < 2; ++rank) ranks.all[rank]->on_call([&called, rank] { called[rank].set_value(); });
+  ranks.all[1]->call();
+  for (size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(called[rank].get_future().wait_for(kLong), std::future_status::ready);
+  ranks.all[2]->on_call([&called] { called[2].set_value(); });
+  EXPECT_EQ(called[2].get_future().wait_for(kLong), std::future_status::ready);
+}
+
 // Whoever comes first, abandon() or the last part: each `done` is called once.
 TEST(MailedReductions, CallEveryDoneOnceWhileTheyAreAbandoned) {
   for (int turn = 0; turn < 200; ++turn) {

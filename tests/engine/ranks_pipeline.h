@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/contract/pipeline_builder.h"
+
+namespace sluice::engine::toy {
+
+/// A pipeline of toys and tallies (tests/engine/tally_nodes.h) for one rank, two or three, whose results do not depend on how many
+/// there are, nor on pauses.
+struct RanksShape {
+  static constexpr int64_t kSlots = 6;  // so that two ranks have whole ones, and three
+
+  int64_t groups = 1, samples = 1, worst = 2, micro_batch = 2, lag = 0, iterations = 1, steps = 1, pause_us = 0;
+  bool filters = false, refills = false, measures = false;
+  bool trains = true;
+  bool trains_two = false;  // models, by nodes on executors of their own
+
+  /// A node of one rank that waits for a file. It says that it does by another, with `.reached` behind its name.
+  struct Stuck {
+    std::string node;  // record or train
+    int rank = 0;
+    int64_t iteration = 0;
+    bool at_the_end = false;  // of the iteration, of a node that trains: when all ranks have added up
+    std::string until;        // empty: nothing is stuck
+  } stuck = {};
+};
+
+RanksShape random_ranks_shape(uint64_t seed);
+
+/// Nodes source, rollout, filter, record, whiten, train, train_other and publish, those that there are; behind `held_` the first
+/// ones of a path that measures. `more`: what else is set.
+PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::function<void(PipelineBuilder&)>& more = {});
+
+}  // namespace sluice::engine::toy
