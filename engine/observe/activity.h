@@ -60,6 +60,11 @@ class Activity {
     for (WorkObserver* observer : observers_) observer->packed(iteration, layout);
   }
 
+  /// All ranks came to a point.
+  void met(const Meeting& meeting) {
+    for (WorkObserver* observer : observers_) observer->met(meeting);
+  }
+
   /// Columns of a micro-batch are complete.
   void wrote(const WrittenColumns& columns) {
     for (WorkObserver* observer : observers_) observer->wrote(columns);

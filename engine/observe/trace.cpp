@@ -83,13 +83,15 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, in
       begin_ns_(begin_ns),
       on_error_(std::move(on_error)),
       file_(path, begin_ns > 0 ? OutputFile::Mode::kAppend : OutputFile::Mode::kTruncate, files),
-      rows_(plan.executors.size(), [this] {
-        {
-          const std::lock_guard lock(mutex_);
-          full_ = true;
-        }
-        wake_.notify_one();
-      }) {
+      rows_(plan.executors.size(),
+            [this] {
+              {
+                const std::lock_guard lock(mutex_);
+                full_ = true;
+              }
+              wake_.notify_one();
+            }),
+      meetings_(static_cast<int>(plan.ranks)) {
   if (begin_ns == 0) text_ = "[\n";
   name_threads(pid_of(0));
   file_.write(text_);
@@ -152,6 +154,9 @@ void TraceWriter::write_or_break() {
 
 void TraceWriter::write_finished(bool also_last) {
   rows_.take(also_last, [this](std::span<const Slice> slices) { write(pid_of(0), 0, slices); });
+  text_.clear();
+  meet_own();
+  if (!text_.empty()) write_text();
 }
 
 void TraceWriter::write(int pid, int64_t shift_ns, std::span<const Slice> slices) {
@@ -194,12 +199,23 @@ void TraceWriter::name_own_process(const std::string& name) {
   write_text();
 }
 
+// Where all ranks have told of a point, arrows are drawn.
+void TraceWriter::met(const Meeting& meeting) {
+  const std::lock_guard lock(mutex_);
+  own_met_.push_back(meeting);
+}
+
+void TraceWriter::check(const RankSlices& piece) const {
+  const auto known = [this](const auto& work) {
+    return 0 <= work.executor && static_cast<size_t>(work.executor) < executors_.size() && 0 <= work.node &&
+           static_cast<size_t>(work.node) < heads_.size();
+  };
+  const bool all_known = std::ranges::all_of(piece.slices, known) && std::ranges::all_of(piece.meetings, known);
+  SLUICE_CHECK(all_known, "rank " + std::to_string(piece.rank) + " has slices of another plan");
+}
+
 void TraceWriter::add(const RankSlices& piece, int64_t shift_ns, const std::string& name) {
-  for (const Slice& slice : piece.slices) {
-    const bool known = 0 <= slice.executor && static_cast<size_t>(slice.executor) < executors_.size() && 0 <= slice.node &&
-                       static_cast<size_t>(slice.node) < heads_.size();
-    SLUICE_CHECK(known, "rank " + std::to_string(piece.rank) + " has slices of another plan");
-  }
+  check(piece);
   const std::lock_guard lock(writing_);
   if (broken_ || closed_) return;
   const int pid = pid_of(piece.rank);
@@ -212,6 +228,8 @@ void TraceWriter::add(const RankSlices& piece, int64_t shift_ns, const std::stri
   const int64_t more = piece.left_out - std::exchange(left_out_[piece.rank], piece.left_out);
   for (const Slice& slice : piece.slices) append(pid, shift_ns, slice);
   if (more > 0 && !piece.slices.empty()) note(pid, shift_ns, piece.slices.back(), plural(more, "slice") + " left out");
+  meet_own();
+  for (const Meeting& meeting : piece.meetings) meet(piece.rank, shift_ns, meeting);
   write_text();
 }
 
@@ -222,6 +240,37 @@ void TraceWriter::note(int pid, int64_t shift_ns, const Slice& slice, const std:
   tail.us(std::max<int64_t>(0, begin_ns_ + slice.end_ns + shift_ns)) << "}";
   text_ += ",\n{\"name\":" + Json(words).dump() + ",\"ph\":\"i\",\"s\":\"p\",\"pid\":";
   text_ += tail.text();
+}
+
+void TraceWriter::meet_own() {
+  std::vector<Meeting> met;
+  {
+    const std::lock_guard lock(mutex_);
+    met.swap(own_met_);
+  }
+  for (const Meeting& meeting : met) meet(0, 0, meeting);
+}
+
+void TraceWriter::meet(int rank, int64_t shift_ns, Meeting meeting) {
+  meeting.came_ns += shift_ns;
+  meeting.went_on_ns += shift_ns;
+  for (const Meetings::Arrow& arrow : meetings_.add(rank, meeting)) append(arrow, meeting);
+}
+
+// Each arrow has an id of its own, which no other part of the run makes: viewers draw one only between two ends of one id.
+void TraceWriter::append(const Meetings::Arrow& arrow, const Meeting& meeting) {
+  const auto end = [&](std::string_view phase, const Meetings::Place& place) {
+    Tail tail;
+    tail << static_cast<int64_t>(pid_of(place.rank)) << ",\"tid\":" << static_cast<int64_t>(place.executor) << ",\"ts\":";
+    tail.us(std::max<int64_t>(0, begin_ns_ + place.ns)) << ",\"id\":\"" << meeting.iteration << "." << int64_t{meeting.node};
+    tail << "." << meeting.number << "." << int64_t{arrow.to.rank} << "\",\"args\":{\"iteration\":" << meeting.iteration << "}}";
+    text_ += ",\n{\"name\":\"waited for\",\"cat\":\"ranks\",\"ph\":";
+    text_ += phase;
+    text_ += ",\"pid\":";
+    text_ += tail.text();
+  };
+  end("\"s\"", arrow.from);
+  end("\"f\",\"bp\":\"e\"", arrow.to);
 }
 
 // What is half in the file is the last of it.

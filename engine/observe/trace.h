@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "engine/observe/meetings.h"
 #include "engine/observe/rank_trace.h"
 #include "engine/observe/slice_rows.h"
 #include "engine/observe/work_observer.h"
@@ -20,7 +21,8 @@
 namespace sluice::engine {
 
 /// Writes `trace.json` in Chrome's trace format while the run goes on: one row an executor, one slice a piece of work. Of a
-/// run on several ranks, of which rank 0 writes the file, each rank is a process with rows of its own. Executors only put slices
+/// run on several ranks, of which rank 0 writes the file, each rank is a process with rows of its own, and arrows lead from the
+/// rank that came last to a point to those that had waited for it. Executors only put slices
 /// into a buffer; a thread of its own writes them four times a second, or once a buffer is full. Memory does not grow with the run.
 class TraceWriter final : public WorkObserver {
  public:
@@ -31,6 +33,7 @@ class TraceWriter final : public WorkObserver {
   ~TraceWriter() override;
 
   void ended(const Slice& slice) override { rows_.ended(slice); }
+  void met(const Meeting& meeting) override;
 
   /// Brings all slices that have ended to the disk. Without effect after close(). From any thread. Throws UserError.
   void flush();
@@ -53,6 +56,10 @@ class TraceWriter final : public WorkObserver {
   void write(int pid, int64_t shift_ns, std::span<const Slice> slices);
   void append(int pid, int64_t shift_ns, const Slice& slice);
   void note(int pid, int64_t shift_ns, const Slice& slice, const std::string& words);
+  void check(const RankSlices& piece) const;
+  void meet_own();
+  void meet(int rank, int64_t shift_ns, Meeting meeting);
+  void append(const Meetings::Arrow& arrow, const Meeting& meeting);
   void write_text();
   void name_process(int rank, const std::string& name, const std::string& label);
   void name_threads(int pid);
@@ -65,13 +72,15 @@ class TraceWriter final : public WorkObserver {
   SliceRows rows_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool full_ = false;  // some chunk is
+  bool full_ = false;             // some chunk is
+  std::vector<Meeting> own_met_;  // that are in no arrow yet
   bool closing_ = false;
   std::mutex writing_;  // guards what follows, and the file
   bool broken_ = false;
   bool closed_ = false;
   std::set<int> named_;              // ranks that have a name in the file
   std::map<int, int64_t> left_out_;  // by rank, so far
+  Meetings meetings_;
   std::string text_;
   std::thread thread_;
 };

@@ -24,16 +24,18 @@ struct Event {
   int64_t end_ns = 0;
 };
 
-// A line is one event, perhaps with a comma behind it. Nothing: it is a bracket, was cut off, is none that a run writes, or names
-// a row, which whoever goes on writes again.
+// A line is one event, perhaps with a comma behind it: work, or an end of an arrow. Nothing: it is a bracket, was cut off, is none
+// that a run writes, or names a row, which whoever goes on writes again.
 std::optional<Event> event_of(std::string_view line) {
   if (line.ends_with(',')) line.remove_suffix(1);
   if (!line.starts_with('{') || line.size() > kLongestLine) return std::nullopt;
   try {
     const Json event = parse_json(line, "trace.json");
-    if (event.at("ph").get<std::string>() != "X") return std::nullopt;
-    return Event{.iteration = event.at("args").at("iteration").get<int64_t>(),
-                 .end_ns = std::llround((event.at("ts").get<double>() + event.at("dur").get<double>()) * 1e3)};
+    const std::string phase = event.at("ph").get<std::string>();
+    if (phase != "X" && phase != "s" && phase != "f") return std::nullopt;
+    return Event{
+        .iteration = event.at("args").at("iteration").get<int64_t>(),
+        .end_ns = std::llround((event.at("ts").get<double>() + (phase == "X" ? event.at("dur").get<double>() : 0)) * 1e3)};
   } catch (const Json::exception&) {
     return std::nullopt;
   } catch (const UserError&) {

@@ -23,6 +23,17 @@ struct Slice {
   int64_t end_ns = 0;
 };
 
+/// A point that all ranks came to, as it was on this one: where the node had what it adds, and where it went on with what all have
+/// added.
+struct Meeting {
+  int executor = 0;  // index into Plan::executors
+  int node = 0;      // index into Plan::nodes
+  int64_t iteration = 0;
+  int64_t number = 0;   // of the node's in this iteration, the same on all ranks
+  int64_t came_ns = 0;  // on the run's clock
+  int64_t went_on_ns = 0;
+};
+
 /// Columns of a micro-batch that are complete: those of the source and the rollout, or those of a node behind them. Nobody
 /// changes them any more; to be read during the call.
 struct WrittenColumns {
@@ -54,6 +65,7 @@ class WorkObserver {
   virtual void began(int /*executor*/, int /*node*/) {}
   virtual void ended(const Slice&) {}     // of work that is worth telling
   virtual void left(int /*executor*/) {}  // after every began()
+  virtual void met(const Meeting&) {}     // of several ranks, within a piece of work
 };
 
 }  // namespace sluice::engine

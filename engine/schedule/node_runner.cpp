@@ -178,12 +178,14 @@ bool NodeRunner::end_iteration(Packet& packet, const PassOn& pass_on, const std:
 // changed of the weights is brought to all ranks behind it. False: it is to be called again, and goes on there.
 bool NodeRunner::go_through_steps(const Iteration& iteration, const std::function<void()>& go_on) {
   const int64_t steps = is_barrier() ? plan_.needs.steps : 0;
+  go_on_from_meeting(iteration);
   while (true) {
     const bool at_end = step_ == steps;
     if (phase_ == Phase::kAdd) {
       if (!at_end) node_.gather(step_, views_);
       phase_ = Phase::kWork;
       if (!combine(iteration, at_end ? Reductions::Key::kEnd : step_, go_on)) return false;
+      go_on_from_meeting(iteration);
     }
     if (phase_ == Phase::kWork) {
       if (at_end)
@@ -192,6 +194,7 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
         node_.process_iteration(step_, views_);
       phase_ = Phase::kBring;
       if (!bring_weights(go_on)) return false;
+      go_on_from_meeting(iteration);
     }
     phase_ = Phase::kAdd;
     if (at_end) break;
@@ -199,6 +202,19 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
   }
   step_ = 0;
   return true;
+}
+
+// Even numbers are of what is added, odd ones of weights that are brought.
+void NodeRunner::come(int64_t number) {
+  if (state_.world.size == 1) return;
+  meeting_ = Meeting{.executor = executor_, .node = index_, .number = number, .came_ns = state_.clock.now_ns()};
+}
+
+void NodeRunner::go_on_from_meeting(const Iteration& iteration) {
+  if (!meeting_) return;
+  meeting_->iteration = iteration.index;
+  meeting_->went_on_ns = state_.clock.now_ns();
+  state_.activity.met(*std::exchange(meeting_, std::nullopt));
 }
 
 void NodeRunner::work_at_the_end(const Iteration& iteration) {
@@ -230,6 +246,7 @@ bool NodeRunner::combine(const Iteration& iteration, int64_t point, const std::f
     host_.totals().set_combined(std::move(of_all));
     add_up_ranks(told, 0, done);
   };
+  come(2 * step_);
   state_.reductions.combine(key, std::move(mine), take);
   if (exchanging_.fetch_add(1) == 0) return false;
   if (!state_.is_abandoned(iteration.index)) return true;
@@ -263,6 +280,7 @@ void NodeRunner::add_up_ranks(const Contribution& of_all, size_t model, const st
 // Likewise: true: all ranks have the weights.
 bool NodeRunner::bring_weights(const std::function<void()>& go_on) {
   if (trained_.empty()) return true;
+  come(2 * step_ + 1);
   exchanging_ = 0;
   bring_weights_of(0, [this, go_on] {
     if (exchanging_.fetch_add(1) == 1) go_on();

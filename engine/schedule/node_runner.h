@@ -4,6 +4,7 @@
 #include <compare>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,8 @@ class NodeRunner {
   bool go_through_steps(const Iteration& iteration, const std::function<void()>& go_on);
   void work_at_the_end(const Iteration& iteration);
   bool combine(const Iteration& iteration, int64_t point, const std::function<void()>& go_on);
+  void come(int64_t number);
+  void go_on_from_meeting(const Iteration& iteration);
   void give_lines(const Reductions::Key& key);
   void take_lines(const Iteration& iteration);
   void take_decision(const Contribution& of_all);
@@ -108,8 +111,9 @@ class NodeRunner {
   int64_t step_ = 0;           // of a barrier
   Phase phase_ = Phase::kAdd;  // of this step, that comes next
   std::atomic<int> exchanging_{
-      0};               // of the two halves of what ranks do together, calling and being called back, those that are done
-  bool saved_ = false;  // the run is saved behind the iteration, as rank 0 says
+      0};  // of the two halves of what ranks do together, calling and being called back, those that are done
+  std::optional<Meeting> meeting_;  // that this rank has come to
+  bool saved_ = false;              // the run is saved behind the iteration, as rank 0 says
   int64_t held_tokens_ = 0;
 
   // Of a filter, in this iteration.

@@ -90,6 +90,27 @@ class RanksSeen(Case):
             for pid in slices:
                 self.assertLess(trained, min(begins(pid, "generate", iteration + 1)))
 
+    def test_arrows_lead_from_the_rank_that_all_waited_for(self):
+        iterations = 4
+        out, said = self.launch(**{"pipeline.iterations": iterations}).communicate(timeout=60)
+        slices = self.trace()
+        events = json.loads((self.folder / "run/trace.json").read_text())
+        begins, ends = ({event["id"]: event for event in events if event["ph"] == phase} for phase in ("s", "f"))
+        self.assertEqual(set(begins), set(ends), out + said)
+        self.assertEqual({event["args"]["iteration"] for event in begins.values()}, set(range(iterations)))
+        self.assertEqual(len(begins) + len(ends), sum(event["ph"] in "sf" for event in events))
+        from_nodes = set()
+        for key, begin in begins.items():
+            end = ends[key]
+            self.assertNotEqual(begin["pid"], end["pid"])
+            self.assertLessEqual(begin["ts"], end["ts"])
+            for point in (begin, end):
+                around = [one for one in slices[point["pid"]] if one["tid"] == point["tid"] and
+                          one["ts"] - 0.01 <= point["ts"] <= one["ts"] + one["dur"] + 0.01]
+                self.assertTrue(around, f"{point} is in no piece of work")
+                from_nodes.update(one["name"] for one in around)
+        self.assertIn("train", from_nodes)
+
     def test_a_rank_that_is_killed_leaves_a_trace_that_goes_on(self):
         settings = {"checkpoint.every_iterations": 2, "cluster.dead_after_seconds": 2}
         launched = self.launch(**{"pipeline.iterations": 4000, **settings})

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -143,6 +146,51 @@ TEST(Ranks, HaveTheSameSecondsAndBytesOfAll) {
                 ::testing::IsSupersetOf({"time/iteration_seconds", "time/iteration_seconds/min", "time/iteration_seconds/max",
                                          "time/node/mix/busy_seconds/max", "memory/resident_bytes/mean"}));
   }
+}
+
+class SeenMeetings final : public WorkObserver {
+ public:
+  void met(const Meeting& meeting) override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_LE(meeting.came_ns, meeting.went_on_ns);
+    points_.insert({meeting.iteration, meeting.node, meeting.number});
+    ++count_;
+  }
+  const std::set<std::array<int64_t, 3>>& points() const { return points_; }
+  size_t count() const { return count_; }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::array<int64_t, 3>> points_;
+  size_t count_ = 0;
+};
+
+// For the arrows of a trace.
+TEST(Ranks, TellOfTheSamePointsOnceEach) {
+  Registry registry;
+  toy::register_toys(registry);
+  toy::register_tallies(registry);
+  const toy::RanksShape shape{.groups = 6, .iterations = 3, .steps = 2};
+  const CheckResult checked = check(toy::ranks_pipeline(shape, 1), registry, 2);
+  ASSERT_TRUE(checked.plan) << render(checked.problems);
+  MailInOneProcess mail(2, 0, 0);
+  std::vector<std::unique_ptr<MailedReductions>> ranks;
+  for (int rank = 0; rank < 2; ++rank) ranks.push_back(std::make_unique<MailedReductions>(mail.rank(rank)));
+  std::array<SeenMeetings, 2> seen;
+  {
+    std::vector<std::jthread> threads;
+    for (size_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        engine::Run run(*checked.plan, {.observers = {&seen[rank]}, .reductions = ranks[rank].get()});
+        EXPECT_EQ(message_of(run.execute()), "");
+      });
+    }
+  }
+  mail.close();
+  EXPECT_EQ(seen[0].points(), seen[1].points());
+  for (const SeenMeetings& meetings : seen) EXPECT_EQ(meetings.count(), meetings.points().size());
+  // Of an iteration: record at its end, whiten in two steps and at its end, train at its end and with its weights.
+  EXPECT_EQ(seen[0].points().size(), 3u * (1 + 3 + 2));
 }
 
 // Rank 0 alone is saved, so what nodes keep must be the same on all: what is not ends the run before it is saved.

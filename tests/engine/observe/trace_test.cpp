@@ -94,6 +94,46 @@ TEST(RankTrace, KeepsItsSlicesUntilTheClockOfRank0IsKnown) {
   EXPECT_THROW(rank_slices_from("something else"), InternalError);
 }
 
+TEST(RankTrace, GivesWhereAllRanksCame) {
+  RankTrace trace(/*rank=*/3, /*executors=*/1, /*begin_ns=*/100);
+  trace.met({.executor = 2, .node = 4, .iteration = 5, .number = 6, .came_ns = 7, .went_on_ns = 8});
+  const RankSlices piece = rank_slices_from(trace.take(ClockOffset{}));
+  ASSERT_THAT(piece.meetings, SizeIs(1));
+  const Meeting& meeting = piece.meetings[0];
+  EXPECT_THAT((std::vector<int64_t>{meeting.executor, meeting.node, meeting.iteration, meeting.number, meeting.came_ns,
+                                    meeting.went_on_ns}),
+              ElementsAre(2, 4, 5, 6, 7, 8));
+  EXPECT_THAT(rank_slices_from(trace.take(ClockOffset{})).meetings, IsEmpty()) << "once";
+}
+
+// From the rank that came last to the one that waited, on one clock; and what a resume cuts off has no arrow.
+TEST_F(TraceTest, HasAnArrowFromWhoCameLastToWhoWaited) {
+  plan_.ranks = 2;
+  TraceWriter trace = opened();
+  trace.met({.iteration = 0, .came_ns = 2 * kMs, .went_on_ns = 9 * kMs});
+  trace.met({.iteration = 1, .came_ns = 12 * kMs, .went_on_ns = 13 * kMs});
+  trace.add({.rank = 1,
+             .slices = {},
+             .meetings = {{.iteration = 0, .came_ns = 3 * kMs, .went_on_ns = 4 * kMs},
+                          {.iteration = 1, .came_ns = 1 * kMs, .went_on_ns = 10 * kMs}}},
+            /*shift_ns=*/5 * kMs, "rank 1");
+  trace.close();
+  const auto arrows = [&] {
+    std::vector<std::string> ends;
+    for (const Json& event : parse_json(read_file(path()), "trace.json")) {
+      if (event.at("ph") != "s" && event.at("ph") != "f") continue;
+      ends.push_back(event.at("ph").get<std::string>() + " " + event.at("id").get<std::string>() + " pid " +
+                     event.at("pid").dump() + " at " + event.at("ts").dump());
+    }
+    return ends;
+  };
+  EXPECT_THAT(arrows(), ElementsAre("s 0.0.0.0 pid 2 at 8000.0", "f 0.0.0.0 pid 1 at 9000.0", "s 1.0.0.1 pid 1 at 12000.0",
+                                    "f 1.0.0.1 pid 2 at 15000.0"));
+  EXPECT_EQ(cut_trace(path(), /*iterations=*/1, disk()), 9 * kMs);
+  opened(9 * kMs).close();
+  EXPECT_THAT(arrows(), SizeIs(2));
+}
+
 TEST_F(TraceTest, OfOneRankNamesNoProcess) {
   TraceWriter trace = opened();
   trace.ended(batch(0, 3));
