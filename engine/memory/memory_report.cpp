@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
+#include "base/bytes.h"
 #include "base/json.h"
 #include "base/strings.h"
 
@@ -28,6 +30,12 @@ std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)
 std::string line_of(const std::string& name, size_t width, const std::string& planned, int64_t peak) {
   constexpr size_t kBytes = 8;
   return padded(name, width) + "planned " + padded_before(planned, kBytes) + "   peak " + padded_before(human(peak), kBytes);
+}
+
+Json row_of_rank(int rank, const MemoryReport& report) {
+  Json classes = Json::object();
+  for (const MemoryClass& of : report.classes) classes[of.name] = of.peak_bytes;
+  return {{"rank", rank}, {"peak_bytes", report.peak_bytes}, {"classes", std::move(classes)}};
 }
 
 std::string model_advice(const Plan& plan) {
@@ -70,7 +78,7 @@ std::vector<std::string> memory_lines(const MemoryReport& report) {
   return lines;
 }
 
-std::string memory_json(const MemoryReport& report) {
+std::string memory_json(const MemoryReport& report, const std::map<int, MemoryReport>& others) {
   Json json;
   json["classes"] = Json::array();
   for (const MemoryClass& of : report.classes)
@@ -78,7 +86,35 @@ std::string memory_json(const MemoryReport& report) {
   json["planned_bytes"] = report.planned_bytes;
   json["peak_bytes"] = report.peak_bytes;
   json["machine_bytes"] = report.machine_bytes;
+  if (others.empty()) return json.dump(2) + "\n";
+  json["ranks"] = Json::array({row_of_rank(0, report)});
+  for (const auto& [rank, other] : others) json["ranks"].push_back(row_of_rank(rank, other));
   return json.dump(2) + "\n";
+}
+
+std::string bytes_of(const MemoryReport& report) {
+  ByteWriter bytes;
+  bytes.number(uint64_t{report.classes.size()});
+  for (const MemoryClass& of : report.classes) {
+    bytes.text(of.name);
+    bytes.number(of.planned_bytes);
+    bytes.number(of.peak_bytes);
+  }
+  for (const int64_t number : {report.planned_bytes, report.peak_bytes, report.machine_bytes}) bytes.number(number);
+  return bytes.take();
+}
+
+MemoryReport memory_report_from(std::string_view text) {
+  ByteReader bytes(text);
+  MemoryReport report;
+  for (auto left = bytes.number<uint64_t>(); left > 0; --left) {
+    MemoryClass& of = report.classes.emplace_back(MemoryClass{.name = std::string(bytes.text())});
+    of.planned_bytes = bytes.whole_number();
+    of.peak_bytes = bytes.whole_number();
+  }
+  for (int64_t* number : {&report.planned_bytes, &report.peak_bytes, &report.machine_bytes}) *number = bytes.whole_number();
+  bytes.expect_end();
+  return report;
 }
 
 std::string memory_advice(const Plan& plan, const MemoryReport& report) {

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/confined_file_system.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -119,9 +123,11 @@ struct Run::Impl {
   std::vector<std::unique_ptr<Executor>> executors;  // alive while the run is driven, and longer if a node hangs
   std::unique_ptr<Monitor> monitor;
   std::atomic<bool> stalled{false};
-  std::atomic<bool> failed_outside{false};  // see Run::fail()
-  std::atomic<bool> nodes_ended{false};     // and their executors with them
-  int64_t looks_while_saved = 0;            // the monitor's
+  std::atomic<bool> failed_outside{false};       // see Run::fail()
+  std::atomic<bool> nodes_ended{false};          // and their executors with them
+  int64_t looks_while_saved = 0;                 // the monitor's
+  std::mutex memory_mutex;                       // guards what follows
+  std::map<int, MemoryReport> memory_of_others;  // by rank, as each told last; of rank 0
 };
 
 Run::Impl::Impl(const Plan& plan_, RunOptions options_)
@@ -256,12 +262,25 @@ std::vector<WorkObserver*> Run::Impl::observers() {
 // At the end of an iteration, of another rank than 0.
 std::string Run::Impl::tell() {
   if (!rank_trace) return {};
-  return rank_trace->take(options.clock_offset ? options.clock_offset() : ClockOffset{});
+  ByteWriter bytes;
+  bytes.number(static_cast<uint32_t>(reductions.world().rank));
+  bytes.text(bytes_of(memory()));
+  bytes.raw(rank_trace->take(options.clock_offset ? options.clock_offset() : ClockOffset{}));
+  return bytes.take();
 }
 
 void Run::Impl::hear(const std::string& told) {
   if (!files || told.empty()) return;
-  const RankSlices piece = rank_slices_from(told);
+  ByteReader bytes(told);
+  const auto rank = static_cast<int>(bytes.number<uint32_t>());
+  MemoryReport memory_of_rank = memory_report_from(bytes.text());
+  {
+    const std::lock_guard lock(memory_mutex);
+    memory_of_others[rank] = std::move(memory_of_rank);
+  }
+  const std::string_view slices = bytes.rest();
+  if (slices.empty()) return;  // it does not know the clock of this rank yet
+  const RankSlices piece = rank_slices_from(slices);
   files->add_to_trace(piece, piece.begin_ns - clock.begin_ns(), name_of_rank(piece.rank));
 }
 
@@ -349,7 +368,10 @@ void Run::Impl::wait_for_the_end() {
 void Run::Impl::complete_files() {
   if (!files) return;
   try {
-    write_file_atomically(options.folder / kMemoryFile, memory_json(memory()), confined);
+    {
+      const std::lock_guard lock(memory_mutex);
+      write_file_atomically(options.folder / kMemoryFile, memory_json(memory(), memory_of_others), confined);
+    }
     files->close();
   } catch (...) {
     driver->state().failure.capture();

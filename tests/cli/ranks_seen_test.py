@@ -77,6 +77,12 @@ class RanksSeen(Case):
         for rank, pid in enumerate(pids):
             self.assertRegex(self.names[rank + 1], rf"^rank {rank} \(.+, pid {pid}\)$", out + said)
         self.assertEqual(self.labels, {2: "on the clock of rank 0"})
+        memory = json.loads((self.folder / "run/memory.json").read_text())
+        self.assertEqual([row["rank"] for row in memory["ranks"]], [0, 1])
+        self.assertEqual(memory["ranks"][0]["peak_bytes"], memory["peak_bytes"])
+        for row in memory["ranks"]:
+            self.assertGreater(row["peak_bytes"], 1 << 20)
+            self.assertGreater(row["classes"]["optimizer"], 0)
         self.assert_each_is_there_once(slices)
         for pid in slices:
             self.assertEqual({event["args"]["iteration"] for event in slices[pid] if event["name"] == "train"}, set(range(iterations)))

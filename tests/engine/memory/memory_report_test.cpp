@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "base/error.h"
+#include "base/json.h"
 #include "engine/memory/out_of_memory.h"
 
 namespace sluice::engine {
@@ -36,6 +38,20 @@ TEST(MemoryReport, CountsAsActivationsTheTensorsThatAreNothingElse) {
   for (const MemoryClass& of : report.classes) text.push_back(of.name + " " + std::to_string(of.peak_bytes / kMega));
   EXPECT_THAT(text, ElementsAre("program 100", "weights 15", "checkpoint copy 4", "KV cache 25", "activations 20", "other 6"));
   EXPECT_THAT(memory_lines(report).back(), HasSubstr("planned   220 MB   peak   170 MB"));
+}
+
+TEST(MemoryReport, OfSeveralRanksHasARowEach) {
+  const MemoryReport own = memory_report(planned(), {.resident = 170 * kMega, .pool_used = 25 * kMega});
+  const MemoryReport other = memory_report(planned(), {.resident = 180 * kMega, .pool_used = 35 * kMega});
+  EXPECT_FALSE(parse_json(memory_json(own), "memory.json").contains("ranks"));
+  const Json json = parse_json(memory_json(own, {{1, memory_report_from(bytes_of(other))}}), "memory.json");
+  EXPECT_EQ(json.at("peak_bytes"), 170 * kMega);
+  ASSERT_EQ(json.at("ranks").size(), 2u);
+  EXPECT_EQ(json.at("ranks")[0].at("classes").at("KV cache"), 25 * kMega);
+  EXPECT_EQ(json.at("ranks")[1].at("rank"), 1);
+  EXPECT_EQ(json.at("ranks")[1].at("peak_bytes"), 180 * kMega);
+  EXPECT_EQ(json.at("ranks")[1].at("classes").at("KV cache"), 35 * kMega);
+  EXPECT_THROW(memory_report_from("something else"), InternalError);
 }
 
 TEST(MemoryReport, NamesTheKeyOfTheLargestClass) {
