@@ -32,8 +32,8 @@ class Launch {
   explicit Launch(const LaunchOptions& options);
 
   /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others have
-  /// `notice` and `grace`; nothing else hurries them, since saving may take long. Returns 0, or the code of the first that ended badly as a
-  /// shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly.
+  /// `notice` and `grace`; nothing else hurries them, since saving may take long. Returns 0, or the code of the first that ended
+  /// badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly.
   int wait();
 
  private:

@@ -25,8 +25,8 @@ class Store;
 
 namespace sluice::cli {
 
-/// This process among the ranks of a run, or alone. What only one of them may decide, such as the run folder, rank 0 does, and tells
-/// the others.
+/// This process among the ranks of a run, or alone. What only one of them may decide, such as the run folder, rank 0 does, and
+/// tells the others.
 ///
 /// Owns the connections to the other ranks. One in a process; used by its main thread, but for what is said otherwise. Failure: of
 /// another rank, or of the connections, see watch(); a rank that goes away without end() takes the others with it. A failure
@@ -52,8 +52,8 @@ class Ranks {
   /// Null: this process is alone.
   engine::Reductions* reductions();
 
-  /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before, at
-  /// most once; `sign` is what this rank shows of itself, once a second. Both are called on some thread, must be quick, and
+  /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before,
+  /// at most once; `sign` is what this rank shows of itself, once a second. Both are called on some thread, must be quick, and
   /// neither throw nor ask this; after the run is over neither is called.
   struct OfRun {
     std::function<void(const std::exception_ptr&)> failed;
@@ -67,7 +67,8 @@ class Ranks {
   /// All ranks, with their last signs; none where this process is alone. After join(), from any thread.
   std::vector<engine::RankSeen> seen() const;
 
-  /// The last thing; nothing the second time. Waits for the other ranks where this serves them, some seconds at most if not all is well.
+  /// The last thing; nothing the second time. Waits for the other ranks where this serves them, some seconds at most if not all
+  /// is well.
   void end(bool well, const std::string& why);
 
  private:

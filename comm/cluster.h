@@ -61,8 +61,8 @@ class Cluster {
   /// All ranks, with their last signs. From any thread.
   std::vector<engine::RankSeen> seen() const { return heartbeat_->seen(); }
 
-  /// The last thing that a rank does with the others. Well: it says goodbye, and rank 0 waits until all have. Not well: it says why,
-  /// and the others fail by that; rank 0 waits some seconds, so that they can see it.
+  /// The last thing that a rank does with the others. Well: it says goodbye, and rank 0 waits until all have. Not well: it says
+  /// why, and the others fail by that; rank 0 waits some seconds, so that they can see it.
   void end(bool well, const std::string& why = {});
 
  private:

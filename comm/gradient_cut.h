@@ -9,8 +9,8 @@
 
 namespace sluice::comm {
 
-/// How gradients are added over ranks: which parts each rank has, and in which pieces the owners of floats (base/float_range.h) work
-/// through what they own, one each in a round.
+/// How gradients are added over ranks: which parts each rank has, and in which pieces the owners of floats (base/float_range.h)
+/// work through what they own, one each in a round.
 ///
 /// A value; all ranks have the same but for their own number. Failure: InternalError where ranks cannot share the slots evenly.
 class GradientCut {
@@ -24,7 +24,8 @@ class GradientCut {
 
   engine::World world() const { return world_; }
 
-  /// Parts are numbered in the order of ranks; those of `rank` begin at first_part(rank), and first_part(size) is how many there are.
+  /// Parts are numbered in the order of ranks; those of `rank` begin at first_part(rank), and first_part(size) is how many there
+  /// are.
   int first_part(int rank) const { return first_part_[static_cast<size_t>(rank)]; }
   int parts_of(int rank) const { return first_part(rank + 1) - first_part(rank); }
   int parts() const { return first_part_.back(); }

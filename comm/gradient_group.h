@@ -21,8 +21,8 @@ class Backend;
 
 namespace sluice::comm {
 
-/// Adds gradients over ranks that Gloo connects. Rank r of `size` has slots [r * slots / size, (r + 1) * slots / size), and parts as
-/// subtrees_of() says.
+/// Adds gradients over ranks that Gloo connects. Rank r of `size` has slots [r * slots / size, (r + 1) * slots / size), and parts
+/// as subtrees_of() says.
 ///
 /// Ownership: `ranks` belongs to this alone. Threads: operations may be asked for on any; one thread of this carries them out in
 /// order, and calls `added`, `done` and `failed`. Beside the gradients it needs `most_staged` bytes, at most.

@@ -25,12 +25,12 @@ struct HeartbeatOptions {
 
 /// Each rank shows the others that it is alive, and notices when another one is not.
 ///
-/// Once a second a thread writes what the rank shows of itself to the store, and looks at what the others wrote. A rank whose beat has not
-/// changed for dead_after_seconds of this rank's clock is lost. Rank 0 is lost when the store does not answer. A rank that fails
-/// says why, and one that ends says so. The first loss is written to the store, and all ranks tell of that one.
+/// Once a second a thread writes what the rank shows of itself to the store, and looks at what the others wrote. A rank whose
+/// beat has not changed for dead_after_seconds of this rank's clock is lost. Rank 0 is lost when the store does not answer. A
+/// rank that fails says why, and one that ends says so. The first loss is written to the store, and all ranks tell of that one.
 ///
-/// Lives shorter than the store. Threads: one ends it, not that of `lost`; seen() is thread-safe. Failure: `lost` is the way to tell; the constructor
-/// throws StoreLost.
+/// Lives shorter than the store. Threads: one ends it, not that of `lost`; seen() is thread-safe. Failure: `lost` is the way to
+/// tell; the constructor throws StoreLost.
 class Heartbeat {
  public:
   Heartbeat(const Store& store, HeartbeatOptions options);

@@ -36,8 +36,9 @@ struct Member {
 /// connections. Thread-safe once it is there.
 ///
 /// Failure: UserError, one sentence, where the port is in use, nobody serves the store, ranks are missing, a rank has another key
-/// or another number of ranks, or others could reach the store and there is no key. Ranks that were there fail with the same words.
-/// So that these are the only words, LibTorch's own warnings are off from now on in this process, unless TORCH_CPP_LOG_LEVEL is set.
+/// or another number of ranks, or others could reach the store and there is no key. Ranks that were there fail with the same
+/// words. So that these are the only words, LibTorch's own warnings are off from now on in this process, unless
+/// TORCH_CPP_LOG_LEVEL is set.
 class Store {
  public:
   explicit Store(const JoinOptions& options);

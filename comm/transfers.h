@@ -23,8 +23,8 @@ struct GivenUp {};
 /// Transfers between two ranks with one tag arrive in the order in which they were begun. The memory belongs to the transfers until
 /// their batch was waited for, or close() returned.
 ///
-/// Threads: one begins, waits and closes; any other may give_up(). Failure: throws what Gloo throws when a rank is lost; then nothing
-/// but close() makes sense.
+/// Threads: one begins, waits and closes; any other may give_up(). Failure: throws what Gloo throws when a rank is lost; then
+/// nothing but close() makes sense.
 class Transfers {
  public:
   Transfers(std::shared_ptr<c10d::Backend> ranks, int batches);
@@ -35,7 +35,8 @@ class Transfers {
   void send(int batch, const float* from, int64_t count, int rank, int tag);
   void receive(int batch, float* into, int64_t count, int rank, int tag);
 
-  /// Waits for: all transfers of the batch, after which it is empty. Ends when: they are done, a rank is lost, or they are given up.
+  /// Waits for: all transfers of the batch, after which it is empty. Ends when: they are done, a rank is lost, or they are given
+  /// up.
   void wait(int batch);
 
   /// All waits end, now and later.

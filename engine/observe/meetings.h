@@ -29,8 +29,8 @@ class Meetings {
 
   explicit Meetings(int ranks) : ranks_(static_cast<size_t>(ranks)) {}
 
-  /// What one rank tells, once a point. Returns the arrows of that point when all ranks have told. A rank whose clock says that it went
-  /// on before the last one had come has not waited, or its clock is too far off to say: it gets none.
+  /// What one rank tells, once a point. Returns the arrows of that point when all ranks have told. A rank whose clock says that
+  /// it went on before the last one had come has not waited, or its clock is too far off to say: it gets none.
   std::vector<Arrow> add(int rank, const Meeting& meeting);
 
  private:

@@ -11,7 +11,8 @@
 
 namespace sluice::engine {
 
-/// What another rank than 0 gives to trace.json, which rank 0 writes: the slices of its work, on the clock of rank 0. A plain value.
+/// What another rank than 0 gives to trace.json, which rank 0 writes: the slices of its work, on the clock of rank 0. A plain
+/// value.
 struct RankSlices {
   int rank = 0;
   int64_t begin_ns = 0;  // when that rank's run began, on the steady clock of rank 0
@@ -25,9 +26,9 @@ struct RankSlices {
 std::string bytes_of(const RankSlices& piece);
 RankSlices rank_slices_from(std::string_view bytes);
 
-/// Gathers the slices of another rank than 0, from one end of an iteration to the next. Memory is bounded: of an executor that has
-/// more than some 16,000 slices in an iteration the last ones are left out, and likewise of meetings. Thread-safe as WorkObserver demands; take() is called by
-/// one thread at a time.
+/// Gathers the slices of another rank than 0, from one end of an iteration to the next. Memory is bounded: of an executor that
+/// has more than some 16,000 slices in an iteration the last ones are left out, and likewise of meetings. Thread-safe as
+/// WorkObserver demands; take() is called by one thread at a time.
 class RankTrace final : public WorkObserver {
  public:
   /// `begin_ns`: when this rank's run began, on its own steady clock.

@@ -41,9 +41,9 @@ class TraceWriter final : public WorkObserver {
   /// Of a run on several ranks: this one's process is called so.
   void name_own_process(const std::string& name);
 
-  /// Adds what another rank has done, as a process of its own that is called `name`. `shift_ns` is added to its times: then they are
-  /// those of this rank's run. Without effect after close(). From any thread. Throws UserError; InternalError on slices of another
-  /// plan.
+  /// Adds what another rank has done, as a process of its own that is called `name`. `shift_ns` is added to its times: then they
+  /// are those of this rank's run. Without effect after close(). From any thread. Throws UserError; InternalError on slices of
+  /// another plan.
   void add(const RankSlices& piece, int64_t shift_ns, const std::string& name);
 
   /// Completes the file; once, when no work is under way. Throws UserError.

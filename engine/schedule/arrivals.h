@@ -7,8 +7,9 @@
 
 namespace sluice::engine {
 
-/// Lets a packet of a node through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to merge.
-/// Owned by the node's stage in the flow graph. Thread-safe. Nothing here waits or fails: what never arrives is named by any().
+/// Lets a packet of a node through once it has arrived from all inputs. Branches share the micro-batch, so there is nothing to
+/// merge. Owned by the node's stage in the flow graph. Thread-safe. Nothing here waits or fails: what never arrives is named by
+/// any().
 class Arrivals {
  public:
   explicit Arrivals(size_t inputs) : inputs_(inputs) {}

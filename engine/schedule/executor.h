@@ -22,8 +22,8 @@ struct Work {
   Packet packet;
 };
 
-/// The work that one executor could start at once. The most downstream goes first, because that drains tokens soonest; of one node the
-/// oldest packet. Not thread-safe.
+/// The work that one executor could start at once. The most downstream goes first, because that drains tokens soonest; of one
+/// node the oldest packet. Not thread-safe.
 class WorkQueue {
  public:
   void push(Work&& work);
@@ -44,8 +44,8 @@ class Stepper {
   virtual int path() const = 0;
   virtual bool ready() = 0;
 
-  /// A step has two halves: what it takes in is decided in the first, what comes out leaves in the second. Between them lies the time
-  /// that the step takes.
+  /// A step has two halves: what it takes in is decided in the first, what comes out leaves in the second. Between them lies the
+  /// time that the step takes.
   virtual void begin_step() = 0;
   virtual void end_step() = 0;
 };

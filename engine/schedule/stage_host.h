@@ -48,8 +48,8 @@ class StageHost {
   /// The node has had all of the iteration.
   void end(const Iteration& iteration);
 
-  /// After that: the node's state can be saved, and the models that it trains, where the run is saved behind this iteration. On rank
-  /// 0 the checkpointer knows that; the others are told.
+  /// After that: the node's state can be saved, and the models that it trains, where the run is saved behind this iteration. On
+  /// rank 0 the checkpointer knows that; the others are told.
   void save(const Iteration& iteration, bool told_to_save = false);
 
   /// Of a node that trains, on rank 0 of several, before save(): whether the others are to save their parts of its models. They may

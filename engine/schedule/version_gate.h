@@ -8,8 +8,8 @@
 
 namespace sluice::engine {
 
-/// Which version of a model is published. An iteration of a path begins once the version that it samples with is (PlanPath::version_for).
-/// Thread-safe.
+/// Which version of a model is published. An iteration of a path begins once the version that it samples with is
+/// (PlanPath::version_for). Thread-safe.
 class VersionGate {
  public:
   /// `on_publish` is called on the publisher's thread.
