@@ -83,7 +83,7 @@ class BlockPool::Blocks : public std::enable_shared_from_this<Blocks> {
       if (held_ <= most_granted_) break;
       if (block->written == block->granted) continue;
       block->memory.clear_from(whole_pages(block->granted));
-      held_ -= block->written - std::exchange(block->written, block->granted);
+      held_ -= std::exchange(block->written, block->granted) - block->granted;
     }
   }
 

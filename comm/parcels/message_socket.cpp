@@ -16,7 +16,7 @@
 namespace sluice::comm {
 namespace {
 
-constexpr size_t kBuffer = size_t{64} << 10;
+constexpr size_t kBuffer = size_t{4} << 10;  // what is in it of a body is copied once more
 constexpr size_t kPiecesAtOnce = 64;
 constexpr size_t kBytesAtOnce = size_t{2} << 20;  // that are read before others have their turn
 

@@ -21,8 +21,8 @@ uint32_t added_checksum(std::span<const std::byte> bytes, uint32_t before) {
 uint32_t copy_and_add(std::span<const std::byte> from, std::byte* to, uint32_t before) {
   for (size_t begin = 0; begin < from.size(); begin += kInCache) {
     const auto part = from.subspan(begin, std::min(kInCache, from.size() - begin));
-    before = added_checksum(part, before);
     std::memcpy(to + begin, part.data(), part.size());
+    before = added_checksum(part, before);
   }
   return before;
 }
