@@ -21,7 +21,8 @@ constexpr uint64_t power_of_x(size_t bits) {
   return uint64_t{power} << 1;
 }
 
-// What a lane of 128 bits is multiplied by to stand for the same remainder so many bits later: its earlier half and its later half.
+// What a lane of 128 bits is multiplied by to stand for the same remainder so many bits later: its earlier half and its later
+// half.
 struct Step {
   uint64_t earlier = 0, later = 0;
 };

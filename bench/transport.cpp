@@ -1,11 +1,12 @@
-// transport RANK PORT PROMPTS SAMPLES TOKENS: one of three ranks between which columns go; bench/transport.py asks all of them at once.
+// transport RANK PORT PROMPTS SAMPLES TOKENS: one of three ranks between which columns go; bench/transport.py asks all at once.
 //
 //   {"ask": "parcels", "wire": "memory", "times": 1}   the batch from rank 1 to rank 2, as often; {"seconds"} of rank 2
-//   {"ask": "memory of parcels", ...}                  likewise over new connections; {"extra_bytes"} that were resident at most, {"credit_bytes"}
+//   {"ask": "memory of parcels", ...}                  likewise, newly connected; {"extra_bytes"} resident at most, {"credit_bytes"}
 //   {"ask": "gloo"}                                    the batch as padded tensors from rank 1 over rank 0 to rank 2; {"seconds"}
 //   {"ask": "copy"}                                    rank 1 copies the batch from mapped shared memory to another; {"seconds"}
 //
-// "wire": "memory" or "stream". The batch has a parcel for each prompt: 36 bytes a token, one column of int64 and seven of float32.
+// "wire": "memory" or "stream". The batch has a parcel for each prompt: 36 bytes a token, one column of int64 and seven of
+// float32.
 
 #include <condition_variable>
 #include <cstdlib>
@@ -89,7 +90,7 @@ class Countdown {
   int64_t left_;
 };
 
-// The most that was resident since the last call of forget_peak(), and what is now.
+// VmRSS: what is resident; VmHWM: the most that was since forget_peak().
 int64_t status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -175,7 +176,6 @@ class Rank {
 
   Json memory_of_parcels(const std::string& wire, int64_t times) {
     const auto parcels = connected(wire);
-    if (world_.rank == kSender) (void)batch_->parcel(0);
     meet();
     const int64_t before = status_bytes("VmRSS");
     forget_peak();

@@ -133,7 +133,7 @@ def main():
     setting = Setting(__doc__, rounds=7)
     prompts, samples, tokens = (2, 2, 64) if setting.smoke else (64, 16, 8192) if setting.quick else (256, 16, 8192)
     total = prompts * samples * tokens * TOKEN_BYTES
-    case = f"{total / 1e9:.2g} GB" if total > 1e9 else f"{total / 1e6:.2g} MB"
+    case = f"{total / 1e9:.3g} GB" if total > 1e9 else f"{total / 1e6:.3g} MB"
     with contextlib.ExitStack() as stack:
         pickled = stack.enter_context(contextlib.closing(pickled_pipe(prompts, samples * tokens)))
         raw = stack.enter_context(contextlib.closing(raw_pipe(prompts, samples * tokens)))

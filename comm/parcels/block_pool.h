@@ -22,11 +22,11 @@ struct Block {
   size_t written = 0;      // at most, since it was made or cleared
 };
 
-/// Where the parcels of a rank come to, from all other ranks: used again and again, because the system clears every page before it
-/// gives it to somebody, which takes ten times as long as to write it.
+/// Where the parcels of a rank come to, from all other ranks: used again and again, because the system clears every page before
+/// it gives it to somebody, which takes ten times as long as to write it.
 ///
-/// What it holds is never more than what was granted at one time, up to the end of a page for each block: it lets go of blocks that are
-/// free, and of what is written behind the end of what is granted, before it would.
+/// What it holds is never more than what was granted at one time, up to the end of a page for each block: it lets go of blocks
+/// that are free, and of what is written behind the end of what is granted, before it would.
 ///
 /// Threads: any. Blocks may outlive the pool. Failure: take() throws what SharedMemory throws.
 class BlockPool {

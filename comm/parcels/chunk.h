@@ -34,7 +34,8 @@ struct ChunkName {
   uint32_t chunk = 0;  // or Message::kHeadAsChunk
 };
 
-/// Called for each chunk when its bytes have come, before they are compared with their checksum: what a wire may do to them, for tests.
+/// Called for each chunk when its bytes have come, before they are compared with their checksum: what a wire may do to them, for
+/// tests.
 using OnTheWay = std::function<void(const ChunkName& name, std::span<std::byte> bytes)>;
 
 }  // namespace sluice::comm

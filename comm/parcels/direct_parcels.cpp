@@ -224,7 +224,8 @@ void DirectParcels::tell_of_gone_blocks() {
     for (const int rank : known_to) peer(rank).forget(block);
 }
 
-// Waits for: another rank that says something or can take more, or a call. Ends when: there is one, or at once where there is more to do.
+// Waits for: another rank that says something or can take more, or a call. Ends when: there is one, or at once where there is
+// more to do.
 void DirectParcels::wait(bool has_more) {
   std::vector<pollfd> polled{{.fd = wakes_.number(), .events = POLLIN, .revents = 0}};
   std::vector<Peer*> polled_peers{nullptr};

@@ -25,24 +25,26 @@ struct DirectParcelsOptions {
 
 /// Parcels over a connection between each two ranks, of which one thread looks after all.
 ///
-/// A receiver takes a block of memory for each parcel that it grants (comm/parcels/block_pool.h), and the columns that arrive lie in it.
-/// Bytes come in chunks of 1 MiB, each with a CRC-32C, that go straight from the sender's columns into the block:
+/// A receiver takes a block of memory for each parcel that it grants (comm/parcels/block_pool.h), and the columns that arrive lie
+/// in it. Bytes come in chunks of 1 MiB, each with a CRC-32C, that go straight from the sender's columns into the block:
 ///
-/// - Between ranks of one host the block is shared memory, whose descriptor goes to the sender with the first grant of it, over a Unix
-///   socket. The sender writes into it; nothing else is copied. It is a memfd, so it has no name: whoever is killed, nothing is left.
+/// - Between ranks of one host the block is shared memory, whose descriptor goes to the sender with the first grant of it, over a
+///   Unix socket. The sender writes into it; nothing else is copied. It is a memfd, so it has no name: whoever is killed, nothing
+///   is left.
 /// - Between hosts the bytes go over the same TCP connection as what is said about them.
 ///
-/// Beside the blocks a rank holds at most one chunk for each rank that it sends to: where a chunk consists of many strings, it is put together.
-/// Blocks hold no more than what was granted at one time, and are used again.
+/// Beside the blocks a rank holds at most one chunk for each rank that it sends to: where a chunk consists of many strings, it is
+/// put together. Blocks hold no more than what was granted at one time, and are used again.
 ///
 /// Not over Gloo, which is what gradients go over: a transfer of Gloo can only be waited for, so it would take a thread for each
 /// direction and rank, and 1 MiB at a time goes at 1.9 GB/s between two processes of this host where a socket takes 3.1 GB/s.
 ///
 /// Threads: as engine/ranks/parcels.h says; one thread carries all out, and sleeps where there is nothing to do.
 ///
-/// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a UserError that names the rank that is lost;
-/// it must neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well. The destructor
-/// gives up what is not done, without `failed`, and does not wait for other ranks: those fail for which it has something left.
+/// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a UserError that names the rank
+/// that is lost; it must neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well.
+/// The destructor gives up what is not done, without `failed`, and does not wait for other ranks: those fail for which it has
+/// something left.
 class DirectParcels final : public engine::Parcels {
  public:
   using Failed = std::function<void(std::exception_ptr)>;

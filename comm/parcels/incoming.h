@@ -17,10 +17,11 @@
 
 namespace sluice::comm {
 
-/// The parcels that this rank has granted to one other rank, and what of them has come. Every chunk is compared with its checksum.
+/// The parcels that this rank has granted to one other rank, and what of them has come. Every chunk is compared with its
+/// checksum.
 ///
-/// Uses the socket, the wire and the pool, which outlive it. Belongs to the thread of the parcels. Failure: UserError that names the chunk
-/// which is damaged, with `sends_again` at the second time; InternalError for what was not granted.
+/// Uses the socket, the wire and the pool, which outlive it. Belongs to the thread of the parcels. Failure: UserError that names
+/// the chunk which is damaged, with `sends_again` at the second time; InternalError for what was not granted.
 class Incoming {
  public:
   struct Options {

@@ -36,11 +36,11 @@ class MessageTaker {
   virtual void take(const Message& message) = 0;
 };
 
-/// A connection to one other rank, over which messages go in order, some with bytes behind them that are copied nowhere on their way:
-/// straight out of where they lie, and straight to where they belong. No call waits.
+/// A connection to one other rank, over which messages go in order, some with bytes behind them that are copied nowhere on their
+/// way: straight out of where they lie, and straight to where they belong. No call waits.
 ///
-/// Belongs to one thread. Failure: a connection that is closed is no error here, but is_open() says so; damage to a message is a UserError
-/// that names the rank.
+/// Belongs to one thread. Failure: a connection that is closed is no error here, but is_open() says so; damage to a message is a
+/// UserError that names the rank.
 class MessageSocket {
  public:
   /// `socket`: connected to this rank, and to nobody else.

@@ -16,11 +16,11 @@
 
 namespace sluice::comm {
 
-/// The parcels that this rank has for one other rank: those that wait for their grant, those that are on their way, and grants of parcels
-/// that are not there yet.
+/// The parcels that this rank has for one other rank: those that wait for their grant, those that are on their way, and grants of
+/// parcels that are not there yet.
 ///
-/// Uses the socket and the wire, which outlive it. Belongs to the thread of the parcels. Failure: InternalError for a key that comes
-/// twice and for a parcel that is larger than its grant.
+/// Uses the socket and the wire, which outlive it. Belongs to the thread of the parcels. Failure: InternalError for a key that
+/// comes twice and for a parcel that is larger than its grant.
 class Outgoing {
  public:
   Outgoing(int rank, int other, MessageSocket& socket, Wire& wire) : rank_(rank), other_(other), socket_(socket), wire_(wire) {}

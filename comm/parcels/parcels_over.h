@@ -18,8 +18,8 @@ struct ParcelOptions {
 
 /// Parcels between the ranks of a run, once for each run.
 ///
-/// Waits for: all ranks to ask for them. Ends when: they are connected, after `join_seconds`, or on `give_up`. `failed` as DirectParcels has
-/// it. Throws UserError where the ranks cannot be connected, or this has given up.
+/// Waits for: all ranks to ask for them. Ends when: they are connected, after `join_seconds`, or on `give_up`. `failed` as
+/// DirectParcels has it. Throws UserError where the ranks cannot be connected, or this has given up.
 std::unique_ptr<engine::Parcels> parcels_over(const Store& store, const ParcelOptions& options,
                                               std::function<void(std::exception_ptr)> failed,
                                               const std::stop_token& give_up = {});

@@ -12,8 +12,8 @@
 
 namespace sluice::comm {
 
-/// Where a column is in the bytes of its parcel. Entries lie there as they are in memory; of strings first where each ends in the text
-/// behind them, 8 bytes each, then that text. Every column begins at a multiple of kAligned.
+/// Where a column is in the bytes of its parcel. Entries lie there as they are in memory; of strings first where each ends in the
+/// text behind them, 8 bytes each, then that text. Every column begins at a multiple of kAligned.
 struct ColumnPlace {
   static constexpr size_t kAligned = 64;  // a cache line, and what vectors of the processor like
 
@@ -57,8 +57,8 @@ class Payload {
   std::vector<std::vector<uint64_t>> text_ends_;  // by column; empty where it has no strings
 };
 
-/// The columns of a parcel that has come to `bytes`, where they stay and are kept. Strings are copied. Throws InternalError where strings
-/// end where they cannot.
+/// The columns of a parcel that has come to `bytes`, where they stay and are kept. Strings are copied. Throws InternalError where
+/// strings end where they cannot.
 std::vector<engine::ColumnData> columns_of(const ParcelForm& form, const std::shared_ptr<std::byte>& bytes);
 
 }  // namespace sluice::comm

@@ -7,8 +7,9 @@
 
 namespace sluice::comm {
 
-/// Memory that processes of one host may map: a memfd, which has no name anywhere. The system frees it with the last process that has
-/// its descriptor or has it mapped, however that ends. Nobody can make it shorter, so that no other process can make a reader fail.
+/// Memory that processes of one host may map: a memfd, which has no name anywhere. The system frees it with the last process that
+/// has its descriptor or has it mapped, however that ends. Nobody can make it shorter, so that no other process can make a reader
+/// fail.
 ///
 /// Pages are there once they were written, in all processes that map them. Failure: UserError where the system has no more.
 class SharedMemory {

@@ -12,8 +12,8 @@
 
 namespace sluice::comm {
 
-/// How the bytes of chunks get from the columns of their sender into the block of their receiver. Everything else about parcels is the
-/// same for all wires. One for each other rank; belongs to the thread of the parcels.
+/// How the bytes of chunks get from the columns of their sender into the block of their receiver. Everything else about parcels
+/// is the same for all wires. One for each other rank; belongs to the thread of the parcels.
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -25,7 +25,8 @@ class Wire {
   virtual void learn(const Message& grant, MessageSocket& socket) = 0;
   virtual void forget(uint32_t block) = 0;
 
-  /// Sender: brings these bytes to the block of the grant, and returns their checksum. What is left to do is done by sending `chunk`.
+  /// Sender: brings these bytes to the block of the grant, and returns their checksum. What is left to do is done by sending
+  /// `chunk`.
   virtual uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
                        OutgoingMessage& chunk) = 0;
 };
@@ -46,8 +47,8 @@ class MemoryWire final : public Wire {
   std::map<uint32_t, SharedMemory> blocks_;  // of the other rank
 };
 
-/// Between hosts: the bytes go over the connection, behind the message that announces them. What consists of many pieces is put together
-/// first, in memory of one chunk.
+/// Between hosts: the bytes go over the connection, behind the message that announces them. What consists of many pieces is put
+/// together first, in memory of one chunk.
 class StreamWire final : public Wire {
  public:
   void show(const std::shared_ptr<Block>&, OutgoingMessage&) override {}

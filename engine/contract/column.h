@@ -73,7 +73,7 @@ class ColumnData {
   /// `count` zeros or empty strings.
   ColumnData(DType dtype, size_t count);
 
-  /// `count` entries that lie in memory of somebody else, which `entries` keeps there: as what has come from another process does.
+  /// `count` entries that lie in memory of somebody else, which `entries` keeps: as those do that came from another process.
   /// They are no strings, and begin where such an entry may.
   ColumnData(DType dtype, size_t count, std::shared_ptr<void> entries);
 

@@ -45,15 +45,15 @@ struct ParcelTraffic {
 
 /// Columns that go straight from the rank that has them to the rank that needs them.
 ///
-/// A receiver grants credit before any byte moves: it says which parcel it is ready for, and how much it takes at most. A parcel may
-/// be offered before it is granted, or after. Parcels of one sender go in the order in which their receiver has granted them; they
-/// wait for nothing but their own grants, so no order of offers and grants stops another.
+/// A receiver grants credit before any byte moves: it says which parcel it is ready for, and how much it takes at most. A parcel
+/// may be offered before it is granted, or after. Parcels of one sender go in the order in which their receiver has granted them;
+/// they wait for nothing but their own grants, so no order of offers and grants stops another.
 ///
-/// Threads: all calls from any thread, also from a callback; nobody waits inside a call. Callbacks come on one thread of this, must be
-/// quick, must not throw and must not destroy this.
+/// Threads: all calls from any thread, also from a callback; nobody waits inside a call. Callbacks come on one thread of this,
+/// must be quick, must not throw and must not destroy this.
 ///
-/// Failure: a rank that is lost, damage on the way, or a parcel that is larger than its grant ends everything: it is told once, to whom
-/// the maker of this has named, and no callback comes after that.
+/// Failure: a rank that is lost, damage on the way, or a parcel that is larger than its grant ends everything: it is told once,
+/// to whom the maker of this has named, and no callback comes after that.
 class Parcels {
  public:
   using Arrived = std::function<void(Parcel parcel)>;
@@ -62,18 +62,19 @@ class Parcels {
 
   virtual World world() const = 0;
 
-  /// Offers a parcel to another rank. `done`, which may be empty, is called when all of it is there. The key is new between the two.
+  /// Offers a parcel to another rank. `done`, which may be empty, is called when all of it is there. The key is new between the
+  /// two.
   virtual void send(int to, ParcelKey key, Parcel parcel, std::function<void()> done) = 0;
 
-  /// This rank is ready for a parcel of another one that takes at most so much (credit_bytes()). The credit is free again when the last
-  /// handle of its columns is gone. The key is new between the two.
+  /// This rank is ready for a parcel of another one that takes at most so much (credit_bytes()). The credit is free again when
+  /// the last handle of its columns is gone. The key is new between the two.
   virtual void receive(int from, ParcelKey key, int64_t most_bytes, Arrived arrived) = 0;
 
   /// By rank; of this rank itself there is none.
   virtual std::vector<ParcelTraffic> traffic() const = 0;
 
-  /// This rank's run has failed, or is over. Nothing is carried out any more, the other ranks fail by it, and callbacks that have not
-  /// come are dropped. One that runs meanwhile ends by itself.
+  /// This rank's run has failed, or is over. Nothing is carried out any more, the other ranks fail by it, and callbacks that have
+  /// not come are dropped. One that runs meanwhile ends by itself.
   virtual void abandon() = 0;
 };
 

@@ -68,7 +68,8 @@ TEST(Crc32c, IsTheSameByFolding) {
     const std::string_view part = std::string_view(bytes).substr(0, size);
     EXPECT_EQ(~fold_crc32c(~0u, part), by_division(part)) << size;
     const std::string_view first = part.substr(0, kFoldedAtOnce), rest = part.substr(kFoldedAtOnce);
-    if (!rest.empty()) EXPECT_EQ(~fold_crc32c(fold_crc32c(~0u, first), rest), by_division(part)) << size;
+    if (rest.empty()) continue;
+    EXPECT_EQ(~fold_crc32c(fold_crc32c(~0u, first), rest), by_division(part)) << size;
   }
 }
 
