@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kBuffer = size_t{4} << 10;  // what is in it of a body is copied once more
 constexpr size_t kPiecesAtOnce = 64;
+constexpr size_t kWorthWaking = size_t{1} << 20;  // of a body: who wakes for each packet wakes four times as often, or more
 constexpr size_t kBytesAtOnce = size_t{2} << 20;  // that are read before others have their turn
 
 // What sendmsg() and recvmsg() take along beside the bytes.
@@ -90,6 +91,15 @@ bool MessageSocket::write_some(Unsent& unsent) {
 }
 
 void MessageSocket::read(MessageTaker& taker) {
+  read_some(taker);
+  const size_t wanted = message_ ? std::min(body_.size(), kWorthWaking) : 1;
+  if (wanted == wanted_) return;
+  const int bytes = static_cast<int>(wanted);
+  ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);  // where it cannot be had, it is only slower
+  wanted_ = wanted;
+}
+
+void MessageSocket::read_some(MessageTaker& taker) {
   size_t count = 0;
   while (count < kBytesAtOnce) {
     while (parse(taker)) {

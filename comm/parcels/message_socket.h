@@ -76,6 +76,7 @@ class MessageSocket {
   };
 
   bool write_some(Unsent& unsent);
+  void read_some(MessageTaker& taker);
   size_t received(ssize_t count);
   size_t read_body();
   size_t fill();
@@ -92,6 +93,7 @@ class MessageSocket {
   size_t begin_ = 0, end_ = 0;
   std::optional<Message> message_;  // whose body comes
   std::span<std::byte> body_;       // what is missing of it
+  size_t wanted_ = 1;               // bytes that the system is to have before there is something to read
   std::deque<Descriptor> descriptors_;
 };
 

@@ -76,7 +76,7 @@ TEST_P(Parcels, OfLargeAndOfManyStringsCome) {
 }
 
 TEST_P(Parcels, ComeInAnyOrderOfOffersAndGrants) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
     RandomStream random(seed, 2);
     const int size = 2 + static_cast<int>(random.below(3));
