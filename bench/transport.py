@@ -13,6 +13,7 @@ Then what is resident beside the batch while it is under way, against the credit
 import array
 import concurrent.futures
 import contextlib
+import fcntl
 import multiprocessing
 import os
 import socket
@@ -101,6 +102,7 @@ def raw_pipe(groups, tokens):
     size = tokens * TOKEN_BYTES
     data = [bytes(size) for _ in range(min(groups, DISTINCT))]
     reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, MIB)  # a small one is slower where the two have a core each
 
     def send_all(_):
         for i in range(groups):

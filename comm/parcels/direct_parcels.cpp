@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 
@@ -26,8 +27,11 @@ std::unique_ptr<Wire> wire_to(int rank, bool is_local) {
 // One other rank: what goes to it and what comes from it.
 class DirectParcels::Peer final : public MessageTaker {
  public:
-  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DirectParcelsOptions& options)
+  /// `has_ended`: nothing more is taken.
+  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DirectParcelsOptions& options,
+       const std::atomic<bool>& has_ended)
       : rank_(rank),
+        has_ended_(has_ended),
         options_{.sends_again = options.sends_again, .on_the_way = options.on_the_way},
         wire_(wire_to(rank, socket.is_local)),
         socket_(std::make_unique<MessageSocket>(std::move(socket.socket), rank)),
@@ -82,6 +86,7 @@ class DirectParcels::Peer final : public MessageTaker {
   }
 
   void take(const Message& message) override {
+    if (has_ended_) return;
     switch (message.kind) {
       case Message::Kind::kGrant:
         return outgoing_.granted(message);
@@ -113,6 +118,7 @@ class DirectParcels::Peer final : public MessageTaker {
   }
 
   const int rank_;
+  const std::atomic<bool>& has_ended_;
   const Incoming::Options options_;
   const std::unique_ptr<Wire> wire_;
   const std::unique_ptr<MessageSocket> socket_;
@@ -126,7 +132,8 @@ DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers,
   SLUICE_CHECK(wakes_, "the system has no more descriptors");
   for (int rank = 0; rank < world.size; ++rank) {
     auto& socket = peers.at(static_cast<size_t>(rank));
-    peers_.push_back(rank == world.rank ? nullptr : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options));
+    peers_.push_back(
+        rank == world.rank ? nullptr : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_));
   }
   thread_ = std::jthread([this] { carry_out(); });
 }
@@ -264,7 +271,7 @@ void DirectParcels::fail(std::exception_ptr reason) {
   bool is_told = false;
   {
     const std::lock_guard lock(mutex_);
-    is_told = !std::exchange(has_ended_, true);  // else it was given up
+    is_told = !has_ended_.exchange(true);  // else it was given up
     if (is_told) ending_ = Ending::kAbandoned;
   }
   close();

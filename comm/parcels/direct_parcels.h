@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -80,14 +81,14 @@ class DirectParcels final : public engine::Parcels {
 
   const engine::World world_;
   const Failed failed_;
-  const Descriptor wakes_;  // an eventfd
+  const Descriptor wakes_;               // an eventfd
+  std::atomic<bool> has_ended_ = false;  // nothing more is carried out; changed with the lock
   BlockPool pool_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
 
   std::mutex mutex_;  // of all below
   std::deque<Command> commands_;
   Ending ending_ = Ending::kNot;
-  bool has_ended_ = false;  // nothing more is carried out
   std::jthread thread_;
 };
 
