@@ -62,12 +62,13 @@ TEST_P(EndsOfParcels, DropWhatHasNotCome) {
 TEST_P(EndsOfParcels, MayComeInACallbackWhichIsTheLast) {
   constexpr int64_t kCount = 200;
   ParcelRanks ranks(2, GetParam());
+  engine::Parcels& receiver = ranks[1];
   std::atomic<int> came = 0;
   for (int64_t i = 0; i < kCount; ++i) {
     ranks[0].send(1, {"edge", 0, i}, {}, {});
-    ranks[1].receive(0, {"edge", 0, i}, 100, [&](const Parcel&) {
+    receiver.receive(0, {"edge", 0, i}, 100, [&](const Parcel&) {
       ++came;
-      ranks[1].abandon();
+      receiver.abandon();
     });
   }
   ranks.failure_of(0);
