@@ -39,7 +39,7 @@ void Outgoing::begin(const Message& grant, Offer offer) {
                         std::to_string(grant.bytes));
   }
   sent_.emplace(grant.grant, Sent{.grant = grant, .offer = std::move(offer)});
-  under_way_.push_back(grant.grant);
+  under_way_.insert(grant.grant);
 }
 
 void Outgoing::asked_again(const Message& message) {
@@ -67,11 +67,11 @@ void Outgoing::send_next() {
     const Sent& sent = sent_of(message);
     return message.chunk == Message::kHeadAsChunk ? send_head(sent) : send_chunk(sent, message.chunk);
   }
-  Sent& sent = sent_.at(under_way_.front());
+  Sent& sent = sent_.at(*under_way_.begin());
   if (!std::exchange(sent.has_head, true)) send_head(sent);
   const size_t count = ChunkRange::count(sent.offer.payload->form().bytes());
   if (sent.next_chunk < count) send_chunk(sent, sent.next_chunk++);
-  if (sent.next_chunk >= count) under_way_.pop_front();
+  if (sent.next_chunk >= count) under_way_.erase(under_way_.begin());
   note_wait();
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "comm/parcels/message_socket.h"
@@ -73,7 +74,7 @@ class Outgoing {
   std::map<engine::ParcelKey, Offer> offers_;    // without a grant
   std::map<engine::ParcelKey, Message> grants_;  // without an offer
   std::map<uint64_t, Sent> sent_;                // by grant: not yet taken
-  std::deque<uint64_t> under_way_;               // of these, with chunks to send
+  std::set<uint64_t> under_way_;                 // of these, with chunks to send: in the order of their grants
   std::deque<Message> again_;                    // asked for
   std::atomic<int64_t> bytes_ = 0, chunks_again_ = 0;
   std::atomic<Clock::duration> waited_{};         // for credit, but for the wait that lasts

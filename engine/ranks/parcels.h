@@ -46,8 +46,8 @@ struct ParcelTraffic {
 /// Columns that go straight from the rank that has them to the rank that needs them.
 ///
 /// A receiver grants credit before any byte moves: it says which parcel it is ready for, and how much it takes at most. A parcel
-/// may be offered before it is granted, or after. Parcels of one sender go in the order in which their receiver has granted them;
-/// they wait for nothing but their own grants, so no order of offers and grants stops another.
+/// may be offered before it is granted, or after. Of the parcels that are both, those that were granted first go first. A parcel
+/// waits for its own grant and no other, so no order of offers and grants stops a rank.
 ///
 /// Threads: all calls from any thread, also from a callback; nobody waits inside a call. Callbacks come on one thread of this,
 /// must be quick, must not throw and must not destroy this.

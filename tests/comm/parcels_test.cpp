@@ -134,6 +134,28 @@ TEST_P(Parcels, ComeOneByOneWhereTheyAreGrantedSo) {
   for (int rank = 0; rank < kRanks; ++rank) EXPECT_LE(ranks[rank].most_held(), credit_bytes(parcel));
 }
 
+// Also where they are offered the other way round, when all grants are there.
+TEST_P(Parcels, ComeInTheOrderOfTheirGrants) {
+  constexpr int64_t kCount = 5;
+  ParcelRanks ranks(2, GetParam());
+  engine::Parcels &sender = ranks[0], &receiver = ranks[1];
+  const Parcel parcel{.header = {}, .columns = {ColumnData(DType::kFloat32, 700'000)}};
+  Countdown left(kCount);
+  std::vector<int64_t> came;
+  for (int64_t i = 0; i < kCount; ++i) {
+    receiver.receive(0, {"edge", 0, i}, kEnough, [&, i](const Parcel&) {
+      came.push_back(i);
+      left.count();
+    });
+  }
+  sender.receive(1, {"behind the grants", 0, 0}, kEnough, [&](const Parcel&) {
+    for (int64_t i = kCount; i-- > 0;) sender.send(1, {"edge", 0, i}, parcel, {});
+  });
+  receiver.send(0, {"behind the grants", 0, 0}, {}, {});
+  ASSERT_TRUE(left.came());
+  EXPECT_THAT(came, ::testing::ElementsAre(0, 1, 2, 3, 4));
+}
+
 // However many there are, and whether they fill what is granted or not.
 TEST_P(Parcels, HoldNoMoreThanIsGrantedAtATime) {
   constexpr int64_t kMost = 3 << 20, kGranted = 2;
