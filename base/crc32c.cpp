@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/crc32c_folding.h"
 #include "base/mapped_file.h"
 
 #if defined(__x86_64__)
@@ -38,6 +39,7 @@ uint32_t by_table(uint32_t crc, std::string_view bytes) {
 // in memory.
 constexpr size_t kStripe = 2048;
 constexpr size_t kCacheLine = 64;
+constexpr size_t kWorthFolding = 1024;  // bytes
 
 using Skips = std::array<std::array<uint32_t, 256>, 4>;
 
@@ -96,7 +98,15 @@ __attribute__((target("sse4.2"))) uint32_t by_instruction(uint32_t crc, std::str
 
 uint32_t crc32c(std::string_view bytes, uint32_t before) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2")) return ~by_instruction(~before, bytes);
+  if (__builtin_cpu_supports("sse4.2")) {
+    uint32_t crc = ~before;
+    if (bytes.size() >= kWorthFolding && can_fold_crc32c()) {
+      const size_t size = bytes.size() / kFoldedAtOnce * kFoldedAtOnce;
+      crc = fold_crc32c(crc, bytes.substr(0, size));
+      bytes.remove_prefix(size);
+    }
+    return ~by_instruction(crc, bytes);
+  }
 #endif
   return ~by_table(~before, bytes);
 }

@@ -153,6 +153,16 @@ bool connect_at(const Descriptor& socket, const Address& address, Clock::time_po
   return ::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
+// `name_of`: getsockname() or getpeername().
+int port_of(int socket, int (*name_of)(int, sockaddr*, socklen_t*)) {
+  Address address;
+  address.size = sizeof address.bytes;
+  if (name_of(socket, address.mutable_bytes(), &address.size) != 0) return 0;
+  if (address.family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address.bytes).sin_port);
+  if (address.family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(address.bytes).sin6_port);
+  return 0;
+}
+
 }  // namespace
 
 bool is_loopback(const std::string& host) { return std::ranges::all_of(found_addresses(host, 0), stays_here); }
@@ -211,13 +221,8 @@ void limit_waiting(int socket, double seconds) {
   }
 }
 
-int peer_port(int socket) {
-  Address address;
-  address.size = sizeof address.bytes;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address.bytes), &address.size) != 0) return 0;
-  if (address.family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address.bytes).sin_port);
-  if (address.family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(address.bytes).sin6_port);
-  return 0;
-}
+int own_port(int socket) { return port_of(socket, ::getsockname); }
+
+int peer_port(int socket) { return port_of(socket, ::getpeername); }
 
 }  // namespace sluice::comm

@@ -48,6 +48,9 @@ std::string ask(const Descriptor& socket, const std::string& question, size_t si
 /// From now on whoever reads from or writes to the socket fails after so many seconds without progress.
 void limit_waiting(int socket, double seconds);
 
+/// The port of this side; 0: the descriptor is no socket that has one.
+int own_port(int socket);
+
 /// The port of the other side; 0: the descriptor is no socket that is connected.
 int peer_port(int socket);
 

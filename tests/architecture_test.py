@@ -26,6 +26,7 @@ FORBIDDEN = {
 # The folders of a module, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
 # "" is the module's own folder, where it may hold files.
 FOLDERS = {
+    "comm": ("", "parcels"),
     "engine": ("contract", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text"),
     "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
     "nodes": ("columns", "models", "objectives/preference", "advantages", "forward", "sources", "objectives", "scorers",
@@ -45,6 +46,7 @@ COMMENT = re.compile(r"//[^\n]*")
 # Those that may, and why.
 WRITERS = {
     "cli/run_lock.cpp": "a lock and who holds it: both end with the process, and mean nothing after a power cut",
+    "comm/parcels/shared_memory.cpp": "memory without a name, of which there is no file",
     "data/row_file.cpp": "a temporary file without a name, which ends with the process",
 }
 # Those that may ask, and why.
@@ -171,6 +173,8 @@ class TheTestItself(unittest.TestCase):
                 ("models/new/a.cpp", "models/config/a.h", "models/ has the folders"),
                 ("nodes/objectives/preference/a.cpp", "nodes/objectives/a.h", "nodes/objectives/preference must not include nodes/objectives"),
                 ("nodes/objectives/a.cpp", "nodes/objectives/preference/a.h", None),
+                ("comm/a.cpp", "comm/parcels/a.h", "comm must not include comm/parcels"),
+                ("comm/parcels/a.cpp", "comm/a.h", None),
                 ("nodes/train/a.cpp", "nodes/presets.h", "nodes/train must not include nodes"),
                 ("nodes/builtin.cpp", "nodes/train/a.h", None)):
             with self.subTest(name=name, header=header):

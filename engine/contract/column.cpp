@@ -62,6 +62,13 @@ ColumnData::ColumnData(DType dtype, size_t count) : dtype_(dtype), count_(count)
   owner_ = std::move(bytes);
 }
 
+ColumnData::ColumnData(DType dtype, size_t count, std::shared_ptr<void> entries)
+    : dtype_(dtype), count_(count), data_(entries.get()), owner_(std::move(entries)) {
+  SLUICE_CHECK(owner_ != nullptr && dtype != DType::kString, "entries that do not lie there as they are");
+  const auto place = reinterpret_cast<std::uintptr_t>(data_);
+  SLUICE_CHECK(place % static_cast<size_t>(entry_bytes(dtype)) == 0, "entries that begin between two");
+}
+
 int64_t ColumnData::bytes() const {
   int64_t total = static_cast<int64_t>(count_) * entry_bytes(dtype_);
   if (dtype_ != DType::kString) return total;

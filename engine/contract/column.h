@@ -73,6 +73,10 @@ class ColumnData {
   /// `count` zeros or empty strings.
   ColumnData(DType dtype, size_t count);
 
+  /// `count` entries that lie in memory of somebody else, which `entries` keeps: as those do that came from another process.
+  /// They are no strings, and begin where such an entry may.
+  ColumnData(DType dtype, size_t count, std::shared_ptr<void> entries);
+
   /// All parts, back to back. They have one dtype; `parts` is not empty.
   static ColumnData concatenated(const std::vector<ColumnData>& parts);
 

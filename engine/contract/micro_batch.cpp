@@ -98,6 +98,7 @@ std::shared_ptr<BatchState> BatchState::thinned(std::span<const uint8_t> keep, c
                                            std::move(credits), readers_behind, meter);
   thin->drawn_groups = drawn_groups;
   thin->slot = slot;
+  thin->is_last = is_last;
   for (const int index : slots_to_copy) {
     const auto column = static_cast<size_t>(index);
     const ColumnData& data = slots[column].data;

@@ -98,6 +98,7 @@ struct BatchState {
   const std::vector<int64_t> group_indices;
   int64_t drawn_groups;  // that it had before any filter
   int slot = 0;          // of the run, of which all its groups are
+  bool is_last = false;  // it is known that this rank's iteration has none behind it
   std::vector<Slot> slots;
   ByteMeter& meter;
 
@@ -117,7 +118,8 @@ class MicroBatch {
 
   int64_t iteration() const { return state_->iteration; }
   int64_t id() const { return state_->id; }
-  int slot() const { return state_->slot; }  // of the run: what it adds to gradients is added there
+  int slot() const { return state_->slot; }         // of the run: what it adds to gradients is added there
+  bool is_last() const { return state_->is_last; }  // it is known that none of the iteration comes behind it
   int64_t group_index(size_t group) const { return state_->group_indices[group]; }  // within the iteration
   const Layout& layout() const { return state_->layout; }
   size_t groups() const { return layout().groups(); }

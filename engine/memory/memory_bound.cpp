@@ -37,7 +37,7 @@ int64_t optimizer_bytes(const Plan& plan, const ModelFacts& facts) {
   const int64_t trained = facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
   if (!plan.shards_optimizer() || trained == 0) return facts.optimizer_bytes;
   const double of_parameter = static_cast<double>(facts.optimizer_bytes) / static_cast<double>(trained);
-  return std::llround(of_parameter * static_cast<double>(owned_floats(trained, 0, plan.ranks).size()));
+  return std::llround(of_parameter * static_cast<double>(floats_of(owned_floats(buckets_of(trained), 0, plan.ranks))));
 }
 
 // Of the copy that is taken to be saved: a rank copies what it has.

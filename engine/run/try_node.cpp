@@ -108,6 +108,7 @@ std::vector<std::shared_ptr<BatchState>> packed_batches(const NodeTrial& trial, 
     batches.push_back(packed(groups, id, static_cast<int64_t>(first), columns, trial.type->info.type, meter));
     first += size;
   }
+  if (!batches.empty()) batches.back()->is_last = true;
   return batches;
 }
 

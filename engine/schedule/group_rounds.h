@@ -45,6 +45,9 @@ class GroupRounds {
   /// All groups of the round are complete.
   bool complete() const { return (data_ended_ || drawn_ == round_end_) && done_ == drawn_; }
 
+  /// Likewise, and no other round can follow.
+  bool last_complete() const { return filter_ == nullptr && complete(); }
+
   /// And nothing of it is left to be handed on.
   bool flushed() const { return flushed_; }
   void flush() { flushed_ = true; }

@@ -196,7 +196,7 @@ void Intake::bring_out() {
   }
   if (round_complete() && !rounds_.flushed()) {
     rounds_.flush();
-    packing_.flush(iteration_);
+    packing_.flush(iteration_, rounds_.last_complete());
   }
   if (in_iteration_ && rounds_.wants_verdicts()) ask_for_verdicts();
   if (iteration_complete()) end_iteration();
@@ -250,7 +250,7 @@ void Intake::draw_group() {
     rounds_.drop(group.slot);
   else
     rounds_.finish();
-  packing_.skip(iteration_, group.index);
+  packing_.skip(iteration_, group.index, rounds_.last_complete());
 }
 
 // What the filter has kept in each slot, of the ranks that have it.
@@ -289,7 +289,7 @@ void Intake::finish_group(Group group) {
   packing_.check_columns(group, maker().index());
   admission_.settle(group);
   rounds_.finish();
-  packing_.add(iteration_, std::move(group));
+  packing_.add(iteration_, std::move(group), rounds_.last_complete());
 }
 
 void Intake::end_iteration() {

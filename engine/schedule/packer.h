@@ -34,6 +34,9 @@ class Packer {
   /// No group will come for now: what is left, if anything. Every group added must have been packed or be part of it.
   std::vector<Batch> flush();
 
+  /// Every group added has been packed.
+  bool is_empty() const { return open_.empty() && early_.empty(); }
+
   /// As flush(); the next group is group 0 of another iteration.
   std::vector<Batch> finish_iteration();
 

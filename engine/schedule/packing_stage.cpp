@@ -36,13 +36,15 @@ void PackingStage::check_columns(const Group& group, int writer) const {
 
 void PackingStage::end(const Iteration& iteration) { emit_({.sequence = sequence_++, .iteration = iteration, .batch = nullptr}); }
 
-void PackingStage::emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches) {
+void PackingStage::emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches, bool last) {
+  last = last && packer_.is_empty();
   for (Packer::Batch& batch : batches) {
     std::vector<Credit> credits;
     for (const int64_t group : batch.group_indices) credits.push_back(admission_.hand_over(group));
     auto packed = std::make_shared<BatchState>(iteration.index, batch.id, std::move(batch.layout), std::move(batch.group_indices),
                                                std::move(credits), readers_, state_.columns);
     packed->slot = batch.slot;
+    packed->is_last = last && &batch == &batches.back();
     tell_observers(*packed, batch.columns);
     for (Group::NamedColumn& column : batch.columns) packed->store(slot_of(column.spec), std::move(column.data));
     record(*packed);

@@ -22,11 +22,12 @@ class PackingStage {
   /// The group has every column that node `writer` promises, with as many entries as its layout says.
   void check_columns(const Group& group, int writer) const;
 
-  void add(const Iteration& iteration, Group group) { emit_all(iteration, packer_.add(std::move(group))); }
-  void skip(const Iteration& iteration, int64_t group) { emit_all(iteration, packer_.skip(group)); }
+  /// `last`: the iteration has no other group.
+  void add(const Iteration& iteration, Group group, bool last) { emit_all(iteration, packer_.add(std::move(group)), last); }
+  void skip(const Iteration& iteration, int64_t group, bool last) { emit_all(iteration, packer_.skip(group), last); }
 
-  /// A round of groups is complete.
-  void flush(const Iteration& iteration) { emit_all(iteration, packer_.flush()); }
+  /// A round of groups is complete. `last`: there is no other round.
+  void flush(const Iteration& iteration, bool last) { emit_all(iteration, packer_.flush(), last); }
 
   /// All rounds are; another iteration begins.
   void restart() { packer_.finish_iteration(); }
@@ -34,7 +35,7 @@ class PackingStage {
   void end(const Iteration& iteration);
 
  private:
-  void emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches);
+  void emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches, bool last);
   void record(const BatchState& packed);
   void tell_observers(const BatchState& packed, const std::vector<Group::NamedColumn>& columns);
   size_t slot_of(const ColumnSpec& spec) const;

@@ -24,18 +24,27 @@ void HostCopy::prepare() {
   std::memset(tensor_.mutable_data_ptr<float>(), 0, static_cast<size_t>(floats_) * sizeof(float));
 }
 
-void HostCopy::copy(const at::Tensor& buffer) {
-  SLUICE_CHECK(buffer.numel() == floats_ && buffer.scalar_type() == at::kFloat && buffer.is_contiguous(), "another buffer");
+void HostCopy::copy(const std::vector<at::Tensor>& parts) {
   if (!tensor_.defined()) allocate();
-  if (!buffer.is_cpu()) {
+  int64_t next = 0;
+  for (const at::Tensor& part : parts) {
+    copy(part, next);
+    next += part.numel();
+  }
+  SLUICE_CHECK(next == floats_, "another buffer");
+}
+
+void HostCopy::copy(const at::Tensor& part, int64_t to) {
+  SLUICE_CHECK(to + part.numel() <= floats_ && part.scalar_type() == at::kFloat && part.is_contiguous(), "another buffer");
+  if (!part.is_cpu()) {
     const at::NoGradGuard no_gradient;
-    tensor_.copy_(buffer);
+    tensor_.narrow(0, to, part.numel()).copy_(part);
     return;
   }
-  const auto* from = buffer.const_data_ptr<float>();
-  auto* to = tensor_.mutable_data_ptr<float>();
-  parallel_ranges(floats_, kGrain, [&](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin) * sizeof(float));
+  const auto* source = part.const_data_ptr<float>();
+  auto* target = tensor_.mutable_data_ptr<float>() + to;
+  parallel_ranges(part.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin) * sizeof(float));
   });
 }
 

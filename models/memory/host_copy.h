@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace sluice::models {
 
@@ -20,8 +21,9 @@ class HostCopy {
   /// Gets the memory from the system, page by page, which may take seconds for gigabytes. Else the first copy does.
   void prepare();
 
-  /// Takes what `buffer`[floats] holds now, on all threads that LibTorch's kernels use from here. Any device.
-  void copy(const at::Tensor& buffer);
+  /// Takes what `parts` of a flat buffer hold now, back to back, `floats` of them together, on all threads that LibTorch's kernels
+  /// use from here. Any device.
+  void copy(const std::vector<at::Tensor>& parts);
 
   /// The memory as [floats] on the CPU, always the same; whoever has it keeps the memory. Undefined before the first copy.
   const at::Tensor& tensor() const { return tensor_; }
@@ -29,6 +31,7 @@ class HostCopy {
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  void copy(const at::Tensor& part, int64_t to);
   void allocate();
 
   const int64_t floats_;

@@ -12,14 +12,24 @@
 #include "models/kernels/parallel.h"
 
 namespace sluice::models {
+namespace {
+
+// Who is alone has everything, in one range.
+std::vector<FloatRange> owned_of(const std::vector<FloatRange>& buckets, const OptimizerShare& share) {
+  if (share.owners == 1) return {{0, floats_of(buckets)}};
+  return owned_floats(buckets, share.owner, share.owners);
+}
+
+}  // namespace
 
 AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const OptimizerShare& share)
     : flat_(weights, share.slots, share.mine),
       options_(options),
       owners_(share.owners),
-      owned_(owned_floats(flat_.size(), share.owner, share.owners)),
+      buckets_(buckets_of(flat_.size(), share.floats_of_bucket)),
+      owned_(owned_of(buckets_, share)),
       squares_(flat_.size()),
-      first_moments_(at::zeros({owned_.size()}, flat_.weight_buffer().options())),
+      first_moments_(at::zeros({floats_of(owned_)}, flat_.weight_buffer().options())),
       second_moments_(at::zeros_like(first_moments_)) {
   SLUICE_CHECK(owners_ == 1 || flat_.on_host(), "an optimizer on a device has one owner");
 }
@@ -56,16 +66,23 @@ double AdamW::step(double scale) {
                            .epsilon = static_cast<float>(options_.eps)};
   AdamWFactors decayed = plain;
   decayed.kept = static_cast<float>(1 - options_.learning_rate * options_.weight_decay);
-  step_range({0, flat_.matrix_floats()}, decayed);
-  step_range({flat_.matrix_floats(), flat_.size()}, plain);
+  step_range({0, flat_.vector_floats()}, plain);
+  step_range({flat_.vector_floats(), flat_.size()}, decayed);
   return norm;
 }
 
 // What of the range is owned.
 void AdamW::step_range(FloatRange range, const AdamWFactors& factors) {
-  const int64_t first = std::max(range.begin, owned_.begin);
-  const int64_t count = std::max<int64_t>(0, std::min(range.end, owned_.end) - first);
-  const int64_t kept = first - owned_.begin;
+  int64_t kept = 0;  // where the moments of an owned range begin
+  for (const FloatRange& owned : owned_) {
+    const int64_t first = std::max(range.begin, owned.begin);
+    step_floats(first, std::min(range.end, owned.end) - first, kept + first - owned.begin, factors);
+    kept += owned.size();
+  }
+}
+
+void AdamW::step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors) {
+  if (count <= 0) return;
   float *weights = flat_.weights() + first, *gradients = flat_.gradients() + first;
   float *means = first_moments_.mutable_data_ptr<float>() + kept, *squares = second_moments_.mutable_data_ptr<float>() + kept;
   parallel_ranges(count, kFloatsOfABlock, [&](int64_t begin, int64_t end) {
@@ -85,8 +102,8 @@ void AdamW::step_on_device(double gradient_scale) {
                       {range(second_moments_)}, {}, {count}, options_.learning_rate, options_.beta1, options_.beta2, weight_decay,
                       options_.eps, /*amsgrad=*/false, /*maximize=*/false);
   };
-  step(0, flat_.matrix_floats(), options_.weight_decay);
-  step(flat_.matrix_floats(), flat_.size() - flat_.matrix_floats(), 0.0);
+  step(0, flat_.vector_floats(), 0.0);
+  step(flat_.vector_floats(), flat_.size() - flat_.vector_floats(), options_.weight_decay);
   clear_gradients();
 }
 

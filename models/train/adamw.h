@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "models/kernels/adamw_kernel.h"
 #include "models/train/block_squares.h"
@@ -19,12 +20,13 @@ struct AdamWOptions {
   double clip_grad_norm = 0.0;  // the largest norm of all gradients together; 0: not clipped
 };
 
-/// Whose slots an optimizer has gradients of, and what it steps: its part of the floats among those of all owners.
+/// Whose slots an optimizer has gradients of, and what it steps: its part of each bucket among those of all owners.
 struct OptimizerShare {
   int slots = 1;
   SlotRange mine = {0, 1};
   int owner = 0;
   int owners = 1;
+  int64_t floats_of_bucket = kFloatsOfABucket;
 };
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2). Updates the weights it was given in place. The
@@ -50,8 +52,9 @@ class AdamW {
 
   void clear_gradients() { flat_.clear_gradients(); }
 
-  /// The floats of the buffers that this steps.
-  FloatRange owned() const { return owned_; }
+  /// What the buffers are cut into, and what this steps of each bucket.
+  const std::vector<FloatRange>& buckets() const { return buckets_; }
+  const std::vector<FloatRange>& owned() const { return owned_; }
   int owners() const { return owners_; }
 
   /// Of the gradients of the next step, where there are several owners. All must be there before its norm is asked for.
@@ -65,18 +68,19 @@ class AdamW {
   /// fills them makes the optimizer one that has come to that point.
   const FlatParameters& parameters() const { return flat_; }
   FlatParameters& parameters() { return flat_; }
-  const at::Tensor& first_moments() const { return first_moments_; }    // [owned().size()], as in a buffer of parameters()
+  const at::Tensor& first_moments() const { return first_moments_; }    // [floats_of(owned())], packed: models/train/stretch.h
   const at::Tensor& second_moments() const { return second_moments_; }  // likewise
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
   void step_range(FloatRange range, const AdamWFactors& factors);
+  void step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors);
   void step_on_device(double gradient_scale);
 
   FlatParameters flat_;
   AdamWOptions options_;
   const int owners_;
-  const FloatRange owned_;
+  const std::vector<FloatRange> buckets_, owned_;
   BlockSquares squares_;
   at::Tensor first_moments_, second_moments_;
   int64_t steps_ = 0;

@@ -30,13 +30,13 @@ FlatParameters::FlatParameters(const NamedTensors& weights, int slots, SlotRange
     places_.push_back({name, weight, 0});
   }
   int64_t next = 0;
-  for (const bool matrices : {true, false}) {
+  for (const bool matrices : {false, true}) {
     for (Place& slot : places_) {
       if (is_matrix(slot.weight) != matrices) continue;
       slot.first = next;
       next += padded(slot.weight.numel());
     }
-    if (matrices) matrix_floats_ = next;
+    if (!matrices) vector_floats_ = next;
   }
   // Memory that the system has not given yet: each weight gives its old one back as it moves, so there are never two copies.
   SLUICE_CHECK(!places_.empty(), "nothing is trained");
@@ -67,25 +67,24 @@ void FlatParameters::enter_slot(int slot) {
   point_gradients();
 }
 
-bool FlatParameters::add_up_slots() {
-  if (!std::exchange(touched_, false)) return false;
+void FlatParameters::add_up_slots(FloatRange range) {
   for (const SlotRange& subtree : subtrees_of(slots_, mine_)) {
     std::vector<SlotRange> leaves;
     for (int slot = subtree.first; slot < subtree.last; ++slot) leaves.push_back({slot, slot + 1});
     const int first = subtree.first - mine_.first;
-    for (const auto& [into, from] : tree_additions(slots_, leaves)) move_sum(first + into, first + from);
+    for (const auto& [into, from] : tree_additions(slots_, leaves)) move_sum(first + into, first + from, range);
   }
-  return true;
 }
 
-void FlatParameters::move_sum(int into, int from) {
+void FlatParameters::move_sum(int into, int from, FloatRange range) {
   if (!on_host()) {
-    gradients_.select(0, into).add_(gradients_.select(0, from));
-    gradients_.select(0, from).zero_();
+    const auto of_slot = [&](int slot) { return gradients_.select(0, slot).narrow(0, range.begin, range.size()); };
+    of_slot(into).add_(of_slot(from));
+    of_slot(from).zero_();
     return;
   }
-  float *sum = gradients() + into * size(), *moved = gradients() + from * size();
-  parallel_ranges(size(), kAddedAtOnce,
+  float *sum = gradients() + into * size() + range.begin, *moved = gradients() + from * size() + range.begin;
+  parallel_ranges(range.size(), kAddedAtOnce,
                   [&](int64_t begin, int64_t end) { sluice::move_sum(sum + begin, moved + begin, end - begin); });
 }
 
@@ -121,17 +120,31 @@ NamedTensors FlatParameters::views(const at::Tensor& buffer) const {
   return result;
 }
 
-std::vector<TensorPiece> FlatParameters::pieces(const at::Tensor& buffer, FloatRange range) const {
+std::vector<TensorPiece> FlatParameters::pieces(const std::vector<Stretch>& stretches) const {
   std::vector<TensorPiece> found;
   for (const Place& place : places_) {
-    const int64_t begin = std::max(place.first, range.begin), end = std::min(place.first + place.weight.numel(), range.end);
-    if (begin >= end) continue;
-    found.push_back({.name = place.name,
-                     .shape = place.weight.sizes().vec(),
-                     .first = begin - place.first,
-                     .values = buffer.narrow(0, begin - range.begin, end - begin)});
+    for (const auto& [range, values] : stretches) {
+      const int64_t begin = std::max(place.first, range.begin), end = std::min(place.first + place.weight.numel(), range.end);
+      if (begin >= end) continue;
+      found.push_back({.name = place.name,
+                       .shape = place.weight.sizes().vec(),
+                       .first = begin - place.first,
+                       .values = values.narrow(0, begin - range.begin, end - begin)});
+    }
   }
   return found;
+}
+
+std::vector<FloatRange> FlatParameters::ranges() const {
+  std::vector<FloatRange> ranges;
+  for (const Place& place : places_) ranges.push_back({place.first, place.first + place.weight.numel()});
+  return ranges;
+}
+
+std::vector<at::Tensor> FlatParameters::leaves() const {
+  std::vector<at::Tensor> weights;
+  for (const Place& place : places_) weights.push_back(place.weight);
+  return weights;
 }
 
 }  // namespace sluice::models

@@ -9,6 +9,7 @@
 
 #include "base/float_range.h"
 #include "base/sum_tree.h"
+#include "models/train/stretch.h"
 
 namespace sluice::models {
 
@@ -24,8 +25,9 @@ struct TensorPiece {
 
 /// The weights that are trained, and their gradients, each in one buffer, so that an optimizer goes over them in one pass. The
 /// tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a backward adds to
-/// it in place, and nobody may put another tensor there. Matrices come first, then vectors (norms, biases); each begins at a
-/// cache line, and what is between them stays zero.
+/// it in place, and nobody may put another tensor there. Vectors (norms, biases) come first, then matrices in the order of the
+/// forward pass, so that a backward is done with the end of the buffer first; each begins at a cache line, and what is between
+/// them stays zero.
 ///
 /// Gradients may have several slots, a buffer each, which are added in a fixed order (base/sum_tree.h): so a sum does not depend on
 /// which process has added to which of them. One thread.
@@ -39,7 +41,7 @@ class FlatParameters {
   static int64_t floats(const std::vector<int64_t>& sizes);
 
   int64_t size() const { return weights_.numel(); }
-  int64_t matrix_floats() const { return matrix_floats_; }  // that come first
+  int64_t vector_floats() const { return vector_floats_; }  // that come first
 
   bool on_host() const { return weights_.is_cpu(); }
   const at::Tensor& weight_buffer() const { return weights_; }            // [size()]
@@ -52,9 +54,12 @@ class FlatParameters {
   /// A backward adds to the gradients of this slot from now on.
   void enter_slot(int slot);
 
-  /// Adds up the slots as far as they are neighbours in the tree; the gradients of the first one are the sum then, if all slots are
-  /// here. True: one was entered since the last call.
-  bool add_up_slots();
+  /// True: a slot was entered since the last call.
+  bool take_entered() { return std::exchange(touched_, false); }
+
+  /// Adds up the slots as far as they are neighbours in the tree, in this range of the buffers; the gradients of the first one are
+  /// the sum then, if all slots are here.
+  void add_up_slots(FloatRange range);
 
   /// What add_up_slots() leaves: a buffer for each of subtrees_of(slots, mine), on the host.
   std::vector<float*> subtrees();
@@ -67,8 +72,14 @@ class FlatParameters {
   /// Views of `buffer`[size()], one a weight, in the order of `weights`.
   NamedTensors views(const at::Tensor& buffer) const;
 
-  /// What of `buffer` belongs to weights, in the order of `weights`: `buffer` is `range` of one that is as long as all, [range.size()].
-  std::vector<TensorPiece> pieces(const at::Tensor& buffer, FloatRange range) const;
+  /// What of the stretches of a buffer belongs to weights, in the order of `weights`.
+  std::vector<TensorPiece> pieces(const std::vector<Stretch>& stretches) const;
+
+  /// Where the weights lie in the buffers, in the order of `weights`.
+  std::vector<FloatRange> ranges() const;
+
+  /// Handles of the weights, likewise.
+  std::vector<at::Tensor> leaves() const;
 
  private:
   struct Place {
@@ -78,10 +89,10 @@ class FlatParameters {
   };
 
   void point_gradients();
-  void move_sum(int into, int from);
+  void move_sum(int into, int from, FloatRange range);
 
   std::vector<Place> places_;
-  int64_t matrix_floats_ = 0;
+  int64_t vector_floats_ = 0;
   const int slots_;
   const SlotRange mine_;
   int entered_ = 0;  // of mine

@@ -13,9 +13,9 @@ ModelSnapshot::ModelSnapshot(const models::Transformer& live, const models::Adam
       world_(world),
       adapter_(adapter),
       writes_folder_(models::writes_folder(live, save_options())),
-      weights_(kept_weights().size()),
-      first_moments_(optimizer.owned().size()),
-      second_moments_(optimizer.owned().size()) {}
+      weights_(floats_of(kept_weights())),
+      first_moments_(floats_of(optimizer.owned())),
+      second_moments_(floats_of(optimizer.owned())) {}
 
 // float32, whatever is frozen: rounding would lose what was learned in small steps.
 models::SaveOptions ModelSnapshot::save_options() const {
@@ -28,8 +28,8 @@ SnapshotWriter ModelSnapshot::writer() const {
 }
 
 // Who writes a file of the folder needs all weights: tensors of the file are made of them.
-FloatRange ModelSnapshot::kept_weights() const {
-  if (writes_folder_) return {0, optimizer_.parameters().size()};
+std::vector<FloatRange> ModelSnapshot::kept_weights() const {
+  if (writes_folder_) return {{0, optimizer_.parameters().size()}};
   return optimizer_.owned();
 }
 
@@ -43,38 +43,46 @@ void ModelSnapshot::prepare() {
 
 void ModelSnapshot::take(engine::VersionRange range, engine::CheckpointCopy copy_to) {
   forget();
-  const FloatRange kept = kept_weights();
-  const at::Tensor weights = optimizer_.parameters().weight_buffer().narrow(0, kept.begin, kept.size());
   if (copy_to == engine::CheckpointCopy::kMemory)
-    copy(weights);
+    take_copy();
   else
-    taken_ = taken_of(weights, optimizer_.first_moments(), optimizer_.second_moments());
+    take_live();
   range_ = range;
   if (world_.rank == 0) older_ = versions_.lend(range.oldest, range.newest);
 }
 
-void ModelSnapshot::copy(const at::Tensor& weights) {
-  if (writes_state() || writes_folder_) weights_.copy(weights);
-  if (writes_state()) {
-    first_moments_.copy(optimizer_.first_moments());
-    second_moments_.copy(optimizer_.second_moments());
-  }
-  taken_ = taken_of(weights_.tensor(), first_moments_.tensor(), second_moments_.tensor());
+void ModelSnapshot::take_live() {
+  const at::Tensor& weights = optimizer_.parameters().weight_buffer();
+  taken_.emplace();
+  if (writes_folder_) taken_->weights = optimizer_.parameters().views(weights);
+  if (writes_state())
+    taken_->state =
+        state_of(models::stretches_of(weights, optimizer_.owned()), optimizer_.first_moments(), optimizer_.second_moments());
 }
 
-ModelSnapshot::Taken ModelSnapshot::taken_of(const at::Tensor& weights, const at::Tensor& first_moments,
-                                             const at::Tensor& second_moments) const {
+void ModelSnapshot::take_copy() {
+  taken_.emplace();
+  if (!writes_state() && !writes_folder_) return;
+  std::vector<at::Tensor> live;
+  for (auto& [range, values] : models::stretches_of(optimizer_.parameters().weight_buffer(), kept_weights()))
+    live.push_back(std::move(values));
+  weights_.copy(live);
+  if (writes_folder_) taken_->weights = optimizer_.parameters().views(weights_.tensor());
+  if (!writes_state()) return;
+  first_moments_.copy({optimizer_.first_moments()});
+  second_moments_.copy({optimizer_.second_moments()});
+  const auto owned = writes_folder_ ? models::stretches_of(weights_.tensor(), optimizer_.owned())
+                                    : models::packed_stretches(weights_.tensor(), optimizer_.owned());
+  taken_->state = state_of(owned, first_moments_.tensor(), second_moments_.tensor());
+}
+
+TrainingState ModelSnapshot::state_of(const std::vector<models::Stretch>& weights, const at::Tensor& first_moments,
+                                      const at::Tensor& second_moments) const {
   const models::FlatParameters& parameters = optimizer_.parameters();
-  const FloatRange owned = optimizer_.owned();
-  Taken taken;
-  if (writes_folder_) taken.weights = parameters.views(weights);
-  if (!writes_state()) return taken;
-  const at::Tensor own = weights.narrow(0, owned.begin - kept_weights().begin, owned.size());
-  taken.state = {.weights = parameters.pieces(own, owned),
-                 .first_moments = parameters.pieces(first_moments, owned),
-                 .second_moments = parameters.pieces(second_moments, owned),
-                 .steps = optimizer_.steps()};
-  return taken;
+  return {.weights = parameters.pieces(weights),
+          .first_moments = parameters.pieces(models::packed_stretches(first_moments, optimizer_.owned())),
+          .second_moments = parameters.pieces(models::packed_stretches(second_moments, optimizer_.owned())),
+          .steps = optimizer_.steps()};
 }
 
 void ModelSnapshot::forget() {

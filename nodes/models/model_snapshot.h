@@ -51,9 +51,11 @@ class ModelSnapshot {
   SnapshotWriter writer() const;
   bool writes_state() const { return optimizer_.owners() > 1 || world_.rank == 0; }
   models::SaveOptions save_options() const;
-  FloatRange kept_weights() const;
-  void copy(const at::Tensor& weights);
-  Taken taken_of(const at::Tensor& weights, const at::Tensor& first_moments, const at::Tensor& second_moments) const;
+  std::vector<FloatRange> kept_weights() const;
+  void take_live();
+  void take_copy();
+  TrainingState state_of(const std::vector<models::Stretch>& weights, const at::Tensor& first_moments,
+                         const at::Tensor& second_moments) const;
   void forget();
 
   const models::Transformer& live_;

@@ -12,7 +12,7 @@ void SavedVersions::keep(int64_t version) {
   const std::lock_guard lock(mutex_);
   Copy& copy = free_copy(version);
   const int64_t before = copy.memory.bytes();
-  copy.memory.copy(trained_);
+  copy.memory.copy({trained_});
   copy.version = version;
   bytes_ += copy.memory.bytes() - before;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "models/train/adamw.h"
 #include "models/train/learning_rate.h"
 #include "nodes/models/forward_model.h"
+#include "nodes/models/gradient_buckets.h"
 #include "nodes/models/model_snapshot.h"
 #include "nodes/models/saved_versions.h"
 #include "nodes/models/weight_publisher.h"
@@ -24,9 +26,10 @@ struct Training {
   models::AdamWOptions optimizer;
   std::optional<models::LearningRate> learning_rate;  // unset: that of the optimizer, always
   models::SavedAdapter saved_adapter = models::SavedAdapter::kBoth;
-  engine::World world;                         // whose slots it has gradients of
-  bool shard_optimizer = false;                // each rank steps what it owns alone
-  engine::GradientGroup* gradients = nullptr;  // that adds them over the ranks, and outlives it; null: there is one rank
+  engine::World world;                          // whose slots it has gradients of
+  bool shard_optimizer = false;                 // each rank steps what it owns alone
+  engine::GradientGroup* gradients = nullptr;   // that adds them over the ranks, and outlives it; null: there is one rank
+  int64_t floats_of_bucket = kFloatsOfABucket;  // in which they are added
 };
 
 /// What is trained of a model: its live weights, their optimizer, and the copies of both that checkpoints are made of. Models
@@ -51,8 +54,12 @@ class TrainedModel {
   /// A backward adds to the gradients of this slot of the run from now on (MicroBatch::slot()).
   void enter_slot(int slot) { optimizer_.parameters().enter_slot(slot); }
 
+  /// The next backward is the last that adds to the gradients of the step on this rank: what it is done with may be added over the
+  /// ranks at once, while it goes on. Who does not know does not say it.
+  void expect_last_backward();
+
   /// As engine::Model has them.
-  bool add_up_slots() { return optimizer_.parameters().add_up_slots(); }
+  bool add_up_slots();
   void add_up_ranks(const std::function<void()>& done);
   void bring_weights(const std::function<void()>& done);
 
@@ -70,13 +77,11 @@ class TrainedModel {
   engine::ModelBytes bytes() const;
 
  private:
-  bool is_sharded() const { return optimizer_.owners() > 1; }
-
   const ForwardModel& live_;
   const std::optional<models::LearningRate> learning_rate_;
-  engine::GradientGroup* const gradients_;
   const engine::World world_;
   models::AdamW optimizer_;
+  std::unique_ptr<GradientBuckets> buckets_;  // null: there is one rank
   SavedVersions saved_versions_;
   ModelSnapshot snapshot_;
   int64_t brought_ = 0;  // steps whose weights all ranks have

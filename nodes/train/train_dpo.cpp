@@ -58,6 +58,7 @@ void TrainDpo::process(engine::MicroBatch& batch) {
   double loss_sum = 0;
   const PairPasses passes = passes_of_pairs(layout, pairs, pass_tokens_);
   for (const std::vector<SamplePair>& pass : passes.together) {
+    if (batch.is_last() && passes.apart.empty() && &pass == &passes.together.back()) model_->expect_last_backward();
     const PairedSamples paired(pass);
     loss_sum += accumulate_gradient(loss_of(batch, paired, mask, logprobs_of(batch, paired.samples())), "loss");
   }

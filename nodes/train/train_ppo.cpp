@@ -164,7 +164,7 @@ void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
 void TrainPpo::process(MicroBatch& batch) {
   std::vector<size_t> all(batch.samples());
   std::iota(all.begin(), all.end(), size_t{0});
-  accumulate(batch, all, {});
+  accumulate(batch, all, {}, batch.is_last());
 }
 
 void TrainPpo::gather(int64_t step, std::span<MicroBatch> batches) {
@@ -175,8 +175,12 @@ void TrainPpo::gather(int64_t step, std::span<MicroBatch> batches) {
   const int64_t mini_batch = mini_batch_of(step);
   if (is_mini_batch(mini_batch)) {
     const ChosenGroups groups = groups_of(mini_batch, batches);
-    for (size_t i = 0; i < batches.size(); ++i)
-      accumulate(batches[i], samples_of_groups(batches[i].layout(), groups[i]), recomputed_[i]);
+    const auto is_empty = [](const auto& chosen) { return chosen.empty(); };
+    const auto behind = std::find_if_not(groups.rbegin(), groups.rend(), is_empty).base();  // the last that has some
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const bool is_last = groups.begin() + static_cast<std::ptrdiff_t>(i) + 1 == behind;
+      accumulate(batches[i], samples_of_groups(batches[i].layout(), groups[i]), recomputed_[i], is_last);
+    }
   }
   if (params_.whiten_advantages && is_mini_batch(mini_batch + 1)) add_advantages(batches, groups_of(mini_batch + 1, batches));
 }
@@ -232,16 +236,24 @@ std::vector<float> TrainPpo::old_logprobs_of(const MicroBatch& batch) const {
   return logprobs;
 }
 
-void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed) {
+void TrainPpo::accumulate(const MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed,
+                          bool is_last) {
   actor_->enter_slot(batch.slot());
   if (trains_two_models()) critic_->enter_slot(batch.slot());
   const auto mask = batch.has(columns::kMask.spec()) ? batch.read(columns::kMask) : std::span<const float>();
   const std::vector<size_t> counting = samples_that_count(batch.layout(), mask, chosen);
-  for (std::vector<size_t>& pass : passes_of(batch.layout(), counting, pass_tokens_)) {
-    Part part{.batch = batch, .chosen = std::move(pass), .samples = {}, .recomputed = recomputed};
+  std::vector<std::vector<size_t>> passes = passes_of(batch.layout(), counting, pass_tokens_);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    if (is_last && i + 1 == passes.size()) expect_last_backward();
+    Part part{.batch = batch, .chosen = std::move(passes[i]), .samples = {}, .recomputed = recomputed};
     part.samples = some_samples(batch.read(columns::kTokens), batch.layout(), part.chosen);
     accumulate_pass(part);
   }
+}
+
+void TrainPpo::expect_last_backward() {
+  actor_->expect_last_backward();
+  if (trains_two_models()) critic_->expect_last_backward();
 }
 
 void TrainPpo::accumulate_pass(const Part& part) {

@@ -96,8 +96,10 @@ class TrainPpo final : public engine::Node {
   void take_moments();
   std::vector<float> old_logprobs_of(const engine::MicroBatch& batch) const;
 
-  // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass.
-  void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed);
+  // Adds the gradients of the samples `chosen` of a micro-batch, pass by pass. `is_last`: no other is added to in this step.
+  void accumulate(const engine::MicroBatch& batch, std::span<const size_t> chosen, std::span<const float> recomputed,
+                  bool is_last);
+  void expect_last_backward();
   void accumulate_pass(const Part& part);
   void accumulate_both(const Part& part);  // of one model
   void accumulate_actor(const Part& part);

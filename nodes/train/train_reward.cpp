@@ -59,6 +59,7 @@ void TrainReward::process(engine::MicroBatch& batch) {
   double loss_sum = 0;
   const PairPasses passes = passes_of_pairs(batch.layout(), pairs, pass_tokens_);
   for (const std::vector<SamplePair>& pass : passes.together) {
+    if (batch.is_last() && passes.apart.empty() && &pass == &passes.together.back()) model_->expect_last_backward();
     loss_sum += accumulate_gradient(loss_of(batch, pass, rewards_of(batch, PairedSamples(pass).samples())), "loss");
   }
   for (const SamplePair& pair : passes.apart) {

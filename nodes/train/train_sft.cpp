@@ -74,7 +74,9 @@ void TrainSft::process(engine::MicroBatch& batch) {
   if (learned.samples.empty()) return;
   model_->enter_slot(batch.slot());
   double loss_sum = 0;
-  for (const std::vector<size_t>& pass : passes_of(batch.layout(), learned.samples, pass_tokens_)) {
+  const std::vector<std::vector<size_t>> passes = passes_of(batch.layout(), learned.samples, pass_tokens_);
+  for (const std::vector<size_t>& pass : passes) {
+    if (batch.is_last() && &pass == &passes.back()) model_->expect_last_backward();
     const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);
     const at::Tensor weights = action_tensor(learned.weights, batch.layout(), pass);   // [A']
     const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, 1.0);  // [A']

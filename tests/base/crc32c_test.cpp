@@ -5,6 +5,8 @@
 #include <random>
 #include <string>
 
+#include "base/crc32c_folding.h"
+
 namespace sluice {
 namespace {
 
@@ -53,6 +55,21 @@ TEST(Crc32c, OfLongBytesOfAnyLengthAndPlaceIsThatOfItsDefinition) {
   for (int i = 0; i < 50; ++i) {
     const size_t cut = random() % all.size();
     EXPECT_EQ(crc32c(all.substr(cut), crc32c(all.substr(0, cut))), by_division(all)) << cut;
+  }
+}
+
+// Where the processor can: each number of steps, and what the register had before.
+TEST(Crc32c, IsTheSameByFolding) {
+  if (!can_fold_crc32c()) GTEST_SKIP() << "this processor cannot";
+  std::mt19937_64 random(6);
+  std::string bytes(20 * kFoldedAtOnce, '\0');
+  for (char& c : bytes) c = static_cast<char>(random());
+  for (size_t size = kFoldedAtOnce; size <= bytes.size(); size += kFoldedAtOnce) {
+    const std::string_view part = std::string_view(bytes).substr(0, size);
+    EXPECT_EQ(~fold_crc32c(~0u, part), by_division(part)) << size;
+    const std::string_view first = part.substr(0, kFoldedAtOnce), rest = part.substr(kFoldedAtOnce);
+    if (rest.empty()) continue;
+    EXPECT_EQ(~fold_crc32c(fold_crc32c(~0u, first), rest), by_division(part)) << size;
   }
 }
 

@@ -28,5 +28,27 @@ TEST(OwnedFloats, AreOfOneOfTheRanks) {
   EXPECT_THROW(owned_floats(10, -1, 2), InternalError);
 }
 
+TEST(Buckets, AreAllFloatsInOrder) {
+  for (const int64_t count : {int64_t{0}, int64_t{1}, kFloatsOfABlock, 2 * kFloatsOfABlock + 1, 6 * kFloatsOfABlock}) {
+    int64_t next = 0;
+    for (const FloatRange& bucket : buckets_of(count, 2 * kFloatsOfABlock)) {
+      EXPECT_EQ(bucket.begin, next);
+      EXPECT_TRUE(bucket.size() == 2 * kFloatsOfABlock || bucket.end == count);
+      next = bucket.end;
+    }
+    EXPECT_EQ(next, count);
+  }
+  EXPECT_THROW(buckets_of(10, kFloatsOfABlock + 1), InternalError);
+}
+
+TEST(Buckets, AreEachSharedByAllRanks) {
+  const std::vector<FloatRange> buckets = buckets_of(7 * kFloatsOfABlock + 5, 4 * kFloatsOfABlock);
+  const std::vector<FloatRange> first = owned_floats(buckets, 0, 2), second = owned_floats(buckets, 1, 2);
+  EXPECT_EQ(first, (std::vector<FloatRange>{{0, 2 * kFloatsOfABlock}, {4 * kFloatsOfABlock, 6 * kFloatsOfABlock}}));
+  EXPECT_EQ(second, (std::vector<FloatRange>{{2 * kFloatsOfABlock, 4 * kFloatsOfABlock},
+                                             {6 * kFloatsOfABlock, 7 * kFloatsOfABlock + 5}}));
+  EXPECT_EQ(floats_of(first) + floats_of(second), 7 * kFloatsOfABlock + 5);
+}
+
 }  // namespace
 }  // namespace sluice

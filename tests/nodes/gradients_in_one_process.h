@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -12,8 +14,8 @@
 
 namespace sluice::nodes::testing {
 
-/// The gradient groups of all ranks of a run, in one thread: an operation is carried out when the last rank asks for it. Not
-/// thread-safe.
+/// The gradient groups of all ranks of a run, in one thread: an operation is carried out when the last rank asks for it, in the order
+/// in which each has. Not thread-safe.
 class GradientsInOneProcess {
  public:
   GradientsInOneProcess(int ranks, int slots) : slots_(slots) {
@@ -21,6 +23,9 @@ class GradientsInOneProcess {
   }
 
   engine::GradientGroup* rank(int rank) { return groups_[static_cast<size_t>(rank)].get(); }
+
+  /// Operations that a rank has asked for so far.
+  int asked_by(int rank) const { return groups_[static_cast<size_t>(rank)]->count; }
 
  private:
   struct Asked {
@@ -46,11 +51,13 @@ class GradientsInOneProcess {
       ask({.parts = {values}, .count = begins.back(), .begins = std::move(begins), .done = std::move(done)});
     }
 
-    std::unique_ptr<Asked> asked;
+    std::deque<Asked> asked;  // and not carried out
+    int count = 0;
 
    private:
     void ask(Asked what) {
-      asked = std::make_unique<Asked>(std::move(what));
+      asked.push_back(std::move(what));
+      ++count;
       all_.carry_out();
     }
 
@@ -59,10 +66,11 @@ class GradientsInOneProcess {
 
   void carry_out() {
     std::vector<Asked> all;
+    if (std::ranges::any_of(groups_, [](const auto& group) { return group->asked.empty(); })) return;
     for (const auto& group : groups_) {
-      if (!group->asked) return;
+      all.push_back(std::move(group->asked.front()));
+      group->asked.pop_front();
     }
-    for (const auto& group : groups_) all.push_back(std::move(*std::exchange(group->asked, nullptr)));
     if (all.front().begins.empty())
       add(all);
     else

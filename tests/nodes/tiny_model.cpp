@@ -106,7 +106,8 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                           .saved_adapter = options.trained.lora ? options.trained.lora->save : models::SavedAdapter::kBoth,
                           .world = options.world,
                           .shard_optimizer = options.shard_optimizer,
-                          .gradients = options.gradients};
+                          .gradients = options.gradients,
+                          .floats_of_bucket = options.floats_of_bucket};
   return std::make_shared<TrainedLanguageModel>(name, folder, transformer, training, versions);
 }
 

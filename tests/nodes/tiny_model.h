@@ -46,6 +46,7 @@ struct TinyOptions {
   engine::World world;  // whose slots it has gradients of
   bool shard_optimizer = false;
   engine::GradientGroup* gradients = nullptr;
+  int64_t floats_of_bucket = kFloatsOfABlock;  // so that there are several
 };
 
 /// A model with random weights, held as a pipeline's are; a value head is random too. With an optimizer it is a trained one.

@@ -28,9 +28,9 @@ struct Model {
 TEST(FlatParameters, WeightsKeepTheirValuesAndShapesInOneBuffer) {
   Model model;
   EXPECT_TRUE(model.matrix.equal(model.values_before));
-  EXPECT_EQ(model.matrix.const_data_ptr(), model.flat.weights());  // matrices come first
-  EXPECT_EQ(model.vector.const_data_ptr(), model.flat.weights() + 48);
-  EXPECT_EQ(model.flat.matrix_floats(), 48);
+  EXPECT_EQ(model.vector.const_data_ptr(), model.flat.weights());  // vectors come first
+  EXPECT_EQ(model.matrix.const_data_ptr(), model.flat.weights() + 16);
+  EXPECT_EQ(model.flat.vector_floats(), 16);
   EXPECT_EQ(model.flat.size(), 64);
   EXPECT_EQ(FlatParameters::floats({3, 35}), 64);
   EXPECT_TRUE(model.matrix.requires_grad() && model.matrix.is_leaf());
@@ -38,7 +38,7 @@ TEST(FlatParameters, WeightsKeepTheirValuesAndShapesInOneBuffer) {
 
 TEST(FlatParameters, EveryHandleOfAWeightMoves) {
   Model model;
-  EXPECT_EQ(model.tied.const_data_ptr(), model.flat.weights());
+  EXPECT_EQ(model.tied.const_data_ptr(), model.flat.weights() + 16);
 }
 
 TEST(FlatParameters, TiedWeightsExistOnce) {
@@ -59,10 +59,10 @@ TEST(FlatParameters, TiedWeightsExistOnce) {
 TEST(FlatParameters, ABackwardAddsToTheBuffer) {
   Model model;
   for (int pass = 0; pass < 2; ++pass) (model.matrix.sum() * 2.0 + model.vector.sum()).backward();
-  EXPECT_EQ(model.flat.gradients()[0], 4.0f);
-  EXPECT_EQ(model.flat.gradients()[34], 4.0f);
-  EXPECT_EQ(model.flat.gradients()[35], 0.0f);  // between the two
-  EXPECT_EQ(model.flat.gradients()[48], 2.0f);
+  EXPECT_EQ(model.flat.gradients()[0], 2.0f);
+  EXPECT_EQ(model.flat.gradients()[3], 0.0f);  // between the two
+  EXPECT_EQ(model.flat.gradients()[16], 4.0f);
+  EXPECT_EQ(model.flat.gradients()[50], 4.0f);
   model.flat.check_gradients();
   model.flat.clear_gradients();
   EXPECT_EQ(model.matrix.grad().abs().sum().item<float>(), 0.0f);
@@ -101,14 +101,15 @@ TEST(FlatParameters, SlotsAreAddedAsTheTreeSaysWhoeverHasThem) {
   const auto filled = [&](SlotRange mine) {
     auto weight = std::make_unique<at::Tensor>(at::randn({5, 7}).set_requires_grad(true));
     FlatParameters flat({{"matrix", *weight}}, kSlots, mine);
-    EXPECT_FALSE(flat.add_up_slots());
+    EXPECT_FALSE(flat.take_entered());
     for (int slot = mine.last - 1; slot >= mine.first; --slot) {
       flat.enter_slot(slot);
       weight->mutable_grad().add_(gradients[static_cast<size_t>(slot)]);
       flat.check_gradients();
     }
-    EXPECT_TRUE(flat.add_up_slots());
-    EXPECT_FALSE(flat.add_up_slots());
+    EXPECT_TRUE(flat.take_entered());
+    EXPECT_FALSE(flat.take_entered());
+    for (const FloatRange range : {FloatRange{0, 20}, FloatRange{20, flat.size()}}) flat.add_up_slots(range);
     return flat;
   };
   const auto first_of = [](float* buffer) { return at::from_blob(buffer, {5, 7}).clone(); };

@@ -45,7 +45,13 @@ class Ranks {
   // One step, with a sample for each slot. Returns the norm that all ranks see.
   double train(int64_t iteration) {
     int done = 0;
-    for (int rank = 0; rank < size(); ++rank) add_gradients(rank, iteration);
+    for (int rank = 0; rank < size(); ++rank) {
+      const int asked = gradients_.asked_by(rank);
+      add_gradients(rank, iteration);
+      const auto buckets = static_cast<int>(trained(model(rank)).optimizer().buckets().size());
+      const bool goes_early = knows_the_last(iteration) && size() > 1;
+      EXPECT_GE(gradients_.asked_by(rank), asked + (goes_early ? buckets - 1 : 0));
+    }
     for (const auto& model : models_) model->add_up_ranks([&] { ++done; });
     EXPECT_EQ(done, size());
     std::vector<double> norms;
@@ -68,6 +74,8 @@ class Ranks {
   }
 
  private:
+  static bool knows_the_last(int64_t iteration) { return iteration % 2 == 0; }
+
   void add_gradients(int rank, int64_t iteration) {
     const SlotRange mine = engine::World{rank, size(), kSlots}.mine();
     LanguageModel& model = this->model(rank);
@@ -77,6 +85,7 @@ class Ranks {
       engine::Layout layout;
       layout.add_sample(6, 4);
       trained(model).enter_slot(slot);
+      if (slot + 1 == mine.last && knows_the_last(iteration)) trained(model).expect_last_backward();
       accumulate_gradient(policy_logprobs(model.forward().transformer(), all_samples(tokens, layout), 1.0).sum().neg(), "loss");
     }
     EXPECT_TRUE(model.add_up_slots());
@@ -96,9 +105,10 @@ struct SharedVariant {
 std::vector<SharedVariant> shared_variants() {
   TinyOptions plain{.optimizer = models::AdamWOptions{.learning_rate = 1e-2, .weight_decay = 0.1, .clip_grad_norm = 1}};
   plain.shard_optimizer = true;
-  std::vector<SharedVariant> all{{"whole", plain}, {"lora", plain}, {"not_shared", plain}};
+  std::vector<SharedVariant> all{{"whole", plain}, {"lora", plain}, {"not_shared", plain}, {"one_bucket", plain}};
   all[1].options.trained.lora = LoraParams{.rank = 64};  // of more than one block
   all[2].options.shard_optimizer = false;
+  all[3].options.floats_of_bucket = kFloatsOfABucket;
   return all;
 }
 

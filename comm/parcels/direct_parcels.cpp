@@ -1,0 +1,281 @@
+#include "comm/parcels/direct_parcels.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+
+#include "base/error.h"
+#include "comm/parcels/incoming.h"
+#include "comm/parcels/message_socket.h"
+#include "comm/parcels/outgoing.h"
+#include "comm/parcels/wire.h"
+
+namespace sluice::comm {
+namespace {
+
+std::unique_ptr<Wire> wire_to(int rank, bool is_local) {
+  if (is_local) return std::make_unique<MemoryWire>(rank);
+  return std::make_unique<StreamWire>();
+}
+
+}  // namespace
+
+// One other rank: what goes to it and what comes from it.
+class DirectParcels::Peer final : public MessageTaker {
+ public:
+  /// `has_ended`: nothing more is taken.
+  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DirectParcelsOptions& options,
+       const std::atomic<bool>& has_ended)
+      : rank_(rank),
+        has_ended_(has_ended),
+        options_{.sends_again = options.sends_again, .on_the_way = options.on_the_way},
+        wire_(wire_to(rank, socket.is_local)),
+        socket_(std::make_unique<MessageSocket>(std::move(socket.socket), rank)),
+        outgoing_(own, rank, *socket_, *wire_),
+        incoming_(rank, *socket_, *wire_, pool, options_) {}
+
+  Outgoing& outgoing() { return outgoing_; }
+  Incoming& incoming() { return incoming_; }
+  const MessageSocket& socket() const { return *socket_; }
+
+  engine::ParcelTraffic traffic() const {
+    engine::ParcelTraffic traffic{.bytes_received = incoming_.bytes()};
+    outgoing_.add_to(traffic);
+    return traffic;
+  }
+
+  // Returns whether there is more to do at once.
+  bool advance() {
+    if (outgoing_.has_next() && !socket_->has_unsent()) outgoing_.send_next();
+    socket_->write();
+    return outgoing_.has_next() && !socket_->has_unsent();
+  }
+
+  void forget(uint32_t block) { socket_->push({.message = {.kind = Message::Kind::kForget, .block = block}}); }
+
+  void read() {
+    socket_->read(*this);
+    if (!socket_->is_open() && !has_ended_well_) throw_lost(" has closed its connection");
+    expect_there();
+  }
+
+  // Where nothing is left between the two.
+  void say_goodbye() {
+    if (unfinished() == nullptr) socket_->push({.message = {.kind = Message::Kind::kGoodbye}});
+    socket_->write();
+  }
+
+  // It has ended, and cannot give or get what it still should.
+  void expect_there() const {
+    if (has_ended_well_ && unfinished() != nullptr) throw_lost(" has ended");
+  }
+
+  void close() {
+    outgoing_.clear();
+    incoming_.clear();
+    socket_->close();
+  }
+
+  std::span<std::byte> place_of(const Message& message) override {
+    SLUICE_CHECK(message.kind == Message::Kind::kChunk, "bytes behind a message that has none");
+    return incoming_.place_of(message);
+  }
+
+  void take(const Message& message) override {
+    if (has_ended_) return;
+    switch (message.kind) {
+      case Message::Kind::kGrant:
+        return outgoing_.granted(message);
+      case Message::Kind::kHead:
+        return incoming_.take_head(message);
+      case Message::Kind::kChunk:
+        return incoming_.take_chunk(message);
+      case Message::Kind::kAgain:
+        return outgoing_.asked_again(message);
+      case Message::Kind::kTaken:
+        return outgoing_.taken(message);
+      case Message::Kind::kForget:
+        return wire_->forget(message.block);
+      case Message::Kind::kGoodbye:
+        has_ended_well_ = true;
+    }
+  }
+
+ private:
+  const engine::ParcelKey* unfinished() const {
+    const engine::ParcelKey* const key = incoming_.unfinished();
+    return key != nullptr ? key : outgoing_.unfinished();
+  }
+
+  [[noreturn]] void throw_lost(const std::string& how) const {
+    const engine::ParcelKey* const key = unfinished();
+    const std::string what = key == nullptr ? "" : ", and " + engine::text_of(*key) + " was between it and this rank";
+    throw UserError("rank " + std::to_string(rank_) + how + what, "look at what rank " + std::to_string(rank_) + " said last");
+  }
+
+  const int rank_;
+  const std::atomic<bool>& has_ended_;
+  const Incoming::Options options_;
+  const std::unique_ptr<Wire> wire_;
+  const std::unique_ptr<MessageSocket> socket_;
+  Outgoing outgoing_;
+  Incoming incoming_;
+  bool has_ended_well_ = false;
+};
+
+DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DirectParcelsOptions options)
+    : world_(world), failed_(std::move(failed)), wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  SLUICE_CHECK(wakes_, "the system has no more descriptors");
+  for (int rank = 0; rank < world.size; ++rank) {
+    auto& socket = peers.at(static_cast<size_t>(rank));
+    peers_.push_back(
+        rank == world.rank ? nullptr : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_));
+  }
+  thread_ = std::jthread([this] { carry_out(); });
+}
+
+DirectParcels::~DirectParcels() { end(Ending::kDestroyed); }
+
+void DirectParcels::abandon() { end(Ending::kAbandoned); }
+
+void DirectParcels::end(Ending ending) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ == Ending::kNot) ending_ = ending;
+    has_ended_ = true;
+  }
+  wake();
+}
+
+void DirectParcels::wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wakes_.number(), &one, sizeof one);  // it fails only where it is awake anyway
+}
+
+DirectParcels::Peer& DirectParcels::peer(int rank) {
+  SLUICE_CHECK(0 <= rank && rank < world_.size && rank != world_.rank, "a parcel between a rank and none, or itself");
+  return *peers_[static_cast<size_t>(rank)];
+}
+
+void DirectParcels::send(int to, engine::ParcelKey key, engine::Parcel parcel, std::function<void()> done) {
+  SLUICE_CHECK(parcel.header.size() <= engine::Parcel::kMostHeader, "a header that is too long");
+  command(to, [key = std::move(key), parcel = std::move(parcel), done = std::move(done)](Peer& peer) mutable {
+    peer.outgoing().offer(std::move(key), std::move(parcel), std::move(done));
+  });
+}
+
+void DirectParcels::receive(int from, engine::ParcelKey key, int64_t most_bytes, Arrived arrived) {
+  SLUICE_CHECK(arrived != nullptr, "a parcel that nobody takes");
+  command(from, [key = std::move(key), most_bytes, arrived = std::move(arrived)](Peer& peer) mutable {
+    peer.incoming().grant(std::move(key), most_bytes, std::move(arrived));
+  });
+}
+
+void DirectParcels::command(int rank, std::function<void(Peer&)> what) {
+  peer(rank);
+  {
+    const std::lock_guard lock(mutex_);
+    if (has_ended_) return;
+    commands_.emplace_back(rank, std::move(what));
+    if (commands_.size() > 1) return;  // the thread is awake, or will be
+  }
+  wake();
+}
+
+std::vector<engine::ParcelTraffic> DirectParcels::traffic() const {
+  std::vector<engine::ParcelTraffic> traffic;
+  for (const auto& peer : peers_) traffic.push_back(peer ? peer->traffic() : engine::ParcelTraffic());
+  return traffic;
+}
+
+void DirectParcels::carry_out() {
+  try {
+    while (turn()) {
+    }
+    close();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+// Returns whether there is another one.
+bool DirectParcels::turn() {
+  if (!carry_out_commands()) return false;
+  tell_of_gone_blocks();
+  bool has_more = false;
+  for (const auto& peer : peers_) has_more |= peer && peer->advance();
+  wait(has_more);
+  return true;
+}
+
+bool DirectParcels::carry_out_commands() {
+  std::deque<Command> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    if (has_ended_) return false;
+    commands.swap(commands_);
+  }
+  for (const auto& [rank, what] : commands) {
+    what(peer(rank));
+    peer(rank).expect_there();
+  }
+  return true;
+}
+
+void DirectParcels::tell_of_gone_blocks() {
+  for (const auto& [block, known_to] : pool_.take_gone())
+    for (const int rank : known_to) peer(rank).forget(block);
+}
+
+// Waits for: another rank that says something or can take more, or a call. Ends when: there is one, or at once where there is
+// more to do.
+void DirectParcels::wait(bool has_more) {
+  std::vector<pollfd> polled{{.fd = wakes_.number(), .events = POLLIN, .revents = 0}};
+  std::vector<Peer*> polled_peers{nullptr};
+  for (const auto& peer : peers_) {
+    if (!peer || !peer->socket().is_open()) continue;
+    const auto events = static_cast<short>(peer->socket().has_unsent() ? POLLIN | POLLOUT : POLLIN);
+    polled.push_back({.fd = peer->socket().descriptor(), .events = events, .revents = 0});
+    polled_peers.push_back(peer.get());
+  }
+  const int ready = ::poll(polled.data(), polled.size(), has_more ? 0 : -1);
+  SLUICE_CHECK(ready >= 0 || errno == EINTR, "connections of other ranks cannot be waited for");
+  if (ready <= 0) return;
+  uint64_t count = 0;
+  if (polled[0].revents != 0 && ::read(wakes_.number(), &count, sizeof count) < 0)
+    SLUICE_CHECK(errno == EAGAIN, "an eventfd fails");
+  for (size_t i = 1; i < polled.size(); ++i)
+    if ((polled[i].revents & ~POLLOUT) != 0) polled_peers[i]->read();
+}
+
+void DirectParcels::close() {
+  std::deque<Command> dropped;
+  Ending ending;
+  {
+    const std::lock_guard lock(mutex_);
+    ending = ending_;
+    dropped.swap(commands_);
+  }
+  const bool is_well = ending == Ending::kDestroyed && dropped.empty();
+  for (const auto& peer : peers_) {
+    if (peer && is_well) peer->say_goodbye();
+    if (peer) peer->close();
+  }
+}
+
+void DirectParcels::fail(std::exception_ptr reason) {
+  bool is_told = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_told = !has_ended_.exchange(true);  // else it was given up
+    if (is_told) ending_ = Ending::kAbandoned;
+  }
+  close();
+  if (is_told) failed_(std::move(reason));
+}
+
+}  // namespace sluice::comm

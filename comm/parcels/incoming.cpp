@@ -1,0 +1,96 @@
+#include "comm/parcels/incoming.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+
+namespace sluice::comm {
+namespace {
+
+std::string text_of_chunk(uint32_t chunk) {
+  return chunk == Message::kHeadAsChunk ? "the header" : "chunk " + std::to_string(chunk);
+}
+
+std::string in_digits(uint32_t checksum) {
+  std::array<char, 9> text{};
+  std::snprintf(text.data(), text.size(), "%08x", checksum);
+  return text.data();
+}
+
+}  // namespace
+
+void Incoming::grant(engine::ParcelKey key, int64_t most_bytes, engine::Parcels::Arrived arrived) {
+  const auto most = static_cast<size_t>(std::max<int64_t>(most_bytes, 0));
+  OutgoingMessage out{.message = {.kind = Message::Kind::kGrant, .grant = next_grant_, .bytes = most, .key = key}};
+  auto block = pool_.take(std::max<size_t>(most, 1));
+  wire_.show(block, out);
+  granted_.emplace(next_grant_++,
+                   Granted{.key = std::move(key), .most_bytes = most, .arrived = std::move(arrived), .block = std::move(block)});
+  socket_.push(std::move(out));
+}
+
+Incoming::Granted& Incoming::granted_of(const Message& message) {
+  const auto granted = granted_.find(message.grant);
+  SLUICE_CHECK(granted != granted_.end(), "rank " + std::to_string(other_) + " sends a parcel that was not granted");
+  return granted->second;
+}
+
+std::span<std::byte> Incoming::place_of(const Message& chunk) {
+  const Granted& granted = granted_of(chunk);
+  const ChunkRange range = ChunkRange::of(chunk.chunk, granted.most_bytes);
+  SLUICE_CHECK(chunk.bytes <= range.size(), "rank " + std::to_string(other_) + " sends more than was granted");
+  return {granted.block->memory.data() + range.begin, chunk.bytes};
+}
+
+void Incoming::take_head(const Message& head) {
+  Granted& granted = granted_of(head);
+  std::string text = head.text;
+  bytes_ += std::ssize(text);
+  if (!is_sound(granted, head, std::as_writable_bytes(std::span(text)))) return;
+  granted.form = ParcelForm::from_bytes(text);
+  SLUICE_CHECK(granted.form->bytes() <= granted.most_bytes, "rank " + std::to_string(other_) + " sends more than was granted");
+  finish_if_whole(head.grant, granted);
+}
+
+void Incoming::take_chunk(const Message& chunk) {
+  Granted& granted = granted_of(chunk);
+  const std::span<std::byte> bytes = place_of(chunk);
+  bytes_ += std::ssize(bytes);
+  if (!is_sound(granted, chunk, bytes)) return;
+  granted.came += bytes.size();
+  finish_if_whole(chunk.grant, granted);
+}
+
+// Asks for it once more where that is allowed, and throws where it is not.
+bool Incoming::is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes) {
+  const uint32_t number = message.kind == Message::Kind::kHead ? Message::kHeadAsChunk : message.chunk;
+  if (options_.on_the_way) options_.on_the_way({other_, granted.key, number}, bytes);
+  const uint32_t checksum = crc32c({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (checksum == message.checksum) return true;
+  if (options_.sends_again && granted.asked_again.insert(number).second) {
+    socket_.push({.message = {.kind = Message::Kind::kAgain, .grant = message.grant, .chunk = number}});
+    return false;
+  }
+  throw UserError(text_of_chunk(number) + " of " + engine::text_of(granted.key) + " came damaged from rank " +
+                      std::to_string(other_) + ": its checksum is " + in_digits(checksum) + " and not " +
+                      in_digits(message.checksum),
+                  "look for faults of the memory and the network of both machines");
+}
+
+void Incoming::finish_if_whole(uint64_t grant, Granted& granted) {
+  if (!granted.form || granted.came < granted.form->bytes()) return;
+  const std::shared_ptr<std::byte> bytes(granted.block, granted.block->memory.data());
+  engine::Parcel parcel{.header = std::move(granted.form->header), .columns = columns_of(*granted.form, bytes)};
+  const engine::Parcels::Arrived arrived = std::move(granted.arrived);
+  granted_.erase(grant);
+  socket_.push({.message = {.kind = Message::Kind::kTaken, .grant = grant}});
+  socket_.write();
+  arrived(std::move(parcel));
+}
+
+}  // namespace sluice::comm

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "comm/parcels/block_pool.h"
+#include "comm/parcels/chunk.h"
+#include "comm/parcels/message_socket.h"
+#include "comm/parcels/payload.h"
+#include "comm/parcels/wire.h"
+#include "engine/ranks/parcels.h"
+
+namespace sluice::comm {
+
+/// The parcels that this rank has granted to one other rank, and what of them has come. Every chunk is compared with its
+/// checksum.
+///
+/// Uses the socket, the wire and the pool, which outlive it. Belongs to the thread of the parcels. Failure: UserError that names
+/// the chunk which is damaged, with `sends_again` at the second time; InternalError for what was not granted.
+class Incoming {
+ public:
+  struct Options {
+    bool sends_again = false;
+    OnTheWay on_the_way = {};
+  };
+
+  Incoming(int other, MessageSocket& socket, Wire& wire, BlockPool& pool, const Options& options)
+      : other_(other), socket_(socket), wire_(wire), pool_(pool), options_(options) {}
+
+  void grant(engine::ParcelKey key, int64_t most_bytes, engine::Parcels::Arrived arrived);
+
+  /// Where the bytes of this chunk go.
+  std::span<std::byte> place_of(const Message& chunk);
+
+  /// What has come from the other rank.
+  void take_head(const Message& head);
+  void take_chunk(const Message& chunk);
+
+  /// A parcel that has not come, for messages; null: none.
+  const engine::ParcelKey* unfinished() const { return granted_.empty() ? nullptr : &granted_.begin()->second.key; }
+
+  /// Forgets all of it.
+  void clear() { granted_.clear(); }
+
+  /// What has come, in all. From any thread.
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  struct Granted {
+    engine::ParcelKey key;
+    size_t most_bytes = 0;
+    engine::Parcels::Arrived arrived;
+    std::shared_ptr<Block> block;
+    std::optional<ParcelForm> form;
+    size_t came = 0;                 // bytes that are as they were sent
+    std::set<uint32_t> asked_again;  // damaged ones
+  };
+
+  Granted& granted_of(const Message& message);
+  bool is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes);
+  void finish_if_whole(uint64_t grant, Granted& granted);
+
+  const int other_;
+  MessageSocket& socket_;
+  Wire& wire_;
+  BlockPool& pool_;
+  const Options& options_;
+  uint64_t next_grant_ = 0;
+  std::map<uint64_t, Granted> granted_;
+  std::atomic<int64_t> bytes_ = 0;
+};
+
+}  // namespace sluice::comm

@@ -1,0 +1,63 @@
+#include "comm/parcels/message.h"
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+
+namespace sluice::comm {
+
+std::string Message::to_bytes() const {
+  ByteWriter message;
+  message.number(static_cast<uint8_t>(kind));
+  message.number(grant);
+  message.number(chunk);
+  message.number(checksum);
+  message.number(bytes);
+  message.number(body_bytes);
+  message.number(block);
+  message.number(block_bytes);
+  message.number(static_cast<uint8_t>(is_new_block));
+  message.text(key.edge);
+  message.number(key.iteration);
+  message.number(key.number);
+  message.text(text);
+  const std::string written = message.take();
+  SLUICE_CHECK(written.size() <= MessagePrefix::kLongestMessage, "a message about a parcel that is too long");
+  ByteWriter whole;
+  whole.number(static_cast<uint32_t>(written.size()));
+  whole.number(crc32c(written));
+  whole.raw(written);
+  return whole.take();
+}
+
+Message Message::from_bytes(std::string_view text) {
+  ByteReader reader(text);
+  Message message;
+  const auto kind = reader.number<uint8_t>();
+  SLUICE_CHECK(kind <= static_cast<uint8_t>(Kind::kGoodbye), "a message of a kind that there is not");
+  message.kind = static_cast<Kind>(kind);
+  message.grant = reader.number<uint64_t>();
+  message.chunk = reader.number<uint32_t>();
+  message.checksum = reader.number<uint32_t>();
+  message.bytes = reader.number<uint64_t>();
+  message.body_bytes = reader.number<uint64_t>();
+  message.block = reader.number<uint32_t>();
+  message.block_bytes = reader.number<uint64_t>();
+  message.is_new_block = reader.number<uint8_t>() != 0;
+  message.key.edge = reader.text();
+  message.key.iteration = reader.whole_number();
+  message.key.number = reader.whole_number();
+  message.text = reader.text();
+  reader.expect_end();
+  return message;
+}
+
+MessagePrefix MessagePrefix::from_bytes(std::string_view bytes) {
+  ByteReader reader(bytes);
+  MessagePrefix prefix;
+  prefix.length = reader.number<uint32_t>();
+  prefix.checksum = reader.number<uint32_t>();
+  return prefix;
+}
+
+}  // namespace sluice::comm

@@ -1,0 +1,204 @@
+#include "comm/parcels/message_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+
+namespace sluice::comm {
+namespace {
+
+constexpr size_t kBuffer = size_t{4} << 10;  // what is in it of a body is copied once more
+constexpr size_t kPiecesAtOnce = 64;
+constexpr size_t kWorthWaking = size_t{1} << 20;  // of a body: who wakes for each packet wakes four times as often, or more
+constexpr size_t kBytesAtOnce = size_t{2} << 20;  // that are read before others have their turn
+
+// What sendmsg() and recvmsg() take along beside the bytes.
+union DescriptorSpace {
+  cmsghdr header;
+  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+};
+
+bool is_for_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+// The bytes from `skipped` on, of `first` and then of `others`.
+std::vector<iovec> vectors_of(std::string_view first, const std::vector<std::span<const std::byte>>& others, size_t skipped) {
+  std::vector<iovec> vectors;
+  const auto add = [&](const void* bytes, size_t size) {
+    const size_t skip = std::min(skipped, size);
+    skipped -= skip;
+    if (skip < size && vectors.size() < kPiecesAtOnce)
+      vectors.push_back({const_cast<char*>(static_cast<const char*>(bytes)) + skip, size - skip});
+  };
+  add(first.data(), first.size());
+  for (const auto& piece : others) add(piece.data(), piece.size());
+  return vectors;
+}
+
+}  // namespace
+
+MessageSocket::MessageSocket(Descriptor socket, int rank) : socket_(std::move(socket)), rank_(rank), buffer_(kBuffer, '\0') {
+  const int flags = ::fcntl(socket_.number(), F_GETFL);
+  const bool never_waits = flags >= 0 && ::fcntl(socket_.number(), F_SETFL, flags | O_NONBLOCK) == 0;
+  SLUICE_CHECK(never_waits, "a socket that is none");
+}
+
+void MessageSocket::push(OutgoingMessage message) {
+  if (!is_read_) return;
+  std::string bytes = message.message.to_bytes();
+  unsent_.push_back({std::move(bytes), std::move(message)});
+}
+
+void MessageSocket::write() {
+  while (!unsent_.empty()) {
+    if (!write_some(unsent_.front())) break;
+    const Unsent& front = unsent_.front();
+    if (front.written == front.bytes.size() + front.rest.message.body_bytes) unsent_.pop_front();
+  }
+  if (!is_read_) unsent_.clear();
+}
+
+// Returns whether the system took anything.
+bool MessageSocket::write_some(Unsent& unsent) {
+  std::vector<iovec> vectors = vectors_of(unsent.bytes, unsent.rest.body, unsent.written);
+  msghdr header{};
+  header.msg_iov = vectors.data();
+  header.msg_iovlen = vectors.size();
+  DescriptorSpace space{};
+  if (unsent.rest.descriptor >= 0 && unsent.written == 0) {
+    header.msg_control = &space;
+    header.msg_controllen = sizeof space;
+    space.header.cmsg_level = SOL_SOCKET;
+    space.header.cmsg_type = SCM_RIGHTS;
+    space.header.cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(&space.header), &unsent.rest.descriptor, sizeof(int));
+  }
+  const ssize_t count = ::sendmsg(socket_.number(), &header, MSG_NOSIGNAL);
+  if (count < 0) {
+    is_read_ = is_for_later(errno);
+    return false;
+  }
+  unsent.written += static_cast<size_t>(count);
+  return true;
+}
+
+void MessageSocket::read(MessageTaker& taker) {
+  read_some(taker);
+  const size_t wanted = message_ ? std::min(body_.size(), kWorthWaking) : 1;
+  if (wanted == wanted_) return;
+  const int bytes = static_cast<int>(wanted);
+  ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);  // where it cannot be had, it is only slower
+  wanted_ = wanted;
+}
+
+void MessageSocket::read_some(MessageTaker& taker) {
+  size_t count = 0;
+  while (count < kBytesAtOnce) {
+    while (parse(taker)) {
+    }
+    const size_t came = message_ ? read_body() : fill();
+    if (came == 0) return;
+    count += came;
+  }
+  while (parse(taker)) {
+  }
+}
+
+// How many bytes came; 0 as well where the connection is closed.
+size_t MessageSocket::received(ssize_t count) {
+  if (count > 0) return static_cast<size_t>(count);
+  if (count == 0 || !is_for_later(errno)) is_open_ = false;
+  return 0;
+}
+
+size_t MessageSocket::read_body() {
+  const size_t count = received(::recv(socket_.number(), body_.data(), body_.size(), 0));
+  body_ = body_.subspan(count);
+  return count;
+}
+
+// More bytes for the buffer, and the descriptors beside them.
+size_t MessageSocket::fill() {
+  if (begin_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
+  }
+  if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());  // a message that is longer: one with a header is
+  iovec vector{buffer_.data() + end_, buffer_.size() - end_};
+  DescriptorSpace space{};
+  msghdr header{};
+  header.msg_iov = &vector;
+  header.msg_iovlen = 1;
+  header.msg_control = &space;
+  header.msg_controllen = sizeof space;
+  const size_t count = received(::recvmsg(socket_.number(), &header, MSG_CMSG_CLOEXEC));
+  if (count == 0) return 0;
+  end_ += count;
+  const cmsghdr* const beside = CMSG_FIRSTHDR(&header);
+  if (beside != nullptr && beside->cmsg_type == SCM_RIGHTS && beside->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(beside), sizeof number);
+    descriptors_.emplace_back(number);
+  }
+  return count;
+}
+
+// Takes a message if all of it is there, and its body. Returns whether it was.
+bool MessageSocket::parse(MessageTaker& taker) {
+  if (!message_) {
+    message_ = next_message();
+    if (!message_) return false;
+    if (message_->body_bytes > 0) body_ = taker.place_of(*message_);
+    SLUICE_CHECK(body_.size() == message_->body_bytes, "a body that has another size than its place");
+  }
+  const size_t here = std::min(body_.size(), end_ - begin_);
+  if (here > 0) std::memcpy(body_.data(), buffer_.data() + begin_, here);
+  body_ = body_.subspan(here);
+  begin_ += here;
+  if (!body_.empty()) return false;
+  const Message whole = std::move(*message_);
+  message_.reset();
+  taker.take(whole);
+  return true;
+}
+
+std::optional<Message> MessageSocket::next_message() {
+  const std::string_view here(buffer_.data() + begin_, end_ - begin_);
+  if (here.size() < MessagePrefix::kBytes) return std::nullopt;
+  const MessagePrefix prefix = MessagePrefix::from_bytes(here.substr(0, MessagePrefix::kBytes));
+  if (prefix.length > MessagePrefix::kLongestMessage) throw_damaged();
+  if (here.size() - MessagePrefix::kBytes < prefix.length) return std::nullopt;
+  const std::string_view bytes = here.substr(MessagePrefix::kBytes, prefix.length);
+  if (crc32c(bytes) != prefix.checksum) throw_damaged();
+  begin_ += MessagePrefix::kBytes + prefix.length;
+  return Message::from_bytes(bytes);
+}
+
+void MessageSocket::throw_damaged() const {
+  throw UserError("a message of rank " + std::to_string(rank_) + " about its parcels came damaged",
+                  "look for faults of the memory and the network of both machines");
+}
+
+void MessageSocket::close() {
+  is_open_ = is_read_ = false;
+  unsent_.clear();
+  descriptors_.clear();
+  socket_ = Descriptor();
+}
+
+Descriptor MessageSocket::take_descriptor() {
+  SLUICE_CHECK(!descriptors_.empty(), "a message without the descriptor that belongs to it");
+  Descriptor descriptor = std::move(descriptors_.front());
+  descriptors_.pop_front();
+  return descriptor;
+}
+
+}  // namespace sluice::comm

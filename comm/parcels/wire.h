@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "comm/parcels/block_pool.h"
+#include "comm/parcels/chunk.h"
+#include "comm/parcels/message_socket.h"
+#include "comm/parcels/payload.h"
+#include "comm/parcels/shared_memory.h"
+
+namespace sluice::comm {
+
+/// How the bytes of chunks get from the columns of their sender into the block of their receiver. Everything else about parcels
+/// is the same for all wires. One for each other rank; belongs to the thread of the parcels.
+class Wire {
+ public:
+  virtual ~Wire() = default;
+
+  /// Receiver: the other rank gets what it needs to reach the block, beside the grant.
+  virtual void show(const std::shared_ptr<Block>& block, OutgoingMessage& grant) = 0;
+
+  /// Sender: a grant has come, or word that a block is no more.
+  virtual void learn(const Message& grant, MessageSocket& socket) = 0;
+  virtual void forget(uint32_t block) = 0;
+
+  /// Sender: brings these bytes to the block of the grant, and returns their checksum. What is left to do is done by sending
+  /// `chunk`.
+  virtual uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
+                       OutgoingMessage& chunk) = 0;
+};
+
+/// Between processes of one host: the sender has the blocks of the receiver mapped and writes there.
+class MemoryWire final : public Wire {
+ public:
+  explicit MemoryWire(int other) : other_(other) {}
+
+  void show(const std::shared_ptr<Block>& block, OutgoingMessage& grant) override;
+  void learn(const Message& grant, MessageSocket& socket) override;
+  void forget(uint32_t block) override { blocks_.erase(block); }
+  uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
+               OutgoingMessage& chunk) override;
+
+ private:
+  const int other_;
+  std::map<uint32_t, SharedMemory> blocks_;  // of the other rank
+};
+
+/// Between hosts: the bytes go over the connection, behind the message that announces them. What consists of many pieces is put
+/// together first, in memory of one chunk.
+class StreamWire final : public Wire {
+ public:
+  void show(const std::shared_ptr<Block>&, OutgoingMessage&) override {}
+  void learn(const Message&, MessageSocket&) override {}
+  void forget(uint32_t) override {}
+  uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
+               OutgoingMessage& chunk) override;
+};
+
+}  // namespace sluice::comm

@@ -1,0 +1,30 @@
+#include "engine/ranks/parcels.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr int64_t kBetweenColumns = 64;             // at most; see comm/parcels/payload.h
+constexpr int64_t kLengthBytes = sizeof(uint64_t);  // of a string, on the way
+constexpr DType kText = DType::kString;
+
+int64_t text_bytes(const ColumnData& column) {
+  int64_t bytes = 0;
+  for (const std::string& text : column.entries<std::string>()) bytes += std::ssize(text) + kLengthBytes;
+  return bytes;
+}
+
+}  // namespace
+
+std::string text_of(const ParcelKey& key) {
+  return "micro-batch " + std::to_string(key.number) + " of iteration " + std::to_string(key.iteration) + " on edge '" +
+         key.edge + "'";
+}
+
+int64_t credit_bytes(const Parcel& parcel) {
+  int64_t bytes = std::ssize(parcel.header);
+  for (const ColumnData& column : parcel.columns)
+    bytes += kBetweenColumns + column.bytes() + (column.dtype() == kText ? text_bytes(column) : 0);
+  return bytes;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,120 @@
+#include "nodes/models/gradient_buckets.h"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::nodes {
+namespace {
+
+bool overlap(FloatRange a, FloatRange b) { return a.begin < b.end && b.begin < a.end; }
+
+// Of a block's sum of squares, a double, which travels as two floats.
+int64_t place_of_square(int64_t floats) { return 2 * models::BlockSquares::blocks_of(floats); }
+
+}  // namespace
+
+// Runs when a backward is done with a weight: it has gone to all edges that end there, those along which nothing travels too
+// (models/layers/gradient.h).
+class GradientBuckets::WeightHook final : public torch::autograd::FunctionPostHook {
+ public:
+  WeightHook(std::weak_ptr<GradientBuckets*> buckets, size_t weight) : buckets_(std::move(buckets)), weight_(weight) {}
+
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list& /*inputs*/) override {
+    if (const auto buckets = buckets_.lock()) (*buckets)->finish_weight(weight_);
+    return outputs;
+  }
+
+ private:
+  const std::weak_ptr<GradientBuckets*> buckets_;
+  const size_t weight_;
+};
+
+GradientBuckets::GradientBuckets(models::AdamW& optimizer, engine::GradientGroup& group, int ranks)
+    : optimizer_(optimizer),
+      group_(group),
+      ranks_(ranks),
+      self_(std::make_shared<GradientBuckets*>(this)),
+      left_(optimizer.buckets().size()) {
+  for (const FloatRange& weight : optimizer.parameters().ranges()) {
+    std::vector<size_t> buckets;
+    for (size_t bucket = 0; bucket < left_; ++bucket)
+      if (overlap(weight, optimizer.buckets()[bucket])) buckets.push_back(bucket);
+    buckets_of_weight_.push_back(std::move(buckets));
+  }
+  watch_weights();
+}
+
+GradientBuckets::~GradientBuckets() = default;
+
+void GradientBuckets::watch_weights() {
+  size_t next = 0;
+  for (const at::Tensor& weight : optimizer_.parameters().leaves()) {
+    accumulators_.push_back(torch::autograd::impl::grad_accumulator(weight));
+    accumulators_.back()->add_post_hook(std::make_unique<WeightHook>(self_, next++));
+  }
+}
+
+void GradientBuckets::expect_last_backward() {
+  SLUICE_CHECK(!last_, "two backward passes are the last of one step");
+  last_ = true;
+  unfinished_.assign(left_, 0);
+  for (const auto& buckets : buckets_of_weight_)
+    for (const size_t bucket : buckets) ++unfinished_[bucket];
+}
+
+// The first bucket waits for add_up(), so that there is something to be done behind all others: the backward is done with it last.
+void GradientBuckets::finish_weight(size_t weight) {
+  if (!last_) return;
+  for (const size_t bucket : buckets_of_weight_[weight]) {
+    SLUICE_CHECK(bucket < left_ && unfinished_[bucket] > 0, "a gradient was added to after it had gone to other ranks");
+    --unfinished_[bucket];
+  }
+  while (left_ > 1 && unfinished_[left_ - 1] == 0) give(--left_, [] {});
+}
+
+void GradientBuckets::add_up(const Done& done) {
+  last_ = false;
+  while (left_ > 1) give(--left_, [] {});
+  left_ = optimizer_.buckets().size();
+  give(0, done);
+}
+
+void GradientBuckets::give(size_t index, const Done& done) {
+  const FloatRange bucket = optimizer_.buckets()[index];
+  models::FlatParameters& parameters = optimizer_.parameters();
+  parameters.add_up_slots(bucket);
+  std::vector<float*> parts = parameters.subtrees();
+  for (float*& part : parts) part += bucket.begin;
+  if (!is_sharded()) return group_.all_reduce(parts, bucket.size(), done);
+  const auto added = [this, bucket](int64_t begin, std::span<const float> sum) {
+    optimizer_.squares().set(bucket.begin + begin, sum);
+  };
+  group_.reduce_scatter(parts, bucket.size(), added, [] {});
+  gather(reinterpret_cast<float*>(optimizer_.squares().sums().data()), bucket, place_of_square, done);
+}
+
+void GradientBuckets::bring_weights(const Done& done) {
+  if (!is_sharded()) return done();
+  const std::vector<FloatRange>& buckets = optimizer_.buckets();
+  for (size_t i = 0; i < buckets.size(); ++i)
+    gather(optimizer_.parameters().weights(), buckets[i], std::identity(), i + 1 == buckets.size() ? done : Done([] {}));
+}
+
+// What each rank has of the bucket, of `values` in which a float of the buffer has this place.
+void GradientBuckets::gather(float* values, FloatRange bucket, const Place& place, const Done& done) {
+  std::vector<int64_t> begins;
+  for (int rank = 0; rank < ranks_; ++rank)
+    begins.push_back(place(bucket.begin + owned_floats(bucket.size(), rank, ranks_).begin));
+  begins.push_back(place(bucket.end));
+  group_.all_gather(values, std::move(begins), done);
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/float_range.h"
+#include "engine/contract/gradient_group.h"
+#include "models/train/adamw.h"
+
+namespace torch::autograd {
+struct Node;
+}
+
+namespace sluice::nodes {
+
+/// Adds the gradients of a model over the ranks of a run, and brings the weights that each rank has stepped to all, bucket by bucket.
+/// A backward goes through a buffer from its end to its beginning (models/train/flat_parameters.h), and so do the buckets: what the
+/// last backward of a step is done with goes out while the rest is computed. The order is the same on all ranks, whoever begins
+/// early.
+///
+/// Ownership: uses the optimizer and the group, which outlive it. Belongs to the thread that trains. What has gone out belongs to the
+/// group until add_up() is done. Failure: as GradientGroup; a gradient that changes after it has gone out is a bug, InternalError.
+class GradientBuckets {
+ public:
+  using Done = std::function<void()>;
+
+  GradientBuckets(models::AdamW& optimizer, engine::GradientGroup& group, int ranks);
+  ~GradientBuckets();
+
+  /// As TrainedModel has it.
+  void expect_last_backward();
+
+  /// What has not gone out yet does. `done`: the optimizer has what it needs of the sum.
+  void add_up(const Done& done);
+
+  void bring_weights(const Done& done);
+
+ private:
+  class WeightHook;
+  using Place = std::function<int64_t(int64_t)>;
+
+  bool is_sharded() const { return optimizer_.owners() > 1; }
+  void watch_weights();
+  void finish_weight(size_t weight);
+  void give(size_t bucket, const Done& done);
+  void gather(float* values, FloatRange bucket, const Place& place, const Done& done);
+
+  models::AdamW& optimizer_;
+  engine::GradientGroup& group_;
+  const int ranks_;
+  std::vector<std::vector<size_t>> buckets_of_weight_;                // by weight: those that it lies in
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // likewise: what the hooks hang on
+  std::shared_ptr<GradientBuckets*> self_;                            // for the hooks, which autograd may keep longer
+
+  bool last_ = false;               // the last backward of the step is on its way
+  std::vector<size_t> unfinished_;  // by bucket: weights with which it is not done
+  size_t left_;                     // buckets that have not gone out: those below
+};
+
+}  // namespace sluice::nodes

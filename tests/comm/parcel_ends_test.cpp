@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "tests/comm/parcel_ranks.h"
+
+// Parcels of ranks that give up, and of ranks that are slow.
+namespace sluice::comm {
+namespace {
+
+using engine::ColumnData;
+using engine::DType;
+using engine::Parcel;
+using testing::are_equal;
+using testing::Countdown;
+using testing::ParcelRanks;
+using testing::random_parcel;
+
+constexpr int kRanks = 3;
+
+class EndsOfParcels : public ::testing::TestWithParam<bool> {};  // over shared memory, and over TCP
+
+// All ranks offer and grant without end until one gives up at some moment; a test that hangs has failed.
+TEST_P(EndsOfParcels, ComeAtAnyMomentWithoutWaiting) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    RandomStream random(seed, 1);
+    const auto moment = std::chrono::microseconds(random.below(3000));
+    const bool is_destroyed = random.below(2) == 0;
+    const Parcel parcel{.header = {}, .columns = {ColumnData(DType::kFloat32, 1 + random.below(500'000))}};
+    ParcelRanks ranks(kRanks, GetParam());
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (int64_t i = 0; i < 6; ++i) {
+        ranks[rank].send((rank + 1) % kRanks, {"ring", 0, i}, parcel, {});
+        ranks[rank].receive((rank + 2) % kRanks, {"ring", 0, i}, credit_bytes(parcel), [](const Parcel&) {});
+      }
+    }
+    std::this_thread::sleep_for(moment);
+    is_destroyed ? ranks.end(0) : ranks[0].abandon();
+  }
+}
+
+TEST_P(EndsOfParcels, DropWhatHasNotCome) {
+  ParcelRanks ranks(2, GetParam());
+  const auto dropped = std::make_shared<int>(0);
+  ranks[0].send(1, {"edge", 0, 0}, {}, [dropped] { ADD_FAILURE() << "done"; });
+  ranks[0].receive(1, {"edge", 0, 1}, 100, [dropped](const Parcel&) { ADD_FAILURE() << "it came"; });
+  ranks[0].abandon();
+  ranks[0].send(1, {"edge", 0, 2}, {}, [dropped] { ADD_FAILURE() << "done"; });
+  ranks.failure_of(1);
+  ranks.end(0);
+  EXPECT_EQ(dropped.use_count(), 1);
+  EXPECT_EQ(ranks.failures()[0], "");
+}
+
+TEST_P(EndsOfParcels, MayComeInACallbackWhichIsTheLast) {
+  constexpr int64_t kCount = 200;
+  ParcelRanks ranks(2, GetParam());
+  engine::Parcels& receiver = ranks[1];
+  std::atomic<int> came = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    ranks[0].send(1, {"edge", 0, i}, {}, {});
+    receiver.receive(0, {"edge", 0, i}, 100, [&](const Parcel&) {
+      ++came;
+      receiver.abandon();
+    });
+  }
+  ranks.failure_of(0);
+  ranks.end(1);
+  EXPECT_EQ(came, 1);
+}
+
+// A wire that is slow at random, and callers that are: nothing is lost, and no byte is another.
+TEST_P(EndsOfParcels, AreReachedWhateverIsLate) {
+  std::atomic<int64_t> delays = 0;
+  std::mutex mutex;
+  RandomStream lengths(9, 9);
+  const auto pause = [&] {
+    int64_t microseconds = 0;
+    {
+      const std::lock_guard lock(mutex);
+      microseconds = static_cast<int64_t>(lengths.below(1000));
+    }
+    ++delays;
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  };
+  for (uint64_t seed = 0; delays < 1000; ++seed) {
+    RandomStream random(seed, 2);
+    std::vector<Parcel> parcels;
+    for (int i = 0; i < 20; ++i) parcels.push_back(random_parcel(random, 100'000));
+    ParcelRanks ranks(kRanks, GetParam(), {.on_the_way = [&](const ChunkName&, std::span<std::byte>) { pause(); }});
+    Countdown left(2 * kRanks * std::ssize(parcels));
+    testing::in_threads(kRanks, [&](int rank) {
+      for (size_t i = 0; i < parcels.size(); ++i) {
+        const Parcel& parcel = parcels[i];
+        pause();
+        ranks[rank].send((rank + 1) % kRanks, {"ring", 0, static_cast<int64_t>(i)}, parcel, left.callback());
+        pause();
+        ranks[rank].receive((rank + 2) % kRanks, {"ring", 0, static_cast<int64_t>(i)}, credit_bytes(parcel),
+                            [&](const Parcel& here) {
+                              pause();
+                              EXPECT_TRUE(are_equal(here, parcel));
+                              left.count();
+                            });
+      }
+    });
+    ASSERT_TRUE(left.came());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, EndsOfParcels, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
+
+}  // namespace
+}  // namespace sluice::comm
