@@ -2,6 +2,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -71,6 +72,13 @@ void GlooGradients::abandon() {
   end();
 }
 
+// Waits for: the thread to be done with what was given. Ends when: it is; abandon() ends whatever it waits for.
+void GlooGradients::forget() {
+  abandon();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return over_; });
+}
+
 bool GlooGradients::abandoned() {
   const std::lock_guard lock(mutex_);
   return abandoned_;
@@ -107,10 +115,19 @@ void GlooGradients::begin(Operation operation) {
       return;
     }
   }
-  operation.done();
+  if (operation.done) operation.done();
 }
 
 void GlooGradients::carry_out() {
+  serve();
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+}
+
+void GlooGradients::serve() {
   const NoPipeSignal no_signal;  // of a rank that is gone
   std::function<void()> done;    // of what is under way
   try {
@@ -118,10 +135,10 @@ void GlooGradients::carry_out() {
       done = std::move(next->done);
       worker_->announce(next->announcement);
       next->run(*worker_);
-      std::exchange(done, {})();
+      if (done) std::exchange(done, {})();
     }
   } catch (...) {
-    fail(std::current_exception());
+    fail(std::current_exception(), done != nullptr);
   }
   wait_until_abandoned();
   if (!abandoned()) return;
@@ -142,7 +159,8 @@ void GlooGradients::let_go() {
     const std::lock_guard lock(mutex_);
     left.swap(waiting_);
   }
-  for (const Operation& operation : left) operation.done();
+  for (const Operation& operation : left)
+    if (operation.done) operation.done();
 }
 
 // Waits for: something to carry out. Ends when: there is one, or this is destroyed; nothing then.
@@ -155,13 +173,23 @@ std::optional<GlooGradients::Operation> GlooGradients::take() {
   return next;
 }
 
-void GlooGradients::fail(std::exception_ptr reason) {
+void GlooGradients::fail(std::exception_ptr reason, bool is_awaited) {
   worker_->close();  // the gradients belong to the caller again before it hears of the failure
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true)) return;  // given up by the destructor, not failed
   }
-  failed_(std::move(reason));
+  if (wait_for_somebody(is_awaited)) failed_(std::move(reason));
+}
+
+// Waits for: an operation that somebody waits for, after a failure. Ends when: there is one; or, with false, nobody can ask any more.
+bool GlooGradients::wait_for_somebody(bool is_awaited) {
+  const auto waits = [&] {
+    return is_awaited || std::ranges::any_of(waiting_, [](const Operation& operation) { return operation.done != nullptr; });
+  };
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return waits() || abandoned_ || destroyed_; });
+  return !abandoned_ && !destroyed_;
 }
 
 }  // namespace sluice::comm

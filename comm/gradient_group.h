@@ -29,9 +29,9 @@ namespace sluice::comm {
 ///
 /// Every operation is announced before anybody enters it (comm/announcement.h), so ranks that do not do the same fail at once.
 ///
-/// Failure: what Gloo throws, or a bug, is given to `failed`, once; it must neither throw nor destroy this. All connections are
-/// closed before, so that the other ranks fail as well; no operation is carried out after that, and no `done` called before
-/// abandon(). The destructor gives up what is not done, without `failed`, and does not wait for other ranks.
+/// Failure: what Gloo throws, or a bug, is given to `failed`, once, when there is somebody who waits (GradientGroup); it must
+/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well; no operation is carried
+/// out after that, and no `done` called before abandon(). The destructor gives up what is not done, without `failed`, and does not wait for other ranks.
 class GlooGradients final : public engine::GradientGroup {
  public:
   using Failed = std::function<void(std::exception_ptr)>;
@@ -44,6 +44,7 @@ class GlooGradients final : public engine::GradientGroup {
   void reduce_scatter(std::span<float* const> parts, int64_t count, Added added, std::function<void()> done) override;
   void all_gather(float* values, std::vector<int64_t> begins, std::function<void()> done) override;
   void abandon() override;
+  void forget() override;
 
  private:
   class Worker;
@@ -54,13 +55,15 @@ class GlooGradients final : public engine::GradientGroup {
   };
 
   void end();
+  void serve();
+  bool wait_for_somebody(bool is_awaited);
   void wait_until_abandoned();
   void let_go();
   void carry_out();
   void begin(Operation operation);
   std::optional<Operation> take();
   bool abandoned();
-  void fail(std::exception_ptr reason);
+  void fail(std::exception_ptr reason, bool is_awaited);
 
   const Failed failed_;
   const std::unique_ptr<Worker> worker_;
@@ -70,6 +73,7 @@ class GlooGradients final : public engine::GradientGroup {
   bool ended_ = false;      // nothing more is carried out
   bool abandoned_ = false;  // and each `done` is called all the same
   bool destroyed_ = false;
+  bool over_ = false;  // the thread is done, and uses nothing that was given
   std::jthread thread_;
 };
 

@@ -31,6 +31,7 @@ class StoreGradients final : public engine::GradientGroup {
     gradients_.all_gather(values, std::move(begins), std::move(done));
   }
   void abandon() override { gradients_.abandon(); }
+  void forget() override { gradients_.forget(); }
 
  private:
   const std::shared_ptr<StoreConnection> connection_;

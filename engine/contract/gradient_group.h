@@ -13,6 +13,9 @@ namespace sluice::engine {
 /// Operations of one group run in the order of their calls, which is the same on all ranks: the plan says who trains a model, and
 /// one node does. Nobody waits inside a call; `done` is called on some thread when this rank has what it asked for, and must not
 /// throw. What was given stays until then. Failure: a rank that is lost ends the run, and `done` is not called.
+///
+/// `done` may be empty: nobody waits for that alone. Such an operation may be of an iteration that is dropped, and then never be
+/// carried out, because other ranks do not ask for it; so what goes wrong with it is told when there is one that somebody waits for.
 class GradientGroup {
  public:
   /// Some of the sum, which begins at this float. On the thread of the group, in order; it must not throw.
@@ -35,6 +38,9 @@ class GradientGroup {
   /// This rank's run has failed, or is over: nothing is done any more. Each `done` that has not been called is, once nobody uses its
   /// buffers, with numbers that mean nothing; so is that of everything later.
   virtual void abandon() {}
+
+  /// As abandon(), and returns when nobody uses what was given. Not on the thread of the group.
+  virtual void forget() { abandon(); }
 };
 
 }  // namespace sluice::engine

@@ -52,7 +52,10 @@ GradientBuckets::GradientBuckets(models::AdamW& optimizer, engine::GradientGroup
   watch_weights();
 }
 
-GradientBuckets::~GradientBuckets() = default;
+// What has gone out early in an iteration that was dropped is still on its way.
+GradientBuckets::~GradientBuckets() {
+  if (left_ < optimizer_.buckets().size()) group_.forget();
+}
 
 void GradientBuckets::watch_weights() {
   size_t next = 0;
@@ -77,12 +80,12 @@ void GradientBuckets::finish_weight(size_t weight) {
     SLUICE_CHECK(bucket < left_ && unfinished_[bucket] > 0, "a gradient was added to after it had gone to other ranks");
     --unfinished_[bucket];
   }
-  while (left_ > 1 && unfinished_[left_ - 1] == 0) give(--left_, [] {});
+  while (left_ > 1 && unfinished_[left_ - 1] == 0) give(--left_, nullptr);
 }
 
 void GradientBuckets::add_up(const Done& done) {
   last_ = false;
-  while (left_ > 1) give(--left_, [] {});
+  while (left_ > 1) give(--left_, nullptr);
   left_ = optimizer_.buckets().size();
   give(0, done);
 }
@@ -97,7 +100,7 @@ void GradientBuckets::give(size_t index, const Done& done) {
   const auto added = [this, bucket](int64_t begin, std::span<const float> sum) {
     optimizer_.squares().set(bucket.begin + begin, sum);
   };
-  group_.reduce_scatter(parts, bucket.size(), added, [] {});
+  group_.reduce_scatter(parts, bucket.size(), added, nullptr);
   gather(reinterpret_cast<float*>(optimizer_.squares().sums().data()), bucket, place_of_square, done);
 }
 
@@ -105,7 +108,7 @@ void GradientBuckets::bring_weights(const Done& done) {
   if (!is_sharded()) return done();
   const std::vector<FloatRange>& buckets = optimizer_.buckets();
   for (size_t i = 0; i < buckets.size(); ++i)
-    gather(optimizer_.parameters().weights(), buckets[i], std::identity(), i + 1 == buckets.size() ? done : Done([] {}));
+    gather(optimizer_.parameters().weights(), buckets[i], std::identity(), i + 1 == buckets.size() ? done : nullptr);
 }
 
 // What each rank has of the bucket, of `values` in which a float of the buffer has this place.

@@ -142,6 +142,41 @@ TEST(GradientGroup, FailsOnAllRanksWhenOneGoesAway) {
   });
 }
 
+// The other rank has dropped the iteration, and goes when it has saved: that is no failure, until somebody needs the sum.
+TEST(GradientGroup, TellsAFailureWhenSomebodyWaits) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const MadeUpGradient gradient{.slots = 2, .count = 100'000};
+  run_ranks(2, [&](World world) {
+    std::promise<void> told;
+    auto failed = told.get_future();
+    std::vector<Floats> parts = gradient.parts_of(world);
+    const std::vector<float*> pointers{parts[0].data()};
+    GlooGradients group(connect_ranks(*store, "ranks", world), 2, [&](const std::exception_ptr&) { told.set_value(); });
+    if (world.rank == 1) return;
+    group.all_reduce(pointers, gradient.count, nullptr);
+    EXPECT_EQ(failed.wait_for(300ms), std::future_status::timeout);
+    group.all_reduce(pointers, gradient.count, [] { ADD_FAILURE() << "it is not done"; });
+    EXPECT_EQ(failed.wait_for(10s), std::future_status::ready);
+  });
+}
+
+// Behind forget() the gradients are the caller's again.
+TEST(GradientGroup, ForgetsWhatNobodyWaitsFor) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const MadeUpGradient gradient{.slots = 2, .count = 3'000'000};
+  std::promise<void> forgotten;
+  run_ranks(2, [&](World world) {
+    GlooGradients group(connect_ranks(*store, "ranks", world), 2, never());
+    if (world.rank == 1) return forgotten.get_future().wait();
+    {
+      std::vector<Floats> parts = gradient.parts_of(world);
+      group.all_reduce(std::vector<float*>{parts[0].data()}, gradient.count, nullptr);
+      group.forget();
+    }
+    forgotten.set_value();
+  });
+}
+
 // The other rank is there and does nothing.
 TEST(GradientGroup, IsDestroyedWhileItWaitsForAnother) {
   const auto store = c10::make_intrusive<c10d::HashStore>();

@@ -75,7 +75,8 @@ class GradientsInOneProcess {
       add(all);
     else
       gather(all);
-    for (const Asked& one : all) one.done();
+    for (const Asked& one : all)
+      if (one.done) one.done();
   }
 
   void add(std::vector<Asked>& all) const {
