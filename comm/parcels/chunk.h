@@ -38,4 +38,9 @@ struct ChunkName {
 /// tests.
 using OnTheWay = std::function<void(const ChunkName& name, std::span<std::byte> bytes)>;
 
+struct DamageOptions {
+  bool sends_again = false;  // a chunk that came damaged, once; else that fails at once
+  OnTheWay on_the_way = {};  // on the thread of the parcels
+};
+
 }  // namespace sluice::comm

@@ -28,11 +28,10 @@ std::unique_ptr<Wire> wire_to(int rank, bool is_local) {
 class DirectParcels::Peer final : public MessageTaker {
  public:
   /// `has_ended`: nothing more is taken.
-  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DirectParcelsOptions& options,
-       const std::atomic<bool>& has_ended)
+  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DamageOptions& options, const std::atomic<bool>& has_ended)
       : rank_(rank),
         has_ended_(has_ended),
-        options_{.sends_again = options.sends_again, .on_the_way = options.on_the_way},
+        options_(options),
         wire_(wire_to(rank, socket.is_local)),
         socket_(std::make_unique<MessageSocket>(std::move(socket.socket), rank)),
         outgoing_(own, rank, *socket_, *wire_),
@@ -119,7 +118,7 @@ class DirectParcels::Peer final : public MessageTaker {
 
   const int rank_;
   const std::atomic<bool>& has_ended_;
-  const Incoming::Options options_;
+  const DamageOptions options_;
   const std::unique_ptr<Wire> wire_;
   const std::unique_ptr<MessageSocket> socket_;
   Outgoing outgoing_;
@@ -127,7 +126,7 @@ class DirectParcels::Peer final : public MessageTaker {
   bool has_ended_well_ = false;
 };
 
-DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DirectParcelsOptions options)
+DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options)
     : world_(world), failed_(std::move(failed)), wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLUICE_CHECK(wakes_, "the system has no more descriptors");
   for (int rank = 0; rank < world.size; ++rank) {

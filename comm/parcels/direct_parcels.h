@@ -18,11 +18,6 @@
 
 namespace sluice::comm {
 
-struct DirectParcelsOptions {
-  bool sends_again = false;  // a chunk that came damaged, once; else that fails at once
-  OnTheWay on_the_way = {};  // on the thread of the parcels
-};
-
 /// Parcels over a connection between each two ranks, of which one thread looks after all.
 ///
 /// A receiver takes a block of memory for each parcel that it grants (comm/parcels/block_pool.h), and the columns that arrive lie
@@ -50,7 +45,7 @@ class DirectParcels final : public engine::Parcels {
   using Failed = std::function<void(std::exception_ptr)>;
 
   /// `peers`: as meet_peers() returns them.
-  DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DirectParcelsOptions options = {});
+  DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options = {});
   ~DirectParcels() override;
 
   engine::World world() const override { return world_; }

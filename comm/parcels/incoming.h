@@ -24,12 +24,7 @@ namespace sluice::comm {
 /// the chunk which is damaged, with `sends_again` at the second time; InternalError for what was not granted.
 class Incoming {
  public:
-  struct Options {
-    bool sends_again = false;
-    OnTheWay on_the_way = {};
-  };
-
-  Incoming(int other, MessageSocket& socket, Wire& wire, BlockPool& pool, const Options& options)
+  Incoming(int other, MessageSocket& socket, Wire& wire, BlockPool& pool, const DamageOptions& options)
       : other_(other), socket_(socket), wire_(wire), pool_(pool), options_(options) {}
 
   void grant(engine::ParcelKey key, int64_t most_bytes, engine::Parcels::Arrived arrived);
@@ -69,7 +64,7 @@ class Incoming {
   MessageSocket& socket_;
   Wire& wire_;
   BlockPool& pool_;
-  const Options& options_;
+  const DamageOptions& options_;
   uint64_t next_grant_ = 0;
   std::map<uint64_t, Granted> granted_;
   std::atomic<int64_t> bytes_ = 0;

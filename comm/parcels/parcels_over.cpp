@@ -20,7 +20,7 @@ std::unique_ptr<engine::Parcels> parcels_over(const Store& store, const ParcelOp
       .give_up = give_up,
   };
   return std::make_unique<DirectParcels>(store.world(), meet_peers(connection->torch_store(), "parcels", store.world(), sockets),
-                                         std::move(failed), DirectParcelsOptions{.sends_again = options.sends_again});
+                                         std::move(failed), DamageOptions{.sends_again = options.sends_again});
 }
 
 }  // namespace sluice::comm

@@ -52,7 +52,7 @@ class Countdown {
 /// Ranks of this process, connected over the wire that is asked for.
 class ParcelRanks {
  public:
-  ParcelRanks(int size, bool shares_memory, const DirectParcelsOptions& options = {}) : said_(static_cast<size_t>(size)) {
+  ParcelRanks(int size, bool shares_memory, const DamageOptions& options = {}) : said_(static_cast<size_t>(size)) {
     ranks_.resize(static_cast<size_t>(size));
     const auto store = c10::make_intrusive<c10d::HashStore>();
     const auto said = in_threads(size, [&](int rank) {
