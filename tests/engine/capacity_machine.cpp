@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -16,6 +17,8 @@
 namespace sluice::engine::testing {
 namespace {
 
+using machine::is_helpers_half;
+using machine::other_half;
 using machine::PathRules;
 using machine::State;
 
@@ -109,6 +112,8 @@ class PathStates {
   void measure(const State& state) {
     const int in_flight = rules_.in_flight(state);
     if (in_flight > share_) throw std::runtime_error("more tokens in flight than the budget has: " + describe(machine_));
+    if (rules_.shares_making() && rules_.in_making(state) > rules_.making_budget())
+      throw std::runtime_error("more tokens in the making than the budget for it has: " + describe(machine_));
     seen_.in_flight = std::max(seen_.in_flight, in_flight);
     seen_.drawn = std::max(seen_.drawn, state.drawn);
     for (const machine::Packet& packet : state.packets) seen_.micro_batch = std::max(seen_.micro_batch, rules_.held(packet));
@@ -128,7 +133,8 @@ class PathStates {
 /// A state of each path.
 using Ids = std::vector<int>;
 
-/// The rules between paths, and between ranks. They share no tokens, so all that one sees of the others is how far they are.
+/// The rules between paths, and between ranks. They share no tokens, so all that one sees of the others is how far they are; but two
+/// ranks make a move together where one makes a group for the other.
 class Run {
  public:
   Run(const Paths& paths, const std::vector<int>& shares)
@@ -150,8 +156,20 @@ class Run {
 
   bool allows(const Ids& ids, size_t p, const Way& way) const {
     if (way.move.kind == Move::Kind::kBegin) return may_begin(ids, p);
+    if (way.move.with >= 0) return !is_helpers_half(way.move) && helpers_half(ids, p, way.move);
     if (!other_ranks_allow(ids, p, way)) return false;
     return way.publishes < 0 || !paths_.publisher_waits || readers_allow(ids, p, way.publishes);
+  }
+
+  // The states behind a way that is allowed.
+  Ids after(Ids ids, size_t p, size_t w) {
+    const Move move = at(ids, p).ways[w].move;
+    if (move.with >= 0) {
+      const size_t helper = beside_on(move.with, p), half = *helpers_half(ids, p, move);
+      ids[helper] = states_[helper].follow(ids[helper], half);
+    }
+    ids[p] = states_[p].follow(ids[p], w);
+    return ids;
   }
 
   // All have come to the same point of the same iteration.
@@ -223,6 +241,23 @@ class Run {
   }
 
  private:
+  // The way of the other rank that is its half of a move of path p; none: it cannot do it now.
+  std::optional<size_t> helpers_half(const Ids& ids, size_t p, const Move& move) const {
+    const State& mine = at(ids, p).state;
+    const size_t helper = beside_on(move.with, p);
+    const PathStates::Known& there = at(ids, helper);
+    const bool lends = move.kind == Move::Kind::kLend;
+    if (lends && !states_[helper].rules().may_help_in(there.state, mine.begun - 1, mine.round)) return std::nullopt;
+    Move half = other_half(move, static_cast<int>(p / of_rank_));
+    half.path = static_cast<int>(helper);
+    const auto way = std::find_if(there.ways.begin(), there.ways.end(), [&](const Way& w) { return w.move == half; });
+    if (way == there.ways.end()) return std::nullopt;
+    return static_cast<size_t>(way - there.ways.begin());
+  }
+
+  // The same path on another rank.
+  size_t beside_on(int rank, size_t p) const { return static_cast<size_t>(rank) * of_rank_ + p % of_rank_; }
+
   bool may_begin(const Ids& ids, size_t p) const {
     const int next = at(ids, p).state.begun;
     if (next >= reported(ids) + lag_ + 2) return false;
@@ -287,14 +322,18 @@ class Search {
       for (size_t w = 0; w < run_.at(ids, p).ways.size(); ++w) {
         const Way& way = run_.at(ids, p).ways[w];
         if (!run_.allows(ids, p, way)) continue;
+        note(way.move, run_.at(ids, p).state);
         finding_.trace.push_back(way.move);
-        Ids next = ids;
-        next[p] = run_.path(p).follow(ids[p], w);
-        if (visit(next)) return true;
+        if (visit(run_.after(ids, p, w))) return true;
         finding_.trace.pop_back();
       }
     }
     return false;
+  }
+
+  void note(const Move& move, const State& state) {
+    finding_.rank_helped = finding_.rank_helped || move.kind == Move::Kind::kLend;
+    finding_.helper_went_on = finding_.helper_went_on || (move.kind == Move::Kind::kBegin && !state.for_others.empty());
   }
 
   static uint64_t number_of(const Ids& ids) {
@@ -314,6 +353,7 @@ class Search {
 
 std::string text_of(const Move& move) {
   const std::string which = std::to_string(move.which), tokens = std::to_string(move.tokens);
+  const std::string by = move.with < 0 ? std::string() : " made by rank " + std::to_string(move.with);
   switch (move.kind) {
     case Move::Kind::kBegin:
       return "an iteration begins";
@@ -330,6 +370,12 @@ std::string text_of(const Move& move) {
              ")";
     case Move::Kind::kLearn:
       return "the verdicts of all ranks are known";
+    case Move::Kind::kTake:
+    case Move::Kind::kGive:
+      return "the oldest group is taken over with " + tokens + " tokens" + by;
+    case Move::Kind::kLend:
+    case Move::Kind::kHelp:
+      return "a group is admitted with " + tokens + " tokens, to be" + by;
   }
   return {};
 }
@@ -338,7 +384,13 @@ std::string text_of(const Move& move) {
 std::string want_of(const Machine& machine, const State& state, int share) {
   const std::string asks = " group asks for " + std::to_string(machine.worst) + " of " + std::to_string(share) + " tokens";
   if (machine.on_demand && !state.admitted.empty()) return "the oldest" + asks;
+  if (!state.admitted.empty()) return "the oldest group is not taken over into " + std::to_string(share) + " tokens";
   return state.left_to_draw() > 0 ? "the next" + asks : "iteration " + std::to_string(state.begun) + " waits for others";
+}
+
+std::string tokens_of(const PathRules& rules, const State& state) {
+  const std::string making = rules.shares_making() ? ", in the making " + std::to_string(rules.in_making(state)) : std::string();
+  return "; in flight " + std::to_string(rules.in_flight(state)) + making;
 }
 
 }  // namespace
@@ -392,9 +444,9 @@ bool replay(const Paths& paths, const std::vector<int>& shares, const std::vecto
     const std::vector<Way>& ways = run.at(ids, p).ways;
     const auto way = std::find_if(ways.begin(), ways.end(), [&](const Way& w) { return w.move == move; });
     const bool is_possible = way != ways.end() && run.allows(ids, p, *way);
-    if (is_possible) ids[p] = run.path(p).follow(ids[p], static_cast<size_t>(way - ways.begin()));
-    const std::string in_flight = std::to_string(run.path(p).rules().in_flight(run.at(ids, p).state));
-    tell(name(p) + text_of(move) + (is_possible ? "; in flight " + in_flight : "; which is not possible"));
+    if (is_possible) ids = run.after(ids, p, static_cast<size_t>(way - ways.begin()));
+    tell(name(p) + text_of(move) +
+         (is_possible ? tokens_of(run.path(p).rules(), run.at(ids, p).state) : "; which is not possible"));
     if (!is_possible) return false;
   }
   if (run.overwrites(ids)) tell("a version is overwritten that is sampled from");

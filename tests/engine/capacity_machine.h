@@ -12,6 +12,10 @@ namespace sluice::engine::testing {
 
 enum class Use { kNone, kReadsLive, kTrains, kPublishes };  // of the one model
 
+// When a rank may make a group for another: in the same round of an iteration, one that has no credit there, once its own are all
+// admitted; or in the same round, whatever else there is; or also before it comes to the round, which can stall.
+enum class Help { kWhereShort, kAnytime, kFromBehind };
+
 /// An ordinary node.
 struct Step {
   std::vector<int> inputs;  // earlier steps; empty: takes what the packer makes
@@ -44,13 +48,15 @@ struct Machine {
   int every = 0;                 // the path only measures: after so many iterations and after the last; or, with 0,
   bool before_training = false;  // only after the last, and before the first
 
+  Help help = Help::kWhereShort;
   int lasts = 0;  // its data are enough for so many iterations; 0: for all
 
   bool measures() const { return every > 0 || before_training; }
 };
 
 /// Paths that run side by side, all of them on each rank. All have the iterations, the lag and the micro-batches of the first. Ranks
-/// share no tokens: one waits for the others where numbers are added over all of them.
+/// share no tokens: one waits for the others where numbers are added over all of them. On several ranks a path that trains and whose
+/// rollout asks for the worst has a second budget for what is made and not packed yet, and ranks make groups for each other.
 struct Paths {
   std::vector<Machine> paths;
   int ranks = 1;
@@ -63,13 +69,15 @@ std::string describe(const Paths& paths);
 
 /// One event.
 struct Move {
-  enum class Kind { kBegin, kAdmit, kGrow, kRestart, kFinish, kProcess, kLearn };
+  // What two ranks do together has two halves: the owner's of a group (kLend, kTake) and that of who makes it (kHelp, kGive).
+  enum class Kind { kBegin, kAdmit, kGrow, kRestart, kFinish, kProcess, kLearn, kTake, kGive, kLend, kHelp };
   Kind kind = Kind::kBegin;
-  int which = 0;   // kGrow, kRestart, kFinish: place among the admitted; kProcess: step
-  int tokens = 0;  // kAdmit: credit; kFinish: size
+  int which = 0;   // kGrow, kRestart, kFinish: place among the admitted, then among those made for others; kProcess: step
+  int tokens = 0;  // kAdmit, kLend, kHelp: credit; kFinish, kTake, kGive: size
   int packet = 0;  // kProcess: place among the packets
   int passes = 0;  // kProcess of a filter: bit by group, those that it keeps
   int path = 0;    // of all: those of rank 0 first
+  int with = -1;   // the rank that does the other half; -1: there is none
 
   bool operator==(const Move&) const = default;
 };
@@ -89,6 +97,8 @@ struct Finding {
   std::vector<Move> trace;        // to the one or the other
   bool publisher_waited = false;  // for another path, in some state
   bool rank_waited = false;       // for another, likewise
+  bool rank_helped = false;       // another: made a group for it
+  bool helper_went_on = false;    // to the next iteration, with a group that its owner had not taken over
   int64_t states = 0;
   std::vector<Seen> paths;  // those of rank 0 first
 };

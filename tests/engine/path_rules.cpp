@@ -9,6 +9,7 @@ PathRules::PathRules(const Machine& machine, int iterations, bool trained, int s
       iterations_(iterations),
       share_(share),
       micro_batch_(machine.own_share ? std::max(machine.worst, std::min(machine.micro_batch, share)) : machine.micro_batch),
+      shares_making_(machine.rollout && !machine.on_demand && machine.ranks > 1 && !machine.measures()),
       samples_(machine.rollout && trained && !machine.of_frozen_model) {
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     const Step& step = machine.steps[s];
@@ -19,6 +20,9 @@ PathRules::PathRules(const Machine& machine, int iterations, bool trained, int s
     if (step.use == Use::kTrains) trainer_ = static_cast<int>(s);
     if (step.use == Use::kPublishes) publisher_ = static_cast<int>(s);
   }
+  int drawn = 0;
+  for (int slot = 0; slot < machine.slots; ++slot) drawn += most_drawn(slot);
+  making_ = std::min(share, std::max(1, drawn) * machine.worst);
 }
 
 std::vector<Move> PathRules::moves(const State& state) const {
@@ -26,27 +30,27 @@ std::vector<Move> PathRules::moves(const State& state) const {
   for (size_t s = 0; s < machine_.steps.size(); ++s) add_processing(state, static_cast<int>(s), moves);
   add_growth(state, moves);
   add_finishes(state, moves);
-  const int room = share_ - in_flight(state);
-  const bool short_of_credit = !state.admitted.empty() && state.admitted.back().text > 0;
-  for (int tokens = machine_.worst; state.left_to_draw() > 0 && !short_of_credit && tokens >= machine_.least; --tokens) {
-    if (tokens <= room) moves.push_back({.kind = Move::Kind::kAdmit, .tokens = tokens});
-  }
-  if (!state.drawing && state.begun < iterations_) moves.push_back({.kind = Move::Kind::kBegin});
+  add_takes(state, moves);
+  add_admissions(state, moves);
+  add_help(state, moves);
+  const bool makes =
+      std::any_of(state.for_others.begin(), state.for_others.end(), [](const auto& group) { return !group.finished; });
+  if (!state.drawing && !makes && state.begun < iterations_) moves.push_back({.kind = Move::Kind::kBegin});
   if (machine_.ranks > 1 && refill_ >= 0 && is_judged(state)) moves.push_back({.kind = Move::Kind::kLearn});
   return moves;
 }
 
-// On demand groups are only sure to end when they have grown to the worst size.
+// On demand groups are only sure to end when they have grown to the worst size. Nobody has to help.
 bool PathRules::is_sure(const State& state, const Move& move) const {
   const bool ends_early = move.kind == Move::Kind::kFinish && machine_.on_demand &&
                           state.admitted[static_cast<size_t>(move.which)].tokens < machine_.worst;
-  return move.kind != Move::Kind::kAdmit && !ends_early;
+  return move.kind != Move::Kind::kAdmit && move.kind != Move::Kind::kLend && !ends_early;
 }
 
 // On demand what is admitted goes first: the oldest has to grow.
 bool PathRules::has_room(const State& state) const {
   if (machine_.on_demand && !state.admitted.empty()) return false;
-  return state.left_to_draw() > 0 && share_ - in_flight(state) >= machine_.worst;
+  return state.left_to_draw() > 0 && room_to_admit(state) >= machine_.worst;
 }
 
 bool PathRules::is_over(const State& state) const {
@@ -72,7 +76,7 @@ State PathRules::after(State state, const Move& move) const {
       begin(state);
       break;
     case Move::Kind::kAdmit:
-      admit(state, move.tokens);
+      admit(state, {.tokens = move.tokens, .finished = !machine_.rollout});
       break;
     case Move::Kind::kGrow:
       grow(state, static_cast<size_t>(move.which));
@@ -91,7 +95,20 @@ State PathRules::after(State state, const Move& move) const {
     case Move::Kind::kLearn:
       learn(state);
       break;
+    case Move::Kind::kTake:
+      take(state, move.tokens);
+      break;
+    case Move::Kind::kGive:
+      give(state, move.with);
+      break;
+    case Move::Kind::kLend:
+      admit(state, {.maker = move.with});
+      break;
+    case Move::Kind::kHelp:
+      help(state, move);
+      break;
   }
+  take_what_fits(state);
   tidy(state);
   return state;
 }
@@ -103,8 +120,7 @@ int PathRules::held(const Packet& packet) const {
 }
 
 int PathRules::in_flight(const State& state) const {
-  int tokens = 0;
-  for (const Admitted& group : state.admitted) tokens += group.tokens;
+  int tokens = shares_making_ ? 0 : in_making(state);
   for (const int size : state.open) tokens += size;
   for (const Packet& packet : state.packets) tokens += held(packet);
   return tokens;
@@ -172,77 +188,6 @@ void PathRules::begin(State& state) const {
     state.to_draw[static_cast<size_t>(slot)] = round(quota(slot), most_drawn(slot));
 }
 
-// The next group is of the first slot that draws one.
-void PathRules::admit(State& state, int tokens) const {
-  const auto left = std::find_if(state.to_draw.begin(), state.to_draw.end(), [](int groups) { return groups > 0; });
-  const auto slot = static_cast<size_t>(left - state.to_draw.begin());
-  --*left;
-  ++state.drawn;
-  ++state.drawn_of[slot];
-  state.admitted.push_back({.tokens = tokens, .finished = !machine_.rollout, .slot = static_cast<int>(slot)});
-  pack(state);
-}
-
-void PathRules::finish(State& state, const Move& move) const {
-  Admitted& group = state.admitted[static_cast<size_t>(move.which)];
-  group = {.tokens = move.tokens, .finished = true, .slot = group.slot};
-  pack(state);
-}
-
-// The oldest without credit may restart; one with credit may grow if there is room once all younger ones have given way.
-void PathRules::add_growth(const State& state, std::vector<Move>& moves) const {
-  if (!machine_.on_demand) return;
-  int room = share_ - in_flight(state);
-  for (size_t g = state.admitted.size(); g-- > 0;) {
-    const Admitted& group = state.admitted[g];
-    const bool is_next = group.text > 0 && (g == 0 || state.admitted[g - 1].text == 0);
-    if (is_next && group.text <= room) moves.push_back({.kind = Move::Kind::kRestart, .which = static_cast<int>(g)});
-    if (group.text == 0 && group.tokens < machine_.worst && room > 0)
-      moves.push_back({.kind = Move::Kind::kGrow, .which = static_cast<int>(g)});
-    room += group.tokens;
-  }
-}
-
-// By one token; the youngest give way.
-void PathRules::grow(State& state, size_t which) const {
-  for (size_t g = state.admitted.size(); in_flight(state) == share_ && g-- > which + 1;) {
-    Admitted& group = state.admitted[g];
-    if (group.tokens > 0) group = {.tokens = 0, .text = group.tokens, .slot = group.slot};
-  }
-  ++state.admitted[which].tokens;
-}
-
-void PathRules::add_finishes(const State& state, std::vector<Move>& moves) const {
-  for (size_t g = 0; g < state.admitted.size(); ++g) {
-    if (state.admitted[g].finished) continue;
-    if (machine_.on_demand && g > 0) return;  // handed on in order
-    for (int tokens = state.admitted[g].tokens; tokens >= 1; --tokens)
-      moves.push_back({.kind = Move::Kind::kFinish, .which = static_cast<int>(g), .tokens = tokens});
-  }
-}
-
-void PathRules::cut(State& state) const {
-  if (state.open.empty()) return;
-  Packet& packet = state.packets.emplace_back(Packet{.iteration = state.begun - 1, .slot = state.open_slot});
-  for (const int size : state.open) packet.parts.push_back({.tokens = size});
-  state.open.clear();
-}
-
-void PathRules::pack(State& state) const {
-  while (!state.admitted.empty() && state.admitted.front().finished) {
-    if (state.admitted.front().slot != state.open_slot) cut(state);
-    state.open_slot = state.admitted.front().slot;
-    state.open.push_back(state.admitted.front().tokens);
-    state.admitted.erase(state.admitted.begin());
-    int tokens = machine_.worst;
-    for (const int size : state.open) tokens += size;
-    if (tokens > micro_batch_) cut(state);
-  }
-  if (state.left_to_draw() > 0 || !state.admitted.empty()) return;
-  cut(state);
-  go_on(state);
-}
-
 // A round is packed: the next one, or the end of the iteration. Where ranks tell each other the verdicts, that is a move of its own.
 void PathRules::go_on(State& state) const {
   if (!is_judged(state) || (refill_ >= 0 && machine_.ranks > 1)) return;
@@ -258,6 +203,8 @@ void PathRules::learn(State& state) const {
 void PathRules::end_drawing(State& state) const {
   state.packets.push_back({.iteration = state.begun - 1, .end = true});
   state.drawing = false;
+  state.round = 0;
+  state.to_draw.clear(), state.drawn_of.clear(), state.kept.clear();
 }
 
 // All groups of the round are packed, and a filter with refill has seen them.
@@ -285,6 +232,11 @@ int PathRules::told(const State& state, int iteration) const {
   if (!is_judged(state)) return state.round;
   const std::vector<int> next = next_round(state);
   return std::accumulate(next.begin(), next.end(), 0) == 0 ? kAll : state.round + 1;
+}
+
+bool PathRules::may_help_in(const State& state, int iteration, int round) const {
+  if (state.begun - 1 != iteration) return machine_.help == Help::kFromBehind && state.begun - 1 < iteration;
+  return state.round == round || told(state, iteration) == kAll;  // it has no groups in the rounds that follow
 }
 
 bool PathRules::adds_up(const State& state, const Move& move) const {
@@ -391,7 +343,10 @@ std::string key_of(const State& state) {
   add(state.admitted.size());
   for (const Admitted& group : state.admitted)
     add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text)),
-        add(static_cast<size_t>(group.slot));
+        add(static_cast<size_t>(group.slot)), add(static_cast<size_t>(group.maker + 1));
+  add(state.for_others.size());
+  for (const ForOther& group : state.for_others)
+    add(static_cast<size_t>(group.owner)), add(static_cast<size_t>(group.tokens * 2 + group.finished));
   add(state.open.size());
   for (const int size : state.open) add(static_cast<size_t>(size));
   add(state.packets.size());

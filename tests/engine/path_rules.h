@@ -29,6 +29,14 @@ struct Admitted {
   bool finished = false;
   int text = 0;  // on demand: of a group that was preempted and holds no credit
   int slot = 0;
+  int maker = -1;  // another rank, which has the credit; -1: this one
+};
+
+/// A group that is made for another rank.
+struct ForOther {
+  int owner = 0;
+  int tokens = 0;  // as of one's own
+  bool finished = false;
 };
 
 /// A path at some moment.
@@ -36,15 +44,16 @@ struct State {
   int begun = 0;  // iterations, those included that it passed over
   int ended = 0;  // by every step
   bool drawing = false;
-  int round = 0;                   // of draws of this iteration, where ranks tell each other the verdicts
-  int drawn = 0;                   // groups of this iteration
-  std::vector<int> to_draw;        // of this round, by slot
-  std::vector<int> drawn_of;       // of this iteration, by slot
-  std::vector<int> kept;           // by the filter with refill, in this iteration, by slot
-  std::vector<Admitted> admitted;  // not packed yet, in order
-  std::vector<int> open;           // sizes in the open micro-batch
-  int open_slot = 0;               // of these
-  std::vector<Packet> packets;     // not done by every step yet, in order
+  int round = 0;                     // of draws of this iteration, where ranks tell each other the verdicts
+  int drawn = 0;                     // groups of this iteration
+  std::vector<int> to_draw;          // of this round, by slot
+  std::vector<int> drawn_of;         // of this iteration, by slot
+  std::vector<int> kept;             // by the filter with refill, in this iteration, by slot
+  std::vector<Admitted> admitted;    // not packed yet, in order
+  std::vector<ForOther> for_others;  // not taken over yet, by owner, of each in order
+  std::vector<int> open;             // sizes in the open micro-batch
+  int open_slot = 0;                 // of these
+  std::vector<Packet> packets;       // not done by every step yet, in order
 
   int left_to_draw() const { return std::accumulate(to_draw.begin(), to_draw.end(), 0); }
   int handed_on() const { return begun - (drawing ? 1 : 0); }  // iterations
@@ -52,6 +61,12 @@ struct State {
 
 /// The same text for the same state.
 std::string key_of(const State& state);
+
+/// The half that the other rank does of a move which both do together: `mine` is an owner's, `rank` is my own.
+Move other_half(const Move& mine, int rank);
+
+/// It is only possible together with the half of the owner.
+bool is_helpers_half(const Move& move);
 
 class PathRules {
  public:
@@ -79,6 +94,9 @@ class PathRules {
   int told(const State& state, int iteration) const;
   static constexpr int kAll = 1 << 20;
 
+  /// Groups of another rank, as far as it depends on what each has come to.
+  bool may_help_in(const State& state, int iteration, int round) const;
+
   bool publishes(const Move& move) const { return move.kind == Move::Kind::kProcess && move.which == publisher_; }
   bool is_publisher() const { return publisher_ >= 0; }
   int published(const State& state) const { return iterations_ended(state, publisher_); }  // versions, beside the first
@@ -92,7 +110,12 @@ class PathRules {
 
   /// Tokens of which some reader is not done: one that the part reaches, or may reach once a filter has judged it.
   int held(const Packet& packet) const;
+
+  /// Tokens of the path's share; where it has a budget for the making, those are not among them.
   int in_flight(const State& state) const;
+  bool shares_making() const { return shares_making_; }
+  int in_making(const State& state) const;
+  int making_budget() const { return making_; }
 
   /// What has come to a step and is not done there. Of a join: from any input. Of others than barriers and joins: one packet.
   int waiting_at(const State& state, int step) const;
@@ -116,13 +139,23 @@ class PathRules {
   void add_verdicts(const State& state, const Packet& packet, Move move, std::vector<Move>& moves) const;
   void add_growth(const State& state, std::vector<Move>& moves) const;
   void add_finishes(const State& state, std::vector<Move>& moves) const;
+  void add_admissions(const State& state, std::vector<Move>& moves) const;
+  void add_takes(const State& state, std::vector<Move>& moves) const;
+  void add_help(const State& state, std::vector<Move>& moves) const;
+  int room_to_admit(const State& state) const;
 
   void begin(State& state) const;
-  void admit(State& state, int tokens) const;
+  void admit(State& state, Admitted group) const;
+  void help(State& state, const Move& move) const;
+  void give(State& state, int owner) const;
+  void take(State& state, int tokens) const;
+  void take_what_fits(State& state) const;
   void finish(State& state, const Move& move) const;
   void grow(State& state, size_t which) const;
   void cut(State& state) const;
   void pack(State& state) const;
+  void pack_oldest(State& state) const;
+  void end_packing(State& state) const;
   void go_on(State& state) const;
   void learn(State& state) const;
   void end_drawing(State& state) const;
@@ -134,9 +167,11 @@ class PathRules {
   const int iterations_;
   const int share_;
   const int micro_batch_;
+  const bool shares_making_;
   std::vector<unsigned> filters_;  // by step: those that a micro-batch has passed when it comes there
   int refill_ = -1, trainer_ = -1, publisher_ = -1;
   bool samples_ = false;
+  int making_ = 0;  // budget
 };
 
 }  // namespace sluice::engine::testing::machine

@@ -7,9 +7,9 @@
 #include "tests/engine/capacity_machine.h"
 #include "tests/engine/machine_pipeline.h"
 
-// Small machines on two ranks, each with a budget of its own, that wait for each other at barriers, where gradients are added, and
-// for the verdicts of a refilling filter. Whatever the order of events is: with the budget that `check` asks for of each rank no
-// run stalls, and with one token less some run does.
+// Small machines on two or three ranks, each with a budget of its own, that wait for each other at barriers, where gradients are
+// added, and for the verdicts of a refilling filter, and that make groups for each other. Whatever the order of events is: with the
+// budget that `check` asks for of each rank no run stalls, and with one token less some run does.
 namespace sluice::engine::testing {
 namespace {
 
@@ -36,12 +36,21 @@ class RanksSearch : public ::testing::Test {
     return text;
   }
 
-  void expect_no_stall(const Machine& machine) {
-    const Paths paths{.paths = {machine}, .ranks = kRanks, .readable_versions = machine.lag + 1};
-    const auto needed = static_cast<int>(checked(paths, 1000000).main_path().capacity.tokens_needed);
-    const PlanCapacity capacity = checked(paths, needed).main_path().capacity;
-    const Finding enough = search(paths, {needed});
-    ASSERT_FALSE(enough.stalls) << story(paths, needed, enough);
+  static Paths on_ranks(const Machine& machine, int ranks) {
+    return {.paths = {machine}, .ranks = ranks, .readable_versions = machine.lag + 1};
+  }
+
+  int needed(const Machine& machine, int ranks) {
+    return static_cast<int>(checked(on_ranks(machine, ranks), 1000000).main_path().capacity.tokens_needed);
+  }
+
+  // With what is needed and `spare` tokens.
+  Finding expect_no_stall(const Machine& machine, int ranks = kRanks, int spare = 0) {
+    const Paths paths = on_ranks(machine, ranks);
+    const int budget = needed(machine, ranks) + spare;
+    const PlanCapacity capacity = checked(paths, budget).main_path().capacity;
+    Finding enough = search(paths, {budget});
+    EXPECT_FALSE(enough.stalls) << story(paths, budget, enough);
     int drawn = 0, in_flight = 0, micro_batch = 0;
     for (const Seen& rank : enough.paths) {
       drawn = std::max(drawn, rank.drawn);
@@ -52,18 +61,26 @@ class RanksSearch : public ::testing::Test {
     EXPECT_LE(in_flight, capacity.in_flight_tokens) << describe(paths);
     EXPECT_LE(micro_batch, capacity.micro_batch_tokens) << describe(paths);
     count(enough);
+    return enough;
   }
 
   // Where a rank has one slot.
-  void expect_exact(const Machine& machine) {
-    expect_no_stall(machine);
-    const Paths paths{.paths = {machine}, .ranks = kRanks, .readable_versions = machine.lag + 1};
-    const auto needed = static_cast<int>(checked(paths, 1000000).main_path().capacity.tokens_needed);
-    EXPECT_FALSE(check_machine(paths, {needed - 1}, registry_).plan) << describe(paths);
-    const Finding less = search(paths, {needed - 1});
-    ASSERT_TRUE(less.stalls) << "does not stall: " << describe(paths) << "; budget " << needed - 1;
-    ASSERT_TRUE(replay(paths, {needed - 1}, less.trace, [](const std::string&) {})) << story(paths, needed - 1, less);
+  Finding expect_exact(const Machine& machine, int ranks = kRanks) {
+    Finding enough = expect_no_stall(machine, ranks);
+    const Paths paths = on_ranks(machine, ranks);
+    const int short_by_one = needed(machine, ranks) - 1;
+    EXPECT_FALSE(check_machine(paths, {short_by_one}, registry_).plan) << describe(paths);
+    const Finding less = search(paths, {short_by_one});
+    EXPECT_TRUE(less.stalls) << "does not stall: " << describe(paths) << "; budget " << short_by_one;
+    const std::string told = story(paths, short_by_one, less);
+    EXPECT_TRUE(replay(paths, {short_by_one}, less.trace, [](const std::string&) {})) << told;
+    // What is made ends, so it is what comes behind that has no room.
+    const bool shares_making = machine.rollout && !machine.on_demand && short_by_one >= machine.worst;
+    if (shares_making) {
+      EXPECT_NE(told.find("is not taken over"), std::string::npos) << told;
+    }
     count(less);
+    return enough;
   }
 
   void count(const Finding& finding) {
@@ -167,6 +184,143 @@ TEST_F(RanksSearch, OnDemand) {
 TEST_F(RanksSearch, RanksWithSeveralSlots) {
   for (const Step& filter : {kFilter, kRefill}) {
     expect_no_stall({.groups = 5, .least = 1, .worst = 2, .micro_batch = 4, .slots = 2 * kRanks, .steps = {filter, kBarrier}});
+  }
+}
+
+// Slots of one rank, some of whose groups the other makes.
+TEST_F(RanksSearch, RanksWithSeveralSlotsHelp) {
+  const Machine machine{.groups = 5,
+                        .least = 1,
+                        .worst = 2,
+                        .micro_batch = 4,
+                        .slots = 2 * kRanks,
+                        .rollout = true,
+                        .steps = {{}, kTrain, kPublish}};
+  EXPECT_TRUE(expect_no_stall(machine).rank_helped);
+}
+
+// One rank has a group, the other has two and room to make one. With lag the first goes on while what it made waits.
+TEST_F(RanksSearch, OneMakesForTheOther) {
+  for (int lag = 0; lag <= 1; ++lag) {
+    const Machine machine{.groups = 3,
+                          .least = 1,
+                          .worst = 2,
+                          .micro_batch = 3,
+                          .slots = kRanks,
+                          .iterations = lag + 2,
+                          .lag = lag,
+                          .rollout = true,
+                          .steps = {{.use = Use::kReadsLive}, kTrain, kPublish}};
+    const Finding found = expect_exact(machine);
+    EXPECT_TRUE(found.rank_helped) << describe(machine);
+    EXPECT_EQ(found.helper_went_on, lag > 0) << describe(machine);
+    for (int spare = 1; spare <= 3; ++spare) expect_no_stall(machine, kRanks, spare);
+  }
+}
+
+// More is drawn in a round than there is credit for.
+TEST_F(RanksSearch, HelpInARound) {
+  const Machine machine{.groups = 5,
+                        .least = 2,
+                        .worst = 2,
+                        .micro_batch = 2,
+                        .slots = kRanks,
+                        .rollout = true,
+                        .steps = {kRefill, kBarrierTrains, kPublish}};
+  EXPECT_TRUE(expect_exact(machine).rank_helped);
+}
+
+// Where the credit is enough for all groups of an iteration nobody has to help: the ranks do it all the same, and each other at once.
+TEST_F(RanksSearch, HelpThatIsNotNeeded) {
+  for (const Step& first : {Step{.use = Use::kReadsLive}, kFilter, kRefill}) {
+    for (const Step& trainer : {kTrain, kBarrierTrains}) {
+      for (int lag = 0; lag <= 1; ++lag) {
+        for (int groups = 3; groups <= 5; ++groups) {
+          if (groups > 3 && (lag > 0 || first.draws > 1)) continue;  // too many states
+          const Machine machine{.groups = groups,
+                                .least = 1,
+                                .worst = 2,
+                                .micro_batch = first.draws > 0 ? 2 : 3,
+                                .slots = kRanks,
+                                .iterations = first.draws > 1 ? 1 : 2 + lag,
+                                .lag = lag,
+                                .rollout = true,
+                                .steps = {first, trainer, kPublish},
+                                .help = Help::kAnytime};
+          const Finding found = expect_exact(machine);
+          EXPECT_TRUE(found.rank_helped) << describe(machine);
+          EXPECT_EQ(found.helper_went_on, lag > 0 && machine.iterations > 1) << describe(machine);
+          expect_no_stall(machine, kRanks, 1);
+        }
+      }
+    }
+  }
+}
+
+// What the proof uses: who helps has come to the round. Else it lacks the credit on its way there, and the owner waits for it.
+TEST_F(RanksSearch, HelpFromBehindStalls) {
+  const Machine machine{.groups = 3,
+                        .least = 1,
+                        .worst = 2,
+                        .micro_batch = 3,
+                        .slots = kRanks,
+                        .iterations = 3,
+                        .lag = 1,
+                        .rollout = true,
+                        .steps = {{.use = Use::kReadsLive}, kTrain, kPublish},
+                        .help = Help::kFromBehind};
+  const Paths paths = on_ranks(machine, kRanks);
+  const int budget = needed(machine, kRanks);
+  const Finding found = search(paths, {budget});
+  ASSERT_TRUE(found.stalls) << describe(paths);
+  EXPECT_TRUE(replay(paths, {budget}, found.trace, [](const std::string&) {})) << story(paths, budget, found);
+  count(found);
+}
+
+// Two ranks have a group, and make those of the third.
+TEST_F(RanksSearch, ThreeRanks) {
+  for (const Help help : {Help::kWhereShort, Help::kAnytime}) {
+    for (const Step& trainer : {kTrain, kBarrierTrains}) {
+      for (int lag = 0; lag <= (help == Help::kAnytime ? 0 : 1); ++lag) {
+        const Machine machine{.groups = 4,
+                              .least = 2,
+                              .worst = 2,
+                              .micro_batch = 3,
+                              .slots = 3,
+                              .iterations = 1 + lag,
+                              .lag = lag,
+                              .rollout = true,
+                              .steps = {{.use = Use::kReadsLive}, trainer, kPublish},
+                              .help = help};
+        EXPECT_EQ(expect_exact(machine, 3).rank_helped, help == Help::kAnytime || !trainer.barrier) << describe(machine);
+      }
+    }
+  }
+}
+
+// Each has making credit of its own, and they wait for each other.
+TEST_F(RanksSearch, PathsThatHelp) {
+  Machine beside{
+      .groups = 3, .least = 1, .worst = 1, .micro_batch = 2, .slots = kRanks, .rollout = true, .steps = {{}}, .own_share = true};
+  for (int lag = 0; lag <= 1; ++lag) {
+    const Machine machine{.groups = 3,
+                          .least = 2,
+                          .worst = 2,
+                          .micro_batch = 2,
+                          .slots = kRanks,
+                          .iterations = 1 + lag,
+                          .lag = lag,
+                          .rollout = true,
+                          .steps = {{}, kTrain, kPublish}};
+    beside.iterations = 1 + lag, beside.lag = lag;
+    beside.every = lag;  // with lag it only measures, so that there are not too many states
+    const Paths paths{.paths = {machine, beside}, .ranks = kRanks, .readable_versions = lag + 2};
+    const std::vector<int> shares{2, 1};
+    ASSERT_TRUE(check_machine(paths, shares, registry_).plan);
+    const Finding found = search(paths, shares);
+    EXPECT_FALSE(found.stalls || found.overwrites) << describe(paths);
+    EXPECT_TRUE(found.rank_helped) << describe(paths);
+    count(found);
   }
 }
 
