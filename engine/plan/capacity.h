@@ -83,6 +83,29 @@ struct CapacityProof {
 /// of the graph. A point comes at one place of that order on all ranks. Take the first work that is not done on any rank: what a
 /// point of it waits for on other ranks comes earlier, and is done. So a rank waits for others only while they can get on; nothing
 /// that waits at a point keeps the tokens of another rank. A rank that has fewer groups needs no more than one with more.
+///
+/// Ranks that share the making: on several ranks a path that does not measure, and whose rollout takes the worst credit at once, has
+/// two budgets a rank. The making has room for one worst group at least; the other one is the share that is proven above. The groups
+/// of a rank are admitted in order, with worst credit of the making, and a finished one keeps its size of it. They are taken over in
+/// order: a group takes its size of the share and gives the credit of the making back. A rank may also make the next group of another
+/// rank, with making credit of its own, while both are in the same round of the same iteration. It has the credit back when the owner
+/// takes the group over. It begins no other iteration before the group is finished, but may before it is taken over.
+///
+/// The same share is enough:
+///   a. What is taken over comes in order, and no group is larger than the worst. So the proof above holds of it: while a group waits
+///      for the share, all that can drain does, and then it fits.
+///   b. A group that is admitted is finished some time, whoever makes it. All older ones of its owner were admitted before it. So it
+///      is taken over, by a. That waits for no making credit, and for other ranks only at points of earlier rounds and iterations.
+///   c. Making credit is held by admitted groups only, of rounds to which the rank has come. By b all of it comes back, and nobody
+///      has to wait for that until the rank has admitted more.
+/// So a rank has room for its next group some time, and makes it by itself: nobody has to help. There is no circle: in the order
+/// above the groups of a round are taken over before all points of the round, and making waits only for what is taken over in the
+/// same round or in earlier ones. That is why nobody helps in a round that it has not come to: it would lack the credit on its way
+/// there, and the owner may wait for it in a round between. Nothing else about helping matters here: the owner may have room for the
+/// group itself, and the helper may have groups of its own left in the round.
+///
+/// The share is necessary as before: the groups of the stall that one token less allows are made one after the other, with the sizes
+/// that they have there. The last one is finished, and is never taken over.
 CapacityProof prove(const CapacityShape& shape);
 
 /// Groups that a filter with refill has drawn at once: `missing` is what it still wants, `left` what it may still draw.
