@@ -13,6 +13,7 @@
 #include "comm/parcels/incoming.h"
 #include "comm/parcels/message_socket.h"
 #include "comm/parcels/outgoing.h"
+#include "comm/parcels/parcel_rank_lost.h"
 #include "comm/parcels/wire.h"
 
 namespace sluice::comm {
@@ -141,7 +142,8 @@ class DirectParcels::Peer final : public MessageTaker {
   [[noreturn]] void throw_lost(const std::string& how) const {
     const engine::ParcelKey* const key = unfinished();
     const std::string what = key == nullptr ? "" : ", and " + engine::text_of(*key) + " was between it and this rank";
-    throw UserError("rank " + std::to_string(rank_) + how + what, "look at what rank " + std::to_string(rank_) + " said last");
+    throw ParcelRankLost("rank " + std::to_string(rank_) + how + what,
+                         "look at what rank " + std::to_string(rank_) + " said last");
   }
 
   const int rank_;

@@ -36,8 +36,8 @@ namespace sluice::comm {
 ///
 /// Threads: as engine/ranks/parcels.h says; one thread carries all out, and sleeps where there is nothing to do.
 ///
-/// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a UserError that names the rank
-/// that is lost; it must neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well.
+/// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a ParcelRankLost; it must
+/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well.
 ///
 /// close() and the destructor say goodbye to each rank to which all is sent and from which nothing is to come, and wait until it has
 /// heard that, which it does at once, or some seconds. For others there is no goodbye, and they fail. After expect_early_ends()
