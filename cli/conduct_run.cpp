@@ -166,6 +166,7 @@ engine::RunOptions Conduct::options() {
   engine::RunOptions options{
       .folder = start_.folder, .writes_folder = start_.ranks.leads(), .accept_changes = start_.accept_changes};
   options.reductions = start_.ranks.reductions();
+  if (const auto links = start_.ranks.links()) options.links.emplace(*links);
   if (start_.ranks.leads()) options.ranks = [this] { return start_.ranks.seen(); };
   options.clock_offset = [this] { return start_.ranks.clock_offset(); };
   if (start_.from) options.resume_from = start_.from->place.folder;

@@ -10,6 +10,8 @@
 #include "cli/exit_codes.h"
 #include "comm/cluster.h"
 #include "comm/gradients_over.h"
+#include "comm/parcels/parcel_rank_lost.h"
+#include "comm/parcels/parcels_over.h"
 #include "engine/contract/version.h"
 #include "models/kernels/instruction_set.h"
 
@@ -59,6 +61,17 @@ std::string what_of(const std::exception_ptr& error) {
   }
 }
 
+// Else something is wrong with parcels that nobody knows better than who has said so.
+bool is_rank_lost(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const comm::ParcelRankLost&) {
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Plan& plan) {
   return {.rank = environment.rank,
           .size = environment.size,
@@ -77,20 +90,45 @@ Ranks::Ranks() : environment_(world_environment()) {}
 // Its threads use the rest of this.
 Ranks::~Ranks() { cluster_.reset(); }
 
+// What `connect` makes. A rank that is lost meanwhile is named by the heartbeat.
+template <class Connect>
+auto Ranks::connected(const Connect& connect) {
+  try {
+    return connect([this](std::exception_ptr error) { suspect(std::move(error)); }, lost_.get_token());
+  } catch (const UserError&) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, time_to_notice_, [this] { return failure_ != nullptr; });
+    if (!failure_) throw;
+    std::rethrow_exception(failure_);
+  }
+}
+
 void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
   time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
-  const int slots = static_cast<int>(plan.slots());
-  cluster_ = std::make_unique<comm::Cluster>(comm::ClusterOptions{
-      .join = joining(*environment_, plan),
-      .dead_after_seconds = plan.cluster.dead_after_seconds,
-      .agreed = to_agree(plan),
-      .sign = [this] { return sign(); },
-      .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
-      .make_gradients =
-          [this, slots, seconds = plan.cluster.join_seconds](const comm::Store& store, const std::string& model) {
-            return connected({store, slots, seconds}, model);
-          }});
+  const auto make_gradients = [this, slots = static_cast<int>(plan.slots()), seconds = plan.cluster.join_seconds](
+                                  const comm::Store& store, const std::string& model) {
+    return connected([&](auto failed, const std::stop_token& give_up) {
+      return comm::gradients_over(store, slots, model, seconds, failed, give_up);
+    });
+  };
+  const comm::ParcelOptions parcels{.join_seconds = plan.cluster.join_seconds, .sends_again = plan.cluster.resend_damaged};
+  const auto make_parcels = [this, parcels](const comm::Store& store) {
+    return connected([&](auto lost, const std::stop_token& give_up) {
+      const auto failed = [this, lost](std::exception_ptr error) {
+        is_rank_lost(error) ? lost(std::move(error)) : take_failure(std::move(error));
+      };
+      return comm::parcels_over(store, parcels, failed, give_up);
+    });
+  };
+  comm::ClusterOptions options{.join = joining(*environment_, plan),
+                               .dead_after_seconds = plan.cluster.dead_after_seconds,
+                               .agreed = to_agree(plan),
+                               .sign = [this] { return sign(); },
+                               .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
+                               .make_gradients = make_gradients};
+  if (plan.shares_making()) options.make_parcels = make_parcels;
+  cluster_ = std::make_unique<comm::Cluster>(std::move(options));
   cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
     const std::lock_guard lock(mutex_);
     heard_ = message;
@@ -100,6 +138,7 @@ void Ranks::join(const engine::Plan& plan) {
   for (const engine::PlanModel& model : plan.models) {
     if (model.usage.updated) cluster_->reductions().gradients(model.name);
   }
+  cluster_->parcels();
 }
 
 void Ranks::tell(const std::string& text) {
@@ -114,6 +153,12 @@ std::string Ranks::hear() {
 }
 
 engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reductions() : nullptr; }
+
+std::optional<engine::RankLinks> Ranks::links() {
+  engine::Parcels* const parcels = cluster_ ? cluster_->parcels() : nullptr;
+  if (parcels == nullptr) return {};
+  return engine::RankLinks{cluster_->mail(), *parcels};
+}
 
 void Ranks::watch(OfRun run) {
   const std::lock_guard lock(mutex_);
@@ -147,20 +192,6 @@ void Ranks::leave_soon() {
     std::fflush(stderr);
     std::_Exit(kFailed);
   });
-}
-
-// A rank that is lost meanwhile is named by the heartbeat.
-std::unique_ptr<engine::GradientGroup> Ranks::connected(const Connecting& ranks, const std::string& model) {
-  try {
-    return comm::gradients_over(
-        ranks.store, ranks.slots, model, ranks.join_seconds, [this](std::exception_ptr error) { suspect(std::move(error)); },
-        lost_.get_token());
-  } catch (const UserError&) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, time_to_notice_, [this] { return failure_ != nullptr; });
-    if (!failure_) throw;
-    std::rethrow_exception(failure_);
-  }
 }
 
 // Waits for: the heartbeat to say who is gone, since a connection only knows that somebody is. Ends when: it has, or it would

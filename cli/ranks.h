@@ -16,6 +16,7 @@
 #include "engine/contract/world.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_clock.h"
+#include "engine/ranks/rank_links.h"
 #include "engine/ranks/rank_sign.h"
 
 namespace sluice::comm {
@@ -52,6 +53,9 @@ class Ranks {
   /// Null: this process is alone.
   engine::Reductions* reductions();
 
+  /// Through which ranks make groups for each other. Nothing: this process is alone, or its plan shares no making. After join().
+  std::optional<engine::RankLinks> links();
+
   /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before,
   /// at most once; `sign` is what this rank shows of itself, once a second. Both are called on some thread, must be quick, and
   /// neither throw nor ask this; after the run is over neither is called.
@@ -75,12 +79,8 @@ class Ranks {
   void take_failure(std::exception_ptr error);
   void suspect(std::exception_ptr error);
   void leave_soon();
-  struct Connecting {
-    const comm::Store& store;
-    int slots;
-    double join_seconds;
-  };
-  std::unique_ptr<engine::GradientGroup> connected(const Connecting& ranks, const std::string& model);
+  template <class Connect>
+  auto connected(const Connect& connect);
   engine::RankSign sign();
 
   const std::optional<WorldEnvironment> environment_;  // nothing: alone

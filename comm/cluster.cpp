@@ -46,8 +46,11 @@ Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(
 
 Cluster::~Cluster() { end(false, "it ended early"); }
 
+// Parcels before the heartbeat: while a rank says goodbye to the others, they watch it, and it them.
 void Cluster::end(bool well, const std::string& why) {
   mail_->close();
+  if (parcels_ && !well) parcels_->abandon();
+  if (parcels_) parcels_->close();
   if (well)
     heartbeat_->end_well();
   else
@@ -69,6 +72,12 @@ engine::GradientGroup* Cluster::gradients(const std::string& model) {
   std::unique_ptr<engine::GradientGroup>& group = gradients_[model];
   if (!group) group = options_.make_gradients(store_, model);
   return group.get();
+}
+
+engine::Parcels* Cluster::parcels() {
+  if (!options_.make_parcels || world().size == 1) return nullptr;
+  if (!parcels_) parcels_ = options_.make_parcels(store_);
+  return parcels_.get();
 }
 
 }  // namespace sluice::comm

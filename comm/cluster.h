@@ -17,6 +17,7 @@
 #include "engine/contract/world.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/mailed_reductions.h"
+#include "engine/ranks/parcels.h"
 #include "engine/ranks/rank_clock.h"
 
 namespace sluice::comm {
@@ -34,14 +35,17 @@ struct ClusterOptions {
 
   /// Makes what adds the gradients of a model, at the first question; all ranks ask for the same models. Empty: nobody does.
   std::function<std::unique_ptr<engine::GradientGroup>(const Store& store, const std::string& model)> make_gradients;
+
+  /// Makes what columns go to other ranks by, at the first question, which all ranks ask. Empty: nothing does.
+  std::function<std::unique_ptr<engine::Parcels>(const Store& store)> make_parcels;
 };
 
 /// The processes of one run as a whole: who they are, what they tell each other, and whether all of them are there.
 ///
 /// Joins in the constructor. Waits for: all ranks, and that they have the same `agreed`. Ends when: they do, or the time to join is
-/// over. Owns the store, the mail, the reductions, the heartbeat and the gradient groups, which live as long as this.
+/// over. Owns the store, the mail, the reductions, the heartbeat, the gradient groups and the parcels, which live as long as this.
 ///
-/// Threads: reductions() and mail() are thread-safe; one thread makes and ends this. Failure: the constructor throws UserError, the
+/// Threads: reductions() and mail() are thread-safe; one thread makes and ends this, and asks for parcels(). Failure: the constructor throws UserError, the
 /// same on all ranks that are there; later `failed` is called.
 class Cluster {
  public:
@@ -55,6 +59,9 @@ class Cluster {
   engine::Reductions& reductions() { return *reductions_; }
   engine::Mail& mail() { return *mail_; }
 
+  /// Null: this rank is alone, or nothing makes them. Waits for what make_parcels waits for; throws what it throws.
+  engine::Parcels* parcels();
+
   /// How far the clock of this rank is behind that of rank 0: nothing before it is known. From any thread.
   std::optional<engine::ClockOffset> clock_offset() { return clock_->offset(); }
 
@@ -63,6 +70,9 @@ class Cluster {
 
   /// The last thing that a rank does with the others. Well: it says goodbye, and rank 0 waits until all have. Not well: it says
   /// why, and the others fail by that; rank 0 waits some seconds, so that they can see it.
+  ///
+  /// Neither mail nor parcels call anybody after it. A rank has ended well when nothing is left between it and another, or when it
+  /// expects early ends (engine::Parcels): so nobody fails by its goodbye, however long the others still run.
   void end(bool well, const std::string& why = {});
 
  private:
@@ -79,6 +89,7 @@ class Cluster {
   std::unique_ptr<StoreMail> mail_;
   std::unique_ptr<engine::MailedReductions> reductions_;
   std::unique_ptr<engine::RankClock> clock_;
+  std::unique_ptr<engine::Parcels> parcels_;
 };
 
 }  // namespace sluice::comm

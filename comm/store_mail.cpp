@@ -86,7 +86,7 @@ void StoreMail::take_in(const std::string& frame) {
                                           " came instead of " + std::to_string(sender.next));
   ++sender.next;
   if (kind == kWakesUp) return;
-  SLUICE_CHECK(kind <= static_cast<uint8_t>(Channel::kClock), "a message on a channel that there is not");
+  SLUICE_CHECK(kind <= static_cast<uint8_t>(Channel::kGroups), "a message on a channel that there is not");
   sender.pieces += bytes.rest();
   if (is_last == 1) handlers_.keep(static_cast<int>(from), static_cast<Channel>(kind), std::exchange(sender.pieces, {}));
 }

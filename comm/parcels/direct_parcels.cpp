@@ -6,16 +6,22 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <string>
 
 #include "base/error.h"
 #include "comm/parcels/incoming.h"
 #include "comm/parcels/message_socket.h"
 #include "comm/parcels/outgoing.h"
+#include "comm/parcels/parcel_rank_lost.h"
 #include "comm/parcels/wire.h"
 
 namespace sluice::comm {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kToLeave{5};  // for other ranks to hear a goodbye: all that are not stopped do at once
 
 std::unique_ptr<Wire> wire_to(int rank, bool is_local) {
   if (is_local) return std::make_unique<MemoryWire>(rank);
@@ -27,10 +33,12 @@ std::unique_ptr<Wire> wire_to(int rank, bool is_local) {
 // One other rank: what goes to it and what comes from it.
 class DirectParcels::Peer final : public MessageTaker {
  public:
-  /// `has_ended`: nothing more is taken.
-  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DamageOptions& options, const std::atomic<bool>& has_ended)
+  /// `has_ended`: nothing more is taken. `expects_early_ends`: it may leave with something between the two.
+  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DamageOptions& options, const std::atomic<bool>& has_ended,
+       const std::atomic<bool>& expects_early_ends)
       : rank_(rank),
         has_ended_(has_ended),
+        expects_early_ends_(expects_early_ends),
         options_(options),
         wire_(wire_to(rank, socket.is_local)),
         socket_(std::make_unique<MessageSocket>(std::move(socket.socket), rank)),
@@ -47,6 +55,12 @@ class DirectParcels::Peer final : public MessageTaker {
     return traffic;
   }
 
+  // What is to be waited for.
+  pollfd polled() const {
+    const int events = (socket_->is_open() ? POLLIN : 0) | (socket_->has_unsent() ? POLLOUT : 0);
+    return {.fd = socket_->descriptor(), .events = static_cast<short>(events), .revents = 0};
+  }
+
   // Returns whether there is more to do at once.
   bool advance() {
     if (outgoing_.has_next() && !socket_->has_unsent()) outgoing_.send_next();
@@ -58,24 +72,33 @@ class DirectParcels::Peer final : public MessageTaker {
 
   void read() {
     socket_->read(*this);
+    if (has_ended_) return;  // what was read is dropped, a goodbye too: nobody fails by its lack any more
     if (!socket_->is_open() && !has_ended_well_) throw_lost(" has closed its connection");
     expect_there();
+    if (has_ended_well_) socket_->close();  // it waits for that
   }
 
-  // Where nothing is left between the two.
-  void say_goodbye() {
-    if (unfinished() == nullptr) socket_->push({.message = {.kind = Message::Kind::kGoodbye}});
-    socket_->write();
+  // The first step of a goodbye; the next ones, until it returns true. Where something is left between the two there is none, and
+  // the connection is closed; false then. Early: there always is one, but to a rank that has left itself.
+  bool begin_to_leave(bool is_early) {
+    const bool is_through = is_early || (outgoing_.is_sent() && incoming_.unfinished() == nullptr);
+    if (is_through && socket_->is_open()) socket_->begin_to_leave({.kind = Message::Kind::kGoodbye, .ends_early = is_early});
+    if (!is_through) socket_->close();
+    return is_through && socket_->is_open();
   }
+  bool leave() { return socket_->leave(); }
 
-  // It has ended, and cannot give or get what it still should.
-  void expect_there() const {
+  // It has ended, and nobody fails by what it cannot give or get any more.
+  bool has_left() const { return has_ended_well_ && (ends_early_ || expects_early_ends_); }
+
+  // Else it has ended, and cannot give or get what it still should.
+  void expect_there() {
+    if (has_left()) return forget_parcels();
     if (has_ended_well_ && unfinished() != nullptr) throw_lost(" has ended");
   }
 
   void close() {
-    outgoing_.clear();
-    incoming_.clear();
+    forget_parcels();
     socket_->close();
   }
 
@@ -101,10 +124,16 @@ class DirectParcels::Peer final : public MessageTaker {
         return wire_->forget(message.block);
       case Message::Kind::kGoodbye:
         has_ended_well_ = true;
+        ends_early_ = message.ends_early;
     }
   }
 
  private:
+  void forget_parcels() {
+    outgoing_.clear();
+    incoming_.clear();
+  }
+
   const engine::ParcelKey* unfinished() const {
     const engine::ParcelKey* const key = incoming_.unfinished();
     return key != nullptr ? key : outgoing_.unfinished();
@@ -113,17 +142,19 @@ class DirectParcels::Peer final : public MessageTaker {
   [[noreturn]] void throw_lost(const std::string& how) const {
     const engine::ParcelKey* const key = unfinished();
     const std::string what = key == nullptr ? "" : ", and " + engine::text_of(*key) + " was between it and this rank";
-    throw UserError("rank " + std::to_string(rank_) + how + what, "look at what rank " + std::to_string(rank_) + " said last");
+    throw ParcelRankLost("rank " + std::to_string(rank_) + how + what,
+                         "look at what rank " + std::to_string(rank_) + " said last");
   }
 
   const int rank_;
-  const std::atomic<bool>& has_ended_;
+  const std::atomic<bool>&has_ended_, &expects_early_ends_;
   const DamageOptions options_;
   const std::unique_ptr<Wire> wire_;
   const std::unique_ptr<MessageSocket> socket_;
   Outgoing outgoing_;
   Incoming incoming_;
   bool has_ended_well_ = false;
+  bool ends_early_ = false;  // as it has said
 };
 
 DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options)
@@ -131,13 +162,19 @@ DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers,
   SLUICE_CHECK(wakes_, "the system has no more descriptors");
   for (int rank = 0; rank < world.size; ++rank) {
     auto& socket = peers.at(static_cast<size_t>(rank));
-    peers_.push_back(
-        rank == world.rank ? nullptr : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_));
+    peers_.push_back(rank == world.rank ? nullptr
+                                        : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_,
+                                                                 expects_early_ends_));
   }
   thread_ = std::jthread([this] { carry_out(); });
 }
 
-DirectParcels::~DirectParcels() { end(Ending::kDestroyed); }
+DirectParcels::~DirectParcels() { close(); }
+
+void DirectParcels::close() {
+  end(Ending::kWell);
+  if (thread_.joinable()) thread_.join();
+}
 
 void DirectParcels::abandon() { end(Ending::kAbandoned); }
 
@@ -195,7 +232,7 @@ void DirectParcels::carry_out() {
   try {
     while (turn()) {
     }
-    close();
+    leave();
   } catch (...) {
     fail(std::current_exception());
   }
@@ -219,6 +256,7 @@ bool DirectParcels::carry_out_commands() {
     commands.swap(commands_);
   }
   for (const auto& [rank, what] : commands) {
+    if (peer(rank).has_left()) continue;
     what(peer(rank));
     peer(rank).expect_there();
   }
@@ -237,8 +275,7 @@ void DirectParcels::wait(bool has_more) {
   std::vector<Peer*> polled_peers{nullptr};
   for (const auto& peer : peers_) {
     if (!peer || !peer->socket().is_open()) continue;
-    const auto events = static_cast<short>(peer->socket().has_unsent() ? POLLIN | POLLOUT : POLLIN);
-    polled.push_back({.fd = peer->socket().descriptor(), .events = events, .revents = 0});
+    polled.push_back(peer->polled());
     polled_peers.push_back(peer.get());
   }
   const int ready = ::poll(polled.data(), polled.size(), has_more ? 0 : -1);
@@ -251,7 +288,9 @@ void DirectParcels::wait(bool has_more) {
     if ((polled[i].revents & ~POLLOUT) != 0) polled_peers[i]->read();
 }
 
-void DirectParcels::close() {
+// Waits for: the other ranks to hear that this one leaves. Ends when: they have, or it took too long; then a rank that hears
+// nothing fails.
+void DirectParcels::leave() {
   std::deque<Command> dropped;
   Ending ending;
   {
@@ -259,11 +298,27 @@ void DirectParcels::close() {
     ending = ending_;
     dropped.swap(commands_);
   }
-  const bool is_well = ending == Ending::kDestroyed && dropped.empty();
+  const bool is_early = expects_early_ends_;
+  if (ending == Ending::kAbandoned || (!is_early && !dropped.empty())) return leave_without_goodbye();
+  std::vector<Peer*> left_to_tell;
   for (const auto& peer : peers_) {
-    if (peer && is_well) peer->say_goodbye();
-    if (peer) peer->close();
+    if (!peer || !peer->begin_to_leave(is_early)) continue;
+    left_to_tell.push_back(peer.get());
   }
+  for (const auto until = Clock::now() + kToLeave;;) {
+    std::erase_if(left_to_tell, [](Peer* peer) { return peer->leave(); });
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    if (left_to_tell.empty() || left.count() <= 0) break;
+    std::vector<pollfd> polled;
+    for (const Peer* peer : left_to_tell) polled.push_back(peer->polled());
+    ::poll(polled.data(), polled.size(), static_cast<int>(left.count()));
+  }
+  leave_without_goodbye();
+}
+
+void DirectParcels::leave_without_goodbye() {
+  for (const auto& peer : peers_)
+    if (peer) peer->close();
 }
 
 void DirectParcels::fail(std::exception_ptr reason) {
@@ -273,7 +328,7 @@ void DirectParcels::fail(std::exception_ptr reason) {
     is_told = !has_ended_.exchange(true);  // else it was given up
     if (is_told) ending_ = Ending::kAbandoned;
   }
-  close();
+  leave_without_goodbye();
   if (is_told) failed_(std::move(reason));
 }
 

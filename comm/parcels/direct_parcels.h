@@ -36,10 +36,13 @@ namespace sluice::comm {
 ///
 /// Threads: as engine/ranks/parcels.h says; one thread carries all out, and sleeps where there is nothing to do.
 ///
-/// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a UserError that names the rank
-/// that is lost; it must neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well.
-/// The destructor gives up what is not done, without `failed`, and does not wait for other ranks: those fail for which it has
-/// something left.
+/// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a ParcelRankLost; it must
+/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well.
+///
+/// close() and the destructor say goodbye to each rank to which all is sent and from which nothing is to come, and wait until it has
+/// heard that, which it does at once, or some seconds. For others there is no goodbye, and they fail. After expect_early_ends()
+/// what is not done is forgotten, and all ranks hear a goodbye that says so: another rank takes it well even where nobody has
+/// told it yet that the run ends early. What is for a rank that has left is dropped then.
 class DirectParcels final : public engine::Parcels {
  public:
   using Failed = std::function<void(std::exception_ptr)>;
@@ -51,7 +54,9 @@ class DirectParcels final : public engine::Parcels {
   engine::World world() const override { return world_; }
   void send(int to, engine::ParcelKey key, engine::Parcel parcel, std::function<void()> done) override;
   void receive(int from, engine::ParcelKey key, int64_t most_bytes, Arrived arrived) override;
+  void expect_early_ends() override { expects_early_ends_ = true; }
   std::vector<engine::ParcelTraffic> traffic() const override;
+  void close() override;
   void abandon() override;
 
   /// What blocks have held at most.
@@ -60,7 +65,7 @@ class DirectParcels final : public engine::Parcels {
  private:
   class Peer;
   using Command = std::pair<int, std::function<void(Peer&)>>;
-  enum class Ending { kNot, kDestroyed, kAbandoned };
+  enum class Ending { kNot, kWell, kAbandoned };
 
   void command(int rank, std::function<void(Peer&)> what);
   void end(Ending ending);
@@ -70,7 +75,8 @@ class DirectParcels final : public engine::Parcels {
   bool carry_out_commands();
   void tell_of_gone_blocks();
   void wait(bool has_more);
-  void close();
+  void leave();
+  void leave_without_goodbye();
   void fail(std::exception_ptr reason);
   Peer& peer(int rank);
 
@@ -78,6 +84,7 @@ class DirectParcels final : public engine::Parcels {
   const Failed failed_;
   const Descriptor wakes_;               // an eventfd
   std::atomic<bool> has_ended_ = false;  // nothing more is carried out; changed with the lock
+  std::atomic<bool> expects_early_ends_ = false;
   BlockPool pool_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
 

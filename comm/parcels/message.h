@@ -18,7 +18,7 @@ struct Message {
     kAgain,    // by the receiver: chunk was damaged, and is to come once more
     kTaken,    // by the receiver: all of the parcel is there
     kForget,   // by the receiver: block is no more
-    kGoodbye,  // the rank has ended well
+    kGoodbye,  // the rank has ended well; ends_early: with whatever was between the two, as all ranks do
   };
   static constexpr uint32_t kHeadAsChunk = UINT32_MAX;
 
@@ -31,6 +31,7 @@ struct Message {
   uint32_t block = 0;
   uint64_t block_bytes = 0;
   bool is_new_block = false;
+  bool ends_early = false;
   engine::ParcelKey key;
   std::string text;
 

@@ -92,11 +92,14 @@ bool MessageSocket::write_some(Unsent& unsent) {
 
 void MessageSocket::read(MessageTaker& taker) {
   read_some(taker);
-  const size_t wanted = message_ ? std::min(body_.size(), kWorthWaking) : 1;
-  if (wanted == wanted_) return;
-  const int bytes = static_cast<int>(wanted);
-  ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);  // where it cannot be had, it is only slower
-  wanted_ = wanted;
+  wake_for(message_ ? std::min(body_.size(), kWorthWaking) : 1);
+}
+
+void MessageSocket::wake_for(size_t bytes) {
+  if (bytes == wanted_) return;
+  const int wanted = static_cast<int>(bytes);
+  ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);  // where it cannot be had, it is only slower
+  wanted_ = bytes;
 }
 
 void MessageSocket::read_some(MessageTaker& taker) {
@@ -185,6 +188,27 @@ std::optional<Message> MessageSocket::next_message() {
 void MessageSocket::throw_damaged() const {
   throw UserError("a message of rank " + std::to_string(rank_) + " about its parcels came damaged",
                   "look for faults of the memory and the network of both machines");
+}
+
+void MessageSocket::begin_to_leave(Message goodbye) {
+  const auto is_of_no_use = [](const Unsent& unsent) {
+    return unsent.written == 0 && unsent.rest.message.kind != Message::Kind::kTaken;
+  };
+  if (goodbye.ends_early) std::erase_if(unsent_, is_of_no_use);
+  push({.message = std::move(goodbye)});
+  wake_for(1);
+}
+
+bool MessageSocket::leave() {
+  write();
+  if (unsent_.empty()) ::shutdown(socket_.number(), SHUT_WR);
+  std::array<std::byte, kBuffer> dropped;
+  for (size_t count = 0; is_open_ && count < kBytesAtOnce;) {
+    const size_t came = received(::recv(socket_.number(), dropped.data(), dropped.size(), 0));
+    if (came == 0) break;
+    count += came;
+  }
+  return !is_open_ && unsent_.empty();
 }
 
 void MessageSocket::close() {

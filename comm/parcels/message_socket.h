@@ -62,6 +62,13 @@ class MessageSocket {
   /// Reads what is there, but for more than some chunks: others are to have their turn.
   void read(MessageTaker& taker);
 
+  /// The end in steps, after which the other rank has heard the goodbye: of a connection that is closed while something lies there
+  /// unread, the system may take along what was written last. begin_to_leave() pushes it, behind what is unsent or, where this rank
+  /// ends early, behind what of that is half written or is word of what was taken. leave() writes it and drops what comes; it
+  /// returns whether all is written and the other side sends nothing more. Then close().
+  void begin_to_leave(Message goodbye);
+  bool leave();
+
   /// Nothing more is sent, read or kept.
   void close();
 
@@ -80,6 +87,7 @@ class MessageSocket {
   size_t received(ssize_t count);
   size_t read_body();
   size_t fill();
+  void wake_for(size_t bytes);
   bool parse(MessageTaker& taker);
   std::optional<Message> next_message();
   [[noreturn]] void throw_damaged() const;

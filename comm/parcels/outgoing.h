@@ -39,6 +39,9 @@ class Outgoing {
   /// One chunk.
   void send_next();
 
+  /// All that was offered has been sent, whether word has come back or not.
+  bool is_sent() const { return offers_.empty() && !has_next(); }
+
   /// A parcel that is not at its end, for messages; null: none.
   const engine::ParcelKey* unfinished() const;
 

@@ -195,6 +195,9 @@ ParamSet<ClusterSettings> cluster_params() {
       .unit("seconds")
       .harmless()
       .doc("a rank that gives no sign for so long is lost: all others end, and name it");
+  set.param("resend_damaged", &ClusterSettings::resend_damaged)
+      .harmless()
+      .doc("a piece of columns that comes damaged from another rank is sent once more, where the run else ends at once");
   set.table("network", &ClusterSettings::network, network_params())
       .harmless()
       .doc("how fast ranks tell each other something, for simulate --ranks");

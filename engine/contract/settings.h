@@ -112,6 +112,7 @@ struct ClusterSettings {
   Shard shard = Shard::kOptimizer;
   double join_seconds = 60;                // for all ranks to come
   double dead_after_seconds = 8;           // a rank that gives no sign for so long is lost
+  bool resend_damaged = false;             // a piece of columns that came damaged from another rank, once
   std::optional<NetworkSettings> network;  // unset: as it is by default
 };
 

@@ -40,6 +40,16 @@ const PlanPath& Plan::main_path() const { return *std::ranges::find_if_not(paths
 
 bool Plan::is_inside_rollout(int node) const { return path_of(node).rollout && path_of(node).source == node; }
 
+bool Plan::shares_making(const PlanPath& path) const {
+  if (ranks == 1 || !path.rollout || path.measures()) return false;
+  const PlanNode& rollout = nodes[static_cast<size_t>(*path.rollout)];
+  return !takes_on_demand(budget, *rollout.type, rollout.needs);
+}
+
+bool Plan::shares_making() const {
+  return std::ranges::any_of(paths, [this](const PlanPath& path) { return shares_making(path); });
+}
+
 int64_t Plan::share_of(const PlanPath& path, int64_t tokens) const {
   if (path.settings.tokens_in_flight) return *path.settings.tokens_in_flight;
   for (const PlanPath& other : paths) tokens -= other.settings.tokens_in_flight.value_or(0);

@@ -161,6 +161,11 @@ struct Plan {
   int64_t slots_of_rank() const { return slots() / ranks; }
   bool shards_optimizer() const { return ranks > 1 && cluster.shard == Shard::kOptimizer; }
 
+  /// Whether ranks make groups of a path for each other: of several, where it has a rollout, credit for the worst case at once,
+  /// and trains. And whether they do on any path.
+  bool shares_making(const PlanPath& path) const;
+  bool shares_making() const;
+
   int index_of(const std::string& node) const;                    // -1: no such node
   const PlanPath& path_of(int node) const;                        // on which a node lies
   const PlanPath& main_path() const;                              // the first that does not measure

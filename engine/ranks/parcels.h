@@ -70,8 +70,17 @@ class Parcels {
   /// the last handle of its columns is gone. The key is new between the two.
   virtual void receive(int from, ParcelKey key, int64_t most_bytes, Arrived arrived) = 0;
 
+  /// From now on nobody fails by a rank that ends well with parcels between the two: the run ends early on all ranks, and what is
+  /// still on its way belongs to iterations that all of them drop. Callbacks of what does not come are never called.
+  virtual void expect_early_ends() = 0;
+
   /// By rank; of this rank itself there is none.
   virtual std::vector<ParcelTraffic> traffic() const = 0;
+
+  /// This rank is through and says goodbye, so that nobody fails by it who has nothing left between the two. After it returns no
+  /// callback comes, and what is offered or granted is dropped. Waits for callbacks that run, and that other ranks hear of it, for
+  /// some seconds at most. By one thread; not by a callback.
+  virtual void close() = 0;
 
   /// This rank's run has failed, or is over. Nothing is carried out any more, the other ranks fail by it, and callbacks that have
   /// not come are dropped. One that runs meanwhile ends by itself.

@@ -233,6 +233,7 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
   return {.workload = std::move(workload),
           .clock = clock,
           .reductions = reductions,
+          .links = options.links,
           .checkpointer = checkpointer ? &*checkpointer : nullptr,
           .own_parts = own_parts ? &*own_parts : nullptr,
           .begun = manifest ? manifest->iterations : 0,

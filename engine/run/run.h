@@ -16,6 +16,7 @@
 #include "engine/observe/work_observer.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_clock.h"
+#include "engine/ranks/rank_links.h"
 #include "engine/schedule/replaceable_parts.h"
 
 namespace sluice::engine {
@@ -55,6 +56,9 @@ struct RunOptions {
 
   /// Combines numbers with the other ranks of the run, which outlives it. Null: there are none.
   Reductions* reductions = nullptr;
+
+  /// Through which ranks make groups for each other, where the plan shares that. Nothing: each makes its own.
+  std::optional<RankLinks> links = {};
 
   /// All ranks of the run, for whoever watches it; empty: there is one. From any thread, quick.
   std::function<std::vector<RankSeen>()> ranks;

@@ -9,6 +9,7 @@
 
 #include "engine/observe/status.h"
 #include "engine/observe/stop_rule.h"
+#include "engine/ranks/rank_links.h"
 #include "engine/schedule/flow_graph.h"
 #include "engine/schedule/intake.h"
 #include "engine/schedule/replaceable_parts.h"
@@ -25,6 +26,7 @@ class Driver {
     Workload workload;
     const Clock& clock;
     Reductions& reductions;
+    std::optional<RankLinks> links = {};     // through which ranks make groups for each other; nothing: each makes its own
     Checkpointer* checkpointer = nullptr;    // null: nothing is saved, or by another rank
     OwnParts* own_parts = nullptr;           // what this rank saves for that one; null: nothing
     int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <exception>
 #include <future>
+#include <latch>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,12 +15,14 @@
 
 #include "base/error.h"
 #include "base/free_port.h"
+#include "comm/parcels/parcels_over.h"
 #include "tests/comm/ranks_in_threads.h"
 
 namespace sluice::comm {
 namespace {
 
 using ::testing::Each;
+using ::testing::HasSubstr;
 using testing::in_threads;
 
 ClusterOptions options(int rank, int size, int port) {
@@ -126,10 +131,80 @@ TEST(Cluster, MakesTheGradientGroupOfAModelOnce) {
   EXPECT_THAT(said, Each(""));
 }
 
-TEST(Cluster, OfOneRankHasNoGradientGroups) {
-  Cluster cluster(options(0, 1, free_port()));
+TEST(Cluster, OfOneRankHasNeitherGradientGroupsNorParcels) {
+  ClusterOptions alone = options(0, 1, free_port());
+  alone.make_parcels = [](const Store&) -> std::unique_ptr<engine::Parcels> { throw InternalError("there is no other rank"); };
+  Cluster cluster(alone);
   EXPECT_EQ(cluster.reductions().gradients("actor"), nullptr);
+  EXPECT_EQ(cluster.parcels(), nullptr);
   cluster.end(true);
+}
+
+// Ranks that have parcels, and what these said when they failed.
+class ClustersWithParcels : public ::testing::Test {
+ protected:
+  ClusterOptions with_parcels(int rank) {
+    ClusterOptions joins = options(rank, kRanks, port_);
+    joins.make_parcels = [this, rank](const Store& store) {
+      const auto hear = [this, rank](const std::exception_ptr& error) {
+        try {
+          std::rethrow_exception(error);
+        } catch (const std::exception& reason) {
+          said_.at(static_cast<size_t>(rank)) = reason.what();
+        }
+        heard_.count_down();
+      };
+      return parcels_over(store, {.join_seconds = 30}, hear);
+    };
+    return joins;
+  }
+
+  // Each waits until the parcel has come.
+  static void send(Cluster& cluster, int to) {
+    std::promise<void> done;
+    cluster.parcels()->send(to, {"edge", 0, 0}, {}, [&] { done.set_value(); });
+    done.get_future().wait();
+  }
+  static void receive(Cluster& cluster, int from) {
+    std::promise<void> came;
+    cluster.parcels()->receive(from, {"edge", 0, 0}, 100, [&](const engine::Parcel&) { came.set_value(); });
+    came.get_future().wait();
+  }
+
+  static constexpr int kRanks = 3;
+  const int port_ = free_port();
+  std::array<std::string, kRanks> said_;
+  std::latch heard_{kRanks - 1};  // by those that fail
+};
+
+TEST_F(ClustersWithParcels, EndOneAfterTheOtherWithoutFailure) {
+  std::promise<void> one_has_ended;
+  const auto ended = one_has_ended.get_future().share();
+  const auto said = in_threads(kRanks, [&](int rank) {
+    Cluster cluster(with_parcels(rank));
+    cluster.parcels();
+    if (rank == 2) {
+      cluster.end(true);
+      one_has_ended.set_value();
+      return;
+    }
+    ended.wait();
+    rank == 0 ? send(cluster, 1) : receive(cluster, 0);
+    cluster.end(true);
+  });
+  EXPECT_THAT(said, Each(""));
+  EXPECT_THAT(said_, Each(""));
+}
+
+TEST_F(ClustersWithParcels, FailWhereOneEndsNotWell) {
+  const auto said = in_threads(kRanks, [&](int rank) {
+    Cluster cluster(with_parcels(rank));
+    EXPECT_EQ(cluster.parcels(), cluster.parcels());
+    if (rank == 2) cluster.end(false, "the disk is full");
+    heard_.wait();
+  });
+  EXPECT_THAT(said, Each(""));
+  EXPECT_THAT(said_, ::testing::ElementsAre(HasSubstr("closed its connection"), HasSubstr("closed its connection"), ""));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,6 +21,7 @@ using engine::DType;
 using engine::Parcel;
 using testing::are_equal;
 using testing::Countdown;
+using ::testing::HasSubstr;
 using testing::ParcelRanks;
 using testing::random_parcel;
 
@@ -111,6 +113,113 @@ TEST_P(EndsOfParcels, AreReachedWhateverIsLate) {
       }
     });
     ASSERT_TRUE(left.came());
+  }
+}
+
+// Offers that nobody grants, grants that nobody has anything for, and parcels whose chunks are on their way.
+void leave_unfinished(ParcelRanks& ranks, int rank, const Parcel& large) {
+  for (int other = 0; other < kRanks; ++other) {
+    if (other == rank) continue;
+    ranks[rank].send(other, {"offered", 0, 0}, large, {});
+    ranks[rank].receive(other, {"granted", 0, 0}, 100, [](const Parcel&) { ADD_FAILURE() << "it came"; });
+    for (int64_t i = 0; i < 3; ++i) {
+      ranks[rank].send(other, {"both", 0, i}, large, {});
+      ranks[rank].receive(other, {"both", 0, i}, credit_bytes(large), [](const Parcel&) {});
+    }
+  }
+}
+
+TEST_P(EndsOfParcels, ThatAreExpectedFailNobody) {
+  const Parcel large{.header = {}, .columns = {ColumnData(DType::kFloat32, 3'000'000)}};
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    ParcelRanks ranks(kRanks, GetParam());
+    for (int rank = 0; rank < kRanks; ++rank) ranks[rank].expect_early_ends();
+    testing::in_threads(kRanks, [&](int rank) {
+      RandomStream random(seed, 3, static_cast<uint32_t>(rank));
+      leave_unfinished(ranks, rank, large);
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(20'000)));
+      ranks.end(rank);
+    });
+    EXPECT_EQ(ranks.failures(), std::vector<std::string>(kRanks));
+  }
+}
+
+TEST_P(EndsOfParcels, ThatAreNotExpectedFailTheOthers) {
+  ParcelRanks ranks(2, GetParam());
+  ranks[1].expect_early_ends();
+  ranks[0].send(1, {"offered", 0, 0}, {}, {});
+  ranks.end(0);
+  EXPECT_THAT(ranks.failure_of(1), HasSubstr("rank 0 has closed its connection"));
+}
+
+TEST_P(EndsOfParcels, ThatAreExpectedMustBeWell) {
+  ParcelRanks ranks(2, GetParam());
+  for (int rank = 0; rank < 2; ++rank) ranks[rank].expect_early_ends();
+  ranks[0].abandon();
+  EXPECT_THAT(ranks.failure_of(1), HasSubstr("rank 0 has closed its connection"));
+}
+
+// Another rank may not have heard yet that the run ends early.
+TEST_P(EndsOfParcels, ThatOneRankExpectsFailNobody) {
+  ParcelRanks ranks(2, GetParam());
+  const auto dropped = std::make_shared<int>(0);
+  const auto offer_and_grant = [&](int64_t number) {
+    ranks[1].send(0, {"offered", 0, number}, {}, [dropped] { ADD_FAILURE() << "done"; });
+    ranks[1].receive(0, {"granted", 0, number}, 100, [dropped](const Parcel&) { ADD_FAILURE() << "it came"; });
+  };
+  ranks[0].expect_early_ends();
+  ranks[0].send(1, {"offered", 0, 0}, {}, {});
+  offer_and_grant(0);
+  ranks.end(0);
+  offer_and_grant(1);
+  offer_and_grant(1);
+  ranks.end(1);
+  EXPECT_EQ(dropped.use_count(), 1);
+  EXPECT_EQ(ranks.failures(), std::vector<std::string>(2));
+}
+
+// Its goodbye did not say that it ends early: it had nothing left.
+TEST_P(EndsOfParcels, OfARankThatHadNothingLeftFailNobodyWhereTheyAreExpected) {
+  ParcelRanks ranks(2, GetParam());
+  ranks.end(0);
+  ranks[1].expect_early_ends();
+  ranks[1].send(0, {"offered", 0, 0}, {}, [] { ADD_FAILURE() << "done"; });
+  ranks.end(1);
+  EXPECT_EQ(ranks.failures(), std::vector<std::string>(2));
+}
+
+// Word of it may still be on its way back.
+TEST_P(EndsOfParcels, WhenAllHasComeFailNobody) {
+  const Parcel parcel{.header = {}, .columns = {ColumnData(DType::kFloat32, 500'000)}};
+  for (int i = 0; i < 50; ++i) {
+    ParcelRanks ranks(2, GetParam());
+    Countdown came(1);
+    ranks[1].receive(0, {"edge", 0, 0}, credit_bytes(parcel), [&](const Parcel&) { came.count(); });
+    ranks[0].send(1, {"edge", 0, 0}, parcel, {});
+    ASSERT_TRUE(came.came());
+    ranks[0].close();
+    ranks.end(1);
+    EXPECT_EQ(ranks.failures(), std::vector<std::string>(2));
+  }
+}
+
+// Also while the other direction is full.
+TEST_P(EndsOfParcels, TellOfWhatHasComeBefore) {
+  const Parcel large{.header = {}, .columns = {ColumnData(DType::kFloat32, 3'000'000)}};
+  for (int i = 0; i < 20; ++i) {
+    ParcelRanks ranks(2, GetParam());
+    for (int rank = 0; rank < 2; ++rank) ranks[rank].expect_early_ends();
+    Countdown came(1), done(1);
+    ranks[1].receive(0, {"forth", 0, 0}, credit_bytes(large), [](const Parcel&) {});
+    ranks[0].send(1, {"forth", 0, 0}, large, {});
+    ranks[0].receive(1, {"back", 0, 0}, 100, [&](const Parcel&) { came.count(); });
+    ranks[1].send(0, {"back", 0, 0}, {}, done.callback());
+    ASSERT_TRUE(came.came());
+    ranks.end(0);
+    ASSERT_TRUE(done.came());
+    ranks.end(1);
+    EXPECT_EQ(ranks.failures(), std::vector<std::string>(2));
   }
 }
 

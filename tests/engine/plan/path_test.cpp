@@ -31,6 +31,47 @@ TEST(Path, ThatMeasuresBeforeTrainingBeginsWithTheFirstVersion) {
   EXPECT_EQ(path.version_for(4), 5);
 }
 
+// ---- for which paths ranks make groups for each other ----
+
+class SharedMaking : public ::testing::Test {
+ protected:
+  SharedMaking() {
+    rollout_.kind = NodeKind::kRollout;
+    plan_.ranks = 2;
+    plan_.nodes.resize(2);
+    plan_.nodes[1].type = &rollout_;
+    plan_.nodes[1].needs.on_demand_tokens = 10;
+    plan_.paths.push_back({.source = 0, .rollout = 1});
+  }
+
+  NodeType rollout_;
+  Plan plan_;
+};
+
+TEST_F(SharedMaking, IsForPathsWithARollout) {
+  plan_.paths.push_back({.source = 0});
+  EXPECT_TRUE(plan_.shares_making(plan_.paths[0]));
+  EXPECT_FALSE(plan_.shares_making(plan_.paths[1]));
+  EXPECT_TRUE(plan_.shares_making());
+}
+
+TEST_F(SharedMaking, IsNotForOneRank) {
+  plan_.ranks = 1;
+  EXPECT_FALSE(plan_.shares_making());
+}
+
+TEST_F(SharedMaking, IsNotForPathsThatMeasure) {
+  plan_.paths[0].settings.every_iterations = 3;
+  EXPECT_FALSE(plan_.shares_making());
+}
+
+TEST_F(SharedMaking, IsNotForGroupsThatTakeCreditOnDemand) {
+  plan_.budget.admission = Admission::kOnDemand;
+  EXPECT_FALSE(plan_.shares_making());
+  plan_.nodes[1].needs.on_demand_tokens = 0;  // this rollout takes the worst case at once
+  EXPECT_TRUE(plan_.shares_making());
+}
+
 // ---- in which iterations a path measures ----
 
 std::vector<int64_t> due(const SourceSettings& settings, int64_t iterations) {

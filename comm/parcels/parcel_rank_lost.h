@@ -1,0 +1,14 @@
+#pragma once
+
+#include "base/error.h"
+
+namespace sluice::comm {
+
+/// A rank is gone that parcels were to go to or come from. That is all that a connection knows: whether the rank was killed, was
+/// cut off or has failed by itself, the heartbeat knows better.
+class ParcelRankLost final : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+}  // namespace sluice::comm
