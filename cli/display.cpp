@@ -87,7 +87,7 @@ std::vector<Piece> Display::live_line() const {
   const std::string curve = history_.score_curve(kCurveIterations, kCurveWidth, able_.unicode);
   if (!curve.empty()) line.push_back({"   " + curve, Ink::kBlue});
   line.push_back({"   in flight " + human_count(static_cast<double>(status.tokens_in_flight)) + "/" +
-                      human_count(static_cast<double>(plan_.budget.tokens_in_flight)),
+                      human_count(static_cast<double>(plan_.token_capacity())),
                   Ink::kDim});
   for (const auto& executor : status.executors)
     line.push_back({"   " + executor.name + " " + (executor.working_on.empty() ? "idle" : executor.working_on), Ink::kDim});

@@ -182,7 +182,7 @@ std::string RunHistory::summary(const engine::RunSummary& run, const std::string
   text += "  busy        generation " + percent(t.rollout_seconds, t.seconds) + ", training " +
           percent(t.train_seconds, t.seconds) + ", both at once " + percent(t.overlap_seconds, t.seconds) + " of the time\n";
   text += "  budget      at most " + human_count(t.tokens_in_flight_max) + " of " +
-          human_count(static_cast<double>(plan_.budget.tokens_in_flight)) + " tokens in flight\n";
+          human_count(static_cast<double>(plan_.token_capacity())) + " tokens in flight\n";
   const char* label = "  memory      ";
   for (const std::string& line : engine::memory_lines(run.memory)) text += std::exchange(label, "              ") + line + "\n";
   text += "  run folder  " + printable(folder);

@@ -87,7 +87,8 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
     memory.optimizer_bytes += model.usage.updated ? optimizer_bytes(plan, model.facts) : 0;
   }
   for (const PlanPath& path : plan.paths) {
-    const int64_t tokens = in_flight(plan, path, tokens_in_flight);
+    int64_t tokens = in_flight(plan, path, tokens_in_flight);
+    if (plan.shares_making(path, plan.share_of(path, tokens_in_flight))) tokens = saturating_sum(tokens, tokens);
     memory.kv_bytes = saturating_sum(memory.kv_bytes, predict_kv_bytes(plan, path, tokens_in_flight));
     memory.column_bytes = saturating_sum(memory.column_bytes, worst_column_bytes(plan, path, tokens));
   }
@@ -102,12 +103,14 @@ bool leaves_memory(const PlanMemory& memory) {
   return static_cast<double>(memory.total_bytes()) <= kMost * static_cast<double>(memory.machine_bytes);
 }
 
-// Only one iteration is in the rollout at a time.
+// Only one iteration is in the rollout at a time. Where ranks make groups for each other, shorter ones of theirs may run beside all
+// of this rank's.
 int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts& facts, int64_t tokens) {
   const PlanNode& maker = plan.nodes[static_cast<size_t>(*path.rollout)];
   const NodeNeeds& rollout = maker.needs;
   const int64_t of_group = saturating_sum(std::max<int64_t>(1, rollout.samples_per_group), rollout.side_samples);
-  const int64_t samples = saturating_product(path.capacity.drawn_groups, of_group);
+  const int64_t groups = saturating_product(path.capacity.drawn_groups, plan.shares_making(path, tokens) ? plan.ranks : 1);
+  const int64_t samples = saturating_product(groups, of_group);
   const bool on_demand = takes_on_demand(plan.budget, *maker.type, rollout);
   const KvDemand demand{
       .tokens = std::min(tokens, path.capacity.iteration_tokens),

@@ -40,20 +40,30 @@ const PlanPath& Plan::main_path() const { return *std::ranges::find_if_not(paths
 
 bool Plan::is_inside_rollout(int node) const { return path_of(node).rollout && path_of(node).source == node; }
 
-bool Plan::shares_making(const PlanPath& path) const {
-  if (ranks == 1 || !path.rollout || path.measures()) return false;
-  const PlanNode& rollout = nodes[static_cast<size_t>(*path.rollout)];
-  return !takes_on_demand(budget, *rollout.type, rollout.needs);
+int64_t Plan::share_of(const PlanPath& path, int64_t tokens) const {
+  if (path.settings.tokens_in_flight) return *path.settings.tokens_in_flight;
+  for (const PlanPath& other : paths) tokens -= other.settings.tokens_in_flight.value_or(0);
+  return std::max<int64_t>(0, tokens);
+}
+
+// Groups with credit on demand are handed on in order by whoever makes them, which those of several ranks would not be.
+bool Plan::shares_making(const PlanPath& path, int64_t share) const {
+  if (ranks == 1 || !path.rollout || path.measures() || share >= path.capacity.iteration_tokens) return false;
+  const PlanNode& maker = nodes[static_cast<size_t>(*path.rollout)];
+  return !takes_on_demand(budget, *maker.type, maker.needs);
 }
 
 bool Plan::shares_making() const {
   return std::ranges::any_of(paths, [this](const PlanPath& path) { return shares_making(path); });
 }
 
-int64_t Plan::share_of(const PlanPath& path, int64_t tokens) const {
-  if (path.settings.tokens_in_flight) return *path.settings.tokens_in_flight;
-  for (const PlanPath& other : paths) tokens -= other.settings.tokens_in_flight.value_or(0);
-  return std::max<int64_t>(0, tokens);
+int64_t Plan::token_capacity() const {
+  int64_t tokens = 0;
+  for (const PlanPath& path : paths) {
+    for (int budgets = shares_making(path) ? 2 : 1; budgets > 0; --budgets)
+      tokens = saturating_sum(tokens, path.tokens_in_flight);
+  }
+  return tokens;
 }
 
 std::vector<int> Plan::last_readers(const PlanColumn& column) const {

@@ -161,10 +161,13 @@ struct Plan {
   int64_t slots_of_rank() const { return slots() / ranks; }
   bool shards_optimizer() const { return ranks > 1 && cluster.shard == Shard::kOptimizer; }
 
-  /// Whether ranks make groups of a path for each other: of several, where it has a rollout, credit for the worst case at once,
-  /// and trains. And whether they do on any path.
-  bool shares_making(const PlanPath& path) const;
-  bool shares_making() const;
+  /// Whether ranks make groups of a path for each other, where the path's share of the budget is so much: a rank then may have more
+  /// groups than it has credit for at a time. It has one budget for what it makes, the share, and as large a one for what it
+  /// trains.
+  bool shares_making(const PlanPath& path, int64_t share) const;
+  bool shares_making(const PlanPath& path) const { return shares_making(path, path.tokens_in_flight); }
+  bool shares_making() const;      // of some path
+  int64_t token_capacity() const;  // of all budgets of a rank
 
   int index_of(const std::string& node) const;                    // -1: no such node
   const PlanPath& path_of(int node) const;                        // on which a node lies

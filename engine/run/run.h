@@ -57,7 +57,7 @@ struct RunOptions {
   /// Combines numbers with the other ranks of the run, which outlives it. Null: there are none.
   Reductions* reductions = nullptr;
 
-  /// Through which ranks make groups for each other, where the plan shares that. Nothing: each makes its own.
+  /// By which the ranks make groups for each other; what it refers to outlives the run. Nothing: each makes its own.
   std::optional<RankLinks> links = {};
 
   /// All ranks of the run, for whoever watches it; empty: there is one. From any thread, quick.

@@ -6,12 +6,17 @@
 
 namespace sluice::engine {
 
-void AdmissionStage::offer(Group group, const Rollout* rollout) {
+int64_t AdmissionStage::worst_of(const Group& group, const Rollout* rollout) const {
   const int64_t worst = rollout != nullptr ? rollout->worst_tokens(group) : static_cast<int64_t>(group.layout.tokens());
   if (worst < 0 || worst > most_tokens_) {
     throw_contract_breach("group " + std::to_string(group.index) + " may take " + std::to_string(worst) +
                           " tokens; the plan was proven for at most " + std::to_string(most_tokens_));
   }
+  return worst;
+}
+
+void AdmissionStage::offer(Group group, const Rollout* rollout) {
+  const int64_t worst = worst_of(group, rollout);
   waiting_tokens_ = on_demand_ ? rollout->least_tokens(group) : worst;
   if (waiting_tokens_ < 0 || waiting_tokens_ > worst) {
     throw_contract_breach("group " + std::to_string(group.index) + " is to be admitted with " + std::to_string(waiting_tokens_) +
@@ -24,6 +29,16 @@ std::optional<Group> AdmissionStage::admit() {
   if (!budget_.try_acquire(waiting_tokens_)) return std::nullopt;
   credit_.emplace(waiting_->index, Credit(budget_, waiting_tokens_));
   return std::exchange(waiting_, std::nullopt);
+}
+
+std::optional<Credit> AdmissionStage::reserve() {
+  if (!budget_.try_acquire(most_tokens_)) return std::nullopt;
+  return Credit(budget_, most_tokens_);
+}
+
+void AdmissionStage::admit(const Group& group, const Rollout& rollout, Credit reserved) {
+  reserved.give_back(most_tokens_ - worst_of(group, &rollout));
+  credit_.emplace(group.index, std::move(reserved));
 }
 
 void AdmissionStage::return_credit(int64_t group, int64_t tokens) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/contract/micro_batch.h"
 #include "engine/contract/node.h"
@@ -13,7 +14,7 @@
 namespace sluice::engine {
 
 /// The stage behind a source that admits its groups against the token budget of their path, in order, and keeps their credit until
-/// they are packed. One group waits at a time. Used by the executor of the source only; waits_for_tokens() may be asked by
+/// they are handed on. One group waits at a time. Used by the executor of the source only; waits_for_tokens() may be asked by
 /// anybody. What a rollout does against its contract throws UserError.
 class AdmissionStage {
  public:
@@ -41,6 +42,16 @@ class AdmissionStage {
   /// What the rollout's last step was refused is free now; also if it was refused nothing.
   bool may_retry() const { return budget_.has_free(refused_tokens_); }
 
+  /// The group that waits is made by another rank.
+  Group give_away() { return std::move(*std::exchange(waiting_, std::nullopt)); }
+
+  /// Credit for a group of the worst size, which another rank may give; nothing: the budget does not have it.
+  bool can_reserve() const { return refused_tokens_ == 0 && budget_.has_free(most_tokens_); }
+  std::optional<Credit> reserve();
+
+  /// Admits such a group, with that credit.
+  void admit(const Group& group, const Rollout& rollout, Credit reserved);
+
   /// Of Rollout::Sink.
   void return_credit(int64_t group, int64_t tokens);
   bool take_credit(int64_t group, int64_t tokens);
@@ -48,7 +59,7 @@ class AdmissionStage {
   /// A group is complete: what it does not hold tokens for goes back.
   void settle(const Group& group);
 
-  /// The credit of a group that is packed, which goes on with its micro-batch.
+  /// The credit of a group that is complete, which goes on with it.
   Credit hand_over(int64_t group);
 
   /// Tells those who ask from elsewhere what the state is after a step.
@@ -65,13 +76,15 @@ class AdmissionStage {
   Groups admitted() const;
 
  private:
+  int64_t worst_of(const Group& group, const Rollout* rollout) const;
+
   TokenBudget& budget_;
   const int64_t most_tokens_;
   const bool on_demand_;
   std::optional<Group> waiting_;
   int64_t waiting_tokens_ = 0;        // that it is admitted with
   int64_t refused_tokens_ = 0;        // of credit that the rollout's last step could not have; 0: it had all
-  std::map<int64_t, Credit> credit_;  // of groups that were admitted and not packed, by index
+  std::map<int64_t, Credit> credit_;  // of groups that were admitted and not handed on, by index
   int64_t last_finished_ = 0;         // index; on demand groups finish in order
   std::atomic<int64_t> shown_tokens_{0};
 };

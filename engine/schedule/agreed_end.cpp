@@ -20,8 +20,8 @@ int64_t smallest_last(const Contribution& of_all) { return -static_cast<int64_t>
 
 }  // namespace
 
-AgreedEnd::AgreedEnd(Reductions& reductions, IterationCutoff& cutoff, std::function<void(int64_t)> agreed)
-    : reductions_(reductions), cutoff_(&cutoff), agreed_(std::move(agreed)) {}
+AgreedEnd::AgreedEnd(Reductions& reductions, IterationCutoff& cutoff, Tells tells)
+    : reductions_(reductions), cutoff_(&cutoff), tells_(std::move(tells)) {}
 
 void AgreedEnd::listen() {
   reductions_.on_call([self = shared_from_this()] { self->be_called(); });
@@ -47,6 +47,7 @@ void AgreedEnd::be_called() {
     const std::lock_guard lock(mutex_);
     if (cutoff_ == nullptr || std::exchange(called_, true)) return;
     last = cutoff_->close();
+    tells_.closed();
   }
   reductions_.combine(Reductions::Key::agreed_end(), own_last(last),
                       [self = shared_from_this()](const Contribution& of_all) { self->take(of_all); });
@@ -57,7 +58,7 @@ void AgreedEnd::take(const Contribution& of_all) {
   if (cutoff_ == nullptr || of_all.empty()) return;  // the run is over, or has failed
   const int64_t last = smallest_last(of_all);
   cutoff_->lower(last);
-  agreed_(last);
+  tells_.agreed(last);
 }
 
 }  // namespace sluice::engine

@@ -22,8 +22,14 @@ namespace sluice::engine {
 /// that rank. A rank does not answer whose run is over; then all have entered all iterations, and none needs an answer.
 class AgreedEnd : public std::enable_shared_from_this<AgreedEnd> {
  public:
-  /// `agreed` is called once with the last iteration, on some thread, when the cutoff has it. All outlive forget().
-  AgreedEnd(Reductions& reductions, IterationCutoff& cutoff, std::function<void(int64_t last)> agreed);
+  /// What the run is told, on some thread, once each and in this order; neither may call this.
+  struct Tells {
+    std::function<void()> closed;              // before any other rank can have agreed
+    std::function<void(int64_t last)> agreed;  // the cutoff has it
+  };
+
+  /// All outlive forget().
+  AgreedEnd(Reductions& reductions, IterationCutoff& cutoff, Tells tells);
 
   /// From now on this rank can be called; once.
   void listen();
@@ -31,7 +37,7 @@ class AgreedEnd : public std::enable_shared_from_this<AgreedEnd> {
   /// The first time: calls all ranks.
   void ask();
 
-  /// The run is over. Waits for: `agreed` to return, where it is being called. It is not called after that.
+  /// The run is over. Waits for: what it is being told. It is told nothing after that.
   void forget();
 
  private:
@@ -41,7 +47,7 @@ class AgreedEnd : public std::enable_shared_from_this<AgreedEnd> {
   Reductions& reductions_;
   std::mutex mutex_;         // guards what follows, and is held while the run is told
   IterationCutoff* cutoff_;  // null: forgotten
-  const std::function<void(int64_t)> agreed_;
+  const Tells tells_;
   bool asked_ = false, called_ = false;
 };
 

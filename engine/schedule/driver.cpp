@@ -26,7 +26,10 @@ ColumnSlots slots_of(const Plan& plan) {
 
 struct Driver::Impl {
   Impl(const Plan& plan, Parts parts);
-  ~Impl() { agreed_end->forget(); }
+  ~Impl() {
+    agreed_end->forget();
+    if (help) help->forget();
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -40,6 +43,7 @@ struct Driver::Impl {
   void report_own(const Reductions::Key& key, const Contribution& of_all);
   void close_iteration(IterationReport& report);
   void end_if_decided();
+  void expect_early_ends();
   void drop_behind(int64_t last);
   RunStatus::Node status_of(size_t node) const;
   std::string waits_for(size_t node) const;
@@ -62,6 +66,7 @@ struct Driver::Impl {
   int64_t last_end_ns = 0;                       // of an iteration on this rank
   std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
   const std::shared_ptr<AgreedEnd> agreed_end;
+  const std::shared_ptr<MutualHelp> help;  // null: this rank makes its own groups
 };
 
 Driver::Impl::Impl(const Plan& plan, Parts parts)
@@ -100,7 +105,10 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .iterations = plan.pipeline.iterations},
       begun(parts.begun),
       stop_rule(std::move(parts.stop_rule)),
-      agreed_end(std::make_shared<AgreedEnd>(state.reductions, state.ending, [this](int64_t last) { drop_behind(last); })) {
+      agreed_end(std::make_shared<AgreedEnd>(
+          state.reductions, state.ending,
+          AgreedEnd::Tells{.closed = [this] { expect_early_ends(); }, .agreed = [this](int64_t last) { drop_behind(last); }})),
+      help(parts.links ? std::make_shared<MutualHelp>(plan, *parts.links, [this] { notify_intakes(); }) : nullptr) {
   end_if_decided();
   for (const PlanModel& model : plan.models) {
     if (model.usage.updated) state.trained[model.name].reach(begun);
@@ -112,15 +120,20 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
     runners[i] = std::make_unique<NodeRunner>(state, static_cast<int>(i), std::move(workload.parts[i]), workload.models);
   }
   agreed_end->listen();
+  if (help) help->listen();
 }
 
 std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const ReplaceableParts& seams) {
   std::deque<PathState> made;
   const auto on_change = [this] { notify_intakes(); };
   for (const PlanPath& path : plan.paths) {
-    const int64_t capacity = path.tokens_in_flight;
-    auto budget = seams.budget ? seams.budget(capacity, on_change) : std::make_unique<TokenBudget>(capacity, on_change);
-    made.emplace_back(path, std::move(budget), plan.slots(), on_change);
+    const auto budget_of = [&](int64_t capacity) {
+      return seams.budget ? seams.budget(capacity, on_change) : std::make_unique<TokenBudget>(capacity, on_change);
+    };
+    const int64_t share = path.tokens_in_flight;
+    PathState::Budgets budgets{.admitted = budget_of(share), .trained = nullptr};
+    if (plan.shares_making(path)) budgets.trained = budget_of(share);
+    made.emplace_back(path, std::move(budgets), plan.slots(), on_change);
   }
   return made;
 }
@@ -145,6 +158,7 @@ Intake::Parts Driver::Impl::intake_parts(size_t path) {
   };
   parts.source = host(plan.source, /*rewinds=*/plan.measures());
   if (plan.rollout) parts.rollout = host(*plan.rollout, /*rewinds=*/false);
+  if (state.plan.shares_making(plan)) parts.help = help.get();
   return parts;
 }
 
@@ -165,10 +179,10 @@ MetricRow Driver::Impl::measured() {
   const BusySeconds busy = state.activity.take();
   const int64_t now = state.clock.now_ns();
   const double seconds = static_cast<double>(now - std::exchange(last_end_ns, now)) * 1e-9;
-  int64_t tail_ns = 0;
-  for (const auto& intake : intakes) tail_ns += intake->take_tail_ns();
+  int64_t tail_ns = 0, for_others = 0;
+  for (const auto& intake : intakes) tail_ns += intake->take_tail_ns(), for_others += intake->take_groups_for_others();
   int64_t in_flight = 0;
-  for (PathState& path : paths) in_flight += path.budget->take_peak();
+  for (PathState& path : paths) in_flight += path.take_peak();
   const int64_t column_bytes = state.columns.take_peak();
   most_in_flight = std::max(most_in_flight.load(), in_flight);
   most_column_bytes = std::max(most_column_bytes.load(), column_bytes);
@@ -176,6 +190,7 @@ MetricRow Driver::Impl::measured() {
                 {metrics::kOverlapSeconds, busy.overlap}, {metrics::kTailSeconds, static_cast<double>(tail_ns) * 1e-9},
                 {metrics::kIterationSeconds, seconds},    {metrics::kTokensInFlightMax, in_flight},
                 {metrics::kColumnBytesMax, column_bytes}};
+  if (plan.shares_making()) row.emplace_back(metrics::kGroupsForOthers, for_others);
   for (size_t i = 0; i < plan.executors.size(); ++i) {
     row.emplace_back(metrics::busy_seconds_of_executor(plan.executors[i].name), busy.of_executors[i]);
   }
@@ -320,6 +335,11 @@ bool Driver::is_interrupted() const { return impl_->state.interrupted || impl_->
 
 void Driver::drop_in_flight() { impl_->agreed_end->ask(); }
 
+// Groups that other ranks drop do not come any more.
+void Driver::Impl::expect_early_ends() {
+  if (help) help->expect_early_ends();
+}
+
 // What waits for weights that will not be, or for what other ranks will not add, is handed to its executor, which drops it.
 void Driver::Impl::drop_behind(int64_t last) {
   for (auto& [model, gate] : state.gates) gate.published().let_through(last + 1);
@@ -370,7 +390,7 @@ RunStatus Driver::status() const {
                    .iterations_done = impl.state.log.reported(),
                    .tokens_in_flight = impl.state.tokens_in_flight(),
                    .tokens_in_flight_peak = std::max(impl.most_in_flight.load(), impl.state.tokens_in_flight()),
-                   .budget = plan.budget.tokens_in_flight,
+                   .budget = plan.token_capacity(),
                    .column_bytes = impl.state.columns.live(),
                    .column_bytes_peak = std::max(impl.most_column_bytes.load(), impl.state.columns.live())};
   if (impl.intakes.empty()) return status;

@@ -49,7 +49,7 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
               state.world),
       admission_(*path_.budget, path_.plan.capacity.group_tokens,
                  takes_on_demand(state.plan.budget, *maker().plan().type, maker().plan().needs)),
-      packing_(state, index_, maker(), admission_, std::move(emit)),
+      packing_(state, index_, maker(), std::move(emit)),
       iteration_{.index = parts_.begun - 1},
       follows_(path_.plan.measures()),
       at_(&maker()),
@@ -58,6 +58,8 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
     const auto gate = state.gates.find(need.model);
     if (need.use == ModelUse::kSamples && gate != state.gates.end()) gates_.push_back(&gate->second);
   }
+  if (path_.trained) take_over_.emplace(*path_.trained);
+  if (parts_.help != nullptr) helping_.emplace(*parts_.help, index_, state.world);
   path_.version_wanted.reach(path_.plan.version_for(parts_.begun));
 }
 
@@ -82,6 +84,14 @@ bool Intake::may_draw() const { return in_iteration_ && !admission_.has_waiting(
 
 bool Intake::may_admit() const { return !ends_early() && admission_.fits(); }
 
+// Where the next iteration could begin, that is better than to help with this one.
+bool Intake::may_help() const {
+  if (!helping_ || !in_iteration_ || !all_groups_are_in() || !helping_->may_ask()) return false;
+  const int64_t next = iteration_.index + 1;
+  if (next < state_.iterations && has_version(path_.plan.version_for(next)) && !gates_.empty()) return false;
+  return admission_.can_reserve();
+}
+
 bool Intake::may_step() const {
   if (rollout_ == nullptr || rollout_->idle()) return false;
   return !rollout_->blocked() || admission_.may_retry();
@@ -89,7 +99,10 @@ bool Intake::may_step() const {
 
 bool Intake::round_complete() const { return in_iteration_ && !admission_.has_waiting() && rounds_.complete(); }
 
-bool Intake::iteration_complete() const { return round_complete() && !rounds_.undecided(); }
+bool Intake::iteration_complete() const {
+  if (helping_ && (helping_->is_busy() || may_help())) return false;
+  return round_complete() && !rounds_.undecided();
+}
 
 bool Intake::over() const {
   const int64_t next = iteration_.index + (in_iteration_ ? 0 : 1);
@@ -107,6 +120,8 @@ bool Intake::wants_to_end() const {
 bool Intake::ready() {
   if (finished_run_) return false;
   if (state_.stopping() || over() || wants_to_end()) return true;
+  if (helping_ && parts_.help->has_news(index_, helping_->place())) return true;
+  if (may_help() || (take_over_ && take_over_->fits())) return true;
   return may_step() || may_begin() || may_draw() || may_admit() || (round_complete() && !rounds_.flushed()) ||
          (in_iteration_ && (rounds_.wants_verdicts() || rounds_.wants_round())) || iteration_complete();
 }
@@ -132,6 +147,7 @@ void Intake::end_step() {
   seen_iteration_ = iteration_.index;
   seen_in_iteration_ = in_iteration_;
   admission_.show();
+  if (take_over_) take_over_->show();
   if (rollout_ != nullptr) {
     const Rollout::PoolBytes pool = rollout_->pool_bytes();
     seen_pool_held_ = pool.held;
@@ -177,13 +193,53 @@ void Intake::take_in() {
     has_to_finish_ = in_iteration_;
   }
   if (may_begin()) begin_iteration();
-  if (in_iteration_ && rounds_.wants_round()) rounds_.begin_next_round();
+  if (in_iteration_ && rounds_.wants_round()) begin_round();
+  do {
+    admit_what_fits();
+  } while (helping_ && answer_askers());
+  if (!helping_) return;
+  take_prompt();
+  if (may_help()) {
+    if (auto credit = admission_.reserve()) helping_->ask(std::move(*credit));
+  }
+}
+
+void Intake::admit_what_fits() {
   while (may_draw() || may_admit()) {
     if (may_draw()) draw_group();
     if (!admission_.has_waiting()) continue;  // another rank's, or dropped, or none: the next
     if (!may_admit() || !admit_group()) break;
     if (rollout_ == nullptr) break;  // one group a step: nodes downstream on this executor go first
   }
+}
+
+// Who asks gets the group that has no credit here. False: nobody gets one.
+bool Intake::answer_askers() {
+  const MutualHelp::Place here = helping_->place();
+  if (!in_iteration_) return false;
+  if (all_groups_are_in()) {
+    parts_.help->say_none_left(index_, here);
+    return false;
+  }
+  while (const auto asker = parts_.help->asker_up_to(index_, here)) {
+    if (asker->place == here && admission_.has_waiting()) {
+      const Group prompt = admission_.give_away();
+      take_over_->given_to(prompt.index, asker->rank);
+      parts_.help->give(index_, *asker, prompt);
+      return true;
+    }
+    parts_.help->refuse(index_, *asker);
+  }
+  return false;
+}
+
+void Intake::take_prompt() {
+  auto prompt = helping_->take_prompt();
+  if (!prompt) return;
+  turn_to(*parts_.rollout);
+  admission_.admit(prompt->group, *rollout_, std::move(prompt->credit));
+  ++slice_.groups;
+  rollout_->start(std::move(prompt->group));
 }
 
 void Intake::bring_out() {
@@ -194,6 +250,7 @@ void Intake::bring_out() {
     rollout_->step(sink);
     for (Group& group : sink.finished) finish_group(std::move(group));
   }
+  if (take_over_) take_over();
   if (round_complete() && !rounds_.flushed()) {
     rounds_.flush();
     packing_.flush(iteration_, rounds_.last_complete());
@@ -219,10 +276,16 @@ void Intake::pass_over_iteration() {
   hand_on_end();
 }
 
+void Intake::begin_round() {
+  rounds_.begin_next_round();
+  if (helping_) helping_->begin_round({.iteration = iteration_.index, .round = rounds_.round()});
+}
+
 void Intake::begin_sampling() {
   in_iteration_ = true;
   has_to_finish_ = false;
   rounds_.begin_iteration();
+  if (helping_) helping_->begin_round({.iteration = iteration_.index, .round = rounds_.round()});
   admission_.begin_iteration();
   tail_.begin_iteration();
   turn_to(*parts_.source);
@@ -245,7 +308,10 @@ void Intake::draw_group() {
   rounds_.draw();
   const bool is_wanted = is_mine && (rollout_ == nullptr || rollout_->wants(group));
   if (is_mine) ++slice_.groups;
-  if (is_wanted) return admission_.offer(std::move(group), rollout_);
+  if (is_wanted) {
+    if (take_over_) take_over_->expect(group.index);
+    return admission_.offer(std::move(group), rollout_);
+  }
   if (is_mine)
     rounds_.drop(group.slot);
   else
@@ -288,8 +354,36 @@ bool Intake::admit_group() {
 void Intake::finish_group(Group group) {
   packing_.check_columns(group, maker().index());
   admission_.settle(group);
+  Credit credit = admission_.hand_over(group.index);
+  if (!state_.world.has_slot(group.slot)) return helping_->give_back(std::move(group), std::move(credit));
+  if (take_over_) return take_over_->made_here(std::move(group), std::move(credit));
+  hand_on(std::move(group), std::move(credit));
+}
+
+void Intake::hand_on(Group group, Credit credit) {
   rounds_.finish();
-  packing_.add(iteration_, std::move(group), rounds_.last_complete());
+  packing_.add(iteration_, std::move(group), std::move(credit), rounds_.last_complete());
+}
+
+void Intake::take_over() {
+  if (helping_) make_known_what_others_made();
+  while (auto taken = take_over_->take()) {
+    if (auto* group = std::get_if<Group>(&taken->group)) {
+      hand_on(std::move(*group), std::move(taken->credit));
+    } else {
+      const auto& made = std::get<MutualHelp::Made>(taken->group);
+      fetching_.emplace(made.group, std::move(taken->credit));
+      parts_.help->fetch(index_, iteration_.index, made);
+    }
+  }
+}
+
+void Intake::make_known_what_others_made() {
+  while (const auto made = parts_.help->take_made(index_)) take_over_->made_elsewhere(*made);
+  while (auto group = parts_.help->take_fetched(index_)) {
+    Credit credit = std::move(fetching_.extract(group->index).mapped());
+    hand_on(std::move(*group), std::move(credit));
+  }
 }
 
 void Intake::end_iteration() {
@@ -334,13 +428,15 @@ void Intake::hand_on_end() {
 void Intake::finish_run() {
   if (std::exchange(finished_run_, true)) return;
   path_.version_wanted.abandon();
+  if (helping_) parts_.help->leave(index_);
   state_.progress.finish(index_);
   finished_();
 }
 
 Intake::Wait Intake::waiting() const {
   const int64_t next = seen_iteration_ + 1;
-  if (admission_.waits_for_tokens() > 0) return Wait::kCredit;
+  if (take_over_ && take_over_->waits_for_rank() >= 0) return Wait::kOtherRank;
+  if (admission_.waits_for_tokens() > 0 || (take_over_ && take_over_->waits_for_tokens() > 0)) return Wait::kCredit;
   if (seen_undecided_) return Wait::kVerdicts;
   if (seen_in_iteration_ || next >= state_.iterations) return Wait::kNothing;
   if (path_.plan.is_due(next, state_.plan.pipeline.iterations) && !has_version(path_.plan.version_for(next)))
@@ -353,8 +449,10 @@ std::string Intake::waits_for() const {
   switch (waiting()) {
     case Wait::kNothing:
       return {};
+    case Wait::kOtherRank:
+      return take_over_->waits_for();
     case Wait::kCredit:
-      return admission_.waits_for();
+      return take_over_ && take_over_->waits_for_tokens() > 0 ? take_over_->waits_for() : admission_.waits_for();
     case Wait::kVerdicts:
       return "the verdicts of filter '" + state_.plan.nodes[static_cast<size_t>(*path_.plan.refill)].name + "' on iteration " +
              std::to_string(iteration);

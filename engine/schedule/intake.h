@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,18 +12,21 @@
 #include "engine/schedule/admission_stage.h"
 #include "engine/schedule/executor.h"
 #include "engine/schedule/group_rounds.h"
+#include "engine/schedule/helping.h"
+#include "engine/schedule/mutual_help.h"
 #include "engine/schedule/packing_stage.h"
 #include "engine/schedule/rollout_tail.h"
 #include "engine/schedule/run_state.h"
 #include "engine/schedule/stage_host.h"
+#include "engine/schedule/take_over.h"
 
 namespace sluice::engine {
 
 /// The head of a path, step by step: its source, the admission behind it, the rollout if there is one, and the packing. It decides
 /// when an iteration begins (the version gate, the reports, the other paths) and ends. Groups are admitted in order, so a later
 /// iteration never takes credit that an earlier one needs. A path that measures begins in the iterations in which it is due, with
-/// its source as it was at first, and passes over the others: then only an end travels along it. Of several ranks each makes the
-/// samples of its own groups. Used by one executor only; waiting() and waits_for() may be asked by anybody.
+/// its source as it was at first, and passes over the others: then only an end travels along it. Of several ranks each packs its
+/// own groups; one that has credit left makes groups of others, and others may make some of its own. Used by one executor only; waiting() and waits_for() may be asked by anybody.
 class Intake final : public Stepper {
  public:
   struct Parts {
@@ -29,6 +34,7 @@ class Intake final : public Stepper {
     std::unique_ptr<StageHost> source;
     std::unique_ptr<StageHost> rollout;  // may be null: then the source makes complete groups
     int64_t begun = 0;                   // the first iteration
+    MutualHelp* help = nullptr;          // with ranks that make groups for each other; null: there are none
   };
 
   /// `emit` puts a packet into the flow graph. `finished` is called once, when nothing will be emitted any more.
@@ -49,8 +55,11 @@ class Intake final : public Stepper {
   int64_t running_samples() const { return tail_.samples(); }
   int64_t take_tail_ns() { return tail_.take_ns(); }
 
+  /// Groups that this rank has made for others since the last call.
+  int64_t take_groups_for_others() { return helping_ ? helping_->take_count() : 0; }
+
   /// What keeps the next group.
-  enum class Wait { kNothing, kCredit, kVerdicts, kVersion, kReports };
+  enum class Wait { kNothing, kCredit, kOtherRank, kVerdicts, kVersion, kReports };
   Wait waiting() const;
 
   /// The same, as a person would say it; empty: nothing.
@@ -64,6 +73,7 @@ class Intake final : public Stepper {
   bool may_begin() const;                     // the next iteration may start
   bool may_draw() const;                      // another group of the current round is wanted
   bool may_admit() const;
+  bool may_help() const;        // with a group of another rank
   bool may_step() const;        // the rollout has something to do
   bool round_complete() const;  // all groups of the round are finished
   bool iteration_complete() const;
@@ -81,8 +91,15 @@ class Intake final : public Stepper {
   void begin_iteration();
   void pass_over_iteration();
   void begin_sampling();
+  void begin_round();
   void draw_group();
   bool admit_group();
+  void admit_what_fits();
+  bool answer_askers();
+  void take_prompt();
+  void make_known_what_others_made();
+  void hand_on(Group group, Credit credit);
+  void take_over();
   void ask_for_verdicts();
   void finish_group(Group group);
   void end_iteration();
@@ -100,6 +117,8 @@ class Intake final : public Stepper {
   std::vector<const VersionGate*> gates_;  // of the trained models that it samples from
   GroupRounds rounds_;
   AdmissionStage admission_;
+  std::optional<TakeOver> take_over_;  // where ranks share the making
+  std::optional<Helping> helping_;     // likewise, and there are others
   PackingStage packing_;
 
   Iteration iteration_;
@@ -108,9 +127,10 @@ class Intake final : public Stepper {
   bool follows_ = false;        // it measures, or its data have ended: other paths decide how long the run goes on
   bool has_to_finish_ = false;  // the iteration at hand, although the run is interrupted: another path has begun it
   bool finished_run_ = false;
-  std::vector<Group> complete_;  // that the source made whole, until the step's second half
-  const StageHost* at_;          // whose code runs
-  Slice slice_;                  // what the step at hand amounts to
+  std::map<int64_t, Credit> fetching_;  // of own groups that come from where they were made, by index
+  std::vector<Group> complete_;         // that the source made whole, until the step's second half
+  const StageHost* at_;                 // whose code runs
+  Slice slice_;                         // what the step at hand amounts to
   int64_t step_began_ns_ = 0;
   RolloutTail tail_;
 

@@ -9,13 +9,11 @@
 
 namespace sluice::engine {
 
-PackingStage::PackingStage(RunState& state, int path, StageHost& maker, AdmissionStage& admission,
-                           std::function<void(Packet)> emit)
+PackingStage::PackingStage(RunState& state, int path, StageHost& maker, std::function<void(Packet)> emit)
     : state_(state),
       path_(state.paths[static_cast<size_t>(path)]),
       is_main_(path == state.main_path),
       maker_(maker),
-      admission_(admission),
       emit_(std::move(emit)),
       readers_(state.streams.readers_at_intake(path)),
       packer_(path_.plan.micro_batch_tokens, path_.plan.capacity.group_tokens) {}
@@ -34,13 +32,18 @@ void PackingStage::check_columns(const Group& group, int writer) const {
   }
 }
 
+void PackingStage::add(const Iteration& iteration, Group group, Credit credit, bool last) {
+  credits_.emplace(group.index, std::move(credit));
+  emit_all(iteration, packer_.add(std::move(group)), last);
+}
+
 void PackingStage::end(const Iteration& iteration) { emit_({.sequence = sequence_++, .iteration = iteration, .batch = nullptr}); }
 
 void PackingStage::emit_all(const Iteration& iteration, std::vector<Packer::Batch> batches, bool last) {
   last = last && packer_.is_empty();
   for (Packer::Batch& batch : batches) {
     std::vector<Credit> credits;
-    for (const int64_t group : batch.group_indices) credits.push_back(admission_.hand_over(group));
+    for (const int64_t group : batch.group_indices) credits.push_back(std::move(credits_.extract(group).mapped()));
     auto packed = std::make_shared<BatchState>(iteration.index, batch.id, std::move(batch.layout), std::move(batch.group_indices),
                                                std::move(credits), readers_, state_.columns);
     packed->slot = batch.slot;

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <vector>
 
-#include "engine/schedule/admission_stage.h"
+#include "engine/contract/token_budget.h"
 #include "engine/schedule/packer.h"
 #include "engine/schedule/run_state.h"
 #include "engine/schedule/stage_host.h"
@@ -17,13 +18,13 @@ namespace sluice::engine {
 class PackingStage {
  public:
   /// `maker`: of the groups, whose metrics count them. `emit` puts a packet into the flow graph.
-  PackingStage(RunState& state, int path, StageHost& maker, AdmissionStage& admission, std::function<void(Packet)> emit);
+  PackingStage(RunState& state, int path, StageHost& maker, std::function<void(Packet)> emit);
 
   /// The group has every column that node `writer` promises, with as many entries as its layout says.
   void check_columns(const Group& group, int writer) const;
 
-  /// `last`: the iteration has no other group.
-  void add(const Iteration& iteration, Group group, bool last) { emit_all(iteration, packer_.add(std::move(group)), last); }
+  /// `credit`: of the group, which goes on with its micro-batch. `last`: the iteration has no other group.
+  void add(const Iteration& iteration, Group group, Credit credit, bool last);
   void skip(const Iteration& iteration, int64_t group, bool last) { emit_all(iteration, packer_.skip(group), last); }
 
   /// A round of groups is complete. `last`: there is no other round.
@@ -44,10 +45,10 @@ class PackingStage {
   const PathState& path_;
   const bool is_main_;
   StageHost& maker_;
-  AdmissionStage& admission_;
   const std::function<void(Packet)> emit_;
   const Readers& readers_;
   Packer packer_;
+  std::map<int64_t, Credit> credits_;  // of groups that are not packed, by index
   int64_t sequence_ = 0;
 };
 

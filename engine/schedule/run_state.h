@@ -30,11 +30,23 @@ namespace sluice::engine {
 
 /// What the parts of one path share.
 struct PathState {
-  PathState(const PlanPath& plan_, std::unique_ptr<TokenBudget> budget_, int64_t slots, std::function<void()> on_verdict)
-      : plan(plan_), budget(std::move(budget_)), tally(slots, std::move(on_verdict)) {}
+  struct Budgets {
+    std::unique_ptr<TokenBudget> admitted;
+    std::unique_ptr<TokenBudget> trained;
+  };
+
+  PathState(const PlanPath& plan_, Budgets budgets, int64_t slots, std::function<void()> on_verdict)
+      : plan(plan_),
+        budget(std::move(budgets.admitted)),
+        trained(std::move(budgets.trained)),
+        tally(slots, std::move(on_verdict)) {}
+
+  int64_t in_flight() const { return budget->in_flight() + (trained ? trained->in_flight() : 0); }
+  int64_t take_peak() { return budget->take_peak() + (trained ? trained->take_peak() : 0); }
 
   const PlanPath& plan;
-  const std::unique_ptr<TokenBudget> budget;
+  const std::unique_ptr<TokenBudget> budget;   // that groups are admitted against
+  const std::unique_ptr<TokenBudget> trained;  // where ranks share the making: what they go on with when they are made; else null
   FilterTally tally;
   Milestone version_wanted;  // the oldest version that the path still samples from
 };
@@ -72,7 +84,7 @@ struct RunState {
 
   int64_t tokens_in_flight() const {
     int64_t tokens = 0;
-    for (const PathState& path : paths) tokens += path.budget->in_flight();
+    for (const PathState& path : paths) tokens += path.in_flight();
     return tokens;
   }
 

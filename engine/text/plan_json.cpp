@@ -131,6 +131,7 @@ Json path_json(const Plan& plan, const PlanPath& path) {
   Json json = worst_json(path.capacity);
   json["source"] = name(path.source);
   json["tokens_in_flight"] = path.tokens_in_flight;
+  json["shares_making"] = plan.shares_making(path);
   json["micro_batch_tokens"] = path.micro_batch_tokens;
   json["measures"] = path.measures();
   if (path.rollout) json["rollout"] = name(*path.rollout);

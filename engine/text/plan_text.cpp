@@ -129,6 +129,18 @@ std::string path_lines(const Plan& plan) {
   return text;
 }
 
+// A line for each path whose groups ranks make for each other.
+std::string making_lines(const Plan& plan) {
+  std::string text;
+  for (const PlanPath& path : plan.paths) {
+    if (!plan.shares_making(path)) continue;
+    text += "               ranks make groups of '" + plan.nodes[static_cast<size_t>(*path.rollout)].name +
+            "' for each other: each has " + std::to_string(path.tokens_in_flight) +
+            " tokens in flight for what it makes, and as many for what it trains\n";
+  }
+  return text;
+}
+
 // Nothing where there is one slot, and so one rank.
 std::string ranks_lines(const Plan& plan) {
   if (plan.slots() == 1) return {};
@@ -136,6 +148,7 @@ std::string ranks_lines(const Plan& plan) {
   std::string text = "  ranks        " + plural(plan.ranks, "rank") + " with " + plural(work.slots, "slot") +
                      " each; a slot has up to " + plural(work.groups, "group") + " of an iteration, in up to " +
                      std::to_string(work.micro_batches) + (work.micro_batches == 1 ? " micro-batch" : " micro-batches") + "\n";
+  text += making_lines(plan);
   if (plan.ranks == 1 || work.gradient_bytes == 0) return text;
   return text + "               each sends " + human_bytes(static_cast<double>(work.gradient_bytes)) +
          " of gradients an iteration; what follows is of each\n";

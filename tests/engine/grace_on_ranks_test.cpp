@@ -19,6 +19,7 @@
 #include "engine/ranks/mailed_reductions.h"
 #include "engine/run/run.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
+#include "tests/engine/ranks/parcels_in_one_process.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
@@ -30,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::MailInOneProcess;
+using testing::ParcelsInOneProcess;
 using toy::RanksShape;
 using Rows = std::vector<std::vector<std::pair<std::string, uint64_t>>>;  // numbers as their bits
 
@@ -118,7 +120,10 @@ class RunsOfRanks {
  public:
   // `plan` outlives them.
   RunsOfRanks(const Plan& plan, const fs::path& folder, uint64_t seed, const std::vector<Signal>& signals = {})
-      : mail_(static_cast<int>(plan.ranks), seed, plan.ranks > 1 ? 300 : 0), signals_(runs_, signals), ended_(ranks_of(plan)) {
+      : mail_(plan.ranks, seed, plan.ranks > 1 ? 300 : 0),
+        parcels_(plan.ranks, seed, plan.ranks > 1 ? 300 : 0),
+        signals_(runs_, signals),
+        ended_(ranks_of(plan)) {
     const std::vector<CheckpointPlace> saved = list_checkpoints(folder);
     for (size_t rank = 0; rank < ended_.size(); ++rank) {
       reductions_.push_back(std::make_unique<SeenReductions>(mail_.rank(static_cast<int>(rank)), agreed_));
@@ -129,7 +134,8 @@ class RunsOfRanks {
                          .files = unsynced_disk(),
                          .on_iteration = [this, rank](const IterationReport& report) { note(rank, report); },
                          .observers = {&signals_},
-                         .reductions = reductions_.back().get()};
+                         .reductions = reductions_.back().get(),
+                         .links = RankLinks{mail_.rank(static_cast<int>(rank)), parcels_.rank(static_cast<int>(rank))}};
       runs_.push_back(std::make_unique<Run>(plan, std::move(options)));
     }
     for (size_t rank = 0; rank < ended_.size(); ++rank) threads_.emplace_back([this, rank] { execute(rank); });
@@ -143,7 +149,9 @@ class RunsOfRanks {
   const std::vector<Ended>& ended() {
     threads_.clear();
     mail_.close();
+    parcels_.close();
     EXPECT_TRUE(mail_.failures().empty());
+    EXPECT_TRUE(parcels_.failures().empty());
     for (const auto& rank : reductions_) EXPECT_LE(rank->open(), 1u) << "more than which iteration is the last";
     return ended_;
   }
@@ -166,6 +174,7 @@ class RunsOfRanks {
   }
 
   MailInOneProcess mail_;
+  ParcelsInOneProcess parcels_;
   std::atomic<size_t> agreed_ = 0;
   std::vector<std::unique_ptr<SeenReductions>> reductions_;
   std::vector<std::unique_ptr<Run>> runs_;
@@ -181,13 +190,13 @@ class GraceOnRanks : public ::testing::Test {
     toy::register_tallies(registry_);
   }
 
-  Plan plan_of(const RanksShape& shape, uint64_t seed, int64_t ranks, double grace_seconds, int64_t save_every = 0) {
+  Plan plan_of(const RanksShape& shape, uint64_t seed, int ranks, double grace_seconds, int64_t save_every = 0) {
     const PipelineSpec spec = toy::ranks_pipeline(shape, seed, [&](PipelineBuilder& builder) {
       builder.set("runtime", "grace_seconds", grace_seconds);
       builder.set("checkpoint", "every_iterations", save_every).set("checkpoint", "keep_last", int64_t{0});
       builder.set("checkpoint", "copy", std::string(seed % 2 == 0 ? "memory" : "none"));
     });
-    CheckResult checked = check(spec, registry_, static_cast<int>(ranks));
+    CheckResult checked = check(spec, registry_, ranks);
     EXPECT_TRUE(checked.plan) << render(checked.problems);
     return std::move(*checked.plan);
   }
@@ -240,13 +249,18 @@ constexpr uint64_t kSeeds = 12;
 constexpr uint64_t kSeeds = 60;
 #endif
 
-RanksShape long_shape(uint64_t seed) {
+// Every other one has groups made by other ranks: no barrier, and little credit.
+RanksShape long_shape(uint64_t seed, const Registry& registry, int ranks) {
   RanksShape shape = toy::random_ranks_shape(seed);
   shape.trains = seed % 5 != 0;
   shape.trains_two = shape.trains && seed % 3 == 0;
   if (!shape.trains) shape.lag = 0;
   shape.iterations = shape.lag + 8;
   shape.pause_us = 0;
+  if (seed % 2 == 0) return shape;
+  shape.whitens = false;
+  shape.groups += 12;
+  shape.budget = toy::least_budget(shape, seed, registry, ranks);
   return shape;
 }
 
@@ -257,8 +271,8 @@ TEST_F(GraceOnRanks, InterruptedAtAnyMomentAllDropTheSame) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     RandomStream random(seed, 11);
-    RanksShape shape = long_shape(seed);
-    const int64_t ranks = 2 + static_cast<int64_t>(seed % 2);
+    const int ranks = 2 + static_cast<int>(seed / 2 % 2);
+    RanksShape shape = long_shape(seed, registry_, ranks);
     const Plan plan_of_whole = plan_of(shape, seed, ranks, 0);
     RunsOfRanks whole(plan_of_whole, new_folder("whole"), seed);
     const Rows undisturbed = whole.ended().front().rows;
@@ -298,7 +312,7 @@ class GraceBesideStuck : public GraceOnRanks, public ::testing::WithParamInterfa
 // A rank is in a node that does not return while the grace of another one ends, or its own: the others do not wait for it to agree.
 // Before a model can have changed on some rank the iteration is dropped; behind that it is finished.
 TEST_P(GraceBesideStuck, AllAgreeWithoutIt) {
-  constexpr int64_t kRanks = 3;
+  constexpr int kRanks = 3;
   RanksShape shape{.groups = 6, .samples = 2, .worst = 4, .micro_batch = 8, .lag = 0, .iterations = 7, .steps = 2};
   const Plan plan_of_whole = plan_of(shape, 1, kRanks, 0);
   RunsOfRanks whole(plan_of_whole, new_folder("whole"), 1);

@@ -1,10 +1,12 @@
 #include "tests/engine/ranks_pipeline.h"
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "engine/plan/plan.h"
 
 namespace sluice::engine::toy {
 namespace {
@@ -50,7 +52,7 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
   const int64_t budget = (shape.lag + 2) * (drawn * group + shape.micro_batch);
   const int64_t share = 2 * shape.micro_batch + (shape.refills ? kMostDraws : 1) * shape.groups * group;
   PipelineBuilder builder("ranks", static_cast<int64_t>(shape.iterations));
-  builder.budget(budget + (shape.measures ? share : 0), shape.micro_batch)
+  builder.budget((shape.budget > 0 ? shape.budget : budget) + (shape.measures ? share : 0), shape.micro_batch)
       .set("pipeline", "seed", static_cast<int64_t>(seed))
       .set("runtime", "cores", int64_t{2})
       .set("cluster", "slots", RanksShape::kSlots)
@@ -84,8 +86,12 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
     add_stuck(train, shape.stuck, prefix + "train");
     builder.node(prefix + "record", "tally_record", {before}, record, "cpu:1");
     if (measures || !shape.trains) return;
-    builder.node(prefix + "whiten", "tally_whiten", {prefix + "record"}, {{"steps", shape.steps}, {"pause_us", shape.pause_us}},
-                 "cpu:1");
+    if (shape.whitens) {
+      builder.node(prefix + "whiten", "tally_whiten", {prefix + "record"}, {{"steps", shape.steps}, {"pause_us", shape.pause_us}},
+                   "cpu:1");
+    } else {
+      builder.node(prefix + "whiten", "tally_move", {prefix + "record"}, {}, "cpu:1");
+    }
     builder.node(prefix + "train", "tally_train", {prefix + "whiten"}, train);
     builder.node(prefix + "publish", "toy_publish", {prefix + "train"}, {{"model", std::string("policy")}});
   };
@@ -101,6 +107,12 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
     if (node.name.text == "train_other") node.metrics_prefix.text = "other";
   }
   return spec;
+}
+
+int64_t least_budget(const RanksShape& shape, uint64_t seed, const Registry& registry, int ranks) {
+  const CheckResult checked = check(ranks_pipeline(shape, seed), registry, ranks);
+  if (!checked.plan) throw std::runtime_error(render(checked.problems));
+  return checked.plan->main_path().capacity.tokens_needed;
 }
 
 }  // namespace sluice::engine::toy

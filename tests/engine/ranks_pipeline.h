@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/contract/pipeline_builder.h"
+#include "engine/contract/registry.h"
 
 namespace sluice::engine::toy {
 
@@ -16,6 +17,8 @@ struct RanksShape {
   int64_t groups = 1, samples = 1, worst = 2, micro_batch = 2, lag = 0, iterations = 1, steps = 1, pause_us = 0;
   bool filters = false, refills = false, measures = false;
   bool trains = true;
+  bool whitens = true;      // before it trains: a barrier
+  int64_t budget = 0;       // tokens in flight; 0: enough for everything
   bool trains_two = false;  // models, by nodes on executors of their own
 
   /// A node of one rank that waits for a file. It says that it does by another, with `.reached` behind its name.
@@ -33,5 +36,8 @@ RanksShape random_ranks_shape(uint64_t seed);
 /// Nodes source, rollout, filter, record, whiten, train, train_other and publish, those that there are; behind `held_` the first
 /// ones of a path that measures. `more`: what else is set.
 PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::function<void(PipelineBuilder&)>& more = {});
+
+/// The smallest budget with which ranks of that pipeline cannot stall. Throws std::runtime_error where it is refused.
+int64_t least_budget(const RanksShape& shape, uint64_t seed, const Registry& registry, int ranks);
 
 }  // namespace sluice::engine::toy

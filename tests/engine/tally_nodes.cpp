@@ -202,6 +202,20 @@ class TallyWhiten final : public Node {
   int64_t steps_ = 0;
 };
 
+struct NoParams {};
+
+class TallyMove final : public Node {
+ public:
+  static void describe(Contract<NoParams>& c) {
+    c.type("tally_move", "moves values by nothing, and keeps no iteration");
+    c.reads(kValue);
+    c.writes(kMoved);
+  }
+  explicit TallyMove(const NoParams&) {}
+
+  void process(MicroBatch& batch) override { std::ranges::copy(batch.read(kValue), batch.write(kMoved).begin()); }
+};
+
 struct TrainParams : StuckParams {
   std::string model;
 };
@@ -272,6 +286,7 @@ class TallyKeep final : public Node {
 
 void register_tallies(Registry& registry) {
   registry.add<TallyKeep>();
+  registry.add<TallyMove>();
   registry.add<TallyRecord>();
   registry.add<TallyWhiten>();
   registry.add<TallyTrain>();

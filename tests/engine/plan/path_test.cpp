@@ -41,7 +41,7 @@ class SharedMaking : public ::testing::Test {
     plan_.nodes.resize(2);
     plan_.nodes[1].type = &rollout_;
     plan_.nodes[1].needs.on_demand_tokens = 10;
-    plan_.paths.push_back({.source = 0, .rollout = 1});
+    plan_.paths.push_back({.source = 0, .rollout = 1, .tokens_in_flight = 99, .capacity = {.iteration_tokens = 100}});
   }
 
   NodeType rollout_;
@@ -53,6 +53,12 @@ TEST_F(SharedMaking, IsForPathsWithARollout) {
   EXPECT_TRUE(plan_.shares_making(plan_.paths[0]));
   EXPECT_FALSE(plan_.shares_making(plan_.paths[1]));
   EXPECT_TRUE(plan_.shares_making());
+}
+
+TEST_F(SharedMaking, IsNotWhereARankHasRoomForAllItsGroups) {
+  plan_.paths[0].tokens_in_flight = 100;
+  EXPECT_FALSE(plan_.shares_making());
+  EXPECT_TRUE(plan_.shares_making(plan_.paths[0], 99));
 }
 
 TEST_F(SharedMaking, IsNotForOneRank) {

@@ -35,9 +35,15 @@ class Agreeing {
     IterationCutoff cutoff{0};
     std::promise<int64_t> told;
     std::atomic<int> times = 0;
-    std::shared_ptr<AgreedEnd> end = std::make_shared<AgreedEnd>(reductions, cutoff, [this](int64_t last) {
+    std::atomic<bool> closed = false;
+    std::shared_ptr<AgreedEnd> end = std::make_shared<AgreedEnd>(
+        reductions, cutoff,
+        AgreedEnd::Tells{.closed = [this] { closed = true; }, .agreed = [this](int64_t last) { agree(last); }});
+
+    void agree(int64_t last) {
+      EXPECT_TRUE(closed);
       if (++times == 1) told.set_value(last);
-    });
+    }
   };
   Rank& operator[](size_t rank) { return *ranks_[rank]; }
   std::vector<std::unique_ptr<Rank>>& all() { return ranks_; }
@@ -105,7 +111,8 @@ TEST(AgreedEnd, OfOneProcessIsItsOwn) {
   OneProcess alone;
   IterationCutoff cutoff(4);
   int64_t told = -1;
-  const auto end = std::make_shared<AgreedEnd>(alone, cutoff, [&](int64_t last) { told = last; });
+  const auto end =
+      std::make_shared<AgreedEnd>(alone, cutoff, AgreedEnd::Tells{.closed = [] {}, .agreed = [&](int64_t last) { told = last; }});
   end->listen();
   ASSERT_TRUE(cutoff.enters(4));
   end->ask();
