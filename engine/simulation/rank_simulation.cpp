@@ -46,6 +46,7 @@ RankSimulation::RankSimulation(const Plan& plan, const Costs& costs, const Virtu
       driver_(plan, {.workload = workload_of_rank(plan, std::move(simulated_.workload), network, rank),
                      .clock = clock_,
                      .reductions = network.of_rank(rank),
+                     .links = plan.shares_making() ? std::optional(network.links(rank)) : std::nullopt,
                      .observers = std::move(observers),
                      .on_iteration = [this](const IterationReport& report) { add(report); }}),
       uses_(plan.executors.size()) {

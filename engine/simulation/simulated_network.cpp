@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/simulation/simulated_links.h"
+
 namespace sluice::engine {
 
 class SimulatedNetwork::OfRank final : public Reductions {
@@ -21,13 +23,17 @@ class SimulatedNetwork::OfRank final : public Reductions {
 };
 
 SimulatedNetwork::SimulatedNetwork(const Plan& plan, const VirtualClock& clock, std::function<void(int rank)> changes)
-    : plan_(plan), clock_(clock), changes_(std::move(changes)), waits_(static_cast<size_t>(plan.ranks)) {
-  const NetworkSettings network = plan.cluster.network.value_or(NetworkSettings{});
-  const bool several_hosts = plan.ranks > network.ranks_per_host;
-  const double between = several_hosts ? network.gigabytes_per_second : network.host_gigabytes_per_second;
-  const double latency = several_hosts ? network.latency_microseconds : network.host_latency_microseconds;
+    : plan_(plan),
+      clock_(clock),
+      changes_(std::move(changes)),
+      network_(plan.cluster.network.value_or(NetworkSettings{})),
+      links_(std::make_unique<SimulatedLinks>(*this, plan.ranks)),
+      waits_(static_cast<size_t>(plan.ranks)) {
+  const bool several_hosts = plan.ranks > network_.ranks_per_host;
+  const double between = several_hosts ? network_.gigabytes_per_second : network_.host_gigabytes_per_second;
+  const double latency = several_hosts ? network_.latency_microseconds : network_.host_latency_microseconds;
   latency_ns_ = std::llround(latency * 1e3);
-  bytes_per_ns_ = std::min(between, network.host_gigabytes_per_second);  // GB/s are bytes a nanosecond
+  bytes_per_ns_ = std::min(between, network_.host_gigabytes_per_second);  // GB/s are bytes a nanosecond
   for (int rank = 0; rank < plan.ranks; ++rank) {
     const World world{.rank = rank, .size = plan.ranks, .slots = static_cast<int>(plan.slots())};
     ranks_.push_back(std::make_unique<OfRank>(*this, world));
@@ -37,6 +43,22 @@ SimulatedNetwork::SimulatedNetwork(const Plan& plan, const VirtualClock& clock, 
 SimulatedNetwork::~SimulatedNetwork() = default;
 
 Reductions& SimulatedNetwork::of_rank(int rank) { return *ranks_[static_cast<size_t>(rank)]; }
+
+RankLinks SimulatedNetwork::links(int rank) { return links_->of_rank(rank); }
+
+int64_t SimulatedNetwork::transfer_ns(int from, int to, int64_t bytes) const {
+  const bool on_one_host = from / network_.ranks_per_host == to / network_.ranks_per_host;
+  const double latency = on_one_host ? network_.host_latency_microseconds : network_.latency_microseconds;
+  const double rate = on_one_host ? network_.host_gigabytes_per_second : network_.gigabytes_per_second;
+  return std::llround(latency * 1e3 + static_cast<double>(bytes) / rate);
+}
+
+void SimulatedNetwork::later(int rank, int64_t ns, std::function<void()> come) {
+  on_the_way_.emplace(clock_.now_ns() + ns, [this, rank, come = std::move(come)] {
+    changes_(rank);
+    come();
+  });
+}
 
 int64_t SimulatedNetwork::sum_ns(int64_t bytes) const {
   const double sent = 2.0 * static_cast<double>(bytes) * (plan_.ranks - 1) / plan_.ranks;
@@ -69,7 +91,14 @@ void SimulatedNetwork::send(Meeting meeting, int64_t ns) {
     Waits& waits = change(waiting.rank);
     --waits.for_others, ++waits.for_network;
   }
-  on_the_way_.emplace(clock_.now_ns() + ns, std::move(meeting));
+  on_the_way_.emplace(clock_.now_ns() + ns, [this, sent = std::make_shared<Meeting>(std::move(meeting))] { hand_out(*sent); });
+}
+
+void SimulatedNetwork::hand_out(Meeting& meeting) {
+  for (Meeting::Waiting& waiting : meeting.waiting) {
+    --change(waiting.rank).for_network;
+    std::exchange(waiting.done, {})(meeting.all);
+  }
 }
 
 SimulatedNetwork::Waits& SimulatedNetwork::change(int rank) {
@@ -81,11 +110,8 @@ int64_t SimulatedNetwork::next_ns() const { return on_the_way_.empty() ? kNever 
 
 void SimulatedNetwork::deliver() {
   while (next_ns() == clock_.now_ns()) {
-    Meeting meeting = std::move(on_the_way_.extract(on_the_way_.begin()).mapped());
-    for (Meeting::Waiting& waiting : meeting.waiting) {
-      --change(waiting.rank).for_network;
-      std::exchange(waiting.done, {})(meeting.all);
-    }
+    const std::function<void()> come = std::move(on_the_way_.extract(on_the_way_.begin()).mapped());
+    come();
   }
 }
 

@@ -10,13 +10,19 @@
 
 #include "engine/contract/world.h"
 #include "engine/plan/plan.h"
+#include "engine/ranks/rank_links.h"
 #include "engine/simulation/virtual_clock.h"
 
 namespace sluice::engine {
 
+class SimulatedLinks;
+
 /// What several ranks of one plan tell each other on a virtual clock. Numbers are added as each rank comes, and are with all of them
 /// one latency after the last. A sum of gradients takes what a ring sends, 2 (N - 1) / N of the bytes, on the slowest link, and two
 /// latencies: to the owners of the ranges, and back.
+///
+/// Groups that ranks make for each other travel by `links()`: a message takes one latency, a parcel one more and its bytes on the
+/// link between the two, once it is both given and granted.
 ///
 /// A meeting costs time and memory in proportion to the ranks. One thread. Must outlive what its ranks still wait for.
 class SimulatedNetwork {
@@ -32,6 +38,7 @@ class SimulatedNetwork {
 
   const Waits& waits(int rank) const { return waits_[static_cast<size_t>(rank)]; }
   Reductions& of_rank(int rank);
+  RankLinks links(int rank);
 
   /// Adds up the gradients of a model; the sums of a rank come one after the other, in one order on all ranks.
   void sum_gradients(int rank, const std::string& model, std::function<void()> done);
@@ -44,6 +51,12 @@ class SimulatedNetwork {
 
   /// What is on the way in a sum of so many bytes.
   int64_t sum_ns(int64_t bytes) const;
+
+  /// Likewise, of so many bytes from one rank to another.
+  int64_t transfer_ns(int from, int to, int64_t bytes) const;
+
+  /// Something comes to a rank after that time.
+  void later(int rank, int64_t ns, std::function<void()> come);
 
  private:
   class OfRank;
@@ -61,19 +74,22 @@ class SimulatedNetwork {
   void combine(int rank, const Reductions::Key& key, const Contribution& mine, Reductions::Done done);
   bool come(Meeting& meeting, int rank, Done done);
   void send(Meeting meeting, int64_t ns);
+  void hand_out(Meeting& meeting);
   Waits& change(int rank);
 
   const Plan& plan_;
   const VirtualClock& clock_;
   const std::function<void(int rank)> changes_;
+  const NetworkSettings network_;
   int64_t latency_ns_ = 0;
   double bytes_per_ns_ = 0;  // of the slowest link
   std::vector<std::unique_ptr<OfRank>> ranks_;
+  const std::unique_ptr<SimulatedLinks> links_;
   std::vector<Waits> waits_;  // by rank
   std::map<Reductions::Key, Meeting> numbers_;
   std::map<std::pair<std::string, int64_t>, Meeting> gradients_;  // by model, and how many of its sums came before
   std::map<std::pair<std::string, int>, int64_t> sums_of_rank_;   // that a rank has asked for, by model
-  std::multimap<int64_t, Meeting> on_the_way_;                    // by the time of their arrival
+  std::multimap<int64_t, std::function<void()>> on_the_way_;      // by the time of their arrival
 };
 
 }  // namespace sluice::engine
