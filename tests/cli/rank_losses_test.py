@@ -15,6 +15,8 @@ LOSSES = int(os.environ.get("SLUICE_LOSSES", "3"))
 ITERATIONS = 40
 SETTINGS = {"pipeline.iterations": ITERATIONS, "cluster.slots": 4, "checkpoint.every_iterations": 3,
             "nodes.prompts.groups_per_iteration": 8, "nodes.held_out.every_iterations": 4, "cluster.join_seconds": 12}
+# With little credit, so that ranks make groups for each other: a group has up to 56 tokens, the other path has 256.
+LITTLE_CREDIT = SETTINGS | {"nodes.prompts.groups_per_iteration": 16, "budget.micro_batch_tokens": 56, "budget.tokens_in_flight": 112 + 256}
 SECONDS_TO_END = 15
 
 
@@ -26,10 +28,10 @@ class RankLosses(Case):
         checkpoint = (self.folder / name / "checkpoint").resolve()
         return {model: training_state(checkpoint, model) for model in ("actor", "critic")}
 
-    def lose_one(self, name, chance):
+    def lose_one(self, name, settings, chance):
         """Starts a run, and takes a rank from it; what the others said."""
         ranks = chance.choice((2, 4))
-        launched = start("launch", "--ranks", str(ranks), PPO, "--run-dir", str(self.folder / name), *sets(**SETTINGS),
+        launched = start("launch", "--ranks", str(ranks), PPO, "--run-dir", str(self.folder / name), *sets(**settings),
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_for("the ranks", lambda: len(children_of(launched.pid)) == ranks)
         pids = {rank_of(pid): pid for pid in children_of(launched.pid)}
@@ -55,19 +57,21 @@ class RankLosses(Case):
         return f"rank {lost} of {ranks} {how.name}: {seconds:.1f} s"
 
     def test_the_others_end_and_the_run_goes_on_as_if_nothing_had_been(self):
-        whole = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / "whole", *sets(**SETTINGS))
-        self.assertEqual(whole.returncode, DONE, whole.stderr)
+        kinds = {"whole": SETTINGS, "whole-with-little-credit": LITTLE_CREDIT}
+        for whole, settings in kinds.items():
+            done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / whole, *sets(**settings))
+            self.assertEqual(done.returncode, DONE, done.stderr)
         seed = int(os.environ.get("SLUICE_LOSSES_SEED", "1"))
         for number in range(LOSSES):
             chance = random.Random(f"{seed} {number}")
-            name = f"run-{number}"
+            name, (whole, settings) = f"run-{number}", list(kinds.items())[number % 2]
             with self.subTest(seed=seed, number=number):
-                what = self.lose_one(name, chance)
+                what = self.lose_one(name, settings, chance)
                 ranks = chance.choice((1, 2, 4))
-                done = run("launch", "--ranks", ranks, PPO, "--run-dir", self.folder / name, "--resume", "auto", *sets(**SETTINGS))
+                done = run("launch", "--ranks", ranks, PPO, "--run-dir", self.folder / name, "--resume", "auto", *sets(**settings))
                 self.assertEqual(done.returncode, DONE, done.stderr)
-                self.assertEqual(self.lines_of(name), self.lines_of("whole"))
-                self.assertEqual(self.models_of(name), self.models_of("whole"))
+                self.assertEqual(self.lines_of(name), self.lines_of(whole))
+                self.assertEqual(self.models_of(name), self.models_of(whole))
                 if LOSSES > 10:
                     print(f"{number}: {what}; on {ranks}: equal", flush=True)
 

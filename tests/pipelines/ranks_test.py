@@ -51,6 +51,16 @@ class Ranks(PipelineCase):
             with self.subTest(path.name):
                 self.assert_equal_on_ranks(path.name, **{"pipeline.iterations": 2})
 
+    def test_with_little_credit(self):
+        """Ranks make groups for each other: whoever makes them, in whatever order."""
+        held_out = {"grpo.toml": 256, "dapo.toml": 256, "ppo.toml": 256, "calculator.toml": 0}
+        for name, share in held_out.items():
+            with self.subTest(name):
+                plan = json.loads(run("plan", ROOT / "pipelines" / name, "--ranks", 1, "--format", "json", *sets(**SLOTS)).stdout)
+                least = plan["paths"][0]["tokens_needed"] + share
+                shared = self.assert_equal_on_ranks(name, **{"pipeline.iterations": 2, "budget.tokens_in_flight": least})
+                self.assertIn('"engine/groups_made_for_others"', (shared / "metrics.jsonl").read_text())
+
     def test_without_a_shared_optimizer(self):
         self.assert_equal_on_ranks("ppo.toml", **{"pipeline.iterations": 3, "cluster.shard": "none"})
 
