@@ -1,5 +1,6 @@
 #include "engine/ranks/mailed_reductions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/bytes.h"
@@ -10,7 +11,7 @@ namespace sluice::engine {
 namespace {
 
 // All go on one channel, so that a text is there before the numbers that come after it.
-enum class Kind : uint8_t { kNumbers, kText, kCall };
+enum class Kind : uint8_t { kNumbers, kResult, kText, kCall };
 
 void write_key(ByteWriter& bytes, const Reductions::Key& key) {
   bytes.number(key.iteration);
@@ -26,34 +27,48 @@ Reductions::Key read_key(ByteReader& bytes) {
   return key;
 }
 
+template <class Sum>
+std::string message_of(Kind kind, const Reductions::Key& key, const Sum& sum) {
+  ByteWriter bytes;
+  bytes.number(static_cast<uint8_t>(kind));
+  write_key(bytes, key);
+  bytes.number(sum.texts);
+  write_contribution(bytes, sum.numbers);
+  return bytes.take();
+}
+
 std::string text_of(const Reductions::Key& key) {
   return "point " + std::to_string(key.point) + " of node " + std::to_string(key.node) + " in iteration " +
          std::to_string(key.iteration);
 }
 
-Contribution sum_of(std::vector<std::optional<Contribution>>& parts) {
-  Contribution all = std::move(*parts.front());
-  for (size_t rank = 1; rank < parts.size(); ++rank) add_contribution(all, *parts[rank]);
-  return all;
-}
-
 }  // namespace
 
-MailedReductions::MailedReductions(Mail& mail, Gradients gradients) : mail_(mail), gradients_(std::move(gradients)) {
+MailedReductions::MailedReductions(Mail& mail, Gradients gradients)
+    : mail_(mail), tree_(mail.world().size), gradients_(std::move(gradients)) {
   mail_.receive(Mail::Channel::kNumbers, [this](int from, const std::string& message) { receive(from, message); });
 }
 
 void MailedReductions::combine(const Key& key, Contribution mine, Done done) {
-  send(key, mine);
-  add(world().rank, key, std::move(mine), std::move(done));
+  Outgoing outgoing;
+  {
+    std::unique_lock lock(mutex_);
+    if (is_over(key)) {
+      lock.unlock();
+      return done({});
+    }
+    Entry& entry = entries_[key];
+    SLUICE_CHECK(!entry.own, "rank " + std::to_string(world().rank) + " has contributed twice to " + text_of(key));
+    entry.own = Sum{std::move(mine), texts_.contains(key) ? texts_.extract(key).mapped() : 0};
+    entry.done = std::move(done);
+    advance(key, entry, outgoing);
+  }
+  send_all(std::move(outgoing));
 }
 
-void MailedReductions::send(const Key& key, const Contribution& mine) {
-  ByteWriter bytes;
-  bytes.number(static_cast<uint8_t>(Kind::kNumbers));
-  write_key(bytes, key);
-  write_contribution(bytes, mine);
-  send_to_others(bytes.take());
+void MailedReductions::send_all(Outgoing outgoing) {
+  for (auto& [to, message] : outgoing.messages) mail_.send(to, Mail::Channel::kNumbers, std::move(message));
+  if (outgoing.done) outgoing.done(std::move(outgoing.of_all));
 }
 
 void MailedReductions::send_to_others(const std::string& message) {
@@ -67,29 +82,122 @@ void MailedReductions::receive(int from, const std::string& message) {
   const auto kind = static_cast<Kind>(bytes.number<uint8_t>());
   if (kind == Kind::kCall) return be_called();
   const Key key = read_key(bytes);
-  if (kind == Kind::kText) {
-    const std::lock_guard lock(mutex_);
-    if (!is_over(key)) given_[key][from] = bytes.rest();
-    return;
-  }
-  Contribution part = read_contribution(bytes);
+  if (kind == Kind::kText) return take_text(from, key, std::string(bytes.rest()));
+  Sum sum;
+  sum.texts = bytes.number<uint64_t>();
+  sum.numbers = read_contribution(bytes);
   bytes.expect_end();
-  add(from, key, std::move(part), {});
+  if (kind == Kind::kResult) return take_result(key, std::move(sum));
+  add(from, key, std::move(sum));
 }
 
-GradientGroup* MailedReductions::gradients(const std::string& model) {
-  GradientGroup* const group = gradients_ ? gradients_(model) : nullptr;
-  const std::lock_guard lock(mutex_);
-  if (group != nullptr) groups_.insert(group);
-  return group;
+void MailedReductions::add(int from, const Key& key, Sum part) {
+  Outgoing outgoing;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_over(key)) return;
+    Entry& entry = entries_[key];
+    const bool is_new = entry.parts.emplace(from, std::move(part)).second;
+    SLUICE_CHECK(is_new, "rank " + std::to_string(from) + " has contributed twice to " + text_of(key));
+    advance(key, entry, outgoing);
+  }
+  send_all(std::move(outgoing));
 }
+
+void MailedReductions::take_result(const Key& key, Sum of_all) {
+  Outgoing outgoing;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_over(key)) return;
+    entries_[key].of_all = std::move(of_all);
+    finish_if_all_is_there(key, outgoing);
+  }
+  send_all(std::move(outgoing));
+}
+
+// As far as it gets with what has come. Where parts do not fit, what waits is left to abandon().
+void MailedReductions::advance(const Key& key, Entry& entry, Outgoing& outgoing) {
+  if (!entry.own) return;
+  const int self = world().rank, highest = tree_.highest(self);
+  try {
+    while (entry.level < highest && collect(entry)) ++entry.level;
+    if (entry.level < highest) return;
+    if (!std::exchange(entry.is_sent, true)) {
+      const std::string message = message_of(Kind::kNumbers, key, *entry.own);
+      const int above = tree_.above(self);
+      for (const int other : tree_.group(self, highest)) {
+        if (above < 0 ? other != self : other == above) outgoing.messages.emplace_back(other, message);
+      }
+    }
+    if (highest == tree_.top() && collect(entry)) {
+      entry.of_all = std::move(entry.own);
+      finish_if_all_is_there(key, outgoing);
+    }
+  } catch (...) {
+    leave_to_abandon(key);
+    throw;
+  }
+}
+
+// Adds what all of the group at the entry's level have, where all has come.
+bool MailedReductions::collect(Entry& entry) const {
+  const std::vector<int> group = tree_.group(world().rank, entry.level);
+  const auto is_there = [&](int rank) { return rank == world().rank || entry.parts.contains(rank); };
+  if (!std::ranges::all_of(group, is_there)) return false;
+  Sum all;
+  for (const int rank : group) {
+    Sum part = rank == world().rank ? std::move(*entry.own) : std::move(entry.parts.extract(rank).mapped());
+    all.texts += part.texts;
+    if (rank == group.front())
+      all.numbers = std::move(part.numbers);
+    else
+      add_contribution(all.numbers, part.numbers);
+  }
+  entry.own = std::move(all);
+  return true;
+}
+
+// Rank 0 waits for the texts too, which may come later.
+void MailedReductions::finish_if_all_is_there(const Key& key, Outgoing& outgoing) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || !found->second.of_all) return;
+  const uint64_t texts = found->second.of_all->texts;
+  if (world().rank == 0 && texts > 0 && given_[key].size() < texts) return;
+  Entry complete = std::move(entries_.extract(found).mapped());
+  const std::vector<int> below = tree_.below(world().rank);
+  if (!below.empty()) {
+    const std::string message = message_of(Kind::kResult, key, *complete.of_all);
+    for (const int rank : below) outgoing.messages.emplace_back(rank, message);
+  }
+  outgoing.done = std::move(complete.done);
+  outgoing.of_all = std::move(complete.of_all->numbers);
+}
+
+// The run fails by what is thrown, and then abandons.
+void MailedReductions::leave_to_abandon(const Key& key) { stuck_.push_back(std::move(entries_.extract(key).mapped().done)); }
 
 void MailedReductions::give(const Key& key, std::string text) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_over(key)) return;
+    ++texts_[key];
+  }
   ByteWriter bytes;
   bytes.number(static_cast<uint8_t>(Kind::kText));
   write_key(bytes, key);
   bytes.raw(text);
   mail_.send(0, Mail::Channel::kNumbers, bytes.take());
+}
+
+void MailedReductions::take_text(int from, const Key& key, std::string text) {
+  Outgoing outgoing;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_over(key)) return;
+    given_[key][from] = std::move(text);
+    finish_if_all_is_there(key, outgoing);
+  }
+  send_all(std::move(outgoing));
 }
 
 std::vector<std::string> MailedReductions::take_given(const Key& key) {
@@ -103,49 +211,11 @@ std::vector<std::string> MailedReductions::take_given(const Key& key) {
   return texts;
 }
 
-// `done` is of this rank's own part.
-void MailedReductions::add(int rank, const Key& key, Contribution part, Done done) {
-  Entry complete;
-  {
-    std::unique_lock lock(mutex_);
-    if (is_over(key)) {
-      lock.unlock();
-      if (done) done({});
-      return;
-    }
-    Entry& entry = entries_[key];
-    entry.parts.resize(static_cast<size_t>(world().size));
-    std::optional<Contribution>& place = entry.parts.at(static_cast<size_t>(rank));
-    SLUICE_CHECK(!place, "rank " + std::to_string(rank) + " has contributed twice to " + text_of(key));
-    place = std::move(part);
-    if (done) entry.done = std::move(done);
-    if (++entry.came < world().size) return;
-    complete = std::move(entries_.extract(key).mapped());
-  }
-  finish(std::move(complete));
-}
-
-void MailedReductions::finish(Entry complete) {
-  Contribution all;
-  try {
-    all = sum_of(complete.parts);
-  } catch (...) {
-    leave_to_abandon(std::move(complete.done));
-    throw;
-  }
-  complete.done(std::move(all));
-}
-
-// The run fails by what is thrown, and then abandons.
-void MailedReductions::leave_to_abandon(Done done) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!abandoned_) {
-      stuck_.push_back(std::move(done));
-      return;
-    }
-  }
-  done({});
+GradientGroup* MailedReductions::gradients(const std::string& model) {
+  GradientGroup* const group = gradients_ ? gradients_(model) : nullptr;
+  const std::lock_guard lock(mutex_);
+  if (group != nullptr) groups_.insert(group);
+  return group;
 }
 
 void MailedReductions::call() {
@@ -184,6 +254,7 @@ void MailedReductions::abandon_behind(int64_t iteration) {
       if (is_over(key) && entry.done) waiting.push_back(std::move(entry.done));
     }
     std::erase_if(entries_, [this](const auto& entry) { return is_over(entry.first); });
+    std::erase_if(texts_, [this](const auto& texts) { return is_over(texts.first); });
     std::erase_if(given_, [this](const auto& given) { return is_over(given.first); });
   }
   for (const Done& done : waiting) done({});

@@ -9,15 +9,18 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/contract/world.h"
 #include "engine/ranks/mail.h"
+#include "engine/ranks/rank_tree.h"
 
 namespace sluice::engine {
 
-/// Adds numbers of all ranks by messages: each rank sends what it has to all others, and adds what all have by itself, in the
-/// order of the ranks. So it takes one hop, and the result has the same names in the same order everywhere.
+/// Adds numbers of all ranks by messages, along a tree (engine/ranks/rank_tree.h): up to eight ranks send what they have to all
+/// others, in one hop, and more of them collect first. All is added in the order of the ranks, so the result has the same names
+/// in the same order everywhere.
 ///
 /// The mail must outlive this, and must be closed before this goes. Threads: `done` is called by whoever brings the last part, the
 /// caller of combine() or the thread of the mail. Failure: where a rank contributes twice to a key, or parts do not fit, this
@@ -42,26 +45,47 @@ class MailedReductions final : public Reductions {
   size_t open() const;
 
  private:
+  /// What some ranks have, added.
+  struct Sum {
+    Contribution numbers;
+    uint64_t texts = 0;  // that those ranks have given rank 0
+  };
+  /// What this rank knows of a key.
   struct Entry {
-    std::vector<std::optional<Contribution>> parts;  // by rank
-    int came = 0;
-    Done done;  // empty: this rank has not come yet
+    std::map<int, Sum> parts;  // of other ranks of its groups, by rank: what each has collected
+    std::optional<Sum> own;    // what this rank has collected so far; nothing: it has not come yet
+    int level = 0;             // of the group that it collects from now
+    bool is_sent = false;      // what it has collected, to the ranks of its highest group
+    std::optional<Sum> of_all;
+    Done done;
+  };
+  /// What is to be done once the lock is released.
+  struct Outgoing {
+    std::vector<std::pair<int, std::string>> messages;  // by receiver
+    Done done;                                          // with this, if it is there
+    Contribution of_all;
   };
 
-  void send(const Key& key, const Contribution& mine);
+  void send_all(Outgoing outgoing);
   void send_to_others(const std::string& message);
   void receive(int from, const std::string& message);
-  void add(int rank, const Key& key, Contribution part, Done done);
-  void finish(Entry complete);
-  void leave_to_abandon(Done done);
+  void add(int from, const Key& key, Sum part);
+  void take_text(int from, const Key& key, std::string text);
+  void take_result(const Key& key, Sum of_all);
+  void advance(const Key& key, Entry& entry, Outgoing& outgoing);
+  bool collect(Entry& entry) const;
+  void finish_if_all_is_there(const Key& key, Outgoing& outgoing);
+  void leave_to_abandon(const Key& key);
   void be_called();
   bool is_over(const Key& key) const { return abandoned_ || key.is_behind(last_); }
 
   Mail& mail_;
+  const RankTree tree_;
   const Gradients gradients_;
   mutable std::mutex mutex_;  // guards what follows
   std::map<Key, Entry> entries_;
   std::set<GradientGroup*> groups_;                  // that were asked for
+  std::map<Key, uint64_t> texts_;                    // that this rank has given
   std::map<Key, std::map<int, std::string>> given_;  // of rank 0: by rank
   std::vector<Done> stuck_;                          // of keys whose parts do not fit
   std::function<void()> on_call_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/ranks/rank_tree.h"
 #include "engine/simulation/simulated_links.h"
 
 namespace sluice::engine {
@@ -69,7 +70,8 @@ void SimulatedNetwork::combine(int rank, const Reductions::Key& key, const Contr
   if (plan_.ranks == 1) return done(mine);
   Meeting& meeting = numbers_[key];
   add_contribution(meeting.all, mine);
-  if (come(meeting, rank, std::move(done))) send(std::move(numbers_.extract(key).mapped()), latency_ns_);
+  if (come(meeting, rank, std::move(done)))
+    send(std::move(numbers_.extract(key).mapped()), RankTree(plan_.ranks).hops() * latency_ns_);
 }
 
 void SimulatedNetwork::sum_gradients(int rank, const std::string& model, std::function<void()> done) {

@@ -18,7 +18,7 @@ namespace sluice::engine {
 class SimulatedLinks;
 
 /// What several ranks of one plan tell each other on a virtual clock. Numbers are added as each rank comes, and are with all of them
-/// one latency after the last. A sum of gradients takes what a ring sends, 2 (N - 1) / N of the bytes, on the slowest link, and two
+/// some latencies after the last (RankTree::hops). A sum of gradients takes what a ring sends, 2 (N - 1) / N of the bytes, on the slowest link, and two
 /// latencies: to the owners of the ranges, and back.
 ///
 /// Groups that ranks make for each other travel by `links()`: a message takes one latency, a parcel one more and its bytes on the

@@ -11,7 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "engine/ranks/contribution_bytes.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
 
 namespace sluice::engine {
@@ -77,6 +79,34 @@ TEST(MailedReductions, GiveEveryRankTheSumOfAll) {
   for (int rank = 0; rank < 3; ++rank) futures.push_back(ranks.combine(rank, {.iteration = 1}, {part("a", rank + 1)}));
   for (auto& future : futures) EXPECT_EQ(result(std::move(future)).at(0).numbers.sum.value(), 6);
   for (const auto& rank : ranks.all) EXPECT_EQ(rank->open(), 0u);
+}
+
+// Along a tree of two and three levels. Names that only some ranks have come in the order of the ranks there too, and rank 0 has the
+// texts of all.
+TEST(MailedReductions, OfManyRanksAreCollectedOnTheWay) {
+  for (const int size : {9, 16, 65, 70}) {
+    SCOPED_TRACE(size);
+    Ranks ranks(size, /*pause_us=*/200);
+    std::vector<std::string> names{"all"};
+    for (int rank = 0; rank < size; ++rank) names.push_back("of " + std::to_string(rank));
+    for (int64_t iteration = 0; iteration < 3; ++iteration) {
+      std::vector<std::future<Contribution>> futures(static_cast<size_t>(size));
+      for (int i = 0; i < size; ++i) {
+        const int rank = i % 2 == 0 ? i / 2 : size - 1 - i / 2;  // from both ends
+        if (rank > 0) ranks.all[static_cast<size_t>(rank)]->give({.iteration = iteration}, std::to_string(rank));
+        futures[static_cast<size_t>(rank)] =
+            ranks.combine(rank, {.iteration = iteration}, {part("all", rank), part("of " + std::to_string(rank), 1)});
+      }
+      for (int rank = 0; rank < size; ++rank) {
+        const Contribution of_all = result(std::move(futures[static_cast<size_t>(rank)]));
+        ASSERT_EQ(names_of(of_all), names);
+        EXPECT_EQ(of_all.at(0).numbers.sum.value(), size * (size - 1) / 2);
+        if (rank == 0) EXPECT_EQ(ranks.all[0]->take_given({.iteration = iteration}).size(), static_cast<size_t>(size - 1));
+      }
+    }
+    for (const auto& rank : ranks.all) EXPECT_EQ(rank->open(), 0u);
+    EXPECT_TRUE(ranks.mail.failures().empty());
+  }
 }
 
 TEST(MailedReductions, OfOneRankAreItsOwn) {
@@ -174,7 +204,18 @@ TEST(MailedReductions, RefuseASecondContributionToAKey) {
   Ranks ranks(2);
   ranks.combine(0, {.iteration = 7, .node = 2}, {});
   EXPECT_THROW(ranks.combine(0, {.iteration = 7, .node = 2}, {}), InternalError);
-  EXPECT_THAT(failure_of(ranks.mail), ::testing::HasSubstr("rank 0 has contributed twice to point 0 of node 2 in iteration 7"));
+}
+
+TEST(MailedReductions, RefuseASecondMessageAboutAKey) {
+  Ranks ranks(3);
+  ByteWriter bytes;
+  bytes.number(uint8_t{0});  // numbers
+  for (const int64_t number : {7, 2, 0}) bytes.number(number);
+  bytes.number(uint64_t{0});  // texts
+  write_contribution(bytes, {});
+  const std::string message = bytes.take();
+  for (int time = 0; time < 2; ++time) ranks.mail.rank(1).send(0, Mail::Channel::kNumbers, message);
+  EXPECT_THAT(failure_of(ranks.mail), ::testing::HasSubstr("rank 1 has contributed twice to point 0 of node 2 in iteration 7"));
 }
 
 TEST(MailedReductions, WithANameOfTwoKindsCallNobodyUntilTheyAreAbandoned) {
