@@ -9,11 +9,11 @@
 
 namespace sluice::engine {
 
-/// Which groups of a path's source an iteration draws, and which slot of the run each is dealt out to. They are drawn in rounds:
-/// one, unless a filter has what it drops replaced; then the next round draws what each slot is still missing once the verdicts
-/// on the last one are in, so what is drawn never depends on timing. A round has the groups of one slot after those of another,
-/// so that micro-batches of one slot come after each other. All ranks draw all groups; each packs those of its
-/// own slots, whoever has made their samples. Used by the executor of the source only.
+/// Which groups of a path's source an iteration draws, and which slot of the run each is dealt out to. They are drawn in
+/// rounds: one, unless a filter has what it drops replaced; then the next round draws what each slot is still missing once the
+/// verdicts on the last one are in, so what is drawn never depends on timing. A round has the groups of one slot after those of
+/// another, so that micro-batches of one slot come after each other. All ranks draw all groups; each packs those of its own
+/// slots, whoever has made their samples. Used by the executor of the source only.
 class GroupRounds {
  public:
   /// `quota`: groups that an iteration is to have. `filter`: the refilling one; null: none.

@@ -26,7 +26,8 @@ namespace sluice::engine {
 /// when an iteration begins (the version gate, the reports, the other paths) and ends. Groups are admitted in order, so a later
 /// iteration never takes credit that an earlier one needs. A path that measures begins in the iterations in which it is due, with
 /// its source as it was at first, and passes over the others: then only an end travels along it. Of several ranks each packs its
-/// own groups; one that has credit left makes groups of others, and others may make some of its own. Used by one executor only; waiting() and waits_for() may be asked by anybody.
+/// own groups; one that has credit left makes groups of others, and others may make some of its own. Used by one executor only;
+/// waiting() and waits_for() may be asked by anybody.
 class Intake final : public Stepper {
  public:
   struct Parts {
