@@ -45,8 +45,8 @@ struct ClusterOptions {
 /// Joins in the constructor. Waits for: all ranks, and that they have the same `agreed`. Ends when: they do, or the time to join is
 /// over. Owns the store, the mail, the reductions, the heartbeat, the gradient groups and the parcels, which live as long as this.
 ///
-/// Threads: reductions() and mail() are thread-safe; one thread makes and ends this, and asks for parcels(). Failure: the constructor throws UserError, the
-/// same on all ranks that are there; later `failed` is called.
+/// Threads: reductions() and mail() are thread-safe; one thread makes and ends this, and asks for parcels(). Failure: the
+/// constructor throws UserError, the same on all ranks that are there; later `failed` is called.
 class Cluster {
  public:
   explicit Cluster(ClusterOptions options);
