@@ -1,6 +1,9 @@
 #include "cli/launch.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <utility>
@@ -20,6 +23,12 @@ constexpr std::chrono::milliseconds kTick{100};  // at least so often signals an
 constexpr size_t kLongestLine = 1 << 20;         // what is longer is printed in pieces
 
 std::string name_of(int rank) { return "rank " + std::to_string(rank); }
+
+// By SIGSTOP and the like. Its end is still there to be waited for.
+bool is_stopped(pid_t pid) {
+  siginfo_t found{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &found, WSTOPPED | WNOHANG | WNOWAIT) == 0 && found.si_pid == pid;
+}
 
 }  // namespace
 
@@ -62,6 +71,7 @@ int Launch::wait() {
     pass_signals();  // before ends are judged, which may be because of them
     look_for_ends();
     hurry();
+    end_stopped_ones();
   }
   return bad_code_ != kDone ? bad_code_ : asked_code_;
 }
@@ -147,6 +157,23 @@ void Launch::hurry() {
     kill_at_.reset();
     print("they still have not: they are killed\n");
     for (Rank& rank : ranks_) rank.process->signal_group(SIGKILL);
+  }
+}
+
+// Whoever has stopped all ranks may have them go on; but not where some have ended.
+void Launch::end_stopped_ones() {
+  const auto goes_on = [](const Rank& rank) { return !rank.end_is_known && !is_stopped(rank.process->pid()); };
+  const bool some_ended = std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.end_is_known; });
+  if (!some_ended || all_ended() || std::ranges::any_of(ranks_, goes_on)) return stopped_since_.reset();
+  const auto now = Clock::now();
+  if (!stopped_since_) stopped_since_ = now;
+  if (now < *stopped_since_ + options_.notice) return;
+  stopped_since_.reset();
+  for (Rank& rank : ranks_) {
+    if (rank.end_is_known) continue;
+    print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) +
+          ") is stopped, and all others have ended: it is killed\n");
+    rank.process->signal_group(SIGKILL);
   }
 }
 

@@ -32,7 +32,8 @@ class Launch {
   explicit Launch(const LaunchOptions& options);
 
   /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others have
-  /// `notice` and `grace`; nothing else hurries them, since saving may take long. Returns 0, or the code of the first that ended
+  /// `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and
+  /// those that are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the first that ended
   /// badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly.
   int wait();
 
@@ -54,6 +55,7 @@ class Launch {
   void signal_all(int number);
   void stop_with_ranks();
   void hurry();
+  void end_stopped_ones();
 
   const LaunchOptions options_;
   const bool cursor_;  // stderr is a terminal on which rank 0 may have an unfinished line
@@ -65,6 +67,7 @@ class Launch {
   int asked_code_ = 0;         // of the first that ended because of it
   int bad_code_ = 0;           // of the first that ended badly otherwise
   std::optional<Clock::time_point> ask_at_, kill_at_;
+  std::optional<Clock::time_point> stopped_since_;  // all that are left are
 };
 
 /// The share of `cores` that a rank gets: as many as the others have, or one more; none is in two shares, unless there are fewer

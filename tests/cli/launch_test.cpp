@@ -132,6 +132,23 @@ std::string waits_with(const std::string& at_int, const std::string& at_term = "
          "echo $$ > \"$FOLDER/pid$RANK\"; while ! [ -e \"$FOLDER/go\" ]; do sleep 0.01; done; ";
 }
 
+// Nobody else misses it, and it would never end.
+TEST_F(Launched, ARankThatIsStoppedWhenAllOthersHaveEndedIsKilled) {
+  EXPECT_EQ(run(2, "[ $RANK = 1 ] || kill -STOP $$", {.notice = milliseconds(300)}), 137);
+  EXPECT_THAT(errors(), MatchesRegex("rank 0 \\(pid [0-9]+\\) is stopped, and all others have ended: it is killed\n"
+                                     "rank 0 \\(pid [0-9]+\\) was killed by signal 9 \\(KILL\\)\n"));
+}
+
+TEST_F(Launched, RanksThatAreAllStoppedMayGoOn) {
+  start(2, "echo $$ > \"$FOLDER/pid$RANK\"; kill -STOP $$; sleep 0.1", {.notice = milliseconds(100)});
+  const std::vector<pid_t> ranks = pids();
+  for (const pid_t rank : ranks) EXPECT_TRUE(wait_for([&] { return state_of(rank) == "T"; }));
+  std::this_thread::sleep_for(milliseconds(400));
+  for (const pid_t rank : ranks) ::kill(rank, SIGCONT);
+  EXPECT_EQ(wait(), 0);
+  EXPECT_THAT(errors(), IsEmpty());
+}
+
 TEST_F(Launched, EveryRankIsToldItsPlace) {
   const std::string script = "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT";
   EXPECT_EQ(run(3, script, {.port = 4321}), 0);
@@ -290,13 +307,15 @@ TEST_F(Launched, AClosedTerminalEndsNothing) {
   EXPECT_EQ(wait(), 0);
 }
 
+// A shell that has just forked waits uninterruptibly ("D") for its child, which is stopped too.
 TEST_F(Launched, CtrlZStopsAllUntilTheLauncherGoesOn) {
+  const auto halted = [](pid_t pid) { return state_of(pid) == "T" || state_of(pid) == "D"; };
   start(2, waits_with("exit 9"));
   const std::vector<pid_t> ranks = pids();
   send(SIGTSTP);
-  for (const pid_t pid : ranks) EXPECT_TRUE(wait_for([&] { return state_of(pid) == "T"; }));
+  for (const pid_t pid : ranks) EXPECT_TRUE(wait_for([&] { return halted(pid); }));
   send(SIGCONT);
-  for (const pid_t pid : ranks) EXPECT_TRUE(wait_for([&] { return state_of(pid) != "T"; }));
+  for (const pid_t pid : ranks) EXPECT_TRUE(wait_for([&] { return !halted(pid); }));
   folder_.write("go", "");
   EXPECT_EQ(wait(), 0);
 }
