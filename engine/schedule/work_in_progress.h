@@ -14,10 +14,10 @@ class WorkInProgress {
  public:
   void enter(int64_t count = 1) { count_.fetch_add(count); }
 
+  /// Who waits may destroy this as soon as nothing is under way: it sees that under the lock, when the last is done here.
   void leave() {
-    if (count_.fetch_sub(1) != 1) return;
-    const std::lock_guard lock(mutex_);  // so that a waiter is either before its look at the count or asleep
-    changed_.notify_all();
+    const std::lock_guard lock(mutex_);
+    if (count_.fetch_sub(1) == 1) changed_.notify_all();
   }
 
   int64_t count() const { return count_.load(); }
