@@ -47,7 +47,7 @@ class Shaper {
       else if (entry.key == "checkpoint")
         spec.checkpoint = settings(std::move(entry));
       else if (entry.key == "cluster")
-        spec.cluster = settings(std::move(entry));
+        spec.cluster = cluster(std::move(entry), spec.roles);
       else if (entry.key == "plugins")
         spec.plugins = plugins(entry, spec.plugins_base);
       else if (entry.key == "models")
@@ -75,6 +75,17 @@ class Shaper {
     return {};
   }
 
+  // Without its roles, which have tables of their own.
+  Table cluster(Entry&& entry, std::vector<engine::RoleSpec>& roles) {
+    Table table = settings(std::move(entry));
+    const auto found = std::ranges::find(table.entries, "roles", &Entry::key);
+    if (found == table.entries.end()) return table;
+    for (Entry& role : named_tables(*found, "role", "cluster.roles"))
+      roles.push_back({{role.key, place_of(role)}, std::move(std::get<Table>(role.value.data))});
+    table.entries.erase(found);
+    return table;
+  }
+
   std::vector<Name> plugins(const Entry& entry, std::string& base) {
     base = entry.value.base;
     return names(entry.value, "plugins", "libmy_nodes.so");
@@ -82,7 +93,7 @@ class Shaper {
 
   std::vector<engine::ModelSpec> models(Entry&& entry) {
     std::vector<engine::ModelSpec> models;
-    for (Entry& model : named_tables(entry, "model")) {
+    for (Entry& model : named_tables(entry, "model", "models")) {
       models.push_back({{model.key, place_of(model)}, std::move(std::get<Table>(model.value.data))});
     }
     return models;
@@ -90,16 +101,16 @@ class Shaper {
 
   std::vector<engine::NodeSpec> nodes(Entry&& entry) {
     std::vector<engine::NodeSpec> nodes;
-    for (Entry& node : named_tables(entry, "node")) nodes.push_back(this->node(std::move(node)));
+    for (Entry& node : named_tables(entry, "node", "nodes")) nodes.push_back(this->node(std::move(node)));
     return nodes;
   }
 
-  // The entries of [nodes] or [models] that are tables.
-  std::vector<Entry> named_tables(Entry& entry, const std::string& kind) {
+  // The entries of [nodes] and the like that are tables; `header`: what their headers begin with.
+  std::vector<Entry> named_tables(Entry& entry, const std::string& kind, const std::string& header) {
     auto* table = std::get_if<Table>(&entry.value.data);
     if (table == nullptr) {
       problem("wrong-type", entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
-              "write each " + kind + " as a table [" + entry.key + ".NAME]");
+              "write each " + kind + " as a table [" + header + ".NAME]");
       return {};
     }
     std::vector<Entry> tables;
@@ -112,7 +123,7 @@ class Shaper {
         tables.push_back(std::move(named));
       } else {
         problem("wrong-type", named.key_where, kind + " '" + named.key + "' is a table, not " + engine::kind_name(named.value),
-                "write its keys below [" + entry.key + "." + named.key + "]");
+                "write its keys below [" + header + "." + named.key + "]");
       }
     }
     return tables;

@@ -26,6 +26,7 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
   checking::resolve_preset(draft);
   checking::resolve_nodes(draft);
   checking::check_graph(draft);
+  checking::check_roles(draft);
   checking::settle_choices(draft);
   checking::check_filters(draft);
   checking::check_metrics(draft);
@@ -57,7 +58,7 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
 CheckResult with_largest_micro_batch(const Asked& asked, CheckResult smallest) {
   constexpr int64_t kStep = 256;
   const int64_t budget = smallest.plan->main_path().tokens_in_flight;
-  const int64_t iteration = saturating_product(smallest.plan->main_path().capacity.iteration_tokens, asked.ranks);
+  const int64_t iteration = saturating_product(smallest.plan->main_path().capacity.iteration_tokens, smallest.plan->owners());
   int64_t enough = 0, too_many = std::min(budget / 2, iteration) / kStep + 1;
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;

@@ -32,7 +32,7 @@ std::optional<Worst> worst_case(Draft& draft, DraftPath& path) {
   // A rollout promises the least credit that it asks for, not the least that a sample becomes: it may end after one token.
   Worst worst{&path,
               &maker,
-              divided_up(source.needs->groups_per_iteration, draft.plan.ranks),
+              divided_up(source.needs->groups_per_iteration, draft.plan.owners()),
               maker.needs->samples_per_group,
               maker.needs->worst_sample_tokens,
               path.rollout ? 1 : maker.needs->least_sample_tokens,
@@ -218,6 +218,10 @@ void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape)
       proof.needed_by ? draft.node(worst.path->members[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
 }
 
+const RoleSpec& spec_of(const Draft& draft, const PlanRole& role) {
+  return *std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& spec) { return spec.name.text == role.name; });
+}
+
 /// What to say of a budget that is too small.
 class Stall {
  public:
@@ -239,10 +243,13 @@ class Stall {
   // The key that gives the path its tokens, and how many it needs there.
   SourceSpan where() const {
     if (source().source.tokens_in_flight) return place_of(source(), kKey);
-    return place_of(draft_.spec.budget, kKey, draft_.spec.where);
+    const Table& otherwise = draft_.spec.budget;
+    if (draft_.plan.roles.empty()) return place_of(otherwise, kKey, draft_.spec.where);
+    const Table& of_role = spec_of(draft_, draft_.plan.roles.front()).params;
+    return place_of(of_role.find(kKey) != nullptr ? of_role : otherwise, kKey, draft_.spec.where);
   }
   std::string enough() const {
-    const int64_t others = source().source.tokens_in_flight ? 0 : draft_.plan.budget.tokens_in_flight - budget();
+    const int64_t others = source().source.tokens_in_flight ? 0 : draft_.plan.training_tokens() - budget();
     const std::string key = std::string(kKey) + " >= ";
     return key + std::to_string(needed() + others);
   }
@@ -283,7 +290,7 @@ class Stall {
             of_a_rank()};
   }
 
-  const char* of_a_rank() const { return draft_.plan.ranks > 1 ? " for a rank" : ""; }
+  const char* of_a_rank() const { return draft_.plan.owners() > 1 ? " for a rank" : ""; }
 
   std::string behind_filter(bool behind) const {
     if (behind || !path_.refill) return {};
@@ -321,7 +328,7 @@ class Stall {
       fewer.groups = enough + (too_many - enough) / 2;
       (prove(fewer).tokens_needed <= budget() ? enough : too_many) = fewer.groups;
     }
-    return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough * draft_.plan.ranks);
+    return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough * draft_.plan.owners());
   }
 
   static constexpr const char* kKey = "tokens_in_flight";
@@ -376,7 +383,7 @@ void report_undivided(Draft& draft, const Worst& first, const Worst& second) {
 // Each source but one says how much of the budget is its own; the one that does not has the rest.
 bool divide_budget(Draft& draft, const std::vector<Worst>& paths) {
   constexpr const char* kKey = "tokens_in_flight";
-  const int64_t all = draft.plan.budget.tokens_in_flight;
+  const int64_t all = draft.plan.training_tokens();
   int64_t rest = all;
   const Worst* rest_goes_to = nullptr;
   for (const Worst& worst : paths) {
@@ -399,6 +406,27 @@ bool divide_budget(Draft& draft, const std::vector<Worst>& paths) {
               without == nullptr ? std::string() : "nothing is left for source " + quoted_name(draft, *without),
               std::string(kKey) + " > " + std::to_string(all - rest));
   return false;
+}
+
+// Ranks that only sample have to have room for one group of each path.
+void check_making(Draft& draft, const std::vector<Worst>& paths) {
+  if (draft.plan.roles.empty()) return;
+  const PlanRole& role = draft.plan.roles.back();
+  const SourceSpan where = place_of(spec_of(draft, role).params, "tokens_in_flight", role.where);
+  int64_t rest = role.tokens_in_flight, needed = 0;
+  for (const Worst& worst : paths) {
+    const auto own = draft.node(worst.path->source).source.tokens_in_flight;
+    rest -= own.value_or(0);
+    if (worst.path->rollout) needed = saturating_sum(needed, own.value_or(worst.group_tokens()));
+  }
+  for (const Worst& worst : paths) {
+    const auto own = draft.node(worst.path->source).source.tokens_in_flight;
+    if (!worst.path->rollout || own.value_or(rest) >= worst.group_tokens()) continue;
+    draft.error("budget-stalls", where, "a rank of role " + sluice::quoted(role.name) + " could never sample a group",
+                "a group of '" + worst.maker->name() + "' is at worst " + worst.group_text() + " = " +
+                    std::to_string(worst.group_tokens()) + " tokens",
+                "tokens_in_flight >= " + std::to_string(needed) + " in [cluster.roles." + role.name + "]");
+  }
 }
 
 void check_path(Draft& draft, const Worst& worst) {
@@ -429,6 +457,7 @@ void check_capacity(Draft& draft) {
     if (micro_batch.automatic) micro_batch.value = std::max({micro_batch.value, draft.chosen_micro_batch, worst.group_tokens()});
   }
   check_admission(draft, all);
+  check_making(draft, all);
   for (const Worst& worst : all) check_path(draft, worst);
 }
 

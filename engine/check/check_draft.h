@@ -26,10 +26,12 @@ struct DraftNode {
   int path = -1;          // index into Draft::paths; -1: not known, because of a mistake that is reported
   std::vector<int> inputs;
   std::vector<int> outputs;
-  bool inputs_known = true;  // false: an input is missing or wrong, so what arrives is not known
-  bool sealed = true;        // all that arrives is known: no ancestor is without needs or inputs_known
-  std::string executor = "cpu";
-  int stream = -1;  // its micro-batches come from its path's intake (-1) or have passed this filter last
+  bool inputs_known = true;      // false: an input is missing or wrong, so what arrives is not known
+  bool sealed = true;            // all that arrives is known: no ancestor is without needs or inputs_known
+  std::string role;              // of [cluster.roles]; empty: there are none, or which one is not known
+  Name place;                    // what `on` says behind the role; empty text: nothing
+  std::string executor = "cpu";  // with the role in front: "train/cpu:1"
+  int stream = -1;               // its micro-batches come from its path's intake (-1) or have passed this filter last
 
   const std::string& name() const { return spec->name.text; }
 };
@@ -156,6 +158,9 @@ std::vector<std::string> preset_notes(const Draft& draft, const DraftNode& node)
 /// Another value of the setting that makes a node a barrier, under which it is none: `whiten = "none"`. Empty: none is known.
 std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 
+/// "train/cpu:1" without "train/".
+std::string without_role(const std::string& executor);
+
 void resolve_preset(Draft& draft);          // check_preset.cpp: which one
 void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);             // loops, order, sources, rollouts, paths
@@ -166,6 +171,7 @@ void check_filters(Draft& draft);           // who drops groups, and whose micro
 void bind_models(Draft& draft);             // check_models.cpp: parameters and what follows from them
 void check_models(Draft& draft);            // who uses which model, and how
 void check_order_of_readers(Draft& draft);  // of models that are trained; only in a graph without other errors
+void check_roles(Draft& draft);             // which ranks have which nodes
 void check_executors(Draft& draft);         // where nodes run
 void check_capacity(Draft& draft);          // tokens: can it stall?
 void check_effect(Draft& draft);            // who works for nothing; only in a graph without errors, like the next

@@ -26,7 +26,7 @@ std::vector<std::string> devices_of(const Draft& draft, const DraftNode& node) {
 
 // Only what a model computes runs on its device: a node without one there would be on the CPU, whatever it is called.
 void place_on_device(Draft& draft, DraftNode& node) {
-  const Name& on = node.spec->on;
+  const Name& on = node.place;
   const std::vector<std::string> devices = devices_of(draft, node);
   node.executor = on.text;
   if (std::find(devices.begin(), devices.end(), on.text) != devices.end()) return;
@@ -42,7 +42,7 @@ void place_on_device(Draft& draft, DraftNode& node) {
 
 // Reports a wrong name; "cpu:0" is the same place as "cpu". Left out: the device of its first model that is on one.
 void place(Draft& draft, DraftNode& node) {
-  const Name& on = node.spec->on;
+  const Name& on = node.place;
   if (on.text.empty()) {
     for (const std::string& device : devices_of(draft, node)) {
       if (node.executor == "cpu") node.executor = device;
@@ -71,24 +71,22 @@ void place_source(Draft& draft, const DraftPath& path) {
   source.executor = rollout.executor;
 }
 
-std::vector<std::string> executors_in_use(const Draft& draft) {
+// Of a role; without roles of all nodes. Their threads are in one process.
+std::vector<std::string> executors_in_use(const Draft& draft, const std::string& role) {
   std::vector<std::string> names;
   for (const int index : draft.order) {
-    const std::string& name = draft.node(index).executor;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    const DraftNode& node = draft.node(index);
+    const bool is_there = std::ranges::find(names, node.executor) != names.end();
+    if (!is_there && (role.empty() || node.executor.starts_with(role + "/"))) names.push_back(node.executor);
   }
   return names;
 }
 
-}  // namespace
-
-void check_executors(Draft& draft) {
-  for (DraftNode& node : draft.nodes) place(draft, node);
-  for (const DraftPath& path : draft.paths) place_source(draft, path);
-  if (!draft.settings_bound) return;
-  const std::vector<std::string> names = executors_in_use(draft);
+void share_cores(Draft& draft, const std::string& role) {
+  const std::vector<std::string> names = executors_in_use(draft, role);
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);
-  const auto count = std::count_if(names.begin(), names.end(), [](const std::string& name) { return !is_device(name); });
+  const auto count =
+      std::count_if(names.begin(), names.end(), [](const std::string& name) { return !is_device(without_role(name)); });
   if (count > cores && draft.plan.runtime.cores == 0) {
     draft.warning("executors-share-cores", draft.spec.where,
                   plural(count, "executor") + " (" + join(names, ", ") + ") share " + plural(cores, "core") +
@@ -103,13 +101,26 @@ void check_executors(Draft& draft) {
   }
   int64_t next = 0;
   for (const std::string& name : names) {
-    if (is_device(name)) {  // its thread waits for the device most of the time, and takes no core from the others
+    if (is_device(without_role(name))) {  // its thread waits for the device most of the time, and takes no core from the others
       draft.plan.executors.push_back({name, 1});
       continue;
     }
     const int64_t threads = std::max<int64_t>(1, cores / count + (next++ < cores % count ? 1 : 0));
     draft.plan.executors.push_back({name, static_cast<int>(threads)});
   }
+}
+
+}  // namespace
+
+void check_executors(Draft& draft) {
+  for (DraftNode& node : draft.nodes) {
+    place(draft, node);
+    if (!node.role.empty()) node.executor = node.role + "/" + node.executor;
+  }
+  for (const DraftPath& path : draft.paths) place_source(draft, path);
+  if (!draft.settings_bound) return;
+  if (draft.plan.roles.empty()) return share_cores(draft, {});
+  for (const PlanRole& role : draft.plan.roles) share_cores(draft, role.name);
 }
 
 }  // namespace sluice::engine::checking

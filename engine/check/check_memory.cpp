@@ -28,8 +28,7 @@ const char* copy_remark(const Plan& plan) {
   return "copy = \"memory\" in [checkpoint]";
 }
 
-std::vector<Share> shares_of(const Plan& plan) {
-  const PlanMemory& memory = plan.memory;
+std::vector<Share> shares_of(const Plan& plan, const PlanMemory& memory) {
   const char* copies = plan.schedule.policy_lag > 0 ? "of the models; policy_lag + 1 published copies" : "of the models";
   std::vector<Share> shares{{"weights", memory.weights_bytes, copies},
                             {"gradients", memory.gradient_bytes, "of the models that are trained"},
@@ -43,9 +42,9 @@ std::vector<Share> shares_of(const Plan& plan) {
   return shares;
 }
 
-std::vector<std::string> table_of(const Plan& plan) {
+std::vector<std::string> table_of(const Plan& plan, const PlanMemory& memory) {
   constexpr size_t kBytesWidth = 8;
-  const std::vector<Share> shares = shares_of(plan);
+  const std::vector<Share> shares = shares_of(plan, memory);
   size_t width = 12;
   for (const Share& share : shares) width = std::max(width, std::string_view(share.name).size() + 1);
   std::vector<std::string> lines;
@@ -70,7 +69,7 @@ int64_t tokens_needed(const Plan& plan) {
 
 // With copy and pass as they are in the plan.
 bool leaves_memory_to(const Plan& plan) {
-  PlanMemory memory = predict_memory(plan, plan.budget.tokens_in_flight);
+  PlanMemory memory = predict_memory(plan, plan.training_tokens());
   memory.machine_bytes = plan.memory.machine_bytes;
   return leaves_memory(memory);
 }
@@ -103,7 +102,7 @@ void choose_pass(Plan& plan) {
 }
 
 bool fits_into_memory(const Plan& plan) {
-  return predict_memory(plan, plan.budget.tokens_in_flight).total_bytes() <= plan.memory.machine_bytes;
+  return predict_memory(plan, plan.training_tokens()).total_bytes() <= plan.memory.machine_bytes;
 }
 
 // Computing again takes a third more time, so it is the last resort: where not even a pass of the longest sample leaves memory, and
@@ -120,7 +119,7 @@ void choose_recompute(Plan& plan) {
 // The largest budget that fits and cannot stall; 0: none.
 int64_t budget_that_fits(const Plan& plan) {
   const auto fits = [&](int64_t tokens) { return predict_memory(plan, tokens).total_bytes() <= plan.memory.machine_bytes; };
-  int64_t enough = tokens_needed(plan), too_many = plan.budget.tokens_in_flight;
+  int64_t enough = tokens_needed(plan), too_many = plan.training_tokens();
   if (enough >= too_many || !fits(enough)) return 0;
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;
@@ -134,7 +133,7 @@ std::string remedies(const Plan& plan) {
   std::vector<std::string> ways;
   if (const int64_t tokens = budget_that_fits(plan); tokens > 0) {
     ways.push_back("tokens_in_flight <= " + std::to_string(tokens) + " fits");
-  } else if (memory.kv_bytes + memory.column_bytes > 0 && plan.budget.tokens_in_flight > tokens_needed(plan)) {
+  } else if (memory.kv_bytes + memory.column_bytes > 0 && plan.training_tokens() > tokens_needed(plan)) {
     ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
   }
   if (memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
@@ -151,6 +150,21 @@ SourceSpan place(const Draft& draft) {
   return given != nullptr ? given->value.where : place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where);
 }
 
+// Of what `who` needs.
+void judge(Draft& draft, const PlanMemory& memory, const std::string& who) {
+  const Plan& plan = draft.plan;
+  const int64_t needed = memory.total_bytes(), there = memory.machine_bytes;
+  if (needed > there) {
+    draft.error("memory-too-small", place(draft),
+                who + " needs up to " + human(needed) + " of memory and does not fit into " + human(there), {}, remedies(plan),
+                table_of(plan, memory));
+  } else if (static_cast<double>(needed) > kTight * static_cast<double>(there)) {
+    draft.warning("memory-tight", place(draft),
+                  who + " needs up to " + human(needed) + " of " + human(there) + " of memory: little is left for anything else",
+                  {}, remedies(plan), table_of(plan, memory));
+  }
+}
+
 }  // namespace
 
 void check_memory(Draft& draft) {
@@ -161,19 +175,15 @@ void check_memory(Draft& draft) {
   choose_copy(plan);
   choose_pass(plan);
   choose_recompute(plan);
-  plan.memory = predict_memory(plan, plan.budget.tokens_in_flight);
+  plan.memory = predict_memory(plan, plan.training_tokens());
   plan.memory.machine_bytes = there;
-  const int64_t needed = plan.memory.total_bytes();
-  if (there == 0) return;
-  if (needed > there) {
-    draft.error("memory-too-small", place(draft),
-                "the run needs up to " + human(needed) + " of memory and does not fit into " + human(there), {}, remedies(plan),
-                table_of(plan));
-  } else if (static_cast<double>(needed) > kTight * static_cast<double>(there)) {
-    draft.warning("memory-tight", place(draft),
-                  "the run needs up to " + human(needed) + " of " + human(there) + " of memory: little is left for anything else",
-                  {}, remedies(plan), table_of(plan));
+  for (PlanRole& role : plan.roles) {
+    role.memory = predict_memory(plan, role.tokens_in_flight, role.first_rank);
+    role.memory.machine_bytes = there;
   }
+  if (there == 0) return;
+  if (plan.roles.empty()) return judge(draft, plan.memory, "the run");
+  for (const PlanRole& role : plan.roles) judge(draft, role.memory, "a rank of role " + sluice::quoted(role.name));
 }
 
 }  // namespace sluice::engine::checking

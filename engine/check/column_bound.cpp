@@ -85,7 +85,7 @@ class ColumnBound {
     const int64_t least =
         path_.rollout ? 1 : std::max<int64_t>(1, maker.least_sample_tokens);  // a rollout may end a sample early
     const int64_t samples_of_group = std::max<int64_t>(1, maker.samples_per_group);
-    const int64_t ranks = plan_.shares_making(path_) ? plan_.ranks : 1;  // whose groups it may make
+    const int64_t ranks = plan_.shares_making(path_) ? plan_.owners() : 1;  // whose groups it may make
     const int64_t groups = std::min(tokens / saturating_product(least, samples_of_group),
                                     saturating_product(saturating_product(iterations, ranks), path_.capacity.drawn_groups));
     return {tokens, saturating_product(groups, samples_of_group), groups};

@@ -143,6 +143,13 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"executors-share-cores", kWarning, "more executors than cores that the process may use", "fewer executors"},
     {"cores-exceed-machine", kWarning, "`cores` is more than the process may use", "lower it, or remove it"},
     {"slots-not-divided", kError, "`slots` that the ranks of the run cannot share evenly", "`slots` that they divide"},
+    {"roles-without-ranks", kError, "the roles of `[cluster]` have another number of ranks than the run",
+     "`rlhf-run launch` without `--ranks`, or other `ranks`"},
+    {"role-unknown", kError, "`on` names a role that `[cluster]` does not have", "one of `[cluster.roles.NAME]`"},
+    {"node-without-role", kError, "a node is on no role, though `[cluster]` has some", "`on = \"ROLE\"`"},
+    {"role-misplaced", kError, "a node is on another role than those that do the like, or one role has all nodes",
+     "one role for what samples, one for the rest"},
+    {"role-unused", kError, "no node is on a role", "remove it, or name it in `on`"},
     {"ranks-on-device", kError, "a model that several ranks train is on a GPU", "`device = \"cpu\"`, or one rank"},
     // Tokens.
     {"budget-not-divided", kError, "sources do not say which share of the budget is whose",

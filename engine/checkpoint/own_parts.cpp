@@ -35,6 +35,7 @@ OwnParts::~OwnParts() {
 
 void OwnParts::save(const std::string& model, int64_t iterations) {
   const Part part{.model = model, .iterations = iterations};
+  if (!parts_.models.contains(model)) return tell(part, {});  // other ranks train it
   try {
     if (parts_.plan.checkpoint_copy == CheckpointCopy::kNone) {
       take(part, CheckpointCopy::kNone);
@@ -119,8 +120,13 @@ void OwnParts::save_last() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return prepared_ && copied_.empty() && !writing_; });
   }
-  for (const auto& [name, saved] : parts_.models) {
-    const Part part{.model = name, .iterations = static_cast<int64_t>(decision.front().top), .at_the_end = true};
+  for (const PlanModel& model : parts_.plan.models) {
+    if (!model.usage.updated) continue;
+    const Part part{.model = model.name, .iterations = static_cast<int64_t>(decision.front().top), .at_the_end = true};
+    if (!parts_.models.contains(model.name)) {
+      tell(part, {});
+      continue;
+    }
     take(part, CheckpointCopy::kNone);  // nothing changes any more
     write(part);
   }

@@ -32,6 +32,8 @@ struct ModelFacts {
   int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
   int64_t version_bytes = 0;    // of each older version that is saved
   int64_t folder_bytes = 0;     // of the complete folder that is saved of it, beside snapshot and versions; 0 when frozen
+  int64_t wire_bytes = 0;       // of what ranks that train it send of a version to those that sample from it; 0 when frozen
+  int64_t received_bytes = 0;   // that one of those has beside its published versions; 0 when frozen
   int64_t kv_bytes_per_token = 0;
   int64_t kv_block_tokens = 1;        // a running sample holds whole blocks of so many tokens
   int64_t max_positions = 0;          // the longest sample it can take
@@ -96,6 +98,11 @@ class Model {
   /// `done` is called on some thread when this rank has all.
   virtual void bring_weights(const std::function<void()>& done) { done(); }
 
+  /// Of a model that this rank samples from and others train: nothing samples any more from the version whose memory `version` is
+  /// to have. `done` is called on some thread when `version` can be sampled from, here and on all ranks that do; where they never
+  /// publish it, as when the run fails, not at all. In order of versions.
+  virtual void receive_version(int64_t /*version*/, std::function<void()> /*done*/) {}
+
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
   /// another thread than those of nodes, and never beside the calls that follow.
   virtual void prepare_snapshot() {}
@@ -116,6 +123,8 @@ class Model {
   virtual void restore(const std::filesystem::path& folder, VersionRange versions) = 0;
 };
 
+class Publications;
+
 /// What a load must know of the plan.
 struct ModelUsage {
   std::string name;
@@ -127,8 +136,11 @@ struct ModelUsage {
   ModelVersions versions;       // that there are beside the newest
   std::shared_ptr<Model> base;  // what facts.base_of names, loaded before; null: none
   World world;                  // whose slots it has gradients for
-  GradientGroup* gradients = nullptr;  // that adds them over the ranks, and outlives it; null: there is one rank
-  bool shard_optimizer = false;        // each rank steps its own part of the weights
+  GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
+  bool shard_optimizer = false;          // each rank steps its own part of the weights
+  bool sent = false;                     // this rank trains it, and others sample from it
+  bool received = false;                 // the other way round
+  Publications* publications = nullptr;  // between these ranks, and outlives it; null: neither
 
   /// Whether it has live weights at all. One that is sampled from and nothing else has a published version alone, and so has one
   /// whose passes can read that (ModelFacts::reads_published).

@@ -40,6 +40,11 @@ PipelineBuilder& PipelineBuilder::set(const std::string& table, const std::strin
   throw InternalError("a pipeline has no table [" + table + "]");
 }
 
+PipelineBuilder& PipelineBuilder::role(const std::string& name, const Params& params) {
+  spec_.roles.push_back({.name = {name, {}}, .params = table_of(params)});
+  return *this;
+}
+
 PipelineBuilder& PipelineBuilder::model(const std::string& name, const Params& params) {
   spec_.models.push_back({.name = {name, {}}, .params = table_of(params)});
   return *this;

@@ -29,6 +29,9 @@ class PipelineBuilder {
   /// One key of [pipeline], [schedule], [runtime] or [checkpoint].
   PipelineBuilder& set(const std::string& table, const std::string& key, Data value);
 
+  /// [cluster.roles.NAME]
+  PipelineBuilder& role(const std::string& name, const Params& params);
+
   PipelineBuilder& model(const std::string& name, const Params& params);
   PipelineBuilder& node(const std::string& name, const std::string& type, const std::vector<std::string>& inputs,
                         const Params& params = {}, const std::string& on = {});

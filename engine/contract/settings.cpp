@@ -204,6 +204,22 @@ ParamSet<ClusterSettings> cluster_params() {
   return set;
 }
 
+ParamSet<RoleSettings> role_params() {
+  ParamSet<RoleSettings> set;
+  set.param("ranks", &RoleSettings::ranks)
+      .required()
+      .between(1, 4096)
+      .unit("ranks")
+      .harmless()
+      .doc("how many ranks have the role");
+  set.param("tokens_in_flight", &RoleSettings::tokens_in_flight)
+      .at_least(1)
+      .unit("tokens")
+      .harmless()
+      .doc("the most tokens that are in flight on each of them; unset: tokens_in_flight of [budget]");
+  return set;
+}
+
 ParamSet<SourceSettings> source_params() {
   ParamSet<SourceSettings> set;
   set.param("every_iterations", &SourceSettings::every_iterations)

@@ -106,6 +106,12 @@ struct NetworkSettings {
   int64_t ranks_per_host = 8;
 };
 
+/// Ranks that do a part of the work.
+struct RoleSettings {
+  int64_t ranks = 1;
+  std::optional<int64_t> tokens_in_flight;  // of each; unset: [budget]
+};
+
 /// What a run on several ranks is like. Nothing of it needs several: the same file runs on one.
 struct ClusterSettings {
   std::optional<int64_t> slots;  // unset: as many as there are ranks
@@ -128,6 +134,7 @@ ParamSet<ScheduleSettings> schedule_params();
 ParamSet<RuntimeSettings> runtime_params();
 ParamSet<CheckpointSettings> checkpoint_params();
 ParamSet<ClusterSettings> cluster_params();
+ParamSet<RoleSettings> role_params();
 ParamSet<SourceSettings> source_params();
 
 /// All of them in the order of a pipeline file; what the JSON schema and the documentation list.

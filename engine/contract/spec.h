@@ -65,6 +65,12 @@ struct NodeSpec {
   Table params;
 };
 
+/// `[cluster.roles.NAME]`.
+struct RoleSpec {
+  Name name;
+  Table params;
+};
+
 /// A pipeline as it was written, after `extends` and `--set`. Plain values; nothing is checked but the shape of the file.
 struct PipelineSpec {
   SourceSpan where;  // the file
@@ -73,7 +79,8 @@ struct PipelineSpec {
   Table schedule;    // [schedule]
   Table runtime;     // [runtime]
   Table checkpoint;  // [checkpoint]
-  Table cluster;     // [cluster]
+  Table cluster;     // [cluster], without its roles
+  std::vector<RoleSpec> roles;
   std::vector<Name> plugins;
   std::string plugins_base;  // relative plugin paths start here
   std::vector<ModelSpec> models;

@@ -13,14 +13,23 @@
 
 namespace sluice::engine {
 
-/// One process of a run among all of them, and the slots that the run's groups are dealt out to: each rank has as many as every
-/// other, those behind each other. What a slot has does not depend on the number of ranks.
+/// One process of a run among all of them, and the slots that the run's groups are dealt out to. The first ranks own them, each as
+/// many as every other, those behind each other. What a slot has does not depend on the number of ranks.
 struct World {
   int rank = 0;
   int size = 1;
-  int slots = 1;  // a multiple of the size
+  int slots = 1;   // a multiple of owners()
+  int owning = 0;  // ranks that own slots; 0: all
 
-  SlotRange mine() const { return {rank * (slots / size), (rank + 1) * (slots / size)}; }
+  int owners() const { return owning > 0 ? owning : size; }
+  bool owns_slots() const { return rank < owners(); }
+  SlotRange mine() const {
+    return owns_slots() ? SlotRange{rank * (slots / owners()), (rank + 1) * (slots / owners())} : SlotRange{slots, slots};
+  }
+
+  /// The ranks that own slots, as a world of their own. Of one of them.
+  World of_owners() const { return {.rank = rank, .size = owners(), .slots = slots}; }
+
   /// What a slot has of `total` groups that are dealt out to all of them.
   int64_t share_of_slot(int64_t total, int slot) const { return total * (slot + 1) / slots - total * slot / slots; }
 

@@ -37,7 +37,7 @@ int64_t optimizer_bytes(const Plan& plan, const ModelFacts& facts) {
   const int64_t trained = facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
   if (!plan.shards_optimizer() || trained == 0) return facts.optimizer_bytes;
   const double of_parameter = static_cast<double>(facts.optimizer_bytes) / static_cast<double>(trained);
-  return std::llround(of_parameter * static_cast<double>(floats_of(owned_floats(buckets_of(trained), 0, plan.ranks))));
+  return std::llround(of_parameter * static_cast<double>(floats_of(owned_floats(buckets_of(trained), 0, plan.owners()))));
 }
 
 // Of the copy that is taken to be saved: a rank copies what it has.
@@ -65,7 +65,8 @@ int64_t snapshot_bytes(const Plan& plan) {
 }
 
 int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight) {
-  const int64_t tokens = in_flight(plan, path, tokens_in_flight);
+  const bool for_others = !plan.roles.empty();
+  const int64_t tokens = for_others ? plan.share_of(path, tokens_in_flight) : in_flight(plan, path, tokens_in_flight);
   int64_t bytes = 0;
   for (const ModelNeed& need : plan.nodes[static_cast<size_t>(path.maker())].needs.models) {
     const PlanModel* model = model_named(plan, need.model);
@@ -75,24 +76,39 @@ int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_
   return bytes;
 }
 
-PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight) {
+// Of what the rank has of a path: what it trains, and what it makes for others, which roles may have made for several ranks each.
+int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight, int rank) {
+  const int64_t trained = plan.trains(rank) ? in_flight(plan, path, tokens_in_flight) : 0;
+  if (!plan.samples(rank) || !plan.shares_making(path, plan.share_of(path, tokens_in_flight))) return trained;
+  return saturating_sum(trained, plan.roles.empty() ? trained : plan.share_of(path, tokens_in_flight));
+}
+
+void add_model(const Plan& plan, const PlanModel& model, int rank, PlanMemory& memory) {
+  const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
+  if (!usage) return;
+  const int64_t published = saturating_product(model.facts.published_bytes, usage->versions.readable);
+  const int64_t live = usage->has_live_weights(model.facts.reads_published) ? model.facts.weight_bytes : 0;
+  const int64_t held = usage->received ? model.facts.received_bytes : live;
+  memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(held, published));
+  if (!usage->updated) return;
+  memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(plan, model));
+  // What is sent of a version stays until others have it, and they may have two on their way.
+  if (usage->sent)
+    memory.copy_bytes =
+        saturating_sum(memory.copy_bytes, divided_up(saturating_product(2, model.facts.wire_bytes), plan.owners()));
+  memory.gradient_bytes += saturating_product(model.facts.gradient_bytes, plan.slots_of_rank());  // a buffer a slot
+  memory.optimizer_bytes += optimizer_bytes(plan, model.facts);
+}
+
+PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank) {
   PlanMemory memory;
-  for (const PlanModel& model : plan.models) {
-    const int64_t published = saturating_product(model.facts.published_bytes, model.usage.versions.readable);
-    const int64_t live = model.usage.has_live_weights(model.facts.reads_published) ? model.facts.weight_bytes : 0;
-    memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(live, published));
-    if (model.usage.updated) memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(plan, model));
-    const int64_t gradients = saturating_product(model.facts.gradient_bytes, plan.slots_of_rank());  // a buffer a slot
-    memory.gradient_bytes += model.usage.updated ? gradients : 0;
-    memory.optimizer_bytes += model.usage.updated ? optimizer_bytes(plan, model.facts) : 0;
-  }
+  for (const PlanModel& model : plan.models) add_model(plan, model, rank, memory);
   for (const PlanPath& path : plan.paths) {
-    int64_t tokens = in_flight(plan, path, tokens_in_flight);
-    if (plan.shares_making(path, plan.share_of(path, tokens_in_flight))) tokens = saturating_sum(tokens, tokens);
-    memory.kv_bytes = saturating_sum(memory.kv_bytes, predict_kv_bytes(plan, path, tokens_in_flight));
+    if (plan.samples(rank)) memory.kv_bytes = saturating_sum(memory.kv_bytes, predict_kv_bytes(plan, path, tokens_in_flight));
+    const int64_t tokens = column_tokens(plan, path, tokens_in_flight, rank);
     memory.column_bytes = saturating_sum(memory.column_bytes, worst_column_bytes(plan, path, tokens));
   }
-  memory.activation_bytes = worst_activation_bytes(plan, tokens_in_flight);
+  memory.activation_bytes = worst_activation_bytes(plan, tokens_in_flight, rank);
   memory.slack_bytes = slack_of(memory);
   return memory;
 }
@@ -109,11 +125,11 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
   const PlanNode& maker = plan.nodes[static_cast<size_t>(*path.rollout)];
   const NodeNeeds& rollout = maker.needs;
   const int64_t of_group = saturating_sum(std::max<int64_t>(1, rollout.samples_per_group), rollout.side_samples);
-  const int64_t groups = saturating_product(path.capacity.drawn_groups, plan.shares_making(path, tokens) ? plan.ranks : 1);
+  const int64_t groups = saturating_product(path.capacity.drawn_groups, plan.shares_making(path, tokens) ? plan.owners() : 1);
   const int64_t samples = saturating_product(groups, of_group);
   const bool on_demand = takes_on_demand(plan.budget, *maker.type, rollout);
   const KvDemand demand{
-      .tokens = std::min(tokens, path.capacity.iteration_tokens),
+      .tokens = std::min(tokens, saturating_product(path.capacity.iteration_tokens, plan.roles.empty() ? 1 : plan.owners())),
       .least_sample_tokens = std::max<int64_t>(1, on_demand ? rollout.on_demand_tokens : rollout.least_sample_tokens),
       .worst_sample_tokens = rollout.worst_sample_tokens,
       .running_samples = rollout.running_samples > 0 ? std::min(rollout.running_samples, samples) : samples,
@@ -124,9 +140,10 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
   return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, facts.kv_bytes_per_token));
 }
 
-int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight) {
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank) {
   std::map<std::string, int64_t> by_executor;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (!plan.has(rank, static_cast<int>(i))) continue;
     const PlanNode& node = plan.nodes[i];
     const PlanPath& path = plan.path_of(static_cast<int>(i));
     const int64_t longest = plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens;

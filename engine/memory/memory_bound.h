@@ -9,8 +9,8 @@ namespace sluice::engine {
 // Upper bounds of the bytes that a run of a plan takes. Pure functions of the plan: nodes, columns, models, budget and capacity
 // must be filled. They count at worst: every sample as long as it may be, every token in flight an action.
 
-/// All classes but machine_bytes, for a budget of `tokens_in_flight`.
-PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight);
+/// All classes but machine_bytes, of a rank, for a budget of `tokens_in_flight`: of what it trains, or samples for others.
+PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank = 0);
 
 /// Of a copy of what all models train: what [checkpoint] copy = "none" does without.
 int64_t snapshot_bytes(const Plan& plan);
@@ -30,6 +30,6 @@ int64_t worst_column_bytes(const Plan& plan, const PlanPath& path, int64_t token
 
 /// Activations, for a budget of `tokens_in_flight`: on each executor the pass that takes most, because its nodes do not work at once. A pass has at most
 /// [budget] pass_tokens; of a rollout it is a step.
-int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight);
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank = 0);
 
 }  // namespace sluice::engine

@@ -101,24 +101,49 @@ std::string origin_in(const Table& table, const std::string& key, const PresetSc
 
 // A run that goes on with another number of ranks must have the slots of before, or say that it has not: they shape its sums.
 void take_slots_of_ranks(Plan& plan) {
-  plan.cluster.slots = plan.ranks;
+  plan.cluster.slots = plan.owners();
   const auto is_slots = [](const EffectiveKey& key) { return key.table == "cluster" && key.key == "slots"; };
   EffectiveKey& key = *std::ranges::find_if(plan.effective, is_slots);
-  key.text = std::to_string(plan.ranks);
+  key.text = std::to_string(plan.owners());
   key.origin = "as many as ranks";
 }
 
 // Every rank has as many slots as every other.
 void check_slots(const PipelineSpec& spec, Problems& problems, const Plan& plan) {
-  if (plan.slots() % plan.ranks == 0) return;
+  const int owners = plan.owners();
+  if (plan.slots() % owners == 0) return;
   const Entry* written = spec.cluster.find("slots");
-  problems.push_back({.kind = "slots-not-divided",
-                      .where = written != nullptr ? written->value.where : spec.where,
-                      .message = plural(plan.slots(), "slot") + " cannot be divided among " + plural(plan.ranks, "rank"),
+  problems.push_back(
+      {.kind = "slots-not-divided",
+       .where = written != nullptr ? written->value.where : spec.where,
+       .message = plural(plan.slots(), "slot") + " cannot be divided among " + plural(owners, "rank"),
+       .caret = {},
+       .notes = {},
+       .help = "slots = " + std::to_string((plan.slots() / owners + 1) * owners) + " in [cluster], or another number of ranks"});
+}
+
+// In the order of the file; which of them trains is not known yet.
+void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
+  int first = 0;
+  for (const RoleSpec& role : spec.roles) {
+    RoleSettings settings;
+    bind_table("cluster.roles." + role.name.text, role_params(), role.params, registry, problems, settings, plan);
+    plan.roles.push_back({.name = role.name.text,
+                          .where = role.name.where,
+                          .first_rank = first,
+                          .ranks = static_cast<int>(settings.ranks),
+                          .tokens_in_flight = settings.tokens_in_flight.value_or(plan.budget.tokens_in_flight)});
+    first += static_cast<int>(settings.ranks);
+  }
+  if (plan.ranks == 0) plan.ranks = std::max(first, 1);
+  if (plan.roles.empty() || first == plan.ranks) return;
+  problems.push_back({.kind = "roles-without-ranks",
+                      .where = spec.roles.front().name.where,
+                      .message = "the roles of [cluster] have " + plural(first, "rank") + " together, and the run has " +
+                                 std::to_string(plan.ranks),
                       .caret = {},
                       .notes = {},
-                      .help = "slots = " + std::to_string((plan.slots() / plan.ranks + 1) * plan.ranks) +
-                              " in [cluster], or another number of ranks"});
+                      .help = "rlhf-run launch starts as many as the roles have; or change ranks in [cluster.roles.NAME]"});
 }
 
 }  // namespace
@@ -137,8 +162,13 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("runtime", runtime_params(), spec.runtime, registry, problems, plan.runtime, plan);
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
   bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
-  if (plan.ranks > 1 && !plan.cluster.slots) take_slots_of_ranks(plan);
+  bind_roles(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
+  if (plan.roles.empty()) settle_slots(spec, problems, plan);
+}
+
+void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan) {
+  if (plan.ranks > 1 && !plan.cluster.slots) take_slots_of_ranks(plan);
   check_slots(spec, problems, plan);
 }
 

@@ -23,8 +23,8 @@ ClusterWork cluster_work(const Plan& plan) {
       const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
       if (need.use != ModelUse::kUpdates || model == plan.models.end()) continue;
       const int64_t steps = node.is_barrier() ? node.needs.steps : 1;
-      work.gradient_bytes =
-          saturating_sum(work.gradient_bytes, saturating_product(steps, sent_by_a_rank(model->facts.gradient_bytes, plan.ranks)));
+      work.gradient_bytes = saturating_sum(work.gradient_bytes,
+                                           saturating_product(steps, sent_by_a_rank(model->facts.gradient_bytes, plan.owners())));
     }
   }
   return work;

@@ -16,6 +16,6 @@ struct PartlyChecked {
 };
 
 /// Never throws for what a user wrote.
-PartlyChecked check_without_plugins(const PipelineSpec& spec, const Registry& registry, int ranks = 1);
+PartlyChecked check_without_plugins(const PipelineSpec& spec, const Registry& registry, int ranks = 0);
 
 }  // namespace sluice::engine

@@ -20,6 +20,45 @@ bool computes_in_passes(const NodeType& type, const NodeNeeds& needs) {
          std::ranges::any_of(needs.models, [](const ModelNeed& need) { return need.use != ModelUse::kPublishes; });
 }
 
+const PlanRole* Plan::role_of(int rank) const {
+  for (const PlanRole& role : roles)
+    if (role.first_rank <= rank && rank < role.first_rank + role.ranks) return &role;
+  return nullptr;
+}
+
+bool Plan::has(int rank, int node) const {
+  switch (nodes[static_cast<size_t>(node)].type->kind) {
+    case NodeKind::kSource:
+      return true;
+    case NodeKind::kRollout:
+      return samples(rank);
+    case NodeKind::kOrdinary:
+      return trains(rank);
+  }
+  return false;
+}
+
+std::optional<ModelUsage> Plan::usage_on(int rank, const PlanModel& model) const {
+  ModelUsage usage = model.usage;
+  if (roles.empty()) return usage;
+  const bool is_trained = usage.updated, is_sampled = usage.versions.readable > 0;
+  const auto is_used = [&](const std::string& name) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (has(rank, static_cast<int>(i)) &&
+          std::ranges::find(nodes[i].needs.models, name, &ModelNeed::model) != nodes[i].needs.models.end())
+        return true;
+    }
+    return false;
+  };
+  const auto is_base_of_used = [&](const PlanModel& other) { return other.facts.base_of == model.name && is_used(other.name); };
+  if (!is_used(model.name) && std::ranges::none_of(models, is_base_of_used)) return std::nullopt;
+  usage.received = is_trained && is_sampled && !trains(rank);
+  usage.sent = is_trained && is_sampled && !samples(rank);
+  if (!trains(rank)) usage.updated = usage.read = false, usage.versions.saved = 0;
+  if (!samples(rank)) usage.versions.readable = 0;
+  return usage;
+}
+
 int Plan::index_of(const std::string& node) const {
   const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const PlanNode& n) { return n.name == node; });
   return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());
@@ -48,6 +87,7 @@ int64_t Plan::share_of(const PlanPath& path, int64_t tokens) const {
 
 // Groups with credit on demand are handed on in order by whoever makes them, which those of several ranks would not be.
 bool Plan::shares_making(const PlanPath& path, int64_t share) const {
+  if (!roles.empty()) return path.rollout.has_value();
   if (ranks == 1 || !path.rollout || path.measures() || share >= path.capacity.iteration_tokens) return false;
   const PlanNode& maker = nodes[static_cast<size_t>(*path.rollout)];
   return !takes_on_demand(budget, *maker.type, maker.needs);

@@ -124,6 +124,16 @@ struct PlanMemory {
   int64_t total_bytes() const;
 };
 
+/// Ranks of a run that do a part of its work, [cluster.roles.NAME]: those behind the ranks of the role before.
+struct PlanRole {
+  std::string name;
+  SourceSpan where;
+  int first_rank = 0;
+  int ranks = 1;
+  int64_t tokens_in_flight = 0;  // of each
+  PlanMemory memory;             // likewise
+};
+
 /// One key of the effective pipeline, for `plan --config` and the run folder.
 struct EffectiveKey {
   std::string table;  // "budget", "nodes.generate"
@@ -143,27 +153,47 @@ struct Plan {
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
   ClusterSettings cluster;
-  int ranks = 1;                                             // that the run is proven for
+  int ranks = 1;                // that the run is proven for
+  std::vector<PlanRole> roles;  // those that train, then those that sample; none: every rank does both
   CheckpointCopy checkpoint_copy = CheckpointCopy::kMemory;  // [checkpoint] copy, or chosen by the memory that there is
   std::vector<PlanNode> nodes;                               // in topological order; ties in the order of the file
   std::vector<PlanColumn> columns;                           // in order of their writers
   std::vector<PlanEdge> edges;
   std::vector<PlanModel> models;
   std::vector<PlanExecutor> executors;
-  std::vector<PlanPath> paths;  // in the order of the file; at least one does not measure
-  PlanMemory memory;
+  std::vector<PlanPath> paths;            // in the order of the file; at least one does not measure
+  PlanMemory memory;                      // of a rank; with roles of the first one
   const ModelType* model_type = nullptr;  // loads the models; null when there are none
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;
 
-  /// Of [cluster]: the parts that every iteration is dealt out to, and how many of them each rank has.
-  int64_t slots() const { return cluster.slots.value_or(ranks); }
-  int64_t slots_of_rank() const { return slots() / ranks; }
-  bool shards_optimizer() const { return ranks > 1 && cluster.shard == Shard::kOptimizer; }
+  /// Ranks that train, and those that sample: the first ones and the last ones, or all.
+  int owners() const { return roles.empty() ? ranks : roles.front().ranks; }
+  int samplers() const { return roles.empty() ? ranks : roles.back().ranks; }
+  bool trains(int rank) const { return rank < owners(); }
+  bool samples(int rank) const { return rank >= ranks - samplers(); }
+  const PlanRole* role_of(int rank) const;  // null: it does everything
 
-  /// Whether ranks make groups of a path for each other, where the path's share of the budget is so much: a rank then may have more
-  /// groups than it has credit for at a time. It has one budget for what it makes, the share, and as large a one for what it
-  /// trains.
+  /// Whether a rank has a node. Every rank has the sources, since all draw all groups.
+  bool has(int rank, int node) const;
+
+  /// What the nodes of a rank do with a model; nothing: they do not use it.
+  std::optional<ModelUsage> usage_on(int rank, const PlanModel& model) const;
+
+  /// Of [cluster]: the parts that every iteration is dealt out to, and how many of them each rank has that trains.
+  int64_t slots() const { return cluster.slots.value_or(owners()); }
+  int64_t slots_of_rank() const { return slots() / owners(); }
+  bool shards_optimizer() const { return owners() > 1 && cluster.shard == Shard::kOptimizer; }
+
+  /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes; and
+  /// of these those of a path.
+  int64_t training_tokens() const { return roles.empty() ? budget.tokens_in_flight : roles.front().tokens_in_flight; }
+  int64_t making_tokens() const { return roles.empty() ? budget.tokens_in_flight : roles.back().tokens_in_flight; }
+  int64_t making_tokens(const PlanPath& path) const { return share_of(path, making_tokens()); }
+
+  /// Whether ranks make groups of a path for others, where the path's share of the budget is so much: those that sample for those
+  /// that train, or, without roles, all for each other; a rank then may have more groups than it has credit for at a time. It has
+  /// one budget for what it makes, and one for what it trains, without roles as large as the other.
   bool shares_making(const PlanPath& path, int64_t share) const;
   bool shares_making(const PlanPath& path) const { return shares_making(path, path.tokens_in_flight); }
   bool shares_making() const;      // of some path
@@ -183,8 +213,8 @@ struct CheckResult {
   Problems problems;
 };
 
-/// Proves a pipeline for a run on so many ranks: resolves types, binds parameters, and checks graph, columns, models, executors and
+/// Proves a pipeline for a run on so many ranks, 0: as many as its roles have, or one. Resolves types, binds parameters, and checks graph, columns, models, executors and
 /// capacity. Collects all problems; never throws for what a user wrote.
-CheckResult check(const PipelineSpec& spec, const Registry& registry, int ranks = 1);
+CheckResult check(const PipelineSpec& spec, const Registry& registry, int ranks = 0);
 
 }  // namespace sluice::engine

@@ -40,10 +40,13 @@ constexpr auto kLastWriteAfterStall = std::chrono::seconds(4), kLastWrite = Pati
 // How often a run that is driven looks at whether it has been interrupted or has failed.
 constexpr auto kLook = std::chrono::milliseconds(50);
 
-SavedModels saved_models(const Plan& plan, const Workload& workload) {
+// Those that are trained, here or on other ranks, as far as this rank has them.
+SavedModels trained_models(const Plan& plan, const Workload& workload) {
   SavedModels saved;
   for (const PlanModel& model : plan.models) {
-    if (model.usage.updated) saved[model.name] = {.model = workload.models.at(model.name), .versions = model.usage.versions};
+    const auto found = workload.models.find(model.name);
+    if (model.usage.updated && found != workload.models.end())
+      saved[model.name] = {.model = found->second, .versions = model.usage.versions};
   }
   return saved;
 }
@@ -141,11 +144,12 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
   if (!options.resume_from.empty()) rewind();
   Workload workload = loaded();
   meter.watch(workload.models);
-  SavedModels models = saved_models(plan, workload);
+  SavedModels models = trained_models(plan, workload);
   if (manifest) {
     restore(workload, models, plan, options.resume_from, *manifest,
             [this](const Problems& problems) { judge_unusable_state(problems); });
   }
+  if (!plan.trains(reductions.world().rank)) models.clear();  // those that train them save them
   if (writes()) {
     open_files();
     begin_checkpoints(std::move(models));
@@ -210,7 +214,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
 
 Workload Run::Impl::loaded() {
   try {
-    return make_workload(plan, folder, reductions);
+    return make_workload(plan, folder, reductions, options.links ? options.links->publications : nullptr);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, 0, 0);

@@ -22,12 +22,23 @@ ColumnSlots slots_of(const Plan& plan) {
   return slots;
 }
 
+// Those that this rank samples from and others train.
+std::map<std::string, std::shared_ptr<Model>> received_models(const Plan& plan, int rank, const Workload::Models& models) {
+  std::map<std::string, std::shared_ptr<Model>> received;
+  for (const PlanModel& model : plan.models) {
+    const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
+    if (usage && usage->received) received.emplace(model.name, models.at(model.name));
+  }
+  return received;
+}
+
 }  // namespace
 
 struct Driver::Impl {
   Impl(const Plan& plan, Parts parts);
   ~Impl() {
     agreed_end->forget();
+    state.coming->forget();
     if (help) help->forget();
   }
   Impl(const Impl&) = delete;
@@ -101,6 +112,8 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .own_parts = parts.own_parts,
             .ending = IterationCutoff(parts.begun),
             .trained = {},
+            .received = received_models(plan, world_of(plan, parts.reductions).rank, workload.models),
+            .coming = std::make_shared<ComingVersions>(state.pending),
             .main_path = static_cast<int>(&plan.main_path() - plan.paths.data()),
             .iterations = plan.pipeline.iterations},
       begun(parts.begun),
@@ -130,9 +143,9 @@ std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const Replaceab
     const auto budget_of = [&](int64_t capacity) {
       return seams.budget ? seams.budget(capacity, on_change) : std::make_unique<TokenBudget>(capacity, on_change);
     };
-    const int64_t share = path.tokens_in_flight;
-    PathState::Budgets budgets{.admitted = budget_of(share), .trained = nullptr};
-    if (plan.shares_making(path)) budgets.trained = budget_of(share);
+    PathState::Budgets budgets;
+    budgets.admitted = budget_of(path.rollout ? plan.making_tokens(path) : path.tokens_in_flight);
+    if (plan.shares_making(path)) budgets.trained = budget_of(path.tokens_in_flight);
     made.emplace_back(path, std::move(budgets), plan.slots(), on_change);
   }
   return made;
@@ -317,6 +330,7 @@ void Driver::forget_executors() {
 void Driver::let_everything_end() {
   for (auto& [model, gate] : impl_->state.gates) gate.published().abandon();
   for (auto& [model, milestone] : impl_->state.trained) milestone.abandon();
+  impl_->state.coming->abandon();
   for (PathState& path : impl_->paths) path.version_wanted.abandon();
   impl_->state.reductions.abandon();
   impl_->notify_intakes();
@@ -344,6 +358,7 @@ void Driver::Impl::expect_early_ends() {
 void Driver::Impl::drop_behind(int64_t last) {
   for (auto& [model, gate] : state.gates) gate.published().let_through(last + 1);
   for (auto& [model, milestone] : state.trained) milestone.let_through(last + 1);
+  state.coming->drop_behind(last);
   state.reductions.abandon_behind(last);
   notify_intakes();
 }

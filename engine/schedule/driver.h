@@ -26,7 +26,7 @@ class Driver {
     Workload workload;
     const Clock& clock;
     Reductions& reductions;
-    std::optional<RankLinks> links = {};     // by which ranks make groups for each other; nothing: each makes its own
+    std::optional<RankLinks> links = {};     // by which ranks make groups for others; nothing: each makes its own
     Checkpointer* checkpointer = nullptr;    // null: nothing is saved, or by another rank
     OwnParts* own_parts = nullptr;           // what this rank saves for that one; null: nothing
     int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them

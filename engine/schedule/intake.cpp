@@ -45,6 +45,8 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       source_(parts_.source->as<Source>()),
       rollout_(parts_.rollout ? &parts_.rollout->as<Rollout>() : nullptr),
       finished_(std::move(finished)),
+      owns_(state.world.owns_slots()),
+      samples_(state.plan.samples(state.world.rank)),
       rounds_(path_.tally, parts_.source->plan().needs.groups_per_iteration, refilling_filter(state.plan, path_.plan),
               state.world),
       admission_(*path_.budget, path_.plan.capacity.group_tokens,
@@ -58,7 +60,7 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
     const auto gate = state.gates.find(need.model);
     if (need.use == ModelUse::kSamples && gate != state.gates.end()) gates_.push_back(&gate->second);
   }
-  if (path_.trained) take_over_.emplace(*path_.trained);
+  if (path_.trained && owns_) take_over_.emplace(*path_.trained);
   if (parts_.help != nullptr) helping_.emplace(*parts_.help, index_, state.world);
   path_.version_wanted.reach(path_.plan.version_for(parts_.begun));
 }
@@ -82,11 +84,12 @@ bool Intake::has_version(int64_t version) const {
 
 bool Intake::may_draw() const { return in_iteration_ && !admission_.has_waiting() && !ends_early() && rounds_.wants_group(); }
 
-bool Intake::may_admit() const { return !ends_early() && admission_.fits(); }
+bool Intake::may_admit() const { return admits() && !ends_early() && admission_.fits(); }
 
-// Where the next iteration could begin, that is better than to help with this one.
+// Where the next iteration could begin, that is better than to help with this one; but for a rank that others depend on.
 bool Intake::may_help() const {
   if (!helping_ || !in_iteration_ || !all_groups_are_in() || !helping_->may_ask()) return false;
+  if (makes_for_others_alone()) return admission_.can_reserve();
   const int64_t next = iteration_.index + 1;
   if (next < state_.iterations && has_version(path_.plan.version_for(next)) && !gates_.empty()) return false;
   return admission_.can_reserve();
@@ -99,8 +102,13 @@ bool Intake::may_step() const {
 
 bool Intake::round_complete() const { return in_iteration_ && !admission_.has_waiting() && rounds_.complete(); }
 
+bool Intake::has_to_help() const {
+  if (!helping_) return false;
+  return helping_->is_busy() || (makes_for_others_alone() ? helping_->has_left() : may_help());
+}
+
 bool Intake::iteration_complete() const {
-  if (helping_ && (helping_->is_busy() || may_help())) return false;
+  if (has_to_help()) return false;
   return round_complete() && !rounds_.undecided();
 }
 
@@ -224,6 +232,7 @@ bool Intake::answer_askers() {
   while (const auto asker = parts_.help->asker_up_to(index_, here)) {
     if (asker->place == here && admission_.has_waiting()) {
       const Group prompt = admission_.give_away();
+      slots_given_.emplace(prompt.index, prompt.slot);
       take_over_->given_to(prompt.index, asker->rank);
       parts_.help->give(index_, *asker, prompt);
       return true;
@@ -237,6 +246,7 @@ void Intake::take_prompt() {
   auto prompt = helping_->take_prompt();
   if (!prompt) return;
   turn_to(*parts_.rollout);
+  if (makes_for_others_alone() && !rollout_->wants(prompt->group)) return helping_->decline(prompt->group.index);
   admission_.admit(prompt->group, *rollout_, std::move(prompt->credit));
   ++slice_.groups;
   rollout_->start(std::move(prompt->group));
@@ -380,13 +390,22 @@ void Intake::take_over() {
 
 void Intake::make_known_what_others_made() {
   while (const auto made = parts_.help->take_made(index_)) take_over_->made_elsewhere(*made);
+  while (const auto group = parts_.help->take_declined(index_)) forget_declined(*group);
   while (auto group = parts_.help->take_fetched(index_)) {
     Credit credit = std::move(fetching_.extract(group->index).mapped());
     hand_on(std::move(*group), std::move(credit));
   }
 }
 
+// As if the rollout had said so here, when the group was drawn.
+void Intake::forget_declined(int64_t group) {
+  take_over_->drop(group);
+  rounds_.drop(slots_given_.extract(group).mapped());
+  packing_.skip(iteration_, group, rounds_.last_complete());
+}
+
 void Intake::end_iteration() {
+  slots_given_.clear();
   packing_.restart();
   const bool data_ended = rounds_.data_ended();
   const bool empty = rounds_.drawn() == 0;  // the data ended exactly between two iterations
@@ -436,6 +455,7 @@ void Intake::finish_run() {
 Intake::Wait Intake::waiting() const {
   const int64_t next = seen_iteration_ + 1;
   if (take_over_ && take_over_->waits_for_rank() >= 0) return Wait::kOtherRank;
+  if (!admits() && admission_.waits_for_tokens() > 0) return Wait::kOtherRank;
   if (admission_.waits_for_tokens() > 0 || (take_over_ && take_over_->waits_for_tokens() > 0)) return Wait::kCredit;
   if (seen_undecided_) return Wait::kVerdicts;
   if (seen_in_iteration_ || next >= state_.iterations) return Wait::kNothing;
@@ -450,7 +470,8 @@ std::string Intake::waits_for() const {
     case Wait::kNothing:
       return {};
     case Wait::kOtherRank:
-      return take_over_->waits_for();
+      if (take_over_ && take_over_->waits_for_rank() >= 0) return take_over_->waits_for();
+      return "a rank of role '" + state_.plan.roles.back().name + "' to ask for its next group";
     case Wait::kCredit:
       return take_over_ && take_over_->waits_for_tokens() > 0 ? take_over_->waits_for() : admission_.waits_for();
     case Wait::kVerdicts:

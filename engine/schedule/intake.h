@@ -26,8 +26,9 @@ namespace sluice::engine {
 /// when an iteration begins (the version gate, the reports, the other paths) and ends. Groups are admitted in order, so a later
 /// iteration never takes credit that an earlier one needs. A path that measures begins in the iterations in which it is due, with
 /// its source as it was at first, and passes over the others: then only an end travels along it. Of several ranks each packs its
-/// own groups; one that has credit left makes groups of others, and others may make some of its own. Used by one executor only;
-/// waiting() and waits_for() may be asked by anybody.
+/// own groups; one that has credit left makes groups of others, and others may make some of its own. With roles those that train have
+/// all of theirs made, by those that sample, which have none of their own. Used by one executor only; waiting() and waits_for() may
+/// be asked by anybody.
 class Intake final : public Stepper {
  public:
   struct Parts {
@@ -74,7 +75,10 @@ class Intake final : public Stepper {
   bool may_begin() const;                     // the next iteration may start
   bool may_draw() const;                      // another group of the current round is wanted
   bool may_admit() const;
+  bool admits() const { return rollout_ == nullptr || samples_; }
+  bool makes_for_others_alone() const { return helping_ && !owns_; }
   bool may_help() const;        // with a group of another rank
+  bool has_to_help() const;     // before the iteration ends
   bool may_step() const;        // the rollout has something to do
   bool round_complete() const;  // all groups of the round are finished
   bool iteration_complete() const;
@@ -99,6 +103,7 @@ class Intake final : public Stepper {
   bool answer_askers();
   void take_prompt();
   void make_known_what_others_made();
+  void forget_declined(int64_t group);
   void hand_on(Group group, Credit credit);
   void take_over();
   void ask_for_verdicts();
@@ -115,6 +120,7 @@ class Intake final : public Stepper {
   Source& source_;
   Rollout* const rollout_;  // null: none
   const std::function<void()> finished_;
+  const bool owns_, samples_;              // this rank has slots; and makes the samples of rollouts
   std::vector<const VersionGate*> gates_;  // of the trained models that it samples from
   GroupRounds rounds_;
   AdmissionStage admission_;
@@ -129,6 +135,7 @@ class Intake final : public Stepper {
   bool has_to_finish_ = false;  // the iteration at hand, although the run is interrupted: another path has begun it
   bool finished_run_ = false;
   std::map<int64_t, Credit> fetching_;  // of own groups that come from where they were made, by index
+  std::map<int64_t, int> slots_given_;  // of own groups that others make, by index
   std::vector<Group> complete_;         // that the source made whole, until the step's second half
   const StageHost* at_;                 // whose code runs
   Slice slice_;                         // what the step at hand amounts to

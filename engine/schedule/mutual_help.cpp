@@ -11,10 +11,11 @@ namespace sluice::engine {
 namespace {
 
 enum class Kind : uint8_t {
-  kAsk,   // path, iteration, round
-  kNone,  // path
-  kGive,  // path, iteration, group, bytes of the prompt
-  kMade,  // path, iteration, group, tokens, bytes of the group
+  kAsk,       // path, iteration, round
+  kNone,      // path
+  kGive,      // path, iteration, group, bytes of the prompt
+  kMade,      // path, iteration, group, tokens, bytes of the group
+  kDeclined,  // path, iteration, group
 };
 
 ByteWriter message_of(Kind kind, int path) {
@@ -74,6 +75,13 @@ void MutualHelp::give_back(int path, int owner, const Group& group, Credit credi
   send(owner, bytes.take());
 }
 
+void MutualHelp::decline(int path, int owner, int64_t iteration, int64_t group) {
+  ByteWriter bytes = message_of(Kind::kDeclined, path);
+  bytes.number(iteration);
+  bytes.number(group);
+  send(owner, bytes.take());
+}
+
 // Without the lock the credit goes back: whoever waits for it is told then.
 void MutualHelp::drop_credit(const Under& under) {
   Credit credit;
@@ -112,6 +120,15 @@ std::optional<MutualHelp::Made> MutualHelp::take_made(int path) {
   return first;
 }
 
+std::optional<int64_t> MutualHelp::take_declined(int path) {
+  const std::lock_guard lock(mutex_);
+  std::deque<int64_t>& declined = path_of(path).declined;
+  if (declined.empty()) return std::nullopt;
+  const int64_t first = declined.front();
+  declined.pop_front();
+  return first;
+}
+
 void MutualHelp::fetch(int path, int64_t iteration, const Made& made) {
   const auto arrived = [self = shared_from_this(), path](const Parcel& parcel) {
     self->take_in([&] {
@@ -136,7 +153,7 @@ bool MutualHelp::has_news(int path, Place place) const {
   const std::lock_guard lock(mutex_);
   const Path& of = path_of(path);
   const auto is_due = [&](const Asker& asker) { return asker.place <= place; };
-  return of.answer || !of.made.empty() || !of.fetched.empty() || std::ranges::any_of(of.askers, is_due);
+  return of.answer || !of.made.empty() || !of.declined.empty() || !of.fetched.empty() || std::ranges::any_of(of.askers, is_due);
 }
 
 void MutualHelp::say_none_left(int path, Place place) {
@@ -175,6 +192,10 @@ void MutualHelp::hear(int from, const std::string& message) {
   const int64_t iteration = bytes.whole_number(), number = bytes.whole_number();
   if (kind == Kind::kAsk) return be_asked(path, {.rank = from, .place = {.iteration = iteration, .round = number}});
   if (kind == Kind::kGive) return expect_prompt(path, from, key_of("to be made", path, iteration, number), bytes.whole_number());
+  if (kind == Kind::kDeclined) {
+    const std::lock_guard lock(mutex_);
+    return path_of(path).declined.push_back(number);
+  }
   SLUICE_CHECK(kind == Kind::kMade, "a message about groups that is none");
   Made made{.group = number, .rank = from};
   made.tokens = bytes.whole_number();

@@ -64,6 +64,7 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   void ask(int path, int owner, Place place);
   std::optional<Answer> take_answer(int path);
   void give_back(int path, int owner, const Group& group, Credit credit);  // the credit is free when the owner has the group
+  void decline(int path, int owner, int64_t iteration, int64_t group);     // no samples are made for it
 
   // Of the owner.
   std::optional<Asker> asker_up_to(int path, Place place);  // the first who asks for groups of that place, or of one before it
@@ -71,6 +72,7 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   void refuse(int path, const Asker& asker);
   void say_none_left(int path, Place place);  // of this rank, there: who asks is refused at once
   std::optional<Made> take_made(int path);
+  std::optional<int64_t> take_declined(int path);
   void fetch(int path, int64_t iteration, const Made& made);
   std::optional<Group> take_fetched(int path);
 
@@ -92,6 +94,7 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
     std::deque<Asker> askers;
     std::optional<Answer> answer;
     std::deque<Made> made;
+    std::deque<int64_t> declined;  // groups
     std::deque<Group> fetched;
     Place none_left{.iteration = -1, .round = 0};  // nor before it
   };

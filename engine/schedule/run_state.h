@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "engine/observe/iteration_log.h"
 #include "engine/plan/filter_streams.h"
 #include "engine/plan/plan.h"
+#include "engine/schedule/coming_versions.h"
 #include "engine/schedule/failure.h"
 #include "engine/schedule/filter_tally.h"
 #include "engine/schedule/iteration_cutoff.h"
@@ -72,7 +74,9 @@ struct RunState {
   Checkpointer* checkpointer;  // null: nothing is saved, or by another rank
   OwnParts* own_parts;         // what this rank saves for that one; null: nothing
   IterationCutoff ending;
-  std::map<std::string, Milestone> trained;  // by model: iterations that its live weights were trained for
+  std::map<std::string, Milestone> trained;                      // by model: iterations that its live weights were trained for
+  const std::map<std::string, std::shared_ptr<Model>> received;  // by name: that this rank samples from and others train
+  const std::shared_ptr<ComingVersions> coming;                  // of these
   std::atomic<bool> interrupted{false};
   std::atomic<bool> asked_to_end{false};  // of several ranks: this one was interrupted, and tells the others
   std::atomic<bool> ends_on_all_ranks{false};

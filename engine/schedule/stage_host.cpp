@@ -30,10 +30,12 @@ double digest_of(const NodeBase& node) {
   return crc32c(state_json(state));
 }
 
-Part maximum(const std::string& name, double number) {
-  Part part{.name = name, .kind = Metric::kMaximum, .numbers = {}, .top = number, .recorded = true};
-  part.numbers.weight.add(1);
-  return part;
+Part maximum(const std::string& name) { return {.name = name, .kind = Metric::kMaximum, .numbers = {}}; }
+
+void record(Part& maximum, double number) {
+  maximum.top = number;
+  maximum.recorded = true;
+  maximum.numbers.weight.add(1);
 }
 
 }  // namespace
@@ -50,6 +52,7 @@ StageHost::StageHost(RunState& state, int node, Workload::Part part, bool rewind
       plan_(state.plan.nodes[static_cast<size_t>(node)]),
       executor_(executor_index(state.plan, plan_.executor)),
       part_(std::move(part)),
+      is_absent_(!state.plan.has(state.world.rank, node)),
       updated_models_(models_that(plan_, ModelUse::kUpdates)),
       published_models_(models_that(plan_, ModelUse::kPublishes)) {
   compare_states(state.log.reported() - 1);
@@ -118,7 +121,12 @@ void StageHost::pass_over(const Iteration& iteration) {
 // rank 0 alone is saved.
 void StageHost::compare_states(int64_t iteration) {
   if (state_.world.size == 1) return;
-  const double mine = digest_of(*part_.node);
+  Contribution mine{maximum("largest"), maximum("smallest, negative")};
+  if (!is_absent_) {
+    const double digest = digest_of(*part_.node);
+    record(mine[0], digest);
+    record(mine[1], -digest);
+  }
   state_.pending.enter();
   const auto compare = [this, iteration](const Contribution& of_all) {
     try {
@@ -130,8 +138,7 @@ void StageHost::compare_states(int64_t iteration) {
     }
     state_.pending.leave();
   };
-  state_.reductions.combine({.iteration = iteration, .node = index_, .point = Reductions::Key::kState},
-                            {maximum("largest", mine), maximum("smallest, negative", -mine)}, compare);
+  state_.reductions.combine({.iteration = iteration, .node = index_, .point = Reductions::Key::kState}, std::move(mine), compare);
 }
 
 bool StageHost::announces_save(const Iteration& iteration) {
@@ -151,7 +158,19 @@ void StageHost::save(const Iteration& iteration, bool told_to_save) {
 
 void StageHost::release_models(const Iteration& iteration) {
   for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
-  for (const std::string& model : published_models_) state_.gates.at(model).publish(iteration.index + 1);
+  for (const std::string& model : published_models_) {
+    if (state_.received.contains(model))
+      receive(model, iteration.index + 1);
+    else
+      state_.gates.at(model).publish(iteration.index + 1);
+  }
+}
+
+// The publisher is on other ranks; here its end of the iteration says that the memory of the oldest version is free.
+void StageHost::receive(const std::string& model, int64_t version) {
+  VersionGate& gate = state_.gates.at(model);
+  state_.received.at(model)->receive_version(version,
+                                             state_.coming->expect(version, [&gate, version] { gate.publish(version); }));
 }
 
 }  // namespace sluice::engine

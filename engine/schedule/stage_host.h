@@ -69,12 +69,14 @@ class StageHost {
   bool tells_of_the_end() const;
   void end_if_asked(int64_t iteration, Contribution& of_all);
   void release_models(const Iteration& iteration);
+  void receive(const std::string& model, int64_t version);
 
   RunState& state_;
   const int index_;
   const PlanNode& plan_;
   const int executor_;
   const Workload::Part part_;
+  const bool is_absent_;  // this rank does not have the node
   std::vector<std::string> updated_models_, published_models_;
   std::optional<NodeState> first_state_;  // of one that rewinds
   int64_t begun_ = -1;                    // the iteration that the node is in

@@ -18,6 +18,11 @@ void TakeOver::made_elsewhere(const MutualHelp::Made& made) {
   complete_.emplace(made.group, made);
 }
 
+void TakeOver::drop(int64_t group) {
+  std::erase(expected_, group);
+  makers_.erase(group);
+}
+
 int64_t TakeOver::tokens_of(const Complete& complete) {
   if (const auto* made = std::get_if<MutualHelp::Made>(&complete)) return made->tokens;
   return static_cast<int64_t>(std::get<Here>(complete).group.layout.tokens());

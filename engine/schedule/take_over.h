@@ -31,6 +31,9 @@ class TakeOver {
   void made_here(Group group, Credit making);
   void made_elsewhere(const MutualHelp::Made& made);
 
+  /// Nobody makes it.
+  void drop(int64_t group);
+
   /// Which rank makes a group; without that this one does.
   void given_to(int64_t group, int rank) { makers_[group] = rank; }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "engine/memory/memory_bound.h"
+#include "engine/schedule/absent_nodes.h"
 
 namespace sluice::engine {
 namespace {
@@ -11,13 +12,17 @@ namespace {
 struct Loading {
   const Plan& plan;
   Reductions& ranks;
+  Publications* const publications;
   Workload& workload;
   Problems& problems;
 };
 
 void load_model(const PlanModel& model, const Loading& loading) {
-  auto& [plan, ranks, workload, problems] = loading;
-  ModelUsage usage = model.usage;
+  auto& [plan, ranks, publications, workload, problems] = loading;
+  const std::optional<ModelUsage> used = plan.usage_on(ranks.world().rank, model);
+  if (!used) return;
+  ModelUsage usage = *used;
+  usage.publications = publications;
   usage.world = world_of(plan, ranks);
   if (usage.updated) usage.gradients = ranks.gradients(model.name);
   usage.shard_optimizer = plan.shards_optimizer();
@@ -42,11 +47,12 @@ void load_models(const Loading& loading) {
 NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workload& workload, const RunFolder& run_folder) {
   const PlanPath& path = plan.paths[static_cast<size_t>(node.path)];
   NodeResources resources{.node = node.name, .seed = static_cast<uint64_t>(plan.pipeline.seed)};
-  resources.tokens_in_flight = path.tokens_in_flight;
+  const bool makes = node.type->kind == NodeKind::kRollout;
+  resources.tokens_in_flight = makes ? plan.making_tokens(path) : path.tokens_in_flight;
   resources.pass_tokens = plan.budget.pass_tokens.value;
   const bool on_demand = takes_on_demand(plan.budget, *node.type, node.needs);
   resources.admission = on_demand ? Admission::kOnDemand : Admission::kWorstCase;
-  resources.kv_bytes = predict_kv_bytes(plan, path, plan.budget.tokens_in_flight);
+  resources.kv_bytes = predict_kv_bytes(plan, path, plan.making_tokens());
   resources.run_folder = run_folder;
   resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
   for (const ModelNeed& need : node.needs.models) resources.models[need.model] = workload.models.at(need.model);
@@ -60,19 +66,25 @@ World world_of(const Plan& plan, const Reductions& ranks) {
   SLUICE_CHECK(world.size == plan.ranks,
                "a plan for " + std::to_string(plan.ranks) + " ranks runs on " + std::to_string(world.size));
   world.slots = static_cast<int>(plan.slots());
+  world.owning = plan.owners();
   return world;
 }
 
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks) {
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks, Publications* publications) {
   Workload workload;
   Problems problems;
-  load_models({plan, ranks, workload, problems});
+  load_models({plan, ranks, publications, workload, problems});
   if (has_errors(problems)) throw UserError(problems);
 
-  for (const PlanNode& node : plan.nodes) {
+  for (int index = 0; index < std::ssize(plan.nodes); ++index) {
+    const PlanNode& node = plan.nodes[static_cast<size_t>(index)];
     Workload::Part& part = workload.parts.emplace_back();
     part.metrics = std::make_unique<MetricsRecorder>(node.needs.metrics, node.metrics_prefix);
     part.totals = std::make_unique<Totals>(node.needs.totals);
+    if (!plan.has(ranks.world().rank, index)) {
+      part.node = absent_node(plan, index);
+      continue;
+    }
     NodeResources resources = resources_of(plan, node, workload, run_folder);
     resources.metrics = part.metrics.get();
     resources.totals = part.totals.get();

@@ -28,7 +28,9 @@ struct Workload {
 /// This rank among those that the plan is for.
 World world_of(const Plan& plan, const Reductions& ranks);
 
-/// Loads the models and makes the nodes, of a rank; `ranks` outlives them. Throws one UserError with the problems of all of them.
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks);
+/// Loads the models and makes the nodes, of a rank, with what stands for those that it does not have. `ranks` and `publications`, by
+/// which ranks that train send weights to those that sample, outlive them; null: without roles. Throws one UserError with the
+/// problems of all of them.
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks, Publications* publications = nullptr);
 
 }  // namespace sluice::engine

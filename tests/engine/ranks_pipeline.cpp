@@ -101,8 +101,19 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
     builder.model("other", {});
     builder.node("train_other", "tally_train", {"whiten"}, {{"model", std::string("other")}}, "cpu:1");
   }
+  if (shape.training_ranks > 0) {
+    builder.role("train", {{"ranks", int64_t{shape.training_ranks}}});
+    PipelineBuilder::Params sampling{{"ranks", int64_t{shape.sampling_ranks}}};
+    if (shape.sampling_budget > 0) sampling.push_back({"tokens_in_flight", shape.sampling_budget + (shape.measures ? share : 0)});
+    builder.role("rollout", sampling);
+  }
   if (more) more(builder);
   PipelineSpec spec = builder.build();
+  for (NodeSpec& node : spec.nodes) {
+    if (shape.training_ranks == 0 || node.type.text == "toy_source") continue;
+    const std::string role = node.type.text == "toy_rollout" ? "rollout" : "train";
+    node.on.text = node.on.text.empty() ? role : role + "/" + node.on.text;
+  }
   for (NodeSpec& node : spec.nodes) {
     if (node.name.text == "train_other") node.metrics_prefix.text = "other";
   }

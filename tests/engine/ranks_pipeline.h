@@ -21,6 +21,10 @@ struct RanksShape {
   int64_t budget = 0;       // tokens in flight; 0: enough for everything
   bool trains_two = false;  // models, by nodes on executors of their own
 
+  /// Ranks that train and that sample, where these are others: 0: no roles. And the budget of those that sample.
+  int training_ranks = 0, sampling_ranks = 0;
+  int64_t sampling_budget = 0;  // 0: `budget`
+
   /// A node of one rank that waits for a file. It says that it does by another, with `.reached` behind its name.
   struct Stuck {
     std::string node;  // record or train
