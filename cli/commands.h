@@ -20,7 +20,7 @@ struct PluginArguments {
 struct PipelineArguments {
   std::filesystem::path file;
   std::vector<std::string> sets;  // KEY=VALUE
-  int ranks = 1;                  // that would run it, or do
+  int ranks = 0;                  // that would run it, or do; 0: as many as its roles have, or one
   bool all_data = false;          // look at every row of the data, not only at the first of each file
   PluginArguments plugins = {};
 };

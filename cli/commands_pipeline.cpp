@@ -18,7 +18,8 @@ void take_pipeline(Command& command, PipelineArguments& into) {
 }
 
 void take_ranks(Command& command, PipelineArguments& into) {
-  command.option("--ranks", into.ranks, Values::whole_number(1, kMostRanks), "of a run on so many ranks (default: 1)");
+  command.option("--ranks", into.ranks, Values::whole_number(1, kMostRanks),
+                 "of a run on so many ranks (default: those of its roles, or 1)");
 }
 
 // What `run` takes, and `launch` hands on to it (cli/run_words.h).
@@ -58,7 +59,8 @@ void add_launch(Command& program) {
     std::string resume;
   };
   const auto taken = std::make_shared<Taken>();
-  launch.option("--ranks", taken->launch.ranks, Values::whole_number(1, kMostLaunched), "how many processes").required();
+  launch.option("--ranks", taken->launch.ranks, Values::whole_number(1, kMostLaunched),
+                "how many processes (default: as many as the roles of the pipeline have)");
   launch.option("--port", taken->launch.port, Values::whole_number(1, 65535),
                 "of this machine, where they meet (default: one that is free)");
   take_run(launch, taken->launch.run, taken->resume);

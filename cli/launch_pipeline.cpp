@@ -21,6 +21,13 @@ void refuse_to_be_launched() {
                   "start the ranks of several machines without it: rlhf-run run FILE");
 }
 
+int ranks_of_roles(const PipelineArguments& pipeline) {
+  const LoadedPipeline loaded = load_to_launch(pipeline);
+  if (!loaded.plan.roles.empty()) return loaded.plan.ranks;
+  throw UserError("how many ranks to launch is not said, and the pipeline has no roles",
+                  "rlhf-run launch --ranks N " + pipeline.file.string());
+}
+
 RunArguments with_run_folder(RunArguments run, int ranks) {
   run.pipeline.ranks = ranks;
   const LoadedPipeline loaded = load_to_launch(run.pipeline);
@@ -41,7 +48,9 @@ RunArguments checked_for_ranks(const LaunchArguments& arguments) {
 
 }  // namespace
 
-int launch_pipeline(const LaunchArguments& arguments) {
+int launch_pipeline(const LaunchArguments& given) {
+  LaunchArguments arguments = given;
+  if (arguments.ranks == 0) arguments.ranks = ranks_of_roles(arguments.run.pipeline);
   if (arguments.ranks == 1) return run_pipeline(arguments.run);
   refuse_to_be_launched();
   std::vector<std::string> words = words_of(checked_for_ranks(arguments));

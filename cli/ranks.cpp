@@ -106,10 +106,11 @@ auto Ranks::connected(const Connect& connect) {
 void Ranks::join(const engine::Plan& plan) {
   if (!environment_) return;
   time_to_notice_ = std::chrono::duration<double>(plan.cluster.dead_after_seconds) + kMargin;
-  const auto make_gradients = [this, slots = static_cast<int>(plan.slots()), seconds = plan.cluster.join_seconds](
-                                  const comm::Store& store, const std::string& model) {
+  const engine::World owners{.rank = environment_->rank, .size = plan.owners(), .slots = static_cast<int>(plan.slots())};
+  const auto make_gradients = [this, owners, seconds = plan.cluster.join_seconds](const comm::Store& store,
+                                                                                  const std::string& model) {
     return connected([&](auto failed, const std::stop_token& give_up) {
-      return comm::gradients_over(store, slots, model, seconds, failed, give_up);
+      return comm::gradients_over(store, owners, model, seconds, failed, give_up);
     });
   };
   const comm::ParcelOptions parcels{.join_seconds = plan.cluster.join_seconds, .sends_again = plan.cluster.resend_damaged};
@@ -136,7 +137,7 @@ void Ranks::join(const engine::Plan& plan) {
   });
   // At once, since ranks may take long to load their models, and not equally long.
   for (const engine::PlanModel& model : plan.models) {
-    if (model.usage.updated) cluster_->reductions().gradients(model.name);
+    if (model.usage.updated && plan.owners() > 1 && plan.trains(environment_->rank)) cluster_->reductions().gradients(model.name);
   }
   cluster_->parcels();
 }

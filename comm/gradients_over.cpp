@@ -13,13 +13,13 @@ namespace {
 // Through whose connection its ranks have found each other, which lives as long.
 class StoreGradients final : public engine::GradientGroup {
  public:
-  StoreGradients(const Store& store, std::shared_ptr<StoreConnection> connection, int slots, const std::string& model,
-                 double join_seconds, GlooGradients::Failed failed)
+  StoreGradients(const Store& store, std::shared_ptr<StoreConnection> connection, const engine::World& world,
+                 const std::string& model, double join_seconds, GlooGradients::Failed failed)
       : connection_(std::move(connection)),
-        gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, store.world(),
+        gradients_(connect_ranks(connection_->torch_store(), "gradients/" + model, world,
                                  {.host = store.own_address(),
                                   .to_connect = std::chrono::milliseconds(static_cast<int64_t>(join_seconds * 1000))}),
-                   slots, std::move(failed)) {}
+                   world.slots, std::move(failed)) {}
 
   void all_reduce(std::span<float* const> parts, int64_t count, std::function<void()> done) override {
     gradients_.all_reduce(parts, count, std::move(done));
@@ -40,12 +40,12 @@ class StoreGradients final : public engine::GradientGroup {
 
 }  // namespace
 
-std::unique_ptr<engine::GradientGroup> gradients_over(const Store& store, int slots, const std::string& model,
+std::unique_ptr<engine::GradientGroup> gradients_over(const Store& store, const engine::World& world, const std::string& model,
                                                       double join_seconds, std::function<void(std::exception_ptr)> failed,
                                                       const std::stop_token& give_up) {
   const std::shared_ptr<StoreConnection> connection = store.connect();
   const std::stop_callback interrupt(give_up, [connection] { connection->interrupt(); });
-  return std::make_unique<StoreGradients>(store, connection, slots, model, join_seconds, std::move(failed));
+  return std::make_unique<StoreGradients>(store, connection, world, model, join_seconds, std::move(failed));
 }
 
 }  // namespace sluice::comm

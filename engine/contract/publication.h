@@ -24,6 +24,7 @@ struct PublicationLayout {
   std::string model;
   std::vector<std::vector<OwnedBytes>> buckets;  // in order; all ranges follow one another from 0, and none is empty
   std::vector<int> receivers;                    // ranks, at least one; owners may be among them
+  std::vector<int> hosts;                        // by rank: equal numbers share memory; empty: no ranks do
   int64_t first_version = 0;
 
   size_t bytes() const { return buckets.empty() ? 0 : buckets.back().back().range.end; }
@@ -76,6 +77,10 @@ class Publication {
 
   virtual ~Publication() = default;
 
+  /// Owner: memory for what it offers, which receivers of this host copy from by themselves. It may outlive this; other memory may be
+  /// offered too.
+  virtual std::shared_ptr<std::byte> new_source(size_t bytes) = 0;
+
   /// Owner: one of its ranges of the version, which `bytes` points to, is as it will be. The bytes are kept, and must not change,
   /// until those receivers have them that get them from here.
   virtual void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes) = 0;
@@ -95,7 +100,8 @@ class Publications {
  public:
   virtual ~Publications() = default;
 
-  /// `layout`: as on all other ranks. This rank need be neither owner nor receiver. Of one model one at a time.
+  /// `layout`: as on all other ranks, but for `hosts`, which is filled in here. This rank need be neither owner nor receiver. Of one
+  /// model one at a time.
   virtual std::unique_ptr<Publication> publication(PublicationLayout layout, Publication::Events events) = 0;
 };
 

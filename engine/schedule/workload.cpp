@@ -24,7 +24,7 @@ void load_model(const PlanModel& model, const Loading& loading) {
   ModelUsage usage = *used;
   usage.publications = publications;
   usage.world = world_of(plan, ranks);
-  if (usage.updated) usage.gradients = ranks.gradients(model.name);
+  if (usage.updated && plan.owners() > 1) usage.gradients = ranks.gradients(model.name);
   usage.shard_optimizer = plan.shards_optimizer();
   if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
   try {

@@ -1,5 +1,6 @@
 #include "nodes/models/language_model.h"
 
+#include <future>
 #include <utility>
 
 #include "base/error.h"
@@ -54,12 +55,31 @@ FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::fil
 
 void FrozenLanguageModel::refuse() const { throw InternalError("a frozen model has nothing to save: " + name()); }
 
+ReceivedLanguageModel::ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer,
+                                             WireLayout layout, LandedModel landed, const engine::ModelUsage& usage)
+    : LanguageModel(usage.name, folder, transformer, usage.versions, weight_bytes(transformer)),
+      received_(usage.name, std::move(layout), std::move(landed), usage.world, *usage.publications, sampled_) {}
+
+void ReceivedLanguageModel::restore(const std::filesystem::path&, engine::VersionRange versions) {
+  std::promise<void> come;
+  received_.restart(versions.oldest);
+  for (int64_t version = versions.oldest; version <= versions.newest; ++version) {
+    received_.receive(version, [&come, is_last = version == versions.newest] {
+      if (is_last) come.set_value();
+    });
+  }
+  come.get_future().wait();
+}
+
+void ReceivedLanguageModel::refuse() const { throw InternalError("other ranks save what is trained of model " + name()); }
+
 TrainedLanguageModel::TrainedLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                            const models::Transformer& transformer, const Training& training,
-                                           engine::ModelVersions versions)
+                                           engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher)
     : LanguageModel(name, folder, transformer, versions, weight_bytes(transformer)),
-      publisher_(forward().transformer().weights(), sampled_),
-      trained_(forward(), training, versions, publisher_) {}
+      publisher_(publisher ? std::move(publisher)
+                           : std::make_unique<LocalPublisher>(forward().transformer().weights(), sampled_)),
+      trained_(forward(), training, versions, *publisher_) {}
 
 engine::ModelBytes TrainedLanguageModel::bytes() const {
   engine::ModelBytes bytes = trained_.bytes();

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/contract/model.h"
 #include "engine/contract/model_versions.h"
@@ -10,6 +13,7 @@
 #include "nodes/models/forward_model.h"
 #include "nodes/models/local_publisher.h"
 #include "nodes/models/model_text.h"
+#include "nodes/models/received_weights.h"
 #include "nodes/models/sampled_weights.h"
 #include "nodes/models/trained_model.h"
 
@@ -69,10 +73,31 @@ class FrozenLanguageModel final : public LanguageModel {
   [[noreturn]] void refuse() const;
 };
 
+/// One that this rank samples from and others train: nothing of it is saved here (InternalError).
+class ReceivedLanguageModel final : public LanguageModel {
+ public:
+  /// `transformer`: with the landed weights, which are version 0.
+  ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer, WireLayout layout,
+                        LandedModel landed, const engine::ModelUsage& usage);
+
+  void receive_version(int64_t version, std::function<void()> done) override { received_.receive(version, std::move(done)); }
+  void take_snapshot(engine::VersionRange, engine::CheckpointCopy) override { refuse(); }
+  void write_snapshot(const std::filesystem::path&, FileSystem&) override { refuse(); }
+
+  /// From the ranks that train it, which read them.
+  void restore(const std::filesystem::path& folder, engine::VersionRange versions) override;
+
+ private:
+  [[noreturn]] void refuse() const;
+
+  ReceivedWeights received_;
+};
+
 class TrainedLanguageModel final : public LanguageModel {
  public:
+  /// `publisher`: where versions go; null: to the samplers of this process.
   TrainedLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                       const Training& training, engine::ModelVersions versions);
+                       const Training& training, engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher = {});
 
   engine::ModelBytes bytes() const override;
 
@@ -93,7 +118,7 @@ class TrainedLanguageModel final : public LanguageModel {
   }
 
  private:
-  LocalPublisher publisher_;
+  const std::unique_ptr<WeightPublisher> publisher_;
   TrainedModel trained_;
 };
 

@@ -18,6 +18,8 @@
 #include "models/sample/packed_weights.h"
 #include "nodes/models/language_model.h"
 #include "nodes/models/model_device.h"
+#include "nodes/models/remote_publisher.h"
+#include "nodes/models/wire_layout.h"
 
 namespace sluice::nodes {
 
@@ -86,6 +88,16 @@ bool reads_published(const LanguageModelParams& params) {
   return params.device == "cpu" && !models::has_value_head(head_of(params));
 }
 
+// At most: what is frozen by its name is not sent.
+int64_t wire_bytes(const models::ModelConfig& config, const LanguageModelParams& params, const ParameterBytes& bytes) {
+  return params.lora ? bytes.trained : frozen_parameter_bytes(config, head_of(params), params.dtype).frozen;
+}
+
+// What is trained as it comes, and the rest as it is kept.
+int64_t received_bytes(const models::ModelConfig& config, const LanguageModelParams& params, const ParameterBytes& bytes) {
+  return params.lora ? bytes.trained + bytes.frozen : frozen_parameter_bytes(config, head_of(params), params.dtype).frozen;
+}
+
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
   const bool trainable = params.optimizer.has_value();
   const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
@@ -98,6 +110,8 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
           .version_bytes = trainable ? bytes.trained : 0,
           .folder_bytes = trainable ? saved_folder_bytes(params, bytes) : 0,
+          .wire_bytes = trainable ? wire_bytes(config, params, bytes) : 0,
+          .received_bytes = trainable ? received_bytes(config, params, bytes) : 0,
           .kv_bytes_per_token = models::kv_bytes(config, 1, params.dtype),
           .kv_block_tokens = models::GenerationLimits{}.kv_block_size,
           .max_positions = config.max_positions,
@@ -212,6 +226,35 @@ std::shared_ptr<engine::Model> base_of(const engine::ModelUsage& usage) {
                                                FrozenLanguageModel::Weights::kShared);
 }
 
+// Of a model that was loaded as a frozen one: what other ranks train of it.
+models::NamedTensors trained_elsewhere(const models::Weights& weights, const TrainedParameters& trained) {
+  models::NamedTensors named = weights.named();
+  std::erase_if(named, [&](const auto& tensor) {
+    const bool is_value_head = trained.lora && tensor.second.is_same(weights.value_head);
+    return !is_value_head && !tensor.second.requires_grad() && trained.freezes(tensor.first);
+  });
+  return named;
+}
+
+std::shared_ptr<engine::Model> received(const LanguageModelParams& of, models::LoadOptions options,
+                                        const engine::ModelUsage& usage) {
+  options.trainable = false;
+  models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
+  if (of.lora) prepare(transformer.weights(), of.trained(), usage.seed);
+  WireLayout layout(transformer.config(), options.head, of.dtype, trained_elsewhere(transformer.weights(), of.trained()));
+  LandedModel landed = landed_model(usage.name, layout, transformer.weights(), usage.world, *usage.publications);
+  const models::Transformer in_landing(transformer.config(), landed.weights, transformer.compute());
+  return std::make_shared<ReceivedLanguageModel>(*of.checkpoint, in_landing, std::move(layout), std::move(landed), usage);
+}
+
+std::unique_ptr<WeightPublisher> publisher_to_others(const LanguageModelParams& of, const models::Transformer& transformer,
+                                                     const engine::ModelUsage& usage) {
+  if (!usage.sent) return nullptr;
+  auto trained = transformer.weights().trainable();
+  WireLayout layout(transformer.config(), head_of(of), of.dtype, trained);
+  return std::make_unique<RemotePublisher>(usage.name, std::move(layout), std::move(trained), usage.world, *usage.publications);
+}
+
 }  // namespace
 
 LanguageModelType::LanguageModelType() {
@@ -295,6 +338,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                     .device = models::device_named(of.device).value(),
                                     .compute = {of.dtype, checkpointing},
                                     .narrow_operands = true};
+  if (usage.received) return received(of, options, usage);
   if (!usage.has_live_weights(reads_published(of))) {
     return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, models::load_packed(*of.checkpoint, options),
                                                  options.device);
@@ -308,7 +352,8 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                           .world = usage.world,
                           .shard_optimizer = usage.shard_optimizer,
                           .gradients = usage.gradients};
-  return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions);
+  return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions,
+                                                publisher_to_others(of, transformer, usage));
 }
 
 }  // namespace sluice::nodes

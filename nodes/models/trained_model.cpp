@@ -13,7 +13,7 @@ namespace {
 models::OptimizerShare share_of(const Training& training) {
   const engine::World& world = training.world;
   models::OptimizerShare share{.slots = world.slots, .mine = world.mine(), .floats_of_bucket = training.floats_of_bucket};
-  if (training.shard_optimizer) share.owner = world.rank, share.owners = world.size;
+  if (training.shard_optimizer) share.owner = world.rank, share.owners = world.owners();
   return share;
 }
 
@@ -32,9 +32,10 @@ TrainedModel::TrainedModel(const ForwardModel& live, const Training& training, e
       world_(training.world),
       optimizer_(live.transformer().weights().trainable(), training.optimizer, share_of(training)),
       saved_versions_(saved_by(training.world.rank, versions), optimizer_.parameters().weight_buffer(), next),
-      snapshot_(live.transformer(), optimizer_, saved_versions_, training.world, training.saved_adapter) {
+      snapshot_(live.transformer(), optimizer_, saved_versions_, training.world.of_owners(), training.saved_adapter) {
   const auto bytes = [](int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)); };
-  if (training.gradients != nullptr) buckets_ = std::make_unique<GradientBuckets>(optimizer_, *training.gradients, world_.size);
+  if (training.gradients != nullptr)
+    buckets_ = std::make_unique<GradientBuckets>(optimizer_, *training.gradients, world_.owners());
   optimizer_bytes_ = 2 * bytes(floats_of(optimizer_.owned()));
   gradient_bytes_ = (world_.mine().last - world_.mine().first) * bytes(optimizer_.parameters().size());
   saved_versions_.keep(0);

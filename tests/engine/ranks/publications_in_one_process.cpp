@@ -96,6 +96,10 @@ class PublicationsInOneProcess::Impl::Member final : public Publication {
   void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes) override {
     impl_.offer(rank_, model_, version, range, bytes.get());
   }
+  std::shared_ptr<std::byte> new_source(size_t bytes) override {
+    const auto memory = std::make_shared<std::vector<std::byte>>(bytes);
+    return {memory, memory->data()};
+  }
   std::shared_ptr<Landing> new_landing() override { return std::make_shared<Memory>(bytes_); }
   void receive(int64_t version, std::shared_ptr<Landing> into) override {
     impl_.receive(rank_, model_, version, std::move(into));

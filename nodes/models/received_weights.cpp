@@ -1,0 +1,119 @@
+#include "nodes/models/received_weights.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "nodes/models/threads.h"
+
+namespace sluice::nodes {
+namespace {
+
+// The values of `live` in the tensors of `views`, which then stand for it.
+models::Weights moved(const models::Weights& live, const std::vector<std::pair<std::string, at::Tensor>>& views) {
+  const at::NoGradGuard no_gradient;
+  const auto named = live.named();
+  for (const auto& [name, view] : views) {
+    const auto found = std::ranges::find(named, name, &std::pair<std::string, at::Tensor>::first);
+    SLUICE_CHECK(found != named.end(), name);
+    at::Tensor(view).copy_(found->second);
+  }
+  return live.with(views);
+}
+
+}  // namespace
+
+LandedModel landed_model(const std::string& model, const WireLayout& layout, const models::Weights& live,
+                         const engine::World& world, engine::Publications& publications) {
+  const auto publication = publications.publication(publication_layout(model, layout, world, 0), {.landed = {}, .opened = {}});
+  LandedModel landed{.landing = publication->new_landing(), .weights = {}};
+  landed.weights = moved(live, layout.views(landed.landing->bytes().data()));
+  return landed;
+}
+
+ReceivedWeights::ReceivedWeights(std::string model, WireLayout layout, LandedModel landed, const engine::World& world,
+                                 engine::Publications& publications, SampledWeights& sampled)
+    : model_(std::move(model)),
+      layout_(std::move(layout)),
+      world_(world),
+      publications_(publications),
+      sampled_(sampled),
+      landed_model_(std::move(landed)) {
+  begin(1);
+  packer_ = std::thread([this] { pack_what_lands(); });
+}
+
+// What comes from the publication uses all of this, but the packer.
+ReceivedWeights::~ReceivedWeights() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  packer_.join();
+  publication_.reset();
+}
+
+void ReceivedWeights::begin(int64_t first_version) {
+  publication_ = publications_.publication(publication_layout(model_, layout_, world_, first_version),
+                                           {.landed = [this](int64_t version, uint32_t) { landed(version); },
+                                            .opened = [this](const engine::PublishedVersion& of) { opened(of.version); }});
+}
+
+void ReceivedWeights::restart(int64_t first_version) {
+  publication_.reset();
+  sampled_.forget();
+  begin(first_version);
+}
+
+void ReceivedWeights::receive(int64_t version, std::function<void()> done) {
+  const std::lock_guard lock(mutex_);
+  to_tell_[version] = std::move(done);
+  awaited_.push_back(version);
+  grant_next();
+}
+
+void ReceivedWeights::grant_next() {
+  if (landing_is_taken_ || awaited_.empty()) return;
+  landing_is_taken_ = true;
+  publication_->receive(awaited_.front(), landed_model_.landing);
+  awaited_.pop_front();
+}
+
+void ReceivedWeights::landed(int64_t version) {
+  {
+    const std::lock_guard lock(mutex_);
+    landed_.push_back(version);
+  }
+  changed_.notify_all();
+}
+
+void ReceivedWeights::opened(int64_t version) {
+  std::function<void()> done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto told = to_tell_.extract(version)) done = std::move(told.mapped());
+  }
+  if (done) done();
+}
+
+// Waits for: a version to land. Ends when: the destructor is called.
+void ReceivedWeights::pack_what_lands() {
+  use_threads(1);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || !landed_.empty(); });
+    if (ending_) return;
+    const int64_t version = landed_.front();
+    landed_.pop_front();
+    lock.unlock();
+    sampled_.take(version, landed_model_.weights);
+    publication_->acknowledge(version);
+    lock.lock();
+    landing_is_taken_ = false;
+    grant_next();
+  }
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/contract/publication.h"
+#include "engine/contract/world.h"
+#include "models/layers/weights.h"
+#include "nodes/models/sampled_weights.h"
+#include "nodes/models/wire_layout.h"
+
+namespace sluice::nodes {
+
+/// Where versions of a model land that other ranks train.
+struct LandedModel {
+  std::shared_ptr<engine::Landing> landing;
+  models::Weights weights;  // of the model: its trained tensors are views of the landing
+};
+
+/// `live`: whose values are there at first, of the dtypes that it is sampled with.
+LandedModel landed_model(const std::string& model, const WireLayout& layout, const models::Weights& live,
+                         const engine::World& world, engine::Publications& publications);
+
+/// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, is packed from
+/// there into the memory of the oldest one, and is acknowledged then; the next may land as soon as the place is free. What is packed
+/// while generation goes on takes one thread, which this owns.
+///
+/// Threads: receive() from any, one version after the other; `done` is called on the thread
+/// of the publication. Failure: as engine/contract/publication.h has it; a version that does not come is waited for by nobody here.
+class ReceivedWeights {
+ public:
+  /// All references outlive this.
+  ReceivedWeights(std::string model, WireLayout layout, LandedModel landed, const engine::World& world,
+                  engine::Publications& publications, SampledWeights& sampled);
+
+  /// Waits for: what is being packed.
+  ~ReceivedWeights();
+
+  /// Memory for it is free: where the version that is packed last was `version` minus as many as are readable, nothing samples from
+  /// that any more.
+  void receive(int64_t version, std::function<void()> done);
+
+  /// Forgets all versions: the next is this one.
+  void restart(int64_t first_version);
+
+ private:
+  void begin(int64_t first_version);
+  void grant_next();  // with the lock
+  void landed(int64_t version);
+  void opened(int64_t version);
+  void pack_what_lands();
+
+  const std::string model_;
+  const WireLayout layout_;
+  const engine::World world_;
+  engine::Publications& publications_;
+  SampledWeights& sampled_;
+  const LandedModel landed_model_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<int64_t> awaited_;                       // not granted yet
+  std::map<int64_t, std::function<void()>> to_tell_;  // by version that is not open
+  bool landing_is_taken_ = false;                     // by a version that comes or is packed
+  std::deque<int64_t> landed_;                        // to be packed
+  bool ending_ = false;
+  std::unique_ptr<engine::Publication> publication_;
+  std::thread packer_;
+};
+
+}  // namespace sluice::nodes
