@@ -12,7 +12,7 @@ namespace sluice::comm {
 /// What two ranks tell each other about their parcels, on the connection that they have. A plain value.
 struct Message {
   enum class Kind : uint8_t {
-    kGrant,    // by the receiver: key, most_bytes, block, block_bytes; is_new_block has its descriptor beside it
+    kGrant,    // by the receiver: key, bytes at most, block, block_bytes, place; is_new_block has its descriptor beside it
     kHead,     // by the sender: text, the form of the parcel (comm/parcels/payload.h), checksum
     kChunk,    // by the sender: chunk, bytes, checksum; body_bytes behind it where the bytes go over the connection
     kAgain,    // by the receiver: chunk was damaged, and is to come once more
@@ -30,6 +30,7 @@ struct Message {
   uint64_t body_bytes = 0;
   uint32_t block = 0;
   uint64_t block_bytes = 0;
+  uint64_t place = 0;  // in the block
   bool is_new_block = false;
   bool ends_early = false;
   engine::ParcelKey key;

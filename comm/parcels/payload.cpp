@@ -17,6 +17,11 @@ using engine::DType;
 constexpr size_t kMostColumnBytes = size_t{1} << 48;  // more is no column but damage
 constexpr std::array<std::byte, ColumnPlace::kAligned> kZeros{};
 
+// One column, which nobody writes to.
+engine::Parcel as_column(const ByteParcel& parcel) {
+  return {.header = {}, .columns = {ColumnData(DType::kUint8, parcel.size, std::const_pointer_cast<std::byte>(parcel.bytes))}};
+}
+
 size_t aligned(size_t place) { return (place + ColumnPlace::kAligned - 1) / ColumnPlace::kAligned * ColumnPlace::kAligned; }
 
 std::vector<uint64_t> ends_of(const ColumnData& column) {
@@ -133,6 +138,8 @@ Payload::Payload(engine::Parcel parcel) : parcel_(std::move(parcel)) {
                              .begin = aligned(form_.bytes())});
   }
 }
+
+Payload::Payload(ByteParcel parcel) : Payload(as_column(parcel)) { checksums_ = std::move(parcel.checksums); }
 
 std::vector<std::span<const std::byte>> Payload::pieces(size_t begin, size_t end) const {
   Cut cut(begin, end);

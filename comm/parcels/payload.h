@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "comm/parcels/byte_parcel.h"
 #include "engine/ranks/parcels.h"
 
 namespace sluice::comm {
@@ -43,17 +45,24 @@ struct ParcelForm {
 class Payload {
  public:
   explicit Payload(engine::Parcel parcel);
+  explicit Payload(ByteParcel parcel);
 
   const ParcelForm& form() const { return form_; }
 
   /// The bytes from `begin` up to `end`, piece by piece, where they lie.
   std::vector<std::span<const std::byte>> pieces(size_t begin, size_t end) const;
 
+  /// Of this chunk, where whoever had the bytes first has taken it.
+  std::optional<uint32_t> known_checksum(size_t chunk) const {
+    return checksums_.empty() ? std::nullopt : std::optional(checksums_.at(chunk));
+  }
+
  private:
   class Cut;
 
   const engine::Parcel parcel_;
   ParcelForm form_;
+  std::vector<uint32_t> checksums_;               // empty: not known
   std::vector<std::vector<uint64_t>> text_ends_;  // by column; empty where it has no strings
 };
 

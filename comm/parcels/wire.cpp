@@ -27,6 +27,13 @@ uint32_t copy_and_add(std::span<const std::byte> from, std::byte* to, uint32_t b
   return before;
 }
 
+void copy_only(const std::vector<std::span<const std::byte>>& pieces, std::byte* to) {
+  for (const auto& piece : pieces) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  }
+}
+
 uint32_t copy_pieces(const std::vector<std::span<const std::byte>>& pieces, std::byte* to) {
   uint32_t checksum = 0;
   for (const auto& piece : pieces) {
@@ -54,8 +61,14 @@ void MemoryWire::learn(const Message& grant, MessageSocket& socket) {
 uint32_t MemoryWire::put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
                          OutgoingMessage&) {
   const auto block = blocks_.find(grant.block);
-  SLUICE_CHECK(block != blocks_.end() && range.end <= block->second.bytes(), "a grant of a block that is not there");
-  return copy_pieces(payload->pieces(range.begin, range.end), block->second.data() + range.begin);
+  SLUICE_CHECK(block != blocks_.end() && grant.place + range.end <= block->second.bytes(),
+               "a grant of a block that is not there");
+  std::byte* const place = block->second.data() + grant.place + range.begin;
+  const auto pieces = payload->pieces(range.begin, range.end);
+  const auto known = payload->known_checksum(range.begin / ChunkRange::kBytes);
+  if (!known) return copy_pieces(pieces, place);
+  copy_only(pieces, place);
+  return *known;
 }
 
 uint32_t StreamWire::put(const Message&, const std::shared_ptr<const Payload>& payload, ChunkRange range,
@@ -63,6 +76,7 @@ uint32_t StreamWire::put(const Message&, const std::shared_ptr<const Payload>& p
   chunk.message.body_bytes = range.size();
   chunk.body = payload->pieces(range.begin, range.end);
   chunk.keeps = payload;
+  if (const auto known = payload->known_checksum(range.begin / ChunkRange::kBytes)) return *known;
   if (chunk.body.size() > kMostPieces) {
     const auto together = std::make_shared<std::vector<std::byte>>(range.size());
     const uint32_t checksum = copy_pieces(chunk.body, together->data());

@@ -25,8 +25,8 @@ class Wire {
   virtual void learn(const Message& grant, MessageSocket& socket) = 0;
   virtual void forget(uint32_t block) = 0;
 
-  /// Sender: brings these bytes to the block of the grant, and returns their checksum. What is left to do is done by sending
-  /// `chunk`.
+  /// Sender: brings this chunk to its place in the block of the grant, and returns its checksum, which it takes where that is not
+  /// known. What is left to do is done by sending `chunk`.
   virtual uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
                        OutgoingMessage& chunk) = 0;
 };
