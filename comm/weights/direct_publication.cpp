@@ -211,11 +211,21 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
                       "look for faults of the memory of both machines");
     }
     acknowledgements.emplace(receiver, checksum);
-    if (acknowledgements.size() < plan_.layout().receivers.size()) return;
-    const auto slowest = static_cast<uint32_t>(receiver);
-    for (const int rank : plan_.ranks())
-      if (rank != rank_) parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {word_of(slowest), {}}, {});
-    take_confirmation(number, slowest);
+    if (acknowledgements.size() == plan_.layout().receivers.size()) confirm(number, static_cast<uint32_t>(receiver));
+  }
+
+  // The others hear it first: whoever has opened a version owes nobody anything of it, and may leave.
+  void confirm(int64_t number, uint32_t slowest) {
+    const auto left = std::make_shared<size_t>(plan_.ranks().size() - 1);
+    if (*left == 0) return take_confirmation(number, slowest);
+    for (const int rank : plan_.ranks()) {
+      if (rank == rank_) continue;
+      parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {word_of(slowest), {}},
+                    [=, this, self = shared_from_this()] {
+                      const std::lock_guard lock(mutex_);
+                      if (--*left == 0) take_confirmation(number, slowest);
+                    });
+    }
   }
 
   void take_confirmation(int64_t number, uint32_t slowest) {

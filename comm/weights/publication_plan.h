@@ -12,16 +12,16 @@ struct PublishedPiece {
   int64_t bucket = 0;
   int64_t number = 0;  // in its bucket
   int owner = 0;
-  int first = 0;  // the receiver
+  int first = 0;  // the receiver; the owner, where no other rank receives
   engine::Range range;
   engine::Range owned;  // of the owner, which it is cut from
 };
 
 /// Who sends what to whom, worked out alike on each rank.
 ///
-/// Each range of an owner is cut into a piece for every receiver, or several where it is large. A receiver gets its piece from the
-/// owner and hands it on, so that an owner sends each byte once, and what a receiver sends and gets is about one version, however
-/// many there are. An owner that receives too hands its own pieces out to all others by itself, and never gets them.
+/// Each range of an owner is cut into a piece for every receiver but itself, or several where it is large. A receiver gets its piece
+/// from the owner and hands it on, so that an owner sends each byte once, and what a receiver sends and gets is about one version,
+/// however many there are. An owner that receives too never gets what it owns.
 ///
 /// Source: the scatter and all-gather of a long broadcast, Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective
 /// Communication Operations in MPICH", section 4.2.
@@ -46,6 +46,7 @@ class PublicationPlan {
 
  private:
   void cut(int64_t bucket, const engine::OwnedBytes& owned, int64_t& number);
+  std::vector<int> firsts_of(int owner) const;
 
   const engine::PublicationLayout layout_;
   std::vector<PublishedPiece> pieces_;

@@ -57,7 +57,9 @@ class Landing {
 ///   has packed it.
 /// - A version opens when all receivers have acknowledged it, on every rank. No rank samples with one that is not open.
 ///
-/// Several versions may be on their way. They open in order, each one more than the last.
+/// Several versions may be on their way. They open in order, each one more than the last. A rank may leave when all versions that
+/// it has offered or received are open, and not before, unless early ends are expected (engine/ranks/parcels.h): so a receiver
+/// names no place for a version that will not come.
 ///
 /// Threads: all calls from any thread, also from a callback; nobody waits inside a call. A call copies what this rank owns and
 /// receives itself. Callbacks come on the thread of the parcels, must be quick, must not throw and must not destroy this.

@@ -71,13 +71,15 @@ TEST_P(Publications, LandBitForBitWhoeverOwnsAndReceives) {
   }
 }
 
-// Of several pieces for a receiver, each of several chunks.
+// Of several pieces for a receiver, which with one receiver are of several chunks.
 TEST_P(Publications, OfLargeRangesLand) {
-  PublishingRanks ranks(5, GetParam(), layout_of(5, 2, 3, size_t{32} << 20, 1, 12'345'678));
-  const auto landings = received(ranks);
-  for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, 0);
-  ASSERT_TRUE(ranks.all_opened(1));
-  expect_landed(ranks, landings);
+  for (const int receivers : {1, 3}) {
+    PublishingRanks ranks(2 + receivers, GetParam(), layout_of(2 + receivers, 2, receivers, size_t{32} << 20, 1, 12'345'678));
+    const auto landings = received(ranks);
+    for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, 0);
+    ASSERT_TRUE(ranks.all_opened(1));
+    expect_landed(ranks, landings);
+  }
 }
 
 // So time does not grow with the receivers.
@@ -213,6 +215,44 @@ TEST_P(Publications, ToALostRankFailByName) {
   ranks.parcels()[1].abandon();
   EXPECT_THAT(ranks.parcels().failure_of(0),
               HasSubstr("rank 1 has closed its connection, and word that rank 1 has version 4 of 'actor' was between"));
+}
+
+// A receiver that has all of it and never acknowledges it.
+TEST_P(Publications, ThatNobodyHasOpenedFailByNameWhereARankEnds) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 100'000, 1, 0), false);
+  ranks.offer(0, 0);
+  received(ranks);
+  for (int rank = 1; rank < 3; ++rank) ASSERT_TRUE(ranks.landed(rank, 1));
+  ranks[1].acknowledge(0);
+  ranks.parcels()[2].close();
+  EXPECT_THAT(ranks.parcels().failure_of(0), HasSubstr("word that rank 2 has version 0 of 'actor' was between"));
+  EXPECT_NE(ranks.parcels().failure_of(1), "");  // as rank 0 has failed
+  for (int rank = 0; rank < 3; ++rank) EXPECT_THAT(ranks.happened(rank).opened, IsEmpty());
+}
+
+// Of a place for a version that nobody offers, too.
+TEST_P(Publications, ThatNobodyHasOpenedAreForgottenWhereEarlyEndsAreExpected) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 100'000, 1, 0), false);
+  ranks.offer(0, 0);
+  received(ranks);
+  for (int rank = 1; rank < 3; ++rank) {
+    ASSERT_TRUE(ranks.landed(rank, 1));
+    ranks[rank].receive(1, ranks[rank].new_landing());
+  }
+  for (int rank = 0; rank < 3; ++rank) ranks.parcels()[rank].expect_early_ends();
+  for (int rank = 0; rank < 3; ++rank) ranks.parcels()[rank].close();
+  EXPECT_EQ(ranks.parcels().failures(), std::vector<std::string>(3));
+  for (int rank = 0; rank < 3; ++rank) EXPECT_THAT(ranks.happened(rank).opened, IsEmpty());
+}
+
+// The parcels go on without it, and its bytes to those that still need them.
+TEST_P(Publications, ThatAreGoneTellNothingAndStillHandOn) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 400'000, 1, 0), false);
+  received(ranks);
+  ranks.end(1);
+  ranks.offer(0, 0);
+  ASSERT_TRUE(ranks.landed(2, 1));
+  EXPECT_THAT(ranks.happened(1).landed, IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, Publications, ::testing::Bool(),

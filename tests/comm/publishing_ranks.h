@@ -74,6 +74,7 @@ class PublishingRanks {
 
   engine::Publication& operator[](int rank) { return *publications_[static_cast<size_t>(rank)]; }
   ParcelRanks& parcels() { return parcels_; }
+  void end(int rank) { publications_[static_cast<size_t>(rank)].reset(); }
   int size() const { return static_cast<int>(happened_.size()); }
   bool receives(int rank) const { return plan_.is_receiver(rank); }
 

@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "comm/weights/publication_plan.h"
+#include "tests/comm/publishing_ranks.h"
+
+namespace sluice::comm {
+namespace {
+
+using testing::layout_of;
+
+// Bytes that the plan makes each rank send and get.
+struct PlannedTraffic {
+  std::vector<size_t> sent, received;
+};
+
+// Follows every piece from its owner to all who receive it.
+PlannedTraffic traffic_of(const PublicationPlan& plan, int ranks) {
+  PlannedTraffic traffic{std::vector<size_t>(static_cast<size_t>(ranks)), std::vector<size_t>(static_cast<size_t>(ranks))};
+  for (const PublishedPiece& piece : plan.pieces()) {
+    std::vector<int> have{piece.owner};
+    for (size_t next = 0; next < have.size(); ++next) {
+      const int rank = have[next];
+      for (const int target : plan.targets(piece, rank)) {
+        EXPECT_EQ(plan.source(piece, target), rank);
+        EXPECT_EQ(std::ranges::count(have, target), 0) << "it comes to rank " << target << " twice";
+        have.push_back(target);
+        traffic.sent[static_cast<size_t>(rank)] += piece.range.size();
+        traffic.received[static_cast<size_t>(target)] += piece.range.size();
+      }
+    }
+    for (const int receiver : plan.layout().receivers) EXPECT_EQ(std::ranges::count(have, receiver), 1) << "rank " << receiver;
+  }
+  return traffic;
+}
+
+TEST(PublicationPlan, CutsAllBytesIntoPiecesOfOneOwner) {
+  const PublicationPlan plan(layout_of(7, 4, 3, 10'000'000, 3, 12'345));
+  size_t end = 0;
+  for (const PublishedPiece& piece : plan.pieces()) {
+    EXPECT_EQ(piece.range.begin, end);
+    end = piece.range.end;
+    EXPECT_GE(piece.range.begin, piece.owned.begin);
+    EXPECT_LE(piece.range.end, piece.owned.end);
+  }
+  EXPECT_EQ(end, plan.layout().bytes());
+}
+
+// So time does not grow with the number of ranks, whoever owns and receives.
+TEST(PublicationPlan, MakesNoRankSendOrGetMoreThanAVersion) {
+  for (int owners = 1; owners <= 5; ++owners) {
+    for (int receivers = 1; receivers <= 5; ++receivers) {
+      for (int both = 0; both <= std::min(owners, receivers); ++both) {
+        SCOPED_TRACE(std::to_string(owners) + " owners, " + std::to_string(receivers) + " receivers, " + std::to_string(both) +
+                     " are both");
+        const int ranks = owners + receivers - both;
+        const PublicationPlan plan(layout_of(ranks, owners, receivers, 60'000'000, 4, 0));
+        const PlannedTraffic traffic = traffic_of(plan, ranks);
+        const size_t most = plan.layout().bytes() + plan.layout().bytes() / 100;
+        for (const size_t bytes : traffic.sent) EXPECT_LE(bytes, most);
+        for (const size_t bytes : traffic.received) EXPECT_LE(bytes, most);
+      }
+    }
+  }
+}
+
+// As to three receivers: an owner is never sent its own.
+TEST(PublicationPlan, SendsEachByteOnceFromAnOwnerThatReceivesToo) {
+  const PublicationPlan plan(layout_of(4, 1, 4, 10'000'000, 2, 0));
+  const PlannedTraffic traffic = traffic_of(plan, 4);
+  EXPECT_EQ(traffic.sent[0], plan.layout().bytes());
+  EXPECT_EQ(traffic.received[0], 0);
+  EXPECT_EQ(std::accumulate(traffic.sent.begin(), traffic.sent.end(), size_t{0}), 3 * plan.layout().bytes());
+}
+
+// What is handed on at the very end is little: the last piece of a receiver, once for each other one.
+TEST(PublicationPlan, HandsOnLessThanA32ndAtTheEnd) {
+  for (const int receivers : {2, 8, 20}) {
+    const PublicationPlan plan(layout_of(1 + receivers, 1, receivers, size_t{32} << 20, 8, 0));
+    size_t largest = 0;
+    for (const PublishedPiece& piece : plan.pieces()) largest = std::max(largest, piece.range.size());
+    EXPECT_LE(largest * static_cast<size_t>(receivers - 1), plan.layout().bytes() / 32) << receivers << " receivers";
+  }
+}
+
+}  // namespace
+}  // namespace sluice::comm
