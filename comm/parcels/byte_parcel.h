@@ -18,6 +18,9 @@ struct ByteParcel {
   /// CRC-32C of its chunks, by the rank that had the bytes first. Who hands them on sends these along, so that each receiver
   /// compares with what was there at the beginning. Empty: they are taken on the way out.
   std::vector<uint32_t> checksums;
+
+  /// The block of these parcels that they lie in, if they do: a rank of this host fetches them there.
+  std::shared_ptr<Block> block = {};
 };
 
 /// Where the bytes of a parcel come to: a stretch of a block that the receiver has made.

@@ -73,6 +73,7 @@ class DirectParcels::Peer final : public MessageTaker {
   void read() {
     socket_->read(*this);
     if (has_ended_) return;  // what was read is dropped, a goodbye too: nobody fails by its lack any more
+    if (socket_->is_behind()) return;
     if (!socket_->is_open() && !has_ended_well_) throw_lost(" has closed its connection");
     expect_there();
     if (has_ended_well_) socket_->close();  // it waits for that
@@ -292,18 +293,18 @@ void DirectParcels::wait(bool has_more) {
   std::vector<pollfd> polled{{.fd = wakes_.number(), .events = POLLIN, .revents = 0}};
   std::vector<Peer*> polled_peers{nullptr};
   for (const auto& peer : peers_) {
-    if (!peer || !peer->socket().is_open()) continue;
+    if (!peer || !(peer->socket().is_open() || peer->socket().is_behind())) continue;
+    has_more |= peer->socket().is_behind();
     polled.push_back(peer->polled());
     polled_peers.push_back(peer.get());
   }
   const int ready = ::poll(polled.data(), polled.size(), has_more ? 0 : -1);
   SLUICE_CHECK(ready >= 0 || errno == EINTR, "connections of other ranks cannot be waited for");
-  if (ready <= 0) return;
   uint64_t count = 0;
-  if (polled[0].revents != 0 && ::read(wakes_.number(), &count, sizeof count) < 0)
+  if (ready > 0 && polled[0].revents != 0 && ::read(wakes_.number(), &count, sizeof count) < 0)
     SLUICE_CHECK(errno == EAGAIN, "an eventfd fails");
   for (size_t i = 1; i < polled.size(); ++i)
-    if ((polled[i].revents & ~POLLOUT) != 0) polled_peers[i]->read();
+    if (polled_peers[i]->socket().is_behind() || (ready > 0 && (polled[i].revents & ~POLLOUT) != 0)) polled_peers[i]->read();
 }
 
 // Waits for: the other ranks to hear that this one leaves. Ends when: they have, or it took too long; then a rank that hears

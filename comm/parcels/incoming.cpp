@@ -72,7 +72,9 @@ void Incoming::take_chunk(const Message& chunk) {
   Granted& granted = granted_of(chunk);
   const std::span<std::byte> bytes = place_of(chunk);
   bytes_ += std::ssize(bytes);
-  if (!is_sound(granted, chunk, bytes)) return;
+  wire_.learn(chunk, socket_);
+  const auto taken = chunk.is_to_fetch ? std::optional(wire_.fetch(chunk, bytes)) : std::nullopt;
+  if (!is_sound(granted, chunk, bytes, taken)) return;
   granted.came += bytes.size();
   if (granted.landed) {
     if (granted.checksums.size() <= chunk.chunk) granted.checksums.resize(chunk.chunk + size_t{1});
@@ -81,11 +83,14 @@ void Incoming::take_chunk(const Message& chunk) {
   finish_if_whole(chunk.grant, granted);
 }
 
-// Asks for it once more where that is allowed, and throws where it is not.
-bool Incoming::is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes) {
+// Asks for it once more where that is allowed, and throws where it is not. `taken`: the checksum, where it is known already.
+bool Incoming::is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes, std::optional<uint32_t> taken) {
   const uint32_t number = message.kind == Message::Kind::kHead ? Message::kHeadAsChunk : message.chunk;
-  if (options_.on_the_way) options_.on_the_way({other_, granted.key, number}, bytes);
-  const uint32_t checksum = crc32c({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (options_.on_the_way) {
+    options_.on_the_way({other_, granted.key, number}, bytes);
+    taken.reset();
+  }
+  const uint32_t checksum = taken ? *taken : crc32c({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (checksum == message.checksum) return true;
   if (options_.sends_again && granted.asked_again.insert(number).second) {
     socket_.push({.message = {.kind = Message::Kind::kAgain, .grant = message.grant, .chunk = number}});
@@ -106,7 +111,7 @@ void Incoming::finish_if_whole(uint64_t grant, Granted& granted) {
   const std::shared_ptr<std::byte> bytes(whole.place.block, whole.place.data());
   if (whole.landed) {
     SLUICE_CHECK(whole.form->bytes() == whole.place.size, engine::text_of(whole.key) + " does not fill its place");
-    whole.landed({bytes, whole.place.size, whole.checksums});
+    whole.landed({bytes, whole.place.size, whole.checksums, whole.place.block});
   } else {
     whole.arrived({.header = whole.form->header, .columns = columns_of(*whole.form, bytes)});
   }

@@ -61,7 +61,7 @@ class Incoming {
 
   void grant(Granted granted);
   Granted& granted_of(const Message& message);
-  bool is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes);
+  bool is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes, std::optional<uint32_t> taken = {});
   void finish_if_whole(uint64_t grant, Granted& granted);
 
   const int other_;

@@ -18,6 +18,7 @@ std::string Message::to_bytes() const {
   message.number(block_bytes);
   message.number(place);
   message.number(static_cast<uint8_t>(is_new_block));
+  message.number(static_cast<uint8_t>(is_to_fetch));
   message.number(static_cast<uint8_t>(ends_early));
   message.text(key.edge);
   message.number(key.iteration);
@@ -49,6 +50,7 @@ Message Message::from_bytes(std::string_view text) {
   message.block_bytes = reader.number<uint64_t>();
   message.place = reader.number<uint64_t>();
   message.is_new_block = reader.number<uint8_t>() != 0;
+  message.is_to_fetch = reader.number<uint8_t>() != 0;
   message.ends_early = reader.number<uint8_t>() != 0;
   message.key.edge = reader.text();
   message.key.iteration = reader.whole_number();

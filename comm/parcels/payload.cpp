@@ -139,7 +139,13 @@ Payload::Payload(engine::Parcel parcel) : parcel_(std::move(parcel)) {
   }
 }
 
-Payload::Payload(ByteParcel parcel) : Payload(as_column(parcel)) { checksums_ = std::move(parcel.checksums); }
+Payload::Payload(ByteParcel parcel) : Payload(as_column(parcel)) {
+  checksums_ = std::move(parcel.checksums);
+  block_ = std::move(parcel.block);
+  if (!block_) return;
+  place_ = static_cast<size_t>(parcel.bytes.get() - block_->memory.data());
+  SLUICE_CHECK(place_ + parcel.size <= block_->memory.bytes(), "bytes that are not in their block");
+}
 
 std::vector<std::span<const std::byte>> Payload::pieces(size_t begin, size_t end) const {
   Cut cut(begin, end);

@@ -52,6 +52,10 @@ class Payload {
   /// The bytes from `begin` up to `end`, piece by piece, where they lie.
   std::vector<std::span<const std::byte>> pieces(size_t begin, size_t end) const;
 
+  /// The block that its bytes lie in, as they are, and where they begin there; null: in none.
+  const std::shared_ptr<Block>& block() const { return block_; }
+  size_t place() const { return place_; }
+
   /// Of this chunk, where whoever had the bytes first has taken it.
   std::optional<uint32_t> known_checksum(size_t chunk) const {
     return checksums_.empty() ? std::nullopt : std::optional(checksums_.at(chunk));
@@ -62,7 +66,9 @@ class Payload {
 
   const engine::Parcel parcel_;
   ParcelForm form_;
-  std::vector<uint32_t> checksums_;               // empty: not known
+  std::vector<uint32_t> checksums_;  // empty: not known
+  std::shared_ptr<Block> block_;
+  size_t place_ = 0;
   std::vector<std::vector<uint64_t>> text_ends_;  // by column; empty where it has no strings
 };
 

@@ -58,11 +58,13 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
 
   // Who receives too takes the checksums here, since it needs them itself; for others they are taken on the way out.
   void offer(int64_t number, engine::Range range, const std::shared_ptr<const std::byte>& bytes) {
+    const std::shared_ptr<Block> source = source_of(bytes);
     std::map<size_t, ByteParcel> parcels;  // by piece
     for (const size_t index : pieces_of(range)) {
       const engine::Range part = plan_.pieces()[index].range;
       const std::shared_ptr<const std::byte> place(bytes, bytes.get() + (part.begin - range.begin));
-      parcels[index] = {place, part.size(), is_receiver_ ? checksums_of(place.get(), part.size()) : std::vector<uint32_t>()};
+      auto checksums = is_receiver_ ? checksums_of(place.get(), part.size()) : std::vector<uint32_t>();
+      parcels[index] = {place, part.size(), std::move(checksums), source};
     }
     SLUICE_CHECK(!parcels.empty(), text_of(number) + ": bytes that are no range of this rank");
     {
@@ -77,6 +79,14 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
       if (is_receiver_) version.to_copy.merge(parcels);
     }
     copy_own(number);
+  }
+
+  std::shared_ptr<std::byte> new_source(size_t bytes) {
+    const std::shared_ptr<Block> block = parcels_.new_landing(bytes);
+    const std::lock_guard lock(mutex_);
+    std::erase_if(sources_, [](const std::weak_ptr<Block>& source) { return source.expired(); });
+    sources_.push_back(block);
+    return {block, block->memory.data()};
   }
 
   std::shared_ptr<engine::Landing> new_landing() {
@@ -109,6 +119,14 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     return {plan_.layout().model, version, piece.bucket, ParcelOf::kWeights, piece.number};
   }
   engine::ParcelKey word_key(int64_t version, int of, ParcelOf what) const { return {plan_.layout().model, version, of, what}; }
+
+  // The memory of new_source() that these bytes belong to; null: none.
+  std::shared_ptr<Block> source_of(const std::shared_ptr<const std::byte>& bytes) {
+    const std::lock_guard lock(mutex_);
+    for (const std::weak_ptr<Block>& source : sources_)
+      if (!source.owner_before(bytes) && !bytes.owner_before(source)) return source.lock();
+    return nullptr;
+  }
 
   // Those of one of this rank's ranges; nothing where it is none.
   std::vector<size_t> pieces_of(engine::Range range) const {
@@ -261,12 +279,15 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   std::mutex mutex_;  // of all below
   std::map<int64_t, VersionOnItsWay> versions_;
   int64_t next_landing_, next_open_;
+  std::vector<std::weak_ptr<Block>> sources_;
 };
 
 DirectPublication::DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events)
     : state_(std::make_shared<State>(parcels, std::move(layout), std::move(events))) {}
 
 DirectPublication::~DirectPublication() { state_->close(); }
+
+std::shared_ptr<std::byte> DirectPublication::new_source(size_t bytes) { return state_->new_source(bytes); }
 
 void DirectPublication::offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) {
   state_->offer(version, range, bytes);

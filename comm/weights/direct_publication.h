@@ -9,8 +9,8 @@
 
 namespace sluice::comm {
 
-/// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing, through shared
-/// memory on one host. The owner takes the checksums, which travel with the piece: whoever it comes to compares with what was
+/// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host it is
+/// copied once for each receiver, by the receiver itself out of memory of new_source() and of landings, else by the owner. The owner takes the checksums, which travel with the piece: whoever it comes to compares with what was
 /// there at the beginning, also where it was handed on in between.
 ///
 /// Of a version a receiver tells each owner that it has acknowledged it, with its checksum. An owner that has heard it of all tells
@@ -28,6 +28,7 @@ class DirectPublication final : public engine::Publication {
   /// No event comes after that. Waits for one that runs.
   ~DirectPublication() override;
 
+  std::shared_ptr<std::byte> new_source(size_t bytes) override;
   void offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) override;
   std::shared_ptr<engine::Landing> new_landing() override;
   void receive(int64_t version, std::shared_ptr<engine::Landing> into) override;

@@ -76,6 +76,10 @@ class Publication {
 
   virtual ~Publication() = default;
 
+  /// Owner: memory for what it offers, which receivers of this host copy from by themselves. It may outlive this; other memory may be
+  /// offered too.
+  virtual std::shared_ptr<std::byte> new_source(size_t bytes) = 0;
+
   /// Owner: one of its ranges of the version, which `bytes` points to, is as it will be. The bytes are kept, and must not change,
   /// until those receivers have them that get them from here.
   virtual void offer(int64_t version, Range range, std::shared_ptr<const std::byte> bytes) = 0;

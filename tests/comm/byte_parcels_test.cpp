@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/random.h"
 #include "tests/comm/parcel_ranks.h"
 
@@ -49,6 +52,57 @@ TEST_P(ByteParcels, ComeToTheirPlaceAndNowhereElse) {
     EXPECT_EQ(landing->memory.data()[100 + kBytes + i], std::byte{0});
   }
   EXPECT_EQ(ranks[1].most_held(), 0);  // a landing is not of the pool
+}
+
+// Also from a block of their sender, where the receiver fetches them on one host.
+TEST_P(ByteParcels, ComeOutOfABlockOfTheirSender) {
+  ParcelRanks ranks(2, GetParam());
+  const auto bytes = random_bytes(4);
+  const auto from = ranks[0].new_landing(3 * kBytes), to = ranks[1].new_landing(kBytes);
+  std::memcpy(from->memory.data() + 777, bytes.get(), kBytes);
+  Countdown left(2);
+  ranks[1].receive_bytes(0, kPiece, {to, 0, kBytes}, [&](const ByteParcel&) { left.count(); });
+  ranks[0].send_bytes(1, kPiece, {{from, from->memory.data() + 777}, kBytes, {}, from}, left.callback());
+  ASSERT_TRUE(left.came());
+  EXPECT_EQ(std::memcmp(to->memory.data(), bytes.get(), kBytes), 0);
+}
+
+// Such bytes that are not what their checksums are of.
+TEST_P(ByteParcels, ThatHaveChangedInTheirBlockAreNamed) {
+  ParcelRanks ranks(2, GetParam());
+  const auto from = ranks[0].new_landing(kBytes), to = ranks[1].new_landing(kBytes);
+  const std::string_view zeros(reinterpret_cast<const char*>(from->memory.data()), kBytes);
+  std::vector<uint32_t> checksums;
+  for (uint32_t chunk = 0; chunk < 3; ++chunk) {
+    const ChunkRange range = ChunkRange::of(chunk, kBytes);
+    checksums.push_back(crc32c(zeros.substr(range.begin, range.size())));
+  }
+  from->memory.data()[kBytes - 1] = std::byte{1};
+  ranks[1].receive_bytes(0, kPiece, {to, 0, kBytes}, [](const ByteParcel&) { ADD_FAILURE() << "it came"; });
+  ranks[0].send_bytes(1, kPiece, {{from, from->memory.data()}, kBytes, checksums, from}, {});
+  EXPECT_THAT(ranks.failure_of(1), HasSubstr("chunk 2 of piece 3 of bucket 0 of version 7 of 'actor' came damaged from rank 0"));
+}
+
+// More of them at once than a rank takes in one turn, to and fro.
+TEST_P(ByteParcels, OfManyBlocksComeWhereBothFetchAtOnce) {
+  constexpr int64_t kMany = 100;
+  ParcelRanks ranks(2, GetParam());
+  const auto bytes = random_bytes(5);
+  Countdown left(2 * kMany);
+  std::vector<std::shared_ptr<Block>> landings;
+  for (int64_t i = 0; i < kMany; ++i) {
+    for (int to = 0; to < 2; ++to) {
+      const auto from = ranks[1 - to].new_landing(kBytes);
+      std::memcpy(from->memory.data(), bytes.get(), kBytes);
+      ranks[1 - to].send_bytes(to, {"actor", i, 0, engine::ParcelOf::kWeights}, {{from, from->memory.data()}, kBytes, {}, from},
+                               {});
+      landings.push_back(ranks[to].new_landing(kBytes));
+      ranks[to].receive_bytes(1 - to, {"actor", i, 0, engine::ParcelOf::kWeights}, {landings.back(), 0, kBytes},
+                              [&](const ByteParcel&) { left.count(); });
+    }
+  }
+  ASSERT_TRUE(left.came());
+  for (const auto& landing : landings) EXPECT_EQ(std::memcmp(landing->memory.data(), bytes.get(), kBytes), 0);
 }
 
 TEST_P(ByteParcels, OfAnotherSizeThanTheirPlaceFail) {

@@ -20,7 +20,6 @@ namespace sluice::comm {
 namespace {
 
 using engine::Landing;
-using testing::bytes_of;
 using testing::Countdown;
 using ::testing::HasSubstr;
 using testing::is_version;

@@ -19,11 +19,11 @@ namespace sluice::comm {
 namespace {
 
 using engine::Landing;
-using testing::bytes_of;
 using testing::Countdown;
 using testing::is_version;
 using testing::kNeverSoLong;
 using testing::layout_of;
+using testing::offered_bytes;
 using testing::ParcelRanks;
 using testing::PublishingRanks;
 
@@ -119,7 +119,8 @@ class RandomCalls {
       for (const auto& bucket : plan_.layout().buckets)
         for (const engine::OwnedBytes& owned : bucket)
           if (owned.owner == rank)
-            calls.emplace_back([&own, version, owned] { own.offer(version, owned.range, bytes_of(version, owned.range)); });
+            calls.emplace_back(
+                [&own, version, owned] { own.offer(version, owned.range, offered_bytes(own, version, owned.range)); });
       if (!plan_.is_receiver(rank)) continue;
       calls.emplace_back([this, rank, &own, next] {
         own.receive(*next, landings_[static_cast<size_t>(rank)][static_cast<size_t>(*next)]);

@@ -6,8 +6,10 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -184,6 +186,22 @@ TEST_P(Publications, KeepTheBytesOfAnOwnerNoLongerThanNeeded) {
   ASSERT_TRUE(ranks.all_opened(1));
   ranks.parcels()[0].close();  // no thread of it holds them for a moment more
   EXPECT_EQ(bytes.use_count(), 1);
+}
+
+TEST_P(Publications, KeepASourceNoLongerThanNeeded) {
+  const auto layout = layout_of(3, 1, 2, 100'000, 1, 0);
+  const engine::Range range = layout.buckets[0][0].range;
+  PublishingRanks ranks(3, GetParam(), layout);
+  std::shared_ptr<std::byte> source = ranks[0].new_source(range.size());
+  const std::weak_ptr<std::byte> watched = source;
+  std::ranges::copy(std::span(testing::bytes_of(0, range).get(), range.size()), source.get());
+  ranks[0].offer(0, range, std::exchange(source, nullptr));
+  EXPECT_FALSE(watched.expired());
+  const auto landings = received(ranks);
+  ASSERT_TRUE(ranks.all_opened(1));
+  ranks.parcels()[0].close();
+  EXPECT_TRUE(watched.expired());
+  expect_landed(ranks, landings);
 }
 
 TEST_P(Publications, RefuseWhatCannotBe) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,6 +28,16 @@ inline std::shared_ptr<const std::byte> bytes_of(int64_t version, engine::Range 
   const std::shared_ptr<std::byte[]> bytes(new std::byte[range.size()]);
   for (size_t i = 0; i < range.size(); ++i) bytes[i] = byte_of(version, range.begin + i);
   return {bytes, bytes.get()};
+}
+
+/// The same; those of some ranges in memory that ranks of this host fetch them from by themselves.
+inline std::shared_ptr<const std::byte> offered_bytes(engine::Publication& publication, int64_t version, engine::Range range) {
+  const std::shared_ptr<const std::byte> bytes = bytes_of(version, range);
+  if ((static_cast<size_t>(version) + range.begin / 16) % 2 == 0) return bytes;
+  const size_t skipped = range.begin % 100;
+  const std::shared_ptr<std::byte> source = publication.new_source(skipped + range.size());
+  std::memcpy(source.get() + skipped, bytes.get(), range.size());
+  return {source, source.get() + skipped};
 }
 
 inline bool is_version(std::span<const std::byte> bytes, int64_t version) {
@@ -82,7 +93,7 @@ class PublishingRanks {
   void offer(int rank, int64_t version) {
     for (const auto& bucket : plan_.layout().buckets)
       for (const engine::OwnedBytes& owned : bucket)
-        if (owned.owner == rank) (*this)[rank].offer(version, owned.range, bytes_of(version, owned.range));
+        if (owned.owner == rank) (*this)[rank].offer(version, owned.range, offered_bytes((*this)[rank], version, owned.range));
   }
 
   Happened happened(int rank) {
