@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "comm/parcels/block_pool.h"
 
 namespace sluice::comm {
+
+/// CRC-32C of chunks, by their number.
+using ChunkChecksums = std::map<uint32_t, uint32_t>;
 
 /// Bytes that go as a parcel of their own, as they are. A handle: nobody changes them until they are there.
 struct ByteParcel {
@@ -21,6 +25,9 @@ struct ByteParcel {
 
   /// The block of these parcels that they lie in, if they do: a rank of this host fetches them there.
   std::shared_ptr<Block> block = {};
+
+  /// Where they are not known: what was taken on the way to one rank, for the way to others. Of the thread of the parcels.
+  std::shared_ptr<ChunkChecksums> taken = {};
 };
 
 /// Where the bytes of a parcel come to: a stretch of a block that the receiver has made.

@@ -96,6 +96,7 @@ void Outgoing::send_chunk(const Sent& sent, uint32_t chunk) {
   OutgoingMessage out{
       .message = {.kind = Message::Kind::kChunk, .grant = sent.grant.grant, .chunk = chunk, .bytes = range.size()}};
   out.message.checksum = wire_.put(sent.grant, sent.offer.payload, range, out);
+  sent.offer.payload->remember(chunk, out.message.checksum);
   bytes_ += static_cast<int64_t>(range.size());
   socket_.push(std::move(out));
 }

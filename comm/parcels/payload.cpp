@@ -141,10 +141,22 @@ Payload::Payload(engine::Parcel parcel) : parcel_(std::move(parcel)) {
 
 Payload::Payload(ByteParcel parcel) : Payload(as_column(parcel)) {
   checksums_ = std::move(parcel.checksums);
+  taken_ = std::move(parcel.taken);
   block_ = std::move(parcel.block);
   if (!block_) return;
   place_ = static_cast<size_t>(parcel.bytes.get() - block_->memory.data());
   SLUICE_CHECK(place_ + parcel.size <= block_->memory.bytes(), "bytes that are not in their block");
+}
+
+std::optional<uint32_t> Payload::known_checksum(uint32_t chunk) const {
+  if (!checksums_.empty()) return checksums_.at(chunk);
+  if (!taken_) return std::nullopt;
+  const auto found = taken_->find(chunk);
+  return found == taken_->end() ? std::nullopt : std::optional(found->second);
+}
+
+void Payload::remember(uint32_t chunk, uint32_t checksum) const {
+  if (taken_) taken_->emplace(chunk, checksum);
 }
 
 std::vector<std::span<const std::byte>> Payload::pieces(size_t begin, size_t end) const {

@@ -56,17 +56,17 @@ class Payload {
   const std::shared_ptr<Block>& block() const { return block_; }
   size_t place() const { return place_; }
 
-  /// Of this chunk, where whoever had the bytes first has taken it.
-  std::optional<uint32_t> known_checksum(size_t chunk) const {
-    return checksums_.empty() ? std::nullopt : std::optional(checksums_.at(chunk));
-  }
+  /// Of this chunk, where whoever had the bytes first has taken it, or remember() was called for it.
+  std::optional<uint32_t> known_checksum(uint32_t chunk) const;
+  void remember(uint32_t chunk, uint32_t checksum) const;
 
  private:
   class Cut;
 
   const engine::Parcel parcel_;
   ParcelForm form_;
-  std::vector<uint32_t> checksums_;  // empty: not known
+  std::vector<uint32_t> checksums_;        // empty: not known
+  std::shared_ptr<ChunkChecksums> taken_;  // null: nobody asks again
   std::shared_ptr<Block> block_;
   size_t place_ = 0;
   std::vector<std::vector<uint64_t>> text_ends_;  // by column; empty where it has no strings

@@ -73,7 +73,7 @@ std::byte* MemoryWire::place_in(uint32_t block, size_t begin, size_t size) const
 uint32_t MemoryWire::put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
                          OutgoingMessage& chunk) {
   const auto pieces = payload->pieces(range.begin, range.end);
-  const auto known = payload->known_checksum(range.begin / ChunkRange::kBytes);
+  const auto known = payload->known_checksum(chunk.message.chunk);
   if (payload->block()) {
     show(payload->block(), chunk);
     chunk.message.is_to_fetch = true;
@@ -96,7 +96,7 @@ uint32_t StreamWire::put(const Message&, const std::shared_ptr<const Payload>& p
   chunk.message.body_bytes = range.size();
   chunk.body = payload->pieces(range.begin, range.end);
   chunk.keeps = payload;
-  if (const auto known = payload->known_checksum(range.begin / ChunkRange::kBytes)) return *known;
+  if (const auto known = payload->known_checksum(chunk.message.chunk)) return *known;
   if (chunk.body.size() > kMostPieces) {
     const auto together = std::make_shared<std::vector<std::byte>>(range.size());
     const uint32_t checksum = copy_pieces(chunk.body, together->data());

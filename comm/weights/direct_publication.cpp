@@ -181,7 +181,8 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     }
   }
 
-  void hand_out(VersionOnItsWay& version, int64_t number, const PublishedPiece& piece, const ByteParcel& parcel) {
+  void hand_out(VersionOnItsWay& version, int64_t number, const PublishedPiece& piece, ByteParcel parcel) {
+    parcel.taken = std::make_shared<ChunkChecksums>();
     for (const int target : plan_.targets(piece, rank_)) {
       version.told.bytes_sent += static_cast<int64_t>(parcel.size);
       parcels_.send_bytes(target, key_of(number, piece), parcel, {});

@@ -1,6 +1,8 @@
 #include "comm/weights/publication_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -32,6 +34,10 @@ PublicationPlan::PublicationPlan(engine::PublicationLayout layout) : layout_(std
   const std::vector<int>& receivers = layout_.receivers;
   const std::set<int> different(receivers.begin(), receivers.end());
   SLUICE_CHECK(!receivers.empty() && different.size() == receivers.size(), "weights for nobody, or for one rank twice");
+  SLUICE_CHECK(layout_.hosts.empty() || static_cast<size_t>(*different.rbegin()) < layout_.hosts.size(), "a receiver on no host");
+  std::map<int, Receivers> hosts;
+  for (const int receiver : receivers) hosts[host_of(receiver)].push_back(receiver);
+  for (auto& [number, host] : hosts) hosts_.push_back(std::move(host));
   std::set<int> owners, ranks = different;
   size_t end = 0;
   for (int64_t bucket = 0; bucket < std::ssize(layout_.buckets); ++bucket) {
@@ -41,6 +47,7 @@ PublicationPlan::PublicationPlan(engine::PublicationLayout layout) : layout_(std
     for (const engine::OwnedBytes& owned : ranges) {
       SLUICE_CHECK(owned.range.begin == end && owned.range.end > end, "ranges of weights that do not follow one another");
       end = owned.range.end;
+      SLUICE_CHECK(layout_.hosts.empty() || static_cast<size_t>(owned.owner) < layout_.hosts.size(), "an owner on no host");
       cut(bucket, owned, number);
       owners.insert(owned.owner);
       ranks.insert(owned.owner);
@@ -52,9 +59,10 @@ PublicationPlan::PublicationPlan(engine::PublicationLayout layout) : layout_(std
 }
 
 void PublicationPlan::cut(int64_t bucket, const engine::OwnedBytes& owned, int64_t& number) {
-  const std::vector<int> firsts = firsts_of(owned.owner);
   const size_t most = most_of_a_piece(layout_.bytes(), layout_.receivers.size());
-  const size_t count = rounded_up(divided_up(owned.range.size(), most), firsts.size());
+  const auto elsewhere = static_cast<size_t>(
+      std::ranges::count_if(layout_.receivers, [&](int receiver) { return host_of(receiver) != host_of(owned.owner); }));
+  const size_t count = rounded_up(divided_up(owned.range.size(), most), std::max<size_t>(elsewhere, 1));
   const size_t size = rounded_up(divided_up(owned.range.size(), count), kAlignedPiece);
   // Small ranges do not reach all receivers: those of the next bucket, or of the next owner, begin at another one.
   const size_t turn = static_cast<size_t>(bucket) + static_cast<size_t>(owned.owner);
@@ -62,32 +70,61 @@ void PublicationPlan::cut(int64_t bucket, const engine::OwnedBytes& owned, int64
     pieces_.push_back({.bucket = bucket,
                        .number = number++,
                        .owner = owned.owner,
-                       .first = firsts[(turn + i) % firsts.size()],
+                       .turn = turn + i,
                        .range = {begin, std::min(begin + size, owned.range.end)},
                        .owned = owned.range});
   }
-}
-
-// An owner has its pieces; it gets them only where nobody else does.
-std::vector<int> PublicationPlan::firsts_of(int owner) const {
-  std::vector<int> firsts = layout_.receivers;
-  if (firsts.size() > 1) std::erase(firsts, owner);
-  return firsts;
 }
 
 bool PublicationPlan::is_owner(int rank) const { return has(owners_, rank); }
 
 bool PublicationPlan::is_receiver(int rank) const { return has(layout_.receivers, rank); }
 
+// Where ranks share no memory each has a host of its own.
+int PublicationPlan::host_of(int rank) const { return layout_.hosts.empty() ? rank : layout_.hosts[static_cast<size_t>(rank)]; }
+
+// Null: nobody receives there.
+const PublicationPlan::Receivers* PublicationPlan::host_with(int rank) const {
+  const auto found = std::ranges::find_if(hosts_, [&](const Receivers& host) { return host_of(host[0]) == host_of(rank); });
+  return found == hosts_.end() ? nullptr : &*found;
+}
+
+// Who gets the piece from another host.
+int PublicationPlan::first_on(const Receivers& host, const PublishedPiece& piece) const {
+  return host[piece.turn / hosts_.size() % host.size()];
+}
+
+// Who gets the piece from the host of its owner; null: there is no other one.
+const PublicationPlan::Receivers* PublicationPlan::first_host(const PublishedPiece& piece) const {
+  const Receivers* const own = host_with(piece.owner);
+  const size_t others = hosts_.size() - (own == nullptr ? 0 : 1);
+  if (others == 0) return nullptr;
+  const Receivers* const host = &hosts_[piece.turn % others];
+  return own != nullptr && host >= own ? host + 1 : host;
+}
+
 std::vector<int> PublicationPlan::targets(const PublishedPiece& piece, int rank) const {
-  if (rank != piece.first) return rank == piece.owner ? std::vector{piece.first} : std::vector<int>();
-  std::vector<int> targets = layout_.receivers;
-  std::erase_if(targets, [&](int receiver) { return receiver == rank || receiver == piece.owner; });
+  std::vector<int> targets;
+  const Receivers* const first = first_host(piece);
+  const Receivers* const own = host_with(rank);
+  const bool is_owner = rank == piece.owner;
+  const bool is_from_elsewhere = is_receiver(rank) && host_of(rank) != host_of(piece.owner);
+  if (is_owner || (is_from_elsewhere && first_on(*own, piece) == rank)) {
+    if (own != nullptr) std::ranges::remove_copy(*own, std::back_inserter(targets), rank);
+    if (is_owner && first != nullptr) targets.push_back(first_on(*first, piece));
+  }
+  if (is_from_elsewhere && own == first && first_on(*own, piece) == rank)
+    for (const Receivers& host : hosts_)
+      if (&host != own && host_of(host[0]) != host_of(piece.owner)) targets.push_back(first_on(host, piece));
   return targets;
 }
 
 int PublicationPlan::source(const PublishedPiece& piece, int receiver) const {
-  return receiver == piece.first || receiver == piece.owner ? piece.owner : piece.first;
+  const Receivers& host = *host_with(receiver);
+  if (host_of(receiver) == host_of(piece.owner)) return piece.owner;
+  if (receiver != first_on(host, piece)) return first_on(host, piece);
+  const Receivers* const first = first_host(piece);
+  return &host == first ? piece.owner : first_on(*first, piece);
 }
 
 }  // namespace sluice::comm

@@ -7,21 +7,23 @@
 
 namespace sluice::comm {
 
-/// A piece of a version: it goes from its owner to one receiver, which hands it on to the others. A plain value.
+/// A piece of a version, which goes from its owner to all receivers. A plain value.
 struct PublishedPiece {
   int64_t bucket = 0;
   int64_t number = 0;  // in its bucket
   int owner = 0;
-  int first = 0;  // the receiver; the owner, where no other rank receives
+  size_t turn = 0;  // which hosts and receivers hand it on
   engine::Range range;
   engine::Range owned;  // of the owner, which it is cut from
 };
 
 /// Who sends what to whom, worked out alike on each rank.
 ///
-/// Each range of an owner is cut into a piece for every receiver but itself, or several where it is large. A receiver gets its piece
-/// from the owner and hands it on, so that an owner sends each byte once, and what a receiver sends and gets is about one version,
-/// however many there are. An owner that receives too never gets what it owns.
+/// Each range of an owner is cut into pieces. Receivers on the host of the owner get all of them from the owner, as they copy by
+/// themselves. Of the other hosts each has one receiver that gets the piece first and hands it on to the others there. The first of
+/// these hosts gets it from the owner, and hands it on to the other hosts. Which host and which receiver that is changes from piece to
+/// piece: so an owner sends each byte over its network once, and what a host sends and gets is about one version, however many there
+/// are. An owner that receives too never gets what it owns.
 ///
 /// Source: the scatter and all-gather of a long broadcast, Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective
 /// Communication Operations in MPICH", section 4.2.
@@ -45,10 +47,16 @@ class PublicationPlan {
   int source(const PublishedPiece& piece, int receiver) const;
 
  private:
+  using Receivers = std::vector<int>;
+
   void cut(int64_t bucket, const engine::OwnedBytes& owned, int64_t& number);
-  std::vector<int> firsts_of(int owner) const;
+  int host_of(int rank) const;
+  const Receivers* host_with(int rank) const;
+  int first_on(const Receivers& host, const PublishedPiece& piece) const;
+  const Receivers* first_host(const PublishedPiece& piece) const;
 
   const engine::PublicationLayout layout_;
+  std::vector<Receivers> hosts_;  // those that have receivers
   std::vector<PublishedPiece> pieces_;
   std::vector<int> owners_, ranks_;
 };

@@ -76,6 +76,7 @@ TEST_P(FaultsOfPublications, A1000Of1000FlippedBitsAreNamedAndOpenNothing) {
     RandomStream random(i, 1);
     const int owners = 1 + static_cast<int>(random.below(3)), receivers = 2 + static_cast<int>(random.below(2));
     auto layout = layout_of(kRanks, owners, receivers, 1 + random.below(100'000), 1 + random.below(2), random.below(3000));
+    if (random.below(2) == 0) layout.hosts = {0, static_cast<int>(random.below(2)), static_cast<int>(random.below(2))};
     layout.first_version = static_cast<int64_t>(random.below(1000));
     FlipWeights flip(static_cast<int64_t>(random.below(static_cast<uint64_t>(pieces_on_the_way(PublicationPlan(layout))))),
                      random.next_bits());

@@ -52,7 +52,7 @@ class RandomCalls {
         owners_(1 + static_cast<int>(random_.below(4))),
         receivers_(1 + static_cast<int>(random_.below(4))),
         size_(std::max(owners_, receivers_) + static_cast<int>(random_.below(2))),
-        plan_(layout_of(size_, owners_, receivers_, 1 + random_.below(100'000), 1 + random_.below(3), random_.below(3000))),
+        plan_(layout_on_hosts()),
         opened_(std::ssize(plan_.ranks()) * kVersions),
         parcels_(size_, shares_memory),
         landings_(static_cast<size_t>(size_)),
@@ -89,6 +89,14 @@ class RandomCalls {
   }
 
  private:
+  // Each rank on a host of its own, or some on one; whether they share memory is another question.
+  engine::PublicationLayout layout_on_hosts() {
+    auto layout = layout_of(size_, owners_, receivers_, 1 + random_.below(100'000), 1 + random_.below(3), random_.below(3000));
+    const uint64_t hosts = random_.below(4);
+    for (int rank = 0; rank < size_ && hosts > 0; ++rank) layout.hosts.push_back(static_cast<int>(random_.below(hosts)));
+    return layout;
+  }
+
   void add(int rank) {
     const auto landed = [this, rank](int64_t version, uint32_t) {
       if (acknowledges_at_once_[static_cast<size_t>(rank)]) acknowledge(rank, version);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "comm/weights/publication_plan.h"
 #include "tests/comm/publishing_ranks.h"
 
@@ -16,12 +17,14 @@ using testing::layout_of;
 
 // Bytes that the plan makes each rank send and get.
 struct PlannedTraffic {
-  std::vector<size_t> sent, received;
+  std::vector<size_t> sent, received;           // by rank
+  std::vector<size_t> left_host, came_to_host;  // by host, as far as there are any
 };
 
 // Follows every piece from its owner to all who receive it.
 PlannedTraffic traffic_of(const PublicationPlan& plan, int ranks) {
-  PlannedTraffic traffic{std::vector<size_t>(static_cast<size_t>(ranks)), std::vector<size_t>(static_cast<size_t>(ranks))};
+  const std::vector<size_t> nothing(static_cast<size_t>(ranks) + 4);
+  PlannedTraffic traffic{nothing, nothing, nothing, nothing};
   for (const PublishedPiece& piece : plan.pieces()) {
     std::vector<int> have{piece.owner};
     for (size_t next = 0; next < have.size(); ++next) {
@@ -32,6 +35,10 @@ PlannedTraffic traffic_of(const PublicationPlan& plan, int ranks) {
         have.push_back(target);
         traffic.sent[static_cast<size_t>(rank)] += piece.range.size();
         traffic.received[static_cast<size_t>(target)] += piece.range.size();
+        const std::vector<int>& hosts = plan.layout().hosts;
+        if (hosts.empty() || hosts[static_cast<size_t>(rank)] == hosts[static_cast<size_t>(target)]) continue;
+        traffic.left_host[static_cast<size_t>(hosts[static_cast<size_t>(rank)])] += piece.range.size();
+        traffic.came_to_host[static_cast<size_t>(hosts[static_cast<size_t>(target)])] += piece.range.size();
       }
     }
     for (const int receiver : plan.layout().receivers) EXPECT_EQ(std::ranges::count(have, receiver), 1) << "rank " << receiver;
@@ -65,6 +72,31 @@ TEST(PublicationPlan, MakesNoRankSendOrGetMoreThanAVersion) {
         for (const size_t bytes : traffic.sent) EXPECT_LE(bytes, most);
         for (const size_t bytes : traffic.received) EXPECT_LE(bytes, most);
       }
+    }
+  }
+}
+
+// Ranks of one host copy from each other, and over the network of a host goes a version at most, each way.
+TEST(PublicationPlan, BringsEachByteToAHostOnce) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomStream random(seed, 1);
+    const int ranks = 2 + static_cast<int>(random.below(7)), hosts = 1 + static_cast<int>(random.below(4));
+    const int owners = 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks)));
+    const int receivers = std::max(ranks - owners, 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks))));
+    auto layout = layout_of(ranks, owners, receivers, 60'000'000, 4, 0);
+    for (int rank = 0; rank < ranks; ++rank) layout.hosts.push_back(static_cast<int>(random.below(static_cast<uint64_t>(hosts))));
+    const PublicationPlan plan(layout);
+    const PlannedTraffic traffic = traffic_of(plan, ranks);
+    std::vector<size_t> owned(static_cast<size_t>(hosts));
+    for (const PublishedPiece& piece : plan.pieces())
+      owned[static_cast<size_t>(layout.hosts[static_cast<size_t>(piece.owner)])] += piece.range.size();
+    for (int host = 0; host < hosts; ++host) {
+      const bool receives =
+          std::ranges::any_of(layout.receivers, [&](int rank) { return layout.hosts[static_cast<size_t>(rank)] == host; });
+      EXPECT_EQ(traffic.came_to_host[static_cast<size_t>(host)],
+                receives ? layout.bytes() - owned[static_cast<size_t>(host)] : 0);
+      EXPECT_LE(traffic.left_host[static_cast<size_t>(host)], layout.bytes() + layout.bytes() / 50);
     }
   }
 }

@@ -230,6 +230,9 @@ TEST_P(Publications, EndWithoutFailureBetweenVersions) {
 TEST_P(Publications, ToALostRankFailByName) {
   PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 100'000, 1, 0));
   ranks.offer(0, 4);
+  testing::Countdown carried_out(1);
+  ranks.parcels()[0].post(carried_out.callback());
+  ASSERT_TRUE(carried_out.came());
   ranks.parcels()[1].abandon();
   EXPECT_THAT(ranks.parcels().failure_of(0),
               HasSubstr("rank 1 has closed its connection, and word that rank 1 has version 4 of 'actor' was between"));
