@@ -8,8 +8,8 @@ A publication (comm/weights/) until it is open everywhere, in turn with what it 
 - On one host, through shared memory: against a broadcast of each tensor from rank 0 by Gloo, and against receivers that copy all of it out of
   memory of rank 0, all at the same time.
 - 1,000 small tensors over TCP, against the same broadcast.
-- From 4 owners to 4 receivers, each on a machine with a link of its own (bench/links.py): against all bytes from rank 0, and against bytes by
-  bandwidth of a link.
+- From 4 owners to 4 receivers, each on a machine with a link of its own (bench/links.py): against rank 0, which has all bytes already and sends
+  them to each receiver, and against bytes by bandwidth of a link.
 - To 8 receivers and to 2, over such links.
 
 Links are slow enough that two cores can serve all of them."""
@@ -135,7 +135,8 @@ def more_receivers(setting):
 
 def main():
     setting = Setting(__doc__, rounds=5)
-    shared_memory(setting, receivers=2)
+    for receivers in (2, 4):
+        shared_memory(setting, receivers)
     small_tensors(setting)
     sharded(setting)
     more_receivers(setting)

@@ -11,10 +11,10 @@
 namespace sluice::comm {
 namespace {
 
-// A receiver hands a piece on when all of it is there. So at the end its last piece goes to the others one by one, on top of the
-// time that all the bytes take: with so many pieces for each receiver that is less than this part of it.
-constexpr size_t kLeastPieces = 32;
-constexpr size_t kSmallestPiece = size_t{256} << 10, kLargestPiece = size_t{4} << 20;
+// A host hands a piece on when all of it is there. So the last one takes its time from host to host, on top of the time that all the
+// bytes take: with so many pieces for each receiver that is less than this part of it.
+constexpr size_t kLeastPieces = 64;
+constexpr size_t kSmallestPiece = size_t{128} << 10, kLargestPiece = size_t{4} << 20;
 constexpr size_t kAlignedPiece = 64;  // a cache line
 
 bool has(const std::vector<int>& ranks, int rank) { return std::ranges::find(ranks, rank) != ranks.end(); }
@@ -94,7 +94,7 @@ int PublicationPlan::first_on(const Receivers& host, const PublishedPiece& piece
   return host[piece.turn / hosts_.size() % host.size()];
 }
 
-// Who gets the piece from the host of its owner; null: there is no other one.
+// The one behind that of the owner whose turn it is, among the others; null: there is no other one.
 const PublicationPlan::Receivers* PublicationPlan::first_host(const PublishedPiece& piece) const {
   const Receivers* const own = host_with(piece.owner);
   const size_t others = hosts_.size() - (own == nullptr ? 0 : 1);
@@ -103,28 +103,38 @@ const PublicationPlan::Receivers* PublicationPlan::first_host(const PublishedPie
   return own != nullptr && host >= own ? host + 1 : host;
 }
 
+// The one behind another, round and round, without that of the owner.
+const PublicationPlan::Receivers* PublicationPlan::next_host(const PublishedPiece& piece, const Receivers* host) const {
+  do {
+    if (++host == hosts_.data() + hosts_.size()) host = hosts_.data();
+  } while (host == host_with(piece.owner));
+  return host;
+}
+
 std::vector<int> PublicationPlan::targets(const PublishedPiece& piece, int rank) const {
-  std::vector<int> targets;
   const Receivers* const first = first_host(piece);
   const Receivers* const own = host_with(rank);
-  const bool is_owner = rank == piece.owner;
-  const bool is_from_elsewhere = is_receiver(rank) && host_of(rank) != host_of(piece.owner);
-  if (is_owner || (is_from_elsewhere && first_on(*own, piece) == rank)) {
-    if (own != nullptr) std::ranges::remove_copy(*own, std::back_inserter(targets), rank);
-    if (is_owner && first != nullptr) targets.push_back(first_on(*first, piece));
+  const Receivers* next = rank == piece.owner ? first : nullptr;
+  if (rank != piece.owner) {
+    const bool is_from_elsewhere = is_receiver(rank) && host_of(rank) != host_of(piece.owner);
+    if (!is_from_elsewhere || first_on(*own, piece) != rank) return {};
+    next = next_host(piece, own);
+    if (next == first) next = nullptr;  // it has gone round
   }
-  if (is_from_elsewhere && own == first && first_on(*own, piece) == rank)
-    for (const Receivers& host : hosts_)
-      if (&host != own && host_of(host[0]) != host_of(piece.owner)) targets.push_back(first_on(host, piece));
+  std::vector<int> targets;
+  if (next != nullptr) targets.push_back(first_on(*next, piece));
+  if (own != nullptr) std::ranges::remove_copy(*own, std::back_inserter(targets), rank);
   return targets;
 }
 
 int PublicationPlan::source(const PublishedPiece& piece, int receiver) const {
-  const Receivers& host = *host_with(receiver);
+  const Receivers* const host = host_with(receiver);
   if (host_of(receiver) == host_of(piece.owner)) return piece.owner;
-  if (receiver != first_on(host, piece)) return first_on(host, piece);
-  const Receivers* const first = first_host(piece);
-  return &host == first ? piece.owner : first_on(*first, piece);
+  if (receiver != first_on(*host, piece)) return first_on(*host, piece);
+  const Receivers* before = first_host(piece);
+  if (host == before) return piece.owner;
+  for (const Receivers* next = next_host(piece, before); next != host; next = next_host(piece, next)) before = next;
+  return first_on(*before, piece);
 }
 
 }  // namespace sluice::comm

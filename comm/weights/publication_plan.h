@@ -20,13 +20,16 @@ struct PublishedPiece {
 /// Who sends what to whom, worked out alike on each rank.
 ///
 /// Each range of an owner is cut into pieces. Receivers on the host of the owner get all of them from the owner, as they copy by
-/// themselves. Of the other hosts each has one receiver that gets the piece first and hands it on to the others there. The first of
-/// these hosts gets it from the owner, and hands it on to the other hosts. Which host and which receiver that is changes from piece to
-/// piece: so an owner sends each byte over its network once, and what a host sends and gets is about one version, however many there
-/// are. An owner that receives too never gets what it owns.
+/// themselves. To the other hosts a piece goes in a ring: the first one gets it from the owner, and each hands it on to the next and to
+/// its other receivers. Which host begins, and which receiver hands on, changes from piece to piece. So an owner sends each byte over
+/// its network once, a host sends and gets each byte once at most, and time does not grow with their number but for the way of one
+/// piece. An owner that receives too never gets what it owns.
 ///
-/// Source: the scatter and all-gather of a long broadcast, Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective
-/// Communication Operations in MPICH", section 4.2.
+/// A ring, and no receiver that sends a piece to all others: where many send to one, some get less of its bandwidth than others for a
+/// while, and a receiver that is behind by some bytes at the end had to send these to all others one by one.
+///
+/// Source: the scatter and ring all-gather of a long broadcast, Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective
+/// Communication Operations in MPICH", sections 4.1 and 4.2.
 class PublicationPlan {
  public:
   /// Throws InternalError for a layout that is none.
@@ -54,6 +57,7 @@ class PublicationPlan {
   const Receivers* host_with(int rank) const;
   int first_on(const Receivers& host, const PublishedPiece& piece) const;
   const Receivers* first_host(const PublishedPiece& piece) const;
+  const Receivers* next_host(const PublishedPiece& piece, const Receivers* host) const;
 
   const engine::PublicationLayout layout_;
   std::vector<Receivers> hosts_;  // those that have receivers

@@ -73,10 +73,10 @@ TEST_P(Publications, LandBitForBitWhoeverOwnsAndReceives) {
   }
 }
 
-// Of several pieces for a receiver, which with one receiver are of several chunks.
+// Of several pieces for a receiver; of the larger ones each is of several chunks.
 TEST_P(Publications, OfLargeRangesLand) {
-  for (const int receivers : {1, 3}) {
-    PublishingRanks ranks(2 + receivers, GetParam(), layout_of(2 + receivers, 2, receivers, size_t{32} << 20, 1, 12'345'678));
+  for (const auto& [receivers, bytes] : {std::pair{1, size_t{80} << 20}, std::pair{3, size_t{32} << 20}}) {
+    PublishingRanks ranks(2 + receivers, GetParam(), layout_of(2 + receivers, 2, receivers, bytes, 1, 12'345'678));
     const auto landings = received(ranks);
     for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, 0);
     ASSERT_TRUE(ranks.all_opened(1));
