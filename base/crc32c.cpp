@@ -1,6 +1,8 @@
 #include "base/crc32c.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "base/crc32c_folding.h"
@@ -12,6 +14,8 @@
 
 namespace sluice {
 namespace {
+
+constexpr size_t kInCache = size_t{64} << 10;  // is copied and then read again
 
 constexpr uint32_t kPolynomial = 0x82F63B78;  // bit-reversed 0x1EDC6F41
 
@@ -109,6 +113,25 @@ uint32_t crc32c(std::string_view bytes, uint32_t before) {
   }
 #endif
   return ~by_table(~before, bytes);
+}
+
+uint32_t copy_crc32c(std::string_view bytes, char* to) {
+  uint32_t checksum = 0;
+#if defined(__x86_64__)
+  const bool is_whole_line = reinterpret_cast<uintptr_t>(to) % kCacheLine == 0;
+  if (const size_t size = bytes.size() / kFoldedAtOnce * kFoldedAtOnce; size > 0 && is_whole_line && can_fold_crc32c()) {
+    checksum = ~fold_and_copy_crc32c(~checksum, bytes.substr(0, size), to);
+    bytes.remove_prefix(size);
+    to += size;
+  }
+#endif
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(kInCache, bytes.size()))) {
+    const std::string_view part = bytes.substr(0, kInCache);
+    std::memcpy(to, part.data(), part.size());
+    to += part.size();
+    checksum = crc32c(part, checksum);
+  }
+  return checksum;
 }
 
 uint32_t crc32c(const MappedFile& file) {

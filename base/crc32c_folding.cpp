@@ -1,6 +1,7 @@
 #include "base/crc32c_folding.h"
 
 #include <array>
+#include <cstdint>
 
 #include "base/error.h"
 
@@ -51,6 +52,13 @@ __attribute__((target("pclmul,sse4.2"))) __m128i moved_to(__m128i there, __m128i
   return _mm_xor_si128(there, _mm_xor_si128(_mm_clmulepi64_si128(value, by, 0x00), _mm_clmulepi64_si128(value, by, 0x11)));
 }
 
+template <bool kCopies>
+__attribute__((target("avx512f"))) __m512i taken(const char* from, [[maybe_unused]] char* to) {
+  const __m512i value = _mm512_loadu_si512(from);
+  if constexpr (kCopies) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), value);
+  return value;
+}
+
 // Four lanes in a row have the remainder of one.
 __attribute__((target("avx512f,pclmul,sse4.2"))) uint32_t remainder_of(__m512i value) {
   alignas(64) std::array<uint64_t, 8> words;
@@ -61,6 +69,25 @@ __attribute__((target("avx512f,pclmul,sse4.2"))) uint32_t remainder_of(__m512i v
   return static_cast<uint32_t>(_mm_crc32_u64(crc, static_cast<uint64_t>(_mm_extract_epi64(lane, 1))));
 }
 
+template <bool kCopies>
+__attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) uint32_t fold(uint32_t crc, std::string_view bytes, char* to) {
+  SLUICE_CHECK(!bytes.empty() && bytes.size() % kFoldedAtOnce == 0, "bytes that are not folded");
+  const char* const from = bytes.data();
+  const auto at = [&](size_t place) { return kCopies ? to + place : nullptr; };
+  const __m512i before = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc)));
+  __m512i a = _mm512_xor_si512(taken<kCopies>(from, at(0)), before), b = taken<kCopies>(from + 64, at(64)),
+          c = taken<kCopies>(from + 128, at(128)), d = taken<kCopies>(from + 192, at(192));
+  const __m512i far = in_each_lane(kFourRegisters);
+  for (size_t i = kFoldedAtOnce; i != bytes.size(); i += kFoldedAtOnce) {
+    a = moved_to(taken<kCopies>(from + i, at(i)), a, far);
+    b = moved_to(taken<kCopies>(from + i + 64, at(i + 64)), b, far);
+    c = moved_to(taken<kCopies>(from + i + 128, at(i + 128)), c, far);
+    d = moved_to(taken<kCopies>(from + i + 192, at(i + 192)), d, far);
+  }
+  const __m512i near = in_each_lane(kOneRegister);
+  return remainder_of(moved_to(d, moved_to(c, moved_to(b, a, near), near), near));
+}
+
 }  // namespace
 
 bool can_fold_crc32c() {
@@ -68,20 +95,15 @@ bool can_fold_crc32c() {
 }
 
 __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) uint32_t fold_crc32c(uint32_t crc, std::string_view bytes) {
-  SLUICE_CHECK(!bytes.empty() && bytes.size() % kFoldedAtOnce == 0, "bytes that are not folded");
-  const char* place = bytes.data();
-  const __m512i before = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc)));
-  __m512i a = _mm512_xor_si512(_mm512_loadu_si512(place), before), b = _mm512_loadu_si512(place + 64),
-          c = _mm512_loadu_si512(place + 128), d = _mm512_loadu_si512(place + 192);
-  const __m512i far = in_each_lane(kFourRegisters);
-  for (place += kFoldedAtOnce; place != bytes.data() + bytes.size(); place += kFoldedAtOnce) {
-    a = moved_to(_mm512_loadu_si512(place), a, far);
-    b = moved_to(_mm512_loadu_si512(place + 64), b, far);
-    c = moved_to(_mm512_loadu_si512(place + 128), c, far);
-    d = moved_to(_mm512_loadu_si512(place + 192), d, far);
-  }
-  const __m512i near = in_each_lane(kOneRegister);
-  return remainder_of(moved_to(d, moved_to(c, moved_to(b, a, near), near), near));
+  return fold<false>(crc, bytes, nullptr);
+}
+
+__attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) uint32_t fold_and_copy_crc32c(uint32_t crc, std::string_view bytes,
+                                                                                          char* to) {
+  SLUICE_CHECK(reinterpret_cast<uintptr_t>(to) % 64 == 0, "a copy to no cache line");
+  const uint32_t folded = fold<true>(crc, bytes, to);
+  _mm_sfence();  // who hears of the copy is to see it
+  return folded;
 }
 
 #else
@@ -89,6 +111,8 @@ __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) uint32_t fold_crc32c
 bool can_fold_crc32c() { return false; }
 
 uint32_t fold_crc32c(uint32_t, std::string_view) { throw InternalError("this processor does not fold"); }
+
+uint32_t fold_and_copy_crc32c(uint32_t, std::string_view, char*) { throw InternalError("this processor does not fold"); }
 
 #endif
 

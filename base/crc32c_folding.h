@@ -19,4 +19,7 @@ bool can_fold_crc32c();
 /// "Folding".
 uint32_t fold_crc32c(uint32_t crc, std::string_view bytes);
 
+/// Likewise, and copies them to `to`, where a cache line begins, and past the caches.
+uint32_t fold_and_copy_crc32c(uint32_t crc, std::string_view bytes, char* to);
+
 }  // namespace sluice

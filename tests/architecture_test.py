@@ -26,7 +26,7 @@ FORBIDDEN = {
 # The folders of a module, each of which includes only those before it; a folder in a folder belongs to it unless it is named.
 # "" is the module's own folder, where it may hold files.
 FOLDERS = {
-    "comm": ("", "parcels"),
+    "comm": ("", "parcels", "weights"),
     "engine": ("contract", "ranks", "plan", "memory", "observe", "check", "checkpoint", "schedule", "run", "simulation", "text"),
     "models": ("config", "kernels", "memory", "layers", "adapters", "cuda", "portable", "forward", "folder", "train", "sample"),
     "nodes": ("columns", "models", "objectives/preference", "advantages", "forward", "sources", "objectives", "scorers",

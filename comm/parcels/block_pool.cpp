@@ -37,6 +37,11 @@ class BlockPool::Blocks : public std::enable_shared_from_this<Blocks> {
     return {block.release(), [self = shared_from_this()](Block* used) { self->give_back(std::unique_ptr<Block>(used)); }};
   }
 
+  std::shared_ptr<Block> take_own(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return {new Block(next_id_++, bytes), [self = shared_from_this()](Block* used) { self->drop(std::unique_ptr<Block>(used)); }};
+  }
+
   std::vector<Gone> take_gone() {
     const std::lock_guard lock(mutex_);
     return std::exchange(gone_, {});
@@ -54,6 +59,11 @@ class BlockPool::Blocks : public std::enable_shared_from_this<Blocks> {
   }
 
  private:
+  void drop(std::unique_ptr<Block> block) {
+    const std::lock_guard lock(mutex_);
+    if (!is_closed_) gone_.push_back({block->id, std::move(block->known_to)});
+  }
+
   void give_back(std::unique_ptr<Block> block) {
     const std::lock_guard lock(mutex_);
     std::erase(used_, block.get());
@@ -104,6 +114,11 @@ BlockPool::~BlockPool() { blocks_->close(); }
 std::shared_ptr<Block> BlockPool::take(size_t bytes) {
   SLUICE_CHECK(bytes > 0, "a block of no bytes");
   return blocks_->take(bytes);
+}
+
+std::shared_ptr<Block> BlockPool::take_own(size_t bytes) {
+  SLUICE_CHECK(bytes > 0, "a block of no bytes");
+  return blocks_->take_own(bytes);
 }
 
 std::vector<BlockPool::Gone> BlockPool::take_gone() { return blocks_->take_gone(); }

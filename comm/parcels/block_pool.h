@@ -43,6 +43,9 @@ class BlockPool {
   /// A block of at least so many bytes, which is free again when nobody has the handle. `bytes` above 0.
   std::shared_ptr<Block> take(size_t bytes);
 
+  /// A block of its own, of so many bytes, which is no more when nobody has the handle: not counted, and never used again.
+  std::shared_ptr<Block> take_own(size_t bytes);
+
   /// Since the last call.
   std::vector<Gone> take_gone();
 

@@ -73,6 +73,7 @@ class DirectParcels::Peer final : public MessageTaker {
   void read() {
     socket_->read(*this);
     if (has_ended_) return;  // what was read is dropped, a goodbye too: nobody fails by its lack any more
+    if (socket_->is_behind()) return;
     if (!socket_->is_open() && !has_ended_well_) throw_lost(" has closed its connection");
     expect_there();
     if (has_ended_well_) socket_->close();  // it waits for that
@@ -211,12 +212,34 @@ void DirectParcels::receive(int from, engine::ParcelKey key, int64_t most_bytes,
   });
 }
 
+void DirectParcels::send_bytes(int to, engine::ParcelKey key, ByteParcel parcel, std::function<void()> done) {
+  SLUICE_CHECK(parcel.size > 0, "a parcel of no bytes");
+  command(to, [key = std::move(key), parcel = std::move(parcel), done = std::move(done)](Peer& peer) mutable {
+    peer.outgoing().offer(std::move(key), std::move(parcel), std::move(done));
+  });
+}
+
+void DirectParcels::receive_bytes(int from, engine::ParcelKey key, LandingPlace place, Landed landed) {
+  SLUICE_CHECK(landed != nullptr, "a parcel that nobody takes");
+  command(from, [key = std::move(key), place = std::move(place), landed = std::move(landed)](Peer& peer) mutable {
+    peer.incoming().grant(std::move(key), std::move(place), std::move(landed));
+  });
+}
+
 void DirectParcels::command(int rank, std::function<void(Peer&)> what) {
-  peer(rank);
+  Peer& other = peer(rank);
+  post([&other, what = std::move(what)] {
+    if (other.has_left()) return;
+    what(other);
+    other.expect_there();
+  });
+}
+
+void DirectParcels::post(std::function<void()> what) {
   {
     const std::lock_guard lock(mutex_);
     if (has_ended_) return;
-    commands_.emplace_back(rank, std::move(what));
+    commands_.push_back(std::move(what));
     if (commands_.size() > 1) return;  // the thread is awake, or will be
   }
   wake();
@@ -249,17 +272,13 @@ bool DirectParcels::turn() {
 }
 
 bool DirectParcels::carry_out_commands() {
-  std::deque<Command> commands;
+  std::deque<std::function<void()>> commands;
   {
     const std::lock_guard lock(mutex_);
     if (has_ended_) return false;
     commands.swap(commands_);
   }
-  for (const auto& [rank, what] : commands) {
-    if (peer(rank).has_left()) continue;
-    what(peer(rank));
-    peer(rank).expect_there();
-  }
+  for (const auto& what : commands) what();
   return true;
 }
 
@@ -274,24 +293,24 @@ void DirectParcels::wait(bool has_more) {
   std::vector<pollfd> polled{{.fd = wakes_.number(), .events = POLLIN, .revents = 0}};
   std::vector<Peer*> polled_peers{nullptr};
   for (const auto& peer : peers_) {
-    if (!peer || !peer->socket().is_open()) continue;
+    if (!peer || !(peer->socket().is_open() || peer->socket().is_behind())) continue;
+    has_more |= peer->socket().is_behind();
     polled.push_back(peer->polled());
     polled_peers.push_back(peer.get());
   }
   const int ready = ::poll(polled.data(), polled.size(), has_more ? 0 : -1);
   SLUICE_CHECK(ready >= 0 || errno == EINTR, "connections of other ranks cannot be waited for");
-  if (ready <= 0) return;
   uint64_t count = 0;
-  if (polled[0].revents != 0 && ::read(wakes_.number(), &count, sizeof count) < 0)
+  if (ready > 0 && polled[0].revents != 0 && ::read(wakes_.number(), &count, sizeof count) < 0)
     SLUICE_CHECK(errno == EAGAIN, "an eventfd fails");
   for (size_t i = 1; i < polled.size(); ++i)
-    if ((polled[i].revents & ~POLLOUT) != 0) polled_peers[i]->read();
+    if (polled_peers[i]->socket().is_behind() || (ready > 0 && (polled[i].revents & ~POLLOUT) != 0)) polled_peers[i]->read();
 }
 
 // Waits for: the other ranks to hear that this one leaves. Ends when: they have, or it took too long; then a rank that hears
 // nothing fails.
 void DirectParcels::leave() {
-  std::deque<Command> dropped;
+  std::deque<std::function<void()>> dropped;
   Ending ending;
   {
     const std::lock_guard lock(mutex_);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/parcels/block_pool.h"
+#include "comm/parcels/byte_parcel.h"
 #include "comm/parcels/chunk.h"
 #include "comm/parcels/peer_sockets.h"
 #include "engine/ranks/parcels.h"
@@ -54,6 +55,18 @@ class DirectParcels final : public engine::Parcels {
   engine::World world() const override { return world_; }
   void send(int to, engine::ParcelKey key, engine::Parcel parcel, std::function<void()> done) override;
   void receive(int from, engine::ParcelKey key, int64_t most_bytes, Arrived arrived) override;
+
+  /// Likewise for bytes as they are, which come to a place that the receiver names. Nobody else writes there until they have come.
+  /// What `landed` throws is a failure of this.
+  void send_bytes(int to, engine::ParcelKey key, ByteParcel parcel, std::function<void()> done);
+  void receive_bytes(int from, engine::ParcelKey key, LandingPlace place, Landed landed);
+
+  /// Memory for such places, which ranks of this host can map. It may outlive this.
+  std::shared_ptr<Block> new_landing(size_t bytes) { return pool_.take_own(bytes); }
+
+  /// Calls this on the thread, in the order in which it was asked to, unless this ends before.
+  void post(std::function<void()> what);
+
   void expect_early_ends() override { expects_early_ends_ = true; }
   std::vector<engine::ParcelTraffic> traffic() const override;
   void close() override;
@@ -64,7 +77,6 @@ class DirectParcels final : public engine::Parcels {
 
  private:
   class Peer;
-  using Command = std::pair<int, std::function<void(Peer&)>>;
   enum class Ending { kNot, kWell, kAbandoned };
 
   void command(int rank, std::function<void(Peer&)> what);
@@ -89,7 +101,7 @@ class DirectParcels final : public engine::Parcels {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
 
   std::mutex mutex_;  // of all below
-  std::deque<Command> commands_;
+  std::deque<std::function<void()>> commands_;
   Ending ending_ = Ending::kNot;
   std::jthread thread_;
 };

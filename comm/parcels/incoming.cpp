@@ -26,11 +26,22 @@ std::string in_digits(uint32_t checksum) {
 
 void Incoming::grant(engine::ParcelKey key, int64_t most_bytes, engine::Parcels::Arrived arrived) {
   const auto most = static_cast<size_t>(std::max<int64_t>(most_bytes, 0));
-  OutgoingMessage out{.message = {.kind = Message::Kind::kGrant, .grant = next_grant_, .bytes = most, .key = key}};
-  auto block = pool_.take(std::max<size_t>(most, 1));
-  wire_.show(block, out);
-  granted_.emplace(next_grant_++,
-                   Granted{.key = std::move(key), .most_bytes = most, .arrived = std::move(arrived), .block = std::move(block)});
+  grant({.key = std::move(key), .place = {pool_.take(std::max<size_t>(most, 1)), 0, most}, .arrived = std::move(arrived)});
+}
+
+void Incoming::grant(engine::ParcelKey key, LandingPlace place, Landed landed) {
+  SLUICE_CHECK(place.size > 0 && place.begin + place.size <= place.block->memory.bytes(), "a place that is not in its block");
+  grant({.key = std::move(key), .place = std::move(place), .landed = std::move(landed)});
+}
+
+void Incoming::grant(Granted granted) {
+  OutgoingMessage out{.message = {.kind = Message::Kind::kGrant,
+                                  .grant = next_grant_,
+                                  .bytes = granted.place.size,
+                                  .place = granted.place.begin,
+                                  .key = granted.key}};
+  wire_.show(granted.place.block, out);
+  granted_.emplace(next_grant_++, std::move(granted));
   socket_.push(std::move(out));
 }
 
@@ -42,9 +53,9 @@ Incoming::Granted& Incoming::granted_of(const Message& message) {
 
 std::span<std::byte> Incoming::place_of(const Message& chunk) {
   const Granted& granted = granted_of(chunk);
-  const ChunkRange range = ChunkRange::of(chunk.chunk, granted.most_bytes);
+  const ChunkRange range = ChunkRange::of(chunk.chunk, granted.place.size);
   SLUICE_CHECK(chunk.bytes <= range.size(), "rank " + std::to_string(other_) + " sends more than was granted");
-  return {granted.block->memory.data() + range.begin, chunk.bytes};
+  return {granted.place.data() + range.begin, chunk.bytes};
 }
 
 void Incoming::take_head(const Message& head) {
@@ -53,7 +64,7 @@ void Incoming::take_head(const Message& head) {
   bytes_ += std::ssize(text);
   if (!is_sound(granted, head, std::as_writable_bytes(std::span(text)))) return;
   granted.form = ParcelForm::from_bytes(text);
-  SLUICE_CHECK(granted.form->bytes() <= granted.most_bytes, "rank " + std::to_string(other_) + " sends more than was granted");
+  SLUICE_CHECK(granted.form->bytes() <= granted.place.size, "rank " + std::to_string(other_) + " sends more than was granted");
   finish_if_whole(head.grant, granted);
 }
 
@@ -61,16 +72,25 @@ void Incoming::take_chunk(const Message& chunk) {
   Granted& granted = granted_of(chunk);
   const std::span<std::byte> bytes = place_of(chunk);
   bytes_ += std::ssize(bytes);
-  if (!is_sound(granted, chunk, bytes)) return;
+  wire_.learn(chunk, socket_);
+  const auto taken = chunk.is_to_fetch ? std::optional(wire_.fetch(chunk, bytes)) : std::nullopt;
+  if (!is_sound(granted, chunk, bytes, taken)) return;
   granted.came += bytes.size();
+  if (granted.landed) {
+    if (granted.checksums.size() <= chunk.chunk) granted.checksums.resize(chunk.chunk + size_t{1});
+    granted.checksums[chunk.chunk] = chunk.checksum;
+  }
   finish_if_whole(chunk.grant, granted);
 }
 
-// Asks for it once more where that is allowed, and throws where it is not.
-bool Incoming::is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes) {
+// Asks for it once more where that is allowed, and throws where it is not. `taken`: the checksum, where it is known already.
+bool Incoming::is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes, std::optional<uint32_t> taken) {
   const uint32_t number = message.kind == Message::Kind::kHead ? Message::kHeadAsChunk : message.chunk;
-  if (options_.on_the_way) options_.on_the_way({other_, granted.key, number}, bytes);
-  const uint32_t checksum = crc32c({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (options_.on_the_way) {
+    options_.on_the_way({other_, granted.key, number}, bytes);
+    taken.reset();
+  }
+  const uint32_t checksum = taken ? *taken : crc32c({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (checksum == message.checksum) return true;
   if (options_.sends_again && granted.asked_again.insert(number).second) {
     socket_.push({.message = {.kind = Message::Kind::kAgain, .grant = message.grant, .chunk = number}});
@@ -84,13 +104,17 @@ bool Incoming::is_sound(Granted& granted, const Message& message, std::span<std:
 
 void Incoming::finish_if_whole(uint64_t grant, Granted& granted) {
   if (!granted.form || granted.came < granted.form->bytes()) return;
-  const std::shared_ptr<std::byte> bytes(granted.block, granted.block->memory.data());
-  engine::Parcel parcel{.header = std::move(granted.form->header), .columns = columns_of(*granted.form, bytes)};
-  const engine::Parcels::Arrived arrived = std::move(granted.arrived);
+  const Granted whole = std::move(granted);
   granted_.erase(grant);
   socket_.push({.message = {.kind = Message::Kind::kTaken, .grant = grant}});
   socket_.write();
-  arrived(std::move(parcel));
+  const std::shared_ptr<std::byte> bytes(whole.place.block, whole.place.data());
+  if (whole.landed) {
+    SLUICE_CHECK(whole.form->bytes() == whole.place.size, engine::text_of(whole.key) + " does not fill its place");
+    whole.landed({bytes, whole.place.size, whole.checksums, whole.place.block});
+  } else {
+    whole.arrived({.header = whole.form->header, .columns = columns_of(*whole.form, bytes)});
+  }
 }
 
 }  // namespace sluice::comm

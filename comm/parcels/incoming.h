@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "comm/parcels/block_pool.h"
 #include "comm/parcels/chunk.h"
@@ -28,6 +29,7 @@ class Incoming {
       : other_(other), socket_(socket), wire_(wire), pool_(pool), options_(options) {}
 
   void grant(engine::ParcelKey key, int64_t most_bytes, engine::Parcels::Arrived arrived);
+  void grant(engine::ParcelKey key, LandingPlace place, Landed landed);
 
   /// Where the bytes of this chunk go.
   std::span<std::byte> place_of(const Message& chunk);
@@ -48,16 +50,18 @@ class Incoming {
  private:
   struct Granted {
     engine::ParcelKey key;
-    size_t most_bytes = 0;
-    engine::Parcels::Arrived arrived;
-    std::shared_ptr<Block> block;
+    LandingPlace place;
+    engine::Parcels::Arrived arrived;  // or
+    Landed landed;
     std::optional<ParcelForm> form;
-    size_t came = 0;                 // bytes that are as they were sent
-    std::set<uint32_t> asked_again;  // damaged ones
+    size_t came = 0;                  // bytes that are as they were sent
+    std::set<uint32_t> asked_again;   // damaged ones
+    std::vector<uint32_t> checksums;  // of chunks
   };
 
+  void grant(Granted granted);
   Granted& granted_of(const Message& message);
-  bool is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes);
+  bool is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes, std::optional<uint32_t> taken = {});
   void finish_if_whole(uint64_t grant, Granted& granted);
 
   const int other_;

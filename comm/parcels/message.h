@@ -12,12 +12,13 @@ namespace sluice::comm {
 /// What two ranks tell each other about their parcels, on the connection that they have. A plain value.
 struct Message {
   enum class Kind : uint8_t {
-    kGrant,    // by the receiver: key, most_bytes, block, block_bytes; is_new_block has its descriptor beside it
+    kGrant,    // by the receiver: key, bytes at most, block, block_bytes, place; is_new_block has its descriptor beside it
     kHead,     // by the sender: text, the form of the parcel (comm/parcels/payload.h), checksum
-    kChunk,    // by the sender: chunk, bytes, checksum; body_bytes behind it where the bytes go over the connection
+    kChunk,    // by the sender: chunk, bytes, checksum; body_bytes behind it where the bytes go over the connection; is_to_fetch
+               // from block, block_bytes, place, is_new_block of the sender
     kAgain,    // by the receiver: chunk was damaged, and is to come once more
     kTaken,    // by the receiver: all of the parcel is there
-    kForget,   // by the receiver: block is no more
+    kForget,   // by whose it was: block is no more
     kGoodbye,  // the rank has ended well; ends_early: with whatever was between the two, as all ranks do
   };
   static constexpr uint32_t kHeadAsChunk = UINT32_MAX;
@@ -30,7 +31,9 @@ struct Message {
   uint64_t body_bytes = 0;
   uint32_t block = 0;
   uint64_t block_bytes = 0;
+  uint64_t place = 0;  // in the block
   bool is_new_block = false;
+  bool is_to_fetch = false;
   bool ends_early = false;
   engine::ParcelKey key;
   std::string text;

@@ -91,6 +91,7 @@ bool MessageSocket::write_some(Unsent& unsent) {
 }
 
 void MessageSocket::read(MessageTaker& taker) {
+  is_behind_ = false;
   read_some(taker);
   wake_for(message_ ? std::min(body_.size(), kWorthWaking) : 1);
 }
@@ -104,14 +105,12 @@ void MessageSocket::wake_for(size_t bytes) {
 
 void MessageSocket::read_some(MessageTaker& taker) {
   size_t count = 0;
-  while (count < kBytesAtOnce) {
-    while (parse(taker)) {
-    }
+  for (taken_ = 0;;) {
+    while (!is_behind_ && parse(taker)) is_behind_ = taken_ >= kBytesAtOnce;
+    if (is_behind_ || count >= kBytesAtOnce) return;
     const size_t came = message_ ? read_body() : fill();
     if (came == 0) return;
     count += came;
-  }
-  while (parse(taker)) {
   }
 }
 
@@ -169,6 +168,7 @@ bool MessageSocket::parse(MessageTaker& taker) {
   if (!body_.empty()) return false;
   const Message whole = std::move(*message_);
   message_.reset();
+  if (whole.kind == Message::Kind::kChunk && whole.body_bytes == 0) taken_ += whole.bytes;
   taker.take(whole);
   return true;
 }
@@ -212,7 +212,7 @@ bool MessageSocket::leave() {
 }
 
 void MessageSocket::close() {
-  is_open_ = is_read_ = false;
+  is_open_ = is_read_ = is_behind_ = false;
   unsent_.clear();
   descriptors_.clear();
   socket_ = Descriptor();

@@ -59,8 +59,10 @@ class MessageSocket {
   /// Writes what the system takes now; what nobody will read is dropped.
   void write();
 
-  /// Reads what is there, but for more than some chunks: others are to have their turn.
+  /// Reads what is there, but for more than some chunks: others are to have their turn. is_behind() afterwards: there may be more to
+  /// take of what was read.
   void read(MessageTaker& taker);
+  bool is_behind() const { return is_behind_; }
 
   /// The end in steps, after which the other rank has heard the goodbye: of a connection that is closed while something lies there
   /// unread, the system may take along what was written last. begin_to_leave() pushes it, behind what is unsent or, where this rank
@@ -99,6 +101,8 @@ class MessageSocket {
 
   std::string buffer_;  // what was read and not taken: from begin_ to end_
   size_t begin_ = 0, end_ = 0;
+  bool is_behind_ = false;
+  size_t taken_ = 0;                // of chunks whose bytes go another way, in this turn
   std::optional<Message> message_;  // whose body comes
   std::span<std::byte> body_;       // what is missing of it
   size_t wanted_ = 1;               // bytes that the system is to have before there is something to read

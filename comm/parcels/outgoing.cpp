@@ -11,7 +11,15 @@ using engine::ParcelKey;
 
 void Outgoing::offer(ParcelKey key, engine::Parcel parcel, std::function<void()> done) {
   const int64_t credit = engine::credit_bytes(parcel);
-  Offer offer{std::make_shared<const Payload>(std::move(parcel)), credit, std::move(done)};
+  offer(std::move(key), Offer{std::make_shared<const Payload>(std::move(parcel)), credit, std::move(done)});
+}
+
+void Outgoing::offer(ParcelKey key, ByteParcel parcel, std::function<void()> done) {
+  const auto credit = static_cast<int64_t>(parcel.size);
+  offer(std::move(key), Offer{std::make_shared<const Payload>(std::move(parcel)), credit, std::move(done)});
+}
+
+void Outgoing::offer(ParcelKey key, Offer offer) {
   if (const auto grant = grants_.extract(key)) {
     begin(grant.mapped(), std::move(offer));
   } else {
@@ -88,6 +96,7 @@ void Outgoing::send_chunk(const Sent& sent, uint32_t chunk) {
   OutgoingMessage out{
       .message = {.kind = Message::Kind::kChunk, .grant = sent.grant.grant, .chunk = chunk, .bytes = range.size()}};
   out.message.checksum = wire_.put(sent.grant, sent.offer.payload, range, out);
+  sent.offer.payload->remember(chunk, out.message.checksum);
   bytes_ += static_cast<int64_t>(range.size());
   socket_.push(std::move(out));
 }

@@ -27,6 +27,7 @@ class Outgoing {
   Outgoing(int rank, int other, MessageSocket& socket, Wire& wire) : rank_(rank), other_(other), socket_(socket), wire_(wire) {}
 
   void offer(engine::ParcelKey key, engine::Parcel parcel, std::function<void()> done);
+  void offer(engine::ParcelKey key, ByteParcel parcel, std::function<void()> done);
 
   /// What has come from the other rank.
   void granted(const Message& grant);
@@ -65,6 +66,7 @@ class Outgoing {
     uint32_t next_chunk = 0;  // of those on their way
   };
 
+  void offer(engine::ParcelKey key, Offer offer);
   void begin(const Message& grant, Offer offer);
   void send_head(const Sent& sent);
   void send_chunk(const Sent& sent, uint32_t chunk);

@@ -17,6 +17,11 @@ using engine::DType;
 constexpr size_t kMostColumnBytes = size_t{1} << 48;  // more is no column but damage
 constexpr std::array<std::byte, ColumnPlace::kAligned> kZeros{};
 
+// One column, which nobody writes to.
+engine::Parcel as_column(const ByteParcel& parcel) {
+  return {.header = {}, .columns = {ColumnData(DType::kUint8, parcel.size, std::const_pointer_cast<std::byte>(parcel.bytes))}};
+}
+
 size_t aligned(size_t place) { return (place + ColumnPlace::kAligned - 1) / ColumnPlace::kAligned * ColumnPlace::kAligned; }
 
 std::vector<uint64_t> ends_of(const ColumnData& column) {
@@ -132,6 +137,26 @@ Payload::Payload(engine::Parcel parcel) : parcel_(std::move(parcel)) {
                              .text = ends.empty() ? 0 : static_cast<size_t>(ends.back()),
                              .begin = aligned(form_.bytes())});
   }
+}
+
+Payload::Payload(ByteParcel parcel) : Payload(as_column(parcel)) {
+  checksums_ = std::move(parcel.checksums);
+  taken_ = std::move(parcel.taken);
+  block_ = std::move(parcel.block);
+  if (!block_) return;
+  place_ = static_cast<size_t>(parcel.bytes.get() - block_->memory.data());
+  SLUICE_CHECK(place_ + parcel.size <= block_->memory.bytes(), "bytes that are not in their block");
+}
+
+std::optional<uint32_t> Payload::known_checksum(uint32_t chunk) const {
+  if (!checksums_.empty()) return checksums_.at(chunk);
+  if (!taken_) return std::nullopt;
+  const auto found = taken_->find(chunk);
+  return found == taken_->end() ? std::nullopt : std::optional(found->second);
+}
+
+void Payload::remember(uint32_t chunk, uint32_t checksum) const {
+  if (taken_) taken_->emplace(chunk, checksum);
 }
 
 std::vector<std::span<const std::byte>> Payload::pieces(size_t begin, size_t end) const {

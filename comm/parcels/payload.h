@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "comm/parcels/byte_parcel.h"
 #include "engine/ranks/parcels.h"
 
 namespace sluice::comm {
@@ -43,17 +45,30 @@ struct ParcelForm {
 class Payload {
  public:
   explicit Payload(engine::Parcel parcel);
+  explicit Payload(ByteParcel parcel);
 
   const ParcelForm& form() const { return form_; }
 
   /// The bytes from `begin` up to `end`, piece by piece, where they lie.
   std::vector<std::span<const std::byte>> pieces(size_t begin, size_t end) const;
 
+  /// The block that its bytes lie in, as they are, and where they begin there; null: in none.
+  const std::shared_ptr<Block>& block() const { return block_; }
+  size_t place() const { return place_; }
+
+  /// Of this chunk, where whoever had the bytes first has taken it, or remember() was called for it.
+  std::optional<uint32_t> known_checksum(uint32_t chunk) const;
+  void remember(uint32_t chunk, uint32_t checksum) const;
+
  private:
   class Cut;
 
   const engine::Parcel parcel_;
   ParcelForm form_;
+  std::vector<uint32_t> checksums_;        // empty: not known
+  std::shared_ptr<ChunkChecksums> taken_;  // null: nobody asks again
+  std::shared_ptr<Block> block_;
+  size_t place_ = 0;
   std::vector<std::vector<uint64_t>> text_ends_;  // by column; empty where it has no strings
 };
 

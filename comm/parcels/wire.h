@@ -12,8 +12,8 @@
 
 namespace sluice::comm {
 
-/// How the bytes of chunks get from the columns of their sender into the block of their receiver. Everything else about parcels
-/// is the same for all wires. One for each other rank; belongs to the thread of the parcels.
+/// How the bytes of chunks get from where their sender has them into the block of their receiver. Everything else about parcels is
+/// the same for all wires. One for each other rank; belongs to the thread of the parcels.
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -21,17 +21,22 @@ class Wire {
   /// Receiver: the other rank gets what it needs to reach the block, beside the grant.
   virtual void show(const std::shared_ptr<Block>& block, OutgoingMessage& grant) = 0;
 
-  /// Sender: a grant has come, or word that a block is no more.
-  virtual void learn(const Message& grant, MessageSocket& socket) = 0;
+  /// A message has come that may speak of a block, or word that one is no more.
+  virtual void learn(const Message& message, MessageSocket& socket) = 0;
   virtual void forget(uint32_t block) = 0;
 
-  /// Sender: brings these bytes to the block of the grant, and returns their checksum. What is left to do is done by sending
-  /// `chunk`.
+  /// Sender: brings this chunk to its place in the block of the grant, and returns its checksum, which it takes where that is not
+  /// known. What is left to do is done by sending `chunk`.
   virtual uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
                        OutgoingMessage& chunk) = 0;
+
+  /// Receiver: brings a chunk that is to be fetched to its place, and returns its checksum.
+  virtual uint32_t fetch(const Message& chunk, std::span<std::byte> place) = 0;
 };
 
-/// Between processes of one host: the sender has the blocks of the receiver mapped and writes there.
+/// Between processes of one host. The sender has the blocks of the receiver mapped and writes there. Where its bytes lie in a block of
+/// its own it only says so, and the receiver copies them: several that get the same bytes do so at the same time, and each takes the
+/// checksum while it copies.
 class MemoryWire final : public Wire {
  public:
   explicit MemoryWire(int other) : other_(other) {}
@@ -41,8 +46,11 @@ class MemoryWire final : public Wire {
   void forget(uint32_t block) override { blocks_.erase(block); }
   uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
                OutgoingMessage& chunk) override;
+  uint32_t fetch(const Message& chunk, std::span<std::byte> place) override;
 
  private:
+  std::byte* place_in(uint32_t block, size_t begin, size_t size) const;
+
   const int other_;
   std::map<uint32_t, SharedMemory> blocks_;  // of the other rank
 };
@@ -56,6 +64,7 @@ class StreamWire final : public Wire {
   void forget(uint32_t) override {}
   uint32_t put(const Message& grant, const std::shared_ptr<const Payload>& payload, ChunkRange range,
                OutgoingMessage& chunk) override;
+  uint32_t fetch(const Message& chunk, std::span<std::byte> place) override;
 };
 
 }  // namespace sluice::comm

@@ -16,8 +16,19 @@ int64_t text_bytes(const ColumnData& column) {
 }  // namespace
 
 std::string text_of(const ParcelKey& key) {
-  return "micro-batch " + std::to_string(key.number) + " of iteration " + std::to_string(key.iteration) + " on edge '" +
-         key.edge + "'";
+  const std::string number = std::to_string(key.number), of_version = " version " + std::to_string(key.iteration);
+  const std::string of_model = " of '" + key.edge + "'";
+  switch (key.of) {
+    case ParcelOf::kMicroBatch:
+      return "micro-batch " + number + " of iteration " + std::to_string(key.iteration) + " on edge '" + key.edge + "'";
+    case ParcelOf::kWeights:
+      return "piece " + std::to_string(key.piece) + " of bucket " + number + " of" + of_version + of_model;
+    case ParcelOf::kAcknowledged:
+      return "word that rank " + number + " has" + of_version + of_model;
+    case ParcelOf::kConfirmed:
+      return "word of rank " + number + " that all have" + of_version + of_model;
+  }
+  return {};
 }
 
 int64_t credit_bytes(const Parcel& parcel) {

@@ -11,16 +11,26 @@
 
 namespace sluice::engine {
 
+/// What a parcel is of.
+enum class ParcelOf : uint8_t {
+  kMicroBatch,
+  kWeights,       // a piece of a bucket of a version
+  kAcknowledged,  // word that a rank has all of a version
+  kConfirmed,     // word that all ranks have
+};
+
 /// What a parcel is called by the rank that hands it over and by the one that gets it. A plain value.
 struct ParcelKey {
-  std::string edge;  // of the pipeline: which columns travel, and where to
-  int64_t iteration = 0;
-  int64_t number = 0;  // of the micro-batch, or of the group
+  std::string edge;       // of the pipeline: which columns travel, and where to; of weights the model
+  int64_t iteration = 0;  // of weights the version
+  int64_t number = 0;     // of the micro-batch, or of the group; of weights the bucket; of word the rank that gives it
+  ParcelOf of = ParcelOf::kMicroBatch;
+  int64_t piece = 0;  // of weights
 
   auto operator<=>(const ParcelKey&) const = default;
 };
 
-/// "micro-batch 7 of iteration 12 on edge 'generate'", for messages.
+/// "micro-batch 7 of iteration 12 on edge 'generate'" or "piece 3 of bucket 0 of version 7 of 'actor'", for messages.
 std::string text_of(const ParcelKey& key);
 
 /// What one rank has of a micro-batch for another. A handle: columns are shared, and nobody changes them any more.

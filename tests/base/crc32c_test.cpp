@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "base/crc32c_folding.h"
 
@@ -70,6 +74,27 @@ TEST(Crc32c, IsTheSameByFolding) {
     const std::string_view first = part.substr(0, kFoldedAtOnce), rest = part.substr(kFoldedAtOnce);
     if (rest.empty()) continue;
     EXPECT_EQ(~fold_crc32c(fold_crc32c(~0u, first), rest), by_division(part)) << size;
+  }
+}
+
+// Whatever begins where, and nothing beside it is written.
+TEST(Crc32c, OfACopyIsThatOfTheBytesAndTheyAreCopied) {
+  std::mt19937_64 random(7);
+  std::string bytes(200'000, '\0');
+  for (char& c : bytes) c = static_cast<char>(random());
+  const std::string_view all = bytes;
+  const std::unique_ptr<char, decltype(&std::free)> memory(static_cast<char*>(std::aligned_alloc(64, 256 * 1024)), &std::free);
+  for (const size_t size : {0, 1, 63, 64, 255, 256, 257, 511, 512, 1000, 4096, 65536, 65537, 131072 + 3, 199'000}) {
+    for (const size_t from : {0, 1, 64}) {
+      for (const size_t to : {64, 65, 128, 200}) {
+        std::memset(memory.get(), 1, 256 * 1024);
+        EXPECT_EQ(copy_crc32c(all.substr(from, size), memory.get() + to), crc32c(all.substr(from, size)))
+            << size << " bytes from " << from << " to " << to;
+        EXPECT_EQ(std::string_view(memory.get() + to, size), all.substr(from, size));
+        EXPECT_EQ(std::string(memory.get(), to), std::string(to, 1));
+        EXPECT_EQ(std::string(memory.get() + to + size, 300), std::string(300, 1));
+      }
+    }
   }
 }
 

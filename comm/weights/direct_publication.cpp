@@ -1,0 +1,303 @@
+#include "comm/weights/direct_publication.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "comm/weights/block_landing.h"
+#include "comm/weights/version_on_its_way.h"
+
+namespace sluice::comm {
+namespace {
+
+using engine::ParcelOf;
+
+constexpr int64_t kMostWord = 64;  // bytes of an acknowledgement
+
+std::vector<uint32_t> checksums_of(const std::byte* bytes, size_t size) {
+  std::vector<uint32_t> checksums;
+  for (uint32_t chunk = 0; chunk < ChunkRange::count(size); ++chunk) {
+    const ChunkRange range = ChunkRange::of(chunk, size);
+    checksums.push_back(crc32c({reinterpret_cast<const char*>(bytes) + range.begin, range.size()}));
+  }
+  return checksums;
+}
+
+std::string word_of(uint32_t value) {
+  ByteWriter word;
+  word.number(value);
+  return word.take();
+}
+
+uint32_t value_of(const engine::Parcel& word) { return ByteReader(word.header).number<uint32_t>(); }
+
+}  // namespace
+
+class DirectPublication::State : public std::enable_shared_from_this<State> {
+ public:
+  State(DirectParcels& parcels, engine::PublicationLayout layout, Events events)
+      : parcels_(parcels),
+        rank_(parcels.world().rank),
+        plan_(std::move(layout)),
+        is_owner_(plan_.is_owner(rank_)),
+        is_receiver_(plan_.is_receiver(rank_)),
+        events_(std::move(events)),
+        next_landing_(plan_.layout().first_version),
+        next_open_(plan_.layout().first_version) {}
+
+  void close() {
+    const std::lock_guard lock(running_);
+    is_closed_ = true;
+  }
+
+  // Who receives too takes the checksums here, since it needs them itself; for others they are taken on the way out.
+  void offer(int64_t number, engine::Range range, const std::shared_ptr<const std::byte>& bytes) {
+    const std::shared_ptr<Block> source = source_of(bytes);
+    std::map<size_t, ByteParcel> parcels;  // by piece
+    for (const size_t index : pieces_of(range)) {
+      const engine::Range part = plan_.pieces()[index].range;
+      const std::shared_ptr<const std::byte> place(bytes, bytes.get() + (part.begin - range.begin));
+      auto checksums = is_receiver_ ? checksums_of(place.get(), part.size()) : std::vector<uint32_t>();
+      parcels[index] = {place, part.size(), std::move(checksums), source};
+    }
+    SLUICE_CHECK(!parcels.empty(), text_of(number) + ": bytes that are no range of this rank");
+    {
+      const std::lock_guard lock(mutex_);
+      VersionOnItsWay& version = version_of(number);
+      const bool is_new = version.offered.insert(range.begin).second;
+      SLUICE_CHECK(is_new, text_of(number) + ": a range is offered twice");
+      for (const auto& [index, parcel] : parcels) {
+        version.checksums[index] = parcel.checksums;
+        hand_out(version, number, plan_.pieces()[index], parcel);
+      }
+      if (is_receiver_) version.to_copy.merge(parcels);
+    }
+    copy_own(number);
+  }
+
+  std::shared_ptr<std::byte> new_source(size_t bytes) {
+    const std::shared_ptr<Block> block = parcels_.new_landing(bytes);
+    const std::lock_guard lock(mutex_);
+    std::erase_if(sources_, [](const std::weak_ptr<Block>& source) { return source.expired(); });
+    sources_.push_back(block);
+    return {block, block->memory.data()};
+  }
+
+  std::shared_ptr<engine::Landing> new_landing() {
+    const size_t bytes = plan_.layout().bytes();
+    return std::make_shared<BlockLanding>(parcels_.new_landing(bytes), bytes);
+  }
+
+  void receive(int64_t number, const std::shared_ptr<engine::Landing>& into) {
+    grant(number, into);
+    copy_own(number);
+  }
+
+  void acknowledge(int64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = versions_.find(number);
+    SLUICE_CHECK(is_receiver_ && found != versions_.end() && found->second.missing == 0,
+                 text_of(number) + " is acknowledged before it has landed");
+    SLUICE_CHECK(!std::exchange(found->second.acknowledged, true), text_of(number) + " is acknowledged twice");
+    const uint32_t checksum = found->second.checksum();
+    for (const int owner : plan_.owners())
+      if (owner != rank_) parcels_.send(owner, word_key(number, rank_, ParcelOf::kAcknowledged), {word_of(checksum), {}}, {});
+    if (is_owner_) take_acknowledgement(number, rank_, checksum);
+  }
+
+ private:
+  std::string text_of(int64_t version) const {
+    return "version " + std::to_string(version) + " of '" + plan_.layout().model + "'";
+  }
+  engine::ParcelKey key_of(int64_t version, const PublishedPiece& piece) const {
+    return {plan_.layout().model, version, piece.bucket, ParcelOf::kWeights, piece.number};
+  }
+  engine::ParcelKey word_key(int64_t version, int of, ParcelOf what) const { return {plan_.layout().model, version, of, what}; }
+
+  // The memory of new_source() that these bytes belong to; null: none.
+  std::shared_ptr<Block> source_of(const std::shared_ptr<const std::byte>& bytes) {
+    const std::lock_guard lock(mutex_);
+    for (const std::weak_ptr<Block>& source : sources_)
+      if (!source.owner_before(bytes) && !bytes.owner_before(source)) return source.lock();
+    return nullptr;
+  }
+
+  // Those of one of this rank's ranges; nothing where it is none.
+  std::vector<size_t> pieces_of(engine::Range range) const {
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < plan_.pieces().size(); ++i) {
+      const PublishedPiece& piece = plan_.pieces()[i];
+      if (piece.owner == rank_ && piece.owned.begin == range.begin && piece.owned.end == range.end) indices.push_back(i);
+    }
+    return indices;
+  }
+
+  // What this rank hears from others of a version it grants when it has to do with it first.
+  VersionOnItsWay& version_of(int64_t number) {
+    SLUICE_CHECK(number >= next_open_, text_of(number) + " is open already");
+    const auto [found, is_new] = versions_.try_emplace(number);
+    VersionOnItsWay& version = found->second;
+    if (!is_new) return version;
+    version.told.version = number;
+    version.checksums.resize(plan_.pieces().size());
+    version.missing = plan_.pieces().size();
+    for (const int owner : plan_.owners())
+      listen(owner, word_key(number, owner, ParcelOf::kConfirmed),
+             [=, this](uint32_t slowest) { take_confirmation(number, slowest); });
+    for (const int receiver : is_owner_ ? plan_.layout().receivers : std::vector<int>())
+      listen(receiver, word_key(number, receiver, ParcelOf::kAcknowledged),
+             [=, this](uint32_t checksum) { take_acknowledgement(number, receiver, checksum); });
+    return version;
+  }
+
+  void listen(int rank, engine::ParcelKey key, std::function<void(uint32_t)> heard) {
+    if (rank == rank_) return;
+    parcels_.receive(rank, std::move(key), kMostWord,
+                     [self = shared_from_this(), heard = std::move(heard)](const engine::Parcel& word) {
+                       const std::lock_guard lock(self->mutex_);
+                       heard(value_of(word));
+                     });
+  }
+
+  void grant(int64_t number, const std::shared_ptr<engine::Landing>& into) {
+    const std::lock_guard lock(mutex_);
+    SLUICE_CHECK(is_receiver_ && number == next_landing_, text_of(number) + " is received out of order, or by no receiver");
+    const auto landing = std::dynamic_pointer_cast<BlockLanding>(into);
+    SLUICE_CHECK(landing && landing->bytes().size() == plan_.layout().bytes(), "a landing of somebody else");
+    ++next_landing_;
+    version_of(number).landing = landing;
+    for (size_t index = 0; index < plan_.pieces().size(); ++index) {
+      const PublishedPiece& piece = plan_.pieces()[index];
+      const int source = plan_.source(piece, rank_);
+      if (source == rank_) continue;
+      parcels_.receive_bytes(source, key_of(number, piece), {landing->block(), piece.range.begin, piece.range.size()},
+                             [=, self = shared_from_this()](const ByteParcel& parcel) { self->take(number, index, parcel); });
+    }
+  }
+
+  void hand_out(VersionOnItsWay& version, int64_t number, const PublishedPiece& piece, ByteParcel parcel) {
+    parcel.taken = std::make_shared<ChunkChecksums>();
+    for (const int target : plan_.targets(piece, rank_)) {
+      version.told.bytes_sent += static_cast<int64_t>(parcel.size);
+      parcels_.send_bytes(target, key_of(number, piece), parcel, {});
+    }
+  }
+
+  // What this rank owns and receives, where both are there. Without the lock: what comes meanwhile is not to wait.
+  void copy_own(int64_t number) {
+    std::map<size_t, ByteParcel> parcels;
+    std::byte* place = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto version = versions_.find(number);
+      if (version == versions_.end() || !version->second.landing) return;
+      place = version->second.landing->bytes().data();
+      parcels.swap(version->second.to_copy);
+    }
+    for (const auto& [index, parcel] : parcels)
+      std::memcpy(place + plan_.pieces()[index].range.begin, parcel.bytes.get(), parcel.size);
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < parcels.size(); ++i) count_landed(versions_.at(number));
+  }
+
+  void take(int64_t number, size_t index, const ByteParcel& parcel) {
+    const std::lock_guard lock(mutex_);
+    VersionOnItsWay& version = versions_.at(number);
+    version.checksums[index] = parcel.checksums;
+    version.told.bytes_received += static_cast<int64_t>(parcel.size);
+    hand_out(version, number, plan_.pieces()[index], parcel);
+    count_landed(version);
+  }
+
+  void count_landed(VersionOnItsWay& version) {
+    if (--version.missing > 0) return;
+    version.told.landed_seconds = version.seconds();
+    tell([this, number = version.told.version, checksum = version.checksum()] { events_.landed(number, checksum); });
+  }
+
+  void take_acknowledgement(int64_t number, int receiver, uint32_t checksum) {
+    auto& acknowledgements = versions_.at(number).acknowledgements;
+    for (const auto& [other, its] : acknowledgements) {
+      if (its == checksum) continue;
+      throw UserError("rank " + std::to_string(receiver) + " has another " + text_of(number) + " than rank " +
+                          std::to_string(other) + ": their checksums differ",
+                      "look for faults of the memory of both machines");
+    }
+    acknowledgements.emplace(receiver, checksum);
+    if (acknowledgements.size() == plan_.layout().receivers.size()) confirm(number, static_cast<uint32_t>(receiver));
+  }
+
+  // The others hear it first: whoever has opened a version owes nobody anything of it, and may leave.
+  void confirm(int64_t number, uint32_t slowest) {
+    const auto left = std::make_shared<size_t>(plan_.ranks().size() - 1);
+    if (*left == 0) return take_confirmation(number, slowest);
+    for (const int rank : plan_.ranks()) {
+      if (rank == rank_) continue;
+      parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {word_of(slowest), {}},
+                    [=, this, self = shared_from_this()] {
+                      const std::lock_guard lock(mutex_);
+                      if (--*left == 0) take_confirmation(number, slowest);
+                    });
+    }
+  }
+
+  void take_confirmation(int64_t number, uint32_t slowest) {
+    VersionOnItsWay& version = versions_.at(number);
+    ++version.confirmations;
+    version.told.slowest_receiver = static_cast<int>(slowest);
+    while (!versions_.empty() && versions_.begin()->first == next_open_ &&
+           versions_.begin()->second.confirmations == plan_.owners().size()) {
+      engine::PublishedVersion told = versions_.begin()->second.told;
+      told.opened_seconds = versions_.begin()->second.seconds();
+      versions_.erase(versions_.begin());
+      ++next_open_;
+      tell([this, told] { events_.opened(told); });
+    }
+  }
+
+  void tell(std::function<void()> event) {
+    parcels_.post([self = shared_from_this(), event = std::move(event)] {
+      const std::lock_guard lock(self->running_);
+      if (!self->is_closed_) event();
+    });
+  }
+
+  DirectParcels& parcels_;
+  const int rank_;
+  const PublicationPlan plan_;
+  const bool is_owner_, is_receiver_;
+  const Events events_;
+
+  std::mutex running_;  // while an event runs; of is_closed_
+  bool is_closed_ = false;
+
+  std::mutex mutex_;  // of all below
+  std::map<int64_t, VersionOnItsWay> versions_;
+  int64_t next_landing_, next_open_;
+  std::vector<std::weak_ptr<Block>> sources_;
+};
+
+DirectPublication::DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events)
+    : state_(std::make_shared<State>(parcels, std::move(layout), std::move(events))) {}
+
+DirectPublication::~DirectPublication() { state_->close(); }
+
+std::shared_ptr<std::byte> DirectPublication::new_source(size_t bytes) { return state_->new_source(bytes); }
+
+void DirectPublication::offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) {
+  state_->offer(version, range, bytes);
+}
+
+std::shared_ptr<engine::Landing> DirectPublication::new_landing() { return state_->new_landing(); }
+
+void DirectPublication::receive(int64_t version, std::shared_ptr<engine::Landing> into) { state_->receive(version, into); }
+
+void DirectPublication::acknowledge(int64_t version) { state_->acknowledge(version); }
+
+}  // namespace sluice::comm

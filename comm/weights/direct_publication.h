@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "comm/parcels/direct_parcels.h"
+#include "comm/weights/publication_plan.h"
+#include "engine/ranks/publication.h"
+
+namespace sluice::comm {
+
+/// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host it is
+/// copied once for each receiver, by the receiver itself out of memory of new_source() and of landings, else by the owner. The owner takes the checksums, which travel with the piece: whoever it comes to compares with what was
+/// there at the beginning, also where it was handed on in between.
+///
+/// Of a version a receiver tells each owner that it has acknowledged it, with its checksum. An owner that has heard it of all tells
+/// all ranks, and a version opens where all owners have said so: two short messages behind the last byte; at an owner itself when
+/// the others have heard it. Nothing is granted but for versions that this rank has to do with, so a rank may say goodbye once the
+/// last of them is open.
+///
+/// Uses the parcels, which outlive it; no two publications of one model do. Threads and failure: as engine/ranks/publication.h
+/// says. UserError that names both ranks where two have acknowledged one version with different checksums.
+class DirectPublication final : public engine::Publication {
+ public:
+  /// `layout`: as on all other ranks. This rank need be neither owner nor receiver.
+  DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events);
+
+  /// No event comes after that. Waits for one that runs.
+  ~DirectPublication() override;
+
+  std::shared_ptr<std::byte> new_source(size_t bytes) override;
+  void offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) override;
+  std::shared_ptr<engine::Landing> new_landing() override;
+  void receive(int64_t version, std::shared_ptr<engine::Landing> into) override;
+  void acknowledge(int64_t version) override;
+
+ private:
+  class State;
+
+  const std::shared_ptr<State> state_;  // also of callbacks that may still come
+};
+
+}  // namespace sluice::comm

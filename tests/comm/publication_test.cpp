@@ -1,0 +1,283 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/comm/publishing_ranks.h"
+
+namespace sluice::comm {
+namespace {
+
+using engine::Landing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::is_version;
+using ::testing::IsEmpty;
+using testing::layout_of;
+using testing::PublishingRanks;
+
+constexpr std::chrono::milliseconds kAWhile{20};  // in which something would happen that must not
+
+class Publications : public ::testing::TestWithParam<bool> {};  // over shared memory, and over TCP
+
+// By rank; nothing for who receives nothing.
+std::vector<std::shared_ptr<Landing>> received(PublishingRanks& ranks) {
+  std::vector<std::shared_ptr<Landing>> landings(static_cast<size_t>(ranks.size()));
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    if (!ranks.receives(rank)) continue;
+    landings[static_cast<size_t>(rank)] = ranks[rank].new_landing();
+    ranks[rank].receive(0, landings[static_cast<size_t>(rank)]);
+  }
+  return landings;
+}
+
+// All receivers hold version 0 bit for bit, and have told the same checksum of it.
+void expect_landed(PublishingRanks& ranks, const std::vector<std::shared_ptr<Landing>>& landings) {
+  std::optional<uint32_t> checksum;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    if (!ranks.receives(rank)) continue;
+    EXPECT_TRUE(is_version(landings[static_cast<size_t>(rank)]->bytes(), 0)) << "rank " << rank;
+    const uint32_t here = ranks.happened(rank).checksums.at(0);
+    EXPECT_EQ(checksum.value_or(here), here) << "rank " << rank;
+    checksum = here;
+  }
+}
+
+TEST_P(Publications, LandBitForBitWhoeverOwnsAndReceives) {
+  for (int owners = 1; owners <= 4; ++owners) {
+    for (int receivers = 1; receivers <= 4; ++receivers) {
+      for (const int both : {0, 1, std::min(owners, receivers)}) {
+        SCOPED_TRACE(std::to_string(owners) + " owners, " + std::to_string(receivers) + " receivers, " + std::to_string(both) +
+                     " are both");
+        const int size = owners + receivers - both;
+        PublishingRanks ranks(size, GetParam(),
+                              layout_of(size, owners, receivers, 300'000, 2, 1 + 77 * static_cast<size_t>(both)));
+        for (int rank = 0; rank < size; rank += 2) ranks.offer(rank, 0);
+        const auto landings = received(ranks);
+        for (int rank = 1; rank < size; rank += 2) ranks.offer(rank, 0);
+        ASSERT_TRUE(ranks.all_opened(1));
+        expect_landed(ranks, landings);
+        EXPECT_EQ(ranks.parcels().failures(), std::vector<std::string>(static_cast<size_t>(size)));
+      }
+    }
+  }
+}
+
+// Of several pieces for a receiver; of the larger ones each is of several chunks.
+TEST_P(Publications, OfLargeRangesLand) {
+  for (const auto& [receivers, bytes] : {std::pair{1, size_t{80} << 20}, std::pair{3, size_t{32} << 20}}) {
+    PublishingRanks ranks(2 + receivers, GetParam(), layout_of(2 + receivers, 2, receivers, bytes, 1, 12'345'678));
+    const auto landings = received(ranks);
+    for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, 0);
+    ASSERT_TRUE(ranks.all_opened(1));
+    expect_landed(ranks, landings);
+  }
+}
+
+// So time does not grow with the receivers.
+TEST_P(Publications, SendEachByteOnceFromItsOwnerAndAboutOnceFromEachReceiver) {
+  constexpr int kReceivers = 4;
+  const auto layout = layout_of(1 + kReceivers, 1, kReceivers, size_t{4} << 20, 3, 0);
+  PublishingRanks ranks(1 + kReceivers, GetParam(), layout);
+  received(ranks);
+  ranks.offer(0, 0);
+  ASSERT_TRUE(ranks.all_opened(1));
+  const auto bytes = static_cast<int64_t>(layout.bytes());
+  EXPECT_EQ(ranks.happened(0).told[0].bytes_sent, bytes);
+  for (int rank = 1; rank <= kReceivers; ++rank) {
+    EXPECT_EQ(ranks.happened(rank).told[0].bytes_received, bytes);
+    EXPECT_EQ(ranks.happened(rank).told[0].bytes_sent, bytes * (kReceivers - 1) / kReceivers);
+  }
+}
+
+// Two landings of each receiver take the versions in turn.
+TEST_P(Publications, OfSeveralVersionsOpenInOrderAndDoNotMix) {
+  constexpr int64_t kVersions = 20, kReadable = 2;
+  PublishingRanks ranks(4, GetParam(), layout_of(4, 2, 2, 200'000, 2, 5000));
+  std::vector<std::vector<std::shared_ptr<Landing>>> rings(4);
+  for (int rank = 2; rank < 4; ++rank) {
+    for (int64_t version = 0; version < kReadable; ++version) {
+      rings[static_cast<size_t>(rank)].push_back(ranks[rank].new_landing());
+      ranks[rank].receive(version, rings[static_cast<size_t>(rank)].back());
+    }
+  }
+  for (int64_t version = 0; version < kVersions; ++version)
+    for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, version);
+  for (int64_t version = 0; version < kVersions; ++version) {
+    for (int rank = 2; rank < 4; ++rank) {
+      const auto& landing = rings[static_cast<size_t>(rank)][static_cast<size_t>(version % kReadable)];
+      ASSERT_TRUE(ranks.opened(rank, static_cast<size_t>(version) + 1));
+      ASSERT_TRUE(is_version(landing->bytes(), version)) << "version " << version << " at rank " << rank;
+      if (version + kReadable < kVersions) ranks[rank].receive(version + kReadable, landing);
+    }
+  }
+  ASSERT_TRUE(ranks.all_opened(kVersions));
+  std::vector<int64_t> in_order(kVersions);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(ranks.happened(rank).opened, in_order);
+}
+
+TEST_P(Publications, SendNothingToAReceiverThatHasNoPlaceYet) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 400'000, 1, 0));
+  ranks.offer(0, 0);
+  ranks[1].receive(0, ranks[1].new_landing());
+  std::this_thread::sleep_for(kAWhile);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_THAT(ranks.happened(rank).opened, IsEmpty());
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.parcels()[2].traffic()[static_cast<size_t>(rank)].bytes_received, 0);
+  EXPECT_GT(ranks.parcels()[1].traffic()[0].bytes_received, 0);
+  ranks[2].receive(0, ranks[2].new_landing());
+  ASSERT_TRUE(ranks.all_opened(1));
+}
+
+TEST_P(Publications, OpenNowhereBeforeAllHaveAcknowledged) {
+  PublishingRanks ranks(4, GetParam(), layout_of(4, 2, 3, 100'000, 1, 0), false);
+  for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, 0);
+  received(ranks);
+  for (int rank = 1; rank < 4; ++rank) ASSERT_TRUE(ranks.landed(rank, 1));
+  for (int rank = 1; rank < 4; ++rank) {
+    std::this_thread::sleep_for(kAWhile);
+    for (int other = 0; other < 4; ++other) EXPECT_THAT(ranks.happened(other).opened, IsEmpty());
+    ranks[rank].acknowledge(0);
+  }
+  ASSERT_TRUE(ranks.all_opened(1));
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(ranks.happened(rank).told[0].slowest_receiver, 3);
+}
+
+TEST_P(Publications, OpenInOrderWhateverIsAcknowledgedFirst) {
+  PublishingRanks ranks(2, GetParam(), layout_of(2, 1, 1, 100'000, 1, 0), false);
+  for (int64_t version = 0; version < 2; ++version) {
+    ranks.offer(0, version);
+    ranks[1].receive(version, ranks[1].new_landing());
+  }
+  ASSERT_TRUE(ranks.landed(1, 2));
+  ranks[1].acknowledge(1);
+  std::this_thread::sleep_for(kAWhile);
+  EXPECT_THAT(ranks.happened(0).opened, IsEmpty());
+  ranks[1].acknowledge(0);
+  ASSERT_TRUE(ranks.all_opened(2));
+  EXPECT_THAT(ranks.happened(0).opened, ElementsAre(0, 1));
+}
+
+TEST_P(Publications, GoFromARankToItself) {
+  PublishingRanks ranks(1, GetParam(), layout_of(1, 1, 1, 100'000, 2, 3));
+  ranks.offer(0, 0);
+  const auto landings = received(ranks);
+  ASSERT_TRUE(ranks.opened(0, 1));
+  expect_landed(ranks, landings);
+}
+
+TEST_P(Publications, KeepTheBytesOfAnOwnerNoLongerThanNeeded) {
+  const auto layout = layout_of(2, 1, 1, 100'000, 1, 0);
+  PublishingRanks ranks(2, GetParam(), layout);
+  const auto bytes = testing::bytes_of(0, layout.buckets[0][0].range);
+  ranks[0].offer(0, layout.buckets[0][0].range, bytes);
+  EXPECT_GT(bytes.use_count(), 1);
+  received(ranks);
+  ASSERT_TRUE(ranks.all_opened(1));
+  ranks.parcels()[0].close();  // no thread of it holds them for a moment more
+  EXPECT_EQ(bytes.use_count(), 1);
+}
+
+TEST_P(Publications, KeepASourceNoLongerThanNeeded) {
+  const auto layout = layout_of(3, 1, 2, 100'000, 1, 0);
+  const engine::Range range = layout.buckets[0][0].range;
+  PublishingRanks ranks(3, GetParam(), layout);
+  std::shared_ptr<std::byte> source = ranks[0].new_source(range.size());
+  const std::weak_ptr<std::byte> watched = source;
+  std::ranges::copy(std::span(testing::bytes_of(0, range).get(), range.size()), source.get());
+  ranks[0].offer(0, range, std::exchange(source, nullptr));
+  EXPECT_FALSE(watched.expired());
+  const auto landings = received(ranks);
+  ASSERT_TRUE(ranks.all_opened(1));
+  ranks.parcels()[0].close();
+  EXPECT_TRUE(watched.expired());
+  expect_landed(ranks, landings);
+}
+
+TEST_P(Publications, RefuseWhatCannotBe) {
+  const auto layout = layout_of(3, 1, 1, 100'000, 2, 0);
+  PublishingRanks ranks(3, GetParam(), layout, false);
+  const engine::Range own = layout.buckets[1][0].range;
+  const auto bytes = testing::bytes_of(0, own);
+  EXPECT_THROW(ranks[0].offer(0, {own.begin, own.end - 64}, bytes), InternalError);
+  EXPECT_THROW(ranks[2].offer(0, own, bytes), InternalError);
+  EXPECT_THROW(ranks[0].receive(0, ranks[0].new_landing()), InternalError);
+  EXPECT_THROW(ranks[2].receive(1, ranks[2].new_landing()), InternalError);
+  EXPECT_THROW(ranks[2].acknowledge(0), InternalError);
+  ranks[0].offer(0, own, bytes);
+  EXPECT_THROW(ranks[0].offer(0, own, bytes), InternalError);
+}
+
+TEST_P(Publications, EndWithoutFailureBetweenVersions) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 2, 2, 100'000, 2, 0));
+  for (int rank = 0; rank < 2; ++rank) ranks.offer(rank, 0);
+  received(ranks);
+  ASSERT_TRUE(ranks.all_opened(1));
+  for (int rank = 0; rank < 3; ++rank) ranks.parcels()[rank].close();
+  EXPECT_EQ(ranks.parcels().failures(), std::vector<std::string>(3));
+}
+
+TEST_P(Publications, ToALostRankFailByName) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 100'000, 1, 0));
+  ranks.offer(0, 4);
+  testing::Countdown carried_out(1);
+  ranks.parcels()[0].post(carried_out.callback());
+  ASSERT_TRUE(carried_out.came());
+  ranks.parcels()[1].abandon();
+  EXPECT_THAT(ranks.parcels().failure_of(0),
+              HasSubstr("rank 1 has closed its connection, and word that rank 1 has version 4 of 'actor' was between"));
+}
+
+// A receiver that has all of it and never acknowledges it.
+TEST_P(Publications, ThatNobodyHasOpenedFailByNameWhereARankEnds) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 100'000, 1, 0), false);
+  ranks.offer(0, 0);
+  received(ranks);
+  for (int rank = 1; rank < 3; ++rank) ASSERT_TRUE(ranks.landed(rank, 1));
+  ranks[1].acknowledge(0);
+  ranks.parcels()[2].close();
+  EXPECT_THAT(ranks.parcels().failure_of(0), HasSubstr("word that rank 2 has version 0 of 'actor' was between"));
+  EXPECT_NE(ranks.parcels().failure_of(1), "");  // as rank 0 has failed
+  for (int rank = 0; rank < 3; ++rank) EXPECT_THAT(ranks.happened(rank).opened, IsEmpty());
+}
+
+// Of a place for a version that nobody offers, too.
+TEST_P(Publications, ThatNobodyHasOpenedAreForgottenWhereEarlyEndsAreExpected) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 100'000, 1, 0), false);
+  ranks.offer(0, 0);
+  received(ranks);
+  for (int rank = 1; rank < 3; ++rank) {
+    ASSERT_TRUE(ranks.landed(rank, 1));
+    ranks[rank].receive(1, ranks[rank].new_landing());
+  }
+  for (int rank = 0; rank < 3; ++rank) ranks.parcels()[rank].expect_early_ends();
+  for (int rank = 0; rank < 3; ++rank) ranks.parcels()[rank].close();
+  EXPECT_EQ(ranks.parcels().failures(), std::vector<std::string>(3));
+  for (int rank = 0; rank < 3; ++rank) EXPECT_THAT(ranks.happened(rank).opened, IsEmpty());
+}
+
+// The parcels go on without it, and its bytes to those that still need them.
+TEST_P(Publications, ThatAreGoneTellNothingAndStillHandOn) {
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 400'000, 1, 0), false);
+  received(ranks);
+  ranks.end(1);
+  ranks.offer(0, 0);
+  ASSERT_TRUE(ranks.landed(2, 1));
+  EXPECT_THAT(ranks.happened(1).landed, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, Publications, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
+
+}  // namespace
+}  // namespace sluice::comm
