@@ -12,6 +12,7 @@
 #include "comm/gradients_over.h"
 #include "comm/parcels/parcel_rank_lost.h"
 #include "comm/parcels/parcels_over.h"
+#include "comm/weights/publications_over.h"
 #include "engine/contract/version.h"
 #include "models/kernels/instruction_set.h"
 
@@ -88,7 +89,10 @@ comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Pla
 Ranks::Ranks() : environment_(world_environment()) {}
 
 // Its threads use the rest of this.
-Ranks::~Ranks() { cluster_.reset(); }
+Ranks::~Ranks() {
+  publications_.reset();
+  cluster_.reset();
+}
 
 // What `connect` makes. A rank that is lost meanwhile is named by the heartbeat.
 template <class Connect>
@@ -139,7 +143,8 @@ void Ranks::join(const engine::Plan& plan) {
   for (const engine::PlanModel& model : plan.models) {
     if (model.usage.updated && plan.owners() > 1 && plan.trains(environment_->rank)) cluster_->reductions().gradients(model.name);
   }
-  cluster_->parcels();
+  if (engine::Parcels* const made = cluster_->parcels(); made != nullptr && !plan.roles.empty())
+    publications_ = comm::publications_over(cluster_->store(), *made, plan.cluster.join_seconds);
 }
 
 void Ranks::tell(const std::string& text) {
@@ -158,7 +163,7 @@ engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reduction
 std::optional<engine::RankLinks> Ranks::links() {
   engine::Parcels* const parcels = cluster_ ? cluster_->parcels() : nullptr;
   if (parcels == nullptr) return {};
-  return engine::RankLinks{cluster_->mail(), *parcels};
+  return engine::RankLinks{cluster_->mail(), *parcels, publications_.get()};
 }
 
 void Ranks::watch(OfRun run) {

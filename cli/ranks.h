@@ -53,7 +53,7 @@ class Ranks {
   /// Null: this process is alone.
   engine::Reductions* reductions();
 
-  /// Through which ranks make groups for each other. Nothing: this process is alone, or its plan shares no making. After join().
+  /// Through which ranks work for each other. Nothing: this process is alone, or its plan shares no making. After join().
   std::optional<engine::RankLinks> links();
 
   /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before,
@@ -83,10 +83,11 @@ class Ranks {
   auto connected(const Connect& connect);
   engine::RankSign sign();
 
-  const std::optional<WorldEnvironment> environment_;  // nothing: alone
-  std::unique_ptr<comm::Cluster> cluster_;             // null: alone, or not joined yet
-  std::chrono::duration<double> time_to_notice_{};     // that a rank is lost
-  std::mutex mutex_;                                   // guards what follows
+  const std::optional<WorldEnvironment> environment_;   // nothing: alone
+  std::unique_ptr<comm::Cluster> cluster_;              // null: alone, or not joined yet
+  std::unique_ptr<engine::Publications> publications_;  // null: likewise, or the plan has no roles
+  std::chrono::duration<double> time_to_notice_{};      // that a rank is lost
+  std::mutex mutex_;                                    // guards what follows
   std::condition_variable_any changed_;
   bool ended_ = false;
   std::optional<std::string> heard_;

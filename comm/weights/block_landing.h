@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/parcels/block_pool.h"
-#include "engine/ranks/publication.h"
+#include "engine/contract/publication.h"
 
 namespace sluice::comm {
 

@@ -257,7 +257,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
       told.opened_seconds = versions_.begin()->second.seconds();
       versions_.erase(versions_.begin());
       ++next_open_;
-      tell([this, told] { events_.opened(told); });
+      if (events_.opened) tell([this, told] { events_.opened(told); });
     }
   }
 

@@ -5,7 +5,7 @@
 
 #include "comm/parcels/direct_parcels.h"
 #include "comm/weights/publication_plan.h"
-#include "engine/ranks/publication.h"
+#include "engine/contract/publication.h"
 
 namespace sluice::comm {
 
@@ -18,7 +18,7 @@ namespace sluice::comm {
 /// the others have heard it. Nothing is granted but for versions that this rank has to do with, so a rank may say goodbye once the
 /// last of them is open.
 ///
-/// Uses the parcels, which outlive it; no two publications of one model do. Threads and failure: as engine/ranks/publication.h
+/// Uses the parcels, which outlive it; no two publications of one model do. Threads and failure: as engine/contract/publication.h
 /// says. UserError that names both ranks where two have acknowledged one version with different checksums.
 class DirectPublication final : public engine::Publication {
  public:

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/ranks/publication.h"
+#include "engine/contract/publication.h"
 
 namespace sluice::comm {
 

@@ -12,7 +12,7 @@
 #include "base/crc32c.h"
 #include "comm/parcels/byte_parcel.h"
 #include "comm/weights/block_landing.h"
-#include "engine/ranks/publication.h"
+#include "engine/contract/publication.h"
 
 namespace sluice::comm {
 
