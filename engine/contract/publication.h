@@ -72,7 +72,7 @@ class Publication {
   /// What this rank is told.
   struct Events {
     std::function<void(int64_t version, uint32_t checksum)> landed;  // all of it; of receivers
-    std::function<void(const PublishedVersion& version)> opened;  // empty: this rank does not ask
+    std::function<void(const PublishedVersion& version)> opened;     // empty: this rank does not ask
   };
 
   virtual ~Publication() = default;
