@@ -32,7 +32,7 @@ struct PublishedPiece {
 /// Communication Operations in MPICH", sections 4.1 and 4.2.
 class PublicationPlan {
  public:
-  /// Throws InternalError for a layout that is none.
+  /// Without hosts in the layout each rank has one of its own. Throws InternalError for a layout that is none.
   explicit PublicationPlan(engine::PublicationLayout layout);
 
   const engine::PublicationLayout& layout() const { return layout_; }

@@ -24,7 +24,7 @@ struct PublicationLayout {
   std::string model;
   std::vector<std::vector<OwnedBytes>> buckets;  // in order; all ranges follow one another from 0, and none is empty
   std::vector<int> receivers;                    // ranks, at least one; owners may be among them
-  std::vector<int> hosts;                        // by rank: equal numbers share memory; empty: no ranks do
+  std::vector<int> hosts;                        // by rank: equal numbers share memory; empty: that is found out
   int64_t first_version = 0;
 
   size_t bytes() const { return buckets.empty() ? 0 : buckets.back().back().range.end; }
