@@ -164,6 +164,7 @@ DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers,
   for (const PeerSocket& peer : peers) is_local_.push_back(peer.is_local);
   for (int rank = 0; rank < world.size; ++rank) {
     auto& socket = peers.at(static_cast<size_t>(rank));
+    hosts_.push_back(socket.host);
     peers_.push_back(rank == world.rank ? nullptr
                                         : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_,
                                                                  expects_early_ends_));

@@ -64,6 +64,9 @@ class DirectParcels final : public engine::Parcels {
   /// Whether that rank and this one are on one host, and can map each other's memory.
   bool shares_memory(int rank) const { return rank == world_.rank || is_local_[static_cast<size_t>(rank)]; }
 
+  /// By rank: ranks with equal numbers share memory. The same on all ranks.
+  const std::vector<int>& hosts() const { return hosts_; }
+
   /// Memory for such places, which ranks of this host can map. It may outlive this.
   std::shared_ptr<Block> new_landing(size_t bytes) { return pool_.take_own(bytes); }
 
@@ -102,6 +105,7 @@ class DirectParcels final : public engine::Parcels {
   std::atomic<bool> expects_early_ends_ = false;
   std::vector<bool> is_local_;  // by rank; constant
   BlockPool pool_;
+  std::vector<int> hosts_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
 
   std::mutex mutex_;  // of all below
