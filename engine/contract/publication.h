@@ -100,7 +100,7 @@ class Publications {
  public:
   virtual ~Publications() = default;
 
-  /// `layout`: as on all other ranks, but for `hosts`, which is filled in here. This rank need be neither owner nor receiver. Of one
+  /// `layout`: as on all other ranks. This rank need be neither owner nor receiver. Of one
   /// model one at a time.
   virtual std::unique_ptr<Publication> publication(PublicationLayout layout, Publication::Events events) = 0;
 };
