@@ -94,6 +94,8 @@ void ReceivedWeights::opened(int64_t version) {
   {
     const std::lock_guard lock(mutex_);
     if (auto told = to_tell_.extract(version)) done = std::move(told.mapped());
+    landing_is_taken_ = false;
+    grant_next();
   }
   if (done) done();
 }
@@ -111,8 +113,6 @@ void ReceivedWeights::pack_what_lands() {
     sampled_.take(version, landed_model_.weights);
     publication_->acknowledge(version);
     lock.lock();
-    landing_is_taken_ = false;
-    grant_next();
   }
 }
 

@@ -31,7 +31,8 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
                          const engine::World& world, engine::Publications& publications);
 
 /// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, is packed from
-/// there into the memory of the oldest one, and is acknowledged then; the next may land as soon as the place is free. What is packed
+/// there into the memory of the oldest one, and is acknowledged then; the next may land as soon as it is open, since others may fetch
+/// from the place before. What is packed
 /// while generation goes on takes one thread, which this owns.
 ///
 /// Threads: receive() from any, one version after the other; `done` is called on the thread
@@ -70,7 +71,7 @@ class ReceivedWeights {
   std::condition_variable changed_;
   std::deque<int64_t> awaited_;                       // not granted yet
   std::map<int64_t, std::function<void()>> to_tell_;  // by version that is not open
-  bool landing_is_taken_ = false;                     // by a version that comes or is packed
+  bool landing_is_taken_ = false;                     // by a version that is not open
   std::deque<int64_t> landed_;                        // to be packed
   bool ending_ = false;
   std::unique_ptr<engine::Publication> publication_;

@@ -21,7 +21,14 @@ void RemotePublisher::begin(int64_t first_version) {
   for (const auto& bucket : layout.buckets)
     for (const engine::OwnedBytes& owned : bucket)
       if (owned.owner == world_.rank) own_.push_back(owned.range);
-  publication_ = publications_.publication(std::move(layout), {.landed = {}, .opened = {}});
+  publication_ = publications_.publication(
+      std::move(layout), {.landed = {}, .opened = [this](const engine::PublishedVersion& of) { opened_ = of.version; }});
+}
+
+void RemotePublisher::restart() {
+  publication_.reset();
+  source_ = nullptr;
+  opened_ = -1;
 }
 
 void RemotePublisher::publish(int64_t version) {
@@ -29,11 +36,13 @@ void RemotePublisher::publish(int64_t version) {
   size_t bytes = 0;
   for (const engine::Range& range : own_) bytes += range.size();
   if (bytes == 0) return;
-  const std::shared_ptr<std::byte> source = publication_->new_source(bytes);
-  std::byte* to = source.get();
+  // The memory is used again once nobody copies from it any more.
+  if (!source_ || opened_ < published_) source_ = publication_->new_source(bytes);
+  published_ = version;
+  std::byte* to = source_.get();
   for (const engine::Range& range : own_) {
     copy(range, to);
-    publication_->offer(version, range, std::shared_ptr<const std::byte>(source, to));
+    publication_->offer(version, range, std::shared_ptr<const std::byte>(source_, to));
     to += range.size();
   }
 }

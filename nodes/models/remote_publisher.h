@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,7 +26,7 @@ class RemotePublisher final : public WeightPublisher {
                   const engine::World& world, engine::Publications& publications);
 
   void publish(int64_t version) override;
-  void restart() override { publication_.reset(); }
+  void restart() override;
 
  private:
   void begin(int64_t first_version);
@@ -37,7 +38,10 @@ class RemotePublisher final : public WeightPublisher {
   const engine::World world_;
   engine::Publications& publications_;
   std::vector<engine::Range> own_;                    // of a version
-  std::unique_ptr<engine::Publication> publication_;  // null: no version yet
+  std::shared_ptr<std::byte> source_;                 // of the version that was published last
+  int64_t published_ = -1;                            // that version
+  std::atomic<int64_t> opened_{-1};                   // the last one that has opened
+  std::unique_ptr<engine::Publication> publication_;  // null: no version yet; last: it calls back
 };
 
 }  // namespace sluice::nodes

@@ -363,6 +363,7 @@ void Generate::write_versions(std::span<const Response> samples, Group& group) c
 
 void Generate::end_iteration(const engine::Iteration&) {
   metrics_.maximum("memory/kv_used_bytes_max", static_cast<double>(std::exchange(iteration_kv_bytes_, 0)));
+  if (weights_.may_change()) metrics_.sum("engine/weight_updates", 0);
   if (on_demand_) {  // told of every iteration, also of one without
     metrics_.sum("engine/preempted_samples", 0);
     metrics_.sum("engine/recomputed_tokens", 0);

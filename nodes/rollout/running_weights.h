@@ -41,6 +41,7 @@ class RunningWeights {
   const models::PackedWeights& weights() const { return *weights_; }
   int64_t version() const { return version_; }
   bool is_set() const { return version_ >= 0; }
+  bool may_change() const { return update_ == engine::WeightUpdate::kImmediately; }
 
  private:
   const std::shared_ptr<const SampledWeights> sampled_;
