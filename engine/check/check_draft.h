@@ -91,6 +91,7 @@ struct Draft {
   Problems problems;
   Plan plan;  // its settings are bound first
   bool settings_bound = false;
+  bool roles_known = true;         // false: not which of them trains, and so nothing of what its ranks have
   int64_t chosen_micro_batch = 0;  // where it is left to the plan: a candidate; 0: as small as it can be
   const Preset* preset = nullptr;  // null: none
   std::vector<DraftNode> nodes;

@@ -61,7 +61,7 @@ class Reader {
     expect(']');
     at_ = line_.find(']') + 1;
     const SourceSpan header = span_from(begin);
-    const size_t dot = path.find('.');
+    const size_t dot = path.rfind('.');
     const std::string name = dot == std::string::npos ? std::string() : path.substr(dot + 1);
     const Name named{name, {source_, number_, static_cast<int>(begin + dot) + 3, static_cast<int>(name.size())}};
     if (path.starts_with("nodes.")) {
@@ -70,6 +70,9 @@ class Reader {
     } else if (path.starts_with("models.")) {
       spec_.models.push_back({named, {{}, header}});
       entries_ = &spec_.models.back().params.entries;
+    } else if (path.starts_with("cluster.roles.")) {
+      spec_.roles.push_back({named, {{}, header}});
+      entries_ = &spec_.roles.back().params.entries;
     } else {
       Table& table = settings(path);
       table.where = header;
