@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/strings.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/known_kinds.h"
 #include "tests/engine/spec_builder.h"
@@ -24,25 +23,11 @@ class CheckRoles : public ::testing::Test {
  protected:
   CheckRoles() { add_toy_nodes(registry_); }
 
-  // Nodes and what `on` says in each; nothing: no `on`.
-  std::map<std::string, std::string> on_{{"generate", "rollout"}, {"score", "train"},     {"reference", "train"},
-                                         {"values", "train"},     {"rewards", "train"},   {"advantages", "train"},
-                                         {"train", "train"},      {"sync", "train/cpu:0"}};
+  std::map<std::string, std::string> on_ = kOnRoles;
   std::string roles_ = "[cluster.roles.rollout]\nranks = 2\n[cluster.roles.train]\nranks = 1\n";
 
-  std::string text() const {
-    std::string out;
-    for (const std::string& line : split(ppo_text(), '\n')) {
-      out += line + "\n";
-      if (!line.starts_with("[nodes.")) continue;
-      const auto on = on_.find(line.substr(7, line.size() - 8));
-      if (on != on_.end() && !on->second.empty()) out += "on = " + sluice::quoted(on->second) + "\n";
-    }
-    return roles_ + out;
-  }
-
   CheckResult checked(int ranks = 0) {
-    CheckResult result = check(spec_of(text()), registry_, ranks);
+    CheckResult result = check(spec_of(ppo_on_roles_text(roles_, on_)), registry_, ranks);
     expect_known_kinds(result.problems);
     return result;
   }
@@ -78,6 +63,11 @@ TEST_F(CheckRoles, ARoleHasTheTokensOfTheBudgetUnlessItSaysItsOwn) {
   const Plan plan = checked().plan.value();
   EXPECT_EQ(plan.training_tokens(), 16384);
   EXPECT_EQ(plan.making_tokens(), 512);
+}
+
+TEST_F(CheckRoles, AnExecutorStandsBehindTheRole) {
+  on_["sync"] = "train/cpu:0";
+  EXPECT_EQ(checked().plan.value().nodes.back().executor, "train/cpu");
 }
 
 TEST_F(CheckRoles, ARunHasAsManyRanksAsTheRoles) {
