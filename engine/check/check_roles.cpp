@@ -202,11 +202,19 @@ class RoleRules {
     for (const PlanRole& role : draft_.plan.roles) {
       const bool is_used = std::ranges::find(draft_.nodes, role.name, &DraftNode::role) != draft_.nodes.end();
       if (is_used || std::ranges::find(meant_, role.name) != meant_.end()) continue;
-      draft_.error("role-unused", role.where, "no node is on role " + sluice::quoted(role.name), {},
+      const std::string near = did_you_mean(role.name, others_than(role.name));
+      draft_.error("role-unused", role.where, "no node is on role " + sluice::quoted(role.name),
+                   near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
                    both_known() ? "remove it: what samples is on " + sluice::quoted(samples_) + ", and all else on " +
                                       sluice::quoted(trains_)
                                 : "remove it, or name it in on of a node");
     }
+  }
+
+  std::vector<std::string> others_than(const std::string& name) const {
+    std::vector<std::string> others = names_;
+    std::erase(others, name);
+    return others;
   }
 
   void report_role_of_everything() {
