@@ -61,7 +61,7 @@ class Reader {
     expect(']');
     at_ = line_.find(']') + 1;
     const SourceSpan header = span_from(begin);
-    const size_t dot = path.rfind('.');
+    const size_t dot = path.starts_with("cluster.roles.") ? path.rfind('.') : path.find('.');
     const std::string name = dot == std::string::npos ? std::string() : path.substr(dot + 1);
     const Name named{name, {source_, number_, static_cast<int>(begin + dot) + 3, static_cast<int>(name.size())}};
     if (path.starts_with("nodes.")) {

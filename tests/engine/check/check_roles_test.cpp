@@ -63,6 +63,7 @@ TEST_F(CheckRoles, ARoleHasTheTokensOfTheBudgetUnlessItSaysItsOwn) {
   const Plan plan = checked().plan.value();
   EXPECT_EQ(plan.training_tokens(), 16384);
   EXPECT_EQ(plan.making_tokens(), 512);
+  EXPECT_EQ(plan.token_capacity(), 16384);  // of rank 0
 }
 
 TEST_F(CheckRoles, AnExecutorStandsBehindTheRole) {
