@@ -106,6 +106,13 @@ struct CapacityProof {
 ///
 /// The share is necessary as before: the groups of the stall that one token less allows are made one after the other, with the sizes
 /// that they have there. The last one is finished, and is never taken over.
+///
+/// Roles: ranks that train have the share and no making; ranks that sample have the making and no groups of their own. That is the
+/// above, but for who has to make a group: a rank that samples asks each rank that trains for its next group, one after the other,
+/// until that one has none left in the round, and comes to no other round before. Each rank that trains is asked by one at least. A
+/// question may wait for a rank that has not come to the round yet. It comes there, since what it waits for comes earlier in the
+/// order above. So every group is given away some time, and a and b hold of it. By c the making credit comes back in every round,
+/// and room for one worst group of each path is enough. It is necessary, since credit is asked for with the question.
 CapacityProof prove(const CapacityShape& shape);
 
 /// Groups that a filter with refill has drawn at once: `missing` is what it still wants, `left` what it may still draw.

@@ -34,7 +34,9 @@ std::vector<PipelineChange> pipeline_changes(const std::vector<EffectiveKey>& be
   }
   for (const EffectiveKey& key : before) {
     if (key.text.empty() || !old.contains({key.table, key.key})) continue;
-    changes.push_back({.table = key.table, .key = key.key, .before = key.text, .after = {}});
+    // Who has a role changes no result, and other files name other roles.
+    const bool is_role = key.table.starts_with("cluster.roles.");
+    changes.push_back({.table = key.table, .key = key.key, .before = key.text, .after = {}, .harmless = is_role});
   }
   return changes;
 }

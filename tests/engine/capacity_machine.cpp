@@ -262,8 +262,19 @@ class Run {
     const int next = at(ids, p).state.begun;
     if (next >= reported(ids) + lag_ + 2) return false;
     const PathRules& rules = states_[p].rules();
+    if (!owners_need_no_more(ids, p, next - 1)) return false;
     if (!rules.leads(next) && !is_led(ids, first_beside(p), next)) return false;
     return !rules.is_due(next) || published(ids, p) >= rules.version_for(next, lag_);
+  }
+
+  // A rank that makes groups for others alone goes on when they have given all of them away.
+  bool owners_need_no_more(const Ids& ids, size_t p, int iteration) const {
+    if (!machines_[p].is_sampler() || iteration < 0) return true;
+    for (int owner = 0; owner < machines_[p].owners; ++owner) {
+      const size_t other = beside_on(owner, p);
+      if (!states_[other].rules().has_given_all(at(ids, other).state, iteration)) return false;
+    }
+    return true;
   }
 
   int reported(const Ids& ids) const {
@@ -282,7 +293,11 @@ class Run {
   // Versions of the model that path p samples from.
   int published(const Ids& ids, size_t p) const {
     const int of = model_beside(p);
-    return of < 0 ? 0 : at(ids, static_cast<size_t>(of)).published;
+    if (of < 0) return 0;
+    int least = at(ids, static_cast<size_t>(of)).published;  // and by all that train it, where this is another rank
+    for (int owner = 0; machines_[p].is_sampler() && owner < machines_[p].owners; ++owner)
+      least = std::min(least, at(ids, beside_on(owner, static_cast<size_t>(of))).published);
+    return least;
   }
 
   bool is_led(const Ids& ids, size_t first, int iteration) const {
@@ -420,10 +435,20 @@ std::string describe(const Machine& machine) {
   return text;
 }
 
+namespace {
+
+std::string roles_text(const Machine& machine) {
+  if (machine.owners == 0) return {};
+  return ", of which " + std::to_string(machine.owners) + " train and the others make groups with " +
+         std::to_string(machine.making) + " tokens";
+}
+
+}  // namespace
+
 std::string describe(const Paths& paths) {
   std::string text;
   for (const Machine& path : paths.paths) text += (text.empty() ? "" : "\n  beside ") + describe(path);
-  return text + (paths.ranks > 1 ? "\n  on " + std::to_string(paths.ranks) + " ranks" : "");
+  return text + (paths.ranks > 1 ? "\n  on " + std::to_string(paths.ranks) + " ranks" : "") + roles_text(paths.paths.front());
 }
 
 Finding search(const Paths& paths, const std::vector<int>& shares) { return Search(paths, shares).search(); }

@@ -37,6 +37,9 @@ struct Machine {
   int slots = 1;  // that groups are dealt out to, in blocks; none is packed with groups of another
   int rank = 0;   // of `ranks` that share the slots: this one has the groups of its own alone
   int ranks = 1;
+  int owners =
+      0;  // with roles: the first so many of the ranks have the slots, and the others make all of their groups; 0: no roles
+  int making = 0;  // with roles: tokens of a rank that makes groups
   int iterations = 1;
   int lag = 0;
   bool rollout = false;    // it samples from the model of `model_of`, where a step trains that
@@ -52,6 +55,8 @@ struct Machine {
   int lasts = 0;  // its data are enough for so many iterations; 0: for all
 
   bool measures() const { return every > 0 || before_training; }
+  int slot_ranks() const { return owners > 0 ? owners : ranks; }
+  bool is_sampler() const { return owners > 0 && rank >= owners; }
 };
 
 /// Paths that run side by side, all of them on each rank. All have the iterations, the lag and the micro-batches of the first. Ranks

@@ -160,13 +160,15 @@ std::string path_text(const Paths& paths, size_t p, int share) {
   if (machine.rollout) {
     text += "[nodes." + prefix + "rollout]\n" + key("type", "\"sampling\"") + "inputs = [\"" + prefix + "source\"]\n" +
             key("on_demand", machine.on_demand);
+    if (machine.owners > 0) text += key("on", "\"rollout\"");
     if (machine.of_frozen_model) text += key("model", "\"frozen\"");
     if (!machine.of_frozen_model && !model_sampled(paths, p).empty()) text += key("model", model_sampled(paths, p).c_str());
   }
   text += key("least", static_cast<int64_t>(machine.least)) + key("worst", static_cast<int64_t>(machine.worst));
   for (size_t s = 0; s < machine.steps.size(); ++s) {
     text += "[nodes." + prefix + "step" + std::to_string(s) + "]\n" +
-            step_text(machine.steps[s], prefix, machine.rollout ? "rollout" : "source", quoted_model(p));
+            step_text(machine.steps[s], prefix, machine.rollout ? "rollout" : "source", quoted_model(p)) +
+            (machine.owners > 0 ? key("on", "\"train\"") : std::string());
   }
   return text;
 }
@@ -180,6 +182,11 @@ std::string pipeline_text(const Paths& paths, const std::vector<int>& shares) {
   if (any([](const Machine& path) { return path.on_demand; })) text += key("admission", "\"on_demand\"");
   text += "[schedule]\n" + key("policy_lag", static_cast<int64_t>(first.lag));
   text += "[cluster]\n" + key("slots", static_cast<int64_t>(first.slots));
+  if (first.owners > 0) {
+    text += "[cluster.roles.train]\n" + key("ranks", static_cast<int64_t>(first.owners)) + "[cluster.roles.rollout]\n" +
+            key("ranks", static_cast<int64_t>(paths.ranks - first.owners)) +
+            key("tokens_in_flight", static_cast<int64_t>(first.making));
+  }
   for (size_t p = 0; p < paths.paths.size(); ++p) {
     const std::string model = quoted_model(p);
     if (has(paths.paths[p], Use::kTrains)) text += "[models." + model.substr(1, model.size() - 2) + "]\n";

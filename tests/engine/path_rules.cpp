@@ -23,6 +23,7 @@ PathRules::PathRules(const Machine& machine, int iterations, bool trained, int s
   int drawn = 0;
   for (int slot = 0; slot < machine.slots; ++slot) drawn += most_drawn(slot);
   making_ = std::min(share, std::max(1, drawn) * machine.worst);
+  if (machine.owners > 0) making_ = machine.is_sampler() ? machine.making : 0;
 }
 
 std::vector<Move> PathRules::moves(const State& state) const {
@@ -40,8 +41,10 @@ std::vector<Move> PathRules::moves(const State& state) const {
   return moves;
 }
 
-// On demand groups are only sure to end when they have grown to the worst size. Nobody has to help.
+// On demand groups are only sure to end when they have grown to the worst size. Nobody has to help, but for ranks that do nothing
+// else; these have credit for a worst group or for none.
 bool PathRules::is_sure(const State& state, const Move& move) const {
+  if (move.kind == Move::Kind::kLend && machine_.owners > 0) return move.tokens == machine_.worst;
   const bool ends_early = move.kind == Move::Kind::kFinish && machine_.on_demand &&
                           state.admitted[static_cast<size_t>(move.which)].tokens < machine_.worst;
   return move.kind != Move::Kind::kAdmit && move.kind != Move::Kind::kLend && !ends_early;
@@ -142,7 +145,7 @@ int PathRules::waiting_at(const State& state, int s) const {
 
 // Slots have the groups in blocks, as evenly as it goes. Those of other ranks draw nothing here.
 int PathRules::quota(int slot) const {
-  if (slot / (machine_.slots / machine_.ranks) != machine_.rank) return 0;
+  if (slot / (machine_.slots / machine_.slot_ranks()) != machine_.rank) return 0;
   return machine_.groups * (slot + 1) / machine_.slots - machine_.groups * slot / machine_.slots;
 }
 
@@ -186,6 +189,7 @@ void PathRules::begin(State& state) const {
   state.kept = state.to_draw = state.drawn_of;
   for (int slot = 0; slot < machine_.slots; ++slot)
     state.to_draw[static_cast<size_t>(slot)] = round(quota(slot), most_drawn(slot));
+  if (machine_.is_sampler()) end_packing(state);  // it has no groups
 }
 
 // A round is packed: the next one, or the end of the iteration. Where ranks tell each other the verdicts, that is a move of its own.
@@ -237,6 +241,11 @@ int PathRules::told(const State& state, int iteration) const {
 bool PathRules::may_help_in(const State& state, int iteration, int round) const {
   if (state.begun - 1 != iteration) return machine_.help == Help::kFromBehind && state.begun - 1 < iteration;
   return state.round == round || told(state, iteration) == kAll;  // it has no groups in the rounds that follow
+}
+
+bool PathRules::has_given_all(const State& state, int iteration) const {
+  if (state.begun - 1 != iteration) return state.begun - 1 > iteration;
+  return !state.drawing || (refill_ < 0 && state.left_to_draw() == 0);
 }
 
 bool PathRules::adds_up(const State& state, const Move& move) const {

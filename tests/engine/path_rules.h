@@ -97,6 +97,9 @@ class PathRules {
   /// Groups of another rank, as far as it depends on what each has come to.
   bool may_help_in(const State& state, int iteration, int round) const;
 
+  /// With roles, of an owner: no group of the iteration is left for others to make.
+  bool has_given_all(const State& state, int iteration) const;
+
   bool publishes(const Move& move) const { return move.kind == Move::Kind::kProcess && move.which == publisher_; }
   bool is_publisher() const { return publisher_ >= 0; }
   int published(const State& state) const { return iterations_ended(state, publisher_); }  // versions, beside the first

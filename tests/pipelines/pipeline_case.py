@@ -23,3 +23,39 @@ class PipelineCase(Case):
     def accuracy(self, checkpoint, name):
         """Share of the held-out sums that the likeliest answer gets right."""
         return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["reward/score_mean"]
+
+
+SLOTS = {"cluster.slots": 4}
+TIMED = ("time/", "memory/", "engine/")
+WEIGHTS = (".safetensors", ".json")
+
+
+class RanksCase(PipelineCase):
+    """Of runs on several processes."""
+
+    def run_on(self, ranks, pipeline, name="", **overrides):
+        folder = self.folder / f"{pipeline}-{ranks}{name}"
+        result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**SLOTS, **overrides), timeout=600)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        return folder
+
+    def lines_of(self, folder):
+        lines = []
+        for line in (folder / "metrics.jsonl").read_text().splitlines():
+            lines.append({name: value for name, value in json.loads(line).items() if not name.startswith(TIMED)})
+        return lines
+
+    def models_of(self, folder):
+        """Files for others byte by byte; of what training goes on from, which ranks write in pieces, the tensors."""
+        checkpoint = (folder / "checkpoint").resolve()
+        files = {str(path.relative_to(checkpoint)): path.read_bytes() for path in sorted(checkpoint.rglob("*"))
+                 if path.is_file() and path.suffix in WEIGHTS and path.name != "manifest.json" and ".optimizer" not in path.name}
+        models = sorted({path.name.split(".optimizer")[0] for path in checkpoint.glob("*.optimizer*")})
+        return files | {f"{model}/{name}": state for model in models for name, state in training_state(checkpoint, model).items()}
+
+    def assert_equal_runs(self, ours, theirs):
+        self.assertGreater(len(self.lines_of(theirs)), 0)
+        self.assertEqual(self.lines_of(ours), self.lines_of(theirs))
+        models, others = self.models_of(ours), self.models_of(theirs)
+        self.assertEqual(sorted(models), sorted(others))
+        self.assertEqual([name for name in models if models[name] != others[name]], [])

@@ -3,41 +3,13 @@
 import json
 import unittest
 
-from pipeline_case import DONE, ROOT, PipelineCase, run, sets, training_state
-
-SLOTS = {"cluster.slots": 4}
-TIMED = ("time/", "memory/", "engine/")
-WEIGHTS = (".safetensors", ".json")
+from pipeline_case import ROOT, SLOTS, RanksCase, run, sets
 
 
-class Ranks(PipelineCase):
-    def run_on(self, ranks, pipeline, name="", **overrides):
-        folder = self.folder / f"{pipeline}-{ranks}{name}"
-        result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**SLOTS, **overrides), timeout=600)
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        return folder
-
-    def lines_of(self, folder):
-        lines = []
-        for line in (folder / "metrics.jsonl").read_text().splitlines():
-            lines.append({name: value for name, value in json.loads(line).items() if not name.startswith(TIMED)})
-        return lines
-
-    def models_of(self, folder):
-        """Files for others byte by byte; of what training goes on from, which ranks write in pieces, the tensors."""
-        checkpoint = (folder / "checkpoint").resolve()
-        files = {str(path.relative_to(checkpoint)): path.read_bytes() for path in sorted(checkpoint.rglob("*"))
-                 if path.is_file() and path.suffix in WEIGHTS and path.name != "manifest.json" and ".optimizer" not in path.name}
-        models = sorted({path.name.split(".optimizer")[0] for path in checkpoint.glob("*.optimizer*")})
-        return files | {f"{model}/{name}": state for model in models for name, state in training_state(checkpoint, model).items()}
-
+class Ranks(RanksCase):
     def assert_equal_on_ranks(self, pipeline, **overrides):
         alone, shared = (self.run_on(ranks, pipeline, **overrides) for ranks in (1, 2))
-        self.assertGreater(len(self.lines_of(alone)), 0)
-        self.assertEqual(self.lines_of(shared), self.lines_of(alone))
-        ours, theirs = self.models_of(shared), self.models_of(alone)
-        self.assertEqual(sorted(ours), sorted(theirs))
-        self.assertEqual([name for name in ours if ours[name] != theirs[name]], [])
+        self.assert_equal_runs(shared, alone)
         return shared
 
     def test_the_cores_of_a_rank_change_nothing(self):

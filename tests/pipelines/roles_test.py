@@ -1,0 +1,93 @@
+"""A run on ranks that sample and ranks that train gives what a run on one process does, byte for byte."""
+
+import json
+import re
+import shutil
+import unittest
+
+from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets
+
+SAMPLERS = ("generate",)
+SOURCES = ("jsonl_prompts",)
+
+
+def with_roles(pipeline, training=2, sampling=2):
+    """A file that extends a pipeline of pipelines/, with what samples on ranks of its own."""
+    config = run("plan", ROOT / "pipelines" / pipeline, "--config").stdout
+    types = dict(re.findall(r'(?m)^\[nodes\.(\w+)\]\ntype = "(\w+)"', re.sub(r"  +#.*", "", config)))
+    lines = [f'extends = "{ROOT / "pipelines" / pipeline}"', "[cluster.roles.train]", f"ranks = {training}", "[cluster.roles.rollout]", f"ranks = {sampling}"]
+    for name, kind in types.items():
+        if kind not in SOURCES:
+            lines += [f"[nodes.{name}]", f'on = "{"rollout" if kind in SAMPLERS else "train"}"']
+    return "\n".join(lines) + "\n"
+
+
+class Roles(RanksCase):
+    def run_apart(self, pipeline, name="apart", training=2, sampling=2, **overrides):
+        file, folder = self.folder / f"{name}-{pipeline}", self.folder / f"{name}-{pipeline}-run"
+        file.write_text(with_roles(pipeline, training, sampling))
+        result = run("launch", file, "--run-dir", folder, *sets(**SLOTS, **overrides), timeout=600)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        return folder
+
+    def assert_equal_apart(self, pipeline, apart=None, training=2, sampling=2, **overrides):
+        alone = self.run_on(1, pipeline, **overrides)
+        shared = self.run_apart(pipeline, training=training, sampling=sampling, **overrides | (apart or {}))
+        self.assert_equal_runs(shared, alone)
+
+    def test_ppo_and_grpo_at_each_lag(self):
+        for pipeline in ("ppo.toml", "grpo.toml"):
+            for lag in (None, 1, 2):
+                with self.subTest(pipeline, lag=lag):
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                    self.folder.mkdir()
+                    self.assert_equal_apart(pipeline, **{"pipeline.iterations": 3, "schedule.policy_lag": lag})
+
+    def test_other_numbers_of_ranks(self):
+        for training, sampling in ((1, 1), (1, 3), (4, 1)):
+            with self.subTest(training=training, sampling=sampling):
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self.folder.mkdir()
+                self.assert_equal_apart("ppo.toml", training=training, sampling=sampling, **{"pipeline.iterations": 2})
+
+    def test_replaced_groups_environments_and_baselines(self):
+        for pipeline in ("dapo.toml", "calculator.toml", "remax.toml", "online_dpo.toml"):
+            with self.subTest(pipeline):
+                self.assert_equal_apart(pipeline, **{"pipeline.iterations": 2})
+
+    def test_precisions_and_adapters(self):
+        for number, extra in enumerate(({"models.actor.dtype": "bfloat16"}, {"models.actor.freeze": ["model.embed_tokens.*"]}, {"models.actor.lora.rank": 4})):
+            with self.subTest(**extra):
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self.folder.mkdir()
+                self.assert_equal_apart("grpo.toml", **{"pipeline.iterations": 3} | extra)
+
+    def test_with_the_least_credit(self):
+        plan = json.loads(run("plan", ROOT / "pipelines" / "grpo.toml", "--format", "json", *sets(**SLOTS)).stdout)
+        path = plan["paths"][0]
+        least = {"cluster.roles.train.tokens_in_flight": path["tokens_needed"] + 256, "cluster.roles.rollout.tokens_in_flight": path["group_tokens"] + 256}
+        self.assert_equal_apart("grpo.toml", apart=least, **{"pipeline.iterations": 2})
+
+    def go_on_from(self, folder, iterations, *command):
+        """As after a crash: with the checkpoint behind so many iterations, and no later one."""
+        for checkpoint in (folder / "checkpoints").iterdir():
+            if int(checkpoint.name) > iterations:
+                shutil.rmtree(checkpoint)
+        result = run(*command, "--run-dir", folder, "--resume", "auto", *sets(**SLOTS, **self.settings))
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertIn("going on", result.stdout)
+
+    def test_what_was_saved_goes_on_in_another_shape(self):
+        """From roles to one process and back, with weights from before the checkpoint that samples still come from."""
+        self.settings = {"pipeline.iterations": 5, "checkpoint.every_iterations": 2, "schedule.policy_lag": 2}
+        alone = self.run_on(1, "ppo.toml", **self.settings)
+        apart = self.run_apart("ppo.toml", **self.settings)
+        self.assert_equal_runs(apart, alone)
+        self.go_on_from(apart, 2, "run", ROOT / "pipelines" / "ppo.toml")
+        self.assert_equal_runs(apart, alone)
+        self.go_on_from(apart, 4, "launch", self.folder / "apart-ppo.toml")
+        self.assert_equal_runs(apart, alone)
+
+
+if __name__ == "__main__":
+    unittest.main()
