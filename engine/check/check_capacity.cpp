@@ -220,18 +220,6 @@ void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape)
 
 constexpr const char* kTokensInFlight = "tokens_in_flight";
 
-// What a role says of its own; null: it has the tokens of [budget].
-const Entry* own_tokens(const Draft& draft, const PlanRole& role) {
-  const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
-  return spec->params.find(kTokensInFlight);
-}
-
-// Where it is written how many tokens are in flight on the ranks of a role, or on all.
-SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role) {
-  const Entry* own = role == nullptr ? nullptr : own_tokens(draft, *role);
-  return own != nullptr ? own->value.where : place_of(draft.spec.budget, kTokensInFlight, draft.spec.where);
-}
-
 const PlanRole* training_role(const Draft& draft) { return draft.plan.roles.empty() ? nullptr : &draft.plan.roles.front(); }
 
 /// What to say of a budget that is too small.

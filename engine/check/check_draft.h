@@ -162,6 +162,12 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 /// "train/cpu:1" without "train/".
 std::string without_role(const std::string& executor);
 
+/// tokens_in_flight that a role says itself; null: it has those of [budget].
+const Entry* own_tokens(const Draft& draft, const PlanRole& role);
+
+/// Where it is written how many tokens are in flight on the ranks of a role; null: on all.
+SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role);
+
 void resolve_preset(Draft& draft);          // check_preset.cpp: which one
 void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs
 void check_graph(Draft& draft);             // loops, order, sources, rollouts, paths

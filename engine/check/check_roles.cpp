@@ -264,6 +264,16 @@ std::string without_role(const std::string& executor) {
   return slash == std::string::npos ? executor : executor.substr(slash + 1);
 }
 
+const Entry* own_tokens(const Draft& draft, const PlanRole& role) {
+  const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
+  return spec->params.find("tokens_in_flight");
+}
+
+SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role) {
+  const Entry* own = role == nullptr ? nullptr : own_tokens(draft, *role);
+  return own != nullptr ? own->value.where : place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where);
+}
+
 void check_roles(Draft& draft) {
   check_role_names(draft);
   RoleRules rules(draft);

@@ -25,9 +25,11 @@ class CheckRoles : public ::testing::Test {
 
   std::map<std::string, std::string> on_ = kOnRoles;
   std::string roles_ = "[cluster.roles.rollout]\nranks = 2\n[cluster.roles.train]\nranks = 1\n";
+  std::string memory_;  // memory_gib
 
   CheckResult checked(int ranks = 0) {
-    CheckResult result = check(spec_of(ppo_on_roles_text(roles_, on_)), registry_, ranks);
+    CheckResult result =
+        check(spec_of(edited(ppo_on_roles_text(roles_, on_), "[runtime]\n", "[runtime]\n" + memory_)), registry_, ranks);
     expect_known_kinds(result.problems);
     return result;
   }
@@ -159,6 +161,22 @@ TEST_F(CheckRoles, SlotsAreThoseOfTheRoleThatTrains) {
   roles_ = "[cluster]\nslots = 4\n[cluster.roles.rollout]\nranks = 2\n[cluster.roles.train]\nranks = 3\n";
   EXPECT_THAT(problems(),
               ElementsAre("slots-not-divided: 4 slots cannot be divided among 3 ranks of role \"train\", which trains"));
+}
+
+// The most tokens that are named are those of that role, and they fit.
+TEST_F(CheckRoles, EachRoleIsJudgedByItsOwnMemory) {
+  const auto roles = [](int64_t making) {
+    return "[cluster.roles.rollout]\nranks = 1\ntokens_in_flight = " + std::to_string(making) +
+           "\n[cluster.roles.train]\nranks = 1\ntokens_in_flight = 2048\n";
+  };
+  memory_ = "memory_gib = 0.00022\n";
+  roles_ = roles(4096);
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("memory-too-small: a rank of role \"rollout\" needs up to ")));
+  EXPECT_THAT(helps(), ElementsAre("tokens_in_flight <= 2666 in [cluster.roles.rollout] fits"));
+  roles_ = roles(2666);
+  EXPECT_TRUE(checked().plan.has_value());
+  roles_ = roles(2667);
+  EXPECT_FALSE(checked().plan.has_value());
 }
 
 // A rank that samples must be able to hold one group.
