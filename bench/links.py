@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import time
 
+NETWORK = "10.78.0"
+CONGESTION = "cubic"  # what Linux has where nobody chose another one
 BURST, WAITS = 256 << 10, 8 << 20  # bytes that go at once, and that wait at an end before some are dropped
 
 
@@ -52,12 +54,13 @@ class Links:
             self.switch.do("ip", "link", "set", port, "master", "switch", "up")
             machine.do("ip", "address", "add", f"{self.address(number)}/24", "dev", "wire")
             machine.do("ip", "link", "set", "wire", "up")
+            machine.do("ip", "route", "replace", f"{NETWORK}.0/24", "dev", "wire", "congctl", CONGESTION)
             self.switch.shape(port, bytes_per_second)
             machine.shape("wire", bytes_per_second)
 
     @staticmethod
     def address(number):
-        return f"10.78.0.{number + 1}"
+        return f"{NETWORK}.{number + 1}"
 
     def words(self, number, *words):
         """A command that runs on a machine."""

@@ -48,8 +48,8 @@ struct Options {
 };
 
 // As gradients are shared out: of each bucket every owner has a part.
-engine::PublicationLayout layout_of(const Options& options, bool shares_memory) {
-  engine::PublicationLayout layout{.model = "actor", .buckets = {}, .receivers = {}};
+engine::PublicationLayout layout_of(const Options& options) {
+  engine::PublicationLayout layout{.model = "actor", .buckets = {}, .receivers = {}, .hosts = {}};
   for (const FloatRange& bucket : buckets_of(static_cast<int64_t>(options.bytes() / sizeof(float)))) {
     auto& ranges = layout.buckets.emplace_back();
     for (int owner = 0; owner < options.owners; ++owner) {
@@ -59,7 +59,6 @@ engine::PublicationLayout layout_of(const Options& options, bool shares_memory) 
     }
   }
   for (int rank = options.owners; rank < options.world.size; ++rank) layout.receivers.push_back(rank);
-  if (shares_memory) layout.hosts.assign(static_cast<size_t>(options.world.size), 0);
   return layout;
 }
 
@@ -90,7 +89,7 @@ class Wire {
                  comm::meet_peers(store, wire, options.world, {.host = options.address, .shares_memory = wire == "memory"}),
                  [](const std::exception_ptr&) { std::abort(); }) {
     publication_ = std::make_unique<comm::DirectPublication>(
-        parcels_, layout_of(options, wire == "memory"),
+        parcels_, layout_of(options),
         engine::Publication::Events{.landed = [this](int64_t version, uint32_t) { publication_->acknowledge(version); },
                                     .opened = [this](const engine::PublishedVersion&) { opened_->count(); }});
     for (int i = 0; options.receives() && i < 2; ++i) ring_.push_back(publication_->new_landing());
@@ -105,7 +104,7 @@ class Wire {
     if (options_.receives()) publication_->receive(version_, ring_[static_cast<size_t>(version_) % ring_.size()]);
   }
   void publish() {
-    for (const auto& bucket : layout_of(options_, false).buckets)
+    for (const auto& bucket : layout_of(options_).buckets)
       for (const engine::OwnedBytes& owned : bucket)
         if (owned.owner == options_.world.rank)
           publication_->offer(version_, owned.range, {source_, source_.get() + owned.range.begin});

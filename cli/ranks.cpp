@@ -144,7 +144,7 @@ void Ranks::join(const engine::Plan& plan) {
     if (model.usage.updated && plan.owners() > 1 && plan.trains(environment_->rank)) cluster_->reductions().gradients(model.name);
   }
   if (engine::Parcels* const made = cluster_->parcels(); made != nullptr && !plan.roles.empty())
-    publications_ = comm::publications_over(cluster_->store(), *made, plan.cluster.join_seconds);
+    publications_ = comm::publications_over(*made);
 }
 
 void Ranks::tell(const std::string& text) {

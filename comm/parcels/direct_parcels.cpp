@@ -161,9 +161,9 @@ class DirectParcels::Peer final : public MessageTaker {
 DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options)
     : world_(world), failed_(std::move(failed)), wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLUICE_CHECK(wakes_, "the system has no more descriptors");
-  for (const PeerSocket& peer : peers) is_local_.push_back(peer.is_local);
   for (int rank = 0; rank < world.size; ++rank) {
     auto& socket = peers.at(static_cast<size_t>(rank));
+    hosts_.push_back(socket.host);
     peers_.push_back(rank == world.rank ? nullptr
                                         : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_,
                                                                  expects_early_ends_));

@@ -61,8 +61,8 @@ class DirectParcels final : public engine::Parcels {
   void send_bytes(int to, engine::ParcelKey key, ByteParcel parcel, std::function<void()> done);
   void receive_bytes(int from, engine::ParcelKey key, LandingPlace place, Landed landed);
 
-  /// Whether that rank and this one are on one host, and can map each other's memory.
-  bool shares_memory(int rank) const { return rank == world_.rank || is_local_[static_cast<size_t>(rank)]; }
+  /// By rank: ranks with equal numbers share memory. The same on all ranks.
+  const std::vector<int>& hosts() const { return hosts_; }
 
   /// Memory for such places, which ranks of this host can map. It may outlive this.
   std::shared_ptr<Block> new_landing(size_t bytes) { return pool_.take_own(bytes); }
@@ -100,8 +100,8 @@ class DirectParcels final : public engine::Parcels {
   const Descriptor wakes_;               // an eventfd
   std::atomic<bool> has_ended_ = false;  // nothing more is carried out; changed with the lock
   std::atomic<bool> expects_early_ends_ = false;
-  std::vector<bool> is_local_;  // by rank; constant
   BlockPool pool_;
+  std::vector<int> hosts_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
 
   std::mutex mutex_;  // of all below

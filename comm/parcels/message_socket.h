@@ -59,8 +59,8 @@ class MessageSocket {
   /// Writes what the system takes now; what nobody will read is dropped.
   void write();
 
-  /// Reads what is there, but for more than some chunks: others are to have their turn. is_behind() afterwards: there may be more to
-  /// take of what was read.
+  /// Reads what is there, but for more than some chunks: others are to have their turn. is_behind() afterwards: there may be more
+  /// to take of what was read.
   void read(MessageTaker& taker);
   bool is_behind() const { return is_behind_; }
 

@@ -125,11 +125,27 @@ class Meeting {
     for (int missing = world_.size - 1 - world_.rank; missing > 0;) missing -= accept_one() ? 1 : 0;
     for (int rank = 0; rank < world_.size; ++rank)
       if (rank != world_.rank && !peer(rank).is_local) send_at_once(peer(rank).socket);
+    agree_on_hosts();
     return std::move(peers_);
   }
 
  private:
   static std::string key_of(int rank) { return "address/" + std::to_string(rank); }
+  static std::string host_key_of(int rank) { return "host/" + std::to_string(rank); }
+
+  // Each rank knows with whom it shares memory itself, and tells the others the lowest one.
+  void agree_on_hosts() {
+    int lowest = 0;
+    while (lowest != world_.rank && !peer(lowest).is_local) ++lowest;
+    store_.set(host_key_of(world_.rank), std::to_string(lowest));
+    for (int rank = 0; rank < world_.size; ++rank) peer(rank).host = rank == world_.rank ? lowest : host_of(rank);
+  }
+
+  int host_of(int rank) const {
+    store_.wait({host_key_of(rank)}, left());
+    const std::vector<uint8_t> bytes = store_.get(host_key_of(rank));
+    return std::stoi(std::string(bytes.begin(), bytes.end()));
+  }
 
   PeerSocket& peer(int rank) { return peers_.at(static_cast<size_t>(rank)); }
 
@@ -148,8 +164,9 @@ class Meeting {
     const std::vector<uint8_t> bytes = store_.get(key_of(rank));
     const PeerAddress address = address_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     PeerSocket peer;
-    if (options_.shares_memory && !address.unix_name.empty()) peer = {connect_to_name(address.unix_name), true};
-    if (!peer.socket) peer = {connect_to(address.host, static_cast<int>(address.port), until_).socket, false};
+    if (options_.shares_memory && !address.unix_name.empty())
+      peer = {.socket = connect_to_name(address.unix_name), .is_local = true};
+    if (!peer.socket) peer = {.socket = connect_to(address.host, static_cast<int>(address.port), until_).socket};
     if (!peer.socket) throw UserError("rank " + std::to_string(rank) + " does not answer at " + address.host);
     ByteWriter hello;
     hello.raw(address.word);
@@ -169,7 +186,7 @@ class Meeting {
       Descriptor socket(::accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC));
       const int rank = socket && (!is_local || is_of_this_user(socket)) ? rank_of(socket) : -1;
       if (rank <= world_.rank || rank >= world_.size || peer(rank).socket) continue;
-      peer(rank) = {std::move(socket), is_local};
+      peer(rank) = {.socket = std::move(socket), .is_local = is_local};
       return true;
     }
     if (Clock::now() >= until_ || options_.give_up.stop_requested()) throw UserError("not all have come");

@@ -25,10 +25,12 @@ struct PeerSocketOptions {
 struct PeerSocket {
   Descriptor socket;
   bool is_local = false;  // the other rank is on this host, and descriptors may be passed over it
+  int host = 0;           // of the rank: its lowest rank with which memory is shared
 };
 
 /// Connects each rank of a run with each other: with those of this host over Unix sockets, which have no name in any folder, with
-/// others over TCP. Whether a rank is on this host is not asked, but tried. By rank; of this one itself there is no socket.
+/// others over TCP. Whether a rank is on this host is not asked, but tried. By rank; of this one itself there is a host and no
+/// socket. All ranks get the same hosts.
 ///
 /// `store`: where ranks find each other. `prefix`: of the keys, the same on all ranks and new in this store. Who connects must
 /// know a random word that the other rank has put into the store, so strangers at the port are turned away, and over a Unix

@@ -29,6 +29,11 @@ std::vector<uint32_t> checksums_of(const std::byte* bytes, size_t size) {
   return checksums;
 }
 
+engine::PublicationLayout on_hosts(engine::PublicationLayout layout, const DirectParcels& parcels) {
+  if (layout.hosts.empty()) layout.hosts = parcels.hosts();
+  return layout;
+}
+
 std::string word_of(uint32_t value) {
   ByteWriter word;
   word.number(value);
@@ -44,7 +49,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   State(DirectParcels& parcels, engine::PublicationLayout layout, Events events)
       : parcels_(parcels),
         rank_(parcels.world().rank),
-        plan_(std::move(layout)),
+        plan_(on_hosts(std::move(layout), parcels)),
         is_owner_(plan_.is_owner(rank_)),
         is_receiver_(plan_.is_receiver(rank_)),
         events_(std::move(events)),

@@ -9,14 +9,15 @@
 
 namespace sluice::comm {
 
-/// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host it is
-/// copied once for each receiver, by the receiver itself out of memory of new_source() and of landings, else by the owner. The owner takes the checksums, which travel with the piece: whoever it comes to compares with what was
-/// there at the beginning, also where it was handed on in between.
+/// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host
+/// receivers copy by themselves out of memory of new_source() and of landings; out of other memory the owner copies. The owner
+/// takes the checksums, which travel with the piece: whoever it comes to compares with what was there at the beginning, also where
+/// it was handed on in between.
 ///
-/// Of a version a receiver tells each owner that it has acknowledged it, with its checksum. An owner that has heard it of all tells
-/// all ranks, and a version opens where all owners have said so: two short messages behind the last byte; at an owner itself when
-/// the others have heard it. Nothing is granted but for versions that this rank has to do with, so a rank may say goodbye once the
-/// last of them is open.
+/// Of a version a receiver tells each owner that it has acknowledged it, with its checksum. An owner that has heard it of all
+/// tells all ranks, and a version opens where all owners have said so: two short messages behind the last byte; at an owner itself
+/// when the others have heard it. Nothing is granted but for versions that this rank has to do with, so a rank may say goodbye once
+/// the last of them is open.
 ///
 /// Uses the parcels, which outlive it; no two publications of one model do. Threads and failure: as engine/contract/publication.h
 /// says. UserError that names both ranks where two have acknowledged one version with different checksums.

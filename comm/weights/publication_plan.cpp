@@ -11,8 +11,8 @@
 namespace sluice::comm {
 namespace {
 
-// A host hands a piece on when all of it is there. So the last one takes its time from host to host, on top of the time that all the
-// bytes take: with so many pieces for each receiver that is less than this part of it.
+// A host hands a piece on when all of it is there. So the last one takes its time from host to host, on top of the time that all
+// the bytes take: with so many pieces for each receiver that is less than this part of it.
 constexpr size_t kLeastPieces = 64;
 constexpr size_t kSmallestPiece = size_t{128} << 10, kLargestPiece = size_t{4} << 20;
 constexpr size_t kAlignedPiece = 64;  // a cache line

@@ -20,19 +20,19 @@ struct PublishedPiece {
 /// Who sends what to whom, worked out alike on each rank.
 ///
 /// Each range of an owner is cut into pieces. Receivers on the host of the owner get all of them from the owner, as they copy by
-/// themselves. To the other hosts a piece goes in a ring: the first one gets it from the owner, and each hands it on to the next and to
-/// its other receivers. Which host begins, and which receiver hands on, changes from piece to piece. So an owner sends each byte over
-/// its network once, a host sends and gets each byte once at most, and time does not grow with their number but for the way of one
-/// piece. An owner that receives too never gets what it owns.
+/// themselves. To the other hosts a piece goes in a ring: the first one gets it from the owner, and each hands it on to the next
+/// and to its other receivers. Which host begins, and which receiver hands on, changes from piece to piece. So an owner sends each
+/// byte over its network once, a host sends and gets each byte once at most, and time does not grow with their number but for the
+/// way of one piece. An owner that receives too never gets what it owns.
 ///
-/// A ring, and no receiver that sends a piece to all others: where many send to one, some get less of its bandwidth than others for a
-/// while, and a receiver that is behind by some bytes at the end had to send these to all others one by one.
+/// A ring, and no receiver that sends a piece to all others: where many send to one, some get less of its bandwidth than others
+/// for a while, and a receiver that is behind by some bytes at the end had to send these to all others one by one.
 ///
 /// Source: the scatter and ring all-gather of a long broadcast, Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective
 /// Communication Operations in MPICH", sections 4.1 and 4.2.
 class PublicationPlan {
  public:
-  /// Throws InternalError for a layout that is none.
+  /// Without hosts in the layout each rank has one of its own. Throws InternalError for a layout that is none.
   explicit PublicationPlan(engine::PublicationLayout layout);
 
   const engine::PublicationLayout& layout() const { return layout_; }

@@ -219,7 +219,24 @@ void warn_of_idle(Draft& draft, const DraftModel& model) {
   }
 }
 
+// With lag 0 nothing is sampled while weights are published.
+void check_update(Draft& draft) {
+  const ScheduleSettings& schedule = draft.plan.schedule;
+  const bool updates = schedule.update == WeightUpdate::kImmediately;
+  if (updates && schedule.policy_lag == 0) {
+    draft.error("setting-without-effect", place_of(draft.spec.schedule, "update", draft.spec.where),
+                "update = \"immediately\" has no effect with policy_lag = 0: no sample runs when weights are published", {},
+                "policy_lag = 1, or remove update");
+  }
+  if (!updates && draft.spec.schedule.find("update_kv") != nullptr) {
+    draft.error("setting-without-effect", place_of(draft.spec.schedule, "update_kv", draft.spec.where),
+                "update_kv has no effect with update = \"exact\": no sample sees two versions", {},
+                "update = \"immediately\", or remove update_kv");
+  }
+}
+
 void check_lag(Draft& draft) {
+  if (draft.settings_bound) check_update(draft);
   if (!draft.settings_bound || draft.plan.schedule.policy_lag == 0) return;
   const SourceSpan where = place_of(draft.spec.schedule, "policy_lag", draft.spec.where);
   const auto is_trained = [&](const DraftModel& m) { return draft.trains_what_it_samples(m); };

@@ -33,6 +33,8 @@ struct NodeResources {
   int64_t tokens_in_flight = 0;                          // its path's share of [budget]
   int64_t pass_tokens = kNoLimit;                        // [budget]: the most that a node lets a model compute at once
   Admission admission = Admission::kWorstCase;           // likewise
+  WeightUpdate update = WeightUpdate::kExact;            // [schedule]; of a path that measures always exact
+  KvAtUpdate update_kv = KvAtUpdate::kKeep;              // likewise
   int64_t kv_bytes = 0;                                  // the plan's prediction for what is sampled from: the size of a KV pool
   RunFolder run_folder;                                  // where it writes, and nowhere else; without a path outside a run
   std::map<std::string, std::shared_ptr<Model>> models;  // by name, those that its contract declares

@@ -18,13 +18,13 @@ struct OwnedBytes {
   Range range;
 };
 
-/// What is published, by whom and to whom: the same on all ranks. A version is one flat stretch of bytes, in the precision that it is
-/// sampled with. A plain value.
+/// What is published, by whom and to whom: the same on all ranks. A version is one flat stretch of bytes, in the precision that it
+/// is sampled with. A plain value.
 struct PublicationLayout {
   std::string model;
   std::vector<std::vector<OwnedBytes>> buckets;  // in order; all ranges follow one another from 0, and none is empty
   std::vector<int> receivers;                    // ranks, at least one; owners may be among them
-  std::vector<int> hosts;                        // by rank: equal numbers share memory; empty: no ranks do
+  std::vector<int> hosts;                        // by rank: equal numbers share memory; empty: that is found out
   int64_t first_version = 0;
 
   size_t bytes() const { return buckets.empty() ? 0 : buckets.back().back().range.end; }
@@ -40,8 +40,8 @@ struct PublishedVersion {
   int slowest_receiver = 0;  // whose acknowledgement came last
 };
 
-/// Memory of a receiver for one version, which ranks of its host can write to. The publication is done with it once its version is
-/// open; then the receiver may read it, and name it for another version when it has no readers any more.
+/// Memory of a receiver for one version, which ranks of its host can write to and read. The publication is done with it once its
+/// version is open; then the receiver may read it, and name it for another version when it has no readers any more.
 class Landing {
  public:
   virtual ~Landing() = default;
@@ -58,9 +58,9 @@ class Landing {
 ///   has packed it.
 /// - A version opens when all receivers have acknowledged it, on every rank. No rank samples with one that is not open.
 ///
-/// Several versions may be on their way. They open in order, each one more than the last. A rank may leave when all versions that
-/// it has offered or received are open, and not before, unless early ends are expected (engine/ranks/parcels.h): so a receiver
-/// names no place for a version that will not come.
+/// Several versions may be on their way. They open in order, each one more than the last. A rank may leave when all versions
+/// that it has offered or received are open, and not before, unless early ends are expected (engine/ranks/parcels.h): so a
+/// receiver names no place for a version that will not come.
 ///
 /// Threads: all calls from any thread, also from a callback; nobody waits inside a call. A call copies what this rank owns and
 /// receives itself. Callbacks come on the thread of the parcels, must be quick, must not throw and must not destroy this.
@@ -77,8 +77,8 @@ class Publication {
 
   virtual ~Publication() = default;
 
-  /// Owner: memory for what it offers, which receivers of this host copy from by themselves. It may outlive this; other memory may be
-  /// offered too.
+  /// Owner: memory for what it offers, which receivers of this host copy from by themselves. It may outlive this. Other memory may
+  /// be offered too; then the owner makes all the copies.
   virtual std::shared_ptr<std::byte> new_source(size_t bytes) = 0;
 
   /// Owner: one of its ranges of the version, which `bytes` points to, is as it will be. The bytes are kept, and must not change,
@@ -100,7 +100,7 @@ class Publications {
  public:
   virtual ~Publications() = default;
 
-  /// `layout`: as on all other ranks, but for `hosts`, which is filled in here. This rank need be neither owner nor receiver. Of one
+  /// `layout`: as on all other ranks. This rank need be neither owner nor receiver. Of one
   /// model one at a time.
   virtual std::unique_ptr<Publication> publication(PublicationLayout layout, Publication::Events events) = 0;
 };

@@ -101,6 +101,12 @@ ParamSet<ScheduleSettings> schedule_params() {
       .between(0, 64)
       .unit("versions")
       .doc("how many versions older than the trainer the sampling weights are; 0 is on-policy");
+  set.param("update", &ScheduleSettings::update)
+      .doc(
+          "\"exact\": an iteration is sampled with one version, the same in every run; \"immediately\": samples that run go on "
+          "with the newest weights at their next token, policy_lag versions old at most; such a run does not repeat");
+  set.param("update_kv", &ScheduleSettings::update_kv)
+      .doc("what becomes of keys and values of older weights at such an update: they are kept, or the text is read again");
   return set;
 }
 

@@ -42,8 +42,22 @@ struct BudgetSettings {
   Admission admission = Admission::kWorstCase;
 };
 
+/// Which weights samples that run go on with: those of their iteration, or the newest ones as soon as they are published.
+enum class WeightUpdate { kExact, kImmediately };
+constexpr std::array<std::pair<WeightUpdate, const char*>, 2> enum_names(WeightUpdate) {
+  return {{{WeightUpdate::kExact, "exact"}, {WeightUpdate::kImmediately, "immediately"}}};
+}
+
+/// What becomes of keys and values of older weights then.
+enum class KvAtUpdate { kKeep, kReadAgain };
+constexpr std::array<std::pair<KvAtUpdate, const char*>, 2> enum_names(KvAtUpdate) {
+  return {{{KvAtUpdate::kKeep, "keep"}, {KvAtUpdate::kReadAgain, "read_again"}}};
+}
+
 struct ScheduleSettings {
   int64_t policy_lag = 0;
+  WeightUpdate update = WeightUpdate::kExact;
+  KvAtUpdate update_kv = KvAtUpdate::kKeep;
 };
 
 struct RuntimeSettings {

@@ -53,6 +53,8 @@ NodeResources resources_of(const Plan& plan, const PlanNode& node, const Workloa
   const bool on_demand = takes_on_demand(plan.budget, *node.type, node.needs);
   resources.admission = on_demand ? Admission::kOnDemand : Admission::kWorstCase;
   resources.kv_bytes = predict_kv_bytes(plan, path, plan.making_tokens());
+  if (!path.measures()) resources.update = plan.schedule.update;
+  resources.update_kv = plan.schedule.update_kv;
   resources.run_folder = run_folder;
   resources.threads = std::ranges::find(plan.executors, node.executor, &PlanExecutor::name)->threads;
   for (const ModelNeed& need : node.needs.models) resources.models[need.model] = workload.models.at(need.model);

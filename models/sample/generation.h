@@ -67,7 +67,8 @@ class GenerationEngine {
   /// step in which none is preempted allocates no memory.
   std::span<SampleResult> step(const PackedWeights& weights);
 
-  /// The weights change: what is cached of prompts that have been read is not used again. Throws InternalError while samples run.
+  /// The weights change: what is cached of prompts that have been read is not used again. Samples that run keep what they have of
+  /// the old ones, unless they are preempted.
   void forget_prefixes() { scheduler_.forget_prefixes(); }
 
   /// Lets a paused sample go on behind `tokens` more, which it did not sample: they are read as a prompt is. At least one of its

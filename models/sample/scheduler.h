@@ -131,7 +131,7 @@ class Scheduler {
   /// Forgets all samples, and prefixes.
   void clear();
 
-  /// What blocks hold is worth nothing any more: the weights change. No sample runs.
+  /// What blocks hold is worth nothing to samples that start: the weights change. Those that run keep theirs.
   void forget_prefixes();
 
   bool idle() const { return running_.empty() && waiting_.empty() && parked_.empty(); }

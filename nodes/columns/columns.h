@@ -39,6 +39,8 @@ inline constexpr Column<float> kRolloutLogprobs{"rollout_logprobs", Extent::kAct
 inline constexpr Column<float> kReferenceLogprobs{"reference_logprobs", Extent::kAction};
 inline constexpr Column<float> kOldLogprobs{"old_logprobs", Extent::kAction};
 
+inline constexpr Column<int64_t> kTokenVersions{"token_versions", Extent::kAction};  // of the weights that sampled the token
+
 inline constexpr Column<float> kValues{"values", Extent::kAction};  // expected return before the action
 inline constexpr Column<float> kKl{"kl", Extent::kAction};          // an estimate of the divergence from the reference
 inline constexpr Column<float> kTokenRewards{"token_rewards", Extent::kAction};
@@ -62,6 +64,7 @@ inline std::vector<engine::ColumnSpec> standard() {
           kRolloutLogprobs.spec(),
           kReferenceLogprobs.spec(),
           kOldLogprobs.spec(),
+          kTokenVersions.spec(),
           kValues.spec(),
           kKl.spec(),
           kTokenRewards.spec(),

@@ -16,11 +16,12 @@ SampledWeights::SampledWeights(const models::ModelConfig& config, models::Precis
 void SampledWeights::take(int64_t version, const models::Weights& live) {
   Copy* copy = nullptr;
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     SLUICE_CHECK(newest_ < 0 || version == newest_ + 1,
                  "version " + std::to_string(version) + " is published after " + std::to_string(newest_));
     if (!copies_.empty()) {
       copy = &slot_of(version);
+      let_go_.wait(lock, [copy] { return copy->holders == 0; });
       copy->version = -1;
     }
   }
@@ -33,6 +34,18 @@ void SampledWeights::take(int64_t version, const models::Weights& live) {
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;
+}
+
+SampledWeights::Lease SampledWeights::newest() const {
+  const std::lock_guard lock(mutex_);
+  SLUICE_CHECK(!copies_.empty() && newest_ >= 0, "a model that nobody was to sample from is sampled");
+  Copy& copy = copies_[static_cast<size_t>(newest_) % copies_.size()];
+  ++copy.holders;
+  const auto let_go = [this, &copy](const models::PackedWeights*) {
+    const std::lock_guard held(mutex_);
+    if (--copy.holders == 0) let_go_.notify_all();
+  };
+  return {.weights = {&copy.weights, let_go}, .version = newest_};
 }
 
 void SampledWeights::begin_with(models::PackedWeights&& packed) {

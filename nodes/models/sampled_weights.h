@@ -3,7 +3,9 @@
 #include <c10/core/Device.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -34,8 +36,15 @@ class SampledWeights {
   /// The reference is valid until `readable` later versions were taken.
   const models::PackedWeights& at(int64_t version) const;
 
+  /// The newest version, whose memory is not taken while somebody holds this. A handle.
+  struct Lease {
+    std::shared_ptr<const models::PackedWeights> weights;
+    int64_t version = -1;
+  };
+  Lease newest() const;
+
   /// Packs `live` as `version`, one more than the last unless all were forgotten. The oldest of the readable ones is gone from
-  /// then on.
+  /// then on. Waits for: who holds its memory. Ends when: they let go.
   void take(int64_t version, const models::Weights& live);
 
   /// Version 0 is what was packed elsewhere. Before any other, where one version is readable.
@@ -51,6 +60,7 @@ class SampledWeights {
   struct Copy {
     int64_t version = -1;  // -1: none, or being written
     models::PackedWeights weights;
+    int64_t holders = 0;
   };
 
   Copy& slot_of(int64_t version) { return copies_[static_cast<size_t>(version) % copies_.size()]; }
@@ -58,10 +68,11 @@ class SampledWeights {
   const models::ModelConfig config_;
   const models::Precision precision_;
   const at::Device device_;
-  mutable std::mutex mutex_;  // guards newest_ and the versions of copies_
-  int64_t newest_ = -1;       // -1: none
+  mutable std::mutex mutex_;  // guards newest_, and the versions and holders of copies_
+  mutable std::condition_variable let_go_;
+  int64_t newest_ = -1;  // -1: none
   std::atomic<int64_t> bytes_ = 0;
-  std::vector<Copy> copies_;  // a ring
+  mutable std::vector<Copy> copies_;  // a ring
 };
 
 }  // namespace sluice::nodes

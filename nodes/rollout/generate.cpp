@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "nodes/columns/columns.h"
 #include "nodes/models/model_parts.h"
+#include "nodes/rollout/generate_limits.h"
 
 namespace sluice::nodes {
 
@@ -38,13 +39,6 @@ models::GenerationOptions options_of(const GenerateParams& params, const Sampled
   return options;
 }
 
-std::vector<std::string> all_turn_ends(const GenerateParams& params) {
-  std::vector<std::string> ends = params.turn_ends;
-  if (!params.has_environment() || !params.environment.object) return ends;
-  for (std::string& own : params.environment.object->turn_ends()) ends.push_back(std::move(own));
-  return ends;
-}
-
 TurnRules rules_of(const GenerateParams& params, std::vector<int64_t> end_of_sequence) {
   TurnRules rules{.stop = params.stop,
                   .turn_ends = all_turn_ends(params),
@@ -54,18 +48,6 @@ TurnRules rules_of(const GenerateParams& params, std::vector<int64_t> end_of_seq
                   .end_of_sequence = std::move(end_of_sequence)};
   SLUICE_CHECK(!params.has_environment() || rules.environment != nullptr, "an environment that was not made");
   return rules;
-}
-
-// Bytes of text that one sampled token is taken to decode to, for the plan: an estimate, since the true bound, the longest entry
-// of a vocabulary, is often 100 spaces and more. No answer of GSM8K has more than 5 in the vocabularies of GPT-2, Qwen2 and
-// Falcon.
-constexpr int64_t kTextBytesOfToken = 8;
-
-// Tokens for which a sample takes credit at once, on demand: a block of the KV cache.
-constexpr int64_t kCreditRoom = models::GenerationLimits{}.kv_block_size;
-
-int64_t step_tokens(const GenerateParams& params) {
-  return std::max(models::GenerationLimits{}.max_step_tokens, params.max_running_samples);
 }
 
 // The pool has the blocks that the plan promised.
@@ -100,129 +82,7 @@ void actions_of(const models::SampleResult& result, int64_t prompt, std::vector<
   add_until(tokens);
 }
 
-void find_greedy_contradictions(const GenerateParams& params, engine::Findings& findings) {
-  if (params.temperature > 0) return;
-  const auto no_effect = [&](const char* key) {
-    findings.without_effect(key, std::string(key) + " has no effect at temperature 0, which takes the likeliest token",
-                            "remove " + std::string(key) + ", or set a temperature");
-  };
-  if (params.top_k != 0) no_effect("top_k");
-  if (params.top_p != 1) no_effect("top_p");
-  if (params.min_p != 0) no_effect("min_p");
-  if (params.samples_per_prompt > 1) {
-    findings.warning("samples_per_prompt", "at temperature 0 all samples of a prompt are alike",
-                     "samples_per_prompt = 1, or a temperature");
-  }
-  if (params.baseline) {
-    findings.warning("baseline", "at temperature 0 the baseline is the response itself", "baseline = false, or a temperature");
-  }
-}
-
-void find_turn_contradictions(const GenerateParams& params, engine::Findings& findings) {
-  const auto refuse_empty = [&](const char* key, const std::vector<std::string>& texts) {
-    if (std::ranges::find(texts, "") != texts.end())
-      findings.error(key, std::string(key) + " has an empty string, which every text ends with", "remove it");
-  };
-  refuse_empty("stop", params.stop);
-  refuse_empty("turn_ends", params.turn_ends);
-  if (!params.has_environment()) {
-    const char* help = "remove it, or set an environment";
-    if (!params.turn_ends.empty()) findings.without_effect("turn_ends", "turn_ends has no effect without an environment", help);
-    if (params.max_turns != 0) findings.without_effect("max_turns", "max_turns has no effect without an environment", help);
-    return;
-  }
-  const std::vector<std::string> ends = all_turn_ends(params);
-  if (params.ignore_end_of_sequence && ends.empty())
-    findings.error("environment", "the environment is never asked: with ignore_end_of_sequence nothing ends a turn",
-                   "turn_ends = [\"...\"], or ignore_end_of_sequence = false");
-  for (const std::string& stop : params.stop) {
-    for (const std::string& end : ends) {
-      if (stop.empty() || end.find(stop) == std::string::npos) continue;
-      findings.error("stop", sluice::quoted(stop) + " ends the sample before " + sluice::quoted(end) + " could end a turn",
-                     "take it out of stop");
-    }
-  }
-}
-
 }  // namespace
-
-void Generate::describe(engine::Contract<GenerateParams>& c) {
-  using P = GenerateParams;
-  c.type("generate", "samples responses from a model");
-  c.model("model", &P::model, engine::ModelUse::kSamples, "language_model").required().doc("whose published weights are sampled");
-  c.param("samples_per_prompt", &P::samples_per_prompt).between(1, 65536).doc("responses for each prompt: a group");
-  c.param("max_new_tokens", &P::max_new_tokens).required().between(1, 1 << 24).unit("tokens").doc("a response is cut there");
-  c.param("max_prompt_tokens", &P::max_prompt_tokens).between(1, 1 << 24).unit("tokens").doc("the longest prompt");
-  c.param("prompt_too_long", &P::prompt_too_long)
-      .doc("a longer prompt is an error, or its group is dropped before it takes credit, and counted");
-  c.param("temperature", &P::temperature).at_least(0).doc("divides the logits; 0 takes the likeliest token");
-  c.param("top_k", &P::top_k).at_least(0).doc("keeps the k likeliest tokens; 0 keeps all");
-  c.param("top_p", &P::top_p).between(0, 1).above(0).doc("keeps the likeliest tokens with this share; 1 keeps all");
-  c.param("min_p", &P::min_p).between(0, 1).doc("keeps tokens at least so many times as likely as the likeliest; 0 keeps all");
-  c.param("repetition_penalty", &P::repetition_penalty)
-      .above(0)
-      .doc("divides positive logits of tokens that the prompt or the response has, and multiplies negative ones");
-  c.param("presence_penalty", &P::presence_penalty).between(-2, 2).doc("taken off the logits of tokens that the response has");
-  c.param("frequency_penalty", &P::frequency_penalty)
-      .between(-2, 2)
-      .doc("taken off the logits of tokens of the response, for each time that they occur in it");
-  c.param("max_running_samples", &P::max_running_samples)
-      .between(1, 65536)
-      .harmless()
-      .doc("decoded side by side; the others wait");
-  c.param("ignore_end_of_sequence", &P::ignore_end_of_sequence).doc("every sample runs to max_new_tokens");
-  c.param("add_special_tokens", &P::add_special_tokens)
-      .doc("puts the tokenizer's special tokens around each prompt; unset: unless a chat template wrote it, with its own");
-  c.param("stop", &P::stop).doc("strings that end a response: it ends with the token that completes one");
-  c.param("baseline", &P::baseline).doc("the likeliest response of each prompt as well, as baseline_response");
-  c.param("environment", &P::environment).doc("replies when a turn of the policy ends; none: a response is one turn");
-  c.param("turn_ends", &P::turn_ends).doc("strings that end a turn, beside an end of sequence and what the environment says");
-  c.param("max_turns", &P::max_turns)
-      .at_least(0)
-      .doc("the policy's turns in a sample; 0: as many as max_new_tokens has room for");
-  c.reads(columns::kPrompt);
-  c.needs([](const P& params, engine::NodeNeeds& needs) {
-    if (params.add_special_tokens) {
-      needs.must_agree["add_special_tokens"] = *params.add_special_tokens ? 1 : 0;
-    } else {
-      needs.choices.push_back({{columns::kMessages.spec()}, /*required=*/false});
-    }
-  });
-  c.writes(columns::kTokens, columns::kRolloutLogprobs, columns::kResponse, columns::kFinish);
-  c.writes_if([](const P& params) { return params.baseline; }, columns::kBaselineResponse);
-  c.writes_if([](const P& params) { return params.has_environment(); }, columns::kEnvironmentScore);
-  c.needs([](const P& params, engine::NodeNeeds& needs) {
-    if (params.has_environment()) needs.choices.push_back({{columns::kLabel.spec()}, /*required=*/false});
-    needs.samples_per_group = params.samples_per_prompt;
-    needs.side_samples = params.responses_per_prompt() - params.samples_per_prompt;
-    needs.least_sample_tokens = 1 + params.max_new_tokens;
-    needs.on_demand_tokens = 1 + std::min(kCreditRoom, params.max_new_tokens);
-    needs.shared_prompt_tokens = params.max_prompt_tokens;
-    needs.worst_sample_tokens = params.max_prompt_tokens + params.max_new_tokens;
-    needs.step_tokens = step_tokens(params);
-    needs.running_samples = params.max_running_samples;
-    needs.string_bytes[columns::kResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
-    needs.string_bytes[columns::kBaselineResponse.spec().name] = params.max_new_tokens * kTextBytesOfToken;
-    needs.must_agree["temperature"] =
-        params.temperature > 0 ? params.temperature : 1.0;  // greedy: log-probabilities of temperature 1
-  });
-  c.check(find_greedy_contradictions);
-  c.check(find_turn_contradictions);
-  c.metric("rollout/response_length_mean", engine::Metric::kMean, "mean tokens of a response, replies among them");
-  c.metric("rollout/response_length_max", engine::Metric::kMaximum, "tokens of the longest response");
-  c.metric("rollout/truncated", engine::Metric::kMean, "share of the responses that max_new_tokens cut");
-  c.metric("rollout/stopped", engine::Metric::kMean,
-           "share of the responses that a stop string ended, or the end of a last turn");
-  c.metric("rollout/turns_mean", engine::Metric::kMean, "mean turns of the policy in a response, with an environment");
-  c.metric("reward/environment_score", engine::Metric::kMoments,
-           "mean and standard deviation over the responses of the environment's rewards");
-  c.metric("rollout/dropped_prompts", engine::Metric::kValue,
-           "groups that were dropped because of their prompt, with prompt_too_long = \"drop\"");
-  c.metric("engine/preempted_samples", engine::Metric::kSum,
-           "samples that lost their credit to older ones, where it is taken on demand");
-  c.metric("engine/recomputed_tokens", engine::Metric::kSum, "tokens of these that are to be read again");
-  c.metric("memory/kv_used_bytes_max", engine::Metric::kMaximum, "most bytes of the KV pool that running samples used at a time");
-}
 
 Generate::Generate(const GenerateParams& params, engine::NodeResources& resources)
     : params_(params),
@@ -233,7 +93,9 @@ Generate::Generate(const GenerateParams& params, engine::NodeResources& resource
       engine_(sampled_->config(), options_of(params, *sampled_, *text_), limits_of(params, *sampled_, resources)),
       turns_(rules_of(params, options_of(params, *sampled_, *text_).end_of_sequence), text_->tokenizer()),
       on_demand_(resources.admission == engine::Admission::kOnDemand),
-      credit_(kCreditRoom) {
+      credit_(kCreditRoom),
+      weights_(sampled_, resources.update),
+      update_kv_(resources.update_kv) {
   if (turns_.idle_rules() && !on_demand_) return;
   engine_.set_judge([this](uint64_t id, std::span<const int64_t> tokens) { return judge(id, tokens); });
 }
@@ -259,7 +121,7 @@ models::Next Generate::judge(uint64_t id, std::span<const int64_t> tokens) {
 
 void Generate::begin_iteration(const engine::Iteration& iteration) {
   SLUICE_CHECK(idle(), "an iteration begins while another is being sampled");
-  weights_ = &sampled_->at(iteration.policy_version);
+  weights_.begin_iteration(iteration.policy_version);
   engine_.forget_prefixes();
 }
 
@@ -314,6 +176,7 @@ void Generate::start(Group prompt) {
   for (int64_t sample = 0; sample < responses; ++sample) {
     const auto id = static_cast<uint64_t>(index * responses + sample);
     turns_.begin(id, running.group, sample);
+    running.responses[static_cast<size_t>(sample)].versions = {{.begin = 0, .version = weights_.version()}};
     if (on_demand_) credit_.start({index, sample}, running.prompt.size(), most_tokens(running.prompt.size()));
     engine_.submit({.id = id,
                     .prompt = running.prompt,
@@ -325,10 +188,12 @@ void Generate::start(Group prompt) {
 }
 
 void Generate::step(Sink& sink) {
-  SLUICE_CHECK(weights_ != nullptr, "a step before the first iteration began");
+  SLUICE_CHECK(weights_.is_set(), "a step before the first iteration began");
   const at::NoGradGuard no_gradient;
   go_on(sink);
-  const std::span<models::SampleResult> finished = engine_.step(*weights_);
+  if (weights_.begin_step()) change_weights();
+  const std::span<models::SampleResult> finished = engine_.step(weights_.weights());
+  weights_.end_step();
   const int64_t kv_bytes = engine_.take_kv_peak_bytes();
   iteration_kv_bytes_ = std::max(iteration_kv_bytes_, kv_bytes);
   most_kv_bytes_ = std::max(most_kv_bytes_, kv_bytes);
@@ -337,6 +202,25 @@ void Generate::step(Sink& sink) {
   for (models::SampleResult& result : finished) take(std::move(result), sink);
   if (on_demand_) settle_credit(sink);
   if (work.prompt_tokens + work.sampled_tokens == 0) turns_.wait();  // every running sample waits for a reply
+}
+
+// Samples that run go on with newer weights; those that start read their prompts with them.
+void Generate::change_weights() {
+  metrics_.sum("engine/weight_updates", 1);
+  std::vector<uint64_t> had_begun;
+  for (auto& [index, running] : running_) {
+    for (size_t sample = 0; sample < running.responses.size(); ++sample) {
+      Response& response = running.responses[sample];
+      if (response.ended) continue;
+      const uint64_t id = id_of({index, static_cast<int64_t>(sample)});
+      add_version(response.versions, engine_.sampled(id).size(), weights_.version());
+      if (engine_.kv_tokens(id) > 0) had_begun.push_back(id);
+    }
+  }
+  const bool reads_again = update_kv_ == engine::KvAtUpdate::kReadAgain;
+  for (size_t i = 0; i < had_begun.size() && reads_again; ++i) engine_.preempt(had_begun[i]);
+  engine_.forget_prefixes();
+  for (size_t i = 0; i < had_begun.size() && reads_again; ++i) engine_.restart(had_begun[i]);
 }
 
 // Samples that paused for a reply which has come.
@@ -396,6 +280,7 @@ void Generate::take(models::SampleResult result, Sink& sink) {
   Response& response = running.responses[static_cast<size_t>(key.sample)];
   response.summary = turns_.end(result);
   response.result = std::move(result);
+  response.ended = true;
 
   const bool travels = !is_baseline(key.sample);
   const int64_t prompt = running.prompt.size();
@@ -461,9 +346,19 @@ void Generate::write_samples(std::span<const Response> samples, std::span<const 
     responses[s] = text_of(samples[s]);
     finishes[s] = static_cast<uint8_t>(samples[s].summary.finish);
   }
+  if (params_.token_versions) write_versions(samples, group);
   if (!params_.has_environment()) return;
   const auto scores = group.write(columns::kEnvironmentScore);  // [S]
   std::ranges::transform(samples, scores.begin(), [](const Response& r) { return static_cast<float>(r.summary.score); });
+}
+
+void Generate::write_versions(std::span<const Response> samples, Group& group) const {
+  auto next = group.write(columns::kTokenVersions).begin();  // [A]
+  std::vector<int64_t> actions;
+  for (const Response& response : samples) {
+    actions_of(response.result, /*prompt=*/0, actions);
+    for (const int64_t token : actions) *next++ = version_of(response.versions, static_cast<size_t>(token));
+  }
 }
 
 void Generate::end_iteration(const engine::Iteration&) {

@@ -14,6 +14,7 @@
 #include "nodes/models/model_text.h"
 #include "nodes/models/sampled_weights.h"
 #include "nodes/rollout/environments/environment.h"
+#include "nodes/rollout/running_weights.h"
 #include "nodes/rollout/turns.h"
 #include "nodes/sources/row_source.h"
 
@@ -40,6 +41,7 @@ namespace sluice::nodes {
 ///   ignore_end_of_sequence = false    # true: every sample runs to max_new_tokens
 ///   add_special_tokens = true         # false: the prompts hold theirs; default: false for those that a chat template wrote
 ///   stop = ["\n\n"]                   # a response ends with the token that completes one of these
+///   token_versions = false            # true: writes which version of the weights sampled each token
 ///   baseline = false                  # true: the likeliest response of each prompt as well (for ReMax)
 ///   environment = "none"              # or { type = "calculator", ... }: who replies when a turn of the policy ends
 ///   turn_ends = ["</call>"]           # what ends a turn, beside an end of sequence and what the environment says
@@ -54,6 +56,10 @@ namespace sluice::nodes {
 /// With `baseline` one more response to each prompt is decoded beside the others, the likeliest token each time; its text goes to
 /// baseline_response[G], its tokens are dropped (Li et al. 2023, "ReMax", algorithm 1). A group takes credit for it until it
 /// ends.
+///
+/// With `token_versions` token_versions[A] says with which version of the weights each action was sampled: the iteration's, unless
+/// [schedule] update = "immediately" lets samples that run go on with newer ones. rollout_logprobs are of those weights, so that
+/// what takes ratios from them is right for each token by itself.
 ///
 /// With an environment a response is several turns of the policy with replies between them (nodes/rollout/environments/environment.h,
 /// docs/multi-turn.md). A reply's tokens go into the context behind the turn and are no actions. max_new_tokens bounds turns and
@@ -83,6 +89,7 @@ struct GenerateParams {
   bool ignore_end_of_sequence = false;
   std::optional<bool> add_special_tokens;
   std::vector<std::string> stop;
+  bool token_versions = false;
   bool baseline = false;
   engine::Component<Environment> environment{.type = "none"};
   std::vector<std::string> turn_ends;
@@ -98,7 +105,8 @@ class Generate final : public engine::Rollout {
 
   Generate(const GenerateParams& params, engine::NodeResources& resources);
 
-  /// From here on samples are drawn from the iteration's policy version. Nothing of another iteration may be running.
+  /// From here on samples are drawn from the iteration's policy version, or with [schedule] update = "immediately" from the newest
+  /// one whenever there is another. Nothing of another iteration may be running.
   void begin_iteration(const engine::Iteration& iteration) override;
 
   /// False for a prompt that is to be dropped. Throws UserError for one that is empty, or too long.
@@ -123,6 +131,8 @@ class Generate final : public engine::Rollout {
   struct Response {
     models::SampleResult result;
     Turns::Summary summary;
+    std::vector<VersionRun> versions;
+    bool ended = false;
   };
   struct RunningGroup {
     engine::Group group;
@@ -139,6 +149,7 @@ class Generate final : public engine::Rollout {
   uint64_t id_of(const engine::SampleCredit::Key& key) const;
   int64_t most_tokens(int64_t prompt) const { return prompt + params_.max_new_tokens; }
   void go_on(Sink& sink);
+  void change_weights();
   void resume(const Turns::Decision& decision);
   void take(models::SampleResult result, Sink& sink);
   void settle_credit(Sink& sink);
@@ -146,6 +157,7 @@ class Generate final : public engine::Rollout {
   void record(const Response& response);
   engine::Group completed(RunningGroup running) const;
   void write_samples(std::span<const Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
+  void write_versions(std::span<const Response> responses, engine::Group& group) const;
   std::string text_of(const Response& response) const;
 
   const GenerateParams params_;
@@ -155,14 +167,15 @@ class Generate final : public engine::Rollout {
   engine::MetricsRecorder& metrics_;
   models::GenerationEngine engine_;
   Turns turns_;
-  int64_t dropped_ = 0;                             // groups, in this iteration
-  int64_t iteration_kv_bytes_ = 0;                  // most of the pool that was used
-  int64_t most_kv_bytes_ = 0;                       // likewise, of all iterations
-  const bool on_demand_;                            // samples take credit as they grow, and may be preempted
-  engine::SampleCredit credit_;                     // only then, as the next
-  std::map<uint64_t, Turns::Decision> replies_;     // whose samples lack the credit for them
-  const models::PackedWeights* weights_ = nullptr;  // of the iteration's policy version
-  std::map<int64_t, RunningGroup> running_;         // by group index
+  int64_t dropped_ = 0;                          // groups, in this iteration
+  int64_t iteration_kv_bytes_ = 0;               // most of the pool that was used
+  int64_t most_kv_bytes_ = 0;                    // likewise, of all iterations
+  const bool on_demand_;                         // samples take credit as they grow, and may be preempted
+  engine::SampleCredit credit_;                  // only then, as the next
+  std::map<uint64_t, Turns::Decision> replies_;  // whose samples lack the credit for them
+  RunningWeights weights_;
+  const engine::KvAtUpdate update_kv_;
+  std::map<int64_t, RunningGroup> running_;  // by group index
 
   // Prompts are needed when they are admitted and when they start: tokenised once, kept in between. By (iteration, group).
   mutable std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> tokenized_;

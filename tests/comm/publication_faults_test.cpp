@@ -88,7 +88,7 @@ TEST_P(FaultsOfPublications, A1000Of1000FlippedBitsAreNamedAndOpenNothing) {
     int tell_it = 0;  // the receiver of what was damaged; the others fail as it is lost
     for (int rank = 0; rank < kRanks; ++rank) {
       const std::string failure = ranks.parcels().failure_of(rank);
-      EXPECT_NE(failure, "") << i;
+      ASSERT_NE(failure, "") << i;
       tell_it += !flip.name().empty() && failure.find(flip.name()) != std::string::npos ? 1 : 0;
       EXPECT_TRUE(ranks.happened(rank).opened.empty()) << i;
     }

@@ -85,7 +85,7 @@ TEST(PublicationPlan, BringsEachByteToAHostOnce) {
     const int owners = 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks)));
     const int receivers = std::max(ranks - owners, 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks))));
     auto layout = layout_of(ranks, owners, receivers, 60'000'000, 4, 0);
-    for (int rank = 0; rank < ranks; ++rank) layout.hosts.push_back(static_cast<int>(random.below(static_cast<uint64_t>(hosts))));
+    for (int& host : layout.hosts) host = static_cast<int>(random.below(static_cast<uint64_t>(hosts)));
     const PublicationPlan plan(layout);
     const PlannedTraffic traffic = traffic_of(plan, ranks);
     std::vector<size_t> owned(static_cast<size_t>(hosts));

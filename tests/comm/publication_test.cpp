@@ -100,6 +100,19 @@ TEST_P(Publications, SendEachByteOnceFromItsOwnerAndAboutOnceFromEachReceiver) {
   }
 }
 
+// Where they share memory, as all of one host do, each copies from there by itself.
+TEST_P(Publications, GoFromTheirOwnerToAllReceiversOfItsHost) {
+  auto layout = layout_of(4, 1, 3, size_t{1} << 20, 1, 0);
+  layout.hosts.clear();
+  PublishingRanks ranks(4, GetParam(), layout);
+  const auto landings = received(ranks);
+  ranks.offer(0, 0);
+  ASSERT_TRUE(ranks.all_opened(1));
+  expect_landed(ranks, landings);
+  const auto bytes = static_cast<int64_t>(layout.bytes());
+  EXPECT_EQ(ranks.happened(0).told[0].bytes_sent, GetParam() ? 3 * bytes : bytes);
+}
+
 // Two landings of each receiver take the versions in turn.
 TEST_P(Publications, OfSeveralVersionsOpenInOrderAndDoNotMix) {
   constexpr int64_t kVersions = 20, kReadable = 2;

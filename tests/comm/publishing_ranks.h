@@ -46,11 +46,11 @@ inline bool is_version(std::span<const std::byte> bytes, int64_t version) {
   return true;
 }
 
-/// Owners are the first ranks, receivers the last ones; with fewer ranks than both together some are both. Behind `buckets` there is
-/// one of `last_bytes`.
+/// Each rank on a host of its own, whether they share memory or not. Owners are the first ranks, receivers the last ones; with fewer
+/// ranks than both together some are both. Behind `buckets` there is one of `last_bytes`.
 inline engine::PublicationLayout layout_of(int ranks, int owners, int receivers, size_t bucket_bytes, size_t buckets,
                                            size_t last_bytes) {
-  engine::PublicationLayout layout{.model = "actor", .buckets = {}, .receivers = {}};
+  engine::PublicationLayout layout{.model = "actor", .buckets = {}, .receivers = {}, .hosts = {}};
   size_t begin = 0;
   for (size_t bucket = 0; bucket <= buckets; ++bucket) {
     const size_t end = begin + (bucket < buckets ? bucket_bytes : last_bytes);
@@ -63,6 +63,7 @@ inline engine::PublicationLayout layout_of(int ranks, int owners, int receivers,
     if (!ranges.empty()) layout.buckets.push_back(std::move(ranges));
   }
   for (int rank = ranks - receivers; rank < ranks; ++rank) layout.receivers.push_back(rank);
+  for (int rank = 0; rank < ranks; ++rank) layout.hosts.push_back(rank);
   return layout;
 }
 
