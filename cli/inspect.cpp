@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
@@ -9,6 +10,7 @@
 #include "cli/terminal.h"
 #include "engine/text/graph_text.h"
 #include "engine/text/plan_text.h"
+#include "engine/text/ranks_text.h"
 
 namespace sluice::cli {
 
@@ -27,6 +29,15 @@ int validate_as_json(const PipelineArguments& arguments) {
   return has_errors(problems) ? kWrongPipeline : kDone;
 }
 
+// "; role train has ranks 0-1, rollout 2-3"; without roles nothing.
+std::string roles_clause(const engine::Plan& plan) {
+  std::vector<std::string> parts;
+  for (const engine::PlanRole& role : plan.roles)
+    parts.push_back(role.name + (parts.empty() ? (role.ranks == 1 ? " has rank " : " has ranks ") : " ") +
+                    engine::rank_numbers(role));
+  return parts.empty() ? std::string() : "; role " + join(parts, ", ");
+}
+
 }  // namespace
 
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format) {
@@ -41,8 +52,8 @@ int validate_pipeline(const PipelineArguments& arguments, const std::string& for
   const engine::Plan& plan = *checked.plan;
   int64_t needed = 0;
   for (const engine::PlanPath& path : plan.paths) needed += path.capacity.tokens_needed;
-  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s\n", file.c_str(), static_cast<long long>(needed),
-              static_cast<long long>(plan.budget.tokens_in_flight),
+  std::printf("%s: no problems; %lld of %lld tokens are needed at worst%s%s\n", file.c_str(), static_cast<long long>(needed),
+              static_cast<long long>(plan.training_tokens()), roles_clause(plan).c_str(),
               arguments.all_data ? "; every row of the data is as it should be" : "");
   return kDone;
 }

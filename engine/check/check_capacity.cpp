@@ -218,9 +218,9 @@ void fill_capacity(Draft& draft, const Worst& worst, const CapacityShape& shape)
       proof.needed_by ? draft.node(worst.path->members[static_cast<size_t>(*proof.needed_by)]).name() : worst.maker->name();
 }
 
-const RoleSpec& spec_of(const Draft& draft, const PlanRole& role) {
-  return *std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& spec) { return spec.name.text == role.name; });
-}
+constexpr const char* kTokensInFlight = "tokens_in_flight";
+
+const PlanRole* training_role(const Draft& draft) { return draft.plan.roles.empty() ? nullptr : &draft.plan.roles.front(); }
 
 /// What to say of a budget that is too small.
 class Stall {
@@ -242,16 +242,12 @@ class Stall {
 
   // The key that gives the path its tokens, and how many it needs there.
   SourceSpan where() const {
-    if (source().source.tokens_in_flight) return place_of(source(), kKey);
-    const Table& otherwise = draft_.spec.budget;
-    if (draft_.plan.roles.empty()) return place_of(otherwise, kKey, draft_.spec.where);
-    const Table& of_role = spec_of(draft_, draft_.plan.roles.front()).params;
-    return place_of(of_role.find(kKey) != nullptr ? of_role : otherwise, kKey, draft_.spec.where);
+    if (source().source.tokens_in_flight) return place_of(source(), kTokensInFlight);
+    return place_of_tokens(draft_, training_role(draft_));
   }
   std::string enough() const {
     const int64_t others = source().source.tokens_in_flight ? 0 : draft_.plan.training_tokens() - budget();
-    const std::string key = std::string(kKey) + " >= ";
-    return key + std::to_string(needed() + others);
+    return std::string(kTokensInFlight) + " >= " + std::to_string(needed() + others);
   }
   std::string tokens() const {
     const std::string text = std::to_string(budget()) + " tokens in flight";
@@ -331,8 +327,6 @@ class Stall {
     return enough == 0 ? std::string() : ", or groups_per_iteration <= " + std::to_string(enough * draft_.plan.owners());
   }
 
-  static constexpr const char* kKey = "tokens_in_flight";
-
   Draft& draft_;
   const Worst& worst_;
   const DraftPath& path_;
@@ -382,7 +376,6 @@ void report_undivided(Draft& draft, const Worst& first, const Worst& second) {
 
 // Each source but one says how much of the budget is its own; the one that does not has the rest.
 bool divide_budget(Draft& draft, const std::vector<Worst>& paths) {
-  constexpr const char* kKey = "tokens_in_flight";
   const int64_t all = draft.plan.training_tokens();
   int64_t rest = all;
   const Worst* rest_goes_to = nullptr;
@@ -401,32 +394,33 @@ bool divide_budget(Draft& draft, const std::vector<Worst>& paths) {
   DraftPath* const without = rest_goes_to == nullptr ? nullptr : rest_goes_to->path;
   if (without != nullptr) without->tokens_in_flight = rest;
   if (rest > 0 || (rest == 0 && without == nullptr)) return true;
-  draft.error("budget-not-divided", place_of(draft.spec.budget, kKey, draft.spec.where),
+  draft.error("budget-not-divided", place_of_tokens(draft, training_role(draft)),
               "the sources' own shares are " + std::to_string(all - rest) + " tokens, the budget has " + std::to_string(all),
               without == nullptr ? std::string() : "nothing is left for source " + quoted_name(draft, *without),
-              std::string(kKey) + " > " + std::to_string(all - rest));
+              std::string(kTokensInFlight) + " > " + std::to_string(all - rest));
   return false;
 }
 
-// Ranks that only sample have to have room for one group of each path.
+// Ranks that only sample have to have room for one group of each path. Where both roles have the tokens of [budget] it is judged
+// for those that train, which need no less.
 void check_making(Draft& draft, const std::vector<Worst>& paths) {
   if (draft.plan.roles.empty()) return;
   const PlanRole& role = draft.plan.roles.back();
-  const SourceSpan where = place_of(spec_of(draft, role).params, "tokens_in_flight", role.where);
-  int64_t rest = role.tokens_in_flight, needed = 0;
+  if (own_tokens(draft, role) == nullptr && own_tokens(draft, *training_role(draft)) == nullptr) return;
+  int64_t needed = 0;
+  const Worst* largest = nullptr;
   for (const Worst& worst : paths) {
-    const auto own = draft.node(worst.path->source).source.tokens_in_flight;
-    rest -= own.value_or(0);
-    if (worst.path->rollout) needed = saturating_sum(needed, own.value_or(worst.group_tokens()));
+    const auto share = draft.node(worst.path->source).source.tokens_in_flight;
+    needed = saturating_sum(needed, share.value_or(worst.path->rollout ? worst.group_tokens() : 0));
+    if (worst.path->rollout && (largest == nullptr || worst.group_tokens() > largest->group_tokens())) largest = &worst;
   }
-  for (const Worst& worst : paths) {
-    const auto own = draft.node(worst.path->source).source.tokens_in_flight;
-    if (!worst.path->rollout || own.value_or(rest) >= worst.group_tokens()) continue;
-    draft.error("budget-stalls", where, "a rank of role " + sluice::quoted(role.name) + " could never sample a group",
-                "a group of '" + worst.maker->name() + "' is at worst " + worst.group_text() + " = " +
-                    std::to_string(worst.group_tokens()) + " tokens",
-                "tokens_in_flight >= " + std::to_string(needed) + " in [cluster.roles." + role.name + "]");
-  }
+  if (role.tokens_in_flight >= needed || largest == nullptr) return;
+  draft.error("budget-stalls", place_of_tokens(draft, &role),
+              std::to_string(role.tokens_in_flight) + " tokens in flight of a rank of role " + sluice::quoted(role.name) +
+                  " cannot hold a group" + (paths.size() == 1 ? "" : " of each path") + ": the run would stall",
+              "a group of '" + largest->maker->name() + "' is at worst " + largest->group_text() + " = " +
+                  std::to_string(largest->group_tokens()) + " tokens",
+              std::string(kTokensInFlight) + " >= " + std::to_string(needed) + " in [cluster.roles." + role.name + "]");
 }
 
 void check_path(Draft& draft, const Worst& worst) {
@@ -451,7 +445,7 @@ void check_capacity(Draft& draft) {
       report_unbounded(draft, path);
   }
   for (const Worst& worst : all) check_positions(draft, worst);
-  if (!draft.settings_bound || all.size() < draft.paths.size() || !divide_budget(draft, all)) return;
+  if (!draft.settings_bound || !draft.roles_known || all.size() < draft.paths.size() || !divide_budget(draft, all)) return;
   IntegerOrAuto& micro_batch = draft.plan.budget.micro_batch_tokens;
   for (const Worst& worst : all) {
     if (micro_batch.automatic) micro_batch.value = std::max({micro_batch.value, draft.chosen_micro_batch, worst.group_tokens()});

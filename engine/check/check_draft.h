@@ -91,6 +91,7 @@ struct Draft {
   Problems problems;
   Plan plan;  // its settings are bound first
   bool settings_bound = false;
+  bool roles_known = true;         // false: not which of them trains, and so nothing of what its ranks have
   int64_t chosen_micro_batch = 0;  // where it is left to the plan: a candidate; 0: as small as it can be
   const Preset* preset = nullptr;  // null: none
   std::vector<DraftNode> nodes;
@@ -160,6 +161,12 @@ std::string setting_without_barrier(const Draft& draft, const DraftNode& node);
 
 /// "train/cpu:1" without "train/".
 std::string without_role(const std::string& executor);
+
+/// tokens_in_flight that a role says itself; null: it has those of [budget].
+const Entry* own_tokens(const Draft& draft, const PlanRole& role);
+
+/// Where it is written how many tokens are in flight on the ranks of a role; null: on all.
+SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role);
 
 void resolve_preset(Draft& draft);          // check_preset.cpp: which one
 void resolve_nodes(Draft& draft);           // check_nodes.cpp: types, parameters, inputs

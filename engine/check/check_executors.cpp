@@ -40,18 +40,27 @@ void place_on_device(Draft& draft, DraftNode& node) {
                          : "on = \"cpu\", or leave it out");
 }
 
+void report_unknown_executor(Draft& draft, const DraftNode& node) {
+  const std::string role = node.role.empty() ? std::string() : node.role + "/";
+  draft.error("executor-unknown", node.place.where,
+              std::string(role.empty() ? "on" : "what on has behind the role") +
+                  " must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N",
+              "such as " + sluice::quoted(role + "cpu:1"));
+}
+
 // Reports a wrong name; "cpu:0" is the same place as "cpu". Left out: the device of its first model that is on one.
 void place(Draft& draft, DraftNode& node) {
   const Name& on = node.place;
-  if (on.text.empty()) {
+  if (on.text.empty() && node.spec->on.text.ends_with('/') && !node.role.empty()) {
+    report_unknown_executor(draft, node);
+  } else if (on.text.empty()) {
     for (const std::string& device : devices_of(draft, node)) {
       if (node.executor == "cpu") node.executor = device;
     }
   } else if (is_device(on.text)) {
     place_on_device(draft, node);
   } else if (on.text != "cpu" && !(on.text.starts_with("cpu:") && is_number(on.text.substr(4)))) {
-    draft.error("executor-unknown", on.where, "on must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N",
-                "such as \"cpu:1\"");
+    report_unknown_executor(draft, node);
   } else if (on.text != "cpu") {
     const int number = std::stoi(on.text.substr(4));
     node.executor = number == 0 ? "cpu" : "cpu:" + std::to_string(number);

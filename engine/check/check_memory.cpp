@@ -16,6 +16,16 @@ constexpr double kTight = 0.9;  // from this share on a warning: other programs 
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
+/// Whose memory it is: of a rank of a role, or without roles of every rank.
+struct Needs {
+  const PlanMemory& memory;
+  const PlanRole* role;  // null: no roles
+
+  int rank() const { return role == nullptr ? 0 : role->first_rank; }
+  int64_t tokens(const Plan& plan) const { return role == nullptr ? plan.budget.tokens_in_flight : role->tokens_in_flight; }
+  std::string who() const { return role == nullptr ? "the run" : "a rank of role " + sluice::quoted(role->name); }
+};
+
 /// One line of the table.
 struct Share {
   const char* name;
@@ -28,23 +38,25 @@ const char* copy_remark(const Plan& plan) {
   return "copy = \"memory\" in [checkpoint]";
 }
 
-std::vector<Share> shares_of(const Plan& plan, const PlanMemory& memory) {
+std::vector<Share> shares_of(const Plan& plan, const Needs& needs) {
+  const PlanMemory& memory = needs.memory;
   const char* copies = plan.schedule.policy_lag > 0 ? "of the models; policy_lag + 1 published copies" : "of the models";
-  std::vector<Share> shares{{"weights", memory.weights_bytes, copies},
-                            {"gradients", memory.gradient_bytes, "of the models that are trained"},
-                            {"optimizer", memory.optimizer_bytes, "of the models that are trained"},
-                            {"checkpoint copy", memory.copy_bytes, copy_remark(plan)},
-                            {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
-                            {"columns", memory.column_bytes, "grows with tokens_in_flight"},
-                            {"activations", memory.activation_bytes, "grows with pass_tokens"},
-                            {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of KV cache, columns and activations"}};
+  std::vector<Share> shares{
+      {"weights", memory.weights_bytes, copies},
+      {"gradients", memory.gradient_bytes, "of the models that are trained"},
+      {"optimizer", memory.optimizer_bytes, "of the models that are trained"},
+      {"checkpoint copy", memory.copy_bytes, copy_remark(plan)},
+      {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
+      {"columns", memory.column_bytes, "grows with tokens_in_flight"},
+      {"activations", memory.activation_bytes, plan.trains(needs.rank()) ? "grows with pass_tokens" : "of a step of a rollout"},
+      {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of KV cache, columns and activations"}};
   std::erase_if(shares, [](const Share& share) { return share.bytes == 0; });
   return shares;
 }
 
-std::vector<std::string> table_of(const Plan& plan, const PlanMemory& memory) {
+std::vector<std::string> table_of(const Plan& plan, const Needs& needs) {
   constexpr size_t kBytesWidth = 8;
-  const std::vector<Share> shares = shares_of(plan, memory);
+  const std::vector<Share> shares = shares_of(plan, needs);
   size_t width = 12;
   for (const Share& share : shares) width = std::max(width, std::string_view(share.name).size() + 1);
   std::vector<std::string> lines;
@@ -60,10 +72,14 @@ int64_t longest_sample(const Plan& plan) {
   return longest;
 }
 
-// The smallest budget with which no path stalls: paths with shares of their own keep them.
-int64_t tokens_needed(const Plan& plan) {
+// The smallest budget with which no path stalls: paths with shares of their own keep them. A rank that only samples needs a group.
+int64_t tokens_needed(const Plan& plan, const Needs& needs) {
+  const bool trains = plan.trains(needs.rank());
   int64_t needed = 0;
-  for (const PlanPath& path : plan.paths) needed += path.settings.tokens_in_flight.value_or(path.capacity.tokens_needed);
+  for (const PlanPath& path : plan.paths) {
+    const int64_t least = trains ? path.capacity.tokens_needed : path.rollout ? path.capacity.group_tokens : 0;
+    needed += path.settings.tokens_in_flight.value_or(least);
+  }
   return needed;
 }
 
@@ -117,9 +133,11 @@ void choose_recompute(Plan& plan) {
 }
 
 // The largest budget that fits and cannot stall; 0: none.
-int64_t budget_that_fits(const Plan& plan) {
-  const auto fits = [&](int64_t tokens) { return predict_memory(plan, tokens).total_bytes() <= plan.memory.machine_bytes; };
-  int64_t enough = tokens_needed(plan), too_many = plan.training_tokens();
+int64_t budget_that_fits(const Plan& plan, const Needs& needs) {
+  const auto fits = [&](int64_t tokens) {
+    return predict_memory(plan, tokens, needs.rank()).total_bytes() <= needs.memory.machine_bytes;
+  };
+  int64_t enough = tokens_needed(plan, needs), too_many = needs.tokens(plan);
   if (enough >= too_many || !fits(enough)) return 0;
   while (enough + 1 < too_many) {
     const int64_t middle = enough + (too_many - enough) / 2;
@@ -128,40 +146,42 @@ int64_t budget_that_fits(const Plan& plan) {
   return enough;
 }
 
-std::string remedies(const Plan& plan) {
-  const PlanMemory& memory = plan.memory;
+std::string remedies(const Plan& plan, const Needs& needs) {
+  const PlanMemory& memory = needs.memory;
+  const bool trains = plan.trains(needs.rank());
+  const std::string of_role = needs.role == nullptr ? std::string() : " in [cluster.roles." + needs.role->name + "]";
   std::vector<std::string> ways;
-  if (const int64_t tokens = budget_that_fits(plan); tokens > 0) {
-    ways.push_back("tokens_in_flight <= " + std::to_string(tokens) + " fits");
-  } else if (memory.kv_bytes + memory.column_bytes > 0 && plan.training_tokens() > tokens_needed(plan)) {
+  if (const int64_t tokens = budget_that_fits(plan, needs); tokens > 0) {
+    ways.push_back("tokens_in_flight <= " + std::to_string(tokens) + of_role + " fits");
+  } else if (memory.kv_bytes + memory.column_bytes > 0 && needs.tokens(plan) > tokens_needed(plan, needs)) {
     ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
   }
-  if (memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
+  if (trains && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
-  if (plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
+  if (trains && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
     ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
   if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");
   return ways.empty() ? "smaller models, or a machine with more memory" : join(ways, "; ");
 }
 
-SourceSpan place(const Draft& draft) {
+SourceSpan place(const Draft& draft, const Needs& needs) {
   const Entry* given = draft.spec.runtime.find("memory_gib");
-  return given != nullptr ? given->value.where : place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where);
+  return given != nullptr ? given->value.where : place_of_tokens(draft, needs.role);
 }
 
-// Of what `who` needs.
-void judge(Draft& draft, const PlanMemory& memory, const std::string& who) {
+void judge(Draft& draft, const Needs& needs) {
   const Plan& plan = draft.plan;
-  const int64_t needed = memory.total_bytes(), there = memory.machine_bytes;
+  const int64_t needed = needs.memory.total_bytes(), there = needs.memory.machine_bytes;
   if (needed > there) {
-    draft.error("memory-too-small", place(draft),
-                who + " needs up to " + human(needed) + " of memory and does not fit into " + human(there), {}, remedies(plan),
-                table_of(plan, memory));
+    draft.error("memory-too-small", place(draft, needs),
+                needs.who() + " needs up to " + human(needed) + " of memory and does not fit into " + human(there), {},
+                remedies(plan, needs), table_of(plan, needs));
   } else if (static_cast<double>(needed) > kTight * static_cast<double>(there)) {
-    draft.warning("memory-tight", place(draft),
-                  who + " needs up to " + human(needed) + " of " + human(there) + " of memory: little is left for anything else",
-                  {}, remedies(plan), table_of(plan, memory));
+    draft.warning(
+        "memory-tight", place(draft, needs),
+        needs.who() + " needs up to " + human(needed) + " of " + human(there) + " of memory: little is left for anything else",
+        {}, remedies(plan, needs), table_of(plan, needs));
   }
 }
 
@@ -182,8 +202,8 @@ void check_memory(Draft& draft) {
     role.memory.machine_bytes = there;
   }
   if (there == 0) return;
-  if (plan.roles.empty()) return judge(draft, plan.memory, "the run");
-  for (const PlanRole& role : plan.roles) judge(draft, role.memory, "a rank of role " + sluice::quoted(role.name));
+  if (plan.roles.empty()) return judge(draft, {plan.memory, nullptr});
+  for (const PlanRole& role : plan.roles) judge(draft, {role.memory, &role});
 }
 
 }  // namespace sluice::engine::checking

@@ -83,7 +83,7 @@ void check_trainable(Draft& draft, const DraftNode& node, const ModelNeed& need,
 
 // Gradients lie in the device's memory, which no other rank reaches yet.
 void check_ranks(Draft& draft, const ModelNeed& need, const DraftModel& model) {
-  if (draft.plan.owners() == 1 || model.params == nullptr || model.facts.device == "cpu") return;
+  if (!draft.roles_known || draft.plan.owners() == 1 || model.params == nullptr || model.facts.device == "cpu") return;
   draft.error("ranks-on-device", place_of(model.spec->params, "device", header_of(model)),
               "model '" + need.model + "' is trained on " + model.facts.device + " by " + plural(draft.plan.owners(), "rank") +
                   ": they can add gradients on the CPU alone",

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <set>
+#include <array>
 #include <utility>
 
 #include "base/strings.h"
@@ -10,76 +10,233 @@
 namespace sluice::engine::checking {
 namespace {
 
-std::vector<std::string> role_names(const Draft& draft) {
-  std::vector<std::string> names;
-  for (const PlanRole& role : draft.plan.roles) names.push_back(role.name);
-  return names;
+/// What `on` says in front of a slash, or as a whole.
+std::string first_part(const Name& on) { return on.text.substr(0, on.text.find('/')); }
+
+bool names_executor(const Name& on) {
+  const std::string first = first_part(on);
+  return first == "cpu" || first == "cuda" || first.find(':') != std::string::npos;
 }
 
-std::string choices_of(const Draft& draft) {
-  std::vector<std::string> texts;
-  for (const std::string& name : role_names(draft)) texts.push_back("on = " + sluice::quoted(name));
-  return join(texts, " or ");
+bool samples(const DraftNode& node) { return node.type != nullptr && node.type->kind == NodeKind::kRollout; }
+
+bool updates_model(const DraftNode& node) {
+  return node.needs && std::ranges::any_of(node.needs->models, [](const ModelNeed& n) { return n.use == ModelUse::kUpdates; });
 }
 
-// A source draws on all ranks; where it has a rollout, `on` is that one's.
-bool needs_no_role(const Draft& draft, const DraftNode& node) {
-  if (node.type == nullptr || node.type->kind != NodeKind::kSource) return false;
-  const DraftPath* path = draft.path_of(node);
-  return path == nullptr || path->rollout.has_value();
-}
-
-// What `on` says in front of a slash, or as a whole, is the role.
-void take_role(Draft& draft, DraftNode& node) {
-  const Name& on = node.spec->on;
-  node.place = on;
-  if (draft.plan.roles.empty()) return;
-  if (needs_no_role(draft, node)) return node.place.text.clear();
-  const std::vector<std::string> names = role_names(draft);
-  const size_t slash = on.text.find('/');
-  const std::string first = on.text.substr(0, slash);
-  if (std::ranges::find(names, first) != names.end()) {
-    node.role = first;
-    node.place.text = slash == std::string::npos ? std::string() : on.text.substr(slash + 1);
-    return;
+// A role is called like no executor, so that `on` is never both.
+void check_role_names(Draft& draft) {
+  for (const PlanRole& role : draft.plan.roles) {
+    if (role.name != "cpu" && role.name != "cuda") continue;
+    draft.error("bad-name", role.where, sluice::quoted(role.name) + " cannot be the name of a role",
+                "on = " + sluice::quoted(role.name) + " names an executor", "call it by what it does: [cluster.roles.train]");
   }
-  const std::string near = on.text.empty() ? std::string() : did_you_mean(first, names);
-  if (!near.empty() || slash != std::string::npos) {
-    draft.error("role-unknown", on.where,
-                "'" + node.name() + "' is on role " + sluice::quoted(first) + ", which [cluster] does not have",
-                near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", choices_of(draft));
-  } else {
-    draft.error("node-without-role", on.text.empty() ? place_of(node) : on.where,
-                "'" + node.name() + "' is on no role, though [cluster] has some", {}, choices_of(draft));
-  }
-  node.place.text.clear();
 }
 
-// The role of all nodes that sample, or of all others. The first one says which.
-std::string common_role(Draft& draft, bool sampling) {
-  const DraftNode* first = nullptr;
-  for (const DraftNode& node : draft.nodes) {
-    if (node.role.empty() || node.type == nullptr || (node.type->kind == NodeKind::kRollout) != sampling) continue;
-    if (first == nullptr) first = &node;
-    if (node.role == first->role) continue;
-    draft.error("role-misplaced", node.spec->on.where,
-                "'" + node.name() + "' is on role " + sluice::quoted(node.role) + ", and '" + first->name() + "' on " +
-                    sluice::quoted(first->role),
-                sampling ? "all that samples is on one role" : "all that does not sample is on one role",
-                "on = " + sluice::quoted(first->role) + " in [nodes." + node.name() + "]");
+class RoleRules {
+ public:
+  explicit RoleRules(Draft& draft) : draft_(draft) {
+    for (const PlanRole& role : draft.plan.roles) names_.push_back(role.name);
   }
-  return first == nullptr ? std::string() : first->role;
-}
 
-void report_role_of_everything(Draft& draft, const std::string& name) {
-  const auto& roles = draft.plan.roles;
-  const auto other = std::ranges::find_if(roles, [&](const PlanRole& role) { return role.name != name; });
-  const auto& where = std::ranges::find(roles, name, &PlanRole::name)->where;
-  draft.error("role-misplaced", where, "role " + sluice::quoted(name) + " has all nodes",
-              "without roles every rank does everything",
-              other == roles.end() ? "remove it, and on in all nodes"
-                                   : "on = " + sluice::quoted(other->name) + " in the node that samples, or remove both roles");
-}
+  void check() {
+    for (DraftNode& node : draft_.nodes) take_role(node);
+    if (names_.empty()) return report_unknown();
+    if (has_nothing_to_part()) return;
+    samples_ = common_role(/*sampling=*/true), trains_ = common_role(/*sampling=*/false);
+    report_unknown();
+    report_without();
+    report_misplaced();
+    report_unused();
+    report_role_of_everything();
+  }
+
+  bool both_known() const { return !samples_.empty() && !trains_.empty() && samples_ != trains_; }
+
+  /// Roles of what samples, and of all else; empty: not known.
+  const std::string& samples_role() const { return samples_; }
+  const std::string& trains_role() const { return trains_; }
+
+ private:
+  bool is_role(const std::string& name) const { return std::ranges::find(names_, name) != names_.end(); }
+
+  // A source draws on all ranks; where it has a rollout, `on` is that one's.
+  bool needs_no_role(const DraftNode& node) const {
+    if (node.type == nullptr || node.type->kind != NodeKind::kSource) return false;
+    const DraftPath* path = draft_.path_of(node);
+    return path == nullptr || path->rollout.has_value();
+  }
+
+  // Without roles only what is unlike any executor means one.
+  bool means_role(const Name& on) const {
+    if (on.text.empty() || names_executor(on)) return false;
+    if (on.text.find('/') != std::string::npos) return true;
+    if (!names_.empty()) return true;
+    const auto begins = [&](const char* executor) { return on.text.starts_with(executor); };
+    const bool is_like_executor = std::ranges::any_of(std::array{"cpu", "gpu", "cuda"}, begins);
+    return !is_like_executor && is_plain_name(on.text) && did_you_mean(on.text, {"cpu", "cuda"}).empty();
+  }
+
+  void take_role(DraftNode& node) {
+    const Name& on = node.spec->on;
+    node.place = on;
+    const std::string first = first_part(on);
+    if (!names_.empty() && needs_no_role(node)) {
+      node.place.text.clear();
+    } else if (is_role(first)) {
+      node.role = first;
+      node.place.text = first.size() == on.text.size() ? std::string() : on.text.substr(first.size() + 1);
+    } else if (means_role(on)) {
+      unknown_.push_back(&node);
+      node.place.text.clear();
+    } else if (!names_.empty()) {
+      without_.push_back(&node);
+      node.place.text.clear();
+    }
+  }
+
+  // All that is behind a source is of one kind, as far as all types are known.
+  bool has_nothing_to_part() {
+    const auto is_unknown = [](const DraftNode& node) { return node.type == nullptr; };
+    if (draft_.nodes.empty() || std::ranges::any_of(draft_.nodes, is_unknown)) return false;
+    const auto does_more = [&](const DraftNode& node) { return !samples(node) && !needs_no_role(node); };
+    const bool some_sample = std::ranges::any_of(draft_.nodes, samples), some_more = std::ranges::any_of(draft_.nodes, does_more);
+    if (some_sample && some_more) return false;
+    draft_.error("role-misplaced", draft_.plan.roles.front().where,
+                 std::string("roles part what samples from all else, and ") +
+                     (some_sample ? "all that is here samples" : "nothing here samples"),
+                 "without roles every rank does everything", "remove [cluster.roles], and on in all nodes");
+    return true;
+  }
+
+  // Of all nodes that sample, or of all others: the one on which a model is trained, else the first one says it.
+  std::string common_role(bool sampling) const {
+    const DraftNode* found = nullptr;
+    for (const DraftNode& node : draft_.nodes) {
+      if (node.role.empty() || node.type == nullptr || samples(node) != sampling) continue;
+      if (found == nullptr || (updates_model(node) && !updates_model(*found))) found = &node;
+    }
+    return found == nullptr ? std::string() : found->role;
+  }
+
+  // The role that the node should have; empty: any.
+  std::string fitting_role(const DraftNode& node) const {
+    if (node.type == nullptr) return {};
+    const std::string &own = samples(node) ? samples_ : trains_, &other = samples(node) ? trains_ : samples_;
+    if (!own.empty() || other.empty() || names_.size() != 2) return own;
+    return names_.front() == other ? names_.back() : names_.front();
+  }
+
+  // "on = "train"", or for each role, with the executor behind it that the node has asked for.
+  std::string choices_for(const DraftNode& node) const {
+    const Name& on = node.spec->on;
+    const std::string executor = names_executor(on) ? "/" + on.text : std::string(), fitting = fitting_role(node);
+    std::vector<std::string> texts;
+    for (const std::string& name : names_) {
+      if (fitting.empty() || name == fitting) texts.push_back("on = " + sluice::quoted(name + executor));
+    }
+    return join(texts, " or ");
+  }
+
+  // A role that is not there is reported once, with all nodes on it.
+  void report_unknown() {
+    std::vector<std::string> reported;
+    for (const DraftNode* node : unknown_) {
+      const std::string name = first_part(node->spec->on);
+      if (std::ranges::find(reported, name) != reported.end()) continue;
+      reported.push_back(name);
+      const std::string near = did_you_mean(name, names_);
+      if (!near.empty()) meant_.push_back(near);
+      draft_.error("role-unknown", node->spec->on.where,
+                   "'" + node->name() + "' is on role " + sluice::quoted(name) + ", and there is no [cluster.roles." + name + "]",
+                   near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?", help_for_unknown(*node, name),
+                   others_on(name, *node));
+    }
+  }
+
+  std::string help_for_unknown(const DraftNode& node, const std::string& name) const {
+    const std::string add = "add [cluster.roles." + name + "] with ranks";
+    if (names_.empty()) return add + ", or name an executor, such as \"cpu:1\"";
+    return names_.size() < 2 ? add + ", or " + choices_for(node) : choices_for(node);
+  }
+
+  std::vector<std::string> others_on(const std::string& name, const DraftNode& first) const {
+    std::vector<std::string> others;
+    for (const DraftNode* node : unknown_) {
+      if (node != &first && first_part(node->spec->on) == name) others.push_back("'" + node->name() + "'");
+    }
+    if (others.empty()) return {};
+    return {"so " + std::string(others.size() == 1 ? "is " : "are ") + join(others, ", ")};
+  }
+
+  void report_without() {
+    for (const DraftNode* node : without_) {
+      const Name& on = node->spec->on;
+      draft_.error("node-without-role", on.text.empty() ? place_of(*node) : on.where,
+                   "'" + node->name() + "' is on no role, though [cluster] has some", {}, choices_for(*node));
+    }
+  }
+
+  void report_misplaced() {
+    for (const DraftNode& node : draft_.nodes) {
+      const std::string& common = samples(node) ? samples_ : trains_;
+      if (node.role.empty() || node.type == nullptr || node.role == common) continue;
+      draft_.error("role-misplaced", node.spec->on.where,
+                   "'" + node.name() + "' is on role " + sluice::quoted(node.role) + ", and " +
+                       example_on(common, samples(node)) + " on " + sluice::quoted(common),
+                   samples(node) ? "all that samples is on one role" : "all that does not sample is on one role",
+                   "on = " + sluice::quoted(common));
+    }
+  }
+
+  std::string example_on(const std::string& role, bool sampling) const {
+    const auto is_there = [&](const DraftNode& node) { return node.role == role && samples(node) == sampling; };
+    const auto trains_there = [&](const DraftNode& node) { return is_there(node) && updates_model(node); };
+    const auto trainer = std::ranges::find_if(draft_.nodes, trains_there);
+    return "'" + (trainer != draft_.nodes.end() ? *trainer : *std::ranges::find_if(draft_.nodes, is_there)).name() + "'";
+  }
+
+  // Not where another problem says already which nodes should be on it.
+  void report_unused() {
+    if (!without_.empty() || (!samples_.empty() && samples_ == trains_)) return;
+    for (const PlanRole& role : draft_.plan.roles) {
+      const bool is_used = std::ranges::find(draft_.nodes, role.name, &DraftNode::role) != draft_.nodes.end();
+      if (is_used || std::ranges::find(meant_, role.name) != meant_.end()) continue;
+      const std::string near = did_you_mean(role.name, others_than(role.name));
+      draft_.error("role-unused", role.where, "no node is on role " + sluice::quoted(role.name),
+                   near.empty() ? std::string() : "did you mean " + sluice::quoted(near) + "?",
+                   both_known() ? "remove it: what samples is on " + sluice::quoted(samples_) + ", and all else on " +
+                                      sluice::quoted(trains_)
+                                : "remove it, or name it in on of a node");
+    }
+  }
+
+  std::vector<std::string> others_than(const std::string& name) const {
+    std::vector<std::string> others = names_;
+    std::erase(others, name);
+    return others;
+  }
+
+  void report_role_of_everything() {
+    if (samples_.empty() || samples_ != trains_ || !unknown_.empty()) return;
+    const auto& roles = draft_.plan.roles;
+    const auto other = std::ranges::find_if(roles, [&](const PlanRole& role) { return role.name != samples_; });
+    const std::string sampler = std::ranges::find_if(draft_.nodes, samples)->name();
+    const std::string name = other == roles.end() ? "NAME" : other->name, on = "on = " + sluice::quoted(name);
+    draft_.error("role-misplaced", std::ranges::find(roles, samples_, &PlanRole::name)->where,
+                 "role " + sluice::quoted(samples_) + " has what samples and all else, too",
+                 "without roles every rank does everything",
+                 (other == roles.end() ? "add [cluster.roles.NAME] with ranks, and " + on : on) + " in [nodes." + sampler +
+                     "]; or remove [cluster.roles], and on in all nodes");
+  }
+
+  Draft& draft_;
+  std::vector<std::string> names_;
+  std::vector<const DraftNode*> unknown_;  // on a role that is not there
+  std::vector<const DraftNode*> without_;  // on none
+  std::vector<std::string> meant_;         // roles that were, as it seems, misspelt
+  std::string samples_, trains_;
+};
 
 // The ranks of the one that trains come first: rank 0 writes the run folder.
 void order_roles(Draft& draft, const std::string& trains, const std::string& samples) {
@@ -93,16 +250,8 @@ void order_roles(Draft& draft, const std::string& trains, const std::string& sam
   draft.plan.roles = std::move(ordered);
 }
 
-void check_unused(Draft& draft, const std::string& trains, const std::string& samples) {
-  for (const PlanRole& role : draft.plan.roles) {
-    if (role.name == trains || role.name == samples) continue;
-    draft.error("role-unused", role.where, "no node is on role " + sluice::quoted(role.name), {},
-                "remove it, or name it in on of a node");
-  }
-}
-
 // Groups with credit on demand are handed on in order by whoever makes them, which those of several ranks would not be.
-void check_admission(Draft& draft) {
+void check_admission_of_roles(Draft& draft) {
   if (draft.plan.budget.admission != Admission::kOnDemand) return;
   draft.error("setting-unusable", place_of(draft.spec.budget, "admission", draft.spec.where),
               "admission = \"on_demand\" does not work with roles, so far", {}, "admission = \"worst_case\"");
@@ -115,18 +264,27 @@ std::string without_role(const std::string& executor) {
   return slash == std::string::npos ? executor : executor.substr(slash + 1);
 }
 
+const Entry* own_tokens(const Draft& draft, const PlanRole& role) {
+  const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
+  return spec->params.find("tokens_in_flight");
+}
+
+SourceSpan place_of_tokens(const Draft& draft, const PlanRole* role) {
+  const Entry* own = role == nullptr ? nullptr : own_tokens(draft, *role);
+  return own != nullptr ? own->value.where : place_of(draft.spec.budget, "tokens_in_flight", draft.spec.where);
+}
+
 void check_roles(Draft& draft) {
-  const size_t before = draft.problems.size();
-  for (DraftNode& node : draft.nodes) take_role(draft, node);
-  if (draft.plan.roles.empty() || !draft.settings_bound || draft.problems.size() > before) return;
-  const std::string samples = common_role(draft, /*sampling=*/true), trains = common_role(draft, /*sampling=*/false);
-  check_admission(draft);
-  check_unused(draft, trains, samples);
-  if (!samples.empty() && samples == trains) report_role_of_everything(draft, samples);
-  if (draft.problems.size() > before) return;
-  if (samples.empty() || trains.empty()) return report_role_of_everything(draft, samples.empty() ? trains : samples);
+  check_role_names(draft);
+  RoleRules rules(draft);
+  rules.check();
+  if (draft.plan.roles.empty()) return;
+  check_admission_of_roles(draft);
+  const std::string &trains = rules.trains_role(), &samples = rules.samples_role();
+  draft.roles_known = rules.both_known();
+  if (!draft.roles_known) return;
   order_roles(draft, trains, samples);
-  settle_slots(draft.spec, draft.problems, draft.plan);
+  if (draft.settings_bound) settle_slots(draft.spec, draft.problems, draft.plan);
 }
 
 }  // namespace sluice::engine::checking

@@ -7,7 +7,7 @@
 #include "engine/plan/antichain.h"
 #include "engine/plan/saturating.h"
 
-// worst_column_bytes of memory_bound.h.
+// worst_column_bytes and worst_group_bytes of memory_bound.h.
 namespace sluice::engine {
 namespace {
 
@@ -49,6 +49,16 @@ class ColumnBound {
     sum = saturating_sum(sum, being_packed());
     for (const Copy& copy : copies_) sum = saturating_sum(sum, unread(copy));
     return sum;
+  }
+
+  GroupBytes of_group() const {
+    const int64_t samples = std::max<int64_t>(1, node(maker_).needs.samples_per_group), tokens = path_.capacity.group_tokens;
+    GroupBytes bytes{.prompt = 0, .made = saturating_product(tokens, static_cast<int64_t>(sizeof(int64_t)))};
+    for (const Copy& copy : copies_) {
+      int64_t& sum = copy.writer == path_.source ? bytes.prompt : bytes.made;
+      if (is_made_early(copy)) sum = saturating_sum(sum, sum_of(copy, {tokens, samples, 1}));
+    }
+    return bytes;
   }
 
  private:
@@ -158,5 +168,7 @@ class ColumnBound {
 int64_t worst_column_bytes(const Plan& plan, const PlanPath& path, int64_t tokens) {
   return ColumnBound(plan, path).bytes(tokens);
 }
+
+GroupBytes worst_group_bytes(const Plan& plan, const PlanPath& path) { return ColumnBound(plan, path).of_group(); }
 
 }  // namespace sluice::engine

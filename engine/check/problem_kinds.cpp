@@ -30,7 +30,7 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"empty-text", kError, "a text or path is empty", "write what is expected, or remove the key"},
     {"out-of-range", kError, "a number is not in the range of its key, or not finite", "take one of the range"},
     {"unknown-choice", kError, "a value is none of the choices of its key", "take one of the choices"},
-    {"bad-name", kError, "the name of a pipeline, model or node is not allowed, or taken", "letters, digits, `_`, `-`"},
+    {"bad-name", kError, "the name of a pipeline, model, node or role is not allowed, or taken", "letters, digits, `_`, `-`"},
     {"path-missing", kError, "there is nothing at a path", "correct it: relative paths start at the folder of the file"},
     // Plugins.
     {"plugin-missing", kError, "there is no file where a plugin should be", "correct the path, or build it"},

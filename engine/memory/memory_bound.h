@@ -28,6 +28,13 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
 /// writer of another (engine/plan/antichain.h). A filter's copies of what it keeps count as columns of their own.
 int64_t worst_column_bytes(const Plan& plan, const PlanPath& path, int64_t tokens);
 
+/// Columns of one group on its way between ranks.
+struct GroupBytes {
+  int64_t prompt = 0;  // that its source writes
+  int64_t made = 0;    // that the rollout adds, with the place of each action
+};
+GroupBytes worst_group_bytes(const Plan& plan, const PlanPath& path);
+
 /// Activations, for a budget of `tokens_in_flight`: on each executor the pass that takes most, because its nodes do not work at once. A pass has at most
 /// [budget] pass_tokens; of a rollout it is a step.
 int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank = 0);

@@ -113,18 +113,21 @@ void check_slots(const PipelineSpec& spec, Problems& problems, const Plan& plan)
   const int owners = plan.owners();
   if (plan.slots() % owners == 0) return;
   const Entry* written = spec.cluster.find("slots");
-  problems.push_back(
-      {.kind = "slots-not-divided",
-       .where = written != nullptr ? written->value.where : spec.where,
-       .message = plural(plan.slots(), "slot") + " cannot be divided among " + plural(owners, "rank"),
-       .caret = {},
-       .notes = {},
-       .help = "slots = " + std::to_string((plan.slots() / owners + 1) * owners) + " in [cluster], or another number of ranks"});
+  const std::string role = plan.roles.empty() ? std::string() : plan.roles.front().name;
+  problems.push_back({.kind = "slots-not-divided",
+                      .where = written != nullptr ? written->value.where : spec.where,
+                      .message = plural(plan.slots(), "slot") + " cannot be divided among " + plural(owners, "rank") +
+                                 (role.empty() ? std::string() : " of role " + sluice::quoted(role) + ", which trains"),
+                      .caret = {},
+                      .notes = {},
+                      .help = "slots = " + std::to_string((plan.slots() / owners + 1) * owners) + " in [cluster], or " +
+                              (role.empty() ? "another number of ranks" : "other ranks in [cluster.roles." + role + "]")});
 }
 
 // In the order of the file; which of them trains is not known yet.
 void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   int first = 0;
+  const size_t before = problems.size();
   for (const RoleSpec& role : spec.roles) {
     RoleSettings settings;
     bind_table("cluster.roles." + role.name.text, role_params(), role.params, registry, problems, settings, plan);
@@ -136,14 +139,15 @@ void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& pr
     first += static_cast<int>(settings.ranks);
   }
   if (plan.ranks == 0) plan.ranks = std::max(first, 1);
-  if (plan.roles.empty() || first == plan.ranks) return;
-  problems.push_back({.kind = "roles-without-ranks",
-                      .where = spec.roles.front().name.where,
-                      .message = "the roles of [cluster] have " + plural(first, "rank") + " together, and the run has " +
-                                 std::to_string(plan.ranks),
-                      .caret = {},
-                      .notes = {},
-                      .help = "rlhf-run launch starts as many as the roles have; or change ranks in [cluster.roles.NAME]"});
+  if (plan.roles.empty() || first == plan.ranks || problems.size() > before) return;
+  problems.push_back(
+      {.kind = "roles-without-ranks",
+       .where = spec.roles.front().name.where,
+       .message =
+           "the roles of [cluster] have " + plural(first, "rank") + " together, and the run has " + std::to_string(plan.ranks),
+       .caret = {},
+       .notes = {},
+       .help = "rlhf-run launch without --ranks starts " + std::to_string(first) + "; or change ranks in [cluster.roles.NAME]"});
 }
 
 }  // namespace

@@ -97,10 +97,11 @@ bool Plan::shares_making() const {
   return std::ranges::any_of(paths, [this](const PlanPath& path) { return shares_making(path); });
 }
 
+// With roles a rank that trains makes nothing, and has one budget.
 int64_t Plan::token_capacity() const {
   int64_t tokens = 0;
   for (const PlanPath& path : paths) {
-    for (int budgets = shares_making(path) ? 2 : 1; budgets > 0; --budgets)
+    for (int budgets = roles.empty() && shares_making(path) ? 2 : 1; budgets > 0; --budgets)
       tokens = saturating_sum(tokens, path.tokens_in_flight);
   }
   return tokens;

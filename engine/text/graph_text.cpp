@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include "base/strings.h"
+#include "engine/memory/role_traffic.h"
+#include "engine/text/ranks_text.h"
 
 namespace sluice::engine {
 namespace {
@@ -37,8 +39,8 @@ const Look& look_of(const PlanNode& node) {
 }
 
 // The lines below the name: type and executor, models, barrier.
-std::vector<std::string> details(const PlanNode& node) {
-  std::vector<std::string> lines{node.type->info.type + " on " + node.executor};
+std::vector<std::string> details(const Plan& plan, const PlanNode& node) {
+  std::vector<std::string> lines{node.type->info.type + " on " + place_text(plan, node)};
   for (const ModelNeed& need : node.needs.models) lines.push_back(std::string(name_of(need.use)) + " " + need.model);
   if (node.needs.scope == Scope::kIteration) {
     lines.push_back("barrier" + (node.needs.scope_reason.empty() ? std::string() : ": " + node.needs.scope_reason));
@@ -83,6 +85,21 @@ std::vector<std::string> label_lines(const Plan& plan, const PlanEdge& edge, Gra
   return lines;
 }
 
+std::string at_most(int64_t bytes) { return "up to " + human_bytes(static_cast<double>(bytes)) + " an iteration"; }
+
+// What goes from rank to rank there. The columns of a rollout go all together: they stand on its first edge.
+std::vector<std::string> bytes_lines(const Plan& plan, const RoleTraffic& traffic, const PlanEdge& edge) {
+  if (!is_remote(plan, edge)) return {};
+  for (const RoleTraffic::Groups& of_path : traffic.groups) {
+    const PlanPath& path = plan.paths[static_cast<size_t>(of_path.path)];
+    if (edge.from == path.source) return {at_most(of_path.prompt_bytes)};
+    if (edge.from != path.rollout) continue;
+    const bool is_first = &edge == &*std::ranges::find(plan.edges, edge.from, &PlanEdge::from);
+    if (is_first) return {"all columns: " + at_most(of_path.column_bytes)};
+  }
+  return {};
+}
+
 /// The way of new weights: from the node that publishes a model to the rollout that samples from it.
 struct VersionLoop {
   size_t publisher;
@@ -117,6 +134,31 @@ std::string version_label(const Plan& plan, const VersionLoop& loop) {
                                               : "every " + std::to_string(*path.settings.every_iterations) + " versions";
 }
 
+// Versions go to each rank once, whatever samples there: their bytes stand on the first way.
+std::vector<std::string> loop_lines(const Plan& plan, const RoleTraffic& traffic, const std::vector<VersionLoop>& loops,
+                                    const VersionLoop& loop) {
+  std::vector<std::string> lines{version_label(plan, loop)};
+  const bool is_first = &loop == &*std::ranges::find(loops, loop.publisher, &VersionLoop::publisher);
+  for (const RoleTraffic::Version& version : traffic.versions) {
+    const auto& needs = plan.nodes[loop.publisher].needs.models;
+    if (is_first && std::ranges::find(needs, version.model, &ModelNeed::model) != needs.end())
+      lines.push_back(human_bytes(static_cast<double>(version.bytes)) + (plan.samplers() == 1 ? " to " : " to each of ") +
+                      plural(plan.samplers(), "rank"));
+  }
+  return lines;
+}
+
+// The nodes of a role; a source whose groups a rollout makes is on every rank, and so of none.
+bool is_of_role(const Plan& plan, const PlanRole& role, size_t node) {
+  return !plan.is_inside_rollout(static_cast<int>(node)) && plan.nodes[node].executor.starts_with(role.name + "/");
+}
+
+bool is_of_no_role(const Plan& plan, size_t node) {
+  return std::ranges::none_of(plan.roles, [&](const PlanRole& role) { return is_of_role(plan, role, node); });
+}
+
+std::string role_label(const PlanRole& role) { return role.name + ": " + plural(role.ranks, "rank"); }
+
 std::string replaced(const std::string& text, const std::vector<std::pair<char, std::string>>& escapes) {
   std::string out;
   for (const char c : text) {
@@ -139,11 +181,11 @@ std::string mermaid(const std::string& text) {
   return replaced(text, {{'&', "#amp;"}, {'<', "#lt;"}, {'>', "#gt;"}, {'"', "#quot;"}, {'#', "#35;"}, {'\n', " "}});
 }
 
-std::string dot_node(const PlanNode& node) {
+std::string dot_node(const Plan& plan, const PlanNode& node) {
   const Look& look = look_of(node);
   std::string label =
       "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"1\"><tr><td><b>" + html(node.name) + "</b></td></tr>";
-  for (const std::string& line : details(node)) {
+  for (const std::string& line : details(plan, node)) {
     label += "<tr><td><font point-size=\"10\" color=\"#5c5c58\">" + html(line) + "</font></td></tr>";
   }
   const bool barrier = node.needs.scope == Scope::kIteration;
@@ -160,26 +202,51 @@ std::string dot_label(const std::vector<std::string>& lines) {
          join(escaped, "<br/>") + "</td></tr></table>>";
 }
 
-std::string dot_edge(const Plan& plan, const PlanEdge& edge, GraphColumns which) {
+std::string dot_edge(const Plan& plan, const RoleTraffic& traffic, const PlanEdge& edge, GraphColumns which) {
   const std::string ends = "  " + dot_string(plan.nodes[static_cast<size_t>(edge.from)].name) + " -> " +
                            dot_string(plan.nodes[static_cast<size_t>(edge.to)].name);
-  const auto lines = label_lines(plan, edge, which);
-  return ends + (lines.empty() ? ";\n" : " [" + dot_label(lines) + "];\n");
+  std::vector<std::string> lines = label_lines(plan, edge, which);
+  std::ranges::copy(bytes_lines(plan, traffic, edge), std::back_inserter(lines));
+  std::vector<std::string> attributes;
+  if (is_remote(plan, edge)) attributes.emplace_back("penwidth=2.4");
+  if (!lines.empty()) attributes.push_back(dot_label(lines));
+  return ends + (attributes.empty() ? ";\n" : " [" + join(attributes, ", ") + "];\n");
 }
 
-std::string mermaid_node(const PlanNode& node, size_t index) {
+std::string dot_cluster(const Plan& plan, const PlanRole& role) {
+  std::string text = "  subgraph " + dot_string("cluster_" + role.name) + " {\n";
+  text += "  label=" + dot_string(role_label(role)) +
+          "; labeljust=\"l\"; fontname=\"Helvetica\"; fontsize=12; style=\"rounded\"; color=\"#c4c4be\"; margin=14;\n";
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (is_of_role(plan, role, i)) text += dot_node(plan, plan.nodes[i]);
+  }
+  return text + "  }\n";
+}
+
+std::string mermaid_node(const Plan& plan, size_t index) {
+  const PlanNode& node = plan.nodes[index];
   std::vector<std::string> lines{"<b>" + mermaid(node.name) + "</b>"};
-  for (const std::string& line : details(node)) lines.push_back(mermaid(line));
+  for (const std::string& line : details(plan, node)) lines.push_back(mermaid(line));
   const bool barrier = node.needs.scope == Scope::kIteration;
   const std::string text = "\"" + join(lines, "<br/>") + "\"";
   return "  n" + std::to_string(index) + (barrier ? "[[" + text + "]]" : "(" + text + ")") + ":::" + look_of(node).name + "\n";
 }
 
-std::string mermaid_edge(const Plan& plan, const PlanEdge& edge, GraphColumns which) {
+std::string mermaid_edge(const Plan& plan, const RoleTraffic& traffic, const PlanEdge& edge, GraphColumns which) {
   std::vector<std::string> lines;
   for (const std::string& line : label_lines(plan, edge, which)) lines.push_back(mermaid(line));
+  for (const std::string& line : bytes_lines(plan, traffic, edge)) lines.push_back(mermaid(line));
   const std::string label = lines.empty() ? std::string() : "|\"" + join(lines, "<br/>") + "\"|";
-  return "  n" + std::to_string(edge.from) + " -->" + label + " n" + std::to_string(edge.to) + "\n";
+  const char* arrow = is_remote(plan, edge) ? " ==>" : " -->";
+  return "  n" + std::to_string(edge.from) + arrow + label + " n" + std::to_string(edge.to) + "\n";
+}
+
+std::string mermaid_subgraph(const Plan& plan, const PlanRole& role) {
+  std::string text = "  subgraph r" + std::to_string(&role - plan.roles.data()) + "[\"" + mermaid(role_label(role)) + "\"]\n";
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (is_of_role(plan, role, i)) text += mermaid_node(plan, i);
+  }
+  return text + "  end\n";
 }
 
 }  // namespace
@@ -190,24 +257,35 @@ std::string dot_text(const Plan& plan, GraphColumns columns) {
   text +=
       "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=13, penwidth=1.2, margin=\"0.12,0.06\"];\n";
   text += "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#8a8a84\", fontcolor=\"#5c5c58\", arrowsize=0.7];\n\n";
-  for (const PlanNode& node : plan.nodes) text += dot_node(node);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (is_of_no_role(plan, i)) text += dot_node(plan, plan.nodes[i]);
+  }
+  for (const PlanRole& role : plan.roles) text += dot_cluster(plan, role);
   text += "\n";
-  for (const PlanEdge& edge : plan.edges) text += dot_edge(plan, edge, columns);
-  for (const VersionLoop& loop : version_loops(plan)) {
+  const RoleTraffic traffic = role_traffic(plan);
+  for (const PlanEdge& edge : plan.edges) text += dot_edge(plan, traffic, edge, columns);
+  const std::vector<VersionLoop> loops = version_loops(plan);
+  for (const VersionLoop& loop : loops) {
     text += "  " + dot_string(plan.nodes[loop.publisher].name) + " -> " + dot_string(plan.nodes[loop.rollout].name) +
-            " [style=dashed, constraint=false, color=\"" + kPublisherLook.line + "\", fontcolor=\"" + kPublisherLook.line +
-            "\", " + dot_label({version_label(plan, loop)}) + "];\n";
+            " [style=dashed, constraint=false, " + (plan.roles.empty() ? "" : "penwidth=2.4, ") + "color=\"" +
+            kPublisherLook.line + "\", fontcolor=\"" + kPublisherLook.line + "\", " +
+            dot_label(loop_lines(plan, traffic, loops, loop)) + "];\n";
   }
   return text + "}\n";
 }
 
 std::string mermaid_text(const Plan& plan, GraphColumns columns) {
   std::string text = "flowchart TB\n";
-  for (size_t i = 0; i < plan.nodes.size(); ++i) text += mermaid_node(plan.nodes[i], i);
-  for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, edge, columns);
-  for (const VersionLoop& loop : version_loops(plan)) {
-    text += "  n" + std::to_string(loop.publisher) + " -.->|\"" + version_label(plan, loop) + "\"| n" +
-            std::to_string(loop.rollout) + "\n";
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (is_of_no_role(plan, i)) text += mermaid_node(plan, i);
+  }
+  for (const PlanRole& role : plan.roles) text += mermaid_subgraph(plan, role);
+  const RoleTraffic traffic = role_traffic(plan);
+  for (const PlanEdge& edge : plan.edges) text += mermaid_edge(plan, traffic, edge, columns);
+  const std::vector<VersionLoop> loops = version_loops(plan);
+  for (const VersionLoop& loop : loops) {
+    text += "  n" + std::to_string(loop.publisher) + " -.->|\"" + join(loop_lines(plan, traffic, loops, loop), "<br/>") +
+            "\"| n" + std::to_string(loop.rollout) + "\n";
   }
   for (const Look& look : kLooks) {
     text += std::string("  classDef ") + look.name + " fill:" + look.fill + ",stroke:" + look.line + ",color:#222\n";

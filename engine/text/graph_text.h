@@ -11,7 +11,8 @@ namespace sluice::engine {
 enum class GraphColumns { kRead, kAll };
 
 /// The plan as a graph: nodes with type, models and executor; edges with columns; barriers marked; the way of new weights from
-/// their publisher to the rollout dashed.
+/// their publisher to the rollout dashed. Roles are frames around their nodes, and what goes from rank to rank is thick, with its
+/// bytes.
 
 /// For Graphviz.
 std::string dot_text(const Plan& plan, GraphColumns columns = GraphColumns::kRead);

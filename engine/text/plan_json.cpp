@@ -1,8 +1,10 @@
 #include "base/json.h"
 #include "engine/checkpoint/checkpoint_room.h"
+#include "engine/memory/role_traffic.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/plan/cluster_work.h"
 #include "engine/text/plan_text.h"
+#include "engine/text/ranks_text.h"
 
 // plan_json of plan_text.h.
 namespace sluice::engine {
@@ -87,13 +89,15 @@ Json edge_json(const Plan& plan, const PlanEdge& edge) {
     schema.push_back(spec_json(spec));
     (spec.extent == Extent::kGroup ? a_group : spec.extent == Extent::kSample ? a_sample : a_token) += entry_bytes(spec.dtype);
   }
-  return {{"from", plan.nodes[static_cast<size_t>(edge.from)].name},
-          {"to", plan.nodes[static_cast<size_t>(edge.to)].name},
-          {"columns", column_names(plan, edge.columns)},
-          {"schema", schema},
-          {"bytes_per_token", a_token},
-          {"bytes_per_sample", a_sample},
-          {"bytes_per_group", a_group}};
+  Json json{{"from", plan.nodes[static_cast<size_t>(edge.from)].name},
+            {"to", plan.nodes[static_cast<size_t>(edge.to)].name},
+            {"columns", column_names(plan, edge.columns)},
+            {"schema", schema},
+            {"bytes_per_token", a_token},
+            {"bytes_per_sample", a_sample},
+            {"bytes_per_group", a_group}};
+  if (!plan.roles.empty()) json["remote"] = is_remote(plan, edge);
+  return json;
 }
 
 Json predicted_json(const PlanMemory& memory) {
@@ -140,14 +144,54 @@ Json path_json(const Plan& plan, const PlanPath& path) {
   return json;
 }
 
+// The first one trains, the last one samples.
+Json role_json(const Plan& plan, const PlanRole& role) {
+  Json json{{"name", role.name},
+            {"trains", plan.trains(role.first_rank)},
+            {"samples", plan.samples(role.first_rank)},
+            {"first_rank", role.first_rank},
+            {"ranks", role.ranks},
+            {"tokens_in_flight", role.tokens_in_flight},
+            {"predicted", predicted_json(role.memory)}};
+  if (!plan.samples(role.first_rank)) return json;
+  json["groups_at_once"] = Json::array();
+  for (const PlanPath& path : plan.paths) {
+    if (path.rollout)
+      json["groups_at_once"].push_back(
+          {{"source", plan.nodes[static_cast<size_t>(path.source)].name}, {"groups", groups_at_once(plan, path)}});
+  }
+  return json;
+}
+
+// What goes from role to role.
+Json traffic_json(const Plan& plan) {
+  const RoleTraffic traffic = role_traffic(plan);
+  Json weights = Json::array(), groups = Json::array();
+  for (const RoleTraffic::Version& version : traffic.versions)
+    weights.push_back({{"model", version.model}, {"bytes_of_version", version.bytes}, {"receivers", plan.samplers()}});
+  for (const RoleTraffic::Groups& of_path : traffic.groups) {
+    const PlanPath& path = plan.paths[static_cast<size_t>(of_path.path)];
+    groups.push_back({{"source", plan.nodes[static_cast<size_t>(path.source)].name},
+                      {"groups", of_path.groups},
+                      {"prompt_bytes", of_path.prompt_bytes},
+                      {"column_bytes", of_path.column_bytes}});
+  }
+  return {{"weights", weights}, {"groups", groups}};
+}
+
 Json cluster_json(const Plan& plan) {
   const ClusterWork work = cluster_work(plan);
-  return {{"ranks", plan.ranks},
-          {"slots", plan.slots()},
-          {"slots_of_rank", work.slots},
-          {"groups_of_slot", work.groups},
-          {"micro_batches_of_slot", work.micro_batches},
-          {"gradient_bytes_sent", work.gradient_bytes}};
+  Json json{{"ranks", plan.ranks},
+            {"slots", plan.slots()},
+            {"slots_of_rank", work.slots},
+            {"groups_of_slot", work.groups},
+            {"micro_batches_of_slot", work.micro_batches},
+            {"gradient_bytes_sent", work.gradient_bytes}};
+  if (plan.roles.empty()) return json;
+  json["roles"] = Json::array();
+  for (const PlanRole& role : plan.roles) json["roles"].push_back(role_json(plan, role));
+  json["between_roles"] = traffic_json(plan);
+  return json;
 }
 
 Json checkpoints_json(const Plan& plan) {

@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "engine/checkpoint/checkpoint_room.h"
 #include "engine/memory/memory_bound.h"
-#include "engine/plan/cluster_work.h"
+#include "engine/text/ranks_text.h"
 
 namespace sluice::engine {
 namespace {
@@ -77,8 +77,8 @@ std::string table_text(const Plan& plan) {
   std::vector<Row> rows{{"node", "type", "on", "reads -> writes", "worst tokens", ""}};
   for (const PlanNode& node : plan.nodes) {
     const auto lines = wrapped(traffic(plan, node), kWidestTraffic);
-    rows.push_back(
-        {node.name, node.type->info.type, node.executor, lines[0], std::to_string(node.worst_tokens), remarks(plan, node)});
+    rows.push_back({node.name, node.type->info.type, place_text(plan, node), lines[0], std::to_string(node.worst_tokens),
+                    remarks(plan, node)});
     for (size_t l = 1; l < lines.size(); ++l) rows.push_back({"", "", "", "  " + lines[l], "", ""});
   }
   std::vector<size_t> widths(6);
@@ -129,33 +129,9 @@ std::string path_lines(const Plan& plan) {
   return text;
 }
 
-// A line for each path whose groups ranks make for each other.
-std::string making_lines(const Plan& plan) {
-  std::string text;
-  for (const PlanPath& path : plan.paths) {
-    if (!plan.shares_making(path)) continue;
-    text += "               ranks make groups of '" + plan.nodes[static_cast<size_t>(*path.rollout)].name +
-            "' for each other: each has " + std::to_string(path.tokens_in_flight) +
-            " tokens in flight for what it makes, and as many for what it trains\n";
-  }
-  return text;
-}
-
-// Nothing where there is one slot, and so one rank.
-std::string ranks_lines(const Plan& plan) {
-  if (plan.slots() == 1) return {};
-  const ClusterWork work = cluster_work(plan);
-  std::string text = "  ranks        " + plural(plan.ranks, "rank") + " with " + plural(work.slots, "slot") +
-                     " each; a slot has up to " + plural(work.groups, "group") + " of an iteration, in up to " +
-                     std::to_string(work.micro_batches) + (work.micro_batches == 1 ? " micro-batch" : " micro-batches") + "\n";
-  text += making_lines(plan);
-  if (plan.ranks == 1 || work.gradient_bytes == 0) return text;
-  return text + "               each sends " + human_bytes(static_cast<double>(work.gradient_bytes)) +
-         " of gradients an iteration; what follows is of each\n";
-}
-
-std::string memory_line(const PlanMemory& memory) {
-  std::string text = "  memory       weights " + human_bytes(static_cast<double>(memory.weights_bytes));
+// "weights 6.3 MB   gradients 2.5 MB   peak 8.8 MB of 25.3 GB"
+std::string classes_text(const PlanMemory& memory) {
+  std::string text = "weights " + human_bytes(static_cast<double>(memory.weights_bytes));
   const auto add = [&](const std::string& what, int64_t bytes) {
     if (bytes > 0) text += "   " + what + " " + human_bytes(static_cast<double>(bytes));
   };
@@ -168,7 +144,18 @@ std::string memory_line(const PlanMemory& memory) {
   add("slack", memory.slack_bytes);
   text += "   peak " + human_bytes(static_cast<double>(memory.total_bytes()));
   if (memory.machine_bytes > 0) text += " of " + human_bytes(static_cast<double>(memory.machine_bytes));
-  return text + "\n";
+  return text;
+}
+
+// With roles a line for a rank of each.
+std::string memory_lines(const Plan& plan) {
+  if (plan.roles.empty()) return "  memory       " + classes_text(plan.memory) + "\n";
+  size_t width = 0;
+  for (const PlanRole& role : plan.roles) width = std::max(width, role.name.size());
+  std::string text;
+  for (const PlanRole& role : plan.roles)
+    text += padded(text.empty() ? "  memory" : "", 15) + padded(role.name, width) + "  " + classes_text(role.memory) + "\n";
+  return text;
 }
 
 std::string micro_batch_line(const Plan& plan) {
@@ -306,7 +293,7 @@ std::string stall_lines(const Plan& plan) {
 
 std::string plan_text(const Plan& plan) {
   return heading(plan) + "\n\n" + table_text(plan) + "\n" + path_lines(plan) + ranks_lines(plan) + executors_line(plan) +
-         memory_line(plan.memory) + checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + recompute_line(plan) +
+         memory_lines(plan) + checkpoints_line(plan) + micro_batch_line(plan) + pass_line(plan) + recompute_line(plan) +
          learning_rate_lines(plan) + overlap_line(plan) + stall_lines(plan);
 }
 

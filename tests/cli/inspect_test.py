@@ -64,6 +64,16 @@ class Views(Case):
         self.assertIn("ppo: 2 iterations of 16 prompts x 4 samples, at most 14 tokens a sample; policy lag 0", text)
         self.assertIn("no deadlock: 896 of 8192 tokens are needed at worst", text)  # 16 x 4 x 14
 
+    def test_roles_have_ranks_and_what_goes_between_them(self):
+        behind = {node: "train" for node in PPO_NODES if node not in ("prompts", "held_out")} | {"generate": "rollout", "held_out_answers": "rollout"}
+        roles = {"cluster.roles.rollout.ranks": 2, "cluster.roles.train.ranks": 1, **{f"nodes.{node}.on": role for node, role in behind.items()}}
+        self.assertIn("; role train has rank 0, rollout 1-2\n", self.output("validate", PPO, *sets(**SMALL | roles)))
+        text = self.output("plan", PPO, *sets(**SMALL | roles))
+        self.assertRegex(text, r"\n  roles        train    rank  0    \d+ tokens in flight; 1 slot each; ")
+        self.assertRegex(text, r"\n  network      weights of actor: [\d.]+ .B a version to each rank of rollout\n")
+        self.assertRegex(text, r"\n  memory       train    weights .* optimizer .*\n               rollout  weights ")
+        self.assertIn('subgraph "cluster_rollout"', self.output("graph", PPO, *sets(**SMALL | roles)))
+
     def test_plan_follows_an_override(self):
         self.assertIn("of 32 prompts x 2 samples, at most 18 tokens a sample", self.output("plan", PPO, *sets(**{
             **SMALL, "nodes.prompts.groups_per_iteration": 32, "nodes.generate.samples_per_prompt": 2,

@@ -9,8 +9,8 @@ IN_A_WORLD = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SI
 
 
 class Launch(Case):
-    def test_the_number_of_ranks_is_needed(self):
-        self.assert_refused(run("launch", PPO), "--ranks", code=WRONG_USAGE)
+    def test_without_roles_the_number_of_ranks_is_needed(self):
+        self.assert_refused(run("launch", PPO), "the pipeline has no roles")
 
     def test_a_number_of_ranks_that_cannot_be_is_refused(self):
         for written in ("0", "-1", "1025", "2.5", "many"):

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace sluice::engine::testing {
 namespace {
@@ -319,6 +320,7 @@ class ToyModelType final : public ModelType {
     facts.trainable = params->optimizer.has_value();
     if (facts.trainable) {
       facts.gradient_bytes = 4000, facts.optimizer_bytes = 8000;
+      facts.wire_bytes = 2000, facts.received_bytes = 1000;
       facts.folder_bytes = 4000, facts.snapshot_bytes = 12000, facts.version_bytes = 4000;
     }
     return params;
@@ -347,6 +349,17 @@ void add_toy_nodes(Registry& registry) {
   registry.add<SyncWeights>();
   registry.add_component<Objective, PpoClip>();
   registry.set_model_type(std::make_unique<ToyModelType>());
+}
+
+std::string ppo_on_roles_text(const std::string& roles, const std::map<std::string, std::string>& on) {
+  std::string text = roles;
+  for (const std::string& line : split(ppo_text(), '\n')) {
+    text += line + "\n";
+    if (!line.starts_with("[nodes.")) continue;
+    const auto found = on.find(line.substr(7, line.size() - 8));
+    if (found != on.end() && !found->second.empty()) text += "on = " + sluice::quoted(found->second) + "\n";
+  }
+  return text;
 }
 
 std::string ppo_text() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "engine/contract/registry.h"
@@ -13,6 +14,14 @@ void add_toy_nodes(Registry& registry);
 
 /// The PPO pipeline of the design document, in terms of the toy nodes.
 std::string ppo_text();
+
+/// It with the tables of `roles`, and nodes that say `on`; nothing: they do not.
+std::string ppo_on_roles_text(const std::string& roles, const std::map<std::string, std::string>& on);
+
+/// For that: what samples is on role rollout, and all else on train.
+inline const std::map<std::string, std::string> kOnRoles{{"generate", "rollout"}, {"score", "train"},   {"reference", "train"},
+                                                         {"values", "train"},     {"rewards", "train"}, {"advantages", "train"},
+                                                         {"train", "train"},      {"sync", "train"}};
 
 /// `text` with `from`, which must occur, replaced by `to`.
 std::string edited(std::string text, const std::string& from, const std::string& to);

@@ -30,6 +30,16 @@ TEST(GraphText, DrawsThePpoPipelineForMermaid) {
   expect_golden("engine/graph/ppo.mmd", mermaid_text(whitened_plan(registry)));
 }
 
+// Frames around the roles, thick edges and bytes where something goes from rank to rank.
+TEST(GraphText, DrawsRolesAsFrames) {
+  Registry registry;
+  add_toy_nodes(registry);
+  const std::string roles = "[cluster.roles.train]\nranks = 2\n[cluster.roles.rollout]\nranks = 1\n";
+  const Plan plan = check(spec_of(ppo_on_roles_text(roles, kOnRoles)), registry).plan.value();
+  expect_golden("engine/graph/roles.dot", dot_text(plan));
+  expect_golden("engine/graph/roles.mmd", mermaid_text(plan));
+}
+
 // What stands on the edges into `node`.
 std::string edges_into(const std::string& node, const std::string& dot) {
   std::string text;

@@ -47,6 +47,15 @@ TEST_F(NodeReference, DescribesTheTablesThatEveryPipelineMayHave) {
   EXPECT_NE(text.find("\n  [budget]\n  tokens_in_flight = 1 "), std::string::npos) << text;
 }
 
+TEST_F(NodeReference, DescribesTheTablesOfRoles) {
+  const auto tables = described_tables(registry_);
+  const auto role = std::ranges::find(tables, "role", &DescribedTable::name);
+  ASSERT_NE(role, tables.end());
+  const std::string text = describe_text(*role);
+  EXPECT_EQ(text.substr(0, text.find('\n')), "role: the keys of [cluster.roles.NAME]");
+  EXPECT_NE(text.find("\n  [cluster.roles.NAME]\n  ranks = 1 "), std::string::npos) << text;
+}
+
 TEST_F(NodeReference, HasEveryTypeInJson) {
   const Json known = Json::parse(reference_json(registry_));
   ASSERT_EQ(known["nodes"].size(), registry_.nodes().size());

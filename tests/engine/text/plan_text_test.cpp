@@ -12,6 +12,7 @@
 namespace sluice::engine::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -29,6 +30,14 @@ class PlanText : public ::testing::Test {
   static std::string lagging() {
     const std::string text = edited(edited(ppo_text(), "policy_lag = 0", "policy_lag = 2"), "cores = 1", "cores = 4");
     return edited(text, "type = \"train_ppo\"", "type = \"train_ppo\"\non = \"cpu:1\"");
+  }
+
+  static std::string on_roles() {
+    return ppo_on_roles_text(
+        "[cluster]\nslots = 4\n"
+        "[cluster.roles.rollout]\nranks = 3\ntokens_in_flight = 1024\n"
+        "[cluster.roles.train]\nranks = 2\n",
+        kOnRoles);
   }
 
   Registry registry_;
@@ -55,6 +64,19 @@ TEST_F(PlanText, SaysWhatARankHasToDo) {
   EXPECT_THAT(plan_text(alone), HasSubstr("\n  ranks        1 rank with 4 slots each; "));
   EXPECT_THAT(plan_text(plan_of(ppo_text())), Not(HasSubstr("  ranks ")));
   EXPECT_FALSE(check(spec_of(text), registry_, 3).plan.has_value());
+}
+// Four slots on two ranks that train, which three ranks sample for.
+TEST_F(PlanText, SaysWhatEachRoleHasToDoAndWhatGoesBetweenThem) {
+  expect_golden("engine/plan/roles.txt", plan_text(plan_of(on_roles())));
+}
+TEST_F(PlanText, IsJsonOfRolesForPrograms) {
+  const Json json = Json::parse(plan_json(plan_of(on_roles())));
+  expect_golden("engine/plan/roles.json", json["cluster"].dump(2) + "\n");
+  std::vector<std::string> remote;
+  for (const Json& edge : json["edges"]) {
+    if (edge["remote"].get<bool>()) remote.push_back(edge["from"].get<std::string>() + " " + edge["to"].get<std::string>());
+  }
+  EXPECT_THAT(remote, ElementsAre("prompts generate", "generate score", "generate reference", "generate values"));
 }
 TEST_F(PlanText, IsJsonForPrograms) { expect_golden("engine/plan/ppo.json", plan_json(plan_of(whitened()))); }
 

@@ -1,0 +1,125 @@
+#include "engine/text/ranks_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/strings.h"
+#include "engine/memory/role_traffic.h"
+#include "engine/plan/cluster_work.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr size_t kIndent = 15;
+
+std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::string rollout_of(const Plan& plan, const PlanPath& path) {
+  return "'" + plan.nodes[static_cast<size_t>(*path.rollout)].name + "'";
+}
+
+// Lines below each other, the first behind a word.
+std::string block(const std::string& word, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += padded(text.empty() ? "  " + word : "", kIndent) + line + "\n";
+  return text;
+}
+
+// "2 slots each; a slot has up to 16 groups of an iteration, in up to 4 micro-batches"
+std::string slots_text(const ClusterWork& work) {
+  return plural(work.slots, "slot") + " each; a slot has up to " + plural(work.groups, "group") + " of an iteration, in up to " +
+         std::to_string(work.micro_batches) + (work.micro_batches == 1 ? " micro-batch" : " micro-batches");
+}
+
+// For each path whose groups ranks make for each other.
+std::vector<std::string> making_texts(const Plan& plan) {
+  std::vector<std::string> texts;
+  for (const PlanPath& path : plan.paths) {
+    if (!plan.shares_making(path)) continue;
+    texts.push_back("ranks make groups of " + rollout_of(plan, path) + " for each other: each has " +
+                    std::to_string(path.tokens_in_flight) +
+                    " tokens in flight for what it makes, and as many for what it trains");
+  }
+  return texts;
+}
+
+std::string lines_without_roles(const Plan& plan) {
+  if (plan.slots() == 1) return {};
+  const ClusterWork work = cluster_work(plan);
+  std::vector<std::string> lines{plural(plan.ranks, "rank") + " with " + slots_text(work)};
+  for (std::string& text : making_texts(plan)) lines.push_back(std::move(text));
+  if (plan.ranks > 1 && work.gradient_bytes > 0)
+    lines.push_back("each sends " + bytes_text(work.gradient_bytes) + " of gradients an iteration; what follows is of each");
+  return block("ranks", lines);
+}
+
+// "room for 93 groups of 'generate' and 12 of 'held_out_answers' at worst"
+std::string room_text(const Plan& plan) {
+  std::vector<std::string> texts;
+  for (const PlanPath& path : plan.paths) {
+    if (!path.rollout) continue;
+    const int64_t groups = groups_at_once(plan, path);
+    texts.push_back((texts.empty() ? plural(groups, "group") : std::to_string(groups)) + " of " + rollout_of(plan, path));
+  }
+  return "room for " + join(texts, " and ") + " at worst";
+}
+
+std::string roles_block(const Plan& plan) {
+  size_t width = 0, numbers = 0;
+  for (const PlanRole& role : plan.roles) {
+    width = std::max(width, role.name.size());
+    numbers = std::max(numbers, rank_numbers(role).size());
+  }
+  std::vector<std::string> lines;
+  for (const PlanRole& role : plan.roles) {
+    lines.push_back(padded(role.name, width) + "  " + padded(role.ranks == 1 ? "rank" : "ranks", 5) + " " +
+                    padded(rank_numbers(role), numbers) + "  " + std::to_string(role.tokens_in_flight) + " tokens in flight" +
+                    (role.ranks == 1 ? "" : " each") + "; " +
+                    (plan.trains(role.first_rank) ? slots_text(cluster_work(plan)) : room_text(plan)));
+  }
+  return block("roles", lines);
+}
+
+// What goes from role to role in an iteration, and among the ranks that train.
+std::string network_block(const Plan& plan) {
+  const std::string &trains = plan.roles.front().name, &samples = plan.roles.back().name;
+  const RoleTraffic traffic = role_traffic(plan);
+  std::vector<std::string> lines;
+  for (const RoleTraffic::Version& version : traffic.versions)
+    lines.push_back("weights of " + version.model + ": " + bytes_text(version.bytes) + " a version to each rank of " + samples);
+  for (const RoleTraffic::Groups& of_path : traffic.groups) {
+    const PlanPath& path = plan.paths[static_cast<size_t>(of_path.path)];
+    lines.push_back("groups of " + rollout_of(plan, path) + ": up to " + bytes_text(of_path.column_bytes) + " an iteration" +
+                    (path.measures() ? " that measures" : "") + " from " + samples + " to " + trains + ", and " +
+                    bytes_text(of_path.prompt_bytes) + " of prompts the other way");
+  }
+  const int64_t gradients = cluster_work(plan).gradient_bytes;
+  if (gradients > 0) lines.push_back("gradients: " + bytes_text(gradients) + " an iteration from each rank of " + trains);
+  return block("network", lines);
+}
+
+}  // namespace
+
+std::string rank_numbers(const PlanRole& role) {
+  const std::string first = std::to_string(role.first_rank);
+  return role.ranks == 1 ? first : first + "-" + std::to_string(role.first_rank + role.ranks - 1);
+}
+
+std::string place_text(const Plan& plan, const PlanNode& node) {
+  const auto index = static_cast<int>(&node - plan.nodes.data());
+  return !plan.roles.empty() && plan.is_inside_rollout(index) ? "every rank" : node.executor;
+}
+
+bool is_remote(const Plan& plan, const PlanEdge& edge) {
+  return !plan.roles.empty() && (plan.is_inside_rollout(edge.from) || plan.path_of(edge.from).rollout == edge.from);
+}
+
+int64_t groups_at_once(const Plan& plan, const PlanPath& path) {
+  return plan.making_tokens(path) / std::max<int64_t>(1, path.capacity.group_tokens);
+}
+
+std::string ranks_lines(const Plan& plan) {
+  return plan.roles.empty() ? lines_without_roles(plan) : roles_block(plan) + network_block(plan);
+}
+
+}  // namespace sluice::engine
