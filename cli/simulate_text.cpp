@@ -69,7 +69,7 @@ std::string ranks_text(const SimulationResult& result) {
   if (!result.ranks) return {};
   const SimulationResult::Ranks& ranks = *result.ranks;
   TextTable table({"of " + plural(ranks.count, "rank"), "least", "mean", "most"});
-  const auto add = [&](const std::string& what, const SimulationResult::Ranks::Share& share) {
+  const auto add = [&](const std::string& what, const SimulationResult::Share& share) {
     table.add({what, percent(share.least, 1), percent(share.mean, 1), percent(share.most, 1)});
   };
   add("busy", ranks.busy);
@@ -163,7 +163,7 @@ std::string notes_text(const SimulationView& view) {
   return text;
 }
 
-Json json_of(const SimulationResult::Ranks::Share& share) {
+Json json_of(const SimulationResult::Share& share) {
   return {{"least", share.least}, {"mean", share.mean}, {"most", share.most}};
 }
 
