@@ -96,6 +96,13 @@ TEST(SimulationRoles, TellWhatEachWaitsFor) {
     EXPECT_NEAR(executor.busy_seconds / result.seconds, (executor.name == "train/cpu" ? 180 : 20) / kOnce, 1e-3) << executor.name;
 }
 
+// With a lag the next iteration comes to its trainer while that waits for other ranks, and is put aside.
+TEST(SimulationRoles, WhatIsPutAsideIsNoWork) {
+  const SimulationResult result = simulated({.lag = 1, .iterations = 50, .wire_bytes = kMillisecondOfWeights});
+  EXPECT_NEAR(result.train_seconds, 50 * 150 * kUs, 1e-9);
+  EXPECT_NEAR(result.rollout_seconds, 50 * 20 * kUs, 1e-9);
+}
+
 // One copy leaves those that train, and the others hand it on.
 TEST(SimulationRoles, WeightsTakeTheSameTimeToAnyNumberOfRanks) {
   const Split one{.groups = 1, .wire_bytes = kMillisecondOfWeights};
