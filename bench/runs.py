@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -123,9 +124,11 @@ def model_table(name, dtype, of_trained=""):
 
 
 class Pipeline:
-    """One pipeline in a folder of its own, with the model and the prompts that it reads. A lag of 1 has an executor for generation."""
+    """One pipeline in a folder of its own, with the model and the prompts that it reads. A lag of 1 has an executor for generation.
 
-    def __init__(self, folder, size, nodes, dtype, prompts, samples, new, lag=0, rollout_on="cpu", of_trained="", tables="", **budget):
+    rest_on: where all nodes are behind generation."""
+
+    def __init__(self, folder, size, nodes, dtype, prompts, samples, new, lag=0, rollout_on="cpu", rest_on="", of_trained="", tables="", **budget):
         self.folder, self.size = folder, size
         self.sampled_tokens = prompts * samples * new
         group = samples * (shapes.PROMPT_TOKENS + new)
@@ -138,7 +141,7 @@ class Pipeline:
                            rollout_on=rollout_on, micro_batch_tokens=micro_batch, tables=tables,
                            pass_tokens=budget.get("pass_tokens") or '"auto"',
                            tokens_in_flight=budget.get("tokens_in_flight") or (1 + lag) * iteration)
-        self.nodes = nodes
+        self.nodes = re.sub(r"(?m)^(\[nodes\..*\])$", rf'\1\non = "{rest_on}"', nodes) if rest_on else nodes
 
     def run(self, program, iterations, ranks=1):
         """The figures of each iteration, and the most memory that the process had, in bytes. Its memory report is self.memory."""

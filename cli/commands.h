@@ -91,7 +91,7 @@ int describe_type(const std::string& type, const std::vector<std::string>& plugi
 
 struct SimulateArguments {
   PipelineArguments pipeline;
-  std::vector<std::string> what_ifs;  // KEY=VALUE, each a variant of its own
+  std::vector<std::string> what_ifs;  // KEY=VALUE or several, each a variant of its own
   std::filesystem::path costs;        // a run folder or a file; empty: estimated
   double gflops = 20;                 // of a core, for the estimate
   long long iterations = 0;           // 0: what the pipeline says

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -26,12 +28,39 @@ engine::SimulationResult simulate_with_trace(const engine::Plan& plan, const eng
   return result;
 }
 
+// "A=1 B=2": a space separates two settings where a key and = follow, outside of strings, arrays and tables.
+std::vector<std::string> settings_of(const std::string& what_if) {
+  const auto begins_setting = [&](size_t at) {
+    const size_t end = what_if.find_first_of("= \"'[{", at);
+    return end != std::string::npos && end > at && what_if[end] == '=';
+  };
+  std::vector<std::string> settings(1);
+  char quote = 0;
+  int depth = 0;
+  for (size_t i = 0; i < what_if.size(); ++i) {
+    const char c = what_if[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else {
+      depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+      if (c == ' ' && depth == 0 && begins_setting(i + 1)) {
+        settings.emplace_back();
+        continue;
+      }
+    }
+    settings.back() += c;
+  }
+  return settings;
+}
+
 SimulationView::Variant simulate_variant(const SimulateArguments& arguments, const std::optional<engine::Costs>& measured,
                                          const std::string& setting, std::string& pipeline) {
   const bool is_base = setting.empty();
   PipelineArguments with = arguments.pipeline;
   if (arguments.iterations > 0) with.sets.push_back("pipeline.iterations=" + std::to_string(arguments.iterations));
-  if (!is_base) with.sets.push_back(setting);
+  if (!is_base) std::ranges::copy(settings_of(setting), std::back_inserter(with.sets));
   const LoadedPipeline loaded = load_pipeline(with);
   const engine::Plan& plan = loaded.plan;
   if (is_base) print_warnings(loaded.warnings), pipeline = plan.pipeline.name;

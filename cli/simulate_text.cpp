@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/json.h"
 #include "base/strings.h"
 
 namespace sluice::cli {
@@ -64,12 +63,32 @@ std::string heading(const SimulationView& view) {
   return text + "\n";
 }
 
+// Of each role, as the mean of its ranks.
+std::string roles_text(const SimulationResult& result) {
+  const SimulationResult::Ranks& ranks = *result.ranks;
+  TextTable table({"role", "ranks", "busy", "waits for weights", "for groups or credit", "for others", "for the network"});
+  for (const SimulationResult::Role& role : ranks.roles) {
+    table.add({role.name, std::to_string(role.ranks), percent(role.busy.mean, 1), percent(role.waits_for_weights.mean, 1),
+               percent(role.waits_for_groups.mean, 1), percent(role.waits_for_others.mean, 1),
+               percent(role.waits_for_network.mean, 1)});
+  }
+  const auto iterations = static_cast<double>(std::max<int64_t>(1, result.iterations));
+  const auto carried = [&](const char* what, const SimulationResult::Carried& carried) {
+    return what + (" " + percent(carried.seconds, result.seconds)) + " of the time, " + human_bytes(carried.bytes / iterations) +
+           " an iteration";
+  };
+  return table.text() + "  an iteration takes " + duration(result.seconds / iterations) + "; bubbles are " +
+         percent(1 - ranks.busy.mean, 1) + " of the ranks' time\n  links carry " + carried("groups", ranks.columns) + "; " +
+         carried("weights", ranks.weights) + "\n\n";
+}
+
 // Parts of the time, and the seconds of an iteration that a rank waits for the network.
 std::string ranks_text(const SimulationResult& result) {
   if (!result.ranks) return {};
   const SimulationResult::Ranks& ranks = *result.ranks;
+  if (!ranks.roles.empty()) return roles_text(result);
   TextTable table({"of " + plural(ranks.count, "rank"), "least", "mean", "most"});
-  const auto add = [&](const std::string& what, const SimulationResult::Ranks::Share& share) {
+  const auto add = [&](const std::string& what, const SimulationResult::Share& share) {
     table.add({what, percent(share.least, 1), percent(share.mean, 1), percent(share.most, 1)});
   };
   add("busy", ranks.busy);
@@ -129,25 +148,58 @@ std::string tail_text(const SimulationResult& result) {
   return "  the last few samples of iterations take " + percent(result.tail_seconds, result.seconds) + " of the time\n";
 }
 
-double ratio(const SimulationView& view, const SimulationResult& result) {
-  const double base = view.variants.front().result.seconds;
-  return base > 0 ? result.seconds / base : 0;
+std::string name_of(const SimulationView::Variant& variant) { return variant.setting.empty() ? "as it is" : variant.setting; }
+
+// "2 + 6", those that train first.
+std::string ranks_of(const SimulationResult& result) {
+  if (!result.ranks) return "1";
+  std::vector<std::string> parts;
+  for (const SimulationResult::Role& role : result.ranks->roles) parts.push_back(std::to_string(role.ranks));
+  return parts.empty() ? std::to_string(result.ranks->count) : join(parts, " + ");
+}
+
+int count_of(const SimulationResult& result) { return result.ranks ? result.ranks->count : 1; }
+
+// Which of several variants is best: by the time, and, where they have other numbers of ranks, by what they take of them.
+std::string best_text(const SimulationView& view) {
+  std::vector<const SimulationView::Variant*> all;
+  for (const SimulationView::Variant& variant : view.variants)
+    if (!variant.result.stall) all.push_back(&variant);
+  if (view.variants.size() < 3 || all.size() < 2) return {};
+  const auto seconds = [](const SimulationView::Variant* variant) { return variant->result.seconds; };
+  const auto of_ranks = [](const SimulationView::Variant* variant) {
+    return variant->result.seconds * count_of(variant->result);
+  };
+  const auto* const fastest = *std::ranges::min_element(all, {}, seconds);
+  std::string text = "  the shortest time: " + name_of(*fastest) + "\n";
+  const auto has_as_many = [&](const auto* variant) { return count_of(variant->result) == count_of(all.front()->result); };
+  if (!std::ranges::all_of(all, has_as_many))
+    text += "  the least time of all ranks together: " + name_of(**std::ranges::min_element(all, {}, of_ranks)) + "\n";
+  return text;
 }
 
 std::string variants_text(const SimulationView& view) {
-  TextTable table({"what if", "time", "ratio", "generation", "training", "both at once", "in flight"});
+  const bool has_roles = std::ranges::any_of(
+      view.variants, [](const auto& variant) { return variant.result.ranks && !variant.result.ranks->roles.empty(); });
+  std::vector<std::string> header{"what if", "time", "ratio", "generation", "training", "both at once", "in flight"};
+  if (has_roles) header.insert(header.begin() + 1, "ranks");
+  TextTable table(std::move(header));
   for (const SimulationView::Variant& variant : view.variants) {
     const SimulationResult& result = variant.result;
-    const std::string name = variant.setting.empty() ? "as it is" : variant.setting;
+    std::vector<std::string> row{name_of(variant)};
+    if (has_roles) row.push_back(ranks_of(result));
     if (result.stall) {
-      table.add({name, "stalls"});
-      continue;
-    }
-    table.add({name, duration(result.seconds), fixed(ratio(view, result), 2), percent(result.rollout_seconds, result.seconds),
+      row.emplace_back("stalls");
+    } else {
+      for (std::string& cell : std::vector<std::string>{
+               duration(result.seconds), fixed(view.ratio(variant), 2), percent(result.rollout_seconds, result.seconds),
                percent(result.train_seconds, result.seconds), percent(result.overlap_seconds, result.seconds),
-               human_count(static_cast<double>(result.tokens_in_flight_peak))});
+               human_count(static_cast<double>(result.tokens_in_flight_peak))})
+        row.push_back(std::move(cell));
+    }
+    table.add(std::move(row));
   }
-  return table.text();
+  return table.text() + best_text(view);
 }
 
 std::string notes_text(const SimulationView& view) {
@@ -163,59 +215,6 @@ std::string notes_text(const SimulationView& view) {
   return text;
 }
 
-Json json_of(const SimulationResult::Ranks::Share& share) {
-  return {{"least", share.least}, {"mean", share.mean}, {"most", share.most}};
-}
-
-Json json_of(const SimulationResult::Ranks& ranks) {
-  return {{"count", ranks.count},
-          {"busy", json_of(ranks.busy)},
-          {"waits_for_others", json_of(ranks.waits_for_others)},
-          {"waits_for_network", json_of(ranks.waits_for_network)},
-          {"network_seconds", ranks.network_seconds}};
-}
-
-Json json_of(const SimulationView& view, const SimulationView::Variant& variant) {
-  const SimulationResult& result = variant.result;
-  Json json{{"setting", variant.setting},
-            {"seconds", result.seconds},
-            {"ratio", ratio(view, result)},
-            {"stalls", result.stall.has_value()},
-            {"iterations", result.iterations},
-            {"iteration_seconds", result.iteration_seconds},
-            {"tokens", result.tokens},
-            {"sampled_tokens", result.sampled_tokens},
-            {"rollout_seconds", result.rollout_seconds},
-            {"train_seconds", result.train_seconds},
-            {"overlap_seconds", result.overlap_seconds},
-            {"tail_seconds", result.tail_seconds},
-            {"budget", result.budget},
-            {"tokens_in_flight_peak", result.tokens_in_flight_peak},
-            {"tokens_in_flight", result.tokens_in_flight},
-            {"column_bytes_peak", result.column_bytes_peak},
-            {"executors", Json::array()},
-            {"nodes", Json::array()},
-            {"notes", result.notes}};
-  if (result.ranks) json["ranks"] = json_of(*result.ranks);
-  for (const SimulationResult::Executor& use : result.executors) {
-    json["executors"].push_back({{"name", use.name},
-                                 {"threads", use.threads},
-                                 {"busy_seconds", use.busy_seconds},
-                                 {"gap_seconds", use.gap_seconds},
-                                 {"no_credit_seconds", use.no_credit_seconds},
-                                 {"no_weights_seconds", use.no_weights_seconds},
-                                 {"no_input_seconds", use.no_input_seconds}});
-  }
-  for (const SimulationResult::Node& node : result.nodes) {
-    json["nodes"].push_back({{"name", node.name},
-                             {"executor", node.executor},
-                             {"micro_batches", node.micro_batches},
-                             {"tokens", node.tokens},
-                             {"busy_seconds", node.busy_seconds}});
-  }
-  return json;
-}
-
 }  // namespace
 
 std::string simulation_text(const SimulationView& view) {
@@ -226,20 +225,6 @@ std::string simulation_text(const SimulationView& view) {
             tail_text(result) + in_flight_text(result);
   if (view.variants.size() > 1) text += "\n" + variants_text(view);
   return text;
-}
-
-std::string simulation_json(const SimulationView& view) {
-  Json json{{"pipeline", view.pipeline}, {"estimated", view.costs_from.empty()}};
-  if (view.costs_from.empty()) {
-    json["gflops"] = view.gflops;
-  } else {
-    json["costs"] = view.costs_from;
-    json["measured_seconds"] = view.measured_seconds;
-    json["measured_iterations"] = view.measured_iterations;
-  }
-  json["variants"] = Json::array();
-  for (const SimulationView::Variant& variant : view.variants) json["variants"].push_back(json_of(view, variant));
-  return json.dump(2) + "\n";
 }
 
 }  // namespace sluice::cli

@@ -192,6 +192,28 @@ Costs parse_costs(const std::string& text, const std::string& name) {
   return costs;
 }
 
+NodeCosts mean_of(const std::vector<NodeCosts>& all) {
+  if (all.empty()) return {};
+  NodeCosts mean{.threads = all.front().threads};
+  for (const CostKey& key : kCostKeys) {
+    double sum = 0;
+    for (const NodeCosts& costs : all) sum += costs.*key.value;
+    mean.*key.value = sum / static_cast<double>(all.size());
+  }
+  return mean;
+}
+
+void write_node_costs(ByteWriter& bytes, const NodeCosts& costs) {
+  bytes.number(int64_t{costs.threads});
+  for (const CostKey& key : kCostKeys) bytes.number(costs.*key.value);
+}
+
+NodeCosts read_node_costs(ByteReader& bytes) {
+  NodeCosts costs{.threads = static_cast<int>(bytes.whole_number())};
+  for (const CostKey& key : kCostKeys) costs.*key.value = bytes.real_number();
+  return costs;
+}
+
 Costs read_costs(const std::filesystem::path& path) {
   const bool folder = is_folder(path);
   const std::filesystem::path file = folder ? path / "costs.json" : path;

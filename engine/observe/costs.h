@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "engine/observe/lengths.h"
 
 namespace sluice::engine {
@@ -32,6 +33,9 @@ struct NodeCosts {
 
   bool operator==(const NodeCosts&) const = default;
 };
+
+/// Of all, each number by itself; costs of nothing where there are none.
+NodeCosts mean_of(const std::vector<NodeCosts>& all);
 
 /// The lengths of samples from one iteration on: policies learn to be brief, or long.
 struct Lengths {
@@ -61,6 +65,10 @@ std::string costs_json(const Costs& costs);
 
 /// Reads what costs_json wrote. Throws UserError naming `name` and the key that is wrong.
 Costs parse_costs(const std::string& text, const std::string& name);
+
+/// The costs of a node, for the mail between ranks.
+void write_node_costs(ByteWriter& bytes, const NodeCosts& costs);
+NodeCosts read_node_costs(ByteReader& bytes);
 
 /// Of a run folder or a file. Throws UserError.
 Costs read_costs(const std::filesystem::path& path);

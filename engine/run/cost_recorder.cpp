@@ -17,8 +17,8 @@ double us(const Slice& slice) { return static_cast<double>(slice.end_ns - slice.
 
 }  // namespace
 
-CostRecorder::CostRecorder(const Plan& plan)
-    : plan_(plan), sums_(plan.nodes.size()), places_(plan.executors.size()), filtered_(plan.nodes.size()) {}
+CostRecorder::CostRecorder(const Plan& plan, int rank)
+    : plan_(plan), rank_(rank), nodes_(plan.nodes.size()), places_(plan.executors.size()), filtered_(plan.nodes.size()) {}
 
 void CostRecorder::ended(const Slice& slice) {
   Place& place = places_[static_cast<size_t>(slice.executor)];
@@ -26,9 +26,10 @@ void CostRecorder::ended(const Slice& slice) {
   if (place.last_end_ns >= 0 && gap < kLongestGap_ns) ++place.gaps, place.gap_ns += gap;
   place.last_end_ns = slice.end_ns;
 
-  if (slice.prompt_tokens > 0) read_prompt_tokens_ += slice.prompt_tokens;  // the rollout's alone: other threads have none
+  if (slice.prompt_tokens > 0) read_prompt_tokens_.fetch_add(slice.prompt_tokens, std::memory_order_relaxed);
   const auto node = static_cast<size_t>(slice.node);
-  Sums& sums = sums_[node];
+  const std::lock_guard lock(nodes_[node].mutex);
+  Sums& sums = nodes_[node].sums;
   if (!sums.warm && slice.iteration > 0) sums = {.warm = true};
   sums.add(slice, plan_.nodes[node].needs.scope == Scope::kIteration, saved_by_count(plan_, slice.iteration));
 }
@@ -59,7 +60,7 @@ void CostRecorder::packed(int64_t iteration, const Layout& layout) {
       const int64_t prompt = layout.token_offsets[sample + 1] - layout.token_offsets[sample] - response;
       if (s == layout.group_offsets[group]) lengths.prompt.add(prompt);
       lengths.response.add(response);
-      sample_prompt_tokens_ += prompt;
+      sample_prompt_tokens_.fetch_add(prompt, std::memory_order_relaxed);
     }
   }
 }
@@ -86,17 +87,53 @@ int64_t CostRecorder::range_of(int64_t iteration) const {
   return iteration / length * length;
 }
 
+// Of all ranks: who reads a prompt need not be who packs its samples.
+double CostRecorder::read_share() const {
+  double read = static_cast<double>(read_prompt_tokens_), packed = static_cast<double>(sample_prompt_tokens_);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [rank, costs] : told_) {
+    read += static_cast<double>(costs.read_prompt_tokens);
+    packed += static_cast<double>(costs.sample_prompt_tokens);
+  }
+  return packed == 0 ? 1 : std::min(1.0, read / packed);
+}
+
+RankCosts CostRecorder::told() const {
+  RankCosts costs{.read_prompt_tokens = read_prompt_tokens_, .sample_prompt_tokens = sample_prompt_tokens_, .nodes = {}};
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const int node = static_cast<int>(i);
+    if (plan_.has(rank_, node) && !plan_.has(0, node)) costs.nodes[plan_.nodes[i].name] = costs_of(i);
+  }
+  return costs;
+}
+
+void CostRecorder::hear(int rank, RankCosts costs) {
+  const std::lock_guard lock(mutex_);
+  told_[rank] = std::move(costs);
+}
+
+// The mean of those that have measured something.
+NodeCosts CostRecorder::told_of(size_t node) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<NodeCosts> all;
+  for (const auto& [rank, costs] : told_) {
+    const auto found = costs.nodes.find(plan_.nodes[node].name);
+    if (found != costs.nodes.end() && !(found->second == NodeCosts{.threads = found->second.threads}))
+      all.push_back(found->second);
+  }
+  return mean_of(all);
+}
+
+// Of a rollout a token of a prompt costs what one takes that is read.
 NodeCosts CostRecorder::costs_of(size_t node) const {
   const PlanNode& plan = plan_.nodes[node];
-  const Sums& sums = sums_[node];
+  const std::lock_guard of_node(nodes_[node].mutex);
+  const Sums& sums = nodes_[node].sums;
   const auto executor = std::ranges::find(plan_.executors, plan.executor, &PlanExecutor::name);
   NodeCosts costs{.threads = executor == plan_.executors.end() ? 1 : executor->threads};
   if (plan.type->kind == NodeKind::kRollout) {
     const auto [step, sampled, prompt] = sums.steps.fit({0, 1, 1});
-    const double read_share =
-        sample_prompt_tokens_ == 0 ? 1 : static_cast<double>(read_prompt_tokens_) / static_cast<double>(sample_prompt_tokens_);
-    costs.per_step_us = step, costs.per_sampled_token_us = sampled,
-    costs.per_prompt_token_us = prompt * std::min(1.0, read_share);
+    costs.per_step_us = step, costs.per_sampled_token_us = sampled, costs.per_prompt_token_us = prompt;
     return costs;
   }
   if (plan.type->kind == NodeKind::kSource) {
@@ -127,7 +164,11 @@ Costs CostRecorder::costs() const {
     gaps += place.gaps, gap_ns += place.gap_ns;
   }
   if (gaps > 0) costs.gap_us = static_cast<double>(gap_ns) * 1e-3 / static_cast<double>(gaps);
-  for (size_t i = 0; i < plan_.nodes.size(); ++i) costs.nodes[plan_.nodes[i].name] = costs_of(i);
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    NodeCosts& of_node = costs.nodes[plan_.nodes[i].name];
+    of_node = plan_.has(rank_, static_cast<int>(i)) ? costs_of(i) : told_of(i);
+    if (plan_.nodes[i].type->kind == NodeKind::kRollout) of_node.per_prompt_token_us *= read_share();
+  }
   return costs;
 }
 

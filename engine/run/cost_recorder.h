@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -9,14 +11,17 @@
 #include "engine/observe/undisturbed_line.h"
 #include "engine/observe/work_observer.h"
 #include "engine/plan/plan.h"
+#include "engine/run/rank_costs.h"
 
 namespace sluice::engine {
 
 /// Measures what the work of a run costs, while it goes on: sums for a fit per node, and lengths. Memory is constant. What the
 /// first iteration took is forgotten as soon as there is another, because it is slower: memory is touched, files are read.
+///
+/// With roles every rank has one. Rank 0, which writes the costs, is told by the others what it does not see.
 class CostRecorder final : public WorkObserver {
  public:
-  explicit CostRecorder(const Plan& plan);
+  explicit CostRecorder(const Plan& plan, int rank = 0);
 
   void ended(const Slice& slice) override;
   void packed(int64_t iteration, const Layout& layout) override;
@@ -24,11 +29,17 @@ class CostRecorder final : public WorkObserver {
   /// The metrics of an iteration say what filters kept. On any thread.
   void reported(const IterationReport& report);
 
-  /// The fits. When no work is under way.
+  /// On another rank than 0, for that one: so far. On any thread.
+  RankCosts told() const;
+
+  /// On rank 0: what another rank has told last. Likewise.
+  void hear(int rank, RankCosts costs);
+
+  /// The fits; of nodes that this rank does not have the mean of those that others have told. When no work is under way.
   Costs costs() const;
 
  private:
-  struct Sums {  // of a node; used by its executor's thread alone
+  struct Sums {  // of a node
     void add(const Slice& slice, bool is_barrier, bool saves);
 
     bool warm = false;            // past its first iteration
@@ -39,7 +50,11 @@ class CostRecorder final : public WorkObserver {
     LeastSquares<3> steps;        // step, tokens sampled, prompt tokens
     LeastSquares<2> groups;       // of a source: groups, nothing
   };
-  struct alignas(64) Place {  // an executor; likewise
+  struct alignas(64) OfNode {
+    mutable std::mutex mutex;  // between its executor's thread and who tells
+    Sums sums;
+  };
+  struct alignas(64) Place {  // an executor; used by its thread alone
     int64_t last_end_ns = -1;
     int64_t gaps = 0, gap_ns = 0;
   };
@@ -48,18 +63,21 @@ class CostRecorder final : public WorkObserver {
   };
 
   NodeCosts costs_of(size_t node) const;
+  NodeCosts told_of(size_t node) const;
+  double read_share() const;
   int64_t range_of(int64_t iteration) const;
 
   const Plan& plan_;
-  std::vector<Sums> sums_;     // by node
+  const int rank_;
+  std::vector<OfNode> nodes_;  // by node
   std::vector<Place> places_;  // by executor
   std::vector<Lengths> lengths_;
-  int64_t read_prompt_tokens_ = 0;    // in steps of the rollout: fewer where the samples of a group share their prompt
-  int64_t sample_prompt_tokens_ = 0;  // of all samples packed
+  std::atomic<int64_t> read_prompt_tokens_{0}, sample_prompt_tokens_{0};  // see RankCosts
 
   mutable std::mutex mutex_;        // guards what follows
   std::vector<Filtered> filtered_;  // by node
   int64_t iterations_ = 0;
+  std::map<int, RankCosts> told_;  // by rank
 };
 
 }  // namespace sluice::engine

@@ -118,8 +118,9 @@ struct Run::Impl {
   MemoryMeter meter;
   std::optional<Manifest> manifest;  // of the checkpoint that the run goes on from
   int64_t trace_begin_ns = 0;
-  std::optional<RunFiles> files;        // nothing: no run folder
-  std::optional<RankTrace> rank_trace;  // of another rank than 0: what it adds to the files of rank 0
+  std::optional<RunFiles> files;           // nothing: no run folder
+  std::optional<RankTrace> rank_trace;     // of another rank than 0: what it adds to the files of rank 0
+  std::optional<CostRecorder> rank_costs;  // likewise, with roles
   std::optional<Driver> driver;
   std::optional<Checkpointer> checkpointer;          // nothing: no run folder, or another rank's
   std::optional<OwnParts> own_parts;                 // likewise: what this rank saves for that one
@@ -156,6 +157,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
   } else if (!options.folder.empty()) {
     own_parts.emplace(OwnParts::Parts{plan, options.folder, std::move(models), confined, reductions});
     rank_trace.emplace(reductions.world().rank, plan.executors.size(), clock.begin_ns());
+    if (!plan.roles.empty()) rank_costs.emplace(plan, reductions.world().rank);
   }
   driver.emplace(plan, driver_parts(std::move(workload)));
 }
@@ -261,6 +263,7 @@ std::vector<WorkObserver*> Run::Impl::observers() {
   std::vector<WorkObserver*> all = options.observers;
   if (files) std::ranges::copy(files->observers(), std::back_inserter(all));
   if (rank_trace) all.push_back(&*rank_trace);
+  if (rank_costs) all.push_back(&*rank_costs);
   return all;
 }
 
@@ -270,6 +273,7 @@ std::string Run::Impl::tell() {
   ByteWriter bytes;
   bytes.number(static_cast<uint32_t>(reductions.world().rank));
   bytes.text(bytes_of(memory()));
+  bytes.text(rank_costs ? bytes_of(rank_costs->told()) : std::string());
   bytes.raw(rank_trace->take(options.clock_offset ? options.clock_offset() : ClockOffset{}));
   return bytes.take();
 }
@@ -283,6 +287,7 @@ void Run::Impl::hear(const std::string& told) {
     const std::lock_guard lock(memory_mutex);
     memory_of_others[rank] = std::move(memory_of_rank);
   }
+  if (const std::string costs(bytes.text()); !costs.empty()) files->add_to_costs(rank, rank_costs_from(costs));
   const std::string_view slices = bytes.rest();
   if (slices.empty()) return;  // it does not know the clock of this rank yet
   const RankSlices piece = rank_slices_from(slices);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -42,6 +43,9 @@ class RunFiles {
   /// See TraceWriter.
   void name_process_in_trace(const std::string& name) { trace_.name_own_process(name); }
   void add_to_trace(const RankSlices& piece, int64_t shift_ns, const std::string& name) { trace_.add(piece, shift_ns, name); }
+
+  /// See CostRecorder.
+  void add_to_costs(int rank, RankCosts costs) { recorder_.hear(rank, std::move(costs)); }
 
   /// Brings the work that has ended to trace.json. From any thread.
   void flush_trace() { trace_.flush(); }

@@ -58,6 +58,7 @@ struct Driver::Impl {
   void drop_behind(int64_t last);
   RunStatus::Node status_of(size_t node) const;
   std::string waits_for(size_t node) const;
+  Idle idle_reason(const std::string* executor) const;
 
   Workload workload;
   const std::function<void(const IterationReport&)> on_iteration;
@@ -369,21 +370,38 @@ Activity& Driver::activity() { return impl_->state.activity; }
 WorkInProgress& Driver::pending() { return impl_->state.pending; }
 RunState& Driver::state() { return impl_->state; }
 
-Driver::Idle Driver::idle_reason(int executor) const {
-  const Impl& impl = *impl_;
-  const Plan& plan = impl.state.plan;
-  const std::string& name = plan.executors[static_cast<size_t>(executor)].name;
+// Of the nodes on that executor, or of all.
+Driver::Idle Driver::Impl::idle_reason(const std::string* executor) const {
+  const Plan& plan = state.plan;
+  const auto concerns = [&](size_t node) { return executor == nullptr || plan.nodes[node].executor == *executor; };
+  Idle otherwise = Idle::kNoInput;
   for (size_t path = 0; path < plan.paths.size(); ++path) {
-    if (plan.nodes[static_cast<size_t>(plan.paths[path].source)].executor != name) continue;
-    const Intake::Wait wait = impl.intakes[path]->waiting();
-    if (wait == Intake::Wait::kCredit) return Idle::kNoCredit;
-    if (wait == Intake::Wait::kVersion || wait == Intake::Wait::kReports) return Idle::kNoWeights;
+    if (!concerns(static_cast<size_t>(plan.paths[path].source))) continue;
+    switch (intakes[path]->waiting()) {
+      case Intake::Wait::kCredit:
+        return Idle::kNoCredit;
+      case Intake::Wait::kVersion:
+      case Intake::Wait::kReports:
+        return Idle::kNoWeights;
+      case Intake::Wait::kOtherRank:
+        otherwise = Idle::kNoGroups;
+        break;
+      case Intake::Wait::kNothing:
+      case Intake::Wait::kVerdicts:
+        break;
+    }
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    if (plan.nodes[i].executor == name && impl.graph->waits_for_weights(static_cast<int>(i))) return Idle::kNoWeights;
+    if (concerns(i) && graph->waits_for_weights(static_cast<int>(i))) return Idle::kNoWeights;
   }
-  return Idle::kNoInput;
+  return otherwise;
 }
+
+Driver::Idle Driver::idle_reason(int executor) const {
+  return impl_->idle_reason(&impl_->state.plan.executors[static_cast<size_t>(executor)].name);
+}
+
+Driver::Idle Driver::idle_reason() const { return impl_->idle_reason(nullptr); }
 
 Driver::Holdings Driver::holdings() const {
   const Impl& impl = *impl_;

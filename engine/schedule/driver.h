@@ -70,9 +70,10 @@ class Driver {
   WorkInProgress& pending();
   RunState& state();
 
-  /// Why an executor that has nothing to do has nothing to do.
-  enum class Idle { kNoInput, kNoCredit, kNoWeights };
+  /// Why an executor that has nothing to do has nothing to do, or the rank as a whole.
+  enum class Idle { kNoInput, kNoCredit, kNoWeights, kNoGroups };  // kNoGroups: other ranks have to make them, or to give them
   Idle idle_reason(int executor) const;
+  Idle idle_reason() const;
 
   /// The most so far, for a memory report. Takes no lock of the run.
   struct Holdings {

@@ -96,7 +96,7 @@ class Stage final : public Task {
   }
 
   void run_with_totals(Packet& packet) {
-    if (!rank_wait_.enter(packet)) return;
+    if (!rank_wait_.enter(packet)) return state_.activity.end_unseen(runner_.executor());
     if (!run_now(packet)) return;
     for (const Packet& aside : rank_wait_.leave()) hand_over(aside);
   }

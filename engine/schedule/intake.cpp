@@ -162,6 +162,7 @@ void Intake::end_step() {
     seen_pool_used_ = pool.used;
   }
   seen_undecided_ = round_complete() && rounds_.undecided();
+  seen_asking_ = makes_for_others_alone() && helping_->has_asked() && rollout_->idle();
 }
 
 // Whose code runs: who is named when it fails or hangs.
@@ -454,7 +455,7 @@ void Intake::finish_run() {
 
 Intake::Wait Intake::waiting() const {
   const int64_t next = seen_iteration_ + 1;
-  if (take_over_ && take_over_->waits_for_rank() >= 0) return Wait::kOtherRank;
+  if (seen_asking_ || (take_over_ && take_over_->waits_for_rank() >= 0)) return Wait::kOtherRank;
   if (!admits() && admission_.waits_for_tokens() > 0) return Wait::kOtherRank;
   if (admission_.waits_for_tokens() > 0 || (take_over_ && take_over_->waits_for_tokens() > 0)) return Wait::kCredit;
   if (seen_undecided_) return Wait::kVerdicts;
@@ -471,6 +472,7 @@ std::string Intake::waits_for() const {
       return {};
     case Wait::kOtherRank:
       if (take_over_ && take_over_->waits_for_rank() >= 0) return take_over_->waits_for();
+      if (seen_asking_) return "a rank of role '" + state_.plan.roles.front().name + "' to give it a group to make";
       return "a rank of role '" + state_.plan.roles.back().name + "' to ask for its next group";
     case Wait::kCredit:
       return take_over_ && take_over_->waits_for_tokens() > 0 ? take_over_->waits_for() : admission_.waits_for();

@@ -145,6 +145,7 @@ class Intake final : public Stepper {
   std::atomic<int64_t> seen_iteration_;  // for waits_for()
   std::atomic<int64_t> seen_pool_held_{0}, seen_pool_used_{0};
   std::atomic<bool> seen_in_iteration_{false}, seen_undecided_{false};
+  std::atomic<bool> seen_asking_{false};  // for a group to make, with none at hand
 };
 
 }  // namespace sluice::engine

@@ -49,7 +49,8 @@ NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part, const Wor
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kReads && state.trained.contains(need.model))
       prerequisites_.push_back({&state.trained.at(need.model), 0});
-    if (need.use != ModelUse::kUpdates) continue;
+    // Where the weights come from other ranks, what stands for their trainer does not hold those up until they are here.
+    if (need.use != ModelUse::kUpdates || !state.plan.has(state.world.rank, node)) continue;
     if (const auto gate = state.gates.find(need.model); gate != state.gates.end())
       prerequisites_.push_back({&gate->second.published(), 0});
   }

@@ -38,8 +38,12 @@ double operations_of_token(const Plan& plan, const PlanNode& node) {
 
 }  // namespace
 
-CostModel::CostModel(const Plan& plan, const Costs& costs) : plan_(plan), held_(plan.nodes.size()), endings_(plan.nodes.size()) {
-  for (const PlanNode& node : plan.nodes) costs_.push_back(found(node, costs));
+CostModel::CostModel(const Plan& plan, const Costs& costs, int rank)
+    : plan_(plan), held_(plan.nodes.size()), endings_(plan.nodes.size()) {
+  for (int node = 0; node < std::ssize(plan.nodes); ++node) {
+    costs_.push_back(found(plan.nodes[static_cast<size_t>(node)], costs));
+    if (!plan.has(rank, node)) costs_.back() = {};
+  }
 }
 
 NodeCosts CostModel::found(const PlanNode& node, const Costs& costs) {

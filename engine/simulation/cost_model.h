@@ -20,8 +20,8 @@ struct StepWork {
 /// How long each piece of work of a plan takes, by the costs of its nodes. One thread.
 class CostModel {
  public:
-  /// `plan` outlives the model.
-  CostModel(const Plan& plan, const Costs& costs);
+  /// Of a rank, on which nodes that it does not have cost nothing. `plan` outlives the model.
+  CostModel(const Plan& plan, const Costs& costs, int rank = 0);
 
   /// In the order in which the executors begin the work: a barrier's end takes in what was put aside for it before. On several ranks
   /// the end of a node that adds up over them is begun once more after each point at which they meet.
@@ -29,7 +29,8 @@ class CostModel {
 
   int64_t of_step_ns(int path, const StepWork& step) const;
 
-  /// What a person must know of the costs: nodes that were not measured, or on another number of cores. One line each.
+  /// What a person must know of the costs: nodes that were not measured, or on another number of cores. One line each, the same on
+  /// all ranks.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

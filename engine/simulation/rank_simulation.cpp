@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/observe/engine_metrics.h"
+#include "engine/simulation/simulated_weights.h"
 
 namespace sluice::engine {
 namespace {
@@ -27,22 +28,57 @@ class SimulatedModel final : public Model {
   const std::string name_;
 };
 
+/// A model that this rank samples from and others train: it has nothing but versions that come.
+class SimulatedReceivedModel final : public Model {
+ public:
+  SimulatedReceivedModel(SimulatedWeights& weights, int rank, std::string name)
+      : weights_(weights), rank_(rank), name_(std::move(name)) {}
+
+  void receive_version(int64_t version, std::function<void()> done) override {
+    weights_.receive(rank_, name_, version, std::move(done));
+  }
+  void take_snapshot(VersionRange, CheckpointCopy) override {}
+  void write_snapshot(const std::filesystem::path&, FileSystem&) override {}
+  void restore(const std::filesystem::path&, VersionRange) override {}
+
+ private:
+  SimulatedWeights& weights_;
+  const int rank_;
+  const std::string name_;
+};
+
 Workload workload_of_rank(const Plan& plan, Workload workload, SimulatedNetwork& network, int rank) {
   if (plan.ranks == 1) return workload;
   for (const PlanModel& model : plan.models) {
-    if (model.usage.updated) workload.models[model.name] = std::make_shared<SimulatedModel>(network, rank, model.name);
+    const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
+    if (!usage) continue;
+    if (usage->updated) workload.models[model.name] = std::make_shared<SimulatedModel>(network, rank, model.name);
+    if (usage->received)
+      workload.models[model.name] = std::make_shared<SimulatedReceivedModel>(network.weights(), rank, model.name);
   }
   return workload;
+}
+
+// What a node that publishes does at its end, on a rank that trains for others.
+std::function<void(const std::string&, int64_t)> publisher_of_rank(const Plan& plan, SimulatedNetwork& network, int rank) {
+  return [&plan, &network, rank](const std::string& model, int64_t version) {
+    const auto of = std::ranges::find(plan.models, model, &PlanModel::name);
+    const std::optional<ModelUsage> usage = of == plan.models.end() ? std::nullopt : plan.usage_on(rank, *of);
+    if (usage && usage->sent) network.weights().publish(model, version);
+  };
 }
 
 }  // namespace
 
 RankSimulation::RankSimulation(const Plan& plan, const Costs& costs, const VirtualClock& clock, SimulatedNetwork& network,
                                int rank, std::vector<WorkObserver*> observers)
-    : clock_(clock),
+    : plan_(plan),
+      rank_(rank),
+      clock_(clock),
       waits_(network.waits(rank)),
-      costs_(plan, costs),
-      simulated_(make_simulated_workload(plan, costs, world_of(plan, network.of_rank(rank)))),
+      costs_(plan, costs, rank),
+      simulated_(
+          make_simulated_workload(plan, costs, world_of(plan, network.of_rank(rank)), publisher_of_rank(plan, network, rank))),
       driver_(plan, {.workload = workload_of_rank(plan, std::move(simulated_.workload), network, rank),
                      .clock = clock_,
                      .reductions = network.of_rank(rank),
@@ -93,13 +129,11 @@ void RankSimulation::end() {
 void RankSimulation::settle() {
   const int64_t now = clock_.now_ns(), ns = now - std::exchange(settled_ns_, now);
   if (ns == 0) return;
-  if (std::ranges::any_of(executors_, [](const auto& e) { return e->works(); })) {
+  if (works()) {
     last_work_ns_ = now;
     use_.busy += ns;
-  } else if (waits_.for_others > 0) {
-    use_.for_others += ns;
-  } else if (waits_.for_network > 0) {
-    use_.for_network += ns;
+  } else if (int64_t RankUse::*const part = waited()) {
+    use_.*part += ns;
   }
   if (in_flight_) in_flight_->add(now - ns, now, static_cast<double>(driver_.state().tokens_in_flight()));
   for (size_t i = 0; i < executors_.size(); ++i) {
@@ -118,6 +152,26 @@ void RankSimulation::settle() {
   }
 }
 
+bool RankSimulation::works() const {
+  return std::ranges::any_of(executors_, [](const auto& executor) { return executor->works(); });
+}
+
+// What it waits for while none works. With roles the numbers of the last iteration may still be on their way, or others not come to
+// them, while a rank waits for its next work: so what keeps that counts first.
+int64_t RankSimulation::RankUse::*RankSimulation::waited() const {
+  if (!plan_.roles.empty()) {
+    const Driver::Idle reason = driver_.idle_reason();
+    if (!plan_.trains(rank_) && reason == Driver::Idle::kNoWeights)
+      return waits_.weights > 0 ? &RankUse::for_network : &RankUse::for_weights;
+    if (waits_.columns > 0) return &RankUse::for_network;
+    if (plan_.trains(rank_) && waits_.of_nodes > 0) return &RankUse::for_others;
+    if (waits_.for_network == 0 && (reason == Driver::Idle::kNoGroups || reason == Driver::Idle::kNoCredit))
+      return &RankUse::for_groups;
+  }
+  if (waits_.for_others > 0) return &RankUse::for_others;
+  return waits_.for_network > 0 ? &RankUse::for_network : nullptr;
+}
+
 int64_t& RankSimulation::idle_time(Use& use, Driver::Idle reason) const {
   switch (reason) {
     case Driver::Idle::kNoCredit:
@@ -125,6 +179,7 @@ int64_t& RankSimulation::idle_time(Use& use, Driver::Idle reason) const {
     case Driver::Idle::kNoWeights:
       return use.no_weights;
     case Driver::Idle::kNoInput:
+    case Driver::Idle::kNoGroups:
       break;
   }
   return use.no_input;

@@ -28,11 +28,13 @@ class RankSimulation {
     int64_t busy = 0, gap = 0, no_credit = 0, no_weights = 0, no_input = 0;
   };
 
-  /// What became of the time of the rank.
+  /// What became of the time of the rank: some executor works, or none does, and what the rank waits for.
   struct RankUse {
-    int64_t busy = 0;         // some executor works
-    int64_t for_others = 0;   // none does; other ranks have not come yet to where this one is
-    int64_t for_network = 0;  // none does; all have come
+    int64_t busy = 0;
+    int64_t for_weights = 0;  // with roles: others train what it samples from next
+    int64_t for_groups = 0;   // with roles: others make or give them, or there is no credit for them
+    int64_t for_others = 0;   // other ranks have not come yet to where this one is
+    int64_t for_network = 0;  // it is on its way
   };
 
   /// What the lines of metrics.jsonl add up to.
@@ -73,6 +75,9 @@ class RankSimulation {
   std::vector<double> tokens_in_flight(size_t parts) const { return in_flight_->means(parts); }  // of rank 0
   RunStatus status() const { return driver_.status(); }
 
+  int rank() const { return rank_; }
+  bool works() const;  // some executor does
+
   /// It has something left to do.
   bool is_stuck() { return driver_.pending().count() > 0 && !driver_.state().stopping(); }
 
@@ -82,7 +87,10 @@ class RankSimulation {
  private:
   void add(const IterationReport& report);
   int64_t& idle_time(Use& use, Driver::Idle reason) const;
+  int64_t RankUse::*waited() const;
 
+  const Plan& plan_;
+  const int rank_;
   const VirtualClock& clock_;
   const SimulatedNetwork::Waits& waits_;
   CostModel costs_;

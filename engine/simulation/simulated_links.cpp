@@ -57,8 +57,9 @@ class SimulatedLinks::OfRank final : public Mail, public Parcels {
     const auto met = std::make_shared<Meeting>(std::move(open_.extract(key).mapped()));
     const int from = key.first, to = world_.rank;
     SimulatedNetwork& network = all_.network_;
-    const int64_t ns = network.transfer_ns(to, from, 0) + network.transfer_ns(from, to, credit_bytes(*met->parcel));
-    network.later(to, ns, [met] { met->arrived(std::move(*met->parcel)); });
+    const int64_t bytes = credit_bytes(*met->parcel),
+                  ns = network.transfer_ns(to, from, 0) + network.transfer_ns(from, to, bytes);
+    network.carry_columns(to, ns, bytes, [met] { met->arrived(std::move(*met->parcel)); });
     if (met->done) network.later(from, ns + network.transfer_ns(to, from, 0), [met] { met->done(); });
   }
 

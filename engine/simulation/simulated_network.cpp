@@ -6,6 +6,7 @@
 
 #include "engine/ranks/rank_tree.h"
 #include "engine/simulation/simulated_links.h"
+#include "engine/simulation/simulated_weights.h"
 
 namespace sluice::engine {
 
@@ -28,13 +29,11 @@ SimulatedNetwork::SimulatedNetwork(const Plan& plan, const VirtualClock& clock, 
       clock_(clock),
       changes_(std::move(changes)),
       network_(plan.cluster.network.value_or(NetworkSettings{})),
+      all_(slowest_link(plan.ranks)),
+      owners_(slowest_link(plan.owners())),
       links_(std::make_unique<SimulatedLinks>(*this, plan.ranks)),
+      weights_(std::make_unique<SimulatedWeights>(plan, *this)),
       waits_(static_cast<size_t>(plan.ranks)) {
-  const bool several_hosts = plan.ranks > network_.ranks_per_host;
-  const double between = several_hosts ? network_.gigabytes_per_second : network_.host_gigabytes_per_second;
-  const double latency = several_hosts ? network_.latency_microseconds : network_.host_latency_microseconds;
-  latency_ns_ = std::llround(latency * 1e3);
-  bytes_per_ns_ = std::min(between, network_.host_gigabytes_per_second);  // GB/s are bytes a nanosecond
   for (int rank = 0; rank < plan.ranks; ++rank) {
     const World world{.rank = rank, .size = plan.ranks, .slots = static_cast<int>(plan.slots())};
     ranks_.push_back(std::make_unique<OfRank>(*this, world));
@@ -42,6 +41,14 @@ SimulatedNetwork::SimulatedNetwork(const Plan& plan, const VirtualClock& clock, 
 }
 
 SimulatedNetwork::~SimulatedNetwork() = default;
+
+// Of the first so many ranks. GB/s are bytes a nanosecond.
+SimulatedNetwork::Link SimulatedNetwork::slowest_link(int ranks) const {
+  const bool several_hosts = ranks > network_.ranks_per_host;
+  const double between = several_hosts ? network_.gigabytes_per_second : network_.host_gigabytes_per_second;
+  const double latency = several_hosts ? network_.latency_microseconds : network_.host_latency_microseconds;
+  return {.latency_ns = std::llround(latency * 1e3), .bytes_per_ns = std::min(between, network_.host_gigabytes_per_second)};
+}
 
 Reductions& SimulatedNetwork::of_rank(int rank) { return *ranks_[static_cast<size_t>(rank)]; }
 
@@ -61,37 +68,61 @@ void SimulatedNetwork::later(int rank, int64_t ns, std::function<void()> come) {
   });
 }
 
+void SimulatedNetwork::carry_columns(int to, int64_t ns, int64_t bytes, std::function<void()> come) {
+  columns_.add(clock_.now_ns(), ns, bytes);
+  ++change(to).columns;
+  later(to, ns, [this, to, come = std::move(come)] {
+    --waits_[static_cast<size_t>(to)].columns;
+    come();
+  });
+}
+
+void SimulatedNetwork::carry_weights(const std::vector<int>& receivers, int64_t bytes, std::function<void()> come) {
+  const int64_t ns = all_.latency_ns + std::llround(static_cast<double>(bytes) / all_.bytes_per_ns);
+  versions_.add(clock_.now_ns(), ns, bytes);
+  for (const int rank : receivers) ++change(rank).weights;
+  on_the_way_.emplace(clock_.now_ns() + ns, [this, receivers, come = std::move(come)] {
+    for (const int rank : receivers) --change(rank).weights;
+    come();
+  });
+}
+
 int64_t SimulatedNetwork::sum_ns(int64_t bytes) const {
-  const double sent = 2.0 * static_cast<double>(bytes) * (plan_.ranks - 1) / plan_.ranks;
-  return 2 * latency_ns_ + std::llround(sent / bytes_per_ns_);
+  const double sent = 2.0 * static_cast<double>(bytes) * (plan_.owners() - 1) / plan_.owners();
+  return 2 * owners_.latency_ns + std::llround(sent / owners_.bytes_per_ns);
 }
 
 void SimulatedNetwork::combine(int rank, const Reductions::Key& key, const Contribution& mine, Reductions::Done done) {
   if (plan_.ranks == 1) return done(mine);
   Meeting& meeting = numbers_[key];
   add_contribution(meeting.all, mine);
-  if (come(meeting, rank, std::move(done)))
-    send(std::move(numbers_.extract(key).mapped()), RankTree(plan_.ranks).hops() * latency_ns_);
+  meeting.of_nodes = key.node >= 0 && key.point >= Reductions::Key::kEnd;
+  if (come(meeting, rank, plan_.ranks, std::move(done)))
+    send(std::move(numbers_.extract(key).mapped()), RankTree(plan_.ranks).hops() * all_.latency_ns);
 }
 
 void SimulatedNetwork::sum_gradients(int rank, const std::string& model, std::function<void()> done) {
+  if (plan_.owners() == 1) return done();
   const std::pair key{model, sums_of_rank_[{model, rank}]++};
   const auto bytes = std::ranges::find(plan_.models, model, &PlanModel::name)->facts.gradient_bytes;
-  if (come(gradients_[key], rank, [done = std::move(done)](const Contribution&) { done(); }))
+  Meeting& meeting = gradients_[key];
+  meeting.of_nodes = true;
+  if (come(meeting, rank, plan_.owners(), [done = std::move(done)](const Contribution&) { done(); }))
     send(std::move(gradients_.extract(key).mapped()), sum_ns(bytes));
 }
 
-// True: all have.
-bool SimulatedNetwork::come(Meeting& meeting, int rank, Done done) {
-  ++change(rank).for_others;
+// True: all of so many ranks have.
+bool SimulatedNetwork::come(Meeting& meeting, int rank, int ranks, Done done) {
+  Waits& waits = change(rank);
+  ++waits.for_others, waits.of_nodes += meeting.of_nodes;
   meeting.waiting.push_back({rank, std::move(done)});
-  return static_cast<int>(meeting.waiting.size()) == plan_.ranks;
+  return std::ssize(meeting.waiting) == ranks;
 }
 
 void SimulatedNetwork::send(Meeting meeting, int64_t ns) {
   for (const Meeting::Waiting& waiting : meeting.waiting) {
     Waits& waits = change(waiting.rank);
-    --waits.for_others, ++waits.for_network;
+    --waits.for_others, waits.of_nodes -= meeting.of_nodes, ++waits.for_network;
   }
   on_the_way_.emplace(clock_.now_ns() + ns, [this, sent = std::make_shared<Meeting>(std::move(meeting))] { hand_out(*sent); });
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "engine/schedule/absent_nodes.h"
 #include "engine/schedule/sample_credit.h"
 
 namespace sluice::engine {
@@ -270,10 +271,14 @@ class SimulatedRollout final : public Rollout {
   bool decided_ = false;
 };
 
+using Publish = std::function<void(const std::string& model, int64_t version)>;
+
 class SimulatedNode final : public Node {
  public:
-  SimulatedNode(const Plan& plan, size_t node, double kept_share)
+  SimulatedNode(const Plan& plan, size_t node, double kept_share, Publish publish)
       : columns_(written_by(plan, plan.nodes[node])),
+        models_(plan.nodes[node].needs.models),
+        publish_(std::move(publish)),
         filters_(plan.nodes[node].needs.drops_groups),
         kept_share_(kept_share),
         seed_(static_cast<uint64_t>(plan.pipeline.seed) ^ (kLengths + 1 + node)) {}
@@ -292,8 +297,16 @@ class SimulatedNode final : public Node {
     if (step == 0) Node::process_iteration(step, batches);
   }
 
+  void end_iteration(const Iteration& iteration) override {
+    for (const ModelNeed& need : models_) {
+      if (publish_ && need.use == ModelUse::kPublishes) publish_(need.model, iteration.index + 1);
+    }
+  }
+
  private:
   const std::vector<ColumnSpec> columns_;
+  const std::vector<ModelNeed> models_;
+  const Publish publish_;
   const bool filters_;
   const double kept_share_;
   const uint64_t seed_;
@@ -312,7 +325,7 @@ int64_t SampleBounds::response(int64_t prompt) const {
   return response_ > 0 ? response_ : std::max<int64_t>(0, sample_ - prompt);
 }
 
-SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, World world) {
+SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, World world, Publish publish) {
   SimulatedWorkload simulated;
   simulated.next_step.resize(plan.paths.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -321,6 +334,11 @@ SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, 
     part.totals = plan.ranks > 1 ? std::make_unique<Totals>(plan.nodes[i].needs.totals) : std::make_unique<Totals>();
     const PlanPath& path = plan.path_of(static_cast<int>(i));
     std::function<StepWork()>& next_step = simulated.next_step[static_cast<size_t>(plan.nodes[i].path)];
+    if (!plan.has(world.rank, static_cast<int>(i))) {
+      part.node = absent_node(plan, static_cast<int>(i));
+      if (plan.nodes[i].type->kind == NodeKind::kRollout) next_step = [] { return StepWork(); };
+      continue;
+    }
     switch (plan.nodes[i].type->kind) {
       case NodeKind::kSource: {
         auto source = std::make_unique<SimulatedSource>(plan, path, costs, world);
@@ -336,7 +354,7 @@ SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, 
       }
       case NodeKind::kOrdinary: {
         const auto known = costs.nodes.find(plan.nodes[i].name);
-        part.node = std::make_unique<SimulatedNode>(plan, i, known == costs.nodes.end() ? 1 : known->second.kept_share);
+        part.node = std::make_unique<SimulatedNode>(plan, i, known == costs.nodes.end() ? 1 : known->second.kept_share, publish);
         break;
       }
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/contract/world.h"
@@ -35,7 +36,8 @@ struct SimulatedWorkload {
   std::vector<std::function<StepWork()>> next_step;  // by index of Plan::paths
 };
 
-/// Of a rank. `plan` and `costs` outlive the nodes.
-SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, World world = {});
+/// Of a rank. `plan` and `costs` outlive the nodes. `publish`: what a node that publishes a model does at its end, with the version.
+SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, World world = {},
+                                          std::function<void(const std::string& model, int64_t version)> publish = {});
 
 }  // namespace sluice::engine

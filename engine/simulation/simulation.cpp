@@ -23,7 +23,10 @@ double in_seconds(int64_t ns) { return static_cast<double>(ns) * kSecondsPerNs; 
 class Simulation {
  public:
   Simulation(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers)
-      : plan_(plan), network_(plan, clock_, [this](int rank) { change(rank); }), changed_(static_cast<size_t>(plan.ranks)) {
+      : plan_(plan),
+        network_(plan, clock_, [this](int rank) { change(rank); }),
+        changed_(static_cast<size_t>(plan.ranks)),
+        at_work_(static_cast<size_t>(plan.ranks)) {
     for (int rank = 0; rank < plan.ranks; ++rank)
       ranks_.emplace_back(plan, costs, clock_, network_, rank, rank == 0 ? observers : std::vector<WorkObserver*>());
   }
@@ -55,6 +58,7 @@ class Simulation {
     for (const int rank : std::exchange(to_begin_, {})) begin(rank);
     const int64_t next = std::min(events_.empty() ? kNever : events_.top().first, network_.next_ns());
     if (next == kNever) return false;
+    if (samplers_at_work_ > 0 && trainers_at_work_ > 0) both_at_work_ns_ += next - clock_.now_ns();
     clock_.set(next);
     while (!events_.empty() && events_.top().first == next) {
       const int rank = events_.top().second;
@@ -72,6 +76,10 @@ class Simulation {
     RankSimulation& begins = ranks_[static_cast<size_t>(rank)];
     changed_[static_cast<size_t>(rank)] = 0;
     begins.begin();
+    if (!plan_.roles.empty()) {
+      const bool works = begins.works(), worked = std::exchange(at_work_[static_cast<size_t>(rank)], works) != 0;
+      (plan_.trains(rank) ? trainers_at_work_ : samplers_at_work_) += works - worked;
+    }
     if (const int64_t next = begins.next_ns(); next != kNever) events_.emplace(next, rank);
   }
 
@@ -90,7 +98,18 @@ class Simulation {
     return result;
   }
 
-  double mean(double sum) const { return sum / plan_.ranks; }
+  // By ranks, the sum of which is divided by their number.
+  double mean(double sum, int of) const { return sum / of; }
+  double mean(double sum) const { return mean(sum, plan_.ranks); }
+
+  // Those that have an executor, which bears the name of its role.
+  bool has(const RankSimulation& rank, const std::string& executor) const {
+    const PlanRole* const role = plan_.role_of(rank.rank());
+    return role == nullptr || executor.starts_with(role->name + "/");
+  }
+  int ranks_with(const std::string& executor) const {
+    return static_cast<int>(std::ranges::count_if(ranks_, [&](const RankSimulation& rank) { return has(rank, executor); }));
+  }
 
   void add_reports(SimulationResult& result) const {
     const RankSimulation::Reported& first = ranks_.front().reported();
@@ -99,24 +118,27 @@ class Simulation {
     result.tokens = first.tokens;
     result.sampled_tokens = first.sampled_tokens;
     for (const RankSimulation& rank : ranks_) {
-      result.rollout_seconds += mean(rank.reported().rollout_seconds);
-      result.train_seconds += mean(rank.reported().train_seconds);
+      result.rollout_seconds += mean(rank.reported().rollout_seconds, plan_.samplers());
+      result.train_seconds += mean(rank.reported().train_seconds, plan_.owners());
       result.overlap_seconds += mean(rank.reported().overlap_seconds);
-      result.tail_seconds += mean(rank.reported().tail_seconds);
+      result.tail_seconds += mean(rank.reported().tail_seconds, plan_.samplers());
     }
+    if (!plan_.roles.empty()) result.overlap_seconds = in_seconds(both_at_work_ns_);
   }
 
   void add_executors(SimulationResult& result) const {
     for (size_t i = 0; i < plan_.executors.size(); ++i) {
       SimulationResult::Executor& use = result.executors.emplace_back(
           SimulationResult::Executor{.name = plan_.executors[i].name, .threads = plan_.executors[i].threads});
+      const int ranks = ranks_with(use.name);
       for (const RankSimulation& rank : ranks_) {
+        if (!has(rank, use.name)) continue;
         const RankSimulation::Use& of_rank = rank.uses()[i];
-        use.busy_seconds += mean(in_seconds(of_rank.busy));
-        use.gap_seconds += mean(in_seconds(of_rank.gap));
-        use.no_credit_seconds += mean(in_seconds(of_rank.no_credit));
-        use.no_weights_seconds += mean(in_seconds(of_rank.no_weights));
-        use.no_input_seconds += mean(in_seconds(of_rank.no_input));
+        use.busy_seconds += mean(in_seconds(of_rank.busy), ranks);
+        use.gap_seconds += mean(in_seconds(of_rank.gap), ranks);
+        use.no_credit_seconds += mean(in_seconds(of_rank.no_credit), ranks);
+        use.no_weights_seconds += mean(in_seconds(of_rank.no_weights), ranks);
+        use.no_input_seconds += mean(in_seconds(of_rank.no_input), ranks);
       }
     }
   }
@@ -135,7 +157,7 @@ class Simulation {
         SimulationResult::Node& node = result.nodes[at++];
         node.micro_batches += status.nodes[i].micro_batches;
         node.tokens += status.nodes[i].tokens;
-        node.busy_seconds += mean(status.nodes[i].busy_seconds);
+        node.busy_seconds += mean(status.nodes[i].busy_seconds, ranks_with(node.executor));
       }
       result.budget = status.budget;
       result.tokens_in_flight_peak = std::max(result.tokens_in_flight_peak, status.tokens_in_flight_peak);
@@ -144,20 +166,39 @@ class Simulation {
   }
 
   SimulationResult::Ranks ranks_of(double seconds) const {
+    using Use = RankSimulation::RankUse;
     SimulationResult::Ranks ranks{.count = plan_.ranks};
-    const auto share = [&](int64_t RankSimulation::RankUse::*part) {
-      SimulationResult::Ranks::Share share{.least = 1};
-      for (const RankSimulation& rank : ranks_) {
-        const double of_rank = seconds > 0 ? std::min(1.0, in_seconds(rank.use().*part) / seconds) : 0;
-        share = {std::min(share.least, of_rank), share.mean + mean(of_rank), std::max(share.most, of_rank)};
-      }
-      return share;
-    };
-    ranks.busy = share(&RankSimulation::RankUse::busy);
-    ranks.waits_for_others = share(&RankSimulation::RankUse::for_others);
-    ranks.waits_for_network = share(&RankSimulation::RankUse::for_network);
+    ranks.busy = share(&Use::busy, seconds, 0, plan_.ranks);
+    ranks.waits_for_others = share(&Use::for_others, seconds, 0, plan_.ranks);
+    ranks.waits_for_network = share(&Use::for_network, seconds, 0, plan_.ranks);
     for (const RankSimulation& rank : ranks_) ranks.network_seconds += mean(in_seconds(rank.use().for_network));
+    ranks.columns = carried(network_.columns());
+    ranks.weights = carried(network_.versions());
+    for (const PlanRole& role : plan_.roles) {
+      const auto of_role = [&](int64_t Use::*part) { return share(part, seconds, role.first_rank, role.ranks); };
+      ranks.roles.push_back({.name = role.name,
+                             .ranks = role.ranks,
+                             .busy = of_role(&Use::busy),
+                             .waits_for_weights = of_role(&Use::for_weights),
+                             .waits_for_groups = of_role(&Use::for_groups),
+                             .waits_for_others = of_role(&Use::for_others),
+                             .waits_for_network = of_role(&Use::for_network)});
+    }
     return ranks;
+  }
+
+  static SimulationResult::Carried carried(const Carried& carried) {
+    return {.bytes = static_cast<double>(carried.bytes), .seconds = in_seconds(carried.ns)};
+  }
+
+  SimulationResult::Share share(int64_t RankSimulation::RankUse::*part, double seconds, int first, int count) const {
+    SimulationResult::Share share{.least = 1};
+    for (int rank = first; rank < first + count; ++rank) {
+      const int64_t ns = ranks_[static_cast<size_t>(rank)].use().*part;
+      const double of_rank = seconds > 0 ? std::min(1.0, in_seconds(ns) / seconds) : 0;
+      share = {std::min(share.least, of_rank), share.mean + mean(of_rank, count), std::max(share.most, of_rank)};
+    }
+    return share;
   }
 
   // Nothing hangs in a simulation: what a watchdog says of a run is true, but for how it found out and what to do.
@@ -175,6 +216,9 @@ class Simulation {
   std::deque<RankSimulation> ranks_;
   std::vector<uint8_t> changed_;  // by rank: it is in to_begin_
   std::vector<int> to_begin_;
+  std::vector<uint8_t> at_work_;  // likewise, with roles: some executor works
+  int samplers_at_work_ = 0, trainers_at_work_ = 0;
+  int64_t both_at_work_ns_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;  // some of them outdated
 };
 

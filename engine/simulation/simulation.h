@@ -31,33 +31,57 @@ struct SimulationResult {
     double busy_seconds = 0;
   };
 
-  /// Parts of the time, of a rank: where none of its executors works, and others have not come to where it waits, or all have.
+  /// Parts of the time, over some ranks.
+  struct Share {
+    double least = 0, mean = 0, most = 0;
+  };
+
+  /// What links have carried, in all, and how long something was on its way.
+  struct Carried {
+    double bytes = 0;
+    double seconds = 0;
+  };
+
+  /// Ranks of a role: parts of the time in which some executor of a rank works, and what it waits for where none does.
+  struct Role {
+    std::string name;
+    int ranks = 1;
+    Share busy;
+    Share waits_for_weights;  // that others train
+    Share waits_for_groups;   // that others make or give, or for credit
+    Share waits_for_others;   // to come to the same point, as a sum of gradients
+    Share waits_for_network;  // for what is on its way
+  };
+
+  /// The same of all ranks: where none of its executors works, and others have not come to where it waits, or all have.
   struct Ranks {
-    struct Share {
-      double least = 0, mean = 0, most = 0;
-    };
     int count = 1;
     Share busy;
     Share waits_for_others;
     Share waits_for_network;
     double network_seconds = 0;  // mean
+    Carried columns;             // of groups that one rank makes for another
+    Carried weights;             // from ranks that train to those that sample
+    std::vector<Role> roles;     // in the order of the plan
   };
 
   double seconds = 0;  // to the end of the last work
   int64_t iterations = 0;
   std::vector<double> iteration_seconds;
-  int64_t tokens = 0;          // of all samples
-  int64_t sampled_tokens = 0;  // of these: actions
-  double rollout_seconds = 0, train_seconds = 0, overlap_seconds = 0;
-  double tail_seconds = 0;          // of the rollout: on the last few samples of an iteration (RolloutTail)
-  std::vector<Executor> executors;  // in the order of the plan
-  std::vector<Node> nodes;          // likewise, without a source that works inside its rollout
+  int64_t tokens = 0;                             // of all samples
+  int64_t sampled_tokens = 0;                     // of these: actions
+  double rollout_seconds = 0, train_seconds = 0;  // with roles: the mean of the ranks that do it
+  double overlap_seconds = 0;                     // both at once on a rank; with roles: on any ranks
+  double tail_seconds = 0;                        // of the rollout: on the last few samples of an iteration (RolloutTail)
+  std::vector<Executor> executors;                // in the order of the plan
+  std::vector<Node> nodes;                        // likewise, without a source that works inside its rollout
   int64_t budget = 0;
   int64_t tokens_in_flight_peak = 0;
   std::vector<double> tokens_in_flight;  // means over 60 equal parts of the time
   int64_t column_bytes_peak = 0;         // without the text of string columns
   std::vector<std::string> notes;        // on the costs
-  std::optional<Ranks> ranks;    // of several; then the rest is the mean of them, and tokens in flight are those of rank 0
+  std::optional<Ranks> ranks;    // of several; then the rest is the mean of them, executors and nodes that of the ranks that have
+                                 // them, and tokens in flight are those of rank 0
   std::optional<Problem> stall;  // nothing could get on, though work was left
 };
 

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from support import DONE, PPO, WRONG_PIPELINE, WRONG_USAGE, SMALL, Case, run, sets
+from support import DONE, PPO, ROOT, WRONG_PIPELINE, WRONG_USAGE, SMALL, Case, run, sets
 
 
 def whole(executor):
@@ -82,6 +82,67 @@ class Ranks(SimulateCase):
         as_it_is, slow = self.simulated("--ranks", "2", "--what-if", "cluster.network.host_latency_microseconds=20000")["variants"]
         self.assertGreater(slow["seconds"], as_it_is["seconds"] + 2 * 0.02)
         self.assertGreater(slow["ranks"]["waits_for_network"]["mean"], as_it_is["ranks"]["waits_for_network"]["mean"])
+
+
+class Roles(SimulateCase):
+    def setUp(self):
+        super().setUp()
+        nodes = {"generate": "rollout", **dict.fromkeys(("score", "reference", "advantages", "train", "sync", "held_out_score"), "train"), "held_out_answers": "rollout"}
+        ons = "".join(f'[nodes.{name}]\non = "{role}"\n' for name, role in nodes.items())
+        roles = "[cluster.roles.train]\nranks = 2\n[cluster.roles.rollout]\nranks = 2\n"
+        self.pipeline = self.write("roles.toml", f'extends = "{ROOT / "pipelines" / "grpo.toml"}"\n[cluster]\nslots = 4\n{roles}{ons}')
+
+    def simulate(self, *words, **overrides):
+        done = run("simulate", self.pipeline, *words, *sets(**{"pipeline.iterations": 3, **overrides}))
+        self.assertEqual(done.returncode, DONE, done.stderr + done.stdout)
+        return done.stdout
+
+    def test_are_told_with_what_they_wait_for(self):
+        text = self.simulate()
+        self.assertRegex(text.splitlines()[0], r" on 4 ranks$")
+        self.assertRegex(text, r"(?m)^  role +ranks +busy +waits for weights +for groups or credit +for others +for the network$")
+        for role in ("train", "rollout"):
+            self.assertRegex(text, rf"(?m)^  {role} +2( +\d+ %){{5}}$")
+        (variant,) = self.simulated()["variants"]
+        train, rollout = variant["ranks"]["roles"]
+        self.assertEqual((train["name"], train["ranks"], rollout["name"], rollout["ranks"]), ("train", 2, "rollout", 2))
+        self.assertEqual(train["waits_for_weights"]["mean"], 0)
+        self.assertGreater(rollout["waits_for_weights"]["mean"], 0)
+        self.assertGreater(train["waits_for_groups"]["mean"], 0)
+        for role in (train, rollout):
+            self.assertLessEqual(sum(role[key]["mean"] for key in role if key not in ("name", "ranks")), 1 + 1e-9)
+        self.assertGreater(variant["ranks"]["weights_carried"]["bytes"], 0)
+        self.assertEqual([executor["name"] for executor in variant["executors"]], ["train/cpu", "rollout/cpu"])
+        self.assertEqual([variant], self.simulated()["variants"])
+
+    def test_a_slow_network_delays_the_weights(self):
+        slow = "cluster.network.host_gigabytes_per_second=0.01"
+        as_it_is, slow = self.simulated("--what-if", slow)["variants"]
+        self.assertGreater(slow["ranks"]["weights_carried"]["seconds"], 10 * as_it_is["ranks"]["weights_carried"]["seconds"])
+        self.assertGreater(slow["seconds"], as_it_is["seconds"])
+
+    def test_splits_are_compared(self):
+        split = "cluster.roles.train.ranks=1 cluster.roles.rollout.ranks=3"
+        words = ("--what-if", "cluster.roles.rollout.ranks=3", "--what-if", split)
+        counts = [[role["ranks"] for role in variant["ranks"]["roles"]] for variant in self.simulated(*words)["variants"]]
+        self.assertEqual(counts, [[2, 2], [2, 3], [1, 3]])
+        text = self.simulate(*words)
+        self.assertRegex(text, rf"(?m)^  {split} +1 \+ 3 +[0-9.]+ m?s ")
+        self.assertRegex(text, r"(?m)^  the shortest time: ")
+        self.assertRegex(text, r"(?m)^  the least time of all ranks together: ")
+
+    def test_go_by_the_costs_of_a_run_with_roles_and_of_one_without(self):
+        alone, apart = self.folder / "alone", self.folder / "apart"
+        small = sets(**{"pipeline.iterations": 3, "cluster.slots": 4})
+        for words in (("run", ROOT / "pipelines" / "grpo.toml", "--run-dir", alone), ("launch", self.pipeline, "--run-dir", apart)):
+            done = run(*words, *small)
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        for folder in (alone, apart):
+            generate = json.loads((folder / "costs.json").read_text())["nodes"]["generate"]
+            self.assertGreater(generate.get("per_sampled_token_us", 0) + generate.get("per_step_us", 0), 0, folder)
+            (variant,) = self.simulated("--costs", folder)["variants"]
+            self.assertFalse([note for note in variant["notes"] if "not measured" in note], folder)
+            self.assertTrue(all(role["busy"]["mean"] > 0 for role in variant["ranks"]["roles"]), folder)
 
 
 class Costs(SimulateCase):

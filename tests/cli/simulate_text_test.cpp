@@ -68,6 +68,55 @@ TEST(SimulationText, VariantsAreComparedWithThePipelineAsItIs) {
   EXPECT_THAT(text, HasSubstr("note: with a.b=2, 'train' was not measured\n"));
 }
 
+/// Ranks that train and that sample; three of ten parts of the time they wait for each other.
+SimulationView view_of_roles() {
+  SimulationView view = some_view();
+  const auto all = [](double share) { return engine::SimulationResult::Share{share, share, share}; };
+  engine::SimulationResult::Ranks ranks{.count = 3, .busy = all(0.6)};
+  ranks.columns = {.bytes = 3e6, .seconds = 0.15};
+  ranks.weights = {.bytes = 30e6, .seconds = 0.3};
+  ranks.roles = {
+      {.name = "train", .ranks = 1, .busy = all(0.7), .waits_for_groups = all(0.3)},
+      {.name = "rollout", .ranks = 2, .busy = all(0.55), .waits_for_weights = all(0.25), .waits_for_network = all(0.2)}};
+  view.variants.front().result.ranks = ranks;
+  return view;
+}
+
+TEST(SimulationText, TellsWhatTheRanksOfEachRoleWaitFor) {
+  const std::string text = simulation_text(view_of_roles());
+  EXPECT_THAT(
+      text,
+      HasSubstr("  role      ranks   busy   waits for weights   for groups or credit   for others   for the network\n"
+                "  train         1   70 %                 0 %                   30 %          0 %               0 %\n"
+                "  rollout       2   55 %                25 %                    0 %          0 %              20 %\n"
+                "  an iteration takes 500.0 ms; bubbles are 40 % of the ranks' time\n"
+                "  links carry groups 10 % of the time, 1.0 MB an iteration; weights 20 % of the time, 10.0 MB an iteration\n"));
+}
+
+TEST(SimulationText, SaysWhichSplitIsBest) {
+  SimulationView view = view_of_roles();
+  for (const double seconds : {1.2, 1.6}) {
+    view.variants.push_back(view.variants.front());
+    SimulationView::Variant& variant = view.variants.back();
+    variant.setting = "rollout.ranks=" + std::to_string(view.variants.size());
+    variant.result.seconds = seconds;
+  }
+  const std::string text = simulation_text(view);
+  EXPECT_THAT(text, HasSubstr("  as it is          1 + 2   1.50 s    1.00"));
+  EXPECT_THAT(text, HasSubstr("\n  the shortest time: rollout.ranks=2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("all ranks together")));
+  view.variants[1].result.ranks->count = 6;
+  EXPECT_THAT(simulation_text(view), HasSubstr("  the least time of all ranks together: as it is\n"));
+}
+
+TEST(SimulationJson, HasTheRolesAndWhatLinksCarry) {
+  const Json ranks = parse_json(simulation_json(view_of_roles()), "simulation")["variants"][0]["ranks"];
+  EXPECT_EQ(ranks["bubbles"], 0.4);
+  EXPECT_EQ(ranks["weights_carried"]["bytes"], 30e6);
+  EXPECT_EQ(ranks["roles"][1]["name"], "rollout");
+  EXPECT_EQ(ranks["roles"][1]["waits_for_weights"]["mean"], 0.25);
+}
+
 TEST(SimulationJson, HoldsEveryVariant) {
   SimulationView view = some_view();
   view.variants.push_back({"a.b=1", some_result(3)});

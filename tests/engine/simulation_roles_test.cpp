@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "engine/simulation/simulation.h"
+#include "tests/engine/ranks_pipeline.h"
+#include "tests/engine/simulation_world.h"
+#include "tests/engine/tally_nodes.h"
+
+// A simulation of ranks that train and ranks that sample for them, against times that were worked out by hand.
+namespace sluice::engine {
+namespace {
+
+using testing::ToyPlan;
+
+constexpr double kUs = 1e-6;
+
+struct Split {
+  int training = 1, sampling = 1;
+  int64_t lag = 0, iterations = 1, groups = 1;
+  int64_t wire_bytes = 0, gradient_bytes = 0;
+};
+
+/// Each sample takes 20 us, a micro-batch 100 us, a step 50 us and its publication 30 us. A message takes 150 us, and the bytes of
+/// messages and columns next to nothing: a microsecond is 10^6 bytes.
+SimulationResult simulated(const Split& split) {
+  PipelineBuilder builder = testing::toy_pipeline(split.iterations, split.groups, 64, "rollout", /*trained=*/true);
+  const std::string policy = "policy";
+  builder.node("train", "toy_train", {"rollout"}, {{"model", policy}, {"reads", std::string("drawn")}}, "train");
+  builder.node("publish", "toy_publish", {"train"}, {{"model", policy}}, "train");
+  builder.role("train", {{"ranks", int64_t{split.training}}}).role("rollout", {{"ranks", int64_t{split.sampling}}});
+  builder.set("schedule", "policy_lag", split.lag);
+  Table network;
+  network.entries.push_back({"host_latency_microseconds", {}, {.data = 150.0, .where = {}, .base = {}}});
+  network.entries.push_back({"host_gigabytes_per_second", {}, {.data = 1000.0, .where = {}, .base = {}}});
+  builder.set("cluster", "network", network);
+  ToyPlan made = testing::toy_plan(builder, /*ranks=*/0);
+  made.plan.models.front().facts.wire_bytes = split.wire_bytes;
+  made.plan.models.front().facts.gradient_bytes = split.gradient_bytes;
+  Costs costs = testing::costs_with_lengths(1, 2);
+  costs.nodes["rollout"] = {.per_sampled_token_us = 10};
+  costs.nodes["train"] = {.per_batch_us = 100, .per_iteration_us = 50};
+  costs.nodes["publish"] = {.per_iteration_us = 30};
+  return simulate(made.plan, testing::on_the_cores_of(made.plan, std::move(costs)));
+}
+
+/// What two more iterations take.
+double seconds_of_two(Split split) {
+  split.iterations = 4;
+  const double four = simulated(split).seconds;
+  split.iterations = 6;
+  return simulated(split).seconds - four;
+}
+
+constexpr int64_t kMillisecondOfWeights = 1'000'000'000;
+
+// The question, its answer, the grant and the prompt; sampling; the word that a group is made, the grant and the group; training, the
+// meeting before the step, the step and its publication; the weights.
+constexpr double kOnce = 4 * 150 + 20 + 3 * 150 + 100 + 150 + 50 + 30 + 150 + 1000;
+
+TEST(SimulationRoles, WithoutLagEachWaitsForTheOther) {
+  EXPECT_NEAR(seconds_of_two({.lag = 0, .wire_bytes = kMillisecondOfWeights}), 2 * kOnce * kUs, 1 * kUs);
+}
+
+// Two iterations are under way: each goes round as one does without a lag.
+TEST(SimulationRoles, WithALagTheyWorkAtTheSameTime) {
+  EXPECT_NEAR(seconds_of_two({.lag = 1, .wire_bytes = kMillisecondOfWeights}), kOnce * kUs, 1 * kUs);
+}
+
+TEST(SimulationRoles, TellWhatEachWaitsFor) {
+  const SimulationResult result = simulated({.lag = 0, .iterations = 50, .wire_bytes = kMillisecondOfWeights});
+  ASSERT_FALSE(result.stall);
+  ASSERT_EQ(result.ranks->roles.size(), 2u);
+  const SimulationResult::Role &train = result.ranks->roles[0], &rollout = result.ranks->roles[1];
+  EXPECT_EQ(train.name, "train");
+  EXPECT_EQ(rollout.name, "rollout");
+  EXPECT_NEAR(train.busy.mean, 180 / kOnce, 1e-3);
+  EXPECT_NEAR(rollout.busy.mean, 20 / kOnce, 1e-3);
+  EXPECT_NEAR(train.waits_for_weights.mean, 0, 1e-9);
+  // It has heard that there is no other group after the first one's four messages and two more, and the weights set out behind the
+  // publication.
+  EXPECT_NEAR(rollout.waits_for_weights.mean, (4 * 150 + 20 + 3 * 150 + 100 + 150 + 50 + 30 - 6 * 150) / kOnce, 1e-2);
+  EXPECT_GT(rollout.waits_for_network.mean, 1150 / kOnce);
+  EXPECT_NEAR(result.ranks->weights.seconds, 50 * 1150 * kUs, 1 * kUs);
+  EXPECT_DOUBLE_EQ(result.ranks->weights.bytes, 50.0 * kMillisecondOfWeights);
+  EXPECT_NEAR(result.ranks->columns.seconds, 50 * 4 * 150 * kUs, 5 * kUs);  // of a prompt and a group, with the grant of each
+  for (const SimulationResult::Role& role : result.ranks->roles) {
+    const double all = role.busy.mean + role.waits_for_weights.mean + role.waits_for_groups.mean + role.waits_for_others.mean +
+                       role.waits_for_network.mean;
+    EXPECT_LE(all, 1 + 1e-9);
+    EXPECT_GT(all, 0.98);
+  }
+  ASSERT_EQ(result.executors.size(), 2u);  // each as on the ranks that have it
+  for (const SimulationResult::Executor& executor : result.executors)
+    EXPECT_NEAR(executor.busy_seconds / result.seconds, (executor.name == "train/cpu" ? 180 : 20) / kOnce, 1e-3) << executor.name;
+}
+
+// With a lag the next iteration comes to its trainer while that waits for other ranks, and is put aside.
+TEST(SimulationRoles, WhatIsPutAsideIsNoWork) {
+  const SimulationResult result = simulated({.lag = 1, .iterations = 50, .wire_bytes = kMillisecondOfWeights});
+  EXPECT_NEAR(result.train_seconds, 50 * 150 * kUs, 1e-9);
+  EXPECT_NEAR(result.rollout_seconds, 50 * 20 * kUs, 1e-9);
+}
+
+// One copy leaves those that train, and the others hand it on.
+TEST(SimulationRoles, WeightsTakeTheSameTimeToAnyNumberOfRanks) {
+  const Split one{.groups = 1, .wire_bytes = kMillisecondOfWeights};
+  Split seven = one;
+  seven.sampling = 7;
+  EXPECT_NEAR(simulated(seven).ranks->weights.seconds, simulated(one).ranks->weights.seconds, 1e-9);
+}
+
+TEST(SimulationRoles, OnlyRanksThatTrainAddGradients) {
+  const auto with_gradients = [](int training, int64_t bytes) {
+    return simulated({.training = training, .sampling = 2, .groups = 4, .gradient_bytes = bytes}).seconds;
+  };
+  EXPECT_NEAR(with_gradients(1, kMillisecondOfWeights), with_gradients(1, 0), 1e-9);
+  EXPECT_NEAR(with_gradients(2, kMillisecondOfWeights) - with_gradients(2, 0), 1000 * kUs, 1e-9);
+  EXPECT_NEAR(with_gradients(4, kMillisecondOfWeights) - with_gradients(4, 0), 1500 * kUs, 1e-9);
+}
+
+TEST(SimulationRoles, MoreRanksThatSampleTakeLess) {
+  const auto seconds = [](int sampling) { return simulated({.sampling = sampling, .iterations = 3, .groups = 8}).seconds; };
+  EXPECT_LT(seconds(4), seconds(1));
+}
+
+std::string text_of(const SimulationResult& result) {
+  std::string text = std::to_string(result.seconds) + " " + std::to_string(result.tokens);
+  for (const SimulationResult::Role& role : result.ranks->roles)
+    text += " " + std::to_string(role.busy.mean) + " " + std::to_string(role.waits_for_groups.most);
+  for (const double seconds : result.iteration_seconds) text += " " + std::to_string(seconds);
+  return text;
+}
+
+// With the least budgets, whatever the pipeline: nothing stalls, each simulation is the same twice, and there are the samples of one
+// process.
+TEST(SimulationRoles, OfAnyPipelineComeToTheirEnd) {
+  Registry registry;
+  toy::register_toys(registry);
+  toy::register_tallies(registry);
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    toy::RanksShape shape = toy::random_ranks_shape(seed);
+    Costs costs = testing::costs_with_lengths(1, shape.worst - 1);
+    for (int64_t length = 1; length < shape.worst; ++length) costs.lengths.front().response.add(length);
+    costs.nodes["rollout"] = {.per_step_us = 40, .per_sampled_token_us = 7};
+    costs.nodes["train"] = {.per_batch_us = 90, .per_iteration_us = 60};
+    costs.nodes["filter"] = {.kept_share = 0.5};
+    const CheckResult alone = check(toy::ranks_pipeline(shape, seed), registry, 1);
+    ASSERT_TRUE(alone.plan) << render(alone.problems);
+    const SimulationResult expected = simulate(*alone.plan, costs);
+    shape.training_ranks = 1 + static_cast<int>(seed % 3);
+    shape.sampling_ranks = 1 + static_cast<int>(seed / 3 % 3);
+    shape.budget = toy::least_budget(shape, seed, registry, 0);
+    shape.sampling_budget = shape.samples * shape.worst * (1 + static_cast<int64_t>(seed % 2));
+    const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry);
+    ASSERT_TRUE(apart.plan) << render(apart.problems);
+    const SimulationResult result = simulate(*apart.plan, costs);
+    ASSERT_FALSE(result.stall) << render(*result.stall);
+    ASSERT_EQ(result.iterations, expected.iterations);
+    ASSERT_EQ(result.tokens, expected.tokens);
+    ASSERT_EQ(text_of(result), text_of(simulate(*apart.plan, costs)));
+  }
+}
+
+}  // namespace
+}  // namespace sluice::engine
