@@ -228,7 +228,8 @@ void check_update(Draft& draft) {
                 "update = \"immediately\" has no effect with policy_lag = 0: no sample runs when weights are published", {},
                 "policy_lag = 1, or remove update");
   }
-  if (!updates && draft.spec.schedule.find("update_kv") != nullptr) {
+  // The default says nothing: an effective pipeline has it written.
+  if (!updates && schedule.update_kv != ScheduleSettings().update_kv) {
     draft.error("setting-without-effect", place_of(draft.spec.schedule, "update_kv", draft.spec.where),
                 "update_kv has no effect with update = \"exact\": no sample sees two versions", {},
                 "update = \"immediately\", or remove update_kv");
