@@ -9,6 +9,7 @@ namespace sluice::engine {
 struct Carried {
   int64_t bytes = 0;
   int64_t ns = 0;
+  int64_t until_ns = 0;  // when the last of it arrives
 
   /// Sets out at `now`, not before what was added last, and arrives after `takes`.
   void add(int64_t now, int64_t takes, int64_t more_bytes) {
@@ -17,8 +18,6 @@ struct Carried {
     ns += std::max<int64_t>(0, end - std::max(now, until_ns));
     until_ns = std::max(until_ns, end);
   }
-
-  int64_t until_ns = 0;
 };
 
 }  // namespace sluice::engine
