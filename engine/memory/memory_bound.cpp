@@ -92,10 +92,11 @@ void add_model(const Plan& plan, const PlanModel& model, int rank, PlanMemory& m
   memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(held, published));
   if (!usage->updated) return;
   memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(plan, model));
-  // What is sent of a version stays until others have it, and they may have two on their way.
-  if (usage->sent)
-    memory.copy_bytes =
-        saturating_sum(memory.copy_bytes, divided_up(saturating_product(2, model.facts.wire_bytes), plan.owners()));
+  // What is sent of a version stays until others have it, and no more versions are on their way than samples may lag behind.
+  if (usage->sent) {
+    const int64_t versions = saturating_product(plan.schedule.policy_lag + 1, model.facts.wire_bytes);
+    memory.copy_bytes = saturating_sum(memory.copy_bytes, divided_up(versions, plan.owners()));
+  }
   memory.gradient_bytes += saturating_product(model.facts.gradient_bytes, plan.slots_of_rank());  // a buffer a slot
   memory.optimizer_bytes += optimizer_bytes(plan, model.facts);
 }

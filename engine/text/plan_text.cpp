@@ -105,6 +105,8 @@ std::string heading(const Plan& plan) {
   std::string text = plan.pipeline.name + ": " + plural(plan.pipeline.iterations, "iteration") + " of " + groups_text(plan, path);
   if (plan.pipeline.preset) text += "; preset " + *plan.pipeline.preset;
   if (path.follows_versions) text += "; policy lag " + std::to_string(path.policy_lag);
+  if (path.policy_lag > 0 && plan.schedule.update == WeightUpdate::kImmediately)
+    text += " at most, newer weights at each token: not the same in every run";
   return text;
 }
 

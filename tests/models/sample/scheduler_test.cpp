@@ -196,9 +196,17 @@ TEST(Scheduler, PrefixesAreForgottenWhenTheWeightsChange) {
     played.scheduler.forget_prefixes();
   }
   EXPECT_EQ(played.prompt_tokens, 80);
+}
+
+// Who runs goes on with what it has; who starts then shares nothing of it.
+TEST(Scheduler, PrefixesOfSamplesThatRunAreForgottenToo) {
+  Played played(limits(10));
   played.scheduler.submit(request(1, prompt_of(1, 40), 5));
   played.step();
-  EXPECT_THROW(played.scheduler.forget_prefixes(), InternalError);
+  played.scheduler.forget_prefixes();
+  played.scheduler.submit(request(2, prompt_of(1, 40), 5));
+  played.finish();
+  EXPECT_EQ(played.prompt_tokens, 80);
 }
 
 TEST(Scheduler, TheWorstCaseOfAGroupCountsItsPromptOnce) {
