@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-/// What another rank than 0 gives to costs.json, which rank 0 writes, so far: the costs of nodes that rank 0 does not have, and how
-/// much of their prompts samples have cost. A plain value.
+/// What another rank than 0 gives to costs.json, which rank 0 writes, so far: the costs of nodes that rank 0 does not have, and
+/// how much of their prompts samples have cost. A plain value.
 struct RankCosts {
   int64_t read_prompt_tokens = 0;          // by rollouts: fewer where the samples of a group share their prompt
   int64_t sample_prompt_tokens = 0;        // of all samples packed

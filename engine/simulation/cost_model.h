@@ -23,14 +23,14 @@ class CostModel {
   /// Of a rank, on which nodes that it does not have cost nothing. `plan` outlives the model.
   CostModel(const Plan& plan, const Costs& costs, int rank = 0);
 
-  /// In the order in which the executors begin the work: a barrier's end takes in what was put aside for it before. On several ranks
-  /// the end of a node that adds up over them is begun once more after each point at which they meet.
+  /// In the order in which the executors begin the work: a barrier's end takes in what was put aside for it before. On several
+  /// ranks the end of a node that adds up over them is begun once more after each point at which they meet.
   int64_t of_work_ns(const Work& work);
 
   int64_t of_step_ns(int path, const StepWork& step) const;
 
-  /// What a person must know of the costs: nodes that were not measured, or on another number of cores. One line each, the same on
-  /// all ranks.
+  /// What a person must know of the costs: nodes that were not measured, or on another number of cores. One line each, the same
+  /// on all ranks.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -59,8 +59,8 @@ class CostModel {
 bool adds_over_ranks(const Plan& plan, const PlanNode& node);
 
 /// Costs by what is known without a run: 2 floating point operations for each parameter and token in a pass forward and in
-/// decoding, 6 where it is trained, at `gflops` (billions a second) for each core; everything else is free. Prompts are taken to
-/// have half the most tokens that they may have, responses any length up to theirs alike.
+/// decoding, 6 where it is trained, at `gflops` (billions a second) for each core; everything else is free. Prompts are taken
+/// to have half the most tokens that they may have, responses any length up to theirs alike.
 Costs estimated_costs(const Plan& plan, double gflops);
 
 }  // namespace sluice::engine

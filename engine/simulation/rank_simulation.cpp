@@ -156,8 +156,8 @@ bool RankSimulation::works() const {
   return std::ranges::any_of(executors_, [](const auto& executor) { return executor->works(); });
 }
 
-// What it waits for while none works. With roles the numbers of the last iteration may still be on their way, or others not come to
-// them, while a rank waits for its next work: so what keeps that counts first.
+// What it waits for while none works. With roles the numbers of the last iteration may still be on their way, or others not
+// come to them, while a rank waits for its next work: so what keeps that counts first.
 int64_t RankSimulation::RankUse::*RankSimulation::waited() const {
   if (!plan_.roles.empty()) {
     const Driver::Idle reason = driver_.idle_reason();

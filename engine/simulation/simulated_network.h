@@ -19,13 +19,13 @@ namespace sluice::engine {
 class SimulatedLinks;
 class SimulatedWeights;
 
-/// What several ranks of one plan tell each other on a virtual clock. Numbers are added as each rank comes, and are with all of them
-/// some latencies after the last (RankTree::hops). A sum of gradients takes what a ring sends, 2 (N - 1) / N of the bytes, on the slowest link, and two
-/// latencies: to the owners of the ranges, and back.
+/// What several ranks of one plan tell each other on a virtual clock. Numbers are added as each rank comes, and are with all of
+/// them some latencies after the last (RankTree::hops). A sum of gradients takes what a ring sends, 2 (N - 1) / N of the bytes,
+/// on the slowest link, and two latencies: to the owners of the ranges, and back.
 ///
-/// Groups that ranks make for each other travel by `links()`: a message takes one latency, a parcel one more and its bytes on the
-/// link between the two, once it is both given and granted. With roles only ranks that train add gradients, and weights travel to the
-/// others by `weights()`. What is on one link at the same time does not slow down.
+/// Groups that ranks make for each other travel by `links()`: a message takes one latency, a parcel one more and its bytes on
+/// the link between the two, once it is both given and granted. With roles only ranks that train add gradients, and weights
+/// travel to the others by `weights()`. What is on one link at the same time does not slow down.
 ///
 /// A meeting costs time and memory in proportion to the ranks. One thread. Must outlive what its ranks still wait for.
 class SimulatedNetwork {

@@ -25,10 +25,10 @@ class SampleBounds {
   int64_t response_ = 0;  // 0: what the prompt leaves
 };
 
-/// Nodes that do no work but move the same groups, tokens and columns as the real ones: prompts and responses have lengths drawn
-/// from those that were measured, filters keep the share that was kept, columns hold zeros and empty strings. What is drawn
-/// depends only on the seed of the pipeline, iteration, group and sample, so two settings of one pipeline are compared on the
-/// same samples.
+/// Nodes that do no work but move the same groups, tokens and columns as the real ones: prompts and responses have lengths
+/// drawn from those that were measured, filters keep the share that was kept, columns hold zeros and empty strings. What is
+/// drawn depends only on the seed of the pipeline, iteration, group and sample, so two settings of one pipeline are compared on
+/// the same samples.
 struct SimulatedWorkload {
   Workload workload;
 
@@ -36,7 +36,8 @@ struct SimulatedWorkload {
   std::vector<std::function<StepWork()>> next_step;  // by index of Plan::paths
 };
 
-/// Of a rank. `plan` and `costs` outlive the nodes. `publish`: what a node that publishes a model does at its end, with the version.
+/// Of a rank. `plan` and `costs` outlive the nodes. `publish`: what a node that publishes a model does at its end, with the
+/// version.
 SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, World world = {},
                                           std::function<void(const std::string& model, int64_t version)> publish = {});
 

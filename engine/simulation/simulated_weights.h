@@ -13,10 +13,11 @@ namespace sluice::engine {
 
 class SimulatedNetwork;
 
-/// Versions of weights on their way from simulated ranks that train to those that sample. A version sets out when each of the first
-/// has published it and each of the others has room for it. It takes one latency and its bytes on the slowest link between them,
-/// whatever the number of ranks, since each byte leaves its owner once and is handed on (comm/weights/publication_plan.h). Then it opens
-/// on all of them. Of one model one version is on its way at a time. One thread; the network and the plan outlive it.
+/// Versions of weights on their way from simulated ranks that train to those that sample. A version sets out when each of the
+/// first has published it and each of the others has room for it. It takes one latency and its bytes on the slowest link
+/// between them, whatever the number of ranks, since each byte leaves its owner once and is handed on
+/// (comm/weights/publication_plan.h). Then it opens on all of them. Of one model one version is on its way at a time. One
+/// thread; the network and the plan outlive it.
 class SimulatedWeights {
  public:
   SimulatedWeights(const Plan& plan, SimulatedNetwork& network) : plan_(plan), network_(network) {}

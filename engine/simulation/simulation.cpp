@@ -17,9 +17,10 @@ constexpr double kSecondsPerNs = 1e-9;
 
 double in_seconds(int64_t ns) { return static_cast<double>(ns) * kSecondsPerNs; }
 
-/// Goes from one event to the next, until nothing is left that could start: the end of some work of a rank, or what arrives over the
-/// network. What ends at the same time ends in the order of ranks and executors, then what arrives is handed out, and only then
-/// anything else begins, so that the course is always the same. An event costs what the ranks that it concerns have to do.
+/// Goes from one event to the next, until nothing is left that could start: the end of some work of a rank, or what arrives
+/// over the network. What ends at the same time ends in the order of ranks and executors, then what arrives is handed out, and
+/// only then anything else begins, so that the course is always the same. An event costs what the ranks that it concerns have
+/// to do.
 class Simulation {
  public:
   Simulation(const Plan& plan, const Costs& costs, std::vector<WorkObserver*> observers)
@@ -46,8 +47,8 @@ class Simulation {
  private:
   using Event = std::pair<int64_t, int>;  // when, and the rank
 
-  // Something is about to change for the rank: what could start there is looked for again. Ranks tell each other something while
-  // they are made, when no time has passed.
+  // Something is about to change for the rank: what could start there is looked for again. Ranks tell each other something
+  // while they are made, when no time has passed.
   void change(int rank) {
     if (static_cast<size_t>(rank) < ranks_.size()) ranks_[static_cast<size_t>(rank)].settle();
     if (std::exchange(changed_[static_cast<size_t>(rank)], 1) == 0) to_begin_.push_back(rank);

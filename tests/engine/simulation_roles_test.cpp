@@ -20,10 +20,12 @@ struct Split {
   int training = 1, sampling = 1;
   int64_t lag = 0, iterations = 1, groups = 1;
   int64_t wire_bytes = 0, gradient_bytes = 0;
+  int64_t ranks_per_host = 8;
 };
 
-/// Each sample takes 20 us, a micro-batch 100 us, a step 50 us and its publication 30 us. A message takes 150 us, and the bytes of
-/// messages and columns next to nothing: a microsecond is 10^6 bytes.
+/// Each sample takes 20 us, a micro-batch 100 us, a step 50 us and its publication 30 us. A message takes 150 us, and the bytes
+/// of messages and columns next to nothing: a microsecond is 10^6 bytes. Between hosts a message takes 300 us, a byte ten times
+/// as long.
 SimulationResult simulated(const Split& split) {
   PipelineBuilder builder = testing::toy_pipeline(split.iterations, split.groups, 64, "rollout", /*trained=*/true);
   const std::string policy = "policy";
@@ -34,6 +36,9 @@ SimulationResult simulated(const Split& split) {
   Table network;
   network.entries.push_back({"host_latency_microseconds", {}, {.data = 150.0, .where = {}, .base = {}}});
   network.entries.push_back({"host_gigabytes_per_second", {}, {.data = 1000.0, .where = {}, .base = {}}});
+  network.entries.push_back({"latency_microseconds", {}, {.data = 300.0, .where = {}, .base = {}}});
+  network.entries.push_back({"gigabytes_per_second", {}, {.data = 100.0, .where = {}, .base = {}}});
+  network.entries.push_back({"ranks_per_host", {}, {.data = split.ranks_per_host, .where = {}, .base = {}}});
   builder.set("cluster", "network", network);
   ToyPlan made = testing::toy_plan(builder, /*ranks=*/0);
   made.plan.models.front().facts.wire_bytes = split.wire_bytes;
@@ -55,8 +60,8 @@ double seconds_of_two(Split split) {
 
 constexpr int64_t kMillisecondOfWeights = 1'000'000'000;
 
-// The question, its answer, the grant and the prompt; sampling; the word that a group is made, the grant and the group; training, the
-// meeting before the step, the step and its publication; the weights.
+// The question, its answer, the grant and the prompt; sampling; the word that a group is made, the grant and the group;
+// training, the meeting before the step, the step and its publication; the weights.
 constexpr double kOnce = 4 * 150 + 20 + 3 * 150 + 100 + 150 + 50 + 30 + 150 + 1000;
 
 TEST(SimulationRoles, WithoutLagEachWaitsForTheOther) {
@@ -78,8 +83,8 @@ TEST(SimulationRoles, TellWhatEachWaitsFor) {
   EXPECT_NEAR(train.busy.mean, 180 / kOnce, 1e-3);
   EXPECT_NEAR(rollout.busy.mean, 20 / kOnce, 1e-3);
   EXPECT_NEAR(train.waits_for_weights.mean, 0, 1e-9);
-  // It has heard that there is no other group after the first one's four messages and two more, and the weights set out behind the
-  // publication.
+  // It has heard that there is no other group after the first one's four messages and two more, and the weights set out behind
+  // the publication.
   EXPECT_NEAR(rollout.waits_for_weights.mean, (4 * 150 + 20 + 3 * 150 + 100 + 150 + 50 + 30 - 6 * 150) / kOnce, 1e-2);
   EXPECT_GT(rollout.waits_for_network.mean, 1150 / kOnce);
   EXPECT_NEAR(result.ranks->weights.seconds, 50 * 1150 * kUs, 1 * kUs);
@@ -111,6 +116,24 @@ TEST(SimulationRoles, WeightsTakeTheSameTimeToAnyNumberOfRanks) {
   EXPECT_NEAR(simulated(seven).ranks->weights.seconds, simulated(one).ranks->weights.seconds, 1e-9);
 }
 
+TEST(SimulationRoles, WeightsGoByTheSlowestLinkThereIs) {
+  EXPECT_NEAR(simulated({.wire_bytes = kMillisecondOfWeights}).ranks->weights.seconds, 1150 * kUs, 1e-9);
+  EXPECT_NEAR(simulated({.wire_bytes = kMillisecondOfWeights, .ranks_per_host = 1}).ranks->weights.seconds, 10'300 * kUs, 1e-9);
+}
+
+// Ranks 0 and 1 train, on one host.
+TEST(SimulationRoles, GradientsStayOnTheHostsOfThoseThatTrain) {
+  const auto gradients = [](int64_t ranks_per_host, int64_t bytes) {
+    const Split split{.training = 2, .sampling = 2, .groups = 4, .gradient_bytes = bytes, .ranks_per_host = ranks_per_host};
+    return simulated(split).seconds;
+  };
+  const auto take = [&](int64_t ranks_per_host) {
+    return gradients(ranks_per_host, kMillisecondOfWeights) - gradients(ranks_per_host, 0);
+  };
+  EXPECT_NEAR(take(2), 1000 * kUs, 1e-9);
+  EXPECT_NEAR(take(1), 10'000 * kUs, 1e-9);
+}
+
 TEST(SimulationRoles, OnlyRanksThatTrainAddGradients) {
   const auto with_gradients = [](int training, int64_t bytes) {
     return simulated({.training = training, .sampling = 2, .groups = 4, .gradient_bytes = bytes}).seconds;
@@ -133,8 +156,8 @@ std::string text_of(const SimulationResult& result) {
   return text;
 }
 
-// With the least budgets, whatever the pipeline: nothing stalls, each simulation is the same twice, and there are the samples of one
-// process.
+// With the least budgets, whatever the pipeline: nothing stalls, each simulation is the same twice, and there are the samples
+// of one process.
 TEST(SimulationRoles, OfAnyPipelineComeToTheirEnd) {
   Registry registry;
   toy::register_toys(registry);
