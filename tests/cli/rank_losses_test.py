@@ -9,7 +9,7 @@ import time
 import unittest
 
 from ranks_test import TIMED, children_of, ended, rank_of
-from support import DONE, PPO, Case, metrics_so_far, run, sets, start, training_state, wait_for
+from support import DONE, PPO, Case, metrics_so_far, run, sets, start, training_state, wait_for, with_roles
 
 LOSSES = int(os.environ.get("SLUICE_LOSSES", "3"))
 ITERATIONS = 40
@@ -28,10 +28,11 @@ class RankLosses(Case):
         checkpoint = (self.folder / name / "checkpoint").resolve()
         return {model: training_state(checkpoint, model) for model in ("actor", "critic")}
 
-    def lose_one(self, name, settings, chance):
-        """Starts a run, and takes a rank from it; what the others said."""
-        ranks = chance.choice((2, 4))
-        launched = start("launch", "--ranks", str(ranks), PPO, "--run-dir", str(self.folder / name), *sets(**settings),
+    def lose_one(self, name, settings, chance, apart):
+        """Starts a run, and takes a rank from it; what the others said. Apart: of ranks that sample or of ranks that train."""
+        ranks = 4 if apart else chance.choice((2, 4))
+        pipeline = self.folder / "apart.toml" if apart else PPO
+        launched = start("launch", "--ranks", str(ranks), pipeline, "--run-dir", str(self.folder / name), *sets(**settings),
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_for("the ranks", lambda: len(children_of(launched.pid)) == ranks)
         pids = {rank_of(pid): pid for pid in children_of(launched.pid)}
@@ -57,23 +58,26 @@ class RankLosses(Case):
         return f"rank {lost} of {ranks} {how.name}: {seconds:.1f} s"
 
     def test_the_others_end_and_the_run_goes_on_as_if_nothing_had_been(self):
-        kinds = {"whole": SETTINGS, "whole-with-little-credit": LITTLE_CREDIT}
-        for whole, settings in kinds.items():
+        wholes = {"whole": SETTINGS, "whole-with-little-credit": LITTLE_CREDIT}
+        kinds = (("whole", False), ("whole-with-little-credit", False), ("whole", True))
+        (self.folder / "apart.toml").write_text(with_roles("ppo.toml"))
+        for whole, settings in wholes.items():
             done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / whole, *sets(**settings))
             self.assertEqual(done.returncode, DONE, done.stderr)
         seed = int(os.environ.get("SLUICE_LOSSES_SEED", "1"))
         for number in range(LOSSES):
             chance = random.Random(f"{seed} {number}")
-            name, (whole, settings) = f"run-{number}", list(kinds.items())[number % 2]
+            name, (whole, apart) = f"run-{number}", kinds[number % len(kinds)]
+            settings = wholes[whole]
             with self.subTest(seed=seed, number=number):
-                what = self.lose_one(name, settings, chance)
+                what = self.lose_one(name, settings, chance, apart)
                 ranks = chance.choice((1, 2, 4))
                 done = run("launch", "--ranks", ranks, PPO, "--run-dir", self.folder / name, "--resume", "auto", *sets(**settings))
                 self.assertEqual(done.returncode, DONE, done.stderr)
                 self.assertEqual(self.lines_of(name), self.lines_of(whole))
                 self.assertEqual(self.models_of(name), self.models_of(whole))
                 if LOSSES > 10:
-                    print(f"{number}: {what}; on {ranks}: equal", flush=True)
+                    print(f"{number}: {what}{', apart' if apart else ''}; on {ranks}: equal", flush=True)
 
 
 if __name__ == "__main__":

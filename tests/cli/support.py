@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -215,3 +216,18 @@ def skip_or_fail(reason):
     if os.environ.get("CI") == "true":
         raise AssertionError(reason)
     raise unittest.SkipTest(reason)
+
+
+SAMPLERS = ("generate",)
+SOURCES = ("jsonl_prompts",)
+
+
+def with_roles(pipeline, training=2, sampling=2):
+    """A file that extends a pipeline of pipelines/, with what samples on ranks of its own."""
+    config = run("plan", ROOT / "pipelines" / pipeline, "--config").stdout
+    types = dict(re.findall(r'(?m)^\[nodes\.(\w+)\]\ntype = "(\w+)"', re.sub(r"  +#.*", "", config)))
+    lines = [f'extends = "{ROOT / "pipelines" / pipeline}"', "[cluster.roles.train]", f"ranks = {training}", "[cluster.roles.rollout]", f"ranks = {sampling}"]
+    for name, kind in types.items():
+        if kind not in SOURCES:
+            lines += [f"[nodes.{name}]", f'on = "{"rollout" if kind in SAMPLERS else "train"}"']
+    return "\n".join(lines) + "\n"

@@ -1,26 +1,10 @@
 """A run on ranks that sample and ranks that train gives what a run on one process does, byte for byte."""
 
 import json
-import re
 import shutil
 import unittest
 
-from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets
-
-SAMPLERS = ("generate",)
-SOURCES = ("jsonl_prompts",)
-
-
-def with_roles(pipeline, training=2, sampling=2):
-    """A file that extends a pipeline of pipelines/, with what samples on ranks of its own."""
-    config = run("plan", ROOT / "pipelines" / pipeline, "--config").stdout
-    types = dict(re.findall(r'(?m)^\[nodes\.(\w+)\]\ntype = "(\w+)"', re.sub(r"  +#.*", "", config)))
-    lines = [f'extends = "{ROOT / "pipelines" / pipeline}"', "[cluster.roles.train]", f"ranks = {training}", "[cluster.roles.rollout]", f"ranks = {sampling}"]
-    for name, kind in types.items():
-        if kind not in SOURCES:
-            lines += [f"[nodes.{name}]", f'on = "{"rollout" if kind in SAMPLERS else "train"}"']
-    return "\n".join(lines) + "\n"
-
+from pipeline_case import DONE, ROOT, SLOTS, RanksCase, run, sets, with_roles
 
 class Roles(RanksCase):
     def run_apart(self, pipeline, name="apart", training=2, sampling=2, **overrides):
