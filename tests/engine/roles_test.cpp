@@ -1,19 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "engine/observe/engine_metrics.h"
-#include "engine/ranks/mailed_reductions.h"
-#include "engine/run/run.h"
-#include "tests/engine/ranks/mail_in_one_process.h"
-#include "tests/engine/ranks/parcels_in_one_process.h"
-#include "tests/engine/ranks/publications_in_one_process.h"
+#include "tests/engine/ranks_in_one_process.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
 #include "tests/engine/toy_world.h"
@@ -23,58 +12,8 @@
 namespace sluice::engine {
 namespace {
 
-using testing::MailInOneProcess;
-using testing::ParcelsInOneProcess;
-using testing::PublicationsInOneProcess;
-
-// Bits, because a NaN or the sign of a zero would otherwise be missed.
-using Rows = std::vector<std::vector<std::pair<std::string, uint64_t>>>;
-
-std::string text_of(const RunSummary& summary) {
-  if (!summary.error) return {};
-  try {
-    std::rethrow_exception(summary.error);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
-
-Rows rows_of_run(const Plan& plan, Reductions* reductions, std::optional<RankLinks> links) {
-  Rows rows;
-  const auto note = [&](const IterationReport& report) {
-    auto& row = rows.emplace_back();
-    for (const auto& [name, value] : report.metrics)
-      if (!depends_on_timing(name)) row.emplace_back(name, std::bit_cast<uint64_t>(value));
-  };
-  engine::Run run(plan, {.on_iteration = note, .reductions = reductions, .links = links});
-  const RunSummary summary = run.execute();
-  EXPECT_EQ(summary.end, RunEnd::kDone) << text_of(summary);
-  return rows;
-}
-
-std::vector<Rows> rows_of_ranks(const Plan& plan, uint64_t seed, int64_t pause_us) {
-  MailInOneProcess mail(plan.ranks, seed, pause_us);
-  ParcelsInOneProcess parcels(plan.ranks, seed, pause_us);
-  PublicationsInOneProcess publications(plan.ranks, seed, pause_us);
-  std::vector<std::unique_ptr<MailedReductions>> ranks;
-  for (int rank = 0; rank < plan.ranks; ++rank) ranks.push_back(std::make_unique<MailedReductions>(mail.rank(rank)));
-  std::vector<Rows> rows(static_cast<size_t>(plan.ranks));
-  {
-    std::vector<std::jthread> threads;
-    for (size_t rank = 0; rank < rows.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        const int index = static_cast<int>(rank);
-        rows[rank] =
-            rows_of_run(plan, ranks[rank].get(), RankLinks{mail.rank(index), parcels.rank(index), &publications.rank(index)});
-      });
-    }
-  }
-  mail.close();
-  parcels.close();
-  EXPECT_TRUE(mail.failures().empty());
-  EXPECT_TRUE(parcels.failures().empty());
-  return rows;
-}
+using testing::RankOutcome;
+using testing::Rows;
 
 // 400 pipelines in all; fewer where a sanitizer makes each many times slower.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -101,7 +40,7 @@ TEST_P(Roles, GiveTheMetricsOfOneProcess) {
     toy::RanksShape shape = toy::random_ranks_shape(seed);
     const CheckResult alone = check(toy::ranks_pipeline(shape, seed), registry_, 1);
     ASSERT_TRUE(alone.plan) << render(alone.problems);
-    const Rows expected = rows_of_run(*alone.plan, nullptr, {});
+    const Rows expected = testing::run_rank(*alone.plan).rows;
     shape.training_ranks = 1 + static_cast<int>(seed % 3);
     shape.sampling_ranks = 1 + static_cast<int>(seed / 3 % 3);
     shape.budget = toy::least_budget(shape, seed, registry_, 0);
@@ -109,7 +48,7 @@ TEST_P(Roles, GiveTheMetricsOfOneProcess) {
     const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry_);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
     ASSERT_EQ(apart.plan->ranks, shape.training_ranks + shape.sampling_ranks);
-    for (const Rows& rows : rows_of_ranks(*apart.plan, seed, shape.pause_us)) ASSERT_EQ(rows, expected);
+    for (const RankOutcome& outcome : testing::run_ranks(*apart.plan, seed, shape.pause_us)) ASSERT_EQ(outcome.rows, expected);
   }
 }
 

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/contract/world.h"
+#include "engine/plan/plan.h"
+#include "engine/ranks/rank_links.h"
+
+namespace sluice::engine::testing {
+
+/// What repeats exactly of the lines of a run, as bits: a NaN or the sign of a zero would otherwise be missed.
+using Rows = std::vector<std::vector<std::pair<std::string, uint64_t>>>;
+
+struct RankOutcome {
+  Rows rows;
+  double for_others = 0;  // groups that were made for other ranks, by the rank that made most, of all iterations
+};
+
+/// Runs a plan to its end, as one rank or alone. A run that does not end well is a failure of the test.
+RankOutcome run_rank(const Plan& plan, Reductions* reductions = nullptr, std::optional<RankLinks> links = {});
+
+/// Runs all ranks of a plan, each on a thread, connected by mail, parcels and versions of weights that come in any order, up to
+/// `pause_us` late.
+std::vector<RankOutcome> run_ranks(const Plan& plan, uint64_t seed, int64_t pause_us);
+
+}  // namespace sluice::engine::testing
