@@ -8,18 +8,17 @@
 // "wire": "memory" or "stream". The batch has a parcel for each prompt: 36 bytes a token, one column of int64 and seven of
 // float32.
 
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "bench/countdown.h"
 #include "bench/questions.h"
 #include "comm/parcels/direct_parcels.h"
 #include "comm/parcels/shared_memory.h"
@@ -70,24 +69,6 @@ class Batch {
  private:
   const BatchSize size_;
   const std::shared_ptr<comm::SharedMemory> memory_;
-};
-
-class Countdown {
- public:
-  explicit Countdown(int64_t count) : left_(count) {}
-  void count() {
-    const std::lock_guard lock(mutex_);
-    if (--left_ == 0) changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return left_ == 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t left_;
 };
 
 // VmRSS: what is resident; VmHWM: the most that was since forget_peak().

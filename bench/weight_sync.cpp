@@ -13,12 +13,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
-#include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -26,6 +24,7 @@
 
 #include "base/error.h"
 #include "base/float_range.h"
+#include "bench/countdown.h"
 #include "bench/questions.h"
 #include "comm/parcels/direct_parcels.h"
 #include "comm/parcels/shared_memory.h"
@@ -61,24 +60,6 @@ engine::PublicationLayout layout_of(const Options& options) {
   for (int rank = options.owners; rank < options.world.size; ++rank) layout.receivers.push_back(rank);
   return layout;
 }
-
-class Countdown {
- public:
-  explicit Countdown(size_t count) : left_(count) {}
-  void count() {
-    const std::lock_guard lock(mutex_);
-    if (--left_ == 0) changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return left_ == 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t left_;
-};
 
 // What one wire has: connections, the publication over them, and a receiver's ring of two versions.
 class Wire {

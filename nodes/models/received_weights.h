@@ -31,12 +31,11 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
                          const engine::World& world, engine::Publications& publications);
 
 /// The versions of a model that other ranks train, on a rank that samples from it. A version lands in one place, is packed from
-/// there into the memory of the oldest one, and is acknowledged then; the next may land as soon as it is open, since others may fetch
-/// from the place before. What is packed
-/// while generation goes on takes one thread, which this owns.
+/// there into the memory of the oldest one, and is acknowledged then. The next may land when it is open: others may fetch from the
+/// place before. What is packed while generation goes on takes one thread, which this owns.
 ///
-/// Threads: receive() from any, one version after the other; `done` is called on the thread
-/// of the publication. Failure: as engine/contract/publication.h has it; a version that does not come is waited for by nobody here.
+/// Threads: receive() from any, one version after the other; `done` is called on the thread of the publication. Failure: as
+/// engine/contract/publication.h has it; a version that does not come is waited for by nobody here.
 class ReceivedWeights {
  public:
   /// All references outlive this.
