@@ -310,6 +310,14 @@ class Claims(unittest.TestCase):
         self.assertEqual(set(re.findall(r"\b(?:b?float|int)\d+", sentence)), set(dtype["choices"]))
 
 
+class Reference(unittest.TestCase):
+    def test_the_reference_of_node_types_is_current(self):
+        current = rlhf_run("nodes", "--format", "markdown")
+        self.assertEqual(current.returncode, 0, current.stderr)
+        self.assertEqual((ROOT / "docs/nodes.md").read_text(), current.stdout,
+                         "docs/nodes.md is stale: rlhf-run nodes --format markdown > docs/nodes.md")
+
+
 class Prose(unittest.TestCase):
     LONGEST = 120
 
