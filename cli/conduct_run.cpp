@@ -191,8 +191,9 @@ int Conduct::execute() {
   stop_signals_.emplace();
   if (start_.show_samples_every > 0 && !samples_)
     warn("--show-samples shows nothing: no node of this pipeline writes column response");
-  start_.ranks.watch(
-      {.failed = [this](const std::exception_ptr& error) { run_->fail(error); }, .sign = [this] { return sign(); }});
+  start_.ranks.watch({.failed = [this](const std::exception_ptr& error) { run_->fail(error); },
+                      .sign = [this] { return sign(); },
+                      .lost = [this](int rank, const std::string& why) { run_->lose(rank, why); }});
   const engine::RunSummary summary = run_to_its_end();
   end_with(summary);
   const int code = exit_code_of(summary, stop_signals_->seen());

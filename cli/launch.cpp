@@ -139,10 +139,24 @@ void Launch::judge_end(const Rank& rank) {
     if (asked_code_ == kDone) asked_code_ = code;
     return;
   }
+  if (others_go_on_without(rank)) {
+    print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() +
+          ": its role is elastic, and the others go on\n");
+    return;
+  }
   if (bad_code_ != kDone) return;
   bad_code_ = code;
   ask_at_ = Clock::now() + options_.notice;
   print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() + "\n");
+}
+
+// A rank that was killed can have told nobody; one that ends by itself has failed, and so does the run.
+bool Launch::others_go_on_without(const Rank& rank) const {
+  const auto is_expendable = [this](const Rank& other) {
+    return options_.expendable_from > 0 && other.number >= options_.expendable_from;
+  };
+  const auto goes_on = [&](const Rank& other) { return is_expendable(other) && !other.process->ended(); };
+  return is_expendable(rank) && rank.process->was_killed() && std::ranges::any_of(ranks_, goes_on);
 }
 
 void Launch::hurry() {

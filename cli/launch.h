@@ -16,6 +16,7 @@ struct LaunchOptions {
   std::vector<std::string> words;  // the program and its arguments, the same for every rank
   int ranks = 1;
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
+  int expendable_from = 0;                   // ranks from this one on may be killed, and the others go on; 0: none may
   std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly, or rank 0
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not
 };
@@ -34,7 +35,8 @@ class Launch {
   /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others have
   /// `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and
   /// those that are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the first that ended
-  /// badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly.
+  /// badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly, and one that may
+  /// be killed, and was, counts for nothing as long as another one of these is left.
   int wait();
 
  private:
@@ -51,6 +53,7 @@ class Launch {
   void print(const std::string& lines) const;
   void look_for_ends();
   void judge_end(const Rank& rank);
+  bool others_go_on_without(const Rank& rank) const;
   void pass_signals();
   void signal_all(int number);
   void stop_with_ranks();

@@ -28,16 +28,21 @@ int ranks_of_roles(const PipelineArguments& pipeline) {
                   "rlhf-run launch --ranks N " + pipeline.file.string());
 }
 
-RunArguments with_run_folder(RunArguments run, int ranks) {
+struct Checked {
+  RunArguments run;
+  int expendable_from = 0;  // see LaunchOptions
+};
+
+Checked with_run_folder(RunArguments run, int ranks) {
   run.pipeline.ranks = ranks;
   const LoadedPipeline loaded = load_to_launch(run.pipeline);
   if (run.run_folder.empty()) run.run_folder = default_run_folder(loaded.plan.pipeline.name, run.may_go_on);
-  return run;
+  return {.run = std::move(run), .expendable_from = loaded.plan.may_be_lost(ranks - 1) ? loaded.plan.owners() : 0};
 }
 
 // Only once, so that all ranks have the same folder. What is wrong with the pipeline is said once too, before any of them is there:
 // on a thread with the cores of rank 0, of which no rank has fewer, since a pipeline is checked for them.
-RunArguments checked_for_ranks(const LaunchArguments& arguments) {
+Checked checked_for_ranks(const LaunchArguments& arguments) {
   return std::async(std::launch::async,
                     [&] {
                       keep_to_cores(cores_of_rank(cores_of_affinity(), 0, arguments.ranks));
@@ -53,9 +58,11 @@ int launch_pipeline(const LaunchArguments& given) {
   if (arguments.ranks == 0) arguments.ranks = ranks_of_roles(arguments.run.pipeline);
   if (arguments.ranks == 1) return run_pipeline(arguments.run);
   refuse_to_be_launched();
-  std::vector<std::string> words = words_of(checked_for_ranks(arguments));
+  const Checked checked = checked_for_ranks(arguments);
+  std::vector<std::string> words = words_of(checked.run);
   words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
-  Launch launch({.words = std::move(words), .ranks = arguments.ranks, .port = arguments.port});
+  Launch launch(
+      {.words = std::move(words), .ranks = arguments.ranks, .port = arguments.port, .expendable_from = checked.expendable_from});
   return launch.wait();
 }
 

@@ -117,7 +117,13 @@ void Ranks::join(const engine::Plan& plan) {
       return comm::gradients_over(store, owners, model, seconds, failed, give_up);
     });
   };
-  const comm::ParcelOptions parcels{.join_seconds = plan.cluster.join_seconds, .sends_again = plan.cluster.resend_damaged};
+  const bool is_elastic = plan.may_be_lost(plan.ranks - 1);
+  expendable_ = is_elastic ? plan.samplers() : 0;
+  const int expendable_from = is_elastic ? plan.owners() : 0;
+  const comm::ParcelOptions parcels{
+      .join_seconds = plan.cluster.join_seconds,
+      .sends_again = plan.cluster.resend_damaged,
+      .expendable = {.from = expendable_from, .lost = [this](int rank) { cluster_->give_up(rank); }}};
   const auto make_parcels = [this, parcels](const comm::Store& store) {
     return connected([&](auto lost, const std::stop_token& give_up) {
       const auto failed = [this, lost](std::exception_ptr error) {
@@ -127,11 +133,15 @@ void Ranks::join(const engine::Plan& plan) {
     });
   };
   comm::ClusterOptions options{.join = joining(*environment_, plan),
+                               .owners = plan.owners(),
                                .dead_after_seconds = plan.cluster.dead_after_seconds,
                                .agreed = to_agree(plan),
                                .sign = [this] { return sign(); },
                                .failed = [this](std::exception_ptr error) { take_failure(std::move(error)); },
-                               .make_gradients = make_gradients};
+                               .make_gradients = make_gradients,
+                               .make_parcels = {},
+                               .expendable_from = expendable_from,
+                               .lost = [this](int rank, const std::string& why) { lose(rank, why); }};
   if (plan.shares_making()) options.make_parcels = make_parcels;
   cluster_ = std::make_unique<comm::Cluster>(std::move(options));
   cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
@@ -143,8 +153,22 @@ void Ranks::join(const engine::Plan& plan) {
   for (const engine::PlanModel& model : plan.models) {
     if (model.usage.updated && plan.owners() > 1 && plan.trains(environment_->rank)) cluster_->reductions().gradients(model.name);
   }
-  if (engine::Parcels* const made = cluster_->parcels(); made != nullptr && !plan.roles.empty())
-    publications_ = comm::publications_over(*made);
+  comm::DirectParcels* const made = cluster_->parcels();
+  if (made == nullptr || plan.roles.empty()) return;
+  auto publications = std::make_unique<comm::PublicationsOver>(*made, is_elastic);
+  const std::lock_guard lock(mutex_);
+  publications_ = std::move(publications);
+  for (const auto& [rank, why] : gone_) publications_->lose(rank);
+}
+
+void Ranks::lose(int rank, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  gone_.emplace(rank, why);
+  if (publications_) publications_->lose(rank);
+  if (std::ssize(gone_) == expendable_)
+    return fail_soon(std::make_exception_ptr(UserError(why + ", and no other rank is left that samples")));
+  if (run_.lost) run_.lost(rank, why);
 }
 
 void Ranks::tell(const std::string& text) {
@@ -161,7 +185,7 @@ std::string Ranks::hear() {
 engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reductions() : nullptr; }
 
 std::optional<engine::RankLinks> Ranks::links() {
-  engine::Parcels* const parcels = cluster_ ? cluster_->parcels() : nullptr;
+  comm::DirectParcels* const parcels = cluster_ ? cluster_->parcels() : nullptr;
   if (parcels == nullptr) return {};
   return engine::RankLinks{cluster_->mail(), *parcels, publications_.get()};
 }
@@ -171,18 +195,23 @@ void Ranks::watch(OfRun run) {
   run_ = std::move(run);
   leaving_.request_stop();
   if (run_.failed && failure_) run_.failed(failure_);
+  for (const auto& [rank, why] : gone_)
+    if (run_.lost) run_.lost(rank, why);
 }
 
 void Ranks::take_failure(std::exception_ptr error) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_ || ended_) return;
-    failure_ = std::move(error);
-    if (run_.failed)
-      run_.failed(failure_);
-    else
-      leave_soon();
-  }
+  const std::lock_guard lock(mutex_);
+  fail_soon(std::move(error));
+}
+
+// With the lock.
+void Ranks::fail_soon(std::exception_ptr error) {
+  if (failure_ || ended_) return;
+  failure_ = std::move(error);
+  if (run_.failed)
+    run_.failed(failure_);
+  else
+    leave_soon();
   changed_.notify_all();
   lost_.request_stop();
 }

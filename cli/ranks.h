@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,7 @@
 
 namespace sluice::comm {
 class Cluster;
+class PublicationsOver;
 class Store;
 }  // namespace sluice::comm
 
@@ -62,6 +64,7 @@ class Ranks {
   struct OfRun {
     std::function<void(const std::exception_ptr&)> failed;
     std::function<engine::RankSign()> sign;
+    std::function<void(int rank, const std::string& why)> lost;  // one without which the run goes on; likewise, once each
   };
   void watch(OfRun run);
 
@@ -77,21 +80,25 @@ class Ranks {
 
  private:
   void take_failure(std::exception_ptr error);
+  void fail_soon(std::exception_ptr error);
+  void lose(int rank, const std::string& why);
   void suspect(std::exception_ptr error);
   void leave_soon();
   template <class Connect>
   auto connected(const Connect& connect);
   engine::RankSign sign();
 
-  const std::optional<WorldEnvironment> environment_;   // nothing: alone
-  std::unique_ptr<comm::Cluster> cluster_;              // null: alone, or not joined yet
-  std::unique_ptr<engine::Publications> publications_;  // null: likewise, or the plan has no roles
-  std::chrono::duration<double> time_to_notice_{};      // that a rank is lost
-  std::mutex mutex_;                                    // guards what follows
+  const std::optional<WorldEnvironment> environment_;     // nothing: alone
+  std::unique_ptr<comm::Cluster> cluster_;                // null: alone, or not joined yet
+  std::unique_ptr<comm::PublicationsOver> publications_;  // null: likewise, or the plan has no roles
+  int expendable_ = 0;                                    // ranks that may be lost
+  std::chrono::duration<double> time_to_notice_{};        // that a rank is lost
+  std::mutex mutex_;                                      // guards what follows
   std::condition_variable_any changed_;
   bool ended_ = false;
   std::optional<std::string> heard_;
   std::exception_ptr failure_;
+  std::map<int, std::string> gone_;  // ranks that are lost without which the run goes on, and why
   OfRun run_;
   std::stop_source lost_;             // a rank is: who waits for all to connect gives up
   std::jthread suspicion_, leaving_;  // last: they use the rest

@@ -15,7 +15,10 @@ JoinOptions joining(const ClusterOptions& options) {
   return join;
 }
 
-std::exception_ptr error_of(const RankLoss& loss) {
+std::exception_ptr error_of(const RankLoss& loss, int self) {
+  if (loss.rank == self && loss.how != RankLoss::How::kFailed)
+    return std::make_exception_ptr(
+        UserError("the others go on without this rank: " + text_of(loss), "look whether it was stopped"));
   return std::make_exception_ptr(UserError(text_of(loss), "look at what rank " + std::to_string(loss.rank) + " said last"));
 }
 
@@ -34,14 +37,17 @@ bool is_store_lost(const std::exception_ptr& error) {
 Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(joining(options_)) {
   compare_values(store_, options_.agreed, options_.join.join_seconds);
   mail_ = std::make_unique<StoreMail>(store_, [this](std::exception_ptr error) { mail_failed(std::move(error)); });
-  reductions_ = std::make_unique<engine::MailedReductions>(*mail_, [this](const std::string& model) { return gradients(model); });
+  reductions_ = std::make_unique<engine::MailedReductions>(
+      *mail_, [this](const std::string& model) { return gradients(model); }, options_.owners);
   clock_ = std::make_unique<engine::RankClock>(*mail_);
-  heartbeat_ =
-      std::make_unique<Heartbeat>(store_, HeartbeatOptions{.beat_seconds = options_.beat_seconds,
-                                                           .dead_after_seconds = options_.dead_after_seconds,
-                                                           .first_beat_seconds = options_.join.join_seconds,
-                                                           .sign = options_.sign,
-                                                           .lost = [this](const RankLoss& loss) { fail(error_of(loss)); }});
+  heartbeat_ = std::make_unique<Heartbeat>(
+      store_, HeartbeatOptions{.beat_seconds = options_.beat_seconds,
+                               .dead_after_seconds = options_.dead_after_seconds,
+                               .first_beat_seconds = options_.join.join_seconds,
+                               .sign = options_.sign,
+                               .lost = [this](const RankLoss& loss) { fail(error_of(loss, world().rank)); },
+                               .expendable_from = options_.expendable_from,
+                               .gone = [this](const RankLoss& loss) { lose(loss); }});
 }
 
 Cluster::~Cluster() { end(false, "it ended early"); }
@@ -74,10 +80,25 @@ engine::GradientGroup* Cluster::gradients(const std::string& model) {
   return group.get();
 }
 
-engine::Parcels* Cluster::parcels() {
+DirectParcels* Cluster::parcels() {
   if (!options_.make_parcels || world().size == 1) return nullptr;
-  if (!parcels_) parcels_ = options_.make_parcels(store_);
+  if (parcels_) return parcels_.get();
+  auto made = options_.make_parcels(store_);
+  const std::lock_guard lock(losing_);
+  parcels_ = std::move(made);
+  for (const int rank : lost_) parcels_->lose(rank);
   return parcels_.get();
+}
+
+// The run hears of it last: nothing of that rank comes any more.
+void Cluster::lose(const RankLoss& loss) {
+  {
+    const std::lock_guard lock(losing_);
+    lost_.push_back(loss.rank);
+    mail_->lose(loss.rank);
+    if (parcels_) parcels_->lose(loss.rank);
+  }
+  if (options_.lost) options_.lost(loss.rank, text_of(loss));
 }
 
 }  // namespace sluice::comm

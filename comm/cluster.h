@@ -11,19 +11,20 @@
 #include <vector>
 
 #include "comm/heartbeat.h"
+#include "comm/parcels/direct_parcels.h"
 #include "comm/store.h"
 #include "comm/store_mail.h"
 #include "engine/contract/gradient_group.h"
 #include "engine/contract/world.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/mailed_reductions.h"
-#include "engine/ranks/parcels.h"
 #include "engine/ranks/rank_clock.h"
 
 namespace sluice::comm {
 
 struct ClusterOptions {
   JoinOptions join;
+  int owners = 0;  // the first so many ranks add up numbers; 0: all
   double beat_seconds = 1;
   double dead_after_seconds = 10;             // a rank without a sign, or a store without an answer
   std::map<std::string, std::string> agreed;  // what all ranks must have alike: name -> value
@@ -37,7 +38,12 @@ struct ClusterOptions {
   std::function<std::unique_ptr<engine::GradientGroup>(const Store& store, const std::string& model)> make_gradients;
 
   /// Makes what columns go to other ranks by, at the first question, which all ranks ask. Empty: nothing does.
-  std::function<std::unique_ptr<engine::Parcels>(const Store& store)> make_parcels;
+  std::function<std::unique_ptr<DirectParcels>(const Store& store)> make_parcels;
+
+  /// Ranks from this one on may be lost, and the others go on without them; 0: none may. `lost` is called for each once, likewise:
+  /// `why` is one sentence. Nothing is sent to it, or heard of it, from then on.
+  int expendable_from = 0;
+  std::function<void(int rank, const std::string& why)> lost = {};
 };
 
 /// The processes of one run as a whole: who they are, what they tell each other, and whether all of them are there.
@@ -60,7 +66,10 @@ class Cluster {
   engine::Mail& mail() { return *mail_; }
 
   /// Null: this rank is alone, or nothing makes them. Waits for what make_parcels waits for; throws what it throws.
-  engine::Parcels* parcels();
+  DirectParcels* parcels();
+
+  /// Its connection is broken, which may be lost: all ranks learn of it. From any thread.
+  void give_up(int rank) { heartbeat_->give_up(rank); }
 
   /// How far the clock of this rank is behind that of rank 0: nothing before it is known. From any thread.
   std::optional<engine::ClockOffset> clock_offset() { return clock_->offset(); }
@@ -77,6 +86,7 @@ class Cluster {
 
  private:
   void fail(std::exception_ptr error);
+  void lose(const RankLoss& loss);
   void mail_failed(std::exception_ptr error);
   engine::GradientGroup* gradients(const std::string& model);
 
@@ -89,7 +99,9 @@ class Cluster {
   std::unique_ptr<StoreMail> mail_;
   std::unique_ptr<engine::MailedReductions> reductions_;
   std::unique_ptr<engine::RankClock> clock_;
-  std::unique_ptr<engine::Parcels> parcels_;
+  std::mutex losing_;                       // guards what follows, where ranks may be lost
+  std::unique_ptr<DirectParcels> parcels_;  // made by one thread
+  std::vector<int> lost_;
 };
 
 }  // namespace sluice::comm

@@ -18,6 +18,7 @@ constexpr size_t kMostDoing = 300;  // characters of what a rank does
 constexpr const char* kLossKey = "loss";
 
 std::string beat_of(int rank) { return "beat/" + std::to_string(rank); }
+std::string gone_of(int rank) { return "gone/" + std::to_string(rank); }
 
 void write_sign(ByteWriter& bytes, const engine::RankSign& sign) {
   bytes.text(shortened(sign.doing, kMostDoing));
@@ -40,6 +41,8 @@ Heartbeat::Heartbeat(const Store& store, HeartbeatOptions options)
       keys_{kLossKey},
       peers_(static_cast<size_t>(world_.size)) {
   for (int rank = 0; rank < world_.size; ++rank) keys_.push_back(beat_of(rank));
+  for (int rank = 0; rank < world_.size; ++rank)
+    if (is_expendable(rank)) keys_.push_back(gone_of(rank));
   for (const std::string& key : keys_) store_->set_first(key, "");  // so that all of them can be read
   for (Peer& peer : peers_) peer.changed = Clock::now();
   show();
@@ -72,6 +75,7 @@ void Heartbeat::beat_and_watch() {
   try {
     while (true) {
       const Ending told = beat();
+      give_up_what_was_lost();
       look();
       if (may_leave(told)) break;
       wait_for_next_beat(told);
@@ -122,6 +126,7 @@ void Heartbeat::look() {
     tell(loss_from(values.front()));
     return;
   }
+  look_for_gone(values);
   for (int rank = 0; rank < world_.size; ++rank) {
     const Peer& peer = peers_[static_cast<size_t>(rank)];
     const std::chrono::duration<double> silence = looked - peer.changed;
@@ -129,13 +134,52 @@ void Heartbeat::look() {
     if (rank == world_.rank || peer.ended || silence.count() <= longest) continue;
     RankLoss loss = loss_of(rank);
     loss.seconds = silence.count();
+    if (is_expendable(rank)) {
+      store_->set_first(gone_of(rank), bytes_of(loss));
+      continue;  // this rank learns of it as the others do, at the next look
+    }
     tell(first_loss(loss));
     return;
   }
 }
 
+void Heartbeat::give_up(int rank) {
+  const std::lock_guard lock(mutex_);
+  to_give_up_.push_back(rank);
+  changed_.notify_all();
+}
+
+// Where somebody has written a loss of it, that one stays.
+void Heartbeat::give_up_what_was_lost() {
+  std::vector<int> ranks;
+  {
+    const std::lock_guard lock(mutex_);
+    ranks.swap(to_give_up_);
+  }
+  for (const int rank : ranks) {
+    if (peers_[static_cast<size_t>(rank)].ended) continue;
+    RankLoss loss = loss_of(rank);
+    loss.how = RankLoss::How::kClosed;
+    store_->set_first(gone_of(rank), bytes_of(loss));
+  }
+}
+
+void Heartbeat::look_for_gone(const std::vector<std::string>& values) {
+  size_t next = static_cast<size_t>(world_.size) + 1;
+  for (int rank = 0; rank < world_.size; ++rank) {
+    if (!is_expendable(rank)) continue;
+    const std::string& value = values[next++];
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (value.empty() || peer.gone) continue;
+    peer.gone = true;
+    if (rank == world_.rank) return tell(loss_from(value));
+    peer.ended = true;
+    if (options_.gone) options_.gone(loss_from(value));
+  }
+}
+
 void Heartbeat::take_in(Peer& peer, const std::string& beat, Clock::time_point now) {
-  if (beat == peer.beat) return;
+  if (beat == peer.beat || peer.gone) return;
   peer.beat = beat;
   peer.changed = now;
   ByteReader bytes(beat);
@@ -160,7 +204,7 @@ std::vector<engine::RankSeen> Heartbeat::seen() const {
                    .pid = members_[rank].pid,
                    .last = peer.sign,
                    .silent_seconds = std::chrono::duration<double>(now - peer.changed).count()});
-    if (peer.ended) all.back().last.doing = "has ended";
+    if (peer.ended) all.back().last.doing = peer.gone ? "is lost" : "has ended";
   }
   return all;
 }
@@ -204,7 +248,7 @@ void Heartbeat::wait_for_next_beat(Ending told) {
   const std::chrono::duration<double> pause =
       told == Ending::kNot ? std::chrono::duration<double>(options_.beat_seconds) : kWhileEnding;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, pause, [&] { return ending_ != told; });
+  changed_.wait_for(lock, pause, [&] { return ending_ != told || !to_give_up_.empty(); });
 }
 
 }  // namespace sluice::comm

@@ -21,6 +21,10 @@ struct HeartbeatOptions {
   double first_beat_seconds = 60;             // for a rank that has joined and does not beat yet
   std::function<engine::RankSign()> sign;     // what this rank shows of itself; quick, on the thread of this
   std::function<void(const RankLoss&)> lost;  // called at most once, on the thread of this; must not throw, nor end this
+
+  /// Ranks from this one on may be lost, and the others go on; 0: none may. `gone` is called for each once, likewise.
+  int expendable_from = 0;
+  std::function<void(const RankLoss&)> gone = {};
 };
 
 /// Each rank shows the others that it is alive, and notices when another one is not.
@@ -28,6 +32,9 @@ struct HeartbeatOptions {
 /// Once a second a thread writes what the rank shows of itself to the store, and looks at what the others wrote. A rank whose
 /// beat has not changed for dead_after_seconds of this rank's clock is lost. Rank 0 is lost when the store does not answer. A
 /// rank that fails says why, and one that ends says so. The first loss is written to the store, and all ranks tell of that one.
+///
+/// Of ranks that may be lost each is a loss of its own, without which the others go on; so that all of them do, whoever notices
+/// writes it to the store. A rank that was given up fails when it sees that.
 ///
 /// Lives shorter than the store. Threads: one ends it, not that of `lost`; seen() is thread-safe. Failure: `lost` is the way to
 /// tell; the constructor throws StoreLost.
@@ -46,6 +53,9 @@ class Heartbeat {
   /// Waits for: the other ranks to end, which know of it within a second. Ends when: they have, or after some seconds.
   void fail(const std::string& why);
 
+  /// That rank may be lost, and is: its connection is broken. From any thread.
+  void give_up(int rank);
+
   /// All ranks, with their last signs: this one's too.
   std::vector<engine::RankSeen> seen() const;
 
@@ -55,6 +65,7 @@ class Heartbeat {
     std::string beat;           // as it was written
     Clock::time_point changed;  // by this rank's clock
     bool ended = false;         // by itself, or it is lost
+    bool gone = false;          // it is, and the others go on
     engine::RankSign sign;      // its last one
   };
 
@@ -62,6 +73,9 @@ class Heartbeat {
   void beat_and_watch();
   Ending beat();
   void look();
+  void give_up_what_was_lost();
+  void look_for_gone(const std::vector<std::string>& values);
+  bool is_expendable(int rank) const { return options_.expendable_from > 0 && rank >= options_.expendable_from; }
   static void take_in(Peer& peer, const std::string& beat, Clock::time_point now);
   void show();
   void tell(const RankLoss& loss);
@@ -89,8 +103,9 @@ class Heartbeat {
   std::condition_variable changed_;
   Ending ending_ = Ending::kNot;
   std::string why_;
-  bool ended_ = false;  // the thread
-  std::thread thread_;  // last: it uses the rest
+  std::vector<int> to_give_up_;  // ranks whose connection is broken
+  bool ended_ = false;           // the thread
+  std::thread thread_;           // last: it uses the rest
 };
 
 }  // namespace sluice::comm

@@ -22,6 +22,7 @@ std::string inbox_of(int rank) { return "inbox/" + std::to_string(rank); }
 StoreMail::StoreMail(const Store& store, Failed failed)
     : world_(store.world()),
       failed_(std::move(failed)),
+      lost_(static_cast<size_t>(world_.size)),
       out_(store.connect()),
       sent_(static_cast<size_t>(world_.size)),
       in_(store.connect()),
@@ -31,6 +32,8 @@ StoreMail::StoreMail(const Store& store, Failed failed)
 StoreMail::~StoreMail() { close(); }
 
 void StoreMail::send(int to, Channel channel, std::string message) { push(to, static_cast<uint8_t>(channel), message); }
+
+void StoreMail::lose(int rank) { lost_.at(static_cast<size_t>(rank)) = true; }
 
 void StoreMail::receive(Channel channel, Handler handler) {
   if (handlers_.set(channel, std::move(handler))) wake();
@@ -42,7 +45,7 @@ void StoreMail::wake() { push(world_.rank, kWakesUp, {}); }
 void StoreMail::push(int to, uint8_t kind, std::string_view message) {
   try {
     const std::lock_guard lock(sending_);
-    if (over_ && kind != kWakesUp) return;
+    if ((over_ && kind != kWakesUp) || lost_.at(static_cast<size_t>(to))) return;
     for (size_t begin = 0; begin == 0 || begin < message.size(); begin += kLongestPiece) {
       push_piece(to, kind, begin + kLongestPiece >= message.size(), message.substr(begin, kLongestPiece));
     }
@@ -81,12 +84,13 @@ void StoreMail::take_in(const std::string& frame) {
   const auto number = bytes.number<uint64_t>();
   const auto kind = bytes.number<uint8_t>(), is_last = bytes.number<uint8_t>();
   SLUICE_CHECK(from < senders_.size(), "a message of a rank that there is not");
+  if (lost_[from]) return;
   Sender& sender = senders_[from];
   SLUICE_CHECK(number == sender.next, "message " + std::to_string(number) + " of rank " + std::to_string(from) +
                                           " came instead of " + std::to_string(sender.next));
   ++sender.next;
   if (kind == kWakesUp) return;
-  SLUICE_CHECK(kind <= static_cast<uint8_t>(Channel::kGroups), "a message on a channel that there is not");
+  SLUICE_CHECK(kind <= static_cast<uint8_t>(Channel::kRollCall), "a message on a channel that there is not");
   sender.pieces += bytes.rest();
   if (is_last == 1) handlers_.keep(static_cast<int>(from), static_cast<Channel>(kind), std::exchange(sender.pieces, {}));
 }

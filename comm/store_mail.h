@@ -38,6 +38,9 @@ class StoreMail final : public engine::Mail {
   void receive(Channel channel, Handler handler) override;
   void close() override;
 
+  /// That rank is lost, and the others go on without it: what is for it is dropped, and what still comes from it.
+  void lose(int rank);
+
  private:
   /// What has come from one rank.
   struct Sender {
@@ -55,7 +58,8 @@ class StoreMail final : public engine::Mail {
   const engine::World world_;
   const Failed failed_;
   engine::MessageHandlers handlers_;
-  std::atomic<bool> over_ = false;  // closed or failed
+  std::atomic<bool> over_ = false;       // closed or failed
+  std::vector<std::atomic<bool>> lost_;  // by rank
 
   std::mutex sending_;  // guards what follows
   std::unique_ptr<StoreConnection> out_;

@@ -42,6 +42,11 @@ class BlockPool::Blocks : public std::enable_shared_from_this<Blocks> {
     return {new Block(next_id_++, bytes), [self = shared_from_this()](Block* used) { self->drop(std::unique_ptr<Block>(used)); }};
   }
 
+  void retire(Block& block) {
+    const std::lock_guard lock(mutex_);
+    block.is_retired = true;
+  }
+
   std::vector<Gone> take_gone() {
     const std::lock_guard lock(mutex_);
     return std::exchange(gone_, {});
@@ -68,7 +73,12 @@ class BlockPool::Blocks : public std::enable_shared_from_this<Blocks> {
     const std::lock_guard lock(mutex_);
     std::erase(used_, block.get());
     granted_ -= std::exchange(block->granted, 0);
-    if (!is_closed_) free_.push_back(std::move(block));
+    if (block->is_retired) {
+      held_ -= block->written;
+      if (!is_closed_) gone_.push_back({block->id, std::move(block->known_to)});
+    } else if (!is_closed_) {
+      free_.push_back(std::move(block));
+    }
   }
 
   // Of those that are large enough the one that has the least written; of these the last one, which is most likely in a cache.
@@ -120,6 +130,8 @@ std::shared_ptr<Block> BlockPool::take_own(size_t bytes) {
   SLUICE_CHECK(bytes > 0, "a block of no bytes");
   return blocks_->take_own(bytes);
 }
+
+void BlockPool::retire(Block& block) { blocks_->retire(block); }
 
 std::vector<BlockPool::Gone> BlockPool::take_gone() { return blocks_->take_gone(); }
 

@@ -20,6 +20,7 @@ struct Block {
   std::set<int> known_to;  // ranks that may have it mapped; of the thread of the parcels alone
   size_t granted = 0;      // to the parcel that has it; of the pool, as what follows
   size_t written = 0;      // at most, since it was made or cleared
+  bool is_retired = false;
 };
 
 /// Where the parcels of a rank come to, from all other ranks: used again and again, because the system clears every page before
@@ -45,6 +46,9 @@ class BlockPool {
 
   /// A block of its own, of so many bytes, which is no more when nobody has the handle: not counted, and never used again.
   std::shared_ptr<Block> take_own(size_t bytes);
+
+  /// It is never used again, and is no more when nobody has the handle: somebody may still write into it.
+  void retire(Block& block);
 
   /// Since the last call.
   std::vector<Gone> take_gone();

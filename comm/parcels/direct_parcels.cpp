@@ -35,8 +35,9 @@ class DirectParcels::Peer final : public MessageTaker {
  public:
   /// `has_ended`: nothing more is taken. `expects_early_ends`: it may leave with something between the two.
   Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DamageOptions& options, const std::atomic<bool>& has_ended,
-       const std::atomic<bool>& expects_early_ends)
+       const std::atomic<bool>& expects_early_ends, const ExpendableRanks& expendable)
       : rank_(rank),
+        expendable_(expendable),
         has_ended_(has_ended),
         expects_early_ends_(expects_early_ends),
         options_(options),
@@ -73,8 +74,8 @@ class DirectParcels::Peer final : public MessageTaker {
   void read() {
     socket_->read(*this);
     if (has_ended_) return;  // what was read is dropped, a goodbye too: nobody fails by its lack any more
-    if (socket_->is_behind()) return;
-    if (!socket_->is_open() && !has_ended_well_) throw_lost(" has closed its connection");
+    if (socket_->is_behind() || is_lost_) return;
+    if (!socket_->is_open() && !has_ended_well_) return be_lost(" has closed its connection");
     expect_there();
     if (has_ended_well_) socket_->close();  // it waits for that
   }
@@ -90,12 +91,19 @@ class DirectParcels::Peer final : public MessageTaker {
   bool leave() { return socket_->leave(); }
 
   // It has ended, and nobody fails by what it cannot give or get any more.
-  bool has_left() const { return has_ended_well_ && (ends_early_ || expects_early_ends_); }
+  bool has_left() const { return is_lost_ || (has_ended_well_ && (ends_early_ || expects_early_ends_)); }
+
+  void give_up() {
+    is_lost_ = true;
+    outgoing_.clear();
+    incoming_.give_up();
+    socket_->close();
+  }
 
   // Else it has ended, and cannot give or get what it still should.
   void expect_there() {
     if (has_left()) return forget_parcels();
-    if (has_ended_well_ && unfinished() != nullptr) throw_lost(" has ended");
+    if (has_ended_well_ && unfinished() != nullptr) be_lost(" has ended");
   }
 
   void close() {
@@ -140,6 +148,12 @@ class DirectParcels::Peer final : public MessageTaker {
     return key != nullptr ? key : outgoing_.unfinished();
   }
 
+  void be_lost(const std::string& how) {
+    if (expendable_.from == 0 || rank_ < expendable_.from) throw_lost(how);
+    give_up();
+    expendable_.lost(rank_);
+  }
+
   [[noreturn]] void throw_lost(const std::string& how) const {
     const engine::ParcelKey* const key = unfinished();
     const std::string what = key == nullptr ? "" : ", and " + engine::text_of(*key) + " was between it and this rank";
@@ -148,6 +162,7 @@ class DirectParcels::Peer final : public MessageTaker {
   }
 
   const int rank_;
+  const ExpendableRanks& expendable_;
   const std::atomic<bool>&has_ended_, &expects_early_ends_;
   const DamageOptions options_;
   const std::unique_ptr<Wire> wire_;
@@ -156,17 +171,22 @@ class DirectParcels::Peer final : public MessageTaker {
   Incoming incoming_;
   bool has_ended_well_ = false;
   bool ends_early_ = false;  // as it has said
+  bool is_lost_ = false;     // and the others go on
 };
 
-DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options)
-    : world_(world), failed_(std::move(failed)), wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options,
+                             ExpendableRanks expendable)
+    : world_(world),
+      failed_(std::move(failed)),
+      expendable_(std::move(expendable)),
+      wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLUICE_CHECK(wakes_, "the system has no more descriptors");
   for (int rank = 0; rank < world.size; ++rank) {
     auto& socket = peers.at(static_cast<size_t>(rank));
     hosts_.push_back(socket.host);
     peers_.push_back(rank == world.rank ? nullptr
                                         : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_,
-                                                                 expects_early_ends_));
+                                                                 expects_early_ends_, expendable_));
   }
   thread_ = std::jthread([this] { carry_out(); });
 }
@@ -227,6 +247,11 @@ void DirectParcels::receive_bytes(int from, engine::ParcelKey key, LandingPlace 
   });
 }
 
+void DirectParcels::lose(int rank) {
+  Peer& other = peer(rank);
+  post([&other] { other.give_up(); });
+}
+
 void DirectParcels::command(int rank, std::function<void(Peer&)> what) {
   Peer& other = peer(rank);
   post([&other, what = std::move(what)] {
@@ -285,7 +310,8 @@ bool DirectParcels::carry_out_commands() {
 
 void DirectParcels::tell_of_gone_blocks() {
   for (const auto& [block, known_to] : pool_.take_gone())
-    for (const int rank : known_to) peer(rank).forget(block);
+    for (const int rank : known_to)
+      if (!peer(rank).has_left()) peer(rank).forget(block);
 }
 
 // Waits for: another rank that says something or can take more, or a call. Ends when: there is one, or at once where there is

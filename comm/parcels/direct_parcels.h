@@ -19,6 +19,13 @@
 
 namespace sluice::comm {
 
+/// Ranks from `from` on may be lost, and the others go on; 0: none may. `lost` is called once for each of them that closes its
+/// connection, on the thread of the parcels: it must neither throw nor destroy them.
+struct ExpendableRanks {
+  int from = 0;
+  std::function<void(int rank)> lost;
+};
+
 /// Parcels over a connection between each two ranks, of which one thread looks after all.
 ///
 /// A receiver takes a block of memory for each parcel that it grants (comm/parcels/block_pool.h), and the columns that arrive lie
@@ -49,7 +56,8 @@ class DirectParcels final : public engine::Parcels {
   using Failed = std::function<void(std::exception_ptr)>;
 
   /// `peers`: as meet_peers() returns them.
-  DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options = {});
+  DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options = {},
+                ExpendableRanks expendable = {});
   ~DirectParcels() override;
 
   engine::World world() const override { return world_; }
@@ -69,6 +77,9 @@ class DirectParcels final : public engine::Parcels {
 
   /// Calls this on the thread, in the order in which it was asked to, unless this ends before.
   void post(std::function<void()> what);
+
+  /// That rank may be lost, and is: what is between the two is forgotten, and what is offered or granted to it from now on.
+  void lose(int rank);
 
   void expect_early_ends() override { expects_early_ends_ = true; }
   std::vector<engine::ParcelTraffic> traffic() const override;
@@ -97,6 +108,7 @@ class DirectParcels final : public engine::Parcels {
 
   const engine::World world_;
   const Failed failed_;
+  const ExpendableRanks expendable_;
   const Descriptor wakes_;               // an eventfd
   std::atomic<bool> has_ended_ = false;  // nothing more is carried out; changed with the lock
   std::atomic<bool> expects_early_ends_ = false;

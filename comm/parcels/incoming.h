@@ -44,6 +44,12 @@ class Incoming {
   /// Forgets all of it.
   void clear() { granted_.clear(); }
 
+  /// Likewise, where the other rank is lost: it may only have been stopped, and write when it goes on.
+  void give_up() {
+    for (const auto& [number, granted] : granted_) pool_.retire(*granted.place.block);
+    clear();
+  }
+
   /// What has come, in all. From any thread.
   int64_t bytes() const { return bytes_; }
 

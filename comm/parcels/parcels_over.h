@@ -5,8 +5,8 @@
 #include <memory>
 #include <stop_token>
 
+#include "comm/parcels/direct_parcels.h"
 #include "comm/store.h"
-#include "engine/ranks/parcels.h"
 
 namespace sluice::comm {
 
@@ -14,14 +14,14 @@ struct ParcelOptions {
   double join_seconds = 60;
   bool shares_memory = true;  // with ranks of this host; else all goes over TCP
   bool sends_again = false;   // a chunk that came damaged, once; else that fails at once
+  ExpendableRanks expendable = {};
 };
 
 /// Parcels between the ranks of a run, once for each run.
 ///
 /// Waits for: all ranks to ask for them. Ends when: they are connected, after `join_seconds`, or on `give_up`. `failed` as
 /// DirectParcels has it. Throws UserError where the ranks cannot be connected, or this has given up.
-std::unique_ptr<engine::Parcels> parcels_over(const Store& store, const ParcelOptions& options,
-                                              std::function<void(std::exception_ptr)> failed,
-                                              const std::stop_token& give_up = {});
+std::unique_ptr<DirectParcels> parcels_over(const Store& store, const ParcelOptions& options,
+                                            std::function<void(std::exception_ptr)> failed, const std::stop_token& give_up = {});
 
 }  // namespace sluice::comm

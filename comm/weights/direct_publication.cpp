@@ -1,8 +1,10 @@
 #include "comm/weights/direct_publication.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,10 +48,11 @@ uint32_t value_of(const engine::Parcel& word) { return ByteReader(word.header).n
 
 class DirectPublication::State : public std::enable_shared_from_this<State> {
  public:
-  State(DirectParcels& parcels, engine::PublicationLayout layout, Events events)
+  State(DirectParcels& parcels, engine::PublicationLayout layout, Events events, ReceiverLosses losses)
       : parcels_(parcels),
         rank_(parcels.world().rank),
-        plan_(on_hosts(std::move(layout), parcels)),
+        plan_(on_hosts(std::move(layout), parcels), losses.may_be),
+        lost_(std::move(losses.ranks)),
         is_owner_(plan_.is_owner(rank_)),
         is_receiver_(plan_.is_receiver(rank_)),
         events_(std::move(events)),
@@ -97,6 +100,18 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   std::shared_ptr<engine::Landing> new_landing() {
     const size_t bytes = plan_.layout().bytes();
     return std::make_shared<BlockLanding>(parcels_.new_landing(bytes), bytes);
+  }
+
+  // Whoever was waited for has said all that it will.
+  void lose(int rank) {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.insert(rank).second) return;
+    std::vector<int64_t> numbers;
+    for (const auto& [number, version] : versions_) numbers.push_back(number);
+    for (const int64_t number : numbers) {
+      be_heard(number, rank);
+      if (is_owner_ && versions_.contains(number)) confirm_if_all_have(number);
+    }
   }
 
   void receive(int64_t number, const std::shared_ptr<engine::Landing>& into) {
@@ -235,21 +250,38 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
                       "look for faults of the memory of both machines");
     }
     acknowledgements.emplace(receiver, checksum);
-    if (acknowledgements.size() == plan_.layout().receivers.size()) confirm(number, static_cast<uint32_t>(receiver));
+    versions_.at(number).slowest = receiver;
+    confirm_if_all_have(number);
+  }
+
+  bool is_lost(int rank) const { return lost_.contains(rank); }
+
+  void confirm_if_all_have(int64_t number) {
+    VersionOnItsWay& version = versions_.at(number);
+    const auto has = [&](int receiver) { return is_lost(receiver) || version.acknowledgements.contains(receiver); };
+    if (version.is_confirmed || !std::ranges::all_of(plan_.layout().receivers, has)) return;
+    version.is_confirmed = true;
+    confirm(number, version);
   }
 
   // The others hear it first: whoever has opened a version owes nobody anything of it, and may leave.
-  void confirm(int64_t number, uint32_t slowest) {
-    const auto left = std::make_shared<size_t>(plan_.ranks().size() - 1);
-    if (*left == 0) return take_confirmation(number, slowest);
-    for (const int rank : plan_.ranks()) {
-      if (rank == rank_) continue;
-      parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {word_of(slowest), {}},
+  void confirm(int64_t number, VersionOnItsWay& version) {
+    for (const int rank : plan_.ranks())
+      if (rank != rank_ && !is_lost(rank)) version.unheard.insert(rank);
+    if (version.unheard.empty()) return take_confirmation(number, static_cast<uint32_t>(version.slowest));
+    for (const int rank : version.unheard) {
+      parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {word_of(static_cast<uint32_t>(version.slowest)), {}},
                     [=, this, self = shared_from_this()] {
                       const std::lock_guard lock(mutex_);
-                      if (--*left == 0) take_confirmation(number, slowest);
+                      be_heard(number, rank);
                     });
     }
+  }
+
+  void be_heard(int64_t number, int rank) {
+    const auto version = versions_.find(number);
+    if (version == versions_.end() || version->second.unheard.erase(rank) == 0 || !version->second.unheard.empty()) return;
+    take_confirmation(number, static_cast<uint32_t>(version->second.slowest));
   }
 
   void take_confirmation(int64_t number, uint32_t slowest) {
@@ -282,14 +314,16 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   std::mutex running_;  // while an event runs; of is_closed_
   bool is_closed_ = false;
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;    // of all below
+  std::set<int> lost_;  // receivers
   std::map<int64_t, VersionOnItsWay> versions_;
   int64_t next_landing_, next_open_;
   std::vector<std::weak_ptr<Block>> sources_;
 };
 
-DirectPublication::DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events)
-    : state_(std::make_shared<State>(parcels, std::move(layout), std::move(events))) {}
+DirectPublication::DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events,
+                                     ReceiverLosses losses)
+    : state_(std::make_shared<State>(parcels, std::move(layout), std::move(events), std::move(losses))) {}
 
 DirectPublication::~DirectPublication() { state_->close(); }
 
@@ -304,5 +338,7 @@ std::shared_ptr<engine::Landing> DirectPublication::new_landing() { return state
 void DirectPublication::receive(int64_t version, std::shared_ptr<engine::Landing> into) { state_->receive(version, into); }
 
 void DirectPublication::acknowledge(int64_t version) { state_->acknowledge(version); }
+
+void DirectPublication::lose(int rank) { state_->lose(rank); }
 
 }  // namespace sluice::comm

@@ -2,12 +2,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 
 #include "comm/parcels/direct_parcels.h"
 #include "comm/weights/publication_plan.h"
 #include "engine/contract/publication.h"
 
 namespace sluice::comm {
+
+/// Whether receivers of a publication may be lost, and those that are. A plain value.
+struct ReceiverLosses {
+  bool may_be = false;
+  std::set<int> ranks;
+};
 
 /// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host
 /// receivers copy by themselves out of memory of new_source() and of landings; out of other memory the owner copies. The owner
@@ -24,7 +31,7 @@ namespace sluice::comm {
 class DirectPublication final : public engine::Publication {
  public:
   /// `layout`: as on all other ranks. This rank need be neither owner nor receiver.
-  DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events);
+  DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events, ReceiverLosses losses = {});
 
   /// No event comes after that. Waits for one that runs.
   ~DirectPublication() override;
@@ -34,6 +41,9 @@ class DirectPublication final : public engine::Publication {
   std::shared_ptr<engine::Landing> new_landing() override;
   void receive(int64_t version, std::shared_ptr<engine::Landing> into) override;
   void acknowledge(int64_t version) override;
+
+  /// A receiver that may be lost is: versions open without its word. From any thread.
+  void lose(int rank);
 
  private:
   class State;

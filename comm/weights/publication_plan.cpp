@@ -30,7 +30,7 @@ size_t most_of_a_piece(size_t bytes, size_t receivers) {
 
 }  // namespace
 
-PublicationPlan::PublicationPlan(engine::PublicationLayout layout) : layout_(std::move(layout)) {
+PublicationPlan::PublicationPlan(engine::PublicationLayout layout, bool direct) : layout_(std::move(layout)), direct_(direct) {
   const std::vector<int>& receivers = layout_.receivers;
   const std::set<int> different(receivers.begin(), receivers.end());
   SLUICE_CHECK(!receivers.empty() && different.size() == receivers.size(), "weights for nobody, or for one rank twice");
@@ -112,6 +112,7 @@ const PublicationPlan::Receivers* PublicationPlan::next_host(const PublishedPiec
 }
 
 std::vector<int> PublicationPlan::targets(const PublishedPiece& piece, int rank) const {
+  if (direct_) return rank == piece.owner ? others_than(rank) : std::vector<int>();
   const Receivers* const first = first_host(piece);
   const Receivers* const own = host_with(rank);
   const Receivers* next = rank == piece.owner ? first : nullptr;
@@ -127,7 +128,14 @@ std::vector<int> PublicationPlan::targets(const PublishedPiece& piece, int rank)
   return targets;
 }
 
+std::vector<int> PublicationPlan::others_than(int rank) const {
+  std::vector<int> others = layout_.receivers;
+  std::erase(others, rank);
+  return others;
+}
+
 int PublicationPlan::source(const PublishedPiece& piece, int receiver) const {
+  if (direct_) return piece.owner;
   const Receivers* const host = host_with(receiver);
   if (host_of(receiver) == host_of(piece.owner)) return piece.owner;
   if (receiver != first_on(*host, piece)) return first_on(*host, piece);

@@ -32,8 +32,9 @@ struct PublishedPiece {
 /// Communication Operations in MPICH", sections 4.1 and 4.2.
 class PublicationPlan {
  public:
-  /// Without hosts in the layout each rank has one of its own. Throws InternalError for a layout that is none.
-  explicit PublicationPlan(engine::PublicationLayout layout);
+  /// Without hosts in the layout each rank has one of its own. `direct`: receivers may be lost, so nobody hands anything on, and each
+  /// gets all from the owners. Throws InternalError for a layout that is none.
+  explicit PublicationPlan(engine::PublicationLayout layout, bool direct = false);
 
   const engine::PublicationLayout& layout() const { return layout_; }
   const std::vector<PublishedPiece>& pieces() const { return pieces_; }  // by range
@@ -52,6 +53,7 @@ class PublicationPlan {
  private:
   using Receivers = std::vector<int>;
 
+  std::vector<int> others_than(int rank) const;  // receivers
   void cut(int64_t bucket, const engine::OwnedBytes& owned, int64_t& number);
   int host_of(int rank) const;
   const Receivers* host_with(int rank) const;
@@ -60,6 +62,7 @@ class PublicationPlan {
   const Receivers* next_host(const PublishedPiece& piece, const Receivers* host) const;
 
   const engine::PublicationLayout layout_;
+  const bool direct_;
   std::vector<Receivers> hosts_;  // those that have receivers
   std::vector<PublishedPiece> pieces_;
   std::vector<int> owners_, ranks_;

@@ -2,32 +2,45 @@
 
 #include <utility>
 
-#include "base/error.h"
-#include "comm/parcels/direct_parcels.h"
-#include "comm/weights/direct_publication.h"
-
 namespace sluice::comm {
-namespace {
 
-class DirectPublications final : public engine::Publications {
+// One that is told of losses as long as it lives.
+class PublicationsOver::Listed final : public engine::Publication {
  public:
-  explicit DirectPublications(DirectParcels& parcels) : parcels_(parcels) {}
-
-  std::unique_ptr<engine::Publication> publication(engine::PublicationLayout layout,
-                                                   engine::Publication::Events events) override {
-    return std::make_unique<DirectPublication>(parcels_, std::move(layout), std::move(events));
+  Listed(PublicationsOver& all, engine::PublicationLayout layout, Events events, ReceiverLosses losses)
+      : all_(all), own_(all.parcels_, std::move(layout), std::move(events), std::move(losses)) {}
+  ~Listed() override {
+    const std::lock_guard lock(all_.mutex_);
+    all_.publications_.erase(&own_);
   }
 
+  DirectPublication& own() { return own_; }
+
+  std::shared_ptr<std::byte> new_source(size_t bytes) override { return own_.new_source(bytes); }
+  void offer(int64_t version, engine::Range range, std::shared_ptr<const std::byte> bytes) override {
+    own_.offer(version, range, std::move(bytes));
+  }
+  std::shared_ptr<engine::Landing> new_landing() override { return own_.new_landing(); }
+  void receive(int64_t version, std::shared_ptr<engine::Landing> into) override { own_.receive(version, std::move(into)); }
+  void acknowledge(int64_t version) override { own_.acknowledge(version); }
+
  private:
-  DirectParcels& parcels_;
+  PublicationsOver& all_;
+  DirectPublication own_;
 };
 
-}  // namespace
+std::unique_ptr<engine::Publication> PublicationsOver::publication(engine::PublicationLayout layout,
+                                                                   engine::Publication::Events events) {
+  const std::lock_guard lock(mutex_);
+  auto made = std::make_unique<Listed>(*this, std::move(layout), std::move(events), losses_);
+  publications_.insert(&made->own());
+  return made;
+}
 
-std::unique_ptr<engine::Publications> publications_over(engine::Parcels& parcels) {
-  auto* const direct = dynamic_cast<DirectParcels*>(&parcels);
-  SLUICE_CHECK(direct != nullptr, "weights over parcels of another kind");
-  return std::make_unique<DirectPublications>(*direct);
+void PublicationsOver::lose(int rank) {
+  const std::lock_guard lock(mutex_);
+  losses_.ranks.insert(rank);
+  for (DirectPublication* publication : publications_) publication->lose(rank);
 }
 
 }  // namespace sluice::comm

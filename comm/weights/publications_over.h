@@ -1,13 +1,34 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
 
+#include "comm/parcels/direct_parcels.h"
+#include "comm/weights/direct_publication.h"
 #include "engine/contract/publication.h"
-#include "engine/ranks/parcels.h"
 
 namespace sluice::comm {
 
-/// What weights go by between the ranks of a run, over its parcels, which are DirectParcels and outlive this.
-std::unique_ptr<engine::Publications> publications_over(engine::Parcels& parcels);
+/// What weights go by between the ranks of a run, over its parcels, which outlive it. Thread-safe.
+class PublicationsOver final : public engine::Publications {
+ public:
+  /// `may_be_lost`: receivers may, and the others go on.
+  PublicationsOver(DirectParcels& parcels, bool may_be_lost) : parcels_(parcels), losses_{.may_be = may_be_lost, .ranks = {}} {}
+
+  std::unique_ptr<engine::Publication> publication(engine::PublicationLayout layout, engine::Publication::Events events) override;
+
+  /// That receiver is lost: of all models, now and later.
+  void lose(int rank);
+
+ private:
+  class Listed;
+
+  DirectParcels& parcels_;
+  std::mutex mutex_;  // guards what follows; taken before the locks of publications
+  ReceiverLosses losses_;
+  std::set<DirectPublication*> publications_;
+};
 
 }  // namespace sluice::comm

@@ -28,6 +28,9 @@ struct VersionOnItsWay {
   size_t missing = 0;                            // pieces
   bool acknowledged = false;                     // by this rank
   std::map<int, uint32_t> acknowledgements;      // by receiver: its checksum; of owners
+  bool is_confirmed = false;                     // by this owner
+  std::set<int> unheard;                         // ranks that have not heard so
+  int slowest = 0;                               // receiver so far
   size_t confirmations = 0;                      // of owners
   engine::PublishedVersion told;
 

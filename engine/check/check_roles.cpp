@@ -250,6 +250,23 @@ void order_roles(Draft& draft, const std::string& trains, const std::string& sam
   draft.plan.roles = std::move(ordered);
 }
 
+// Who trains has what nobody else has; and somebody must be left to make the groups of one that is lost.
+void check_elastic(Draft& draft) {
+  for (const PlanRole& role : draft.plan.roles) {
+    if (!role.elastic) continue;
+    const auto spec = std::ranges::find_if(draft.spec.roles, [&](const RoleSpec& s) { return s.name.text == role.name; });
+    const SourceSpan where = spec->params.find("elastic")->value.where;
+    if (&role == &draft.plan.roles.front()) {
+      draft.error("setting-unusable", where, "role " + sluice::quoted(role.name) + " trains, and cannot be elastic", {},
+                  "remove it: where a rank that trains is lost, all end, and the run goes on from its last checkpoint");
+    } else if (role.ranks == 1) {
+      draft.error("setting-without-effect", where,
+                  "role " + sluice::quoted(role.name) + " is elastic and has one rank: nobody else could make its groups", {},
+                  "ranks = 2, or remove elastic");
+    }
+  }
+}
+
 // Groups with credit on demand are handed on in order by whoever makes them, which those of several ranks would not be.
 void check_admission_of_roles(Draft& draft) {
   if (draft.plan.budget.admission != Admission::kOnDemand) return;
@@ -284,6 +301,7 @@ void check_roles(Draft& draft) {
   draft.roles_known = rules.both_known();
   if (!draft.roles_known) return;
   order_roles(draft, trains, samples);
+  check_elastic(draft);
   if (draft.settings_bound) settle_slots(draft.spec, draft.problems, draft.plan);
 }
 

@@ -123,10 +123,6 @@ void OwnParts::save_last() {
   for (const PlanModel& model : parts_.plan.models) {
     if (!model.usage.updated) continue;
     const Part part{.model = model.name, .iterations = static_cast<int64_t>(decision.front().top), .at_the_end = true};
-    if (!parts_.models.contains(model.name)) {
-      tell(part, {});
-      continue;
-    }
     take(part, CheckpointCopy::kNone);  // nothing changes any more
     write(part);
   }

@@ -15,7 +15,7 @@ Reductions::Key key_of_part(const Plan& plan, const std::string& model, int64_t 
 }
 
 void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at_the_end) {
-  if (plan_.ranks == 1) return;
+  if (plan_.owners() == 1) return;
   const Reductions::Key key = key_of_part(plan_, model, iterations, at_the_end);
   const auto done = std::make_shared<std::promise<void>>();
   {
@@ -26,7 +26,7 @@ void PartsOfOthers::expect(const std::string& model, int64_t iterations, bool at
 }
 
 void PartsOfOthers::tell_of_last_save(int64_t iterations) {
-  if (plan_.ranks == 1) return;
+  if (plan_.owners() == 1) return;
   Contribution decision;
   if (iterations > 0) {
     Part& part = decision.emplace_back(Part{.name = "iterations", .kind = Metric::kMaximum, .numbers = {}, .recorded = true});
@@ -62,7 +62,7 @@ void PartsOfOthers::forget() {
 
 void PartsOfOthers::check(const Expected& expected) {
   const std::vector<std::string> failures = reductions_.take_given(expected.key);
-  if (std::ssize(failures) + 1 < plan_.ranks)
+  if (std::ssize(failures) + 1 < plan_.owners())
     throw UserError("not all ranks have saved their part of model '" + expected.model + "'");
   for (size_t i = 0; i < failures.size(); ++i) {
     if (!failures[i].empty())

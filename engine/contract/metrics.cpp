@@ -73,6 +73,10 @@ Contribution MetricsRecorder::contribution() {
   return taken;
 }
 
+void MetricsRecorder::add(const Contribution& other) {
+  for (const Part& recorded : other) part(recorded.name, recorded.kind).add(recorded);
+}
+
 MetricRow MetricsRecorder::row(Contribution of_all) const {
   const auto families = of_all.begin() + static_cast<std::ptrdiff_t>(declared_);
   if (!families_.empty()) std::ranges::sort(families, of_all.end(), {}, &Part::name);

@@ -40,6 +40,9 @@ class MetricsRecorder {
   /// turned out to be comes behind them, in alphabetical order.
   Contribution contribution();
 
+  /// Records what another recorder of the same declarations has recorded.
+  void add(const Contribution& other);
+
   /// The row of what all ranks have recorded.
   MetricRow row(Contribution of_all) const;
 

@@ -223,6 +223,9 @@ ParamSet<RoleSettings> role_params() {
       .unit("tokens")
       .harmless()
       .doc("the most tokens that are in flight on each of them; unset: tokens_in_flight of [budget]");
+  set.param("elastic", &RoleSettings::elastic)
+      .harmless()
+      .doc("of a role that samples: where a rank is lost, the others make its groups, and the run goes on");
   return set;
 }
 

@@ -124,6 +124,7 @@ struct NetworkSettings {
 struct RoleSettings {
   int64_t ranks = 1;
   std::optional<int64_t> tokens_in_flight;  // of each; unset: [budget]
+  bool elastic = false;                     // the run goes on when one of them is lost
 };
 
 /// What a run on several ranks is like. Nothing of it needs several: the same file runs on one.

@@ -27,6 +27,7 @@ inline constexpr const char* kTailSeconds = "time/tail_seconds";  // of rollouts
 inline constexpr const char* kCheckpointSeconds = "time/checkpoint_seconds";
 inline constexpr const char* kTokensInFlightMax = "engine/tokens_in_flight_max";
 inline constexpr const char* kGroupsForOthers = "engine/groups_made_for_others";  // where ranks share the making
+inline constexpr const char* kLostRanks = "engine/lost_ranks";                    // so far, where the run goes on without them
 inline constexpr const char* kColumnBytesMax = "memory/column_bytes_max";
 inline constexpr const char* kResidentBytes = "memory/resident_bytes";
 inline constexpr const char* kTensorBytesMax = "memory/tensor_bytes_max";

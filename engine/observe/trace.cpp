@@ -91,7 +91,7 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, const Plan& plan, in
               }
               wake_.notify_one();
             }),
-      meetings_(static_cast<int>(plan.ranks)) {
+      meetings_(plan.owners()) {
   if (begin_ns == 0) text_ = "[\n";
   name_threads(pid_of(0));
   file_.write(text_);

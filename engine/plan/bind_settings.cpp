@@ -135,7 +135,8 @@ void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& pr
                           .where = role.name.where,
                           .first_rank = first,
                           .ranks = static_cast<int>(settings.ranks),
-                          .tokens_in_flight = settings.tokens_in_flight.value_or(plan.budget.tokens_in_flight)});
+                          .tokens_in_flight = settings.tokens_in_flight.value_or(plan.budget.tokens_in_flight),
+                          .elastic = settings.elastic});
     first += static_cast<int>(settings.ranks);
   }
   if (plan.ranks == 0) plan.ranks = std::max(first, 1);

@@ -26,12 +26,16 @@ const PlanRole* Plan::role_of(int rank) const {
   return nullptr;
 }
 
+bool Plan::may_be_lost(int rank) const {
+  const PlanRole* const role = role_of(rank);
+  return role != nullptr && role->elastic;
+}
+
 bool Plan::has(int rank, int node) const {
   switch (nodes[static_cast<size_t>(node)].type->kind) {
-    case NodeKind::kSource:
-      return true;
     case NodeKind::kRollout:
       return samples(rank);
+    case NodeKind::kSource:
     case NodeKind::kOrdinary:
       return trains(rank);
   }

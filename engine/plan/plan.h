@@ -131,7 +131,8 @@ struct PlanRole {
   int first_rank = 0;
   int ranks = 1;
   int64_t tokens_in_flight = 0;  // of each
-  PlanMemory memory;             // likewise
+  bool elastic = false;          // the run goes on when one of them is lost
+  PlanMemory memory;             // of each
 };
 
 /// One key of the effective pipeline, for `plan --config` and the run folder.
@@ -173,8 +174,9 @@ struct Plan {
   bool trains(int rank) const { return rank < owners(); }
   bool samples(int rank) const { return rank >= ranks - samplers(); }
   const PlanRole* role_of(int rank) const;  // null: it does everything
+  bool may_be_lost(int rank) const;         // and the run goes on without it
 
-  /// Whether a rank has a node. Every rank has the sources, since all draw all groups.
+  /// Whether a rank has a node. Every rank that trains has the sources, since all of these draw all groups.
   bool has(int rank, int node) const;
 
   /// What the nodes of a rank do with a model; nothing: they do not use it.

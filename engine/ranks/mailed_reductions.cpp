@@ -44,12 +44,13 @@ std::string text_of(const Reductions::Key& key) {
 
 }  // namespace
 
-MailedReductions::MailedReductions(Mail& mail, Gradients gradients)
-    : mail_(mail), tree_(mail.world().size), gradients_(std::move(gradients)) {
+MailedReductions::MailedReductions(Mail& mail, Gradients gradients, int owners)
+    : mail_(mail), owners_(owners > 0 ? owners : mail.world().size), tree_(owners_), gradients_(std::move(gradients)) {
   mail_.receive(Mail::Channel::kNumbers, [this](int from, const std::string& message) { receive(from, message); });
 }
 
 void MailedReductions::combine(const Key& key, Contribution mine, Done done) {
+  SLUICE_CHECK(world().rank < owners_, "rank " + std::to_string(world().rank) + " has no slots, and adds numbers");
   Outgoing outgoing;
   {
     std::unique_lock lock(mutex_);
@@ -72,7 +73,7 @@ void MailedReductions::send_all(Outgoing outgoing) {
 }
 
 void MailedReductions::send_to_others(const std::string& message) {
-  for (int rank = 0; rank < world().size; ++rank) {
+  for (int rank = 0; rank < owners_; ++rank) {
     if (rank != world().rank) mail_.send(rank, Mail::Channel::kNumbers, message);
   }
 }

@@ -18,7 +18,7 @@
 
 namespace sluice::engine {
 
-/// Adds numbers of all ranks by messages, along a tree (engine/ranks/rank_tree.h): up to eight ranks send what they have to all
+/// Adds numbers of all ranks that have slots by messages, along a tree (engine/ranks/rank_tree.h): up to eight ranks send what they have to all
 /// others, in one hop, and more of them collect first. All is added in the order of the ranks, so the result has the same names
 /// in the same order everywhere.
 ///
@@ -29,7 +29,8 @@ class MailedReductions final : public Reductions {
  public:
   using Gradients = std::function<GradientGroup*(const std::string& model)>;
 
-  explicit MailedReductions(Mail& mail, Gradients gradients = {});
+  /// `owners`: the first so many ranks have slots, and take part; 0: all. On others only world() may be asked.
+  explicit MailedReductions(Mail& mail, Gradients gradients = {}, int owners = 0);
 
   World world() const override { return mail_.world(); }
   void combine(const Key& key, Contribution mine, Done done) override;
@@ -80,6 +81,7 @@ class MailedReductions final : public Reductions {
   bool is_over(const Key& key) const { return abandoned_ || key.is_behind(last_); }
 
   Mail& mail_;
+  const int owners_;
   const RankTree tree_;
   const Gradients gradients_;
   mutable std::mutex mutex_;  // guards what follows

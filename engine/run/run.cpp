@@ -155,7 +155,8 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     open_files();
     begin_checkpoints(std::move(models));
   } else if (!options.folder.empty()) {
-    own_parts.emplace(OwnParts::Parts{plan, options.folder, std::move(models), confined, reductions});
+    if (plan.trains(reductions.world().rank))
+      own_parts.emplace(OwnParts::Parts{plan, options.folder, std::move(models), confined, reductions});
     rank_trace.emplace(reductions.world().rank, plan.executors.size(), clock.begin_ns());
     if (!plan.roles.empty()) rank_costs.emplace(plan, reductions.world().rank);
   }
@@ -477,6 +478,11 @@ void Run::fail(const std::exception_ptr& error) {
   }
   // While nodes run, the thread that waits for them abandons; behind them the run is saved, and that may wait for other ranks.
   if (impl_->nodes_ended) impl_->reductions.abandon();
+}
+
+void Run::lose(int rank, const std::string& why) {
+  if (impl_->writes()) impl_->warn(why + "; the others make its groups");
+  impl_->driver->lose(rank);
 }
 
 void Run::save_now() {

@@ -84,7 +84,7 @@ struct RunSummary {
 };
 
 /// One run of a plan. The constructor loads models and makes nodes; execute() runs them to the end.
-/// interrupt() and status() may be called from any thread while execute() runs; everything else from one thread.
+/// interrupt(), fail(), lose() and status() may be called from any thread while execute() runs; everything else from one thread.
 class Run {
  public:
   /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory
@@ -105,6 +105,9 @@ class Run {
 
   /// Something outside has failed that the run cannot go on without, such as another rank. The first failure is the run's.
   void fail(const std::exception_ptr& error);
+
+  /// Another rank is lost that may be (Plan::may_be_lost): others make its groups. `why`: one sentence, of which the run warns.
+  void lose(int rank, const std::string& why);
 
   /// Saves the run at the end of the iteration that groups are drawn for now.
   void save_now();

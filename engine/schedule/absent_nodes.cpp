@@ -29,7 +29,7 @@ class AbsentRollout final : public Rollout {
 }  // namespace
 
 std::unique_ptr<NodeBase> absent_node(const Plan& plan, int node) {
-  if (plan.nodes[static_cast<size_t>(node)].type->kind == NodeKind::kOrdinary) return std::make_unique<AbsentNode>();
+  if (plan.nodes[static_cast<size_t>(node)].type->kind != NodeKind::kRollout) return std::make_unique<AbsentNode>();
   return std::make_unique<AbsentRollout>(plan.path_of(node).capacity.group_tokens);
 }
 

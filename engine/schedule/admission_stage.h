@@ -47,6 +47,7 @@ class AdmissionStage {
 
   /// Credit for a group of the worst size, which another rank may give; nothing: the budget does not have it.
   bool can_reserve() const { return refused_tokens_ == 0 && budget_.has_free(most_tokens_); }
+  bool can_reserve_beside() const { return refused_tokens_ == 0 && budget_.has_free(2 * most_tokens_); }  // and another one
   std::optional<Credit> reserve();
 
   /// Admits such a group, with that credit.

@@ -59,6 +59,9 @@ class Driver {
   void interrupt();
   bool is_interrupted() const;
 
+  /// That rank, which only samples, is lost, and may be: others make its groups. From any thread.
+  void lose(int rank);
+
   /// After interrupt(): what is in flight is dropped, but for iterations that some model was trained for; of several ranks on
   /// all, the same iterations, as soon as they have agreed.
   void drop_in_flight();

@@ -11,14 +11,11 @@
 #include "engine/contract/token_budget.h"
 #include "engine/contract/world.h"
 #include "engine/schedule/mutual_help.h"
+#include "engine/schedule/place.h"
 
 namespace sluice::engine {
 
-/// Whom a rank asks, in this order: up to eight others, spread over all of them, and other ones than its neighbours ask. A rank
-/// without slots asks those that it alone must not forget, each of which no other rank may ask, before these.
-std::vector<int> owners_to_ask(World world);
-
-/// Making groups for other ranks, on one path of a rank: whom to ask next, with what credit, and whose groups are being made. In
+/// Making groups for other ranks beside its own, on one path of a rank: whom to ask next, with what credit, and whose groups are being made. In
 /// each round a rank asks others, one after the other, each until that one has none left.
 ///
 /// Belongs to the intake of the path. Used by the executor of the source only; take_count() may be called by anybody.
@@ -28,8 +25,8 @@ class Helping {
   Helping(MutualHelp& help, int path, World world);
 
   /// Another round of groups begins, on all ranks.
-  void begin_round(MutualHelp::Place place);
-  MutualHelp::Place place() const { return place_; }
+  void begin_round(Place place);
+  Place place() const { return place_; }
 
   /// Somebody is left to ask, and no question is open.
   bool may_ask() const { return !asked_ && has_left(); }
@@ -51,9 +48,6 @@ class Helping {
   };
   std::optional<Prompt> take_prompt();
 
-  /// No samples are to be made for that one.
-  void decline(int64_t group);
-
   /// That one is made. Its credit is free again when its owner has it.
   void give_back(Group group, Credit credit);
 
@@ -64,10 +58,10 @@ class Helping {
   MutualHelp& help_;
   const int path_;
   std::vector<int> owners_;  // in the order in which they are asked
-  MutualHelp::Place place_{.iteration = -1, .round = 0};
+  Place place_{.iteration = -1, .round = 0};
   size_t next_ = 0;  // of owners_
   bool asked_ = false;
-  MutualHelp::Place asked_in_;        // where the question was put
+  Place asked_in_;                    // where the question was put
   Credit credit_;                     // of the question
   std::map<int64_t, int> makes_for_;  // the owner, by group
   std::atomic<int64_t> count_{0};

@@ -6,28 +6,10 @@
 #include "base/error.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/plan/capacity.h"
+#include "engine/schedule/group_columns.h"
+#include "engine/schedule/rollout_sink.h"
 
 namespace sluice::engine {
-
-class Intake::RolloutSink final : public Rollout::Sink {
- public:
-  RolloutSink(AdmissionStage& admission, Slice& slice) : admission_(admission), slice_(slice) {}
-
-  void return_credit(int64_t group_index, int64_t tokens) override { admission_.return_credit(group_index, tokens); }
-  bool take_credit(int64_t group_index, int64_t tokens) override { return admission_.take_credit(group_index, tokens); }
-  void finish(Group group) override { finished.push_back(std::move(group)); }
-
-  void worked(int64_t prompt_tokens, int64_t sampled_tokens) override {
-    slice_.prompt_tokens += prompt_tokens;
-    slice_.tokens += sampled_tokens;
-  }
-
-  std::vector<Group> finished;
-
- private:
-  AdmissionStage& admission_;
-  Slice& slice_;
-};
 
 namespace {
 
@@ -45,7 +27,6 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
       source_(parts_.source->as<Source>()),
       rollout_(parts_.rollout ? &parts_.rollout->as<Rollout>() : nullptr),
       finished_(std::move(finished)),
-      owns_(state.world.owns_slots()),
       samples_(state.plan.samples(state.world.rank)),
       rounds_(path_.tally, parts_.source->plan().needs.groups_per_iteration, refilling_filter(state.plan, path_.plan),
               state.world),
@@ -60,8 +41,11 @@ Intake::Intake(RunState& state, Parts parts, std::function<void(Packet)> emit, s
     const auto gate = state.gates.find(need.model);
     if (need.use == ModelUse::kSamples && gate != state.gates.end()) gates_.push_back(&gate->second);
   }
-  if (path_.trained && owns_) take_over_.emplace(*path_.trained);
-  if (parts_.help != nullptr) helping_.emplace(*parts_.help, index_, state.world);
+  if (path_.trained) take_over_.emplace(*path_.trained);
+  if (parts_.help != nullptr) {
+    helping_.emplace(*parts_.help, index_, state.world);
+    given_.emplace(*parts_.help, index_, *take_over_);
+  }
   path_.version_wanted.reach(path_.plan.version_for(parts_.begun));
 }
 
@@ -86,10 +70,9 @@ bool Intake::may_draw() const { return in_iteration_ && !admission_.has_waiting(
 
 bool Intake::may_admit() const { return admits() && !ends_early() && admission_.fits(); }
 
-// Where the next iteration could begin, that is better than to help with this one; but for a rank that others depend on.
+// Where the next iteration could begin, that is better than to help with this one.
 bool Intake::may_help() const {
   if (!helping_ || !in_iteration_ || !all_groups_are_in() || !helping_->may_ask()) return false;
-  if (makes_for_others_alone()) return admission_.can_reserve();
   const int64_t next = iteration_.index + 1;
   if (next < state_.iterations && has_version(path_.plan.version_for(next)) && !gates_.empty()) return false;
   return admission_.can_reserve();
@@ -101,11 +84,6 @@ bool Intake::may_step() const {
 }
 
 bool Intake::round_complete() const { return in_iteration_ && !admission_.has_waiting() && rounds_.complete(); }
-
-bool Intake::has_to_help() const {
-  if (!helping_) return false;
-  return helping_->is_busy() || (makes_for_others_alone() ? helping_->has_left() : may_help());
-}
 
 bool Intake::iteration_complete() const {
   if (has_to_help()) return false;
@@ -162,7 +140,6 @@ void Intake::end_step() {
     seen_pool_used_ = pool.used;
   }
   seen_undecided_ = round_complete() && rounds_.undecided();
-  seen_asking_ = makes_for_others_alone() && helping_->has_asked() && rollout_->idle();
 }
 
 // Whose code runs: who is named when it fails or hangs.
@@ -224,18 +201,16 @@ void Intake::admit_what_fits() {
 
 // Who asks gets the group that has no credit here. False: nobody gets one.
 bool Intake::answer_askers() {
-  const MutualHelp::Place here = helping_->place();
+  const Place here = helping_->place();
   if (!in_iteration_) return false;
   if (all_groups_are_in()) {
     parts_.help->say_none_left(index_, here);
     return false;
   }
   while (const auto asker = parts_.help->asker_up_to(index_, here)) {
-    if (asker->place == here && admission_.has_waiting()) {
-      const Group prompt = admission_.give_away();
-      slots_given_.emplace(prompt.index, prompt.slot);
-      take_over_->given_to(prompt.index, asker->rank);
-      parts_.help->give(index_, *asker, prompt);
+    auto prompt = asker->place == here ? next_to_give(asker->only_again) : std::nullopt;
+    if (prompt) {
+      given_->give(*asker, std::move(*prompt));
       return true;
     }
     parts_.help->refuse(index_, *asker);
@@ -243,11 +218,17 @@ bool Intake::answer_askers() {
   return false;
 }
 
+// The oldest: what was given before comes first.
+std::optional<Group> Intake::next_to_give(bool only_again) {
+  if (given_->has_again()) return given_->take_again();
+  if (only_again || !admission_.has_waiting()) return std::nullopt;
+  return admission_.give_away();
+}
+
 void Intake::take_prompt() {
   auto prompt = helping_->take_prompt();
   if (!prompt) return;
   turn_to(*parts_.rollout);
-  if (makes_for_others_alone() && !rollout_->wants(prompt->group)) return helping_->decline(prompt->group.index);
   admission_.admit(prompt->group, *rollout_, std::move(prompt->credit));
   ++slice_.groups;
   rollout_->start(std::move(prompt->group));
@@ -259,7 +240,7 @@ void Intake::bring_out() {
     RolloutSink sink(admission_, slice_);
     admission_.begin_step();
     rollout_->step(sink);
-    for (Group& group : sink.finished) finish_group(std::move(group));
+    for (RolloutSink::Finished& finished : sink.take_finished()) finish_group(std::move(finished.group));
   }
   if (take_over_) take_over();
   if (round_complete() && !rounds_.flushed()) {
@@ -290,6 +271,7 @@ void Intake::pass_over_iteration() {
 void Intake::begin_round() {
   rounds_.begin_next_round();
   if (helping_) helping_->begin_round({.iteration = iteration_.index, .round = rounds_.round()});
+  tell_samplers(/*has_groups=*/true);
 }
 
 void Intake::begin_sampling() {
@@ -297,6 +279,7 @@ void Intake::begin_sampling() {
   has_to_finish_ = false;
   rounds_.begin_iteration();
   if (helping_) helping_->begin_round({.iteration = iteration_.index, .round = rounds_.round()});
+  tell_samplers(/*has_groups=*/true);
   admission_.begin_iteration();
   tail_.begin_iteration();
   turn_to(*parts_.source);
@@ -313,7 +296,7 @@ void Intake::draw_group() {
   turn_to(*parts_.source);
   const bool is_group = source_.next_group(group);
   const bool is_mine = rounds_.is_mine();
-  if (is_group && is_mine) packing_.check_columns(group, path_.plan.source);
+  if (is_group && is_mine) check_columns(state_, group, path_.plan.source);
   turn_to(maker());
   if (!is_group) return rounds_.end_data();
   rounds_.draw();
@@ -363,7 +346,7 @@ bool Intake::admit_group() {
 }
 
 void Intake::finish_group(Group group) {
-  packing_.check_columns(group, maker().index());
+  check_columns(state_, group, maker().index());
   admission_.settle(group);
   Credit credit = admission_.hand_over(group.index);
   if (!state_.world.has_slot(group.slot)) return helping_->give_back(std::move(group), std::move(credit));
@@ -382,31 +365,43 @@ void Intake::take_over() {
     if (auto* group = std::get_if<Group>(&taken->group)) {
       hand_on(std::move(*group), std::move(taken->credit));
     } else {
-      const auto& made = std::get<MutualHelp::Made>(taken->group);
-      fetching_.emplace(made.group, std::move(taken->credit));
-      parts_.help->fetch(index_, iteration_.index, made);
+      given_->fetch(iteration_.index, std::get<MutualHelp::Made>(std::move(taken->group)), std::move(taken->credit));
     }
   }
 }
 
 void Intake::make_known_what_others_made() {
-  while (const auto made = parts_.help->take_made(index_)) take_over_->made_elsewhere(*made);
-  while (const auto group = parts_.help->take_declined(index_)) forget_declined(*group);
-  while (auto group = parts_.help->take_fetched(index_)) {
-    Credit credit = std::move(fetching_.extract(group->index).mapped());
-    hand_on(std::move(*group), std::move(credit));
+  if (given_->learn()) {
+    parts_.help->say_some_left(index_, helping_->place());
+    tell_samplers(/*has_groups=*/true);
+  }
+  while (const auto declined = given_->take_declined()) forget_declined(*declined);
+  while (auto fetched = given_->take_fetched()) {
+    maker().metrics().add(fetched->metrics);
+    hand_on(std::move(fetched->group), std::move(fetched->credit));
   }
 }
 
 // As if the rollout had said so here, when the group was drawn.
-void Intake::forget_declined(int64_t group) {
-  take_over_->drop(group);
-  rounds_.drop(slots_given_.extract(group).mapped());
-  packing_.skip(iteration_, group, rounds_.last_complete());
+void Intake::forget_declined(const GivenAway::Declined& declined) {
+  maker().metrics().add(declined.metrics);
+  rounds_.drop(declined.slot);
+  packing_.skip(iteration_, declined.group, rounds_.last_complete());
+}
+
+void Intake::tell_samplers(bool has_groups) {
+  if (parts_.tells == nullptr) return;
+  const int64_t iteration = iteration_.index + (in_iteration_ ? 0 : 1);
+  const int64_t round = in_iteration_ ? rounds_.round() : 0;
+  parts_.tells->announce(parts_.samplers, index_,
+                         {.place = {.iteration = iteration, .round = round},
+                          .has_groups = has_groups,
+                          .has_again = given_ && given_->has_again(),
+                          .is_over = finished_run_,
+                          .ends_early = finished_run_ && state_.ends_early()});
 }
 
 void Intake::end_iteration() {
-  slots_given_.clear();
   packing_.restart();
   const bool data_ended = rounds_.data_ended();
   const bool empty = rounds_.drawn() == 0;  // the data ended exactly between two iterations
@@ -442,6 +437,7 @@ void Intake::end_host(StageHost& host) {
 void Intake::hand_on_end() {
   state_.progress.end(index_, iteration_.index);
   packing_.end(iteration_);
+  tell_samplers(/*has_groups=*/false);
   path_.version_wanted.reach(path_.plan.version_for(iteration_.index + 1));
 }
 
@@ -449,13 +445,14 @@ void Intake::finish_run() {
   if (std::exchange(finished_run_, true)) return;
   path_.version_wanted.abandon();
   if (helping_) parts_.help->leave(index_);
+  tell_samplers(/*has_groups=*/false);
   state_.progress.finish(index_);
   finished_();
 }
 
 Intake::Wait Intake::waiting() const {
   const int64_t next = seen_iteration_ + 1;
-  if (seen_asking_ || (take_over_ && take_over_->waits_for_rank() >= 0)) return Wait::kOtherRank;
+  if (take_over_ && take_over_->waits_for_rank() >= 0) return Wait::kOtherRank;
   if (!admits() && admission_.waits_for_tokens() > 0) return Wait::kOtherRank;
   if (admission_.waits_for_tokens() > 0 || (take_over_ && take_over_->waits_for_tokens() > 0)) return Wait::kCredit;
   if (seen_undecided_) return Wait::kVerdicts;
@@ -472,7 +469,6 @@ std::string Intake::waits_for() const {
       return {};
     case Wait::kOtherRank:
       if (take_over_ && take_over_->waits_for_rank() >= 0) return take_over_->waits_for();
-      if (seen_asking_) return "a rank of role '" + state_.plan.roles.front().name + "' to give it a group to make";
       return "a rank of role '" + state_.plan.roles.back().name + "' to ask for its next group";
     case Wait::kCredit:
       return take_over_ && take_over_->waits_for_tokens() > 0 ? take_over_->waits_for() : admission_.waits_for();

@@ -5,30 +5,32 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "engine/ranks/contribution_bytes.h"
 #include "engine/ranks/group_parcel.h"
 
 namespace sluice::engine {
 namespace {
 
 enum class Kind : uint8_t {
-  kAsk,       // path, iteration, round
-  kNone,      // path
-  kGive,      // path, iteration, group, bytes of the prompt
-  kMade,      // path, iteration, group, tokens, bytes of the group
-  kDeclined,  // path, iteration, group
+  kAsk,        // path, iteration, round, whether only of those that were given before
+  kNone,       // likewise, of the question
+  kGive,       // path, iteration, group, bytes of the prompt
+  kMade,       // path, iteration, group, tokens, bytes of the group, metrics
+  kDeclined,   // path, iteration, group, metrics
+  kNews,       // path, iteration, round, the flags of OwnerNews
+  kEndBehind,  // 0, iteration, 0
 };
 
-ByteWriter message_of(Kind kind, int path) {
+ByteWriter message_of(Kind kind, int path, int64_t iteration, int64_t number) {
   ByteWriter bytes;
   bytes.number(static_cast<uint8_t>(kind));
-  bytes.number(int64_t{path});
+  for (const int64_t n : {int64_t{path}, iteration, number}) bytes.number(n);
   return bytes;
 }
 
 }  // namespace
 
-MutualHelp::MutualHelp(const Plan& plan, RankLinks links, std::function<void()> changed)
-    : links_(links), changed_(std::move(changed)) {
+MutualHelp::MutualHelp(const Plan& plan, RankLinks links, Events events) : links_(links), events_(std::move(events)) {
   for (const PlanPath& path : plan.paths) paths_.push_back({.name = plan.nodes[static_cast<size_t>(path.source)].name});
 }
 
@@ -46,10 +48,9 @@ ParcelKey MutualHelp::key_of(const char* what, int path, int64_t iteration, int6
 
 void MutualHelp::send(int to, std::string message) { links_.mail.send(to, Mail::Channel::kGroups, std::move(message)); }
 
-void MutualHelp::ask(int path, int owner, Place place) {
-  ByteWriter bytes = message_of(Kind::kAsk, path);
-  bytes.number(place.iteration);
-  bytes.number(place.round);
+void MutualHelp::ask(int path, int owner, Place place, bool only_again) {
+  ByteWriter bytes = message_of(Kind::kAsk, path, place.iteration, place.round);
+  bytes.number(static_cast<uint8_t>(only_again));
   send(owner, bytes.take());
 }
 
@@ -58,27 +59,30 @@ std::optional<MutualHelp::Answer> MutualHelp::take_answer(int path) {
   return std::exchange(path_of(path).answer, std::nullopt);
 }
 
-void MutualHelp::give_back(int path, int owner, const Group& group, Credit credit) {
+bool MutualHelp::has_answer(int path) const {
+  const std::lock_guard lock(mutex_);
+  return path_of(path).answer.has_value();
+}
+
+void MutualHelp::give_back(int path, int owner, const Group& group, Credit credit, const Contribution& metrics) {
   const Under under{path, group.iteration, group.index};
   {
     const std::lock_guard lock(mutex_);
     lent_.emplace(under, std::move(credit));
   }
   Parcel parcel = parcel_of(group);
-  ByteWriter bytes = message_of(Kind::kMade, path);
-  bytes.number(group.iteration);
-  bytes.number(group.index);
+  ByteWriter bytes = message_of(Kind::kMade, path, group.iteration, group.index);
   bytes.number(static_cast<int64_t>(group.layout.tokens()));
   bytes.number(credit_bytes(parcel));
+  write_contribution(bytes, metrics);
   links_.parcels.send(owner, key_of("made", path, group.iteration, group.index), std::move(parcel),
                       [self = shared_from_this(), under] { self->take_in([&] { self->drop_credit(under); }); });
   send(owner, bytes.take());
 }
 
-void MutualHelp::decline(int path, int owner, int64_t iteration, int64_t group) {
-  ByteWriter bytes = message_of(Kind::kDeclined, path);
-  bytes.number(iteration);
-  bytes.number(group);
+void MutualHelp::decline(int path, int owner, int64_t iteration, int64_t group, const Contribution& metrics) {
+  ByteWriter bytes = message_of(Kind::kDeclined, path, iteration, group);
+  write_contribution(bytes, metrics);
   send(owner, bytes.take());
 }
 
@@ -101,40 +105,42 @@ std::optional<MutualHelp::Asker> MutualHelp::asker_up_to(int path, Place place) 
 
 void MutualHelp::give(int path, const Asker& asker, const Group& prompt) {
   Parcel parcel = parcel_of(prompt);
-  ByteWriter bytes = message_of(Kind::kGive, path);
-  bytes.number(prompt.iteration);
-  bytes.number(prompt.index);
+  ByteWriter bytes = message_of(Kind::kGive, path, prompt.iteration, prompt.index);
   bytes.number(credit_bytes(parcel));
   links_.parcels.send(asker.rank, key_of("to be made", path, prompt.iteration, prompt.index), std::move(parcel), {});
   send(asker.rank, bytes.take());
 }
 
-void MutualHelp::refuse(int path, const Asker& asker) { send(asker.rank, message_of(Kind::kNone, path).take()); }
+void MutualHelp::refuse(int path, const Asker& asker) {
+  ByteWriter bytes = message_of(Kind::kNone, path, asker.place.iteration, asker.place.round);
+  bytes.number(static_cast<uint8_t>(asker.only_again));
+  send(asker.rank, bytes.take());
+}
 
 std::optional<MutualHelp::Made> MutualHelp::take_made(int path) {
   const std::lock_guard lock(mutex_);
   std::deque<Made>& made = path_of(path).made;
   if (made.empty()) return std::nullopt;
-  const Made first = made.front();
+  Made first = std::move(made.front());
   made.pop_front();
   return first;
 }
 
-std::optional<int64_t> MutualHelp::take_declined(int path) {
+std::optional<MutualHelp::Made> MutualHelp::take_declined(int path) {
   const std::lock_guard lock(mutex_);
-  std::deque<int64_t>& declined = path_of(path).declined;
+  std::deque<Made>& declined = path_of(path).declined;
   if (declined.empty()) return std::nullopt;
-  const int64_t first = declined.front();
+  Made first = std::move(declined.front());
   declined.pop_front();
   return first;
 }
 
 void MutualHelp::fetch(int path, int64_t iteration, const Made& made) {
-  const auto arrived = [self = shared_from_this(), path](const Parcel& parcel) {
+  const auto arrived = [self = shared_from_this(), path, from = made.rank](const Parcel& parcel) {
     self->take_in([&] {
       Group group = group_of(parcel);
       const std::lock_guard lock(self->mutex_);
-      self->path_of(path).fetched.push_back(std::move(group));
+      if (!self->lost_.contains(from)) self->path_of(path).fetched.push_back(std::move(group));
     });
   };
   links_.parcels.receive(made.rank, key_of("made", path, iteration, made.group), made.bytes, arrived);
@@ -153,7 +159,8 @@ bool MutualHelp::has_news(int path, Place place) const {
   const std::lock_guard lock(mutex_);
   const Path& of = path_of(path);
   const auto is_due = [&](const Asker& asker) { return asker.place <= place; };
-  return of.answer || !of.made.empty() || !of.declined.empty() || !of.fetched.empty() || std::ranges::any_of(of.askers, is_due);
+  const bool has_come = of.answer || !of.made.empty() || !of.declined.empty() || !of.fetched.empty() || !of.lost.empty();
+  return has_come || std::ranges::any_of(of.askers, is_due);
 }
 
 void MutualHelp::say_none_left(int path, Place place) {
@@ -162,6 +169,47 @@ void MutualHelp::say_none_left(int path, Place place) {
     path_of(path).none_left = place;
   }
   while (const auto asker = asker_up_to(path, place)) refuse(path, *asker);
+}
+
+void MutualHelp::say_some_left(int path, Place place) {
+  const std::lock_guard lock(mutex_);
+  Place& none_left = path_of(path).none_left;
+  if (none_left == place) none_left = {.iteration = place.iteration, .round = place.round - 1};
+}
+
+void MutualHelp::announce(const std::vector<int>& samplers, int path, const OwnerNews& news) {
+  ByteWriter bytes = message_of(Kind::kNews, path, news.place.iteration, news.place.round);
+  for (const bool flag : {news.has_groups, news.has_again, news.is_over, news.ends_early})
+    bytes.number(static_cast<uint8_t>(flag));
+  const std::string message = bytes.take();
+  for (const int sampler : samplers) send(sampler, message);
+}
+
+void MutualHelp::announce_end_behind(const std::vector<int>& samplers, int64_t last) {
+  for (const int sampler : samplers) send(sampler, message_of(Kind::kEndBehind, 0, last, 0).take());
+}
+
+// What has come of it and was not fetched is gone with it.
+void MutualHelp::lose(int rank) {
+  take_in([&] {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.insert(rank).second) return;
+    for (Path& path : paths_) {
+      std::erase_if(path.askers, [rank](const Asker& asker) { return asker.rank == rank; });
+      for (std::deque<Made>* made : {&path.made, &path.declined})
+        std::erase_if(*made, [rank](const Made& m) { return m.rank == rank; });
+      path.lost.push_back(rank);
+    }
+  });
+}
+
+std::optional<int> MutualHelp::take_lost(int path) {
+  const std::lock_guard lock(mutex_);
+  std::deque<int>& lost = path_of(path).lost;
+  if (lost.empty()) return std::nullopt;
+  const int first = lost.front();
+  lost.pop_front();
+  return first;
 }
 
 void MutualHelp::expect_early_ends() { links_.parcels.expect_early_ends(); }
@@ -181,27 +229,50 @@ void MutualHelp::take_in(const std::function<void()>& what) {
   const std::lock_guard alive(lifetime_);
   if (over_) return;
   what();
-  changed_();
+  events_.changed();
 }
 
 void MutualHelp::hear(int from, const std::string& message) {
   ByteReader bytes(message);
   const auto kind = static_cast<Kind>(bytes.number<uint8_t>());
   const auto path = static_cast<int>(bytes.whole_number());
-  if (kind == Kind::kNone) return be_answered(path, {.owner = from, .group = {}});
   const int64_t iteration = bytes.whole_number(), number = bytes.whole_number();
-  if (kind == Kind::kAsk) return be_asked(path, {.rank = from, .place = {.iteration = iteration, .round = number}});
-  if (kind == Kind::kGive) return expect_prompt(path, from, key_of("to be made", path, iteration, number), bytes.whole_number());
-  if (kind == Kind::kDeclined) {
-    const std::lock_guard lock(mutex_);
-    return path_of(path).declined.push_back(number);
+  const Place place{.iteration = iteration, .round = number};
+  switch (kind) {
+    case Kind::kAsk:
+      return be_asked(path, {.rank = from, .place = place, .only_again = bytes.number<uint8_t>() == 1});
+    case Kind::kNone:
+      if (events_.refused) events_.refused(path, {.owner = from, .place = place, .only_again = bytes.number<uint8_t>() == 1});
+      return be_answered(path, {.owner = from, .group = {}});
+    case Kind::kGive:
+      return expect_prompt(path, from, key_of("to be made", path, iteration, number), bytes.whole_number());
+    case Kind::kMade:
+    case Kind::kDeclined:
+      return hear_made(path, {.group = number, .rank = from}, bytes, kind == Kind::kDeclined);
+    case Kind::kNews:
+      return hear_news(path, from, place, bytes);
+    case Kind::kEndBehind:
+      if (events_.ends_behind) events_.ends_behind(iteration);
+      return;
   }
-  SLUICE_CHECK(kind == Kind::kMade, "a message about groups that is none");
-  Made made{.group = number, .rank = from};
-  made.tokens = bytes.whole_number();
-  made.bytes = bytes.whole_number();
+  throw InternalError("a message about groups that is none");
+}
+
+void MutualHelp::hear_news(int path, int from, Place place, ByteReader& bytes) {
+  OwnerNews news{.place = place};
+  for (bool* flag : {&news.has_groups, &news.has_again, &news.is_over, &news.ends_early}) *flag = bytes.number<uint8_t>() == 1;
+  if (events_.news) events_.news(path, from, news);
+}
+
+void MutualHelp::hear_made(int path, Made made, ByteReader& bytes, bool is_declined) {
+  if (!is_declined) {
+    made.tokens = bytes.whole_number();
+    made.bytes = bytes.whole_number();
+  }
+  made.metrics = read_contribution(bytes);
   const std::lock_guard lock(mutex_);
-  path_of(path).made.push_back(made);
+  if (lost_.contains(made.rank)) return;
+  (is_declined ? path_of(path).declined : path_of(path).made).push_back(std::move(made));
 }
 
 void MutualHelp::be_answered(int path, Answer answer) {
@@ -209,11 +280,11 @@ void MutualHelp::be_answered(int path, Answer answer) {
   path_of(path).answer = std::move(answer);
 }
 
+// With the lock a refusal is on its way before anybody says that there are some left after all.
 void MutualHelp::be_asked(int path, const Asker& asker) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (path_of(path).none_left < asker.place) return path_of(path).askers.push_back(asker);
-  }
+  const std::lock_guard lock(mutex_);
+  if (lost_.contains(asker.rank)) return;
+  if (path_of(path).none_left < asker.place) return path_of(path).askers.push_back(asker);
   refuse(path, asker);
 }
 

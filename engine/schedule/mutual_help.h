@@ -8,14 +8,19 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/bytes.h"
 #include "engine/contract/micro_batch.h"
 #include "engine/contract/token_budget.h"
+#include "engine/contract/world.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_links.h"
+#include "engine/schedule/owners_seen.h"
+#include "engine/schedule/place.h"
 
 namespace sluice::engine {
 
@@ -23,58 +28,78 @@ namespace sluice::engine {
 /// owner, for a group. The owner gives the prompt, or says that it has none. The made group goes back straight to the owner, once
 /// that has room for it. Numbers travel as mail, columns as parcels.
 ///
-/// Who asks, who gives and when, the intakes of the paths decide (engine/schedule/helping.h); this carries it out. Paths are named
-/// by their index into Plan::paths.
+/// Who asks, who gives and when, the intakes of the paths decide (engine/schedule/helping.h), and on ranks that only sample the
+/// rollout workers (engine/schedule/rollout_worker.h), which are told how far each owner is; this carries it out. Paths are named by
+/// their index into Plan::paths.
 ///
-/// Owned by the driver and by what is on its way. Threads: all calls from any; nobody waits inside a call. `changed` is called on
-/// the threads of mail and parcels, without a lock, when something has come. Failure: a message that is not one of these throws
-/// InternalError to the mail.
+/// A rank that only samples may be lost: what it was given is given again, and nothing of it is heard any more.
+///
+/// Owned by the driver and by what is on its way. Threads: all calls from any; nobody waits inside a call. The events are called on
+/// the threads of mail and parcels, without a lock, in the order in which things have come. Failure: a message that is not one of
+/// these throws InternalError to the mail.
 class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
  public:
-  /// Which groups: of one round of an iteration.
-  struct Place {
-    int64_t iteration = 0;
-    int64_t round = 0;
+  using Place = engine::Place;
 
-    auto operator<=>(const Place&) const = default;
+  struct Events {
+    std::function<void()> changed;  // something has come
+    // Of a rank that only samples:
+    std::function<void(int path, int owner, const OwnerNews& news)> news = {};
+    std::function<void(int path, const OwnersSeen::Offer& asked)> refused = {};  // the owner has none left there
+    std::function<void(int64_t last)> ends_behind = {};                          // no rank goes on behind that iteration
   };
   struct Asker {
     int rank = 0;
     Place place;
+    bool only_again = false;  // it has room for one that was given before, and for no other
   };
   /// What has become of a question.
   struct Answer {
     int owner = 0;
     std::optional<Group> group;  // nothing: the owner has none left there
   };
-  /// A group that another rank has made for this one, and still has.
+  /// A group that another rank has made for this one, and still has. Or, without samples, one that it declines.
   struct Made {
     int64_t group = 0;  // its index
     int rank = 0;
     int64_t tokens = 0;
-    int64_t bytes = 0;  // of credit of parcels
+    int64_t bytes = 0;     // of credit of parcels
+    Contribution metrics;  // that the rollout has recorded with it
   };
 
-  MutualHelp(const Plan& plan, RankLinks links, std::function<void()> changed);
+  MutualHelp(const Plan& plan, RankLinks links, Events events);
 
   /// Once, before anything else. Ranks may have asked before.
   void listen();
 
   // Of the rank that makes groups of others: one question at a time on a path.
-  void ask(int path, int owner, Place place);
+  void ask(int path, int owner, Place place, bool only_again = false);
   std::optional<Answer> take_answer(int path);
-  void give_back(int path, int owner, const Group& group, Credit credit);  // the credit is free when the owner has the group
-  void decline(int path, int owner, int64_t iteration, int64_t group);     // no samples are made for it
+  bool has_answer(int path) const;
+  /// The credit is free when the owner has the group. `metrics`: that go with it.
+  void give_back(int path, int owner, const Group& group, Credit credit, const Contribution& metrics = {});
+  /// No samples are made for it.
+  void decline(int path, int owner, int64_t iteration, int64_t group, const Contribution& metrics);
 
   // Of the owner.
   std::optional<Asker> asker_up_to(int path, Place place);  // the first who asks for groups of that place, or of one before it
   void give(int path, const Asker& asker, const Group& prompt);
   void refuse(int path, const Asker& asker);
   void say_none_left(int path, Place place);  // of this rank, there: who asks is refused at once
+  void say_some_left(int path, Place place);  // there, after all
   std::optional<Made> take_made(int path);
-  std::optional<int64_t> take_declined(int path);
+  std::optional<Made> take_declined(int path);
   void fetch(int path, int64_t iteration, const Made& made);
   std::optional<Group> take_fetched(int path);
+
+  // Of an owner whose groups are made by ranks that only sample:
+  void announce(const std::vector<int>& samplers, int path, const OwnerNews& news);
+  void announce_end_behind(const std::vector<int>& samplers, int64_t last);
+  /// A rank that is lost since the last call: what it was given and this rank has not fetched, nobody has.
+  std::optional<int> take_lost(int path);
+
+  /// That rank only samples, and is lost.
+  void lose(int rank);
 
   /// Something has come for this path that was not taken.
   bool has_news(int path, Place place) const;
@@ -94,8 +119,9 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
     std::deque<Asker> askers;
     std::optional<Answer> answer;
     std::deque<Made> made;
-    std::deque<int64_t> declined;  // groups
+    std::deque<Made> declined;
     std::deque<Group> fetched;
+    std::deque<int> lost;                          // ranks
     Place none_left{.iteration = -1, .round = 0};  // nor before it
   };
   using Under = std::tuple<int, int64_t, int64_t>;  // path, iteration, group
@@ -103,6 +129,8 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   ParcelKey key_of(const char* what, int path, int64_t iteration, int64_t group) const;
   void send(int to, std::string message);
   void hear(int from, const std::string& message);
+  void hear_news(int path, int from, Place place, ByteReader& bytes);
+  void hear_made(int path, Made made, ByteReader& bytes, bool is_declined);
   void be_asked(int path, const Asker& asker);
   void be_answered(int path, Answer answer);
   void expect_prompt(int path, int owner, ParcelKey key, int64_t bytes);
@@ -112,12 +140,13 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   const Path& path_of(int path) const { return paths_.at(static_cast<size_t>(path)); }
 
   const RankLinks links_;
-  const std::function<void()> changed_;
+  const Events events_;
   std::mutex lifetime_;       // held while something is taken in that has come; guards over_
   bool over_ = false;         // the driver has gone, or goes
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Path> paths_;
   std::map<Under, Credit> lent_;  // of groups that were made for others, and are still here
+  std::set<int> lost_;            // ranks
 };
 
 }  // namespace sluice::engine

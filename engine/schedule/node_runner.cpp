@@ -49,8 +49,7 @@ NodeRunner::NodeRunner(RunState& state, int node, Workload::Part part, const Wor
   for (const ModelNeed& need : plan_.needs.models) {
     if (need.use == ModelUse::kReads && state.trained.contains(need.model))
       prerequisites_.push_back({&state.trained.at(need.model), 0});
-    // Where the weights come from other ranks, what stands for their trainer does not hold those up until they are here.
-    if (need.use != ModelUse::kUpdates || !state.plan.has(state.world.rank, node)) continue;
+    if (need.use != ModelUse::kUpdates) continue;
     if (const auto gate = state.gates.find(need.model); gate != state.gates.end())
       prerequisites_.push_back({&gate->second.published(), 0});
   }
@@ -207,7 +206,7 @@ bool NodeRunner::go_through_steps(const Iteration& iteration, const std::functio
 
 // Even numbers are of what is added, odd ones of weights that are brought.
 void NodeRunner::come(int64_t number) {
-  if (state_.world.size == 1) return;
+  if (state_.world.owners() == 1) return;
   meeting_ = Meeting{.executor = executor_, .node = index_, .number = number, .came_ns = state_.clock.now_ns()};
 }
 

@@ -18,20 +18,6 @@ PackingStage::PackingStage(RunState& state, int path, StageHost& maker, std::fun
       readers_(state.streams.readers_at_intake(path)),
       packer_(path_.plan.micro_batch_tokens, path_.plan.capacity.group_tokens) {}
 
-// Of what the graph needs, nothing may be missing: a reader would find an empty column.
-void PackingStage::check_columns(const Group& group, int writer) const {
-  for (const int column : state_.plan.nodes[static_cast<size_t>(writer)].writes) {
-    const ColumnSpec& spec = state_.slots[static_cast<size_t>(column)];
-    const auto found = std::ranges::find(group.columns, spec, &Group::NamedColumn::spec);
-    if (found == group.columns.end())
-      throw_contract_breach("it did not write column '" + spec.name + "', which its contract promises");
-    const size_t entries = spec.extent == Extent::kGroup ? 1 : group.layout.count(spec.extent);
-    if (found->data.count() == entries) continue;
-    throw_contract_breach("column '" + spec.name + "' of group " + std::to_string(group.index) + " has " +
-                          std::to_string(found->data.count()) + " entries where the layout has " + std::to_string(entries));
-  }
-}
-
 void PackingStage::add(const Iteration& iteration, Group group, Credit credit, bool last) {
   credits_.emplace(group.index, std::move(credit));
   emit_all(iteration, packer_.add(std::move(group)), last);

@@ -20,9 +20,6 @@ class PackingStage {
   /// `maker`: of the groups, whose metrics count them. `emit` puts a packet into the flow graph.
   PackingStage(RunState& state, int path, StageHost& maker, std::function<void(Packet)> emit);
 
-  /// The group has every column that node `writer` promises, with as many entries as its layout says.
-  void check_columns(const Group& group, int writer) const;
-
   /// `credit`: of the group, which goes on with its micro-batch. `last`: the iteration has no other group.
   void add(const Iteration& iteration, Group group, Credit credit, bool last);
   void skip(const Iteration& iteration, int64_t group, bool last) { emit_all(iteration, packer_.skip(group), last); }

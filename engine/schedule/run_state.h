@@ -17,6 +17,7 @@
 #include "engine/observe/iteration_log.h"
 #include "engine/plan/filter_streams.h"
 #include "engine/plan/plan.h"
+#include "engine/ranks/roll_call.h"
 #include "engine/schedule/coming_versions.h"
 #include "engine/schedule/failure.h"
 #include "engine/schedule/filter_tally.h"
@@ -77,6 +78,8 @@ struct RunState {
   std::map<std::string, Milestone> trained;                      // by model: iterations that its live weights were trained for
   const std::map<std::string, std::shared_ptr<Model>> received;  // by name: that this rank samples from and others train
   const std::shared_ptr<ComingVersions> coming;                  // of these
+  const std::shared_ptr<RollCall> roll_call;                     // of rank 0 with roles; else null
+  std::atomic<int64_t> lost_ranks{0};                            // without which the run goes on
   std::atomic<bool> interrupted{false};
   std::atomic<bool> asked_to_end{false};  // of several ranks: this one was interrupted, and tells the others
   std::atomic<bool> ends_on_all_ranks{false};

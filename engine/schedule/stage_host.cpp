@@ -74,18 +74,33 @@ void StageHost::end(const Iteration& iteration) {
 void StageHost::announce_end(const Iteration& iteration) {
   release_models(iteration);
   state_.pending.enter();
-  const auto report = [this, index = iteration.index](Contribution of_all) {
-    report_metrics(index, std::move(of_all));
-    state_.pending.leave();
-  };
-  const Reductions::Key key{.iteration = iteration.index, .node = index_, .point = Reductions::Key::kMetrics};
   Contribution mine = part_.metrics->contribution();
   if (tells_of_the_end()) {
     Part& part = mine.emplace_back(Part{.name = kAskedToEnd, .kind = Metric::kSum, .numbers = {}, .recorded = true});
     if (state_.asked_to_end) part.numbers.add(1);
   }
-  state_.reductions.combine(key, std::move(mine), report);
+  if (state_.roll_call && plan_.type->kind == NodeKind::kRollout)
+    add_what_samplers_tell(iteration.index, std::move(mine));
+  else
+    combine_metrics(iteration.index, std::move(mine));
   state_.own_ends.node_ended(iteration.index);
+}
+
+// What they have recorded of the iteration beside groups.
+void StageHost::add_what_samplers_tell(int64_t iteration, Contribution mine) {
+  state_.roll_call->when_told(iteration, /*is_last=*/false, [this, iteration, mine](const RollCall::Told& told) {
+    Contribution all = mine;
+    if (const auto found = told.of_rollouts.find(index_); found != told.of_rollouts.end()) add_contribution(all, found->second);
+    combine_metrics(iteration, std::move(all));
+  });
+}
+
+void StageHost::combine_metrics(int64_t iteration, Contribution mine) {
+  const Reductions::Key key{.iteration = iteration, .node = index_, .point = Reductions::Key::kMetrics};
+  state_.reductions.combine(key, std::move(mine), [this, iteration](Contribution of_all) {
+    report_metrics(iteration, std::move(of_all));
+    state_.pending.leave();
+  });
 }
 
 // One node does, which takes part in every iteration.
@@ -120,7 +135,7 @@ void StageHost::pass_over(const Iteration& iteration) {
 // A source that reads other data on another rank, or a node that keeps what only its own groups have given it, would go unnoticed:
 // rank 0 alone is saved.
 void StageHost::compare_states(int64_t iteration) {
-  if (state_.world.size == 1) return;
+  if (state_.world.owners() == 1 || !state_.world.owns_slots()) return;
   Contribution mine{maximum("largest"), maximum("smallest, negative")};
   if (!is_absent_) {
     const double digest = digest_of(*part_.node);
@@ -142,7 +157,7 @@ void StageHost::compare_states(int64_t iteration) {
 }
 
 bool StageHost::announces_save(const Iteration& iteration) {
-  const bool others_have_parts = state_.world.size > 1 && !updated_models_.empty();
+  const bool others_have_parts = state_.world.owners() > 1 && !updated_models_.empty();
   return others_have_parts && state_.checkpointer != nullptr && state_.checkpointer->announce(updated_models_, iteration.index);
 }
 
@@ -158,19 +173,7 @@ void StageHost::save(const Iteration& iteration, bool told_to_save) {
 
 void StageHost::release_models(const Iteration& iteration) {
   for (const std::string& model : updated_models_) state_.trained.at(model).reach(iteration.index + 1);
-  for (const std::string& model : published_models_) {
-    if (state_.received.contains(model))
-      receive(model, iteration.index + 1);
-    else
-      state_.gates.at(model).publish(iteration.index + 1);
-  }
-}
-
-// The publisher is on other ranks; here its end of the iteration says that the memory of the oldest version is free.
-void StageHost::receive(const std::string& model, int64_t version) {
-  VersionGate& gate = state_.gates.at(model);
-  state_.received.at(model)->receive_version(version,
-                                             state_.coming->expect(version, [&gate, version] { gate.publish(version); }));
+  for (const std::string& model : published_models_) state_.gates.at(model).publish(iteration.index + 1);
 }
 
 }  // namespace sluice::engine

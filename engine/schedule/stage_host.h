@@ -69,7 +69,8 @@ class StageHost {
   bool tells_of_the_end() const;
   void end_if_asked(int64_t iteration, Contribution& of_all);
   void release_models(const Iteration& iteration);
-  void receive(const std::string& model, int64_t version);
+  void add_what_samplers_tell(int64_t iteration, Contribution mine);
+  void combine_metrics(int64_t iteration, Contribution mine);
 
   RunState& state_;
   const int index_;

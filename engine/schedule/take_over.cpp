@@ -1,5 +1,6 @@
 #include "engine/schedule/take_over.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -11,16 +12,24 @@ void TakeOver::made_here(Group group, Credit making) {
   complete_.emplace(index, Here{std::move(group), std::move(making)});
 }
 
-void TakeOver::made_elsewhere(const MutualHelp::Made& made) {
+void TakeOver::made_elsewhere(MutualHelp::Made made) {
   const auto maker = makers_.find(made.group);
   SLUICE_CHECK(maker != makers_.end() && maker->second == made.rank, "rank " + std::to_string(made.rank) + " has made group " +
                                                                          std::to_string(made.group) + ", which it was not given");
-  complete_.emplace(made.group, made);
+  const int64_t index = made.group;
+  complete_.emplace(index, std::move(made));
 }
 
 void TakeOver::drop(int64_t group) {
   std::erase(expected_, group);
   makers_.erase(group);
+}
+
+void TakeOver::expect_again(int64_t group) {
+  makers_.erase(group);
+  complete_.erase(group);
+  const auto behind = std::ranges::lower_bound(expected_, group);
+  if (behind == expected_.end() || *behind != group) expected_.insert(behind, group);
 }
 
 int64_t TakeOver::tokens_of(const Complete& complete) {
@@ -49,7 +58,7 @@ std::optional<TakeOver::Taken> TakeOver::take() {
   Complete complete = std::move(complete_.extract(index).mapped());
   Credit credit(trained_, *tokens);
   if (auto* here = std::get_if<Here>(&complete)) return Taken{std::move(here->group), std::move(credit)};
-  return Taken{std::get<MutualHelp::Made>(complete), std::move(credit)};
+  return Taken{std::get<MutualHelp::Made>(std::move(complete)), std::move(credit)};
 }
 
 void TakeOver::show() {

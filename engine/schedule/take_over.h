@@ -29,10 +29,13 @@ class TakeOver {
 
   /// It is complete, here or at another rank.
   void made_here(Group group, Credit making);
-  void made_elsewhere(const MutualHelp::Made& made);
+  void made_elsewhere(MutualHelp::Made made);
 
   /// Nobody makes it.
   void drop(int64_t group);
+
+  /// The rank that was to make it is lost, and it was not taken over, or did not come.
+  void expect_again(int64_t group);
 
   /// Which rank makes a group; without that this one does.
   void given_to(int64_t group, int rank) { makers_[group] = rank; }

@@ -90,7 +90,7 @@ Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions
     NodeResources resources = resources_of(plan, node, workload, run_folder);
     resources.metrics = part.metrics.get();
     resources.totals = part.totals.get();
-    if (plan.ranks > 1) resources.run_folder.gathered = part.files.get();
+    if (plan.owners() > 1) resources.run_folder.gathered = part.files.get();
     resources.world = world_of(plan, ranks);
     try {
       part.node = node.type->make(node.params.get(), resources);

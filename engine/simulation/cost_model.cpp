@@ -124,7 +124,7 @@ int64_t CostModel::of_step_ns(int path, const StepWork& step) const {
 
 bool adds_over_ranks(const Plan& plan, const PlanNode& node) {
   const auto updates = [](const ModelNeed& need) { return need.use == ModelUse::kUpdates; };
-  return plan.ranks > 1 && (!node.needs.totals.empty() || std::ranges::any_of(node.needs.models, updates));
+  return plan.owners() > 1 && (!node.needs.totals.empty() || std::ranges::any_of(node.needs.models, updates));
 }
 
 Costs estimated_costs(const Plan& plan, double gflops) {

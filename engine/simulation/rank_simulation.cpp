@@ -202,10 +202,7 @@ void RankSimulation::add(const IterationReport& report) {
 
 void RankSimulation::finish() {
   settle();
-  const BusySeconds rest = driver_.activity().take();
-  reported_.rollout_seconds += rest.rollout;
-  reported_.train_seconds += rest.train;
-  reported_.overlap_seconds += rest.overlap;
+  rest_ = driver_.activity().take();
 }
 
 }  // namespace sluice::engine

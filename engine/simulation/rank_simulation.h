@@ -37,7 +37,7 @@ class RankSimulation {
     int64_t for_network = 0;  // it is on its way
   };
 
-  /// What the lines of metrics.jsonl add up to.
+  /// What the lines of metrics.jsonl add up to; seconds are means over all ranks.
   struct Reported {
     int64_t iterations = 0;
     std::vector<double> iteration_seconds;
@@ -70,6 +70,7 @@ class RankSimulation {
   const std::vector<Use>& uses() const { return uses_; }
   const RankUse& use() const { return use_; }
   const Reported& reported() const { return reported_; }
+  const BusySeconds& rest() const { return rest_; }  // behind the last line
   const std::vector<std::string>& notes() const { return costs_.notes(); }
   int64_t last_work_ns() const { return last_work_ns_; }
   std::vector<double> tokens_in_flight(size_t parts) const { return in_flight_->means(parts); }  // of rank 0
@@ -100,6 +101,7 @@ class RankSimulation {
   std::vector<Use> uses_;  // by index of Plan::executors
   RankUse use_;
   Reported reported_;
+  BusySeconds rest_;
   std::optional<Timeline> in_flight_;  // of rank 0
   int64_t settled_ns_ = 0, last_work_ns_ = 0;
 };

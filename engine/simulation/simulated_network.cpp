@@ -93,12 +93,12 @@ int64_t SimulatedNetwork::sum_ns(int64_t bytes) const {
 }
 
 void SimulatedNetwork::combine(int rank, const Reductions::Key& key, const Contribution& mine, Reductions::Done done) {
-  if (plan_.ranks == 1) return done(mine);
+  if (plan_.owners() == 1) return done(mine);
   Meeting& meeting = numbers_[key];
   add_contribution(meeting.all, mine);
   meeting.of_nodes = key.node >= 0 && key.point >= Reductions::Key::kEnd;
-  if (come(meeting, rank, plan_.ranks, std::move(done)))
-    send(std::move(numbers_.extract(key).mapped()), RankTree(plan_.ranks).hops() * all_.latency_ns);
+  if (come(meeting, rank, plan_.owners(), std::move(done)))
+    send(std::move(numbers_.extract(key).mapped()), RankTree(plan_.owners()).hops() * owners_.latency_ns);
 }
 
 void SimulatedNetwork::sum_gradients(int rank, const std::string& model, std::function<void()> done) {

@@ -331,7 +331,7 @@ SimulatedWorkload make_simulated_workload(const Plan& plan, const Costs& costs, 
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     Workload::Part& part = simulated.workload.parts.emplace_back();
     part.metrics = std::make_unique<MetricsRecorder>(plan.nodes[i].needs.metrics, plan.nodes[i].metrics_prefix);
-    part.totals = plan.ranks > 1 ? std::make_unique<Totals>(plan.nodes[i].needs.totals) : std::make_unique<Totals>();
+    part.totals = plan.owners() > 1 ? std::make_unique<Totals>(plan.nodes[i].needs.totals) : std::make_unique<Totals>();
     const PlanPath& path = plan.path_of(static_cast<int>(i));
     std::function<StepWork()>& next_step = simulated.next_step[static_cast<size_t>(plan.nodes[i].path)];
     if (!plan.has(world.rank, static_cast<int>(i))) {

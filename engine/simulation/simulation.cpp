@@ -118,12 +118,17 @@ class Simulation {
     result.iteration_seconds = first.iteration_seconds;
     result.tokens = first.tokens;
     result.sampled_tokens = first.sampled_tokens;
+    double rollout = first.rollout_seconds * plan_.ranks, train = first.train_seconds * plan_.ranks;
+    double overlap = first.overlap_seconds * plan_.ranks;
     for (const RankSimulation& rank : ranks_) {
-      result.rollout_seconds += mean(rank.reported().rollout_seconds, plan_.samplers());
-      result.train_seconds += mean(rank.reported().train_seconds, plan_.owners());
-      result.overlap_seconds += mean(rank.reported().overlap_seconds);
-      result.tail_seconds += mean(rank.reported().tail_seconds, plan_.samplers());
+      rollout += rank.rest().rollout;
+      train += rank.rest().train;
+      overlap += rank.rest().overlap;
     }
+    result.rollout_seconds = mean(rollout, plan_.samplers());
+    result.train_seconds = mean(train, plan_.owners());
+    result.overlap_seconds = mean(overlap);
+    result.tail_seconds = mean(first.tail_seconds * plan_.ranks, plan_.samplers());
     if (!plan_.roles.empty()) result.overlap_seconds = in_seconds(both_at_work_ns_);
   }
 

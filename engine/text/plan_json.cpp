@@ -152,6 +152,7 @@ Json role_json(const Plan& plan, const PlanRole& role) {
             {"first_rank", role.first_rank},
             {"ranks", role.ranks},
             {"tokens_in_flight", role.tokens_in_flight},
+            {"elastic", role.elastic},
             {"predicted", predicted_json(role.memory)}};
   if (!plan.samples(role.first_rank)) return json;
   json["groups_at_once"] = Json::array();

@@ -75,7 +75,8 @@ std::string roles_block(const Plan& plan) {
     lines.push_back(padded(role.name, width) + "  " + padded(role.ranks == 1 ? "rank" : "ranks", 5) + " " +
                     padded(rank_numbers(role), numbers) + "  " + std::to_string(role.tokens_in_flight) + " tokens in flight" +
                     (role.ranks == 1 ? "" : " each") + "; " +
-                    (plan.trains(role.first_rank) ? slots_text(cluster_work(plan)) : room_text(plan)));
+                    (plan.trains(role.first_rank) ? slots_text(cluster_work(plan)) : room_text(plan)) +
+                    (role.elastic ? "; elastic" : ""));
   }
   return block("roles", lines);
 }

@@ -18,6 +18,8 @@ using engine::Group;
 
 namespace {
 
+constexpr const char* kDroppedPrompts = "rollout/dropped_prompts";
+
 std::vector<int64_t> end_of_sequence_ids(const models::ModelConfig& config, const ModelText& text) {
   std::vector<int64_t> ids = config.end_of_sequence;
   if (const auto id = text.tokenizer().end_of_sequence(); id && std::ranges::find(ids, *id) == ids.end()) ids.push_back(*id);
@@ -152,7 +154,7 @@ bool Generate::wants(const Group& prompt) {
         "max_prompt_tokens >= " + std::to_string(count) + ", or leave such prompts out with prompt_too_long = \"drop\"");
   }
   tokenized_.erase({prompt.iteration, prompt.index});
-  ++dropped_;
+  metrics_.sum(kDroppedPrompts, 1);
   return false;
 }
 
@@ -282,10 +284,8 @@ void Generate::take(models::SampleResult result, Sink& sink) {
   response.result = std::move(result);
   response.ended = true;
 
-  const bool travels = !is_baseline(key.sample);
   const int64_t prompt = running.prompt.size();
-  const int64_t kept = travels ? prompt + static_cast<int64_t>(response.result.tokens.size()) : 0;
-  if (travels) record(response);
+  const int64_t kept = is_baseline(key.sample) ? 0 : prompt + static_cast<int64_t>(response.result.tokens.size());
   --running.unfinished;
   if (on_demand_) return credit_.end(key, kept, sink);
   if (kept < most_tokens(prompt)) sink.return_credit(key.group, most_tokens(prompt) - kept);
@@ -296,7 +296,14 @@ void Generate::hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink&
   RunningGroup running = std::move(complete->second);
   credit_.forget(complete->first);
   running_.erase(complete);
+  record(running);
   sink.finish(completed(std::move(running)));
+}
+
+// Of a group as a whole, and nothing else between: what is recorded goes with it to the rank that it was made for.
+void Generate::record(const RunningGroup& group) {
+  if (params_.prompt_too_long == TooLong::kDrop) metrics_.sum(kDroppedPrompts, 0);
+  for (int64_t sample = 0; sample < params_.samples_per_prompt; ++sample) record(group.responses[static_cast<size_t>(sample)]);
 }
 
 void Generate::record(const Response& response) {
@@ -368,8 +375,7 @@ void Generate::end_iteration(const engine::Iteration&) {
     metrics_.sum("engine/preempted_samples", 0);
     metrics_.sum("engine/recomputed_tokens", 0);
   }
-  if (params_.prompt_too_long == TooLong::kDrop)
-    metrics_.value("rollout/dropped_prompts", static_cast<double>(std::exchange(dropped_, 0)));
+  if (params_.prompt_too_long == TooLong::kDrop) metrics_.sum(kDroppedPrompts, 0);  // likewise
 }
 
 }  // namespace sluice::nodes

@@ -154,6 +154,7 @@ class Generate final : public engine::Rollout {
   void take(models::SampleResult result, Sink& sink);
   void settle_credit(Sink& sink);
   void hand_on(std::map<int64_t, RunningGroup>::iterator complete, Sink& sink);
+  void record(const RunningGroup& group);
   void record(const Response& response);
   engine::Group completed(RunningGroup running) const;
   void write_samples(std::span<const Response> responses, std::span<const int64_t> prompt, engine::Group& group) const;
@@ -167,7 +168,6 @@ class Generate final : public engine::Rollout {
   engine::MetricsRecorder& metrics_;
   models::GenerationEngine engine_;
   Turns turns_;
-  int64_t dropped_ = 0;                          // groups, in this iteration
   int64_t iteration_kv_bytes_ = 0;               // most of the pool that was used
   int64_t most_kv_bytes_ = 0;                    // likewise, of all iterations
   const bool on_demand_;                         // samples take credit as they grow, and may be preempted

@@ -105,6 +105,7 @@ PipelineSpec ranks_pipeline(const RanksShape& shape, uint64_t seed, const std::f
     builder.role("train", {{"ranks", int64_t{shape.training_ranks}}});
     PipelineBuilder::Params sampling{{"ranks", int64_t{shape.sampling_ranks}}};
     if (shape.sampling_budget > 0) sampling.push_back({"tokens_in_flight", shape.sampling_budget + (shape.measures ? share : 0)});
+    if (shape.is_elastic) sampling.push_back({"elastic", true});
     builder.role("rollout", sampling);
   }
   if (more) more(builder);

@@ -24,6 +24,7 @@ struct RanksShape {
   /// Ranks that train and that sample, where these are others: 0: no roles. And the budget of those that sample.
   int training_ranks = 0, sampling_ranks = 0;
   int64_t sampling_budget = 0;  // 0: `budget`
+  bool is_elastic = false;      // ranks that sample may be lost
 
   /// A node of one rank that waits for a file. It says that it does by another, with `.reached` behind its name.
   struct Stuck {

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <vector>
 
+#include "base/random.h"
 #include "tests/engine/ranks_in_one_process.h"
 #include "tests/engine/ranks_pipeline.h"
 #include "tests/engine/tally_nodes.h"
@@ -48,7 +52,35 @@ TEST_P(Roles, GiveTheMetricsOfOneProcess) {
     const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry_);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
     ASSERT_EQ(apart.plan->ranks, shape.training_ranks + shape.sampling_ranks);
-    for (const RankOutcome& outcome : testing::run_ranks(*apart.plan, seed, shape.pause_us)) ASSERT_EQ(outcome.rows, expected);
+    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us);
+    for (int rank = 0; rank < shape.training_ranks; ++rank) ASSERT_EQ(outcomes[static_cast<size_t>(rank)].rows, expected);
+  }
+}
+
+// Ranks that sample are lost at any time, all but one: the lines stay what they are, bit for bit.
+TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
+  for (uint64_t seed = GetParam() * kPipelinesATest; seed < (GetParam() + 1) * kPipelinesATest; ++seed) {
+    SCOPED_TRACE(seed);
+    toy::RanksShape shape = toy::random_ranks_shape(seed);
+    const CheckResult alone = check(toy::ranks_pipeline(shape, seed), registry_, 1);
+    ASSERT_TRUE(alone.plan) << render(alone.problems);
+    const auto begin = std::chrono::steady_clock::now();
+    const Rows expected = testing::run_rank(*alone.plan).rows;
+    shape.training_ranks = 1 + static_cast<int>(seed % 2);
+    shape.sampling_ranks = 2 + static_cast<int>(seed / 2 % 2);
+    shape.is_elastic = true;
+    shape.budget = toy::least_budget(shape, seed, registry_, 0);
+    shape.sampling_budget = shape.samples * shape.worst * (2 + static_cast<int64_t>(seed % 3));
+    const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry_);
+    ASSERT_TRUE(apart.plan) << render(apart.problems);
+    RandomStream random(seed, 5);
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+    const auto within = static_cast<uint64_t>(std::max<int64_t>(10 * shape.pause_us, 4 * took.count()) + 1);
+    std::vector<testing::LostRank> lost;
+    for (int rank = shape.training_ranks + 1; rank < apart.plan->ranks; ++rank)
+      lost.push_back({.rank = rank, .after_us = static_cast<int64_t>(random.below(within))});
+    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us, lost);
+    for (int rank = 0; rank < shape.training_ranks; ++rank) ASSERT_EQ(outcomes[static_cast<size_t>(rank)].rows, expected);
   }
 }
 

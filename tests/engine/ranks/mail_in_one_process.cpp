@@ -27,6 +27,7 @@ class MailInOneProcess::Rank final : public Mail {
   World world() const override { return world_; }
 
   void send(int to, Channel channel, std::string message) override {
+    if (all_.lost_[static_cast<size_t>(to)] || all_.lost_[static_cast<size_t>(world_.rank)]) return;
     all_.ranks_.at(static_cast<size_t>(to))->take_in(world_.rank, channel, std::move(message));
   }
 
@@ -64,6 +65,7 @@ class MailInOneProcess::Rank final : public Mail {
       while (wait()) {
         while (auto next = any()) {
           pause();
+          if (all_.lost_[static_cast<size_t>(next->first)] || all_.lost_[static_cast<size_t>(world_.rank)]) continue;
           handlers_.keep(next->first, next->second.channel, std::move(next->second.text));
           handlers_.handle_kept();
         }
@@ -116,7 +118,7 @@ class MailInOneProcess::Rank final : public Mail {
   std::thread thread_;  // last: it uses the rest
 };
 
-MailInOneProcess::MailInOneProcess(int size, uint64_t seed, int64_t pause_us) {
+MailInOneProcess::MailInOneProcess(int size, uint64_t seed, int64_t pause_us) : lost_(static_cast<size_t>(size)) {
   for (int rank = 0; rank < size; ++rank)
     ranks_.push_back(std::make_unique<Rank>(*this, World{.rank = rank, .size = size}, seed, pause_us));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -25,6 +26,9 @@ class MailInOneProcess {
 
   Mail& rank(int index);
 
+  /// That rank is lost: nothing comes to it or from it any more. From any thread.
+  void lose(int rank) { lost_.at(static_cast<size_t>(rank)) = true; }
+
   /// Closes the mail of every rank.
   void close();
 
@@ -36,7 +40,8 @@ class MailInOneProcess {
 
   void failed(std::exception_ptr error);
 
-  mutable std::mutex mutex_;  // guards failures_
+  std::vector<std::atomic<bool>> lost_;  // by rank
+  mutable std::mutex mutex_;             // guards failures_
   std::vector<std::exception_ptr> failures_;
   std::vector<std::unique_ptr<Rank>> ranks_;  // last: their threads use the rest
 };

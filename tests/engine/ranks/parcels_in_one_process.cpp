@@ -51,7 +51,7 @@ class ParcelsInOneProcess::Rank final : public Parcels {
     check_other(to);
     SLUICE_CHECK(parcel.header.size() <= Parcel::kMostHeader, "a header that is too long");
     const std::lock_guard lock(all_.mutex_);
-    if (is_over()) return;
+    if (is_over() || all_.is_lost(to) || all_.is_lost(world_.rank)) return;
     if (all_.has_left(to)) return all_.tell_left(world_.rank, to, key, kHasEnded);
     Between& between = all_.between_[{world_.rank, to}];
     if (!between.offered_ever.insert(key).second) return fail_twice(key, "offered", world_.rank, to);
@@ -63,7 +63,7 @@ class ParcelsInOneProcess::Rank final : public Parcels {
     check_other(from);
     SLUICE_CHECK(arrived != nullptr, "a parcel that nobody takes");
     const std::lock_guard lock(all_.mutex_);
-    if (is_over()) return;
+    if (is_over() || all_.is_lost(from) || all_.is_lost(world_.rank)) return;
     if (all_.has_left(from)) return all_.tell_left(from, world_.rank, key, kHasEnded);
     Between& between = all_.between_[{from, world_.rank}];
     if (!between.granted_ever.insert(key).second) return fail_twice(key, "granted", from, world_.rank);
@@ -91,7 +91,7 @@ class ParcelsInOneProcess::Rank final : public Parcels {
     std::vector<Between> between;
     {
       const std::lock_guard lock(all_.mutex_);
-      if (!is_over()) all_.look_for_what_is_left(world_.rank);
+      if (!is_over() && !all_.is_lost(world_.rank)) all_.look_for_what_is_left(world_.rank);
       is_closed_ = true;
       dropped.swap(callbacks_);
       between = all_.take_between(world_.rank);
@@ -103,7 +103,7 @@ class ParcelsInOneProcess::Rank final : public Parcels {
   void abandon() override {
     std::vector<std::function<void()>> dropped;  // outside of the lock
     const std::lock_guard lock(all_.mutex_);
-    if (is_over()) return;
+    if (is_over() || all_.is_lost(world_.rank)) return;
     dropped.swap(callbacks_);
     all_.fail(std::make_exception_ptr(UserError("rank " + std::to_string(world_.rank) + " has closed its connection")));
   }
@@ -188,6 +188,15 @@ Parcels& ParcelsInOneProcess::rank(int index) { return *ranks_.at(static_cast<si
 
 void ParcelsInOneProcess::close() {
   for (const auto& rank : ranks_) rank->close();
+}
+
+void ParcelsInOneProcess::lose(int rank) {
+  std::vector<Between> dropped;  // outside of the lock
+  const std::lock_guard lock(mutex_);
+  lost_.insert(rank);
+  dropped = take_between(rank);
+  for (auto& [ranks, between] : between_)
+    if (ranks.first == rank || ranks.second == rank) between.under_way.clear();
 }
 
 std::vector<std::exception_ptr> ParcelsInOneProcess::failures() const {

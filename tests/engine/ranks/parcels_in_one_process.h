@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,9 @@ class ParcelsInOneProcess {
 
   Parcels& rank(int index);
 
+  /// That rank is lost: what is between it and others is dropped, now and later. From any thread.
+  void lose(int rank);
+
   /// Closes the parcels of every rank. Not to be called by a callback.
   void close();
 
@@ -43,6 +47,7 @@ class ParcelsInOneProcess {
   void look_for_what_is_left(int rank);
   bool expect_early_ends(int from, int to) const;
   bool has_left(int rank) const;
+  bool is_lost(int rank) const { return lost_.contains(rank); }
   void tell_left(int from, int to, const ParcelKey& key, const std::string& how);
   std::vector<Between> take_between(int rank);
 
@@ -50,6 +55,7 @@ class ParcelsInOneProcess {
   bool is_over_ = false;
   std::vector<std::exception_ptr> failures_;
   std::map<std::pair<int, int>, Between> between_;
+  std::set<int> lost_;
   std::vector<std::unique_ptr<Rank>> ranks_;  // last: their threads use the rest
 };
 

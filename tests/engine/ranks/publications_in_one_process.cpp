@@ -47,6 +47,7 @@ class PublicationsInOneProcess::Impl {
     std::set<size_t> begins;                           // of what is offered
     std::map<int, std::shared_ptr<Landing>> landings;  // by receiver, where it has not landed
     std::set<int> landed, acknowledged;
+    bool opens = false;
   };
   struct Of {
     PublicationLayout layout;
@@ -60,6 +61,7 @@ class PublicationsInOneProcess::Impl {
   void offer(int rank, const std::string& model, int64_t version, Range range, const std::byte* bytes);
   void receive(int rank, const std::string& model, int64_t version, std::shared_ptr<Landing> into);
   void acknowledge(int rank, const std::string& model, int64_t version);
+  void lose(int rank);
 
  private:
   struct Event {
@@ -70,6 +72,7 @@ class PublicationsInOneProcess::Impl {
   };
 
   void land_all(const std::string& model, int64_t version);
+  void open_if_all_have(const std::string& model, int64_t version);
   void post(Event event);
   void run();
 
@@ -78,6 +81,7 @@ class PublicationsInOneProcess::Impl {
   std::condition_variable changed_;
   std::map<std::string, Of> models_;
   std::deque<Event> events_;
+  std::set<int> lost_;
   RandomStream random_;
   const int64_t pause_us_;
   bool over_ = false;
@@ -196,8 +200,25 @@ void PublicationsInOneProcess::Impl::acknowledge(int rank, const std::string& mo
   Of& of = models_.at(model);
   Version& version = of.versions.at(number);
   SLUICE_CHECK(version.landed.contains(rank) && version.acknowledged.insert(rank).second, "a version that has not landed");
-  if (version.acknowledged.size() < of.layout.receivers.size()) return;
-  for (const auto& [member, publication] : of.members) post({member, model, number, /*opens=*/true});
+  open_if_all_have(model, number);
+}
+
+void PublicationsInOneProcess::Impl::open_if_all_have(const std::string& model, int64_t number) {
+  Of& of = models_.at(model);
+  Version& version = of.versions.at(number);
+  const auto has = [&](int receiver) { return lost_.contains(receiver) || version.acknowledged.contains(receiver); };
+  if (version.opens || version.offered < of.layout.bytes() || !std::ranges::all_of(of.layout.receivers, has)) return;
+  version.opens = true;
+  for (const auto& [member, publication] : of.members)
+    if (!lost_.contains(member)) post({member, model, number, /*opens=*/true});
+}
+
+// In order, as versions open.
+void PublicationsInOneProcess::Impl::lose(int rank) {
+  const std::lock_guard lock(mutex_);
+  lost_.insert(rank);
+  for (const auto& [model, of] : models_)
+    for (const auto& [number, version] : of.versions) open_if_all_have(model, number);
 }
 
 void PublicationsInOneProcess::Impl::post(Event event) {
@@ -241,5 +262,7 @@ PublicationsInOneProcess::PublicationsInOneProcess(int size, uint64_t seed, int6
 PublicationsInOneProcess::~PublicationsInOneProcess() = default;
 
 Publications& PublicationsInOneProcess::rank(int index) { return impl_->rank(index); }
+
+void PublicationsInOneProcess::lose(int rank) { impl_->lose(rank); }
 
 }  // namespace sluice::engine::testing

@@ -20,6 +20,9 @@ class PublicationsInOneProcess {
 
   Publications& rank(int index);
 
+  /// That receiver is lost: versions open without its word. From any thread.
+  void lose(int rank);
+
  private:
   class Impl;
   const std::shared_ptr<Impl> impl_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/contract/pipeline_builder.h"
+#include "engine/schedule/askers.h"
 #include "engine/schedule/helping.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
 #include "tests/engine/ranks/parcels_in_one_process.h"
@@ -43,7 +44,8 @@ class MutualHelpTest : public ::testing::Test {
         const std::lock_guard lock(mutex_);
         changed_.notify_all();
       };
-      ranks_.push_back(std::make_shared<MutualHelp>(*checked_.plan, RankLinks{mail_.rank(rank), parcels_.rank(rank)}, changed));
+      ranks_.push_back(std::make_shared<MutualHelp>(*checked_.plan, RankLinks{mail_.rank(rank), parcels_.rank(rank)},
+                                                    MutualHelp::Events{.changed = changed}));
       ranks_.back()->listen();
     }
   }

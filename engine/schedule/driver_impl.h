@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/schedule/agreed_end.h"
+#include "engine/schedule/askers.h"
+#include "engine/schedule/driver.h"
+#include "engine/schedule/mutual_help.h"
+#include "engine/schedule/sampling_rank.h"
+
+namespace sluice::engine {
+
+/// What a driver has. For the files that implement it alone: driver.cpp wires and drives, driver_status.cpp tells how it goes.
+struct Driver::Impl {
+  Impl(const Plan& plan, Parts parts);
+  ~Impl() {
+    agreed_end->forget();
+    state.coming->forget();
+    if (roll_call) roll_call->forget();
+    if (help) help->forget();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  std::deque<PathState> make_paths(const Plan& plan, const ReplaceableParts& seams);
+  void open_gates();
+  Intake::Parts intake_parts(size_t path);
+  void start_path(size_t path);
+  void notify_intakes();
+  MutualHelp::Events help_events();
+  std::vector<int> samplers() const { return samplers_that_ask(state.world, state.plan.may_be_lost(state.world.size - 1)); }
+  Contribution measured_of_rank() { return metrics::contribution_of(measured()); }
+  MetricRow measured();
+  void end_own(int64_t iteration);
+  void add_own(const Reductions::Key& key, Contribution mine, const RollCall::Told& told);
+  void report_own(const Reductions::Key& key, const Contribution& of_all);
+  void close_iteration(IterationReport& report);
+  void end_if_decided();
+  void expect_early_ends();
+  void drop_behind(int64_t last);
+  RunStatus::Node status_of(size_t node) const;
+  std::string waits_for(size_t node) const;
+  Idle idle_reason(const std::string* executor) const;
+
+  Workload workload;
+  const std::function<void(const IterationReport&)> on_iteration;
+  const std::function<MetricRow()> measure;
+  const std::function<std::string()> tell;
+  const std::function<void(const std::string&)> hear;
+  mutable std::mutex notify_mutex;
+  std::vector<Executor*> intake_executors;    // empty: none takes news
+  std::deque<PathState> paths;                // behind what they call when credit returns, before all that hold credit
+  const std::shared_ptr<RollCall> roll_call;  // of all ranks, with roles; else null
+  RunState state;
+  const int64_t begun;
+  std::optional<StopRule> stop_rule;  // used under the lock of the log
+  std::vector<std::unique_ptr<NodeRunner>> runners;
+  std::vector<Executor*> executors;              // empty before start()
+  std::unique_ptr<FlowGraph> graph;              // null on a rank that only samples
+  std::optional<SamplingRank> sampling;          // of such a rank
+  std::vector<std::unique_ptr<PathHead>> heads;  // by index of Plan::paths, null where nothing is done; empty before start()
+  int64_t last_end_ns = 0;                       // of an iteration on this rank
+  std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
+  const std::shared_ptr<AgreedEnd> agreed_end;
+  const std::shared_ptr<MutualHelp> help;  // null: this rank makes its own groups
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/contract/node.h"
+#include "engine/schedule/executor.h"
+
+namespace sluice::engine {
+
+/// What is at the head of a path on a rank, as the driver sees it: an intake, or on a rank that only samples a rollout worker. Used
+/// by one executor only; what follows may be asked by anybody.
+class PathHead : public Stepper {
+ public:
+  /// The iteration that it is at; -1: none yet.
+  virtual int64_t iteration() const = 0;
+
+  /// Of the rollout, after its last step.
+  virtual Rollout::PoolBytes pool_bytes() const = 0;
+
+  /// Of the rollout: how many samples its last step gave a token, and the time in the tails of iterations since the last call.
+  virtual int64_t running_samples() const = 0;
+  virtual int64_t take_tail_ns() = 0;
+
+  /// Groups that this rank has made for others since the last call.
+  virtual int64_t take_groups_for_others() = 0;
+
+  /// What keeps the next group.
+  enum class Wait { kNothing, kCredit, kOtherRank, kVerdicts, kVersion, kReports };
+  virtual Wait waiting() const = 0;
+
+  /// The same, as a person would say it; empty: nothing.
+  virtual std::string waits_for() const = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,193 @@
+#include "engine/schedule/rollout_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/observe/engine_metrics.h"
+#include "engine/schedule/group_columns.h"
+#include "engine/schedule/rollout_sink.h"
+
+namespace sluice::engine {
+
+RolloutWorker::RolloutWorker(RunState& state, Parts parts, std::function<void()> finished)
+    : state_(state),
+      index_(parts.path),
+      path_(state.paths[static_cast<size_t>(parts.path)]),
+      parts_(std::move(parts)),
+      host_(*parts_.rollout),
+      rollout_(host_.as<Rollout>()),
+      finished_(std::move(finished)),
+      admission_(*path_.budget, path_.plan.capacity.group_tokens, /*on_demand=*/false),
+      ended_(parts_.begun),
+      seen_iteration_(parts_.begun - 1) {
+  for (const ModelNeed& need : host_.plan().needs.models) {
+    const auto gate = state.gates.find(need.model);
+    if (need.use == ModelUse::kSamples && gate != state.gates.end()) gates_.push_back(&gate->second);
+  }
+}
+
+bool RolloutWorker::has_version(int64_t iteration) const {
+  const int64_t version = path_.plan.version_for(iteration);
+  return std::ranges::all_of(gates_, [&](const VersionGate* gate) { return gate->has(version); });
+}
+
+// Another one only when nothing of this one is being made.
+bool RolloutWorker::may_enter(int64_t iteration) const {
+  return has_version(iteration) && (iteration == at_ || owners_of_.empty());
+}
+
+// The room that is kept is for what a lost rank was to make.
+std::optional<OwnersSeen::Offer> RolloutWorker::next_offer() const {
+  const std::optional<OwnersSeen::Offer> offer = parts_.owners.next(index_);
+  const bool has_room = parts_.keeps_room ? admission_.can_reserve_beside() : admission_.can_reserve();
+  if (offer && may_enter(offer->place.iteration) && has_room) return offer;
+  const std::optional<OwnersSeen::Offer> again = parts_.keeps_room ? parts_.owners.next_again(index_) : std::nullopt;
+  return again && may_enter(again->place.iteration) && admission_.can_reserve() ? again : std::nullopt;
+}
+
+bool RolloutWorker::ready() {
+  if (finished_run_) return false;
+  if (state_.stopping() || parts_.owners.is_over(index_) || parts_.owners.floor(index_) > ended_) return true;
+  return parts_.help.has_answer(index_) || !rollout_.idle() || may_ask();
+}
+
+void RolloutWorker::begin_step() {
+  state_.activity.begin(host_.executor(), host_.index());
+  slice_ = {};
+  step_began_ns_ = state_.clock.now_ns();
+  guarded(&RolloutWorker::take_in);
+}
+
+void RolloutWorker::end_step() {
+  guarded(&RolloutWorker::bring_out);
+  const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
+  slice_.iteration = std::max<int64_t>(0, at_);
+  tail_.step(slice_.tokens, !parts_.owners.some_offer(index_), state_.clock.now_ns() - step_began_ns_);
+  if (worked)
+    state_.activity.end(host_.executor(), std::move(slice_));
+  else
+    state_.activity.end_unseen(host_.executor());
+  if (worked) state_.steps.fetch_add(1, std::memory_order_relaxed);
+  if (at_ >= 0) seen_iteration_ = at_;
+  const Rollout::PoolBytes pool = rollout_.pool_bytes();
+  seen_pool_held_ = pool.held;
+  seen_pool_used_ = pool.used;
+  seen_idle_ = rollout_.idle();
+}
+
+WorkPlace RolloutWorker::place() const {
+  const AdmissionStage::Groups groups = admission_.admitted();
+  WorkPlace place{.node = host_.plan().name, .iteration = std::max<int64_t>(0, at_)};
+  place.first_group = groups.first;
+  place.last_group = groups.last;
+  return place;
+}
+
+void RolloutWorker::guarded(void (RolloutWorker::*half)()) {
+  if (finished_run_) return;
+  if (state_.stopping()) return finish_run();
+  try {
+    (this->*half)();
+  } catch (...) {
+    state_.failure.capture(place());
+    finish_run();
+  }
+}
+
+// Where all owners need nothing any more, what is in the making is dropped.
+void RolloutWorker::take_in() {
+  const bool is_over = parts_.owners.is_over(index_);  // before iterations are ended, so that all are
+  end_iterations();
+  if (is_over) return finish_run();
+  take_answer();
+  if (may_ask()) ask();
+}
+
+void RolloutWorker::ask() {
+  asked_ = next_offer();
+  if (!asked_) return;
+  auto credit = admission_.reserve();
+  if (!credit) return asked_.reset();
+  asked_with_ = std::move(*credit);
+  parts_.help.ask(index_, asked_->owner, asked_->place, asked_->only_again);
+}
+
+void RolloutWorker::take_answer() {
+  std::optional<MutualHelp::Answer> answer = parts_.help.take_answer(index_);
+  if (!answer) return;
+  asked_.reset();
+  Credit credit = std::exchange(asked_with_, {});
+  if (!answer->group) return;
+  Group& prompt = *answer->group;
+  enter(prompt.iteration);
+  if (!rollout_.wants(prompt))
+    return parts_.help.decline(index_, answer->owner, prompt.iteration, prompt.index, host_.metrics().contribution());
+  owners_of_.emplace(prompt.index, answer->owner);
+  admission_.admit(prompt, rollout_, std::move(credit));
+  ++slice_.groups;
+  rollout_.start(std::move(prompt));
+}
+
+void RolloutWorker::bring_out() {
+  if (rollout_.idle()) return;
+  RolloutSink sink(admission_, slice_, &host_.metrics());
+  admission_.begin_step();
+  rollout_.step(sink);
+  for (RolloutSink::Finished& finished : sink.take_finished()) give_back(std::move(finished.group), finished.metrics);
+}
+
+void RolloutWorker::give_back(Group group, const Contribution& metrics) {
+  check_columns(state_, group, host_.index());
+  admission_.settle(group);
+  Credit credit = admission_.hand_over(group.index);
+  ++made_;
+  parts_.help.give_back(index_, owners_of_.extract(group.index).mapped(), group, std::move(credit), metrics);
+}
+
+void RolloutWorker::enter(int64_t iteration) {
+  if (at_ == iteration) return;
+  leave();
+  at_ = iteration;
+  admission_.begin_iteration();
+  tail_.begin_iteration();
+  host_.begin({.index = iteration, .policy_version = path_.plan.version_for(iteration)});
+}
+
+void RolloutWorker::leave() {
+  if (at_ < 0) return;
+  host_.metrics().maximum(metrics::kKvBytesMax, static_cast<double>(rollout_.pool_bytes().held));
+  host_.end({.index = at_, .policy_version = path_.plan.version_for(at_)});
+  add_contribution(beside_[at_], host_.metrics().contribution());
+  at_ = -1;
+}
+
+void RolloutWorker::end_iterations() {
+  for (const int64_t floor = parts_.owners.floor(index_); ended_ < floor; ++ended_) {
+    if (at_ == ended_) leave();
+    auto recorded = beside_.extract(ended_);
+    parts_.progress.ended(index_, ended_, recorded ? std::move(recorded.mapped()) : Contribution());
+  }
+}
+
+void RolloutWorker::finish_run() {
+  if (!std::exchange(finished_run_, true)) finished_();
+}
+
+PathHead::Wait RolloutWorker::waiting() const {
+  if (!seen_idle_) return Wait::kNothing;
+  const int64_t next = seen_iteration_ + 1;
+  return parts_.owners.have_given_all_before(index_, next) && !has_version(next) ? Wait::kVersion : Wait::kOtherRank;
+}
+
+std::string RolloutWorker::waits_for() const {
+  switch (waiting()) {
+    case Wait::kVersion:
+      return "version " + std::to_string(path_.plan.version_for(seen_iteration_ + 1)) + " of the weights to be published";
+    case Wait::kOtherRank:
+      return "a rank of role '" + state_.plan.roles.front().name + "' to give it a group to make";
+    default:
+      return {};
+  }
+}
+
+}  // namespace sluice::engine
