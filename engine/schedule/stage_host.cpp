@@ -168,9 +168,18 @@ void StageHost::release_models(const Iteration& iteration) {
 
 // The publisher is on other ranks; here its end of the iteration says that the memory of the oldest version is free.
 void StageHost::receive(const std::string& model, int64_t version) {
-  VersionGate& gate = state_.gates.at(model);
-  state_.received.at(model)->receive_version(version,
-                                             state_.coming->expect(version, [&gate, version] { gate.publish(version); }));
+  const auto arrived = [this, model, version](const ReceivedVersion& received) { arrive(model, version, received); };
+  state_.received.at(model)->receive_version(version, state_.coming->expect(version, arrived));
+}
+
+void StageHost::arrive(const std::string& model, int64_t version, const ReceivedVersion& received) {
+  if (!received.failure) return state_.gates.at(model).publish(version);
+  try {
+    std::rethrow_exception(received.failure);
+  } catch (...) {
+    state_.failure.capture("taking version " + std::to_string(version) + " of model '" + model + "' on rank " +
+                           std::to_string(state_.world.rank));
+  }
 }
 
 }  // namespace sluice::engine

@@ -70,6 +70,7 @@ class StageHost {
   void end_if_asked(int64_t iteration, Contribution& of_all);
   void release_models(const Iteration& iteration);
   void receive(const std::string& model, int64_t version);
+  void arrive(const std::string& model, int64_t version, const ReceivedVersion& received);
 
   RunState& state_;
   const int index_;
