@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "comm/parcels/byte_parcel.h"
+#include "comm/weights/arrival_rate.h"
 #include "comm/weights/block_landing.h"
 #include "engine/contract/publication.h"
 
@@ -26,8 +27,11 @@ struct VersionOnItsWay {
   std::map<size_t, ByteParcel> to_copy;          // by piece: of this rank, which receives it too
   std::vector<std::vector<uint32_t>> checksums;  // by piece, of its chunks; empty while it is not here
   size_t missing = 0;                            // pieces
+  ArrivalRate arrivals;                          // of pieces
   bool acknowledged = false;                     // by this rank
   std::map<int, uint32_t> acknowledgements;      // by receiver: its checksum; of owners
+  double first_offer = 0;                        // seconds(): of an owner
+  double first_acknowledgement = 0;              // likewise, that it has heard of
   size_t confirmations = 0;                      // of owners
   engine::PublishedVersion told;
 

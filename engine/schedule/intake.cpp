@@ -442,7 +442,9 @@ void Intake::end_host(StageHost& host) {
 void Intake::hand_on_end() {
   state_.progress.end(index_, iteration_.index);
   packing_.end(iteration_);
-  path_.version_wanted.reach(path_.plan.version_for(iteration_.index + 1));
+  const int64_t next_version = path_.plan.version_for(iteration_.index + 1);
+  if (index_ == state_.main_path && !has_version(next_version)) state_.arrivals.await(next_version, state_.clock.now_ns());
+  path_.version_wanted.reach(next_version);
 }
 
 void Intake::finish_run() {

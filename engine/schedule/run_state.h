@@ -15,6 +15,7 @@
 #include "engine/observe/activity.h"
 #include "engine/observe/clock.h"
 #include "engine/observe/iteration_log.h"
+#include "engine/observe/version_arrivals.h"
 #include "engine/plan/filter_streams.h"
 #include "engine/plan/plan.h"
 #include "engine/schedule/coming_versions.h"
@@ -77,6 +78,7 @@ struct RunState {
   std::map<std::string, Milestone> trained;                      // by model: iterations that its live weights were trained for
   const std::map<std::string, std::shared_ptr<Model>> received;  // by name: that this rank samples from and others train
   const std::shared_ptr<ComingVersions> coming;                  // of these
+  VersionArrivals arrivals;                                      // likewise
   std::atomic<bool> interrupted{false};
   std::atomic<bool> asked_to_end{false};  // of several ranks: this one was interrupted, and tells the others
   std::atomic<bool> ends_on_all_ranks{false};

@@ -173,7 +173,10 @@ void StageHost::receive(const std::string& model, int64_t version) {
 }
 
 void StageHost::arrive(const std::string& model, int64_t version, const ReceivedVersion& received) {
-  if (!received.failure) return state_.gates.at(model).publish(version);
+  if (!received.failure) {
+    state_.arrivals.opened(received.published, state_.clock.now_ns());
+    return state_.gates.at(model).publish(version);
+  }
   try {
     std::rethrow_exception(received.failure);
   } catch (...) {
