@@ -3,13 +3,20 @@
 
     python3 bench/learning.py [--seeds 1-5] [--svg docs/curves] [--set KEY=VALUE ... [--name NAME]] grpo rloo dapo ppo
     python3 bench/learning.py --metric policy/loss sft
+    python3 bench/learning.py --schedules [--seeds 1-3] [--set KEY=VALUE ...] grpo
 
 Runs pipelines/NAME.toml from the shipped model with each seed, one run after the other, and evaluates what was learned on the held-out sums.
 Prints a line a run: mean score of the first 3 and the last 10 iterations, the greedy accuracy on sums that were never practised, seconds. With --svg
 draws the score over the iterations, every seed a line. With --metric another metric of metrics.jsonl stands for the score, and nothing is evaluated.
+
+With --schedules each pipeline runs with a policy lag of 0, 1 and 2, and with `update = "immediately"`, one seed after the other, in turn. All have the
+same number of iterations, so "last 10" and "held out" compare them at equal samples. "at the time" compares them at equal seconds: the mean score of
+the ten iterations that were the last when the quickest of them with that seed was done, and "of samples" how many each had sampled by then. Seconds
+are those of the iterations then, without loading and saving. "updates": how often samples that ran went on with newer weights.
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -32,18 +39,48 @@ def rows_of(pipeline, folder, overrides):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+SCHEDULES = {"lag 0": ["schedule.policy_lag=0"], "lag 1": ["schedule.policy_lag=1"], "lag 2": ["schedule.policy_lag=2"],
+             "immediately": ["schedule.policy_lag=1", "schedule.update=immediately"]}
+
+
+def scores_of(rows):
+    """`correct` where the score is more than being right."""
+    return [row.get("reward/correct_mean", row["reward/score_mean"]) for row in rows]
+
+
+def at_the_time(rows, seconds):
+    """The score of the last ten iterations that ended within so many seconds, and the samples up to then."""
+    ends = itertools.accumulate(row["time/iteration_seconds"] for row in rows)
+    done = [row for row, end in zip(rows, ends) if end <= seconds]
+    scores = scores_of(done)[-10:]
+    return sum(scores) / len(scores), sum(row["data/samples"] for row in done)
+
+
+def compare_schedules(pipeline, seeds, overrides):
+    print(f"{pipeline:14} {'seed':>4} {'first 3':>8} {'last 10':>8} {'held out':>8} {'samples':>8} {'seconds':>8} {'at the time':>11} {'of samples':>10} {'updates':>8}")
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as name:
+            runs = {schedule: one_run(pipeline, seed, overrides + of, pathlib.Path(name) / f"{pipeline}-{number}", None)
+                    for number, (schedule, of) in enumerate(SCHEDULES.items())}
+        seconds = {schedule: sum(row["time/iteration_seconds"] for row in run["rows"]) for schedule, run in runs.items()}
+        for schedule, run in runs.items():
+            score, samples = at_the_time(run["rows"], min(seconds.values()) * (1 + 1e-9))
+            updates = sum(row.get("engine/weight_updates", 0) for row in run["rows"])
+            print(f"{schedule:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {seconds[schedule]:8.1f} "
+                  f"{score:11.3f} {samples:10.0f} {updates:8.0f}", flush=True)
+
+
 def one_run(pipeline, seed, overrides, folder, metric):
     started = time.monotonic()
     rows = rows_of(pipeline, folder, [f"pipeline.seed={seed}", *overrides])
     seconds = time.monotonic() - started
     if metric:
         scores = [row[metric] for row in rows if metric in row]
-        return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": float("nan"),
+        return {"rows": rows, "scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": float("nan"),
                 "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
     held_out = rows_of("evaluate", folder.with_name(folder.name + "-held-out"), [f"models.policy.checkpoint={folder}/checkpoint/actor"])
-    # `correct` where the score is more than being right
-    scores = [row.get("reward/correct_mean", row["reward/score_mean"]) for row in rows]
-    return {"scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": held_out[0]["reward/score_mean"],
+    scores = scores_of(rows)
+    return {"rows": rows, "scores": scores, "first": sum(scores[:3]) / 3, "last": sum(scores[-10:]) / 10, "accuracy": held_out[0]["reward/score_mean"],
             "samples": sum(row["data/samples"] for row in rows), "seconds": seconds}
 
 
@@ -83,13 +120,19 @@ def main():
     parser.add_argument("--metric", help="of metrics.jsonl, instead of the score")
     parser.add_argument("--svg", type=pathlib.Path, help="folder for the curves")
     parser.add_argument("--name", help="of the runs in the table and of the curve's file; by default the pipeline's")
+    parser.add_argument("--schedules", action="store_true", help="compare policy lags and update = \"immediately\"")
     options = parser.parse_args()
     first, _, last = options.seeds.partition("-")
+    seeds = range(int(first), int(last or first) + 1)
+    if options.schedules:
+        for pipeline in options.pipelines:
+            compare_schedules(pipeline, seeds, options.set)
+        return
     print(f"{'pipeline':14} {'seed':>4} {'first 3':>8} {'last 10':>8} {'held out':>8} {'samples':>8} {'seconds':>8}")
     for pipeline in options.pipelines:
         curves = []
         with tempfile.TemporaryDirectory() as folder:
-            for seed in range(int(first), int(last or first) + 1):
+            for seed in seeds:
                 run = one_run(pipeline, seed, options.set, pathlib.Path(folder) / f"{pipeline}-{seed}", options.metric)
                 curves.append(run["scores"])
                 print(f"{options.name or pipeline:14} {seed:4} {run['first']:8.3f} {run['last']:8.3f} {run['accuracy']:8.3f} {run['samples']:8.0f} {run['seconds']:8.1f}", flush=True)

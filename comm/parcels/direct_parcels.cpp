@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "comm/parcels/incoming.h"
 #include "comm/parcels/message_socket.h"
 #include "comm/parcels/outgoing.h"
@@ -21,6 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kLookMs = static_cast<int>(StallWatch::kLook.count());
 constexpr std::chrono::seconds kToLeave{5};  // for other ranks to hear a goodbye: all that are not stopped do at once
 
 std::unique_ptr<Wire> wire_to(int rank, bool is_local) {
@@ -67,6 +69,17 @@ class DirectParcels::Peer final : public MessageTaker {
     if (outgoing_.has_next() && !socket_->has_unsent()) outgoing_.send_next();
     socket_->write();
     return outgoing_.has_next() && !socket_->has_unsent();
+  }
+
+  // Fails where what is for the other rank has not got on for so long.
+  void look_for_a_stall(double limit_seconds, Clock::time_point now) {
+    const MessageSocket::Sent sent = socket_->sent();
+    const double still = std::chrono::duration<double>(watch_.look(sent.got_there, sent.has_left && !has_left(), now)).count();
+    const engine::ParcelKey* const key = unfinished();
+    if (still < limit_seconds || key == nullptr) return;
+    throw UserError("rank " + std::to_string(rank_) + " has taken nothing for " + fixed(still, 0) + " s, and " +
+                        engine::text_of(*key) + " is between it and this rank",
+                    "look at the link between the two machines");
   }
 
   void forget(uint32_t block) { socket_->push({.message = {.kind = Message::Kind::kForget, .block = block}}); }
@@ -169,16 +182,18 @@ class DirectParcels::Peer final : public MessageTaker {
   const std::unique_ptr<MessageSocket> socket_;
   Outgoing outgoing_;
   Incoming incoming_;
+  StallWatch watch_;
   bool has_ended_well_ = false;
   bool ends_early_ = false;  // as it has said
   bool is_lost_ = false;     // and the others go on
 };
 
 DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options,
-                             ExpendableRanks expendable)
+                             ExpendableRanks expendable, double stalled_seconds)
     : world_(world),
       failed_(std::move(failed)),
       expendable_(std::move(expendable)),
+      stalled_seconds_(stalled_seconds),
       wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLUICE_CHECK(wakes_, "the system has no more descriptors");
   for (int rank = 0; rank < world.size; ++rank) {
@@ -293,8 +308,17 @@ bool DirectParcels::turn() {
   tell_of_gone_blocks();
   bool has_more = false;
   for (const auto& peer : peers_) has_more |= peer && peer->advance();
+  look_for_stalls();
   wait(has_more);
   return true;
+}
+
+void DirectParcels::look_for_stalls() {
+  const auto now = Clock::now();
+  if (now - looked_ < StallWatch::kLook) return;
+  looked_ = now;
+  for (const auto& peer : peers_)
+    if (peer) peer->look_for_a_stall(stalled_seconds_, now);
 }
 
 bool DirectParcels::carry_out_commands() {
@@ -314,8 +338,8 @@ void DirectParcels::tell_of_gone_blocks() {
       if (!peer(rank).has_left()) peer(rank).forget(block);
 }
 
-// Waits for: another rank that says something or can take more, or a call. Ends when: there is one, or at once where there is
-// more to do.
+// Waits for: another rank that says something or can take more, or a call. Ends when: there is one, when it is time to look for
+// stalls, or at once where there is more to do.
 void DirectParcels::wait(bool has_more) {
   std::vector<pollfd> polled{{.fd = wakes_.number(), .events = POLLIN, .revents = 0}};
   std::vector<Peer*> polled_peers{nullptr};
@@ -325,7 +349,7 @@ void DirectParcels::wait(bool has_more) {
     polled.push_back(peer->polled());
     polled_peers.push_back(peer.get());
   }
-  const int ready = ::poll(polled.data(), polled.size(), has_more ? 0 : -1);
+  const int ready = ::poll(polled.data(), polled.size(), has_more ? 0 : kLookMs);
   SLUICE_CHECK(ready >= 0 || errno == EINTR, "connections of other ranks cannot be waited for");
   uint64_t count = 0;
   if (ready > 0 && polled[0].revents != 0 && ::read(wakes_.number(), &count, sizeof count) < 0)

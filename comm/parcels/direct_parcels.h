@@ -15,6 +15,7 @@
 #include "comm/parcels/byte_parcel.h"
 #include "comm/parcels/chunk.h"
 #include "comm/parcels/peer_sockets.h"
+#include "comm/parcels/stall_watch.h"
 #include "engine/ranks/parcels.h"
 
 namespace sluice::comm {
@@ -42,10 +43,13 @@ struct ExpendableRanks {
 /// Not over Gloo, which is what gradients go over: a transfer of Gloo can only be waited for, so it would take a thread for each
 /// direction and rank, and 1 MiB at a time goes at 1.9 GB/s between two processes of this host where a socket takes 3.1 GB/s.
 ///
-/// Threads: as engine/ranks/parcels.h says; one thread carries all out, and sleeps where there is nothing to do.
+/// Threads: as engine/ranks/parcels.h says; one thread carries all out, and wakes once a second to look for stalls where there is
+/// nothing to do.
 ///
 /// Failure: `failed` is called once, on the thread, with what Outgoing and Incoming throw, or a ParcelRankLost; it must
-/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well.
+/// neither throw nor destroy this. All connections are closed before, so that the other ranks fail as well. A rank that takes
+/// nothing of what is for it for `stalled_seconds`, as over a link that is cut, is a failure too, which names it and a parcel
+/// between the two: whether the rank lives others say sooner.
 ///
 /// close() and the destructor say goodbye to each rank to which all is sent and from which nothing is to come, and wait until it has
 /// heard that, which it does at once, or some seconds. For others there is no goodbye, and they fail. After expect_early_ends()
@@ -55,9 +59,11 @@ class DirectParcels final : public engine::Parcels {
  public:
   using Failed = std::function<void(std::exception_ptr)>;
 
+  static constexpr double kStalledSeconds = 60;
+
   /// `peers`: as meet_peers() returns them.
   DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options = {},
-                ExpendableRanks expendable = {});
+                ExpendableRanks expendable = {}, double stalled_seconds = kStalledSeconds);
   ~DirectParcels() override;
 
   engine::World world() const override { return world_; }
@@ -99,6 +105,7 @@ class DirectParcels final : public engine::Parcels {
   void carry_out();
   bool turn();
   bool carry_out_commands();
+  void look_for_stalls();
   void tell_of_gone_blocks();
   void wait(bool has_more);
   void leave();
@@ -109,12 +116,14 @@ class DirectParcels final : public engine::Parcels {
   const engine::World world_;
   const Failed failed_;
   const ExpendableRanks expendable_;
+  const double stalled_seconds_;
   const Descriptor wakes_;               // an eventfd
   std::atomic<bool> has_ended_ = false;  // nothing more is carried out; changed with the lock
   std::atomic<bool> expects_early_ends_ = false;
   BlockPool pool_;
   std::vector<int> hosts_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
+  StallWatch::Clock::time_point looked_;      // for stalls; of the thread
 
   std::mutex mutex_;  // of all below
   std::deque<std::function<void()>> commands_;

@@ -26,7 +26,21 @@ std::string in_digits(uint32_t checksum) {
 
 void Incoming::grant(engine::ParcelKey key, int64_t most_bytes, engine::Parcels::Arrived arrived) {
   const auto most = static_cast<size_t>(std::max<int64_t>(most_bytes, 0));
-  grant({.key = std::move(key), .place = {pool_.take(std::max<size_t>(most, 1)), 0, most}, .arrived = std::move(arrived)});
+  std::shared_ptr<Block> block = block_for(key, std::max<size_t>(most, 1));
+  grant({.key = std::move(key), .place = {std::move(block), 0, most}, .arrived = std::move(arrived)});
+}
+
+std::shared_ptr<Block> Incoming::block_for(const engine::ParcelKey& key, size_t bytes) {
+  try {
+    return pool_.take(bytes);
+  } catch (const UserError& error) {
+    const Problem& cause = error.problems().front();
+    throw UserError(Problem{.where = {},
+                            .message = "there is no memory for " + engine::text_of(key) + " of rank " + std::to_string(other_),
+                            .caret = {},
+                            .notes = {cause.message},
+                            .help = cause.help});
+  }
 }
 
 void Incoming::grant(engine::ParcelKey key, LandingPlace place, Landed landed) {

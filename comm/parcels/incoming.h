@@ -22,7 +22,8 @@ namespace sluice::comm {
 /// checksum.
 ///
 /// Uses the socket, the wire and the pool, which outlive it. Belongs to the thread of the parcels. Failure: UserError that names
-/// the chunk which is damaged, with `sends_again` at the second time; InternalError for what was not granted.
+/// the chunk which is damaged, with `sends_again` at the second time, or the parcel that there is no memory for; InternalError
+/// for what was not granted.
 class Incoming {
  public:
   Incoming(int other, MessageSocket& socket, Wire& wire, BlockPool& pool, const DamageOptions& options)
@@ -65,6 +66,7 @@ class Incoming {
     std::vector<uint32_t> checksums;  // of chunks
   };
 
+  std::shared_ptr<Block> block_for(const engine::ParcelKey& key, size_t bytes);
   void grant(Granted granted);
   Granted& granted_of(const Message& message);
   bool is_sound(Granted& granted, const Message& message, std::span<std::byte> bytes, std::optional<uint32_t> taken = {});

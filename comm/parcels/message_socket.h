@@ -56,6 +56,14 @@ class MessageSocket {
   /// Some of what was pushed is still here.
   bool has_unsent() const { return !unsent_.empty(); }
 
+  /// Bytes that the system of the other rank has, or the rank itself where it is on this host, and whether there are others
+  /// that were pushed.
+  struct Sent {
+    uint64_t got_there = 0;
+    bool has_left = false;
+  };
+  Sent sent() const;
+
   /// Writes what the system takes now; what nobody will read is dropped.
   void write();
 
@@ -98,6 +106,7 @@ class MessageSocket {
   const int rank_;
   bool is_open_ = true, is_read_ = true;  // by this side, by the other
   std::deque<Unsent> unsent_;
+  uint64_t written_ = 0;  // bytes that the system has taken
 
   std::string buffer_;  // what was read and not taken: from begin_ to end_
   size_t begin_ = 0, end_ = 0;

@@ -78,6 +78,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     {
       const std::lock_guard lock(mutex_);
       VersionOnItsWay& version = version_of(number);
+      if (version.offered.empty()) version.first_offer = version.seconds();
       const bool is_new = version.offered.insert(range.begin).second;
       SLUICE_CHECK(is_new, text_of(number) + ": a range is offered twice");
       for (const auto& [index, parcel] : parcels) {
@@ -169,19 +170,19 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     version.missing = plan_.pieces().size();
     for (const int owner : plan_.owners())
       listen(owner, word_key(number, owner, ParcelOf::kConfirmed),
-             [=, this](uint32_t slowest) { take_confirmation(number, slowest); });
+             [=, this](const engine::Parcel& word) { take_confirmation(number, Confirmation::of(word)); });
     for (const int receiver : is_owner_ ? plan_.layout().receivers : std::vector<int>())
       listen(receiver, word_key(number, receiver, ParcelOf::kAcknowledged),
-             [=, this](uint32_t checksum) { take_acknowledgement(number, receiver, checksum); });
+             [=, this](const engine::Parcel& word) { take_acknowledgement(number, receiver, value_of(word)); });
     return version;
   }
 
-  void listen(int rank, engine::ParcelKey key, std::function<void(uint32_t)> heard) {
+  void listen(int rank, engine::ParcelKey key, std::function<void(const engine::Parcel& word)> heard) {
     if (rank == rank_) return;
     parcels_.receive(rank, std::move(key), kMostWord,
                      [self = shared_from_this(), heard = std::move(heard)](const engine::Parcel& word) {
                        const std::lock_guard lock(self->mutex_);
-                       heard(value_of(word));
+                       heard(word);
                      });
   }
 
@@ -231,6 +232,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     VersionOnItsWay& version = versions_.at(number);
     version.checksums[index] = parcel.checksums;
     version.told.bytes_received += static_cast<int64_t>(parcel.size);
+    version.arrivals.add(version.seconds(), parcel.size);
     hand_out(version, number, plan_.pieces()[index], parcel);
     count_landed(version);
   }
@@ -238,19 +240,23 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   void count_landed(VersionOnItsWay& version) {
     if (--version.missing > 0) return;
     version.told.landed_seconds = version.seconds();
+    fastest_ = std::max(fastest_, version.arrivals.fastest());
+    version.told.link_bytes_per_second = fastest_;
     tell([this, number = version.told.version, checksum = version.checksum()] { events_.landed(number, checksum); });
   }
 
   void take_acknowledgement(int64_t number, int receiver, uint32_t checksum) {
-    auto& acknowledgements = versions_.at(number).acknowledgements;
+    VersionOnItsWay& version = versions_.at(number);
+    auto& acknowledgements = version.acknowledgements;
     for (const auto& [other, its] : acknowledgements) {
       if (its == checksum) continue;
       throw UserError("rank " + std::to_string(receiver) + " has another " + text_of(number) + " than rank " +
                           std::to_string(other) + ": their checksums differ",
                       "look for faults of the memory of both machines");
     }
+    if (acknowledgements.empty()) version.first_acknowledgement = version.seconds();
     acknowledgements.emplace(receiver, checksum);
-    versions_.at(number).slowest = receiver;
+    version.slowest = receiver;
     confirm_if_all_have(number);
   }
 
@@ -259,8 +265,11 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   void confirm_if_all_have(int64_t number) {
     VersionOnItsWay& version = versions_.at(number);
     const auto has = [&](int receiver) { return is_lost(receiver) || version.acknowledgements.contains(receiver); };
-    if (version.is_confirmed || !std::ranges::all_of(plan_.layout().receivers, has)) return;
-    version.is_confirmed = true;
+    if (version.confirmation || !std::ranges::all_of(plan_.layout().receivers, has)) return;
+    const double now = version.seconds();
+    version.confirmation = Confirmation{.slowest = static_cast<uint32_t>(version.slowest),
+                                        .seconds = now - version.first_offer,
+                                        .slowest_seconds = now - version.first_acknowledgement};
     confirm(number, version);
   }
 
@@ -268,9 +277,9 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   void confirm(int64_t number, VersionOnItsWay& version) {
     for (const int rank : plan_.ranks())
       if (rank != rank_ && !is_lost(rank)) version.unheard.insert(rank);
-    if (version.unheard.empty()) return take_confirmation(number, static_cast<uint32_t>(version.slowest));
+    if (version.unheard.empty()) return take_confirmation(number, *version.confirmation);
     for (const int rank : version.unheard) {
-      parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {word_of(static_cast<uint32_t>(version.slowest)), {}},
+      parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {version.confirmation->word(), {}},
                     [=, this, self = shared_from_this()] {
                       const std::lock_guard lock(mutex_);
                       be_heard(number, rank);
@@ -281,13 +290,16 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   void be_heard(int64_t number, int rank) {
     const auto version = versions_.find(number);
     if (version == versions_.end() || version->second.unheard.erase(rank) == 0 || !version->second.unheard.empty()) return;
-    take_confirmation(number, static_cast<uint32_t>(version->second.slowest));
+    take_confirmation(number, *version->second.confirmation);
   }
 
-  void take_confirmation(int64_t number, uint32_t slowest) {
+  void take_confirmation(int64_t number, Confirmation confirmation) {
     VersionOnItsWay& version = versions_.at(number);
-    ++version.confirmations;
-    version.told.slowest_receiver = static_cast<int>(slowest);
+    if (version.confirmations++ == 0 || confirmation.seconds > version.told.published_seconds) {
+      version.told.published_seconds = confirmation.seconds;
+      version.told.slowest_receiver = static_cast<int>(confirmation.slowest);
+      version.told.slowest_seconds = confirmation.slowest_seconds;
+    }
     while (!versions_.empty() && versions_.begin()->first == next_open_ &&
            versions_.begin()->second.confirmations == plan_.owners().size()) {
       engine::PublishedVersion told = versions_.begin()->second.told;
@@ -319,6 +331,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   std::map<int64_t, VersionOnItsWay> versions_;
   int64_t next_landing_, next_open_;
   std::vector<std::weak_ptr<Block>> sources_;
+  double fastest_ = 0;  // bytes a second that came to this rank, see ArrivalRate
 };
 
 DirectPublication::DirectPublication(DirectParcels& parcels, engine::PublicationLayout layout, Events events,

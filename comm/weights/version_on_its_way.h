@@ -5,16 +5,40 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "comm/parcels/byte_parcel.h"
+#include "comm/weights/arrival_rate.h"
 #include "comm/weights/block_landing.h"
 #include "engine/contract/publication.h"
+#include "engine/ranks/parcels.h"
 
 namespace sluice::comm {
+
+/// What an owner tells of a version that all receivers have acknowledged. A plain value.
+struct Confirmation {
+  uint32_t slowest = 0;  // receiver
+  double seconds = 0, slowest_seconds = 0;
+
+  static Confirmation of(const engine::Parcel& word) {
+    ByteReader bytes(word.header);
+    Confirmation confirmation{.slowest = bytes.number<uint32_t>()};
+    confirmation.seconds = bytes.real_number();
+    confirmation.slowest_seconds = bytes.real_number();
+    return confirmation;
+  }
+  std::string word() const {
+    ByteWriter bytes;
+    bytes.number(slowest);
+    bytes.number(seconds);
+    bytes.number(slowest_seconds);
+    return bytes.take();
+  }
+};
 
 /// One version on its way, as one rank sees it. Belongs to its publication, with the lock.
 struct VersionOnItsWay {
@@ -26,11 +50,14 @@ struct VersionOnItsWay {
   std::map<size_t, ByteParcel> to_copy;          // by piece: of this rank, which receives it too
   std::vector<std::vector<uint32_t>> checksums;  // by piece, of its chunks; empty while it is not here
   size_t missing = 0;                            // pieces
+  ArrivalRate arrivals;                          // of pieces
   bool acknowledged = false;                     // by this rank
   std::map<int, uint32_t> acknowledgements;      // by receiver: its checksum; of owners
-  bool is_confirmed = false;                     // by this owner
+  std::optional<Confirmation> confirmation;      // by this owner
   std::set<int> unheard;                         // ranks that have not heard so
   int slowest = 0;                               // receiver so far
+  double first_offer = 0;                        // seconds(): of an owner
+  double first_acknowledgement = 0;              // likewise, that it has heard of
   size_t confirmations = 0;                      // of owners
   engine::PublishedVersion told;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "base/file_system.h"
 #include "engine/contract/model_versions.h"
 #include "engine/contract/params.h"
+#include "engine/contract/publication.h"
 #include "engine/contract/settings.h"
 #include "engine/contract/world.h"
 
@@ -74,6 +76,13 @@ struct ModelBytes {
   int64_t optimizer = 0;
 };
 
+/// What became of a version that a rank was to receive.
+struct ReceivedVersion {
+  PublishedVersion published = {};  // where it can be sampled from
+  std::exception_ptr failure = {};  // why it cannot; null: it can
+};
+using VersionReceived = std::function<void(const ReceivedVersion& version)>;
+
 /// A model of a run. The engine only needs to save it and to know its size; nodes know the concrete class.
 ///
 /// A model that is trained is saved in two steps: take_snapshot() notes what training changes, write_snapshot() writes it. What
@@ -99,9 +108,10 @@ class Model {
   virtual void bring_weights(const std::function<void()>& done) { done(); }
 
   /// Of a model that this rank samples from and others train: nothing samples any more from the version whose memory `version` is
-  /// to have. `done` is called on some thread when `version` can be sampled from, here and on all ranks that do; where they never
-  /// publish it, as when the run fails, not at all. In order of versions.
-  virtual void receive_version(int64_t /*version*/, std::function<void()> /*done*/) {}
+  /// to have. `done` is called once, on some thread: when `version` can be sampled from, here and on all ranks that do, or with
+  /// what kept this rank from taking it, and then no later version comes either. Where they never publish it, as when the run
+  /// fails, it is not called at all. In order of versions.
+  virtual void receive_version(int64_t /*version*/, VersionReceived /*done*/) {}
 
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
   /// another thread than those of nodes, and never beside the calls that follow.
@@ -122,8 +132,6 @@ class Model {
   /// Called before the run starts. Throws UserError naming file and tensor when something is missing or does not fit.
   virtual void restore(const std::filesystem::path& folder, VersionRange versions) = 0;
 };
-
-class Publications;
 
 /// What a load must know of the plan.
 struct ModelUsage {

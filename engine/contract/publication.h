@@ -30,14 +30,21 @@ struct PublicationLayout {
   size_t bytes() const { return buckets.empty() ? 0 : buckets.back().back().range.end; }
 };
 
-/// How a version went, as this rank has seen it. Seconds since this rank had to do with it first. A plain value.
+/// How a version went. A plain value.
 struct PublishedVersion {
   int64_t version = 0;
+
+  // As this rank has seen it. Seconds since this rank had to do with it first.
   int64_t bytes_sent = 0;      // by this rank
   int64_t bytes_received = 0;  // likewise; what it owns itself is copied
   double landed_seconds = 0;   // 0: this rank receives nothing
   double opened_seconds = 0;
-  int slowest_receiver = 0;  // whose acknowledgement came last
+  double link_bytes_per_second = 0;  // at which bytes came to this rank when they came fastest, so far; 0: unknown
+
+  // As the owner has seen it that had to wait longest: the same on all ranks.
+  double published_seconds = 0;  // from its first offer until all receivers had acknowledged the version
+  int slowest_receiver = 0;      // whose acknowledgement came last
+  double slowest_seconds = 0;    // so long after the first one
 };
 
 /// Memory of a receiver for one version, which ranks of its host can write to and read. The publication is done with it once its

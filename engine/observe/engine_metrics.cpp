@@ -19,6 +19,7 @@ std::vector<std::string> measured_names(const Plan& plan) {
     if (!plan.is_inside_rollout(static_cast<int>(i))) names.push_back(busy_seconds_of_node(plan.nodes[i].name));
   }
   names.insert(names.end(), {kResidentBytes, kTensorBytesMax});
+  if (sends_weights(plan)) names.insert(names.end(), {kWeightsStallSeconds, kWeightsLinkShare});
   return names;
 }
 
@@ -27,6 +28,11 @@ std::vector<std::string> measured_names(const Plan& plan) {
 std::string busy_seconds_of_executor(const std::string& executor) { return "time/executor/" + executor + "/busy_seconds"; }
 
 std::string busy_seconds_of_node(const std::string& node) { return "time/node/" + node + "/busy_seconds"; }
+
+bool sends_weights(const Plan& plan) {
+  const auto is_sent = [](const PlanModel& model) { return model.usage.updated && model.usage.versions.readable > 0; };
+  return !plan.roles.empty() && std::ranges::any_of(plan.models, is_sent);
+}
 
 std::string of_filter(const std::string& node, const std::string& what) { return "filter/" + node + "/" + what; }
 
@@ -69,6 +75,8 @@ std::vector<std::string> all_names(const Plan& plan) {
   names.push_back(action_tokens_per_second(plan));
   for (const std::string& name : measured_names(plan))
     std::ranges::copy(names_over_ranks(name, plan.ranks), std::back_inserter(names));
+  if (sends_weights(plan))
+    names.insert(names.end(), {kWeightsSeconds, kWeightsRate, kWeightsSlowestSeconds, kWeightsBytes, kWeightsSlowest});
   names.push_back(kCheckpointSeconds);
   return names;
 }

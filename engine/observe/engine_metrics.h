@@ -32,8 +32,21 @@ inline constexpr const char* kColumnBytesMax = "memory/column_bytes_max";
 inline constexpr const char* kResidentBytes = "memory/resident_bytes";
 inline constexpr const char* kTensorBytesMax = "memory/tensor_bytes_max";
 
+// Where ranks train for others that sample, of the version that an iteration samples with (version_arrivals.h). The first two
+// each of these measures itself.
+inline constexpr const char* kWeightsStallSeconds = "time/weights_stall_seconds";
+inline constexpr const char* kWeightsLinkShare = "time/weights_link_share";
+inline constexpr const char* kWeightsSeconds = "time/weights_seconds";
+inline constexpr const char* kWeightsRate = "time/weights_gigabytes_per_second";
+inline constexpr const char* kWeightsSlowestSeconds = "time/weights_slowest_receiver_seconds";
+inline constexpr const char* kWeightsBytes = "engine/weights_bytes";
+inline constexpr const char* kWeightsSlowest = "engine/weights_slowest_receiver";
+
 std::string busy_seconds_of_executor(const std::string& executor);
 std::string busy_seconds_of_node(const std::string& node);
+
+/// Ranks train a model for others that sample from it.
+bool sends_weights(const Plan& plan);
 
 /// What a filter let through: `what` is groups_kept, groups_dropped, groups_surplus or groups_missing.
 std::string of_filter(const std::string& node, const std::string& what);

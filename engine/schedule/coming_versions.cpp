@@ -5,19 +5,19 @@
 
 namespace sluice::engine {
 
-std::function<void()> ComingVersions::expect(int64_t version, std::function<void()> arrived) {
+VersionReceived ComingVersions::expect(int64_t version, VersionReceived arrived) {
   const std::lock_guard lock(mutex_);
-  if (pending_ == nullptr || version > newest_) return [] {};
+  if (pending_ == nullptr || version > newest_) return [](const ReceivedVersion&) {};
   pending_->enter();
   coming_.emplace(next_, Coming{version, std::move(arrived)});
-  return [self = shared_from_this(), number = next_++] { self->arrive(number); };
+  return [self = shared_from_this(), number = next_++](const ReceivedVersion& received) { self->arrive(number, received); };
 }
 
-void ComingVersions::arrive(int64_t number) {
+void ComingVersions::arrive(int64_t number, const ReceivedVersion& received) {
   const std::lock_guard lock(mutex_);
   const auto coming = coming_.extract(number);
   if (!coming || pending_ == nullptr) return;
-  coming.mapped().arrived();
+  coming.mapped().arrived(received);
   pending_->leave();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "engine/contract/model.h"
 #include "engine/schedule/work_in_progress.h"
 
 namespace sluice::engine {
@@ -21,8 +22,8 @@ class ComingVersions : public std::enable_shared_from_this<ComingVersions> {
   /// `pending` outlives forget().
   explicit ComingVersions(WorkInProgress& pending) : pending_(&pending) {}
 
-  /// What is to be called when the version is there, once; it does `arrived` unless nobody waits any more.
-  std::function<void()> expect(int64_t version, std::function<void()> arrived);
+  /// What is to be called when the version is there, or cannot be had, once; it does `arrived` unless nobody waits any more.
+  VersionReceived expect(int64_t version, VersionReceived arrived);
 
   /// The iteration is the last that all ranks finish: versions behind the one that it leaves do not come. Or none does.
   void drop_behind(int64_t last);
@@ -32,13 +33,13 @@ class ComingVersions : public std::enable_shared_from_this<ComingVersions> {
   void forget();
 
  private:
-  void arrive(int64_t number);
+  void arrive(int64_t number, const ReceivedVersion& received);
 
   std::mutex mutex_;  // guards what follows
   WorkInProgress* pending_;
   struct Coming {
     int64_t version;
-    std::function<void()> arrived;
+    VersionReceived arrived;
   };
   std::map<int64_t, Coming> coming_;  // by number
   int64_t next_ = 0;

@@ -72,6 +72,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .received = received_models(plan, world_of(plan, parts.reductions).rank, workload.models),
             .coming = std::make_shared<ComingVersions>(state.pending),
             .roll_call = parts.reductions.world().rank == 0 ? roll_call : nullptr,
+            .arrivals = {},
             .main_path = static_cast<int>(&plan.main_path() - plan.paths.data()),
             .iterations = plan.pipeline.iterations},
       begun(parts.begun),
@@ -93,7 +94,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   if (!state.world.owns_slots()) {
     sampling.emplace(state, SamplingRank::Parts{.roll_call = *roll_call,
                                                 .begun = begun,
-                                                .measure = [this] { return measured_of_rank(); },
+                                                .measure = [this](int64_t iteration) { return own_contribution(iteration); },
                                                 .tell = tell,
                                                 .changed = [this] { notify_intakes(); }});
   }
@@ -209,12 +210,21 @@ MetricRow Driver::Impl::measured() {
   return row;
 }
 
+// Behind it what the weights took that the iteration was sampled with: a rank that has sampled it has these.
+Contribution Driver::Impl::own_contribution(int64_t iteration) {
+  MetricRow row = measured();
+  if (!metrics::sends_weights(state.plan)) return metrics::contribution_of(row);
+  VersionArrivals::Rows weights = state.arrivals.take(state.plan.main_path().version_for(iteration));
+  std::ranges::move(weights.of_rank, std::back_inserter(row));
+  return metrics::contribution_of(row, weights.of_run);
+}
+
 // Its nodes have ended an iteration. What this rank has measured goes the way of what nodes record, as if it were one more.
 void Driver::Impl::end_own(int64_t iteration) {
   if (!state.ending.enters(iteration)) return;
   const Reductions::Key key{
       .iteration = iteration, .node = static_cast<int>(state.plan.nodes.size()), .point = Reductions::Key::kMetrics};
-  Contribution mine = measured_of_rank();
+  Contribution mine = own_contribution(iteration);
   if (state.world.rank > 0 && tell) state.reductions.give(key, tell());
   state.pending.enter();
   if (!state.roll_call) return add_own(key, std::move(mine), {});

@@ -36,7 +36,7 @@ struct Driver::Impl {
   void notify_intakes();
   MutualHelp::Events help_events();
   std::vector<int> samplers() const { return samplers_that_ask(state.world, state.plan.may_be_lost(state.world.size - 1)); }
-  Contribution measured_of_rank() { return metrics::contribution_of(measured()); }
+  Contribution own_contribution(int64_t iteration);
   MetricRow measured();
   void end_own(int64_t iteration);
   void add_own(const Reductions::Key& key, Contribution mine, const RollCall::Told& told);

@@ -73,6 +73,8 @@ void RolloutWorker::end_step() {
   seen_pool_held_ = pool.held;
   seen_pool_used_ = pool.used;
   seen_idle_ = rollout_.idle();
+  if (index_ == state_.main_path && waiting() == Wait::kVersion)
+    state_.arrivals.await(path_.plan.version_for(seen_iteration_ + 1), state_.clock.now_ns());
 }
 
 WorkPlace RolloutWorker::place() const {

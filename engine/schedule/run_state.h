@@ -15,6 +15,7 @@
 #include "engine/observe/activity.h"
 #include "engine/observe/clock.h"
 #include "engine/observe/iteration_log.h"
+#include "engine/observe/version_arrivals.h"
 #include "engine/plan/filter_streams.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/roll_call.h"
@@ -80,6 +81,7 @@ struct RunState {
   const std::shared_ptr<ComingVersions> coming;                  // of these
   const std::shared_ptr<RollCall> roll_call;                     // of rank 0 with roles; else null
   std::atomic<int64_t> lost_ranks{0};                            // without which the run goes on
+  VersionArrivals arrivals;                                      // likewise
   std::atomic<bool> interrupted{false};
   std::atomic<bool> asked_to_end{false};  // of several ranks: this one was interrupted, and tells the others
   std::atomic<bool> ends_on_all_ranks{false};

@@ -23,7 +23,7 @@ class SamplingRank {
   struct Parts {
     RollCall& roll_call;
     int64_t begun = 0;  // iterations that were complete before the run
-    std::function<Contribution()> measure;
+    std::function<Contribution(int64_t iteration)> measure;
     std::function<std::string()> tell;  // may be empty
     std::function<void()> changed;      // workers may have become ready
   };

@@ -50,10 +50,21 @@ void WorkerProgress::let_versions_come() {
 
 void WorkerProgress::receive(Received& received) {
   const int64_t version = ++received.granted;
-  VersionGate& gate = state_.gates.at(received.model);
-  state_.received.at(received.model)->receive_version(version, state_.coming->expect(version, [&gate, version] {
-    gate.publish(version);
-  }));
+  const auto arrived = [this, model = received.model, version](const ReceivedVersion& of) { arrive(model, version, of); };
+  state_.received.at(received.model)->receive_version(version, state_.coming->expect(version, arrived));
+}
+
+void WorkerProgress::arrive(const std::string& model, int64_t version, const ReceivedVersion& received) {
+  if (!received.failure) {
+    state_.arrivals.opened(received.published, state_.clock.now_ns());
+    return state_.gates.at(model).publish(version);
+  }
+  try {
+    std::rethrow_exception(received.failure);
+  } catch (...) {
+    state_.failure.capture("taking version " + std::to_string(version) + " of model '" + model + "' on rank " +
+                           std::to_string(state_.world.rank));
+  }
 }
 
 void WorkerProgress::ended(int path, int64_t iteration, Contribution recorded) {
@@ -62,7 +73,7 @@ void WorkerProgress::ended(int path, int64_t iteration, Contribution recorded) {
   if (!recorded.empty()) ended.of_rollouts[state_.plan.paths[static_cast<size_t>(path)].maker()] = std::move(recorded);
   if (++ended.paths < parts_.paths.size()) return;
   const Ended all = std::move(ended_.extract(iteration).mapped());
-  parts_.roll_call.tell(iteration, parts_.measure(), all.of_rollouts, parts_.tell ? parts_.tell() : std::string());
+  parts_.roll_call.tell(iteration, parts_.measure(iteration), all.of_rollouts, parts_.tell ? parts_.tell() : std::string());
   state_.log.node_ended(iteration, 0, {});
 }
 

@@ -25,7 +25,7 @@ class WorkerProgress {
     const OwnersSeen& owners;
     std::vector<int> paths;  // with a rollout
     int64_t begun = 0;       // iterations that were complete before the run
-    std::function<Contribution()> measure;
+    std::function<Contribution(int64_t iteration)> measure;
     std::function<std::string()> tell;
   };
 
@@ -50,6 +50,7 @@ class WorkerProgress {
   void note_received(const PlanModel& model);
   bool may_come(const Received& received, int64_t version) const;
   void receive(Received& received);
+  void arrive(const std::string& model, int64_t version, const ReceivedVersion& received);
 
   RunState& state_;
   const Parts parts_;

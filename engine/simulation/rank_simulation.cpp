@@ -34,8 +34,8 @@ class SimulatedReceivedModel final : public Model {
   SimulatedReceivedModel(SimulatedWeights& weights, int rank, std::string name)
       : weights_(weights), rank_(rank), name_(std::move(name)) {}
 
-  void receive_version(int64_t version, std::function<void()> done) override {
-    weights_.receive(rank_, name_, version, std::move(done));
+  void receive_version(int64_t version, VersionReceived done) override {
+    weights_.receive(rank_, name_, version, [done = std::move(done), version] { done({.published = {.version = version}}); });
   }
   void take_snapshot(VersionRange, CheckpointCopy) override {}
   void write_snapshot(const std::filesystem::path&, FileSystem&) override {}

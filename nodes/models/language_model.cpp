@@ -64,11 +64,14 @@ void ReceivedLanguageModel::restore(const std::filesystem::path&, engine::Versio
   std::promise<void> come;
   received_.restart(versions.oldest);
   for (int64_t version = versions.oldest; version <= versions.newest; ++version) {
-    received_.receive(version, [&come, is_last = version == versions.newest] {
-      if (is_last) come.set_value();
+    received_.receive(version, [&come, is_last = version == versions.newest](const engine::ReceivedVersion& of) {
+      if (of.failure)
+        come.set_exception(of.failure);
+      else if (is_last)
+        come.set_value();
     });
   }
-  come.get_future().wait();
+  come.get_future().get();
 }
 
 void ReceivedLanguageModel::refuse() const { throw InternalError("other ranks save what is trained of model " + name()); }

@@ -58,7 +58,7 @@ ReceivedWeights::~ReceivedWeights() {
 void ReceivedWeights::begin(int64_t first_version) {
   publication_ = publications_.publication(publication_layout(model_, layout_, world_, first_version),
                                            {.landed = [this](int64_t version, uint32_t) { landed(version); },
-                                            .opened = [this](const engine::PublishedVersion& of) { opened(of.version); }});
+                                            .opened = [this](const engine::PublishedVersion& of) { opened(of); }});
 }
 
 void ReceivedWeights::restart(int64_t first_version) {
@@ -67,7 +67,7 @@ void ReceivedWeights::restart(int64_t first_version) {
   begin(first_version);
 }
 
-void ReceivedWeights::receive(int64_t version, std::function<void()> done) {
+void ReceivedWeights::receive(int64_t version, engine::VersionReceived done) {
   const std::lock_guard lock(mutex_);
   to_tell_[version] = std::move(done);
   awaited_.push_back(version);
@@ -89,18 +89,37 @@ void ReceivedWeights::landed(int64_t version) {
   changed_.notify_all();
 }
 
-void ReceivedWeights::opened(int64_t version) {
-  std::function<void()> done;
+void ReceivedWeights::opened(const engine::PublishedVersion& version) {
   {
     const std::lock_guard lock(mutex_);
-    if (auto told = to_tell_.extract(version)) done = std::move(told.mapped());
     landing_is_taken_ = false;
     grant_next();
   }
-  if (done) done();
+  tell(version.version, {.published = version});
 }
 
-// Waits for: a version to land. Ends when: the destructor is called.
+void ReceivedWeights::tell(int64_t version, const engine::ReceivedVersion& received) {
+  engine::VersionReceived done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto told = to_tell_.extract(version)) done = std::move(told.mapped());
+  }
+  if (done) done(received);
+}
+
+// False: who waits for the version knows why it cannot be had.
+bool ReceivedWeights::take(int64_t version) {
+  try {
+    sampled_.take(version, landed_model_.weights);
+    publication_->acknowledge(version);
+    return true;
+  } catch (...) {
+    tell(version, {.failure = std::current_exception()});
+    return false;
+  }
+}
+
+// Waits for: a version to land. Ends when: the destructor is called, or a version cannot be packed.
 void ReceivedWeights::pack_what_lands() {
   use_threads(1);
   std::unique_lock lock(mutex_);
@@ -110,8 +129,7 @@ void ReceivedWeights::pack_what_lands() {
     const int64_t version = landed_.front();
     landed_.pop_front();
     lock.unlock();
-    sampled_.take(version, landed_model_.weights);
-    publication_->acknowledge(version);
+    if (!take(version)) return;
     lock.lock();
   }
 }

@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/contract/model.h"
 #include "engine/contract/publication.h"
 #include "engine/contract/world.h"
 #include "models/layers/weights.h"
@@ -34,8 +35,10 @@ LandedModel landed_model(const std::string& model, const WireLayout& layout, con
 /// there into the memory of the oldest one, and is acknowledged then. The next may land when it is open: others may fetch from the
 /// place before. What is packed while generation goes on takes one thread, which this owns.
 ///
-/// Threads: receive() from any, one version after the other; `done` is called on the thread of the publication. Failure: as
-/// engine/contract/publication.h has it; a version that does not come is waited for by nobody here.
+/// Threads: receive() from any, one version after the other; `done` is called on the thread of the publication or of this.
+/// Failure: of the publication, as engine/contract/publication.h has it; a version that does not come is waited for by nobody
+/// here. A version that cannot be packed, as without memory, is not acknowledged: `done` gets why, and nothing is packed after
+/// that.
 class ReceivedWeights {
  public:
   /// All references outlive this.
@@ -47,7 +50,7 @@ class ReceivedWeights {
 
   /// Memory for it is free: where the version that is packed last was `version` minus as many as are readable, nothing samples from
   /// that any more.
-  void receive(int64_t version, std::function<void()> done);
+  void receive(int64_t version, engine::VersionReceived done);
 
   /// Forgets all versions: the next is this one.
   void restart(int64_t first_version);
@@ -56,7 +59,9 @@ class ReceivedWeights {
   void begin(int64_t first_version);
   void grant_next();  // with the lock
   void landed(int64_t version);
-  void opened(int64_t version);
+  void opened(const engine::PublishedVersion& version);
+  void tell(int64_t version, const engine::ReceivedVersion& received);
+  bool take(int64_t version);
   void pack_what_lands();
 
   const std::string model_;
@@ -68,10 +73,10 @@ class ReceivedWeights {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<int64_t> awaited_;                       // not granted yet
-  std::map<int64_t, std::function<void()>> to_tell_;  // by version that is not open
-  bool landing_is_taken_ = false;                     // by a version that is not open
-  std::deque<int64_t> landed_;                        // to be packed
+  std::deque<int64_t> awaited_;                         // not granted yet
+  std::map<int64_t, engine::VersionReceived> to_tell_;  // by version that is not open
+  bool landing_is_taken_ = false;                       // by a version that is not open
+  std::deque<int64_t> landed_;                          // to be packed
   bool ending_ = false;
   std::unique_ptr<engine::Publication> publication_;
   std::thread packer_;

@@ -102,6 +102,15 @@ TEST_P(DamagedParcels, FailTheSecondTime) {
   EXPECT_THAT(ranks.failure_of(1), HasSubstr("chunk 1 of micro-batch 0 of iteration 0 on edge 'edge' came damaged from rank 0"));
 }
 
+// More than any system has.
+TEST_P(DamagedParcels, WithoutMemoryAreNamedToo) {
+  ParcelRanks ranks(2, GetParam());
+  ranks[1].receive(0, {"generate", 12, 7}, int64_t{1} << 60, [](const Parcel&) { ADD_FAILURE() << "it came"; });
+  EXPECT_THAT(ranks.failure_of(1),
+              ::testing::AllOf(HasSubstr("no memory for micro-batch 7 of iteration 12 on edge 'generate' of rank 0"),
+                               HasSubstr("the system gives no")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Wires, DamagedParcels, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "SharedMemory" : "Tcp"); });
 

@@ -163,7 +163,34 @@ TEST_P(Publications, OpenNowhereBeforeAllHaveAcknowledged) {
     ranks[rank].acknowledge(0);
   }
   ASSERT_TRUE(ranks.all_opened(1));
-  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(ranks.happened(rank).told[0].slowest_receiver, 3);
+  const engine::PublishedVersion of_owner = ranks.happened(0).told[0];
+  EXPECT_GE(of_owner.slowest_seconds, 0);
+  EXPECT_GE(of_owner.published_seconds, of_owner.slowest_seconds);
+  for (int rank = 0; rank < 4; ++rank) {
+    const engine::PublishedVersion told = ranks.happened(rank).told[0];
+    EXPECT_EQ(told.slowest_receiver, 3);
+    EXPECT_EQ(told.published_seconds, of_owner.published_seconds);
+    EXPECT_EQ(told.slowest_seconds, of_owner.slowest_seconds);
+  }
+}
+
+// The rate of a link is the fastest so far, so it never becomes less; who gets nothing knows none.
+TEST_P(Publications, TellAReceiverHowFastBytesHaveCome) {
+  constexpr int64_t kVersions = 5;
+  PublishingRanks ranks(3, GetParam(), layout_of(3, 1, 2, 1'000'000, 2, 0));
+  for (int64_t version = 0; version < kVersions; ++version) {
+    for (int rank = 1; rank < 3; ++rank) ranks[rank].receive(version, ranks[rank].new_landing());
+    ranks.offer(0, version);
+    ASSERT_TRUE(ranks.all_opened(static_cast<size_t>(version) + 1));
+  }
+  for (int rank = 1; rank < 3; ++rank) {
+    double before = 0;
+    for (const engine::PublishedVersion& told : ranks.happened(rank).told) {
+      EXPECT_GT(told.link_bytes_per_second, 0);
+      EXPECT_GE(told.link_bytes_per_second, std::exchange(before, told.link_bytes_per_second));
+    }
+  }
+  EXPECT_EQ(ranks.happened(0).told[0].link_bytes_per_second, 0);
 }
 
 TEST_P(Publications, OpenInOrderWhateverIsAcknowledgedFirst) {

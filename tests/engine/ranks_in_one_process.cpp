@@ -30,6 +30,7 @@ std::string failure_of(const RunSummary& summary) {
 }
 
 void note_report(const IterationReport& report, RankOutcome& outcome) {
+  outcome.lines.push_back(report.metrics);
   auto& row = outcome.rows.emplace_back();
   for (const auto& [name, value] : report.metrics) {
     if (name == metrics::kGroupsForOthers) outcome.for_others += value;

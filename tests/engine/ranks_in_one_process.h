@@ -17,7 +17,8 @@ using Rows = std::vector<std::vector<std::pair<std::string, uint64_t>>>;
 
 struct RankOutcome {
   Rows rows;
-  double for_others = 0;  // groups that were made for other ranks, by the rank that made most, of all iterations
+  std::vector<MetricRow> lines;  // all of them
+  double for_others = 0;         // groups that were made for other ranks, by the rank that made most, of all iterations
 };
 
 /// Runs a plan to its end, as one rank or alone. A run that does not end well is a failure of the test.

@@ -45,17 +45,9 @@ void ToyModel::begin_publication(int64_t first_version) {
   PublicationLayout layout{.model = name_, .buckets = {{{.owner = 0, .range = {0, 4}}}}, .first_version = first_version};
   layout.buckets.front().push_back({.owner = world.owners() > 1 ? 1 : 0, .range = {4, 8}});
   for (int rank = world.owners(); rank < world.size; ++rank) layout.receivers.push_back(rank);
-  publication_ =
-      usage_.publications->publication(std::move(layout), {.landed = [this](int64_t version, uint32_t) { take_landed(version); },
-                                                           .opened =
-                                                               [this](const PublishedVersion& version) {
-                                                                 std::function<void()> done;
-                                                                 {
-                                                                   const std::lock_guard lock(mutex_);
-                                                                   done = std::exchange(to_tell_[version.version], {});
-                                                                 }
-                                                                 if (done) done();
-                                                               }});
+  publication_ = usage_.publications->publication(
+      std::move(layout), {.landed = [this](int64_t version, uint32_t) { take_landed(version); },
+                          .opened = [this](const PublishedVersion& version) { tell(version.version, {.published = version}); }});
 }
 
 void ToyModel::offer(int64_t version) {
@@ -68,7 +60,7 @@ void ToyModel::offer(int64_t version) {
   }
 }
 
-void ToyModel::receive_version(int64_t version, std::function<void()> done) {
+void ToyModel::receive_version(int64_t version, VersionReceived done) {
   const std::shared_ptr<Landing> landing = publication_->new_landing();
   {
     const std::lock_guard lock(mutex_);
@@ -78,11 +70,22 @@ void ToyModel::receive_version(int64_t version, std::function<void()> done) {
   publication_->receive(version, landing);
 }
 
-void ToyModel::take_landed(int64_t version) {
+void ToyModel::tell(int64_t version, const ReceivedVersion& received) {
+  VersionReceived done;
   {
+    const std::lock_guard lock(mutex_);
+    done = std::exchange(to_tell_[version], {});
+  }
+  if (done) done(received);
+}
+
+void ToyModel::take_landed(int64_t version) {
+  try {
     const std::lock_guard lock(mutex_);
     std::memcpy(&published_[version], landings_.extract(version).mapped()->bytes().data(), sizeof live);
     published_.erase(version - readable_versions_);
+  } catch (...) {
+    return tell(version, {.failure = std::current_exception()});
   }
   publication_->acknowledge(version);
 }
@@ -92,10 +95,13 @@ void ToyModel::restore(const std::filesystem::path& folder, VersionRange version
   if (usage_.received) {
     std::promise<void> come;
     for (int64_t version = versions.oldest; version <= versions.newest; ++version)
-      receive_version(version, [&, version] {
-        if (version == versions.newest) come.set_value();
+      receive_version(version, [&, version](const ReceivedVersion& received) {
+        if (received.failure)
+          come.set_exception(received.failure);
+        else if (version == versions.newest)
+          come.set_value();
       });
-    return come.get_future().wait();
+    return come.get_future().get();
   }
   std::istringstream text(read_file(folder / name_ / "weights"));
   text >> live;

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -31,7 +30,7 @@ class ToyModel final : public Model {
   void restore(const std::filesystem::path& folder, VersionRange versions) override;
   uint64_t published(int64_t version) const;
   void publish(int64_t version);
-  void receive_version(int64_t version, std::function<void()> done) override;
+  void receive_version(int64_t version, VersionReceived done) override;
 
   uint64_t live = 1;
 
@@ -48,10 +47,11 @@ class ToyModel final : public Model {
   void begin_publication(int64_t first_version);
   void offer(int64_t version);
   void take_landed(int64_t version);
+  void tell(int64_t version, const ReceivedVersion& received);
 
   ModelUsage usage_;  // of one that is sent or received
   std::map<int64_t, std::shared_ptr<Landing>> landings_;
-  std::map<int64_t, std::function<void()>> to_tell_;
+  std::map<int64_t, VersionReceived> to_tell_;
   std::unique_ptr<Publication> publication_;  // last: it calls back
 };
 

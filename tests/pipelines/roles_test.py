@@ -27,6 +27,30 @@ class Roles(RanksCase):
                     self.folder.mkdir()
                     self.assert_equal_apart(pipeline, **{"pipeline.iterations": 3, "schedule.policy_lag": lag})
 
+    def test_lines_tell_of_the_weights_that_were_sampled_with(self):
+        for lag in (0, 1):
+            with self.subTest(lag=lag):
+                folder = self.run_apart("ppo.toml", name=f"lag{lag}", **{"pipeline.iterations": 4, "schedule.policy_lag": lag})
+                for line in (json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()):
+                    told = {name for name in line if "/weights_" in name}
+                    if line["policy_version"] == 0:
+                        self.assertEqual(told, set())
+                        continue
+                    of_run = {"time/weights_seconds", "time/weights_gigabytes_per_second", "time/weights_slowest_receiver_seconds",
+                              "engine/weights_bytes", "engine/weights_slowest_receiver"}
+                    of_ranks = {f"time/weights_{what}{of}" for what in ("stall_seconds", "link_share") for of in ("", "/min", "/max")}
+                    self.assertEqual(told, of_run | of_ranks)
+                    seconds = line["time/weights_seconds"]
+                    self.assertGreater(seconds, 0)
+                    self.assertAlmostEqual(line["time/weights_gigabytes_per_second"] * seconds * 1e9, line["engine/weights_bytes"], delta=1)
+                    self.assertGreater(line["engine/weights_bytes"], 1e6)
+                    self.assertIn(line["engine/weights_slowest_receiver"], (2, 3))
+                    self.assertLessEqual(line["time/weights_slowest_receiver_seconds"], seconds)
+                    self.assertGreaterEqual(line["time/weights_stall_seconds/min"], 0)
+                    self.assertLessEqual(line["time/weights_stall_seconds/max"], seconds + 1e-6)
+                    self.assertGreater(line["time/weights_link_share/min"], 0)
+                    self.assertLessEqual(line["time/weights_link_share/max"], 1)
+
     def test_other_numbers_of_ranks(self):
         for training, sampling in ((1, 1), (1, 3), (4, 1)):
             with self.subTest(training=training, sampling=sampling):

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace sluice::engine::metrics {
 namespace {
 
@@ -29,6 +31,20 @@ TEST(OverRanks, BytesAreTheMostBesideTheLeastAndTheMean) {
   EXPECT_THAT(row_over_ranks(of_two({{"memory/resident_bytes", 100}}, {{"memory/resident_bytes", 300}}), 2),
               ElementsAre(Pair("memory/resident_bytes", 300), Pair("memory/resident_bytes/min", 100),
                           Pair("memory/resident_bytes/mean", 200)));
+}
+
+TEST(OverRanks, WhatARankHasNoneOfCountsForNothing) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(row_over_ranks(of_two({{"time/x", kNone}, {"memory/y", kNone}}, {{"time/x", 3}, {"memory/y", kNone}}), 2),
+              ElementsAre(Pair("time/x", 3), Pair("time/x/min", 3), Pair("time/x/max", 3)));
+}
+
+TEST(OverRanks, WhatIsOfTheRunHasOneName) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  Contribution all = contribution_of({{"time/x", 1}}, {{"engine/y", kNone}, {"engine/z", kNone}});
+  add_contribution(all, contribution_of({{"time/x", 2}}, {{"engine/y", 7}, {"engine/z", kNone}}));
+  EXPECT_THAT(row_over_ranks(all, 2),
+              ElementsAre(Pair("time/x", 1.5), Pair("time/x/min", 1), Pair("time/x/max", 2), Pair("engine/y", 7)));
 }
 
 TEST(OverRanks, NamesAreThoseOfTheRow) {

@@ -48,6 +48,8 @@ class PublicationsInOneProcess::Impl {
     std::map<int, std::shared_ptr<Landing>> landings;  // by receiver, where it has not landed
     std::set<int> landed, acknowledged;
     bool opens = false;
+    int slowest = 0;
+    std::chrono::steady_clock::time_point offered_at, acknowledged_at;  // first
   };
   struct Of {
     PublicationLayout layout;
@@ -69,6 +71,7 @@ class PublicationsInOneProcess::Impl {
     std::string model;
     int64_t version = 0;
     bool opens = false;
+    PublishedVersion told = {};
   };
 
   void land_all(const std::string& model, int64_t version);
@@ -170,6 +173,7 @@ void PublicationsInOneProcess::Impl::offer(int rank, const std::string& model, i
       std::ranges::any_of(of.layout.buckets, [&](const auto& bucket) { return std::ranges::any_of(bucket, is_this); });
   Version& version = of.versions[number];
   SLUICE_CHECK(is_own && version.begins.insert(range.begin).second, "a range that is not the rank's, or comes twice");
+  if (version.offered == 0) version.offered_at = std::chrono::steady_clock::now();
   version.bytes.resize(of.layout.bytes());
   std::memcpy(version.bytes.data() + range.begin, bytes, range.size());
   version.offered += range.size();
@@ -200,6 +204,9 @@ void PublicationsInOneProcess::Impl::acknowledge(int rank, const std::string& mo
   Of& of = models_.at(model);
   Version& version = of.versions.at(number);
   SLUICE_CHECK(version.landed.contains(rank) && version.acknowledged.insert(rank).second, "a version that has not landed");
+  const auto now = std::chrono::steady_clock::now();
+  if (version.acknowledged.size() == 1) version.acknowledged_at = now;
+  version.slowest = rank;
   open_if_all_have(model, number);
 }
 
@@ -209,8 +216,18 @@ void PublicationsInOneProcess::Impl::open_if_all_have(const std::string& model, 
   const auto has = [&](int receiver) { return lost_.contains(receiver) || version.acknowledged.contains(receiver); };
   if (version.opens || version.offered < of.layout.bytes() || !std::ranges::all_of(of.layout.receivers, has)) return;
   version.opens = true;
-  for (const auto& [member, publication] : of.members)
-    if (!lost_.contains(member)) post({member, model, number, /*opens=*/true});
+  const auto now = std::chrono::steady_clock::now();
+  const auto seconds_since = [&](auto begin) { return std::chrono::duration<double>(now - begin).count(); };
+  PublishedVersion told{.version = number,
+                        .link_bytes_per_second = 1e9,
+                        .published_seconds = seconds_since(version.offered_at),
+                        .slowest_receiver = version.slowest,
+                        .slowest_seconds = seconds_since(version.acknowledged_at)};
+  for (const auto& [member, publication] : of.members) {
+    if (lost_.contains(member)) continue;
+    told.bytes_received = version.landed.contains(member) ? static_cast<int64_t>(of.layout.bytes()) : 0;
+    post({member, model, number, /*opens=*/true, told});
+  }
 }
 
 // In order, as versions open.
@@ -249,7 +266,7 @@ void PublicationsInOneProcess::Impl::run() {
       const auto member = members.find(event.rank);
       const Member* const told = member == members.end() ? nullptr : member->second;
       lock.unlock();
-      if (told != nullptr && event.opens && told->events().opened) told->events().opened({.version = event.version});
+      if (told != nullptr && event.opens && told->events().opened) told->events().opened(event.told);
       if (told != nullptr && !event.opens) told->events().landed(event.version, 0);
     }
     lock.lock();
