@@ -301,7 +301,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     facts.base_of = *params->base_of;
     return params;
   }
-  if (!check_device(params->device, spec, context.problems)) return nullptr;
+  if (!check_device(params->device, spec, context.registry, context.problems)) return nullptr;
   std::optional<models::ModelConfig> config;
   try {
     config = models::read_config(*params->checkpoint);

@@ -17,7 +17,7 @@ inline constexpr const char* kNames[] = {"cpu", "cuda:0"};
 /// Nothing: this machine, or its LibTorch, lacks it.
 inline std::optional<at::Device> find(const char* name) {
   const at::Device device = device_named(name).value();
-  if (missing_device(device) || (device.is_cuda() && !at::hasCUDA())) return std::nullopt;
+  if (device.is_cuda() && (missing_gpu(device.index()) || !at::hasCUDA())) return std::nullopt;
   return device;
 }
 
@@ -49,7 +49,7 @@ class OnDevice : public testing::TestWithParam<const char*> {
 class CudaPart : public testing::Environment {
  public:
   void SetUp() override {
-    if (missing_device(at::Device(at::kCUDA, 0))) return;
+    if (missing_gpu(0)) return;
     try {
       use_cuda();
     } catch (const UserError&) {
