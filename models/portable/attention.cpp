@@ -14,6 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "models/portable/abilities.h"
+
 namespace sluice::models::portable {
 namespace {
 
@@ -26,8 +28,8 @@ at::Tensor repeated(const at::Tensor& x, int64_t heads) {
 // What the library's kernel takes: FlashAttention-2 as it is built for head sizes up to 256.
 bool flash_takes(const at::Tensor& query, const AttentionScores& scores) {
   const int64_t head_dim = query.size(2);
-  return query.is_cuda() && at::isReducedFloatingType(query.scalar_type()) && scores.softcap == 0 && head_dim % 8 == 0 &&
-         head_dim <= 256;
+  return has_flash_attention(query.device()) && at::isReducedFloatingType(query.scalar_type()) && scores.softcap == 0 &&
+         head_dim % 8 == 0 && head_dim <= 256;
 }
 
 at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

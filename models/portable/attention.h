@@ -18,8 +18,8 @@ namespace sluice::models::portable {
 at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& seen,
                             const AttentionScores& scores);
 
-/// Causal attention inside each sample of a ragged batch. On a GPU, in bfloat16 or float16, one call of the library's flash
-/// attention over all samples (Dao 2023, "FlashAttention-2"), if it has the head size and there is no soft cap; elsewhere sample
+/// Causal attention inside each sample of a ragged batch. In bfloat16 or float16 one call of the library's flash attention over
+/// all samples (Dao 2023, "FlashAttention-2"), if it has that for the device and the head size and there is no soft cap; elsewhere sample
 /// by sample.
 ///
 /// query       [T,Nq,D]

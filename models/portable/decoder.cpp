@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "models/cuda/paged_decode_attention.h"
+#include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"
 #include "models/portable/paged_attention.h"
 #include "models/portable/product.h"
@@ -84,7 +85,9 @@ Decoder::Step Decoder::prepared(std::span<const DecodeSequence> sequences) {
     }
   }
   if (!single.empty()) batches.push_back(single);
-  Step step{on_device(tokens), on_device(positions), on_device(slots), turns_of(positions), on_device(last), {}};
+  Step step{numbers_on(options_.device, tokens), numbers_on(options_.device, positions),
+            numbers_on(options_.device, slots),  turns_of(positions),
+            numbers_on(options_.device, last),   {}};
   for (const auto& chosen : batches) step.batches.push_back(batch_of(sequences, chosen, first_row));
   return step;
 }
@@ -103,7 +106,8 @@ Decoder::Batch Decoder::batch_of(std::span<const DecodeSequence> sequences, std:
     const auto blocks = sequences[s].blocks;
     for (size_t w = 0; w < static_cast<size_t>(width); ++w) table.push_back(w < blocks.size() ? blocks[w] : blocks.front());
   }
-  return {on_device(rows), on_device(table).view({count, width}), on_device(positions).view({count, added})};
+  return {numbers_on(options_.device, rows), numbers_on(options_.device, table).view({count, width}),
+          numbers_on(options_.device, positions).view({count, added})};
 }
 
 at::Tensor Decoder::turns_of(std::span<const int64_t> positions) {
@@ -111,18 +115,10 @@ at::Tensor Decoder::turns_of(std::span<const int64_t> positions) {
   const int64_t longest = *std::ranges::max_element(positions) + 1, have = rotary_ ? rotary_->positions() : 0;
   if (longest > have)
     rotary_.emplace(config_, std::min(config_.steady_positions(), std::max({longest, 2 * have, kFirstPositions})));
-  const at::Tensor turns = at::empty({static_cast<int64_t>(positions.size()), rotary_->dims()}, at::kFloat);
+  const at::Tensor turns = empty_for(options_.device, {static_cast<int64_t>(positions.size()), rotary_->dims()}, at::kFloat);
   float* row = turns.mutable_data_ptr<float>();
   for (const int64_t position : positions) row = std::copy_n(rotary_->row(position), rotary_->dims(), row);
-  return turns.to(options_.device);
-}
-
-// Through pinned memory, so that the host does not wait for the device.
-at::Tensor Decoder::on_device(const std::vector<int64_t>& numbers) const {
-  const auto type = at::TensorOptions(at::kLong).pinned_memory(options_.device.is_cuda());
-  const at::Tensor host = at::empty({static_cast<int64_t>(numbers.size())}, type);
-  std::ranges::copy(numbers, host.mutable_data_ptr<int64_t>());
-  return host.to(options_.device, /*non_blocking=*/true);
+  return copied_to(options_.device, turns);
 }
 
 // query [T,Nq,D]; returns the same of what attention makes of it.

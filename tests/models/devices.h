@@ -8,14 +8,17 @@
 
 #include "base/error.h"
 #include "models/cuda/device.h"
+#include "tests/fake_device/fake_device.h"
 
 /// Tests that run on every device: those of one that the machine lacks are skipped.
 namespace sluice::models::devices {
 
 inline constexpr const char* kNames[] = {"cpu", "cuda:0"};
+inline constexpr const char* kFake[] = {"fake:0"};  // tests/fake_device/
 
 /// Nothing: this machine, or its LibTorch, lacks it.
 inline std::optional<at::Device> find(const char* name) {
+  fake::install();
   const at::Device device = device_named(name).value();
   if (device.is_cuda() && (missing_gpu(device.index()) || !at::hasCUDA())) return std::nullopt;
   return device;
@@ -45,10 +48,11 @@ class OnDevice : public testing::TestWithParam<const char*> {
   std::optional<at::Device> device_ = find(GetParam());
 };
 
-/// Loads the CUDA part of LibTorch before the program's first tensor, where there is a GPU.
-class CudaPart : public testing::Environment {
+/// Registers the fake devices, and loads the CUDA part of LibTorch where there is a GPU: before the program's first tensor.
+class AllDevices : public testing::Environment {
  public:
   void SetUp() override {
+    fake::install();
     if (missing_gpu(0)) return;
     try {
       use_cuda();
@@ -58,6 +62,6 @@ class CudaPart : public testing::Environment {
   }
 };
 
-inline testing::Environment* const kCudaPart = testing::AddGlobalTestEnvironment(new CudaPart);
+inline testing::Environment* const kAllDevices = testing::AddGlobalTestEnvironment(new AllDevices);
 
 }  // namespace sluice::models::devices
