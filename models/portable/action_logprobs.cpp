@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "models/portable/abilities.h"
 #include "models/portable/product.h"
 
 namespace sluice::models::portable {
@@ -16,14 +17,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-int64_t actions_at_a_time(int64_t vocabulary) {
-  constexpr int64_t kLogits = int64_t{1} << 23;
-  return std::max<int64_t>(16, kLogits / vocabulary);
+int64_t actions_at_a_time(const at::Tensor& head) {
+  constexpr int64_t kLogits = int64_t{1} << 23, kLeast = 16, kLeastApart = 2048;
+  return std::max(works_apart(head.device()) ? kLeastApart : kLeast, kLogits / head.size(0));
 }
 
 template <class Work>
 void for_each_chunk(const at::Tensor& hidden, const at::Tensor& head, const Work& work) {
-  const int64_t chunk = actions_at_a_time(head.size(0));
+  const int64_t chunk = actions_at_a_time(head);
   for (int64_t first = 0; first < hidden.size(0); first += chunk) work(first, std::min(chunk, hidden.size(0) - first));
 }
 
@@ -82,7 +83,7 @@ class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFu
       if (softcap != 0) slope.mul_(logits.div(softcap).square_().neg_().add_(1.0));  // of the cap: 1 - tanh^2
       const at::Tensor narrow_slope = slope.to(dtype);
       if (result[0].defined()) part(result[0]).copy_(wide_product(narrow_slope, operand));
-      if (result[1].defined()) result[1].add_(wide_product(narrow_slope.t(), in));
+      if (result[1].defined()) add_wide_product(result[1], narrow_slope.t(), in);
     });
     return result;
   }

@@ -44,6 +44,13 @@ at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b) {
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
+void add_wide_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() == at::kFloat)
+    sum.addmm_(a, b);
+  else
+    sum.add_(wide_product(a, b));
+}
+
 at::Tensor rounded(const at::Tensor& x, Precision precision) { return precision == Precision::kFloat32 ? x : Rounded::apply(x); }
 
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Precision precision) {
