@@ -4,10 +4,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "models/cuda/paged_decode_attention.h"
 #include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"
@@ -24,8 +26,15 @@ at::Tensor empty_cache(const ModelConfig& config, const DecoderOptions& options)
   try {
     // Zeros: what lies behind a sample's tokens in its last block gets no weight, but is multiplied with it.
     return at::zeros({config.layers, options.blocks, options.block_size, config.kv_heads, config.head_dim}, type);
-  } catch (const std::exception&) {  // each allocator has its own
-    throw UserError("there is no memory for the KV cache on " + options.device.str(),
+  } catch (const std::exception& error) {
+    // Of the CPU's allocator, and of a size that no integer holds, the text alone tells. A device fails in other ways too.
+    const bool is_memory = options.device.is_cpu() || dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
+    if (!is_memory) throw;
+    const double numbers = 2.0 * static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
+                           static_cast<double>(options.blocks) * static_cast<double>(options.block_size);
+    throw UserError("there is no memory for a KV cache of " +
+                        human_bytes(numbers * static_cast<double>(at::elementSize(dtype_of(options.precision)))) + " on " +
+                        options.device.str(),
                     "fewer tokens_in_flight, or a smaller max_new_tokens");
   }
 }

@@ -14,9 +14,10 @@ std::optional<MissingDevice> missing(int number) {
   return MissingDevice{"there are only " + std::to_string(kDevices) + " fake devices", "fake:0 is the first, fake:1 the second"};
 }
 
-// SLUICE_FAKE_SCHEDULE: a seed.
+// SLUICE_FAKE_SCHEDULE: a seed. SLUICE_FAKE_CAPACITY: bytes.
 void use() {
   install();
+  if (const char* bytes = std::getenv("SLUICE_FAKE_CAPACITY")) set_capacity(std::stoll(bytes));
   if (const char* seed = std::getenv("SLUICE_FAKE_SCHEDULE")) set_schedule(std::stoull(seed));
 }
 
