@@ -59,7 +59,11 @@ class LayerMaths final : public TensorMaths {
 };
 
 /// `weights` as generation reads them again and again: detached, matrices of layers, embedding and head in the precision (tied
-/// ones stay tied), the rest shared.
+/// ones stay tied), adapters merged into their matrices, the rest shared.
 Weights operand_copy(const Weights& weights, Precision precision);
+
+/// Writes the values of operand_copy(from, ...) into `to`, which is a copy of such a one: one matrix more at a time is all that is
+/// allocated.
+void copy_operands(const Weights& from, Weights& to);
 
 }  // namespace sluice::models::portable

@@ -1,12 +1,14 @@
 """Every pipeline runs with its models on devices that find raw access, mixing and missing waits (tests/fake_device/), under another
 schedule each, and gives the numbers of the CPU."""
 
+import array
 import json
 import os
 import tomllib
 import unittest
 
 from pipeline_case import DONE, ROOT, PipelineCase, run, sets, training_state
+from support import read_safetensors
 
 PLUGIN = os.environ["SLUICE_FAKE_DEVICE"]
 TIMED = ("time/", "memory/", "engine/")
@@ -90,6 +92,19 @@ class FakeDevicePipelines(PipelineCase):
     def test_a_lag_gives_the_numbers_of_the_cpu(self):
         rows = self.compare(ROOT / "pipelines/grpo.toml", **{"schedule.policy_lag": 2, "pipeline.iterations": 5})
         self.assertEqual([row["policy_lag"] for row in rows], [0, 1, 2, 2, 2])
+
+    # Trained, published, and saved merged and alone.
+    def test_adapters_give_the_numbers_of_the_cpu(self):
+        path = ROOT / "tests/pipelines/ppo_adapters.toml"
+        self.compare(path)
+        models = [self.folder / f"{path.stem}-{place}/checkpoint/actor" for place in ("there", "here")]
+        for name in ("model.safetensors", "adapter/adapter_model.safetensors"):
+            ours, theirs = (read_safetensors(model / name) for model in models)
+            self.assertEqual(sorted(ours), sorted(theirs))
+            for tensor, (_, shape, content) in theirs.items():
+                self.assertEqual(ours[tensor][1], shape)
+                for here, there in zip(array.array("f", ours[tensor][2]), array.array("f", content)):
+                    self.assertLessEqual(abs(here - there), 1e-3, tensor)  # AdamW's first steps amplify rounding
 
     def test_passes_give_the_numbers_of_the_cpu(self):
         self.compare(ROOT / "pipelines/ppo.toml", **{"budget.pass_tokens": 48})
