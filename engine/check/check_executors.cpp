@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
@@ -97,15 +98,17 @@ void share_cores(Draft& draft, const std::string& role) {
   const std::vector<std::string> names = executors_in_use(draft, role);
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);
   const auto is_device = [&](const std::string& name) { return draft.registry.is_device(without_role(name)); };
-  const auto count = std::ranges::count_if(names, [&](const std::string& name) { return !is_device(name); });
+  std::vector<std::string> on_cpu;
+  std::ranges::remove_copy_if(names, std::back_inserter(on_cpu), is_device);
+  const auto count = static_cast<int64_t>(on_cpu.size());
   if (count > cores && draft.plan.runtime.cores == 0) {
     draft.warning("executors-share-cores", draft.spec.where,
-                  plural(count, "executor") + " (" + join(names, ", ") + ") share " + plural(cores, "core") +
+                  plural(count, "executor") + " (" + join(on_cpu, ", ") + ") share " + plural(cores, "core") +
                       ", all that this process may use",
                   {}, "use at most " + plural(cores, "executor"));
   } else if (count > cores) {
     draft.error("executors-exceed-cores", place_of(draft.spec.runtime, "cores", draft.spec.where),
-                plural(count, "executor") + " (" + join(names, ", ") + ") cannot share " + plural(cores, "core") +
+                plural(count, "executor") + " (" + join(on_cpu, ", ") + ") cannot share " + plural(cores, "core") +
                     ": more threads than cores are many times slower",
                 {}, "use at most " + plural(cores, "executor") + ", or raise cores in [runtime]");
     return;

@@ -8,7 +8,7 @@ import tomllib
 import unittest
 
 from pipeline_case import DONE, ROOT, PipelineCase, run, sets, training_state
-from support import read_safetensors
+from support import read_safetensors, with_roles
 
 PLUGIN = os.environ["SLUICE_FAKE_DEVICE"]
 TIMED = ("time/", "memory/", "engine/")
@@ -84,7 +84,7 @@ class FakeDevicePipelines(PipelineCase):
         return there
 
     def test_every_pipeline_gives_the_numbers_of_the_cpu(self):
-        for path in sorted((ROOT / "pipelines").glob("*.toml")):
+        for path in [*sorted((ROOT / "pipelines").glob("*.toml")), ROOT / "tests/pipelines/ppo_one_trunk.toml"]:
             with self.subTest(pipeline=path.stem):
                 self.compare(path)
 
@@ -108,6 +108,44 @@ class FakeDevicePipelines(PipelineCase):
 
     def test_passes_give_the_numbers_of_the_cpu(self):
         self.compare(ROOT / "pipelines/ppo.toml", **{"budget.pass_tokens": 48})
+
+    # Each has gradients of its own, which are added up there.
+    def test_slots_give_the_numbers_of_the_cpu(self):
+        self.compare(ROOT / "pipelines/grpo.toml", **{"cluster.slots": 4})
+
+    # Not only the models lie there: the threads that work for them are called so too.
+    def test_executors_of_a_device_give_the_numbers_of_the_cpu(self):
+        path = ROOT / "pipelines/ppo.toml"
+        on = {"generate": "fake:0", "held_out_answers": "fake:0", "reference": "fake:1", "values": "fake:0", "train": "fake:0"}
+        there = self.rows(path, "on-there", **small(path), **devices(path), **{f"nodes.{node}.on": device for node, device in on.items()})
+        self.assert_alike(there, self.rows(path, "on-here", **small(path)))
+
+    # Their threads wait for the device most of the time.
+    def test_executors_of_a_device_take_no_core(self):
+        overrides = {"models.reference.device": "fake:1", "runtime.cores": 1}
+        result = run("validate", ROOT / "pipelines/grpo.toml", "--plugin", PLUGIN, *sets(**overrides))
+        self.assertIn("2 executors (cpu:1, cpu) cannot share 1 core", result.stderr)
+
+    # Weights go from the device of one process to that of another.
+    def test_ranks_apart_give_the_numbers_of_the_cpu(self):
+        path = ROOT / "pipelines/grpo.toml"
+        apart = self.write("apart.toml", with_roles("grpo.toml", 1, 1))
+        there = self.rows(path, "apart", "launch", apart, **small(path), **devices(path))
+        self.assert_alike(there, self.rows(path, "together", **small(path)))
+
+    # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU.
+    def test_bfloat16_trains_what_it_sampled(self):
+        path = ROOT / "pipelines/grpo.toml"
+        for row in self.rows(path, "narrow", **small(path), **devices(path), **{"models.actor.dtype": "bfloat16"}):
+            self.assertLess(row["policy/logprob_difference_mean"], 0.01)
+            self.assertGreater(row["policy/logprob_difference_mean"], 0)
+
+    # Which token is of which version depends on timing, so there is nothing to compare with.
+    def test_samples_go_on_with_the_newest_weights(self):
+        path = ROOT / "pipelines/grpo.toml"
+        rows = self.rows(path, "newest", **small(path) | devices(path) | {
+            "schedule.policy_lag": 1, "schedule.update": "immediately", "pipeline.iterations": 4})
+        self.assertEqual(len(rows), 4)
 
     # As an uninterrupted run has them: what is saved on a device is whole, and what is read is put back there.
     def test_a_run_goes_on_from_what_it_saved(self):
