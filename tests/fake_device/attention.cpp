@@ -9,7 +9,6 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/softmax.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include <limits>
@@ -82,8 +81,6 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tens
   queue_on(query.device(), [g = host_view(grad), q = host_view(query), k = host_view(key), v = host_view(value),
                             o = host_view(offsets), to_query = host_view(of_query), to_key = host_view(of_key),
                             to_value = host_view(of_value), scale = *scale, before = number(before)] {
-    // Streams work below autograd, which is asked here.
-    const c10::impl::ForceDispatchKeyGuard with_autograd({}, {});
     const at::AutoGradMode with_gradient(true);
     const Tensor in_query = wide(q).requires_grad_(), in_key = wide(k).requires_grad_(), in_value = wide(v).requires_grad_();
     attended(in_query, in_key, in_value, o, scale, before).backward(wide(g));

@@ -1,7 +1,6 @@
 #include "tests/fake_device/streams.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -64,7 +63,6 @@ bool Stream::has_to_work() const {
 void Stream::run() {
   at::set_num_threads(1);
   const at::NoGradGuard no_gradient;
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::unique_lock lock(mutex_);
   for (;;) {
     to_do_.wait(lock, [this] { return has_to_work(); });
