@@ -5,10 +5,12 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
+
 #include "base/error.h"
 #include "models/kernels/parallel.h"
 

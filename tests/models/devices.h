@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "models/cuda/device.h"
@@ -18,7 +19,7 @@ inline constexpr const char* kFake[] = {"fake:0"};  // tests/fake_device/
 
 /// Nothing: this machine, or its LibTorch, lacks it.
 inline std::optional<at::Device> find(const char* name) {
-  fake::install();
+  if (std::string_view(name).starts_with("fake:")) fake::install();
   const at::Device device = device_named(name).value();
   if (device.is_cuda() && (missing_gpu(device.index()) || !at::hasCUDA())) return std::nullopt;
   return device;
@@ -48,12 +49,12 @@ class OnDevice : public testing::TestWithParam<const char*> {
   std::optional<at::Device> device_ = find(GetParam());
 };
 
-/// Registers the fake devices, and loads the CUDA part of LibTorch where there is a GPU: before the program's first tensor.
+/// Loads the CUDA part of LibTorch where there is a GPU, and elsewhere registers the fake devices: before the program's first
+/// tensor. LibTorch takes a fake device for what pins memory, so tests of both kinds run in processes of their own, as ctest has it.
 class AllDevices : public testing::Environment {
  public:
   void SetUp() override {
-    fake::install();
-    if (missing_gpu(0)) return;
+    if (missing_gpu(0)) return fake::install();
     try {
       use_cuda();
     } catch (const UserError&) {

@@ -107,7 +107,8 @@ class FakeDevicePipelines(PipelineCase):
                     self.assertLessEqual(abs(here - there), 1e-3, tensor)  # AdamW's first steps amplify rounding
 
     def test_passes_give_the_numbers_of_the_cpu(self):
-        self.compare(ROOT / "pipelines/ppo.toml", **{"budget.pass_tokens": 48})
+        self.compare(ROOT / "pipelines/ppo.toml", **{"budget.pass_tokens": 48, "models.actor.activation_checkpointing": "layer"})
+        self.compare(ROOT / "pipelines/dpo.toml", **{"budget.pass_tokens": 12})  # a pair has more
 
     # Each has gradients of its own, which are added up there.
     def test_slots_give_the_numbers_of_the_cpu(self):
@@ -136,7 +137,7 @@ class FakeDevicePipelines(PipelineCase):
     # Flash attention and products of narrow matrices: what training computes is near what was sampled, as on the CPU.
     def test_bfloat16_trains_what_it_sampled(self):
         path = ROOT / "pipelines/grpo.toml"
-        for row in self.rows(path, "narrow", **small(path), **devices(path), **{"models.actor.dtype": "bfloat16"}):
+        for row in self.rows(path, "narrow", **small(path), **devices(path), **{"models.actor.dtype": "bfloat16", "models.reference.dtype": "bfloat16"}):
             self.assertLess(row["policy/logprob_difference_mean"], 0.01)
             self.assertGreater(row["policy/logprob_difference_mean"], 0)
 
