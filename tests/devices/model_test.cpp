@@ -228,8 +228,22 @@ TEST(FakeDeviceCopies, AreAsManyForManyLayers) {
     EXPECT_EQ(copies(5, precision), std::pair(int64_t{0}, int64_t{0}));
 }
 
+// Of 2048 actions and a large vocabulary logits are gigabytes.
+TEST(FakeDeviceLogprobs, AreDifferentiatedInTwiceTheMemoryOfTheirLogits) {
+  constexpr int64_t kVocabulary = 4096, kActions = 2048, kLogitBytes = kVocabulary * kActions * 4;
+  const auto there = at::TensorOptions(at::kFloat).device(device());
+  const at::Tensor hidden = at::ones({kActions, 2}, there).set_requires_grad(true);
+  const at::Tensor head = at::ones({kVocabulary, 2}, there).set_requires_grad(true);
+  const at::Tensor targets = at::full({kActions}, 7, there.dtype(at::kLong));
+  fake::take_counts();
+  action_logprobs(hidden, head, targets).sum().backward();
+  const fake::Counts counts = fake::take_counts();
+  EXPECT_GE(counts.peak_bytes, 2 * kLogitBytes);
+  EXPECT_LT(counts.peak_bytes, 2 * kLogitBytes + kLogitBytes / 4);
+}
+
 TEST(FakeDeviceLogprobs, OfALargeVocabularyAreNotCutIntoSlivers) {
-  constexpr int64_t kVocabulary = 152'000, kActions = 600;
+  constexpr int64_t kVocabulary = 152'000, kActions = 250;
   const auto there = at::TensorOptions(at::kFloat).device(device());
   const at::Tensor hidden = at::ones({kActions, 2}, there), head = at::ones({kVocabulary, 2}, there);
   const at::Tensor targets = at::full({kActions}, 7, there.dtype(at::kLong));
