@@ -13,8 +13,8 @@ namespace sluice::engine {
 struct DeviceKind {
   std::string name;  // neither "cpu" nor with a colon
 
-  /// What this machine lacks for the device of this number; nothing: it is there. Loads nothing large, since pipelines are checked
-  /// where they cannot run.
+  /// What this machine lacks for the device of this number; nothing: it is there. Loads nothing large, since pipelines are
+  /// checked where they cannot run.
   std::function<std::optional<MissingDevice>(int number)> missing;
 
   /// Makes LibTorch know the kind. Called before the process uses its first tensor, maybe several times, on one thread. Throws

@@ -7,8 +7,8 @@
 
 namespace sluice::models::portable {
 
-/// What a device can do beside LibTorch's operators for every device. LibTorch is asked, not the name of the device: it can do what
-/// has a kernel for it. From any thread.
+/// What a device can do beside LibTorch's operators for every device. LibTorch is asked, not the name of the device: it can do
+/// what has a kernel for it. From any thread.
 
 /// aten::mm of narrow matrices with a wide result.
 bool has_wide_products(at::Device device);
@@ -16,7 +16,8 @@ bool has_wide_products(at::Device device);
 /// aten::_flash_attention_forward over ragged samples.
 bool has_flash_attention(at::Device device);
 
-/// The host goes on while the device works: what it copies there may lie in pinned memory, and a copy from any other makes it wait.
+/// The host goes on while the device works: what it copies there may lie in pinned memory, and a copy from any other makes it
+/// wait.
 bool works_apart(at::Device device);
 
 /// Numbers of the host, [n], on the device. Through pinned memory where the device works apart, so that the host does not wait.

@@ -28,9 +28,9 @@ struct SampleOffsets {
 
 SampleOffsets sample_offsets(std::span<const int64_t> offsets, at::Device device);
 
-/// Causal attention inside each sample of a ragged batch. In bfloat16 or float16 one call of the library's flash attention over
-/// all samples (Dao 2023, "FlashAttention-2"), if it has that for the device and the head size and there is no soft cap; elsewhere sample
-/// by sample.
+/// Causal attention inside each sample of a ragged batch. In bfloat16 or float16 one call of the library's flash attention
+/// over all samples (Dao 2023, "FlashAttention-2"), if it has that for the device and the head size and there is no soft cap;
+/// elsewhere sample by sample.
 ///
 /// query       [T,Nq,D]
 /// key, value  [T,Nk,D]

@@ -24,7 +24,8 @@ namespace {
 
 using at::Tensor;
 
-// Each token sees itself and what is before it in its sample, `before` tokens at most. query [T,Nq,D], key, value [T,Nk,D] float32
+// Each token sees itself and what is before it in its sample, `before` tokens at most. query [T,Nq,D], key, value [T,Nk,D]
+// float32
 Tensor attended(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& offsets, double scale,
                 std::optional<int64_t> before) {
   std::vector<Tensor> samples;

@@ -154,7 +154,8 @@ bool needs_rehearsal(const std::vector<std::optional<size_t>>& owners, const Sta
   return std::ranges::any_of(owners, [&](const auto& owner) { return !owner || is_empty(arguments[*owner]); });
 }
 
-// The results of the same operator on numbers of the host that have the same shapes: what is computed later will look like them.
+// The results of the same operator on numbers of the host that have the same shapes: what is computed later will look like
+// them.
 Stack rehearsal(const c10::OperatorHandle& op, const Stack& arguments) {
   Stack stack = changed_all(arguments, like_with_zeros);
   call(op, stack);

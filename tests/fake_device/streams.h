@@ -17,8 +17,9 @@ namespace sluice::fake {
 
 using Work = std::function<void()>;
 
-/// A queue of work and the thread that does it, one piece after the other. The thread begins when more is queued than the schedule
-/// lets wait, or when somebody waits: so work may be far behind the host, or close. Thread-safe. Lasts as long as the process.
+/// A queue of work and the thread that does it, one piece after the other. The thread begins when more is queued than the
+/// schedule lets wait, or when somebody waits: so work may be far behind the host, or close. Thread-safe. Lasts as long as the
+/// process.
 class Stream {
  public:
   Stream();
@@ -28,8 +29,8 @@ class Stream {
   /// Returns what wait_for() takes.
   int64_t queue(Work work);
 
-  /// Until the piece of work that queue() gave this number is done, and all before it. Not from this stream's own work. Does not
-  /// throw what the work threw.
+  /// Until the piece of work that queue() gave this number is done, and all before it. Not from this stream's own work. Does
+  /// not throw what the work threw.
   void wait_for(int64_t piece);
 
   /// Until all that is queued now is done. Throws what the first piece that failed threw; once.

@@ -4,6 +4,7 @@ schedule each, and gives the numbers of the CPU."""
 import array
 import json
 import os
+import shutil
 import tomllib
 import unittest
 
@@ -126,6 +127,16 @@ class FakeDevicePipelines(PipelineCase):
         overrides = {"models.reference.device": "fake:1", "runtime.cores": 1}
         result = run("validate", ROOT / "pipelines/grpo.toml", "--plugin", PLUGIN, *sets(**overrides))
         self.assertIn("2 executors (cpu:1, cpu) cannot share 1 core", result.stderr)
+
+    # Whose plugin nobody has asked for yet.
+    def test_a_device_of_a_plugin_that_is_not_loaded_is_no_mistake(self):
+        shutil.copy(PLUGIN, self.folder / "fake.so")
+        file = self.write("own.toml", f'extends = "{ROOT}/pipelines/grpo.toml"\nplugins = ["fake.so"]\nmodels.actor.device = "fake:0"\n'
+                                      'nodes.generate.on = "fake:0"\n')
+        result = run("validate", file)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertIn('"fake:0" is no device', result.stderr)
+        self.assertIn("no problems", run("validate", file, "--plugins").stdout)
 
     # Weights go from the device of one process to that of another.
     def test_ranks_apart_give_the_numbers_of_the_cpu(self):
