@@ -14,7 +14,6 @@
 #include "engine/contract/plugin.h"
 #include "engine/plan/data_look.h"
 #include "engine/plan/partly_checked.h"
-#include "models/cuda/device.h"
 #include "nodes/builtin.h"
 
 namespace sluice::cli {
@@ -30,8 +29,9 @@ void require_devices(const LoadedPipeline& loaded) {
     missing.back().severity = Severity::kError;
   }
   if (!missing.empty()) throw UserError(missing);
-  const auto is_on_gpu = [](const engine::PlanModel& model) { return model.facts.device != "cpu"; };
-  if (std::ranges::any_of(loaded.plan.models, is_on_gpu)) models::use_cuda();
+  for (const engine::PlanModel& model : loaded.plan.models) {
+    if (const auto device = device_name(model.facts.device)) loaded.registry->find_device_kind(device->kind)->use();
+  }
 }
 
 void warn_of_cores(const engine::Plan& plan) {

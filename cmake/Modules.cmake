@@ -23,7 +23,7 @@ function(sluice_tests name)
   target_link_libraries(sluice_${name}_test PRIVATE ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_options(sluice_${name}_test PRIVATE -O1)  # what is tested is optimized; its tests take a quarter less time to compile so
   target_link_libraries(sluice_${name}_test PRIVATE sluice_source_folder)
-  if(TARGET sluice_models AND name MATCHES "^(models|nodes)$")
+  if(TARGET sluice_models AND name MATCHES "^(models|nodes|devices)$")
     sluice_precompile(sluice_${name}_test tensor_test)
   else()
     sluice_precompile(sluice_${name}_test test)

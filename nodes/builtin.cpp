@@ -18,6 +18,7 @@
 #include "nodes/forward/logprobs.h"
 #include "nodes/forward/values.h"
 #include "nodes/models/language_model_type.h"
+#include "nodes/models/model_device.h"
 #include "nodes/objectives/cispo.h"
 #include "nodes/objectives/gspo.h"
 #include "nodes/objectives/ppo_clip.h"
@@ -65,6 +66,7 @@ namespace sluice::nodes {
 
 void register_builtin(engine::Registry& registry) {
   registry.set_model_type(std::make_unique<LanguageModelType>());
+  registry.add_device_kind(cuda_devices());
 
   registry.add<JsonlPrompts>();
   registry.add<JsonlExamples>();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
@@ -10,8 +11,6 @@ namespace {
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 3 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
-
-bool is_device(std::string_view name) { return name.starts_with("cuda:") && is_number(name.substr(5)); }
 
 // The devices of the node's models, in the order of its parameters.
 std::vector<std::string> devices_of(const Draft& draft, const DraftNode& node) {
@@ -42,9 +41,13 @@ void place_on_device(Draft& draft, DraftNode& node) {
 
 void report_unknown_executor(Draft& draft, const DraftNode& node) {
   const std::string role = node.role.empty() ? std::string() : node.role + "/";
+  std::vector<std::string> names{sluice::quoted("cpu"), sluice::quoted("cpu:N")};
+  for (const std::string& name : draft.registry.device_names()) names.push_back(sluice::quoted(name));
+  const std::string last = names.back();
+  names.pop_back();
   draft.error("executor-unknown", node.place.where,
-              std::string(role.empty() ? "on" : "what on has behind the role") +
-                  " must be an executor: \"cpu\", \"cpu:N\" or \"cuda:N\" with a number N",
+              std::string(role.empty() ? "on" : "what on has behind the role") + " must be an executor: " + join(names, ", ") +
+                  " or " + last + " with a number N",
               "such as " + sluice::quoted(role + "cpu:1"));
 }
 
@@ -57,7 +60,7 @@ void place(Draft& draft, DraftNode& node) {
     for (const std::string& device : devices_of(draft, node)) {
       if (node.executor == "cpu") node.executor = device;
     }
-  } else if (is_device(on.text)) {
+  } else if (draft.registry.is_device(on.text)) {
     place_on_device(draft, node);
   } else if (on.text != "cpu" && !(on.text.starts_with("cpu:") && is_number(on.text.substr(4)))) {
     report_unknown_executor(draft, node);
@@ -94,23 +97,25 @@ std::vector<std::string> executors_in_use(const Draft& draft, const std::string&
 void share_cores(Draft& draft, const std::string& role) {
   const std::vector<std::string> names = executors_in_use(draft, role);
   const int64_t cores = resolved_cores(draft.plan.runtime.cores);
-  const auto count =
-      std::count_if(names.begin(), names.end(), [](const std::string& name) { return !is_device(without_role(name)); });
+  const auto is_device = [&](const std::string& name) { return draft.registry.is_device(without_role(name)); };
+  std::vector<std::string> on_cpu;
+  std::ranges::remove_copy_if(names, std::back_inserter(on_cpu), is_device);
+  const auto count = static_cast<int64_t>(on_cpu.size());
   if (count > cores && draft.plan.runtime.cores == 0) {
     draft.warning("executors-share-cores", draft.spec.where,
-                  plural(count, "executor") + " (" + join(names, ", ") + ") share " + plural(cores, "core") +
+                  plural(count, "executor") + " (" + join(on_cpu, ", ") + ") share " + plural(cores, "core") +
                       ", all that this process may use",
                   {}, "use at most " + plural(cores, "executor"));
   } else if (count > cores) {
     draft.error("executors-exceed-cores", place_of(draft.spec.runtime, "cores", draft.spec.where),
-                plural(count, "executor") + " (" + join(names, ", ") + ") cannot share " + plural(cores, "core") +
+                plural(count, "executor") + " (" + join(on_cpu, ", ") + ") cannot share " + plural(cores, "core") +
                     ": more threads than cores are many times slower",
                 {}, "use at most " + plural(cores, "executor") + ", or raise cores in [runtime]");
     return;
   }
   int64_t next = 0;
   for (const std::string& name : names) {
-    if (is_device(without_role(name))) {  // its thread waits for the device most of the time, and takes no core from the others
+    if (is_device(name)) {  // its thread waits for the device most of the time, and takes no core from the others
       draft.plan.executors.push_back({name, 1});
       continue;
     }

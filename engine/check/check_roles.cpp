@@ -13,9 +13,13 @@ namespace {
 /// What `on` says in front of a slash, or as a whole.
 std::string first_part(const Name& on) { return on.text.substr(0, on.text.find('/')); }
 
-bool names_executor(const Name& on) {
+bool is_kind_of_executor(const Draft& draft, const std::string& name) {
+  return name == "cpu" || draft.registry.find_device_kind(name) != nullptr;
+}
+
+bool names_executor(const Draft& draft, const Name& on) {
   const std::string first = first_part(on);
-  return first == "cpu" || first == "cuda" || first.find(':') != std::string::npos;
+  return is_kind_of_executor(draft, first) || first.find(':') != std::string::npos;
 }
 
 bool samples(const DraftNode& node) { return node.type != nullptr && node.type->kind == NodeKind::kRollout; }
@@ -27,7 +31,7 @@ bool updates_model(const DraftNode& node) {
 // A role is called like no executor, so that `on` is never both.
 void check_role_names(Draft& draft) {
   for (const PlanRole& role : draft.plan.roles) {
-    if (role.name != "cpu" && role.name != "cuda") continue;
+    if (!is_kind_of_executor(draft, role.name)) continue;
     draft.error("bad-name", role.where, sluice::quoted(role.name) + " cannot be the name of a role",
                 "on = " + sluice::quoted(role.name) + " names an executor", "call it by what it does: [cluster.roles.train]");
   }
@@ -69,7 +73,7 @@ class RoleRules {
 
   // Without roles only what is unlike any executor means one.
   bool means_role(const Name& on) const {
-    if (on.text.empty() || names_executor(on)) return false;
+    if (on.text.empty() || names_executor(draft_, on)) return false;
     if (on.text.find('/') != std::string::npos) return true;
     if (!names_.empty()) return true;
     const auto begins = [&](const char* executor) { return on.text.starts_with(executor); };
@@ -130,7 +134,7 @@ class RoleRules {
   // "on = "train"", or for each role, with the executor behind it that the node has asked for.
   std::string choices_for(const DraftNode& node) const {
     const Name& on = node.spec->on;
-    const std::string executor = names_executor(on) ? "/" + on.text : std::string(), fitting = fitting_role(node);
+    const std::string executor = names_executor(draft_, on) ? "/" + on.text : std::string(), fitting = fitting_role(node);
     std::vector<std::string> texts;
     for (const std::string& name : names_) {
       if (fitting.empty() || name == fitting) texts.push_back("on = " + sluice::quoted(name + executor));

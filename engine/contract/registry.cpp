@@ -71,4 +71,28 @@ void Registry::add_preset(Preset preset) {
   presets_.emplace(std::move(name), std::move(preset));
 }
 
+void Registry::add_device_kind(DeviceKind kind) {
+  SLUICE_CHECK(device_name(kind.name + ":0"), sluice::quoted(kind.name) + " is no name of a kind of devices");
+  if (const auto taken = device_kinds_.find(kind.name); taken != device_kinds_.end())
+    throw_taken("kind of devices " + sluice::quoted(kind.name), origin_, taken->second.second);
+  std::string name = kind.name;
+  device_kinds_.emplace(std::move(name), std::pair{std::move(kind), origin_});
+}
+
+const DeviceKind* Registry::find_device_kind(const std::string& name) const {
+  const auto found = device_kinds_.find(name);
+  return found == device_kinds_.end() ? nullptr : &found->second.first;
+}
+
+bool Registry::is_device(std::string_view name) const {
+  const auto device = device_name(name);
+  return device && find_device_kind(device->kind) != nullptr;
+}
+
+std::vector<std::string> Registry::device_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : device_kinds_) names.push_back(name + ":N");
+  return names;
+}
+
 }  // namespace sluice::engine

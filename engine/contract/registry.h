@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/contract/contract.h"
+#include "engine/contract/device_kind.h"
 #include "engine/contract/node.h"
 
 namespace sluice::engine {
@@ -46,7 +47,7 @@ struct ComponentType {
   std::function<MadeComponent(const Table&, BindContext&)> make;
 };
 
-/// All node, component and model types, and the presets, that a program knows. Filled before any pipeline is checked, constant
+/// All node, component and model types, kinds of devices, and the presets, that a program knows. Filled before any pipeline is checked, constant
 /// after; owned by main.
 class Registry {
  public:
@@ -63,6 +64,9 @@ class Registry {
   /// Throws UserError if the name is taken. Its values are checked when a pipeline names it: types may come later.
   void add_preset(Preset preset);
 
+  /// Throws UserError if the name is taken.
+  void add_device_kind(DeviceKind kind);
+
   void set_model_type(std::unique_ptr<ModelType> type) { model_type_ = std::move(type); }
   const ModelType* model_type() const { return model_type_.get(); }
 
@@ -75,6 +79,15 @@ class Registry {
   const std::map<std::pair<std::string, std::string>, ComponentType>& components() const { return components_; }
   const std::map<std::string, Preset>& presets() const { return presets_; }
 
+  /// Of the kind that has this name; null: there is none.
+  const DeviceKind* find_device_kind(const std::string& name) const;
+
+  /// Whether this is the name of a device, "cuda:0", there or not.
+  bool is_device(std::string_view name) const;
+
+  /// What may stand for a device: "cuda:N".
+  std::vector<std::string> device_names() const;
+
  private:
   void insert(NodeType type);
   void insert(ComponentType type);
@@ -82,6 +95,7 @@ class Registry {
   std::map<std::string, NodeType> nodes_;
   std::map<std::pair<std::string, std::string>, ComponentType> components_;
   std::map<std::string, Preset> presets_;
+  std::map<std::string, std::pair<DeviceKind, std::string>> device_kinds_;  // with their origin
   std::unique_ptr<ModelType> model_type_;
   std::string origin_ = "builtin";
 };

@@ -32,8 +32,8 @@ bool is_out_of_memory(const std::exception& error) {
   if (const auto* system = dynamic_cast<const std::system_error*>(&error); system != nullptr)
     return system->code() == std::errc::not_enough_memory;
   // LibTorch throws exceptions of its own, of which the text alone tells.
-  constexpr std::array<std::string_view, 5> kTexts{"DefaultCPUAllocator", "not enough memory", "out of memory",
-                                                   "no memory for a KV cache", "bad_alloc"};
+  constexpr std::array<std::string_view, 6> kTexts{"DefaultCPUAllocator",      "not enough memory", "out of memory",
+                                                   "no memory for a KV cache", "bad_alloc",         "CUBLAS_STATUS_ALLOC_FAILED"};
   const std::string_view text = error.what();
   return std::ranges::any_of(kTexts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }

@@ -22,7 +22,8 @@ bool is_unknown_preset(const Problem& problem, const PipelineSpec& spec) {
 }
 
 bool may_be_of_a_plugin(const Problem& problem, const PipelineSpec& spec) {
-  return problem.kind == "unknown-node-type" || problem.kind == "unknown-component" || is_unknown_preset(problem, spec);
+  constexpr std::array<std::string_view, 3> kKinds{"unknown-node-type", "unknown-component", "device-unknown"};
+  return std::ranges::find(kKinds, problem.kind) != kKinds.end() || is_unknown_preset(problem, spec);
 }
 
 std::string line_of(const Problem& problem) {
@@ -36,14 +37,15 @@ std::string line_of(const Problem& problem) {
 PartlyChecked check_without_plugins(const PipelineSpec& spec, const Registry& registry, int ranks) {
   PartlyChecked partly{.result = check(spec, registry, ranks), .unchecked = {}};
   Problems& problems = partly.result.problems;
-  bool preset_unknown = false;
+  bool preset_unknown = false, device_unknown = false;
   for (const Problem& problem : problems) {
     if (!may_be_of_a_plugin(problem, spec)) continue;
     partly.unchecked.push_back(line_of(problem));
     preset_unknown |= is_unknown_preset(problem, spec);
+    device_unknown |= problem.kind == "device-unknown";
   }
   std::erase_if(problems, [&](const Problem& problem) {
-    return may_be_of_a_plugin(problem, spec) ||
+    return may_be_of_a_plugin(problem, spec) || (device_unknown && problem.kind == "executor-unknown") ||
            (preset_unknown && std::ranges::find(kMayFollowFromPreset, problem.kind) != kMayFollowFromPreset.end());
   });
   return partly;

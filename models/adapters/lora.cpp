@@ -31,8 +31,9 @@ at::Tensor uniform(std::vector<int64_t> shape, double bound, uint64_t seed, cons
 Adapter fresh_adapter(const AdaptableMatrix& matrix, const LoraOptions& options, uint64_t seed) {
   const int64_t outputs = matrix.weight->size(0), inputs = matrix.weight->size(1);
   const double bound = 1 / std::sqrt(static_cast<double>(inputs));
-  return {.a = uniform({options.rank, inputs}, bound, seed, matrix.name + ".lora_A"),
-          .b = at::zeros({outputs, options.rank}, at::kFloat),
+  const at::Device device = matrix.weight->device();
+  return {.a = uniform({options.rank, inputs}, bound, seed, matrix.name + ".lora_A").to(device),
+          .b = at::zeros({outputs, options.rank}, at::TensorOptions(at::kFloat).device(device)),
           .scale = options.alpha / static_cast<double>(options.rank)};
 }
 

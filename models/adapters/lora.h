@@ -26,7 +26,8 @@ void check_targets(const std::vector<std::string>& names, const std::vector<std:
 
 /// Gives every matrix that options.targets mean, at least one, an adapter whose factors need a gradient, and freezes all other
 /// weights but a value head, which is no change of anything. `a` is uniform in +-1/sqrt(K), as PEFT has it (Kaiming with a =
-/// sqrt(5)), and depends on `seed` and its name only; `b` is zero, so that the model computes what it did.
+/// sqrt(5)), and depends on `seed` and its name only; `b` is zero, so that the model computes what it did. They are where
+/// their matrix is.
 void add_adapters(Weights& weights, const LoraOptions& options, uint64_t seed);
 
 bool has_adapters(const Weights& weights);

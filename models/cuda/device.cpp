@@ -1,11 +1,12 @@
 #include "models/cuda/device.h"
 
 #include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/DeviceType.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <limits>
+#include <typeinfo>
 
 #include "base/error.h"
 #include "base/path_kind.h"
@@ -45,20 +46,17 @@ Driver driver() {
 }  // namespace
 
 std::optional<at::Device> device_named(std::string_view name) {
-  constexpr std::string_view kCuda = "cuda:";
   if (name == "cpu") return at::Device(at::kCPU);
-  if (!name.starts_with(kCuda)) return std::nullopt;
-  const std::string_view number = name.substr(kCuda.size());
-  const bool digits = std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
-  if (number.empty() || number.size() > 3 || !digits) return std::nullopt;
-  int index = 0;
-  for (const char digit : number) index = index * 10 + (digit - '0');
-  if (index > std::numeric_limits<at::DeviceIndex>::max()) return std::nullopt;
-  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+  const auto parts = device_name(name);
+  if (!parts) return std::nullopt;
+  const auto number = static_cast<at::DeviceIndex>(parts->number);
+  if (parts->kind == "cuda") return at::Device(at::kCUDA, number);
+  if (c10::is_privateuse1_backend_registered() && parts->kind == c10::get_privateuse1_backend())
+    return at::Device(at::kPrivateUse1, number);
+  return std::nullopt;
 }
 
-std::optional<MissingDevice> missing_device(at::Device device) {
-  if (device.is_cpu()) return std::nullopt;
+std::optional<MissingDevice> missing_gpu(int number) {
   const fs::path library = cuda_part_of_torch();
   if (!is_there(library)) return MissingDevice{"this LibTorch has no CUDA part (" + library.string() + ")", kFullWheels};
   const Driver found = driver();
@@ -66,7 +64,7 @@ std::optional<MissingDevice> missing_device(at::Device device) {
     return MissingDevice{"this machine has no NVIDIA driver (" + std::string(kDriver) + ")",
                          "run it on a machine with an NVIDIA GPU and its driver"};
   }
-  if (device.index() < found.devices) return std::nullopt;
+  if (number < found.devices) return std::nullopt;
   return MissingDevice{
       "this machine has " + (found.devices == 0 ? "no GPU" : plural(found.devices, "GPU")) + " that its driver can use",
       found.devices == 0 ? "run it on a machine with an NVIDIA GPU" : "cuda:0 is the first, cuda:1 the second"};
@@ -76,6 +74,8 @@ void use_cuda() {
   const fs::path library = cuda_part_of_torch();
   if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
     throw UserError("the CUDA part of LibTorch cannot be loaded: " + std::string(::dlerror()), kFullWheels);
+  const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
+  SLUICE_CHECK(typeid(hooks) != typeid(at::CUDAHooksInterface), "LibTorch was asked for its CUDA part before that was loaded");
   load_own_kernels();
 }
 

@@ -62,7 +62,9 @@ at::Tensor rows_of(const OutputTensor& tensor, size_t part, int64_t first, int64
     at::Tensor& factor = tensor.transposed ? adapter.a : adapter.b;
     factor = factor.narrow(dim, first, count);
   }
-  return merged_matrix(whole.narrow(dim, first, count), adapter);
+  const at::Tensor rows = whole.narrow(dim, first, count).to(at::kCPU);
+  if (adapter.defined()) adapter.a = adapter.a.to(at::kCPU), adapter.b = adapter.b.to(at::kCPU);
+  return merged_matrix(rows, adapter);
 }
 
 // Calls visit(first, count) for rows of at most kPieceBytes, and at least one.

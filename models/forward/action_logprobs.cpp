@@ -192,16 +192,19 @@ ActionLogprobs narrow_logprobs(const at::Tensor& hidden, const at::Tensor& head,
   return {at::cat(logprobs), at::cat(entropies)};
 }
 
+ActionLogprobs on_device(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
+                         const LogprobOptions& options, bool entropy) {
+  const auto outputs = portable::action_logprobs(
+      hidden, head.weight, targets,
+      {.temperature = options.temperature, .softcap = options.softcap, .precision = options.precision, .entropy = entropy});
+  return {outputs.logprobs, outputs.entropy};
+}
+
 }  // namespace
 
 ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
                                            const LogprobOptions& options) {
-  if (!hidden.is_cpu()) {
-    const auto of_device = portable::action_logprobs(
-        hidden, head.weight, targets,
-        {.temperature = options.temperature, .softcap = options.softcap, .precision = options.precision, .entropy = true});
-    return {of_device.logprobs, of_device.entropy};
-  }
+  if (!hidden.is_cpu()) return on_device(hidden, head, targets, options, /*entropy=*/true);
   check(hidden, head, targets, options);
   if (!head.packed && computes_narrow(head.weight, options.precision))
     return narrow_logprobs(hidden, head.weight, targets, options);
@@ -221,6 +224,7 @@ ActionLogprobs action_logprobs_and_entropy(const at::Tensor& hidden, const Outpu
 
 at::Tensor action_logprobs(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& targets,
                            const LogprobOptions& options) {
+  if (!hidden.is_cpu()) return on_device(hidden, head, targets, options, /*entropy=*/false).logprobs;
   return action_logprobs_and_entropy(hidden, head, targets, options).logprobs;
 }
 

@@ -14,7 +14,7 @@ class TensorMaths {
   /// x as products read it.
   virtual at::Tensor operand(const at::Tensor& x) const = 0;
 
-  /// x weight^T + bias of operands x[T,K]. Adapters are not looked at.
+  /// x weight^T + bias of operands x[T,K], and what the adapter adds, if whoever computes it knows adapters.
   virtual at::Tensor product(const at::Tensor& x, const LinearWeights& layer) const = 0;
 
  protected:

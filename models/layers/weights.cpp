@@ -88,6 +88,11 @@ Weights Weights::to(at::Device device) const {
     if (tensor->defined()) *tensor = tensor->detach().to(device);
   }
   if (head.defined() && head.is_same(embedding)) moved.head = moved.embedding;
+  for (const AdaptableMatrix& matrix : adaptable_matrices(moved)) {
+    if (!matrix.adapter->defined()) continue;
+    matrix.adapter->a = matrix.adapter->a.detach().to(device);
+    matrix.adapter->b = matrix.adapter->b.detach().to(device);
+  }
   return moved;
 }
 

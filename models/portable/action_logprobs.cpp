@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "models/portable/abilities.h"
 #include "models/portable/product.h"
 
 namespace sluice::models::portable {
@@ -16,14 +17,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-int64_t actions_at_a_time(int64_t vocabulary) {
-  constexpr int64_t kLogits = int64_t{1} << 23;
-  return std::max<int64_t>(16, kLogits / vocabulary);
+int64_t actions_at_a_time(const at::Tensor& head) {
+  constexpr int64_t kLogits = int64_t{1} << 23, kLeast = 16, kLeastApart = 2048;
+  return std::max(works_apart(head.device()) ? kLeastApart : kLeast, kLogits / head.size(0));
 }
 
 template <class Work>
 void for_each_chunk(const at::Tensor& hidden, const at::Tensor& head, const Work& work) {
-  const int64_t chunk = actions_at_a_time(head.size(0));
+  const int64_t chunk = actions_at_a_time(head);
   for (int64_t first = 0; first < hidden.size(0); first += chunk) work(first, std::min(chunk, hidden.size(0) - first));
 }
 
@@ -42,8 +43,9 @@ class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFu
     const at::Tensor logprobs = at::empty({hidden.size(0)}, hidden.options());
     const at::Tensor entropy = at::empty({with_entropy ? hidden.size(0) : 0}, hidden.options());
     for_each_chunk(hidden, head, [&](int64_t first, int64_t count) {
-      const at::Tensor logits = capped_logits(hidden.narrow(0, first, count).to(dtype), operand, softcap);
+      at::Tensor logits = capped_logits(hidden.narrow(0, first, count).to(dtype), operand, softcap);
       const at::Tensor all = at::_log_softmax(logits.div_(temperature), 1, false);  // [c,V]
+      logits.reset();
       logprobs.narrow(0, first, count).copy_(all.gather(1, targets.narrow(0, first, count).unsqueeze(1)).squeeze(1));
       if (with_entropy) entropy.narrow(0, first, count).copy_(all.exp().mul_(all).sum(1).neg_());
     });
@@ -70,19 +72,22 @@ class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFu
     for_each_chunk(hidden, head, [&](int64_t first, int64_t count) {
       const auto part = [&](const at::Tensor& x) { return x.narrow(0, first, count); };
       const at::Tensor in = part(hidden).to(dtype);
-      const at::Tensor logits = capped_logits(in, operand, softcap);
-      const at::Tensor all = at::_log_softmax(logits.div(temperature), 1, false);
-      const at::Tensor probabilities = all.exp();
+      const bool with_entropy = gradients[1].defined();
+      at::Tensor logits = capped_logits(in, operand, softcap);                                               // [c,V]
+      const at::Tensor of_cap = softcap == 0 ? at::Tensor() : logits.div(softcap).square_().neg_().add_(1);  // 1 - tanh^2
+      const at::Tensor all = at::_log_softmax(logits.div_(temperature), 1, false);
+      logits.reset();
+      const at::Tensor probabilities = with_entropy ? all.exp() : all.exp_();
       const at::Tensor grad = part(of_logprobs).unsqueeze(1);  // [c,1]
-      at::Tensor slope = probabilities.mul(grad).neg_();       // [c,V]
+      const at::Tensor slope = (with_entropy ? probabilities.mul(grad) : probabilities.mul_(grad)).neg_();
       slope.scatter_add_(1, part(targets).unsqueeze(1), grad);
-      if (gradients[1].defined())
+      if (with_entropy)
         slope.sub_(all.add_(part(entropy).unsqueeze(1)).mul_(probabilities).mul_(part(gradients[1]).unsqueeze(1)));
       slope.div_(temperature);
-      if (softcap != 0) slope.mul_(logits.div(softcap).square_().neg_().add_(1.0));  // of the cap: 1 - tanh^2
+      if (of_cap.defined()) slope.mul_(of_cap);
       const at::Tensor narrow_slope = slope.to(dtype);
       if (result[0].defined()) part(result[0]).copy_(wide_product(narrow_slope, operand));
-      if (result[1].defined()) result[1].add_(wide_product(narrow_slope.t(), in));
+      if (result[1].defined()) add_wide_product(result[1], narrow_slope.t(), in);
     });
     return result;
   }

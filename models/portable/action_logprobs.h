@@ -21,8 +21,10 @@ struct ActionLogprobs {
 };
 
 /// Log-probability of each action under softmax(cap(hidden head^T) / temperature), and the entropy of that distribution, in
-/// chunks of actions: about 32 MB of logits exist at a time, three times as many in the backward, which computes them again. On
-/// any device; differentiable.
+/// chunks of actions, whose logits exist at a time: 32 MB on the CPU, and those of 2048 actions where a device works apart
+/// from the host and needs large pieces of work. Memory is for twice as many; in the backward, which computes them again, for
+/// three times with the gradient of entropies, and once more with a soft cap. In bfloat16 once for their rounded slopes.
+/// Differentiable.
 ///
 /// hidden [A,H] float32, head [V,H] float32 or in the precision, targets [A] int64
 /// Source: Wijmans et al. 2024, "Cut Your Losses", section 4.

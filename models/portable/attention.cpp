@@ -7,12 +7,13 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <vector>
+
+#include "models/portable/abilities.h"
 
 namespace sluice::models::portable {
 namespace {
@@ -26,22 +27,16 @@ at::Tensor repeated(const at::Tensor& x, int64_t heads) {
 // What the library's kernel takes: FlashAttention-2 as it is built for head sizes up to 256.
 bool flash_takes(const at::Tensor& query, const AttentionScores& scores) {
   const int64_t head_dim = query.size(2);
-  return query.is_cuda() && at::isReducedFloatingType(query.scalar_type()) && scores.softcap == 0 && head_dim % 8 == 0 &&
-         head_dim <= 256;
+  return has_flash_attention(query.device()) && at::isReducedFloatingType(query.scalar_type()) && scores.softcap == 0 &&
+         head_dim % 8 == 0 && head_dim <= 256;
 }
 
-at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                           std::span<const int64_t> offsets, const AttentionScores& scores) {
-  int64_t longest = 0;
-  std::vector<int32_t> begins{0};
-  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
-    begins.push_back(static_cast<int32_t>(offsets[s + 1]));
-    longest = std::max(longest, offsets[s + 1] - offsets[s]);
-  }
-  const at::Tensor cumulative = at::tensor(begins, at::kInt).to(query.device());
+at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const SampleOffsets& offsets,
+                           const AttentionScores& scores) {
+  const at::Tensor& begins = offsets.there;
   const std::optional<int64_t> before = scores.window > 0 ? std::optional<int64_t>(scores.window - 1) : std::nullopt;
-  return std::get<0>(at::_flash_attention_forward(query, key, value, cumulative, cumulative, longest, longest, /*dropout_p=*/0.0,
-                                                  /*is_causal=*/true, /*return_debug_mask=*/false,
+  return std::get<0>(at::_flash_attention_forward(query, key, value, begins, begins, offsets.longest, offsets.longest,
+                                                  /*dropout_p=*/0.0, /*is_causal=*/true, /*return_debug_mask=*/false,
                                                   std::optional<double>(scores.scale), before));
 }
 
@@ -80,12 +75,19 @@ at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, cons
   return at::matmul(shares.to(value.scalar_type()), value).reshape(query.sizes());
 }
 
-at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            std::span<const int64_t> offsets, const AttentionScores& scores) {
+SampleOffsets sample_offsets(std::span<const int64_t> offsets, at::Device device) {
+  SampleOffsets result{.here = {offsets.begin(), offsets.end()}, .there = {}, .longest = 0};
+  for (size_t s = 0; s + 1 < offsets.size(); ++s) result.longest = std::max(result.longest, offsets[s + 1] - offsets[s]);
+  if (has_flash_attention(device)) result.there = numbers_on(device, std::vector<int32_t>(offsets.begin(), offsets.end()));
+  return result;
+}
+
+at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const SampleOffsets& offsets,
+                            const AttentionScores& scores) {
   if (flash_takes(query, scores)) return flash_attention(query, key, value, offsets, scores);
   std::vector<at::Tensor> samples;
-  for (size_t s = 0; s + 1 < offsets.size(); ++s) {
-    const int64_t first = offsets[s], length = offsets[s + 1] - first;
+  for (size_t s = 0; s + 1 < offsets.here.size(); ++s) {
+    const int64_t first = offsets.here[s], length = offsets.here[s + 1] - first;
     if (length == 0) continue;
     const auto heads = [&](const at::Tensor& x) { return x.narrow(0, first, length).transpose(0, 1).unsqueeze(0); };
     samples.push_back(causal_attention(heads(query), heads(key), heads(value), scores).squeeze(0).transpose(0, 1));

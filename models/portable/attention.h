@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "models/layers/attention_scores.h"
 
@@ -18,15 +19,24 @@ namespace sluice::models::portable {
 at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& seen,
                             const AttentionScores& scores);
 
-/// Causal attention inside each sample of a ragged batch. On a GPU, in bfloat16 or float16, one call of the library's flash
-/// attention over all samples (Dao 2023, "FlashAttention-2"), if it has the head size and there is no soft cap; elsewhere sample
-/// by sample.
+/// Where the samples of a ragged batch begin, as the attention of all its layers reads it. A handle.
+struct SampleOffsets {
+  std::vector<int64_t> here;  // [S+1]
+  at::Tensor there;           // [S+1] int32 on the device; undefined where its attention takes samples one by one
+  int64_t longest = 0;        // tokens of a sample
+};
+
+SampleOffsets sample_offsets(std::span<const int64_t> offsets, at::Device device);
+
+/// Causal attention inside each sample of a ragged batch. In bfloat16 or float16 one call of the library's flash attention
+/// over all samples (Dao 2023, "FlashAttention-2"), if it has that for the device and the head size and there is no soft cap;
+/// elsewhere sample by sample.
 ///
 /// query       [T,Nq,D]
 /// key, value  [T,Nk,D]
 /// offsets     [S+1] into T
 /// returns     [T,Nq,D]
-at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            std::span<const int64_t> offsets, const AttentionScores& scores);
+at::Tensor ragged_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const SampleOffsets& offsets,
+                            const AttentionScores& scores);
 
 }  // namespace sluice::models::portable

@@ -4,11 +4,14 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "models/cuda/paged_decode_attention.h"
+#include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"
 #include "models/portable/paged_attention.h"
 #include "models/portable/product.h"
@@ -23,8 +26,15 @@ at::Tensor empty_cache(const ModelConfig& config, const DecoderOptions& options)
   try {
     // Zeros: what lies behind a sample's tokens in its last block gets no weight, but is multiplied with it.
     return at::zeros({config.layers, options.blocks, options.block_size, config.kv_heads, config.head_dim}, type);
-  } catch (const std::exception&) {  // each allocator has its own
-    throw UserError("there is no memory for the KV cache on " + options.device.str(),
+  } catch (const std::exception& error) {
+    // Of the CPU's allocator, and of a size that no integer holds, the text alone tells. A device fails in other ways too.
+    const bool is_memory = options.device.is_cpu() || dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
+    if (!is_memory) throw;
+    const double numbers = 2.0 * static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
+                           static_cast<double>(options.blocks) * static_cast<double>(options.block_size);
+    throw UserError("there is no memory for a KV cache of " +
+                        human_bytes(numbers * static_cast<double>(at::elementSize(dtype_of(options.precision)))) + " on " +
+                        options.device.str(),
                     "fewer tokens_in_flight, or a smaller max_new_tokens");
   }
 }
@@ -84,7 +94,9 @@ Decoder::Step Decoder::prepared(std::span<const DecodeSequence> sequences) {
     }
   }
   if (!single.empty()) batches.push_back(single);
-  Step step{on_device(tokens), on_device(positions), on_device(slots), turns_of(positions), on_device(last), {}};
+  Step step{numbers_on(options_.device, tokens), numbers_on(options_.device, positions),
+            numbers_on(options_.device, slots),  turns_of(positions),
+            numbers_on(options_.device, last),   {}};
   for (const auto& chosen : batches) step.batches.push_back(batch_of(sequences, chosen, first_row));
   return step;
 }
@@ -103,7 +115,8 @@ Decoder::Batch Decoder::batch_of(std::span<const DecodeSequence> sequences, std:
     const auto blocks = sequences[s].blocks;
     for (size_t w = 0; w < static_cast<size_t>(width); ++w) table.push_back(w < blocks.size() ? blocks[w] : blocks.front());
   }
-  return {on_device(rows), on_device(table).view({count, width}), on_device(positions).view({count, added})};
+  return {numbers_on(options_.device, rows), numbers_on(options_.device, table).view({count, width}),
+          numbers_on(options_.device, positions).view({count, added})};
 }
 
 at::Tensor Decoder::turns_of(std::span<const int64_t> positions) {
@@ -111,18 +124,10 @@ at::Tensor Decoder::turns_of(std::span<const int64_t> positions) {
   const int64_t longest = *std::ranges::max_element(positions) + 1, have = rotary_ ? rotary_->positions() : 0;
   if (longest > have)
     rotary_.emplace(config_, std::min(config_.steady_positions(), std::max({longest, 2 * have, kFirstPositions})));
-  const at::Tensor turns = at::empty({static_cast<int64_t>(positions.size()), rotary_->dims()}, at::kFloat);
+  const at::Tensor turns = empty_for(options_.device, {static_cast<int64_t>(positions.size()), rotary_->dims()}, at::kFloat);
   float* row = turns.mutable_data_ptr<float>();
   for (const int64_t position : positions) row = std::copy_n(rotary_->row(position), rotary_->dims(), row);
-  return turns.to(options_.device);
-}
-
-// Through pinned memory, so that the host does not wait for the device.
-at::Tensor Decoder::on_device(const std::vector<int64_t>& numbers) const {
-  const auto type = at::TensorOptions(at::kLong).pinned_memory(options_.device.is_cuda());
-  const at::Tensor host = at::empty({static_cast<int64_t>(numbers.size())}, type);
-  std::ranges::copy(numbers, host.mutable_data_ptr<int64_t>());
-  return host.to(options_.device, /*non_blocking=*/true);
+  return copied_to(options_.device, turns);
 }
 
 // query [T,Nq,D]; returns the same of what attention makes of it.

@@ -69,7 +69,6 @@ class Decoder {
   Batch batch_of(std::span<const DecodeSequence> sequences, std::span<const size_t> chosen,
                  std::span<const int64_t> first_row) const;
   at::Tensor turns_of(std::span<const int64_t> positions);
-  at::Tensor on_device(const std::vector<int64_t>& numbers) const;
   at::Tensor attended(const Step& step, const at::Tensor& query, int64_t layer) const;
   at::Tensor attended(const Batch& batch, const at::Tensor& query, int64_t layer) const;
 

@@ -1,12 +1,12 @@
 #include "models/portable/hidden_states.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "models/layers/ragged_attention.h"
+#include "models/portable/abilities.h"
 #include "models/portable/attention.h"
 #include "models/portable/checkpoint.h"
 #include "models/portable/layer_maths.h"
@@ -14,16 +14,16 @@
 namespace sluice::models::portable {
 namespace {
 
-// Of each token its place in its sample [T], and the cosines and sines of that [T,R]; on the host.
+// Of each token its place in its sample [T], and the cosines and sines of that [T,R]; on the device.
 struct Places {
   at::Tensor positions;
   at::Tensor turns;  // undefined with learned positions
 };
 
-Places places_of(const ModelConfig& config, const RaggedLayout& layout) {
+Places places_of(const ModelConfig& config, const RaggedLayout& layout, at::Device device) {
   const int64_t tokens = layout.offsets.back();
-  Places places{at::empty({tokens}, at::kLong), {}};
-  if (!config.learned_positions) places.turns = at::empty({tokens, config.rotary_dims()}, at::kFloat);
+  Places places{empty_for(device, {tokens}, at::kLong), {}};
+  if (!config.learned_positions) places.turns = empty_for(device, {tokens, config.rotary_dims()}, at::kFloat);
   int64_t* position = places.positions.mutable_data_ptr<int64_t>();
   float* row = places.turns.defined() ? places.turns.mutable_data_ptr<float>() : nullptr;
   for (size_t s = 0; s + 1 < layout.offsets.size(); ++s) {
@@ -33,6 +33,8 @@ Places places_of(const ModelConfig& config, const RaggedLayout& layout) {
       if (row != nullptr) row = std::copy_n(layout.rotary(static_cast<int64_t>(s)).row(p), config.rotary_dims(), row);
     }
   }
+  places.positions = copied_to(device, places.positions);
+  if (places.turns.defined()) places.turns = copied_to(device, places.turns);
   return places;
 }
 
@@ -45,17 +47,17 @@ at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, cons
   SLUICE_CHECK(tokens.device() == weights.embedding.device(), "tokens must be where the weights are");
   SLUICE_CHECK(!config.learned_positions || layout.longest <= weights.positions.size(0),
                "a sample is longer than the table of positions");
-  const Places places = places_of(config, layout);
-  const at::Tensor turns = places.turns.defined() ? places.turns.to(tokens.device()) : at::Tensor();
+  const Places places = places_of(config, layout, tokens.device());
+  const SampleOffsets samples = portable::sample_offsets(layout.offsets, tokens.device());
   const LayerMaths maths(config, pass.precision);
-  at::Tensor x = maths.embed(weights, tokens, places.positions.to(tokens.device()));  // [T,H]
+  at::Tensor x = maths.embed(weights, tokens, places.positions);  // [T,H]
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     // By value: a checkpoint runs it again when this pass is over.
-    const auto run = [config, pass, turns, layer = weights.layers[i], scores = scores_of(config, static_cast<int64_t>(i)),
-                      offsets = layout.offsets](const at::Tensor& in) {
+    const auto run = [config, pass, turns = places.turns, layer = weights.layers[i],
+                      scores = scores_of(config, static_cast<int64_t>(i)), samples](const at::Tensor& in) {
       const LayerMaths of_layer(config, pass.precision);
       const LayerMaths::Heads heads = of_layer.heads(in, layer, turns);
-      const at::Tensor attended = ragged_attention(heads.query, heads.key, heads.value, offsets, scores);  // [T,Nq,D]
+      const at::Tensor attended = ragged_attention(heads.query, heads.key, heads.value, samples, scores);  // [T,Nq,D]
       return of_layer.add_feed_forward(of_layer.add_attended(in, attended.flatten(1), layer), layer);
     };
     x = pass.checkpointing && at::GradMode::is_enabled() ? checkpointed(run, x) : run(x);

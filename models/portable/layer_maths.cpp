@@ -1,13 +1,17 @@
 #include "models/portable/layer_maths.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/tanh.h>
 
 #include <vector>
 
+#include "models/adapters/lora.h"
 #include "models/layers/feed_forward/feed_forward.h"
 #include "models/portable/product.h"
 
@@ -25,12 +29,22 @@ at::Tensor turned(const at::Tensor& x, const at::Tensor& turns) {
   return at::cat(parts, 2);
 }
 
+// The matrix and what its adapter changes of it: float32.
+at::Tensor merged(const LinearWeights& linear) {
+  const at::NoGradGuard no_gradient;
+  return at::addmm(linear.weight.to(at::kFloat), linear.adapter.b.mul(linear.adapter.scale), linear.adapter.a);
+}
+
 }  // namespace
 
 at::Tensor LayerMaths::operand(const at::Tensor& x) const { return x.to(dtype_of(precision_)); }
 
 at::Tensor LayerMaths::product(const at::Tensor& x, const LinearWeights& layer) const {
-  return portable::product(x, layer.weight, layer.bias, precision_);
+  const at::Tensor out = portable::product(x, layer.weight, layer.bias, precision_);
+  const Adapter& adapter = layer.adapter;
+  if (!adapter.defined()) return out;
+  const at::Tensor inner = at::linear(x.to(at::kFloat), adapter.a).mul(adapter.scale);  // [T,r]
+  return out.add(at::linear(inner, adapter.b));
 }
 
 at::Tensor LayerMaths::embed(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const {
@@ -88,12 +102,28 @@ Weights operand_copy(const Weights& weights, Precision precision) {
   };
   Weights copy = weights;
   for (LayerWeights& layer : copy.layers) {
-    for (LinearWeights* linear : layer.linears()) narrow(linear->weight);
+    for (LinearWeights* linear : layer.linears()) {
+      if (linear->adapter.defined()) linear->weight = merged(*linear);
+      linear->adapter = {};
+      narrow(linear->weight);
+    }
   }
   narrow(copy.embedding);
   narrow(copy.head);
   if (weights.head.is_same(weights.embedding)) copy.head = copy.embedding;
   return copy;
+}
+
+void copy_operands(const Weights& from, Weights& to) {
+  const at::NoGradGuard no_gradient;
+  to.copy_from(without_adapters(from));  // rounds
+  for (size_t i = 0; i < from.layers.size(); ++i) {
+    const auto theirs = from.layers[i].linears();
+    const auto ours = to.layers[i].linears();
+    for (size_t j = 0; j < theirs.size(); ++j) {
+      if (theirs[j]->adapter.defined()) ours[j]->weight.copy_(merged(*theirs[j]));
+    }
+  }
 }
 
 }  // namespace sluice::models::portable

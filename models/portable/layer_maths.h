@@ -9,9 +9,9 @@
 #include "models/layers/tensor_maths.h"
 #include "models/layers/weights.h"
 
-// models/portable/: the transformer in LibTorch's own operators, on any device. It is what computes on a GPU, and beside the CPU's
-// kernels it is their plain reference. One row's result may depend on how many there are: the library picks its algorithms by
-// size.
+// models/portable/: the transformer in LibTorch's own operators, on any device. It is what computes on a GPU, and beside the
+// CPU's kernels it is their plain reference. One row's result may depend on how many there are: the library picks its
+// algorithms by size.
 namespace sluice::models::portable {
 
 /// What is around attention in one decoder layer, with all that a ModelConfig says. Differentiable by autograd. Weights are
@@ -59,7 +59,11 @@ class LayerMaths final : public TensorMaths {
 };
 
 /// `weights` as generation reads them again and again: detached, matrices of layers, embedding and head in the precision (tied
-/// ones stay tied), the rest shared.
+/// ones stay tied), adapters merged into their matrices, the rest shared.
 Weights operand_copy(const Weights& weights, Precision precision);
+
+/// Writes the values of operand_copy(from, ...) into `to`, which is a copy of such a one: one matrix more at a time is all
+/// that is allocated.
+void copy_operands(const Weights& from, Weights& to);
 
 }  // namespace sluice::models::portable

@@ -4,6 +4,8 @@
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/portable/abilities.h"
+
 namespace sluice::models::portable {
 namespace {
 
@@ -38,8 +40,15 @@ class Rounded : public torch::autograd::Function<Rounded> {
 at::ScalarType dtype_of(Precision precision) { return precision == Precision::kBfloat16 ? at::kBFloat16 : at::kFloat; }
 
 at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b) {
-  if (a.is_cuda() && a.scalar_type() != at::kFloat) return at::mm(a, b, at::kFloat);
+  if (a.scalar_type() != at::kFloat && has_wide_products(a.device())) return at::mm(a, b, at::kFloat);
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
+}
+
+void add_wide_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() == at::kFloat)
+    sum.addmm_(a, b);
+  else
+    sum.add_(wide_product(a, b));
 }
 
 at::Tensor rounded(const at::Tensor& x, Precision precision) { return precision == Precision::kFloat32 ? x : Rounded::apply(x); }

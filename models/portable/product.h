@@ -8,9 +8,12 @@ namespace sluice::models::portable {
 
 at::ScalarType dtype_of(Precision precision);
 
-/// a [M,K] b [K,N], of one dtype: [M,N] float32. Sums are float32 in either precision: on a GPU by the library's product of
-/// narrow matrices with a wide result, elsewhere, where it has none, of the same rounded numbers in float32.
+/// a [M,K] b [K,N], of one dtype: [M,N] float32. Sums are float32 in either precision: by the library's product of
+/// narrow matrices with a wide result where it has one for the device, else of the same rounded numbers in float32.
 at::Tensor wide_product(const at::Tensor& a, const at::Tensor& b);
+
+/// sum [M,N] float32 += a b. In place where the operands are float32; else by a product beside it.
+void add_wide_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
 
 /// x, which may be rounded already, rounded to the precision: float32. x itself with Precision::kFloat32. The gradient goes
 /// through as it is.

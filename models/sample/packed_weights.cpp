@@ -142,7 +142,7 @@ void PackedWeights::embedding_row(int64_t token, float* to) const {
 
 void PackedWeights::pack_on_device(const Weights& weights) {
   if (on_device_.embedding.defined())
-    on_device_.copy_from(weights);  // rounds
+    portable::copy_operands(weights, on_device_);
   else
     on_device_ = portable::operand_copy(weights, precision_).clone();
 }

@@ -4,15 +4,20 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
+
 #include "base/error.h"
 #include "models/kernels/parallel.h"
 
 namespace sluice::models {
 namespace {
+
+constexpr int64_t kWidenedAtOnce = int64_t{1} << 20;  // floats of a gradient on a device: 8 MB in double precision
 
 // Who is alone has everything, in one range.
 std::vector<FloatRange> owned_of(const std::vector<FloatRange>& buckets, const OptimizerShare& share) {
@@ -36,10 +41,7 @@ AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const Opt
 
 double AdamW::gradient_norm(double scale) {
   flat_.check_gradients();
-  if (!flat_.on_host()) {
-    const at::Tensor norm = at::linalg_vector_norm(flat_.gradient_buffer(), 2, std::nullopt, false, at::kDouble);
-    return norm.item().toDouble() * std::abs(scale);
-  }
+  if (!flat_.on_host()) return norm_on_device() * std::abs(scale);
   if (owners_ == 1) squares_.set_all(flat_.gradients(), flat_.size());
   return std::sqrt(squares_.total()) * std::abs(scale);
 }
@@ -88,6 +90,17 @@ void AdamW::step_floats(int64_t first, int64_t count, int64_t kept, const AdamWF
   parallel_ranges(count, kFloatsOfABlock, [&](int64_t begin, int64_t end) {
     adamw_step({weights + begin, gradients + begin, means + begin, squares + begin, end - begin}, factors);
   });
+}
+
+// The library widens what it sums up: a part at a time, so that there is never a second, wider gradient.
+double AdamW::norm_on_device() const {
+  const at::Tensor gradient = flat_.gradient_buffer();
+  std::vector<at::Tensor> norms;
+  for (int64_t first = 0; first < flat_.size(); first += kWidenedAtOnce) {
+    const at::Tensor part = gradient.narrow(0, first, std::min(kWidenedAtOnce, flat_.size() - first));
+    norms.push_back(at::linalg_vector_norm(part, 2, std::nullopt, false, at::kDouble));
+  }
+  return at::linalg_vector_norm(at::stack(norms)).item().toDouble();
 }
 
 // The library's step, over the same two ranges.

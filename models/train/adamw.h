@@ -76,6 +76,7 @@ class AdamW {
   void step_range(FloatRange range, const AdamWFactors& factors);
   void step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors);
   void step_on_device(double gradient_scale);
+  double norm_on_device() const;
 
   FlatParameters flat_;
   AdamWOptions options_;

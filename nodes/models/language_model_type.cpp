@@ -186,9 +186,6 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
   const std::string untrained = "without an optimizer nothing of it is trained";
   if (freezes && !params.optimizer) refuse(spec, "freeze", untrained, "add optimizer, or remove freeze", problems);
   if (adapts && !params.optimizer) refuse(spec, "lora", untrained, "add optimizer, or remove lora", problems);
-  if (adapts && params.device != "cpu") {
-    refuse(spec, "lora", "adapters are trained on the CPU only, so far", "device = \"cpu\", or remove lora", problems);
-  }
   if (params.activation_checkpointing == RecomputeChoice::kLayer && !params.optimizer)
     refuse(spec, "activation_checkpointing", untrained, "add optimizer, or remove activation_checkpointing", problems);
   if (freezes && adapts && params.optimizer) {
@@ -301,7 +298,7 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     facts.base_of = *params->base_of;
     return params;
   }
-  if (!check_device(params->device, spec, context.problems)) return nullptr;
+  if (!check_device(params->device, spec, context.registry, context.problems)) return nullptr;
   std::optional<models::ModelConfig> config;
   try {
     config = models::read_config(*params->checkpoint);

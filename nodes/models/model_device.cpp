@@ -1,5 +1,7 @@
 #include "nodes/models/model_device.h"
 
+#include <vector>
+
 #include "base/strings.h"
 #include "models/cuda/device.h"
 
@@ -19,19 +21,26 @@ Problem problem_at(const engine::ModelSpec& spec, const char* kind, std::string 
 
 }  // namespace
 
-bool check_device(const std::string& device, const engine::ModelSpec& spec, Problems& problems) {
-  const auto found = models::device_named(device);
-  if (!found) {
+bool check_device(const std::string& device, const engine::ModelSpec& spec, const engine::Registry& registry,
+                  Problems& problems) {
+  if (device == "cpu") return true;
+  const auto name = device_name(device);
+  const engine::DeviceKind* const kind = name ? registry.find_device_kind(name->kind) : nullptr;
+  if (kind == nullptr) {
+    std::vector<std::string> names;
+    for (const std::string& known : registry.device_names()) names.push_back(sluice::quoted(known));
     problems.push_back(problem_at(spec, "device-unknown", sluice::quoted(device) + " is no device",
-                                  "device = \"cpu\", or \"cuda:N\" with a number N", Severity::kError));
+                                  "device = \"cpu\", or " + join(names, " or ") + " with a number N", Severity::kError));
     return false;
   }
-  if (const auto missing = models::missing_device(*found)) {
+  if (const auto missing = kind->missing(name->number)) {
     problems.push_back(problem_at(spec, "device-unavailable",
                                   "model '" + spec.name.text + "' is on " + device + ": " + missing->what,
                                   missing->help + ", or device = \"cpu\"", Severity::kWarning));
   }
   return true;
 }
+
+engine::DeviceKind cuda_devices() { return {.name = "cuda", .missing = models::missing_gpu, .use = models::use_cuda}; }
 
 }  // namespace sluice::nodes

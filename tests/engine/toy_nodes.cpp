@@ -349,6 +349,7 @@ void add_toy_nodes(Registry& registry) {
   registry.add<SyncWeights>();
   registry.add_component<Objective, PpoClip>();
   registry.set_model_type(std::make_unique<ToyModelType>());
+  registry.add_device_kind({.name = "cuda", .missing = {}, .use = {}});
 }
 
 std::string ppo_on_roles_text(const std::string& roles, const std::map<std::string, std::string>& on) {

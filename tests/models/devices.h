@@ -5,19 +5,23 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "models/cuda/device.h"
+#include "tests/fake_device/fake_device.h"
 
 /// Tests that run on every device: those of one that the machine lacks are skipped.
 namespace sluice::models::devices {
 
 inline constexpr const char* kNames[] = {"cpu", "cuda:0"};
+inline constexpr const char* kFake[] = {"fake:0"};  // tests/fake_device/
 
 /// Nothing: this machine, or its LibTorch, lacks it.
 inline std::optional<at::Device> find(const char* name) {
+  if (std::string_view(name).starts_with("fake:")) fake::install();
   const at::Device device = device_named(name).value();
-  if (missing_device(device) || (device.is_cuda() && !at::hasCUDA())) return std::nullopt;
+  if (device.is_cuda() && (missing_gpu(device.index()) || !at::hasCUDA())) return std::nullopt;
   return device;
 }
 
@@ -45,11 +49,12 @@ class OnDevice : public testing::TestWithParam<const char*> {
   std::optional<at::Device> device_ = find(GetParam());
 };
 
-/// Loads the CUDA part of LibTorch before the program's first tensor, where there is a GPU.
-class CudaPart : public testing::Environment {
+/// Loads the CUDA part of LibTorch where there is a GPU, and elsewhere registers the fake devices: before the program's first
+/// tensor. LibTorch takes a fake device for what pins memory, so tests of both kinds run in processes of their own, as ctest has it.
+class AllDevices : public testing::Environment {
  public:
   void SetUp() override {
-    if (missing_device(at::Device(at::kCUDA, 0))) return;
+    if (missing_gpu(0)) return fake::install();
     try {
       use_cuda();
     } catch (const UserError&) {
@@ -58,6 +63,6 @@ class CudaPart : public testing::Environment {
   }
 };
 
-inline testing::Environment* const kCudaPart = testing::AddGlobalTestEnvironment(new CudaPart);
+inline testing::Environment* const kAllDevices = testing::AddGlobalTestEnvironment(new AllDevices);
 
 }  // namespace sluice::models::devices

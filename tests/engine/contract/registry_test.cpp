@@ -52,6 +52,26 @@ TEST(Registry, RefusesANameThatIsTaken) {
   }
 }
 
+TEST(Registry, KnowsDevicesByTheirKind) {
+  Registry registry;
+  registry.add_device_kind({.name = "npu", .missing = {}, .use = {}});
+  EXPECT_TRUE(registry.is_device("npu:1"));
+  for (const char* name : {"npu", "npu:x", "npu:128", "cuda:0", "cpu:1", "cpu"}) EXPECT_FALSE(registry.is_device(name)) << name;
+  EXPECT_EQ(registry.device_names(), std::vector<std::string>{"npu:N"});
+}
+
+TEST(Registry, RefusesAKindOfDevicesThatIsTaken) {
+  Registry registry;
+  registry.add_device_kind({.name = "npu", .missing = {}, .use = {}});
+  registry.set_origin("libmine.so");
+  try {
+    registry.add_device_kind({.name = "npu", .missing = {}, .use = {}});
+    FAIL() << "taken name accepted";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.problems()[0].message, "kind of devices \"npu\" of libmine.so is already taken by builtin");
+  }
+}
+
 TEST(Registry, RefusesAComponentThatIsTaken) {
   Registry registry;
   add_toy_nodes(registry);

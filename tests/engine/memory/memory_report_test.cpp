@@ -71,6 +71,7 @@ TEST(OutOfMemory, IsToldFromOtherFailures) {
   EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
   EXPECT_TRUE(is_out_of_memory(std::runtime_error("[enforce fail] DefaultCPUAllocator: can't allocate memory")));
   EXPECT_TRUE(is_out_of_memory(std::system_error(std::make_error_code(std::errc::not_enough_memory))));
+  EXPECT_TRUE(is_out_of_memory(std::runtime_error("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")));
   EXPECT_FALSE(is_out_of_memory(std::runtime_error("a shape does not fit")));
 }
 

@@ -14,15 +14,14 @@ TEST(Device, HasAName) {
 }
 
 TEST(Device, OtherNamesAreNone) {
-  for (const char* name : {"", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:x", "cuda:1000", "cuda:128", "CPU", "cpu:1", "cuda:0 "})
+  for (const char* name :
+       {"", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:x", "cuda:1000", "cuda:128", "CPU", "cpu:1", "cuda:0 ", "other:0"})
     EXPECT_FALSE(device_named(name)) << name;
 }
 
-TEST(Device, NothingIsMissingForTheCpu) { EXPECT_FALSE(missing_device(at::kCPU)); }
-
 // 128 and more do not fit the number of a device of LibTorch.
 TEST(Device, NoMachineHasTheLastGpu) {
-  const auto missing = missing_device(*device_named("cuda:127"));
+  const auto missing = missing_gpu(127);
   ASSERT_TRUE(missing);
   EXPECT_FALSE(missing->what.empty());
   EXPECT_FALSE(missing->help.empty());

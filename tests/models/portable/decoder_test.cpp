@@ -114,6 +114,12 @@ INSTANTIATE_TEST_SUITE_P(Configs, LibraryDecoder,
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
                          });
+INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryDecoder,
+                         testing::Combine(testing::ValuesIn(reference::configs_of_every_switch()),
+                                          testing::ValuesIn(devices::kFake)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
+                         });
 
 class LibraryDecoderOnDevice : public devices::OnDevice {
  protected:
@@ -173,6 +179,7 @@ TEST_P(LibraryDecoderOnDevice, ACacheThatNoDeviceHoldsIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LibraryDecoderOnDevice, testing::ValuesIn(devices::kNames), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryDecoderOnDevice, testing::ValuesIn(devices::kFake), devices::PlainName());
 
 }  // namespace
 }  // namespace sluice::models::portable

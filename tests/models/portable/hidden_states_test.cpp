@@ -121,6 +121,12 @@ INSTANTIATE_TEST_SUITE_P(Configs, LibrarySwitches,
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
                          });
+INSTANTIATE_TEST_SUITE_P(FakeDevice, LibrarySwitches,
+                         testing::Combine(testing::ValuesIn(reference::configs_of_every_switch()),
+                                          testing::ValuesIn(devices::kFake)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" + devices::plain(std::get<1>(info.param));
+                         });
 
 class LibraryLogprobs : public devices::OnDevice {
  protected:
@@ -165,6 +171,7 @@ TEST_P(LibraryLogprobs, InBfloat16RoundOnlyTheOperands) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LibraryLogprobs, testing::ValuesIn(devices::kNames), devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(FakeDevice, LibraryLogprobs, testing::ValuesIn(devices::kFake), devices::PlainName());
 
 }  // namespace
 }  // namespace sluice::models::portable

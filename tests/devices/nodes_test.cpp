@@ -76,6 +76,7 @@ TEST_P(NodesOnDevice, TheLikeliestResponsesAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, NodesOnDevice, ::testing::Values("cuda:0"), models::devices::PlainName());
+INSTANTIATE_TEST_SUITE_P(FakeDevice, NodesOnDevice, ::testing::ValuesIn(models::devices::kFake), models::devices::PlainName());
 
 }  // namespace
 }  // namespace sluice::nodes

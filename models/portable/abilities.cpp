@@ -1,0 +1,43 @@
+#include "models/portable/abilities.h"
+
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/TensorOptions.h>
+
+#include <algorithm>
+
+namespace sluice::models::portable {
+namespace {
+
+bool has_kernel(at::Device device, const char* name, const char* overload) {
+  const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+  return op && op->hasKernelForDispatchKey(c10::computeDispatchKey(std::nullopt, std::nullopt, device));
+}
+
+template <class T>
+at::Tensor numbers_of(at::Device device, const std::vector<T>& numbers, at::ScalarType type) {
+  const at::Tensor host = empty_for(device, {static_cast<int64_t>(numbers.size())}, type);
+  std::ranges::copy(numbers, host.mutable_data_ptr<T>());
+  return copied_to(device, host);
+}
+
+}  // namespace
+
+bool has_wide_products(at::Device device) { return has_kernel(device, "aten::mm", "dtype"); }
+
+bool has_flash_attention(at::Device device) { return has_kernel(device, "aten::_flash_attention_forward", ""); }
+
+bool works_apart(at::Device device) { return at::accelerator::isAccelerator(device.type()); }
+
+at::Tensor numbers_on(at::Device device, const std::vector<int64_t>& numbers) { return numbers_of(device, numbers, at::kLong); }
+
+at::Tensor numbers_on(at::Device device, const std::vector<int32_t>& numbers) { return numbers_of(device, numbers, at::kInt); }
+
+at::Tensor empty_for(at::Device device, at::IntArrayRef shape, at::ScalarType type) {
+  return at::empty(shape, at::TensorOptions(type).pinned_memory(works_apart(device)));
+}
+
+at::Tensor copied_to(at::Device device, const at::Tensor& host) { return host.to(device, /*non_blocking=*/true); }
+
+}  // namespace sluice::models::portable

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace sluice::models::portable {
+
+/// What a device can do beside LibTorch's operators for every device. LibTorch is asked, not the name of the device: it can do
+/// what has a kernel for it. From any thread.
+
+/// aten::mm of narrow matrices with a wide result.
+bool has_wide_products(at::Device device);
+
+/// aten::_flash_attention_forward over ragged samples.
+bool has_flash_attention(at::Device device);
+
+/// The host goes on while the device works: what it copies there may lie in pinned memory, and a copy from any other makes it
+/// wait.
+bool works_apart(at::Device device);
+
+/// Numbers of the host, [n], on the device. Through pinned memory where the device works apart, so that the host does not wait.
+at::Tensor numbers_on(at::Device device, const std::vector<int64_t>& numbers);
+at::Tensor numbers_on(at::Device device, const std::vector<int32_t>& numbers);
+
+/// Memory of the host that is copied to `device` while the host goes on, if it can be; by copied_to() then.
+at::Tensor empty_for(at::Device device, at::IntArrayRef shape, at::ScalarType type);
+at::Tensor copied_to(at::Device device, const at::Tensor& host);
+
+}  // namespace sluice::models::portable

@@ -1,0 +1,108 @@
+#include "tests/fake_device/attention.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/softmax.h>
+#include <torch/library.h>
+
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "tests/fake_device/memory.h"
+#include "tests/fake_device/operators.h"
+
+namespace sluice::fake {
+namespace {
+
+using at::Tensor;
+
+// Each token sees itself and what is before it in its sample, `before` tokens at most. query [T,Nq,D], key, value [T,Nk,D]
+// float32
+Tensor attended(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& offsets, double scale,
+                std::optional<int64_t> before) {
+  std::vector<Tensor> samples;
+  const auto* begins = offsets.const_data_ptr<int32_t>();
+  for (int64_t s = 0; s + 1 < offsets.numel(); ++s) {
+    const int64_t first = begins[s], length = begins[s + 1] - first, group = query.size(1) / key.size(1);
+    if (length == 0) continue;
+    const auto heads = [&](const Tensor& x) { return x.narrow(0, first, length).transpose(0, 1); };  // [N,n,D]
+    const auto shared = [&](const Tensor& x) { return heads(x).repeat_interleave(group, 0); };
+    const Tensor place = at::arange(length), back = place.unsqueeze(1).sub(place.unsqueeze(0));
+    const Tensor seen = before ? back.ge(0).logical_and(back.le(*before)) : back.ge(0);
+    const Tensor scores = at::matmul(heads(query), shared(key).transpose(1, 2)).mul(scale);
+    const Tensor shares = at::softmax(scores.masked_fill(seen.logical_not(), -std::numeric_limits<float>::infinity()), -1);
+    samples.push_back(at::matmul(shares, shared(value)).transpose(0, 1));
+  }
+  return samples.empty() ? query : at::cat(samples);
+}
+
+Tensor wide(const Tensor& x) { return x.to(at::kFloat); }
+
+std::optional<int64_t> number(const std::optional<c10::SymInt>& size) {
+  return size && size->expect_int() >= 0 ? std::optional(size->expect_int()) : std::nullopt;
+}
+
+void check_supported(const Tensor& query, const std::optional<Tensor>& offsets, bool is_causal,
+                     const std::optional<double>& scale) {
+  TORCH_CHECK(is_causal && scale && offsets && offsets->is_privateuseone() && offsets->scalar_type() == at::kInt &&
+                  query.scalar_type() == at::kBFloat16,
+              "flash attention of the fake device is causal, over ragged bfloat16");
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                                 const std::optional<Tensor>& offsets,
+                                                                 const std::optional<Tensor>&, c10::SymInt, c10::SymInt, double,
+                                                                 bool is_causal, bool, std::optional<double> scale,
+                                                                 std::optional<c10::SymInt> before, std::optional<c10::SymInt>,
+                                                                 const std::optional<Tensor>&, const std::optional<Tensor>&) {
+  check_supported(query, offsets, is_causal, scale);
+  const Tensor out = at::empty_like(query), sums = at::empty({query.size(1), query.size(0)}, query.options().dtype(at::kFloat));
+  queue_on(query.device(),
+           [q = host_view(query), k = host_view(key), v = host_view(value), o = host_view(*offsets), to = host_view(out),
+            scale = *scale, before = number(before)] { to.copy_(attended(wide(q), wide(k), wide(v), o, scale, before)); });
+  const Tensor none = at::empty({0}, query.options().dtype(at::kLong));
+  return {out, sums, none, none, at::empty({0}, query.options())};
+}
+
+std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                                                  const Tensor&, const Tensor&, const Tensor& offsets, const Tensor&, c10::SymInt,
+                                                  c10::SymInt, double, bool is_causal, const Tensor&, const Tensor&,
+                                                  std::optional<double> scale, std::optional<c10::SymInt> before,
+                                                  std::optional<c10::SymInt>) {
+  check_supported(query, offsets, is_causal, scale);
+  const Tensor of_query = at::empty_like(query), of_key = at::empty_like(key), of_value = at::empty_like(value);
+  queue_on(query.device(), [g = host_view(grad), q = host_view(query), k = host_view(key), v = host_view(value),
+                            o = host_view(offsets), to_query = host_view(of_query), to_key = host_view(of_key),
+                            to_value = host_view(of_value), scale = *scale, before = number(before)] {
+    const at::AutoGradMode with_gradient(true);
+    const Tensor in_query = wide(q).requires_grad_(), in_key = wide(k).requires_grad_(), in_value = wide(v).requires_grad_();
+    attended(in_query, in_key, in_value, o, scale, before).backward(wide(g));
+    const at::NoGradGuard no_gradient;
+    to_query.copy_(in_query.grad()), to_key.copy_(in_key.grad()), to_value.copy_(in_value.grad());
+  });
+  return {of_query, of_key, of_value};
+}
+
+Tensor wide_mm(const Tensor& a, const Tensor& b, at::ScalarType dtype) {
+  const Tensor out = at::empty({a.size(0), b.size(1)}, a.options().dtype(dtype));
+  queue_on(a.device(), [a = host_view(a), b = host_view(b), to = host_view(out)] { to.copy_(at::mm(wide(a), wide(b))); });
+  return out;
+}
+
+}  // namespace
+
+void add_attention(torch::Library& aten) {
+  aten.impl("_flash_attention_forward", TORCH_FN(flash_forward));
+  aten.impl("_flash_attention_backward", TORCH_FN(flash_backward));
+  aten.impl("mm.dtype", TORCH_FN(wide_mm));
+}
+
+}  // namespace sluice::fake

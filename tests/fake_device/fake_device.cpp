@@ -1,0 +1,31 @@
+#include "tests/fake_device/fake_device.h"
+
+#include "tests/fake_device/copies.h"
+#include "tests/fake_device/guard.h"
+#include "tests/fake_device/memory.h"
+#include "tests/fake_device/operators.h"
+#include "tests/fake_device/streams.h"
+
+namespace sluice::fake {
+
+void install() {
+  [[maybe_unused]] static const bool once = [] {
+    install_guard();
+    install_operators();
+    set_schedule(1);
+    return true;
+  }();
+}
+
+void set_capacity(int64_t bytes) { set_memory_capacity(bytes); }
+
+Counts take_counts() {
+  wait_for_all();
+  Counts counts = take_operator_counts();
+  counts.pageable_copies = take_pageable_copies();
+  counts.live_bytes = live_memory();
+  counts.peak_bytes = take_memory_peak();
+  return counts;
+}
+
+}  // namespace sluice::fake
