@@ -196,7 +196,7 @@ int Conduct::execute() {
                       .lost = [this](int rank, const std::string& why) { run_->lose(rank, why); }});
   const engine::RunSummary summary = run_to_its_end();
   end_with(summary);
-  const int code = exit_code_of(summary, stop_signals_->seen());
+  const int code = start_.ranks.was_given_up() ? kGivenUp : exit_code_of(summary, stop_signals_->seen());
   if (summary.hangs) leave_what_hangs(code);
   return code;
 }

@@ -150,13 +150,16 @@ void Launch::judge_end(const Rank& rank) {
   print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() + "\n");
 }
 
-// A rank that was killed can have told nobody; one that ends by itself has failed, and so does the run.
+// Only one that was killed, or that the others have given up: what fails by itself fails on another rank, too.
 bool Launch::others_go_on_without(const Rank& rank) const {
   const auto is_expendable = [this](const Rank& other) {
     return options_.expendable_from > 0 && other.number >= options_.expendable_from;
   };
-  const auto goes_on = [&](const Rank& other) { return is_expendable(other) && !other.process->ended(); };
-  return is_expendable(rank) && rank.process->was_killed() && std::ranges::any_of(ranks_, goes_on);
+  const auto is_lost = [](const Rank& other) {
+    return other.process->ended() && (other.process->was_killed() || other.process->shell_code() == kGivenUp);
+  };
+  const auto is_left = [&](const Rank& other) { return is_expendable(other) && !is_lost(other); };
+  return is_expendable(rank) && is_lost(rank) && std::ranges::any_of(ranks_, is_left);
 }
 
 void Launch::hurry() {

@@ -36,7 +36,7 @@ class Launch {
   /// `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and
   /// those that are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the first that ended
   /// badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly, and one that may
-  /// be killed, and was, counts for nothing as long as another one of these is left.
+  /// be lost, and was killed or given up, counts for nothing as long as another one of these is left.
   int wait();
 
  private:

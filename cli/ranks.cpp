@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "comm/cluster.h"
 #include "comm/gradients_over.h"
+#include "comm/left_behind.h"
 #include "comm/parcels/parcel_rank_lost.h"
 #include "comm/parcels/parcels_over.h"
 #include "comm/weights/publications_over.h"
@@ -62,16 +63,19 @@ std::string what_of(const std::exception_ptr& error) {
   }
 }
 
-// Else something is wrong with parcels that nobody knows better than who has said so.
-bool is_rank_lost(const std::exception_ptr& error) {
+template <class Error>
+bool is(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const comm::ParcelRankLost&) {
+  } catch (const Error&) {
     return true;
   } catch (const std::exception&) {
     return false;
   }
 }
+
+// Else something is wrong with parcels that nobody knows better than who has said so.
+bool is_rank_lost(const std::exception_ptr& error) { return is<comm::ParcelRankLost>(error); }
 
 comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Plan& plan) {
   return {.rank = environment.rank,
@@ -207,6 +211,7 @@ void Ranks::take_failure(std::exception_ptr error) {
 // With the lock.
 void Ranks::fail_soon(std::exception_ptr error) {
   if (failure_ || ended_) return;
+  was_given_up_ = is<comm::LeftBehind>(error);
   failure_ = std::move(error);
   if (run_.failed)
     run_.failed(failure_);
@@ -225,7 +230,7 @@ void Ranks::leave_soon() {
     if (over.stop_requested() || ended_) return;
     std::fprintf(stderr, "%s", what_of(failure_).c_str());
     std::fflush(stderr);
-    std::_Exit(kFailed);
+    std::_Exit(was_given_up_ ? kGivenUp : kFailed);
   });
 }
 

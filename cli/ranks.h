@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -68,6 +69,9 @@ class Ranks {
   };
   void watch(OfRun run);
 
+  /// The other ranks go on without this one. After the failure that says so, from any thread.
+  bool was_given_up() const { return was_given_up_; }
+
   /// How far the clock of this rank is behind that of rank 0: nothing before it is known. After join(), from any thread.
   std::optional<engine::ClockOffset> clock_offset() const;
 
@@ -95,6 +99,7 @@ class Ranks {
   std::chrono::duration<double> time_to_notice_{};        // that a rank is lost
   std::mutex mutex_;                                      // guards what follows
   std::condition_variable_any changed_;
+  std::atomic<bool> was_given_up_ = false;
   bool ended_ = false;
   std::optional<std::string> heard_;
   std::exception_ptr failure_;

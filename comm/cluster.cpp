@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "comm/agreement.h"
+#include "comm/left_behind.h"
 
 namespace sluice::comm {
 namespace {
@@ -18,7 +19,7 @@ JoinOptions joining(const ClusterOptions& options) {
 std::exception_ptr error_of(const RankLoss& loss, int self) {
   if (loss.rank == self && loss.how != RankLoss::How::kFailed)
     return std::make_exception_ptr(
-        UserError("the others go on without this rank: " + text_of(loss), "look whether it was stopped"));
+        LeftBehind("the others go on without this rank: " + text_of(loss), "look whether it was stopped"));
   return std::make_exception_ptr(UserError(text_of(loss), "look at what rank " + std::to_string(loss.rank) + " said last"));
 }
 

@@ -99,7 +99,8 @@ Heartbeat::Ending Heartbeat::beat() {
   const Ending ending = ending_;
   const std::string why = why_;
   lock.unlock();
-  if (ending == Ending::kFailed && !std::exchange(has_failed_, true)) {
+  const bool is_missed = !peers_[static_cast<size_t>(world_.rank)].gone;
+  if (ending == Ending::kFailed && is_missed && !std::exchange(has_failed_, true)) {
     RankLoss own = loss_of(world_.rank);
     own.how = RankLoss::How::kFailed;
     own.why = why;

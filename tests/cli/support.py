@@ -222,11 +222,12 @@ SAMPLERS = ("generate",)
 SOURCES = ("jsonl_prompts",)
 
 
-def with_roles(pipeline, training=2, sampling=2):
+def with_roles(pipeline, training=2, sampling=2, elastic=False):
     """A file that extends a pipeline of pipelines/, with what samples on ranks of its own."""
     config = run("plan", ROOT / "pipelines" / pipeline, "--config").stdout
     types = dict(re.findall(r'(?m)^\[nodes\.(\w+)\]\ntype = "(\w+)"', re.sub(r"  +#.*", "", config)))
     lines = [f'extends = "{ROOT / "pipelines" / pipeline}"', "[cluster.roles.train]", f"ranks = {training}", "[cluster.roles.rollout]", f"ranks = {sampling}"]
+    lines += ["elastic = true"] if elastic else []
     for name, kind in types.items():
         if kind not in SOURCES:
             lines += [f"[nodes.{name}]", f'on = "{"rollout" if kind in SAMPLERS else "train"}"']

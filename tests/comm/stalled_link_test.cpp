@@ -34,7 +34,7 @@ TEST(StalledLink, IsNamedWithWhatWasBetweenTheRanks) {
             said.set_value(reason.what());
           }
         },
-        {}, /*stalled_seconds=*/1);
+        {}, {}, /*stalled_seconds=*/1);
     parcels.receive(1, {"generate", 12, 7}, 100, [](const engine::Parcel&) { ADD_FAILURE() << "it came"; });
     EXPECT_THAT(said.get_future().get(),
                 ::testing::AllOf(HasSubstr("rank 1 has taken nothing for"),

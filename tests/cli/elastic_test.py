@@ -1,0 +1,105 @@
+"""Ranks that sample are killed or stopped at random moments of a run that goes on. SLUICE_LOSSES: how many, 100 for a long test."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from ranks_test import TIMED, children_of, ended, rank_of
+from support import DONE, PPO, Case, metrics_so_far, run, sets, start, training_state, wait_for, with_roles
+
+LOSSES = int(os.environ.get("SLUICE_LOSSES", "4"))
+TRAINING, SAMPLING = 2, 3
+SETTINGS = {"pipeline.iterations": 12, "cluster.slots": 4, "nodes.prompts.groups_per_iteration": 16, "nodes.held_out.every_iterations": 4,
+            "cluster.join_seconds": 30, "cluster.dead_after_seconds": 2}
+GIVEN_UP = 75
+
+
+class ElasticRuns(Case):
+    def lines_of(self, name):
+        return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in metrics_so_far(self.folder / name)]
+
+    def models_of(self, name):
+        checkpoint = (self.folder / name / "checkpoint").resolve()
+        return {model: training_state(checkpoint, model) for model in ("actor", "critic")}
+
+    def assert_equal_runs(self, name, whole):
+        self.assertEqual(self.lines_of(name), self.lines_of(whole))
+        self.assertEqual(self.models_of(name), self.models_of(whole))
+
+    def launch(self, name, **more):
+        launched = start("launch", self.folder / "apart.toml", "--run-dir", str(self.folder / name), *sets(**SETTINGS | more),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for("the ranks", lambda: len(children_of(launched.pid)) == TRAINING + SAMPLING)
+        return launched, {rank_of(pid): pid for pid in children_of(launched.pid)}
+
+    def lose_some(self, name, lag, chance):
+        """Up to all but one of those that sample, at random. How many were lost."""
+        launched, pids = self.launch(name, **{"schedule.policy_lag": lag})
+        wait_for("the run", (self.folder / name / "status.json").exists)
+        lost = 0
+        for rank in chance.sample(range(TRAINING, TRAINING + SAMPLING), chance.randint(1, SAMPLING - 1)):
+            time.sleep(chance.uniform(0, 3))
+            if ended(pids[rank]) or ended(pids[0]):
+                continue  # it was done before
+            os.kill(pids[rank], chance.choice((signal.SIGKILL, signal.SIGSTOP)))
+            lost += 1
+        out, said = launched.communicate(timeout=120)
+        self.assertEqual(launched.returncode, DONE, out + said)
+        self.assertTrue(all(ended(pid) for pid in pids.values()), "something is left running")
+        return lost
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "apart.toml").write_text(with_roles("ppo.toml", TRAINING, SAMPLING, elastic=True))
+
+    def test_the_others_make_its_groups(self):
+        for lag in (0, 1):
+            done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / f"lag-{lag}", *sets(**SETTINGS, **{"schedule.policy_lag": lag}))
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        seed, lost, number = int(os.environ.get("SLUICE_LOSSES_SEED", "1")), 0, 0
+        while lost < LOSSES and number < 5 * LOSSES:
+            chance, name = random.Random(f"{seed} {number}"), f"run-{number}"
+            lag = chance.choice((0, 1))
+            with self.subTest(seed=seed, number=number, lag=lag):
+                number += 1
+                now = self.lose_some(name, lag, chance)
+                lost += now
+                self.assert_equal_runs(name, f"lag-{lag}")
+                if LOSSES > 10:
+                    print(f"{number}: {now} lost, {lost} in all: equal at lag {lag}", flush=True)
+
+    def test_one_that_was_given_up_ends_by_itself(self):
+        launched, pids = self.launch("given-up", **{"pipeline.iterations": 60})
+        stopped = TRAINING + SAMPLING - 1
+        wait_for("some iterations", lambda: len(metrics_so_far(self.folder / "given-up")) > 2)
+        os.kill(pids[stopped], signal.SIGSTOP)
+        wait_for("its loss", lambda: any(row["engine/lost_ranks"] == 1 for row in metrics_so_far(self.folder / "given-up")))
+        os.kill(pids[stopped], signal.SIGCONT)
+        out, said = launched.communicate(timeout=120)
+        self.assertEqual(launched.returncode, DONE, out + said)
+        self.assertRegex(out + said, rf"rank {stopped} \(host .*, pid {pids[stopped]}\) gave no sign for \d+ s.*; the others make its groups")
+        self.assertRegex(said, rf"\[rank {stopped}\] error: the others go on without this rank")
+        self.assertRegex(said, rf"rank {stopped} \(pid {pids[stopped]}\) exited with code {GIVEN_UP}: its role is elastic")
+
+    def test_where_none_is_left_all_end(self):
+        launched, pids = self.launch("none", **{"pipeline.iterations": 60})
+        wait_for("some iterations", lambda: len(metrics_so_far(self.folder / "none")) > 2)
+        for rank in range(TRAINING, TRAINING + SAMPLING):
+            os.kill(pids[rank], signal.SIGKILL)
+        out, said = launched.communicate(timeout=60)
+        self.assertNotEqual(launched.returncode, DONE, out + said)
+        self.assertIn("no other rank is left that samples", out + said)
+
+    def test_a_rank_that_trains_is_no_such_rank(self):
+        launched, pids = self.launch("trainer", **{"pipeline.iterations": 60})
+        wait_for("some iterations", lambda: len(metrics_so_far(self.folder / "trainer")) > 2)
+        os.kill(pids[1], signal.SIGKILL)
+        out, said = launched.communicate(timeout=60)
+        self.assertEqual(launched.returncode, 128 + signal.SIGKILL, out + said)
+
+
+if __name__ == "__main__":
+    unittest.main()
