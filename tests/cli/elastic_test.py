@@ -35,6 +35,10 @@ class ElasticRuns(Case):
         wait_for("the ranks", lambda: len(children_of(launched.pid)) == TRAINING + SAMPLING)
         return launched, {rank_of(pid): pid for pid in children_of(launched.pid)}
 
+    def wait_for_iterations(self, name):
+        file = self.folder / name / "metrics.jsonl"
+        wait_for("some iterations", lambda: file.exists() and len(metrics_so_far(file.parent)) > 2)
+
     def lose_some(self, name, lag, chance):
         """Up to all but one of those that sample, at random. How many were lost."""
         launched, pids = self.launch(name, **{"schedule.policy_lag": lag})
@@ -74,7 +78,7 @@ class ElasticRuns(Case):
     def test_one_that_was_given_up_ends_by_itself(self):
         launched, pids = self.launch("given-up", **{"pipeline.iterations": 60})
         stopped = TRAINING + SAMPLING - 1
-        wait_for("some iterations", lambda: len(metrics_so_far(self.folder / "given-up")) > 2)
+        self.wait_for_iterations("given-up")
         os.kill(pids[stopped], signal.SIGSTOP)
         wait_for("its loss", lambda: any(row["engine/lost_ranks"] == 1 for row in metrics_so_far(self.folder / "given-up")))
         os.kill(pids[stopped], signal.SIGCONT)
@@ -86,7 +90,7 @@ class ElasticRuns(Case):
 
     def test_where_none_is_left_all_end(self):
         launched, pids = self.launch("none", **{"pipeline.iterations": 60})
-        wait_for("some iterations", lambda: len(metrics_so_far(self.folder / "none")) > 2)
+        self.wait_for_iterations("none")
         for rank in range(TRAINING, TRAINING + SAMPLING):
             os.kill(pids[rank], signal.SIGKILL)
         out, said = launched.communicate(timeout=60)
@@ -95,7 +99,7 @@ class ElasticRuns(Case):
 
     def test_a_rank_that_trains_is_no_such_rank(self):
         launched, pids = self.launch("trainer", **{"pipeline.iterations": 60})
-        wait_for("some iterations", lambda: len(metrics_so_far(self.folder / "trainer")) > 2)
+        self.wait_for_iterations("trainer")
         os.kill(pids[1], signal.SIGKILL)
         out, said = launched.communicate(timeout=60)
         self.assertEqual(launched.returncode, 128 + signal.SIGKILL, out + said)
