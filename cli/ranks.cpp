@@ -157,7 +157,7 @@ void Ranks::join(const engine::Plan& plan) {
   for (const engine::PlanModel& model : plan.models) {
     if (model.usage.updated && plan.owners() > 1 && plan.trains(environment_->rank)) cluster_->reductions().gradients(model.name);
   }
-  comm::DirectParcels* const made = cluster_->parcels();
+  comm::ParcelsWithoutLost* const made = cluster_->parcels();
   if (made == nullptr || plan.roles.empty()) return;
   auto publications = std::make_unique<comm::PublicationsOver>(*made, is_elastic);
   const std::lock_guard lock(mutex_);
@@ -189,7 +189,7 @@ std::string Ranks::hear() {
 engine::Reductions* Ranks::reductions() { return cluster_ ? &cluster_->reductions() : nullptr; }
 
 std::optional<engine::RankLinks> Ranks::links() {
-  comm::DirectParcels* const parcels = cluster_ ? cluster_->parcels() : nullptr;
+  comm::ParcelsWithoutLost* const parcels = cluster_ ? cluster_->parcels() : nullptr;
   if (parcels == nullptr) return {};
   return engine::RankLinks{cluster_->mail(), *parcels, publications_.get()};
 }

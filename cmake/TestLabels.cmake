@@ -6,7 +6,7 @@
 #   fault   kills runs, damages their files, or hands the program what is hostile
 
 set(_oracle_tests "^oracle:|_oracle$")
-set(_fault_tests "^cli\\.(faults|hostile_paths|interrupt|lock|ranks|resume|scorer_faults)$|^fuzz:|^comm:LostRankTest$|Fault|Crash|Hostile")
+set(_fault_tests "^cli\\.(elastic|faults|hostile_paths|interrupt|lock|ranks|resume|scorer_faults)$|^fuzz:|^comm:LostRankTest$|Fault|Crash|Hostile")
 set(_slow_tests "^cli\\.(bad_data|bad_model|bad_pipeline|checkpoints|command_line|completion|conventions|data_look|display|hub|inspect|learning_rate)$"
                 "^cli\\.(long_run|memory|model|plugins|presets|problems|run|simulate|top|try)$" "^(pipelines|example|bench):" "^(docs|set_up|tidy)$"
                 "^engine:(CapacitySearch|PathsSearch|Plugin|RanksSearch|RolesSearch|ResumeTest|Seeds/.*|Watchdog)$" "^data:RowFileTest$"

@@ -81,7 +81,7 @@ engine::GradientGroup* Cluster::gradients(const std::string& model) {
   return group.get();
 }
 
-DirectParcels* Cluster::parcels() {
+ParcelsWithoutLost* Cluster::parcels() {
   if (!options_.make_parcels || world().size == 1) return nullptr;
   if (parcels_) return parcels_.get();
   auto made = options_.make_parcels(store_);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comm/heartbeat.h"
-#include "comm/parcels/direct_parcels.h"
+#include "comm/parcels_without_lost.h"
 #include "comm/store.h"
 #include "comm/store_mail.h"
 #include "engine/contract/gradient_group.h"
@@ -38,7 +38,7 @@ struct ClusterOptions {
   std::function<std::unique_ptr<engine::GradientGroup>(const Store& store, const std::string& model)> make_gradients;
 
   /// Makes what columns go to other ranks by, at the first question, which all ranks ask. Empty: nothing does.
-  std::function<std::unique_ptr<DirectParcels>(const Store& store)> make_parcels;
+  std::function<std::unique_ptr<ParcelsWithoutLost>(const Store& store)> make_parcels;
 
   /// Ranks from this one on may be lost, and the others go on without them; 0: none may. `lost` is called for each once, likewise:
   /// `why` is one sentence. Nothing is sent to it, or heard of it, from then on.
@@ -66,7 +66,7 @@ class Cluster {
   engine::Mail& mail() { return *mail_; }
 
   /// Null: this rank is alone, or nothing makes them. Waits for what make_parcels waits for; throws what it throws.
-  DirectParcels* parcels();
+  ParcelsWithoutLost* parcels();
 
   /// Its connection is broken, which may be lost: all ranks learn of it. From any thread.
   void give_up(int rank) { heartbeat_->give_up(rank); }
@@ -99,8 +99,8 @@ class Cluster {
   std::unique_ptr<StoreMail> mail_;
   std::unique_ptr<engine::MailedReductions> reductions_;
   std::unique_ptr<engine::RankClock> clock_;
-  std::mutex losing_;                       // guards what follows, where ranks may be lost
-  std::unique_ptr<DirectParcels> parcels_;  // made by one thread
+  std::mutex losing_;                            // guards what follows, where ranks may be lost
+  std::unique_ptr<ParcelsWithoutLost> parcels_;  // made by one thread
   std::vector<int> lost_;
 };
 

@@ -16,7 +16,7 @@
 #include "comm/parcels/chunk.h"
 #include "comm/parcels/peer_sockets.h"
 #include "comm/parcels/stall_watch.h"
-#include "engine/ranks/parcels.h"
+#include "comm/parcels_without_lost.h"
 
 namespace sluice::comm {
 
@@ -55,7 +55,7 @@ struct ExpendableRanks {
 /// heard that, which it does at once, or some seconds. For others there is no goodbye, and they fail. After expect_early_ends()
 /// what is not done is forgotten, and all ranks hear a goodbye that says so: another rank takes it well even where nobody has
 /// told it yet that the run ends early. What is for a rank that has left is dropped then.
-class DirectParcels final : public engine::Parcels {
+class DirectParcels final : public ParcelsWithoutLost {
  public:
   using Failed = std::function<void(std::exception_ptr)>;
 
@@ -84,8 +84,7 @@ class DirectParcels final : public engine::Parcels {
   /// Calls this on the thread, in the order in which it was asked to, unless this ends before.
   void post(std::function<void()> what);
 
-  /// That rank may be lost, and is: what is between the two is forgotten, and what is offered or granted to it from now on.
-  void lose(int rank);
+  void lose(int rank) override;
 
   void expect_early_ends() override { expects_early_ends_ = true; }
   std::vector<engine::ParcelTraffic> traffic() const override;

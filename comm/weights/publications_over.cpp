@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/error.h"
+
 namespace sluice::comm {
 
 // One that is told of losses as long as it lives.
@@ -28,6 +30,19 @@ class PublicationsOver::Listed final : public engine::Publication {
   PublicationsOver& all_;
   DirectPublication own_;
 };
+
+namespace {
+
+DirectParcels& direct(engine::Parcels& parcels) {
+  auto* const own = dynamic_cast<DirectParcels*>(&parcels);
+  SLUICE_CHECK(own != nullptr, "weights over parcels of another kind");
+  return *own;
+}
+
+}  // namespace
+
+PublicationsOver::PublicationsOver(engine::Parcels& parcels, bool may_be_lost)
+    : parcels_(direct(parcels)), losses_{.may_be = may_be_lost, .ranks = {}} {}
 
 std::unique_ptr<engine::Publication> PublicationsOver::publication(engine::PublicationLayout layout,
                                                                    engine::Publication::Events events) {

@@ -11,11 +11,11 @@
 
 namespace sluice::comm {
 
-/// What weights go by between the ranks of a run, over its parcels, which outlive it. Thread-safe.
+/// What weights go by between the ranks of a run, over its parcels, which are DirectParcels and outlive this. Thread-safe.
 class PublicationsOver final : public engine::Publications {
  public:
   /// `may_be_lost`: receivers may, and the others go on.
-  PublicationsOver(DirectParcels& parcels, bool may_be_lost) : parcels_(parcels), losses_{.may_be = may_be_lost, .ranks = {}} {}
+  PublicationsOver(engine::Parcels& parcels, bool may_be_lost);
 
   std::unique_ptr<engine::Publication> publication(engine::PublicationLayout layout, engine::Publication::Events events) override;
 

@@ -133,7 +133,7 @@ TEST(Cluster, MakesTheGradientGroupOfAModelOnce) {
 
 TEST(Cluster, OfOneRankHasNeitherGradientGroupsNorParcels) {
   ClusterOptions alone = options(0, 1, free_port());
-  alone.make_parcels = [](const Store&) -> std::unique_ptr<DirectParcels> { throw InternalError("there is no other rank"); };
+  alone.make_parcels = [](const Store&) -> std::unique_ptr<ParcelsWithoutLost> { throw InternalError("there is no other rank"); };
   Cluster cluster(alone);
   EXPECT_EQ(cluster.reductions().gradients("actor"), nullptr);
   EXPECT_EQ(cluster.parcels(), nullptr);

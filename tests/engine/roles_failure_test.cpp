@@ -93,7 +93,7 @@ class RolesFailure : public ::testing::TestWithParam<int64_t> {  // the policy l
     std::vector<std::unique_ptr<MailedReductions>> reductions;
     std::vector<std::unique_ptr<engine::Run>> runs;
     for (int rank = 0; rank < plan.ranks; ++rank) {
-      reductions.push_back(std::make_unique<MailedReductions>(mail.rank(rank)));
+      reductions.push_back(std::make_unique<MailedReductions>(mail.rank(rank), MailedReductions::Gradients(), plan.owners()));
       Publications& own = rank == of_rank ? static_cast<Publications&>(unreadable) : publications.rank(rank);
       runs.push_back(std::make_unique<engine::Run>(
           plan,
