@@ -116,11 +116,11 @@ struct CapacityProof {
 ///
 /// Where a rank that samples is lost, what it was given and its owner has not taken over is given away again, to one that is left. The
 /// owner takes no later group over before, so what others have made may keep its credit until then. That is why a rank keeps room for a
-/// worst group beside all that it asks for, and has two on each path. In the room it makes only what was given before, of the earliest
-/// iteration that not all owners have taken over. It may have to go back to that: what it has begun of another one it finishes, since
-/// that has its credit. By a the owner takes the group over some time: what is older there was given to ranks that are left, which
-/// finish it, or is given again before. That waits for other ranks at points of earlier iterations only, and of these nothing is
-/// missing. So the room comes back, and every group that was lost is made some time, as long as one rank is left.
+/// worst group beside all that it asks for, and has two on each path. In the room it makes only a group that was given before, and that
+/// its owner takes over next, of the earliest iteration that not all owners have taken over. It may have to go back to that: what it has
+/// begun of another one it finishes, since that has its credit. By a the owner takes the group over some time, for nothing older is
+/// missing there. That waits for other ranks at points of earlier iterations only, and of these nothing is missing. So the room comes
+/// back. Of the oldest group that an owner lacks either a rank that is left has the credit, and finishes it, or it is made so.
 CapacityProof prove(const CapacityShape& shape);
 
 /// Groups that a filter with refill has drawn at once: `missing` is what it still wants, `left` what it may still draw.

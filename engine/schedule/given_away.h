@@ -48,6 +48,9 @@ class GivenAway {
 
   /// The oldest of these; nothing: there is none.
   bool has_again() const { return !again_.empty(); }
+
+  /// That one is the next to be taken over: nothing that is made has to wait for anything else, where somebody makes it.
+  bool is_next() const { return has_again() && again_.begin()->first == take_over_.next(); }
   std::optional<Group> take_again();
 
  private:

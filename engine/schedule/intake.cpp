@@ -220,7 +220,7 @@ bool Intake::answer_askers() {
 
 // The oldest: what was given before comes first.
 std::optional<Group> Intake::next_to_give(bool only_again) {
-  if (given_->has_again()) return given_->take_again();
+  if (only_again ? given_->is_next() : given_->has_again()) return given_->take_again();
   if (only_again || !admission_.has_waiting()) return std::nullopt;
   return admission_.give_away();
 }
@@ -368,10 +368,18 @@ void Intake::take_over() {
       given_->fetch(iteration_.index, std::get<MutualHelp::Made>(std::move(taken->group)), std::move(taken->credit));
     }
   }
+  if (given_) tell_of_next_again();
+}
+
+// Those that have no other room make it: see RolloutWorker.
+void Intake::tell_of_next_again() {
+  if (!given_->is_next() || std::exchange(told_again_, take_over_->next()) == take_over_->next()) return;
+  tell_samplers(/*has_groups=*/true);
 }
 
 void Intake::make_known_what_others_made() {
   if (given_->learn()) {
+    told_again_ = take_over_->next();
     parts_.help->say_some_left(index_, helping_->place());
     tell_samplers(/*has_groups=*/true);
   }
@@ -396,13 +404,14 @@ void Intake::tell_samplers(bool has_groups) {
   parts_.tells->announce(parts_.samplers, index_,
                          {.place = {.iteration = iteration, .round = round},
                           .has_groups = has_groups,
-                          .has_again = given_ && given_->has_again(),
+                          .has_again = given_ && given_->is_next(),
                           .is_over = finished_run_,
                           .ends_early = finished_run_ && state_.ends_early()});
 }
 
 void Intake::end_iteration() {
   packing_.restart();
+  told_again_ = -1;
   const bool data_ended = rounds_.data_ended();
   const bool empty = rounds_.drawn() == 0;  // the data ended exactly between two iterations
   in_iteration_ = false;

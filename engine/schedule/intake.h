@@ -97,6 +97,7 @@ class Intake final : public PathHead {
   void forget_declined(const GivenAway::Declined& declined);
   std::optional<Group> next_to_give(bool only_again);
   void tell_samplers(bool has_groups);
+  void tell_of_next_again();
   void hand_on(Group group, Credit credit);
   void take_over();
   void ask_for_verdicts();
@@ -120,6 +121,7 @@ class Intake final : public PathHead {
   std::optional<TakeOver> take_over_;  // where ranks share the making
   std::optional<Helping> helping_;     // likewise, and there are others
   std::optional<GivenAway> given_;     // likewise
+  int64_t told_again_ = -1;            // the group that those who sample were last told of, as the next that is needed
   PackingStage packing_;
 
   Iteration iteration_;

@@ -17,7 +17,7 @@ struct Place {
 struct OwnerNews {
   Place place;              // all iterations before have all of their groups
   bool has_groups = false;  // some of that place may be left to be made
-  bool has_again = false;   // some of these were given to a rank that is lost
+  bool has_again = false;   // the next that is needed is one of these, and was given to a rank that is lost
   bool is_over = false;     // no others will come
   bool ends_early = false;  // likewise, since the run was interrupted
 };

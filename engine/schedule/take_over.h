@@ -51,6 +51,9 @@ class TakeOver {
   };
   std::optional<Taken> take();
 
+  /// The oldest that was not taken over; -1: none.
+  int64_t next() const { return expected_.empty() ? -1 : expected_.front(); }
+
   /// Tells those who ask from elsewhere what the state is after a step.
   void show();
 
