@@ -122,14 +122,9 @@ void Intake::begin_step() {
 
 void Intake::end_step() {
   guarded(&Intake::bring_out);
-  const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
   slice_.iteration = iteration_.index;
   if (rollout_ != nullptr) tail_.step(slice_.tokens, all_groups_are_in(), state_.clock.now_ns() - step_began_ns_);
-  if (worked)
-    state_.activity.end(maker().executor(), std::move(slice_));
-  else
-    state_.activity.end_unseen(maker().executor());
-  if (worked) state_.steps.fetch_add(1, std::memory_order_relaxed);
+  tell_of_step(state_, maker(), std::move(slice_));
   seen_iteration_ = iteration_.index;
   seen_in_iteration_ = in_iteration_;
   admission_.show();

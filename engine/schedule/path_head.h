@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "engine/contract/node.h"
 #include "engine/schedule/executor.h"
+#include "engine/schedule/run_state.h"
+#include "engine/schedule/stage_host.h"
 
 namespace sluice::engine {
 
@@ -32,5 +35,14 @@ class PathHead : public Stepper {
   /// The same, as a person would say it; empty: nothing.
   virtual std::string waits_for() const = 0;
 };
+
+/// Behind a step of one: what it amounted to is told to the observers, and counts as progress, unless it was nothing. On the executor
+/// of the node that made it.
+inline void tell_of_step(RunState& state, const StageHost& maker, Slice slice) {
+  const bool worked = slice.tokens > 0 || slice.prompt_tokens > 0 || slice.groups > 0;
+  if (!worked) return state.activity.end_unseen(maker.executor());
+  state.activity.end(maker.executor(), std::move(slice));
+  state.steps.fetch_add(1, std::memory_order_relaxed);
+}
 
 }  // namespace sluice::engine

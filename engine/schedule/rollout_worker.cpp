@@ -60,14 +60,9 @@ void RolloutWorker::begin_step() {
 
 void RolloutWorker::end_step() {
   guarded(&RolloutWorker::bring_out);
-  const bool worked = slice_.tokens > 0 || slice_.prompt_tokens > 0 || slice_.groups > 0;
   slice_.iteration = std::max<int64_t>(0, at_);
   tail_.step(slice_.tokens, !parts_.owners.some_offer(index_), state_.clock.now_ns() - step_began_ns_);
-  if (worked)
-    state_.activity.end(host_.executor(), std::move(slice_));
-  else
-    state_.activity.end_unseen(host_.executor());
-  if (worked) state_.steps.fetch_add(1, std::memory_order_relaxed);
+  tell_of_step(state_, host_, std::move(slice_));
   if (at_ >= 0) seen_iteration_ = at_;
   const Rollout::PoolBytes pool = rollout_.pool_bytes();
   seen_pool_held_ = pool.held;
