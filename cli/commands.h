@@ -39,7 +39,8 @@ int run_pipeline(const RunArguments& arguments);
 struct LaunchArguments {
   RunArguments run;
   int ranks = 0;
-  int port = 0;  // of 127.0.0.1, where the ranks meet; 0: one that is free
+  int port = 0;      // of 127.0.0.1, where the ranks meet; 0: one that is free
+  int restarts = 3;  // how often each rank of an elastic role is started again
 };
 /// Runs a pipeline in several processes of this machine, each of them `rlhf-run run`. The exit code is that of the first that
 /// ended badly.

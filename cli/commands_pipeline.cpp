@@ -8,7 +8,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::int64_t kMostLaunched = 1024;  // on one machine
-constexpr std::int64_t kMostRanks = 65536;    // of a plan
+constexpr std::int64_t kMostRestarts = 1'000'000;
+constexpr std::int64_t kMostRanks = 65536;  // of a plan
 
 void take_pipeline(Command& command, PipelineArguments& into) {
   command.argument("pipeline", into.file, Values::pipeline(), "the pipeline, a TOML file").required();
@@ -61,6 +62,8 @@ void add_launch(Command& program) {
   const auto taken = std::make_shared<Taken>();
   launch.option("--ranks", taken->launch.ranks, Values::whole_number(1, kMostLaunched),
                 "how many processes (default: as many as the roles of the pipeline have)");
+  launch.option("--restarts", taken->launch.restarts, Values::whole_number(0, kMostRestarts),
+                "how often a lost rank of an elastic role is started again (default: 3)");
   launch.option("--port", taken->launch.port, Values::whole_number(1, 65535),
                 "of this machine, where they meet (default: one that is free)");
   take_run(launch, taken->launch.run, taken->resume);

@@ -169,6 +169,7 @@ engine::RunOptions Conduct::options() {
   if (const auto links = start_.ranks.links()) options.links.emplace(*links);
   if (start_.ranks.leads()) options.ranks = [this] { return start_.ranks.seen(); };
   options.clock_offset = [this] { return start_.ranks.clock_offset(); };
+  if (start_.ranks.came_back()) options.comes_in = [this] { return start_.ranks.come_in(); };
   if (start_.from) options.resume_from = start_.from->place.folder;
   options.on_warning = [this](const std::string& warning) { warn(warning); };
   options.on_executor_start = [this](int threads) {
@@ -193,7 +194,8 @@ int Conduct::execute() {
     warn("--show-samples shows nothing: no node of this pipeline writes column response");
   start_.ranks.watch({.failed = [this](const std::exception_ptr& error) { run_->fail(error); },
                       .sign = [this] { return sign(); },
-                      .lost = [this](int rank, const std::string& why) { run_->lose(rank, why); }});
+                      .lost = [this](int rank, const std::string& why) { run_->lose(rank, why); },
+                      .back = [this](int rank, int64_t incarnation) { run_->take_back(rank, incarnation); }});
   const engine::RunSummary summary = run_to_its_end();
   end_with(summary);
   const int code = start_.ranks.was_given_up() ? kGivenUp : exit_code_of(summary, stop_signals_->seen());

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/error.h"
 #include "base/free_port.h"
 #include "base/machine.h"
 #include "base/strings.h"
@@ -39,18 +40,19 @@ std::vector<int> cores_of_rank(const std::vector<int>& cores, int rank, int rank
   return {cores.begin() + first, cores.begin() + behind};
 }
 
-Launch::Launch(const LaunchOptions& options) : options_(options), cursor_(abilities_of(stderr).cursor) {
-  const int port = options_.port > 0 ? options_.port : free_port();
-  for (int number = 0; number < options_.ranks; ++number) start(number, port);
+Launch::Launch(const LaunchOptions& options)
+    : options_(options), port_(options.port > 0 ? options.port : free_port()), cursor_(abilities_of(stderr).cursor) {
+  for (int number = 0; number < options_.ranks; ++number) ranks_.push_back({.number = number, .process = started(number)});
+  list_processes();
 }
 
-void Launch::start(int number, int port) {
+std::unique_ptr<Subprocess> Launch::started(int number) const {
   const WorldEnvironment place{.rank = number,
                                .size = options_.ranks,
                                .local_rank = number,
                                .local_size = options_.ranks,
                                .host = "127.0.0.1",
-                               .port = port,
+                               .port = port_,
                                .served = false,
                                .from = {}};
   auto process =
@@ -60,8 +62,12 @@ void Launch::start(int number, int port) {
                                                      .cores = cores_of_rank(cores_of_affinity(), number, options_.ranks),
                                                      .most_output = kLongestLine});
   process->end_input();
-  processes_.push_back(process.get());
-  ranks_.push_back({.number = number, .process = std::move(process)});
+  return process;
+}
+
+void Launch::list_processes() {
+  processes_.clear();
+  for (Rank& rank : ranks_) processes_.push_back(rank.process.get());
 }
 
 int Launch::wait() {
@@ -128,10 +134,10 @@ void Launch::look_for_ends() {
     if (rank.process->ended() && !std::exchange(rank.end_is_known, true)) ended.push_back(&rank);
   }
   std::stable_partition(ended.begin(), ended.end(), [](const Rank* rank) { return rank->process->was_killed(); });
-  for (const Rank* rank : ended) judge_end(*rank);
+  for (Rank* rank : ended) judge_end(*rank);
 }
 
-void Launch::judge_end(const Rank& rank) {
+void Launch::judge_end(Rank& rank) {
   const int code = rank.process->shell_code();
   if (rank.number == 0 && !ask_at_) ask_at_ = Clock::now() + options_.notice;  // it ends last: the others have nothing left to do
   if (code == kDone) return;
@@ -139,11 +145,7 @@ void Launch::judge_end(const Rank& rank) {
     if (asked_code_ == kDone) asked_code_ = code;
     return;
   }
-  if (others_go_on_without(rank)) {
-    print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() +
-          ": its role is elastic, and the others go on\n");
-    return;
-  }
+  if (others_go_on_without(rank)) return go_on_without(rank);
   if (bad_code_ != kDone) return;
   bad_code_ = code;
   ask_at_ = Clock::now() + options_.notice;
@@ -160,6 +162,26 @@ bool Launch::others_go_on_without(const Rank& rank) const {
   };
   const auto is_left = [&](const Rank& other) { return is_expendable(other) && !is_lost(other); };
   return is_expendable(rank) && is_lost(rank) && std::ranges::any_of(ranks_, is_left);
+}
+
+// While the run goes on it is started again.
+void Launch::go_on_without(Rank& rank) {
+  const bool is_over = ranks_.front().end_is_known || asked_to_end_ || bad_code_ != kDone;
+  const bool again = !is_over && rank.restarts < options_.restarts;
+  print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() +
+        ": its role is elastic, and the others go on" + (again ? "; it is started again" : "") + "\n");
+  if (again) start_again(rank);
+}
+
+void Launch::start_again(Rank& rank) {
+  try {
+    rank.process = started(rank.number);
+  } catch (const UserError& error) {
+    return print(error.what());
+  }
+  rank.end_is_known = false;
+  ++rank.restarts;
+  list_processes();
 }
 
 void Launch::hurry() {

@@ -17,6 +17,7 @@ struct LaunchOptions {
   int ranks = 1;
   int port = 0;                              // of 127.0.0.1, where the ranks meet; 0: one that is free
   int expendable_from = 0;                   // ranks from this one on may be killed, and the others go on; 0: none may
+  int restarts = 0;                          // how often each of these is started again
   std::chrono::milliseconds notice{12'000};  // for the others to end by themselves, when one has ended badly, or rank 0
   std::chrono::milliseconds grace{5'000};    // from SIGTERM to SIGKILL, when they have not
 };
@@ -36,7 +37,7 @@ class Launch {
   /// `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and
   /// those that are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the first that ended
   /// badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly, and one that may
-  /// be lost, and was killed or given up, counts for nothing as long as another one of these is left.
+  /// be lost, and was killed or given up, counts for nothing as long as another one of these is left. It is started again while the run goes on.
   int wait();
 
  private:
@@ -45,15 +46,19 @@ class Launch {
     int number;
     std::unique_ptr<Subprocess> process;
     bool end_is_known = false;
+    int restarts = 0;
   };
 
-  void start(int number, int port);
+  std::unique_ptr<Subprocess> started(int number) const;
+  void list_processes();
   bool all_ended() const;
   void print_lines(Rank& rank);
   void print(const std::string& lines) const;
   void look_for_ends();
-  void judge_end(const Rank& rank);
+  void judge_end(Rank& rank);
   bool others_go_on_without(const Rank& rank) const;
+  void go_on_without(Rank& rank);
+  void start_again(Rank& rank);
   void pass_signals();
   void signal_all(int number);
   void stop_with_ranks();
@@ -61,6 +66,7 @@ class Launch {
   void end_stopped_ones();
 
   const LaunchOptions options_;
+  const int port_;
   const bool cursor_;  // stderr is a terminal on which rank 0 may have an unfinished line
   RunSignals run_signals_;
   LaunchSignals signals_;

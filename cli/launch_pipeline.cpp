@@ -61,8 +61,11 @@ int launch_pipeline(const LaunchArguments& given) {
   const Checked checked = checked_for_ranks(arguments);
   std::vector<std::string> words = words_of(checked.run);
   words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
-  Launch launch(
-      {.words = std::move(words), .ranks = arguments.ranks, .port = arguments.port, .expendable_from = checked.expendable_from});
+  Launch launch({.words = std::move(words),
+                 .ranks = arguments.ranks,
+                 .port = arguments.port,
+                 .expendable_from = checked.expendable_from,
+                 .restarts = arguments.restarts});
   return launch.wait();
 }
 

@@ -1,5 +1,6 @@
 #include "cli/ranks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "comm/parcels/parcels_over.h"
 #include "comm/weights/publications_over.h"
 #include "engine/contract/version.h"
+#include "engine/ranks/returning_ranks.h"
 #include "models/kernels/instruction_set.h"
 
 namespace sluice::cli {
@@ -85,7 +87,8 @@ comm::JoinOptions joining(const WorldEnvironment& environment, const engine::Pla
           .served = environment.served,
           .join_seconds = plan.cluster.join_seconds,
           .key = shared_key(),
-          .several_machines = environment.local_size < environment.size};
+          .several_machines = environment.local_size < environment.size,
+          .may_come_back = plan.may_be_lost(environment.rank)};
 }
 
 }  // namespace
@@ -94,6 +97,7 @@ Ranks::Ranks() : environment_(world_environment()) {}
 
 // Its threads use the rest of this.
 Ranks::~Ranks() {
+  end(/*well=*/false, "it ended early");
   publications_.reset();
   cluster_.reset();
 }
@@ -124,10 +128,12 @@ void Ranks::join(const engine::Plan& plan) {
   const bool is_elastic = plan.may_be_lost(plan.ranks - 1);
   expendable_ = is_elastic ? plan.samplers() : 0;
   const int expendable_from = is_elastic ? plan.owners() : 0;
-  const comm::ParcelOptions parcels{
-      .join_seconds = plan.cluster.join_seconds,
-      .sends_again = plan.cluster.resend_damaged,
-      .expendable = {.from = expendable_from, .lost = [this](int rank) { cluster_->give_up(rank); }}};
+  const comm::ParcelOptions parcels{.owners = plan.owners(),
+                                    .join_seconds = plan.cluster.join_seconds,
+                                    .sends_again = plan.cluster.resend_damaged,
+                                    .expendable = {.from = expendable_from, .lost = [this](int rank, int64_t incarnation) {
+                                                     cluster_->give_up(rank, incarnation);
+                                                   }}};
   const auto make_parcels = [this, parcels](const comm::Store& store) {
     return connected([&](auto lost, const std::stop_token& give_up) {
       const auto failed = [this, lost](std::exception_ptr error) {
@@ -145,9 +151,12 @@ void Ranks::join(const engine::Plan& plan) {
                                .make_gradients = make_gradients,
                                .make_parcels = {},
                                .expendable_from = expendable_from,
-                               .lost = [this](int rank, const std::string& why) { lose(rank, why); }};
+                               .lost = [this](int rank, const std::string& why) { lose(rank, why); },
+                               .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
+                               .over = [this] { be_late(); }};
   if (plan.shares_making()) options.make_parcels = make_parcels;
   cluster_ = std::make_unique<comm::Cluster>(std::move(options));
+  if (came_back()) is_in_ = false;
   cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
     const std::lock_guard lock(mutex_);
     heard_ = message;
@@ -162,20 +171,60 @@ void Ranks::join(const engine::Plan& plan) {
   auto publications = std::make_unique<comm::PublicationsOver>(*made, is_elastic);
   const std::lock_guard lock(mutex_);
   publications_ = std::move(publications);
-  for (const auto& [rank, why] : gone_) publications_->lose(rank);
+  for (const auto& [rank, lost] : lost_ranks_) publications_->lose(rank);
 }
 
 void Ranks::lose(int rank, const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
-  gone_.emplace(rank, why);
+  lost_ranks_[rank] = {.why = why};
   if (publications_) publications_->lose(rank);
-  if (std::ssize(gone_) == expendable_)
+  const auto is_gone = [](const auto& lost) { return lost.second.incarnation == 0; };
+  if (std::ranges::count_if(lost_ranks_, is_gone) == expendable_)
     return fail_soon(std::make_exception_ptr(UserError(why + ", and no other rank is left that samples")));
   if (run_.lost) run_.lost(rank, why);
 }
 
+void Ranks::take_back(int rank, int64_t incarnation) {
+  std::optional<std::string> told;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    lost_ranks_[rank].incarnation = incarnation;
+    told = told_;
+    if (run_.back) run_.back(rank, incarnation);
+  }
+  if (told) cluster_->mail().send(rank, engine::Mail::Channel::kControl, *told);
+}
+
+// Rank 0 has ended. A rank that is in ends by itself.
+void Ranks::be_late() {
+  const std::lock_guard lock(mutex_);
+  if (is_in_) return;
+  fail_soon(std::make_exception_ptr(comm::LeftBehind("the run has ended, and this rank was not in it yet")));
+}
+
+bool Ranks::came_back() const { return cluster_ && cluster_->incarnation() > 0; }
+
+int64_t Ranks::come_in() {
+  engine::ask_to_come_in(cluster_->mail(), cluster_->incarnation(), [this](std::optional<int64_t> first_version) {
+    const std::lock_guard lock(mutex_);
+    answer_ = first_version;
+    is_in_ = first_version.has_value();
+    changed_.notify_all();
+  });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return answer_ || failure_; });
+  if (failure_ && !is_in_) std::rethrow_exception(failure_);
+  if (!*answer_) throw comm::LeftBehind("the run ends before this rank can make a group for it");
+  return **answer_;
+}
+
 void Ranks::tell(const std::string& text) {
+  {
+    const std::lock_guard lock(mutex_);
+    told_ = text;
+  }
   for (int rank = 1; cluster_ && rank < size(); ++rank) cluster_->mail().send(rank, engine::Mail::Channel::kControl, text);
 }
 
@@ -199,8 +248,10 @@ void Ranks::watch(OfRun run) {
   run_ = std::move(run);
   leaving_.request_stop();
   if (run_.failed && failure_) run_.failed(failure_);
-  for (const auto& [rank, why] : gone_)
-    if (run_.lost) run_.lost(rank, why);
+  for (const auto& [rank, lost] : lost_ranks_) {
+    if (run_.lost) run_.lost(rank, lost.why);
+    if (run_.back && lost.incarnation > 0) run_.back(rank, lost.incarnation);
+  }
 }
 
 void Ranks::take_failure(std::exception_ptr error) {
@@ -268,6 +319,7 @@ void Ranks::end(bool well, const std::string& why) {
     if (std::exchange(ended_, true)) return;
     run_ = {};
   }
+  if (!well && !is_in_) return cluster_->step_back(why);
   cluster_->end(well, why);
 }
 

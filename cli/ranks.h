@@ -59,6 +59,13 @@ class Ranks {
   /// Through which ranks work for each other. Nothing: this process is alone, or its plan shares no making. After join().
   std::optional<engine::RankLinks> links();
 
+  /// This process takes the place of a rank that was lost, in a run that goes on. After join().
+  bool came_back() const;
+
+  /// Of such a rank, which has loaded its models: from which version of the weights on it takes part. Waits for: the end of an
+  /// iteration. Ends when: rank 0 has answered. Throws LeftBehind where the run ends before.
+  int64_t come_in();
+
   /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before,
   /// at most once; `sign` is what this rank shows of itself, once a second. Both are called on some thread, must be quick, and
   /// neither throw nor ask this; after the run is over neither is called.
@@ -66,6 +73,7 @@ class Ranks {
     std::function<void(const std::exception_ptr&)> failed;
     std::function<engine::RankSign()> sign;
     std::function<void(int rank, const std::string& why)> lost;  // one without which the run goes on; likewise, once each
+    std::function<void(int rank, int64_t incarnation)> back;     // another process is that rank; likewise
   };
   void watch(OfRun run);
 
@@ -86,6 +94,8 @@ class Ranks {
   void take_failure(std::exception_ptr error);
   void fail_soon(std::exception_ptr error);
   void lose(int rank, const std::string& why);
+  void take_back(int rank, int64_t incarnation);
+  void be_late();
   void suspect(std::exception_ptr error);
   void leave_soon();
   template <class Connect>
@@ -103,7 +113,14 @@ class Ranks {
   bool ended_ = false;
   std::optional<std::string> heard_;
   std::exception_ptr failure_;
-  std::map<int, std::string> gone_;  // ranks that are lost without which the run goes on, and why
+  struct Lost {
+    std::string why;
+    int64_t incarnation = 0;  // of the process that has taken its place; 0: none
+  };
+  std::map<int, Lost> lost_ranks_;                // without which the run goes on
+  std::optional<std::string> told_;               // by this rank
+  bool is_in_ = true;                             // the others count on this rank
+  std::optional<std::optional<int64_t>> answer_;  // whether it may come in
   OfRun run_;
   std::stop_source lost_;             // a rank is: who waits for all to connect gives up
   std::jthread suspicion_, leaving_;  // last: they use the rest

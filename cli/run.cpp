@@ -15,6 +15,7 @@
 #include "cli/run_decision.h"
 #include "cli/run_folder.h"
 #include "cli/run_lock.h"
+#include "comm/left_behind.h"
 #include "engine/contract/run_folder.h"
 #include "engine/observe/status.h"
 
@@ -67,10 +68,15 @@ int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
   return run_from_the_beginning(loaded, start, lock);
 }
 
-// Another rank than 0.
+// Another rank than 0. One that comes too late to help is no harm.
 int follow(const LoadedPipeline& loaded, Ranks& ranks) {
-  const auto start = start_as_told(ranks.hear(), ranks);
-  return start ? conduct_run(loaded, *start) : kDone;
+  try {
+    const auto start = start_as_told(ranks.hear(), ranks);
+    return start ? conduct_run(loaded, *start) : kDone;
+  } catch (const comm::LeftBehind& late) {
+    std::fprintf(stderr, "%s", late.what());
+    return kGivenUp;
+  }
 }
 
 // What ends a rank before it runs is what the others hear of.

@@ -21,7 +21,7 @@ std::optional<RunStart> start_as_told(const std::string& told, Ranks& ranks) {
   RunStart start{.ranks = ranks, .folder = decision["folder"].get<std::string>()};
   start.accept_changes = decision["accept_changes"].get<bool>();
   const std::string from = decision["from"].get<std::string>();
-  if (!from.empty()) {
+  if (!from.empty() && !ranks.came_back()) {  // that one gets its weights from the others
     const engine::CheckpointPlace place{.iterations = decision["iterations"].get<int64_t>(), .folder = from};
     start.from = ResumePoint{place, engine::read_manifest(place.folder)};
   }

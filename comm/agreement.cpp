@@ -13,6 +13,7 @@
 namespace sluice::comm {
 namespace {
 
+constexpr const char* kAgreement = "agreement";
 constexpr size_t kShownOfAValue = 60;  // of a value
 constexpr size_t kShownBefore = 20;    // bytes before the first that differs
 
@@ -62,42 +63,56 @@ struct Difference {
   size_t rank = 0;
 };
 
-std::optional<Difference> first_difference(const std::vector<Values>& by_rank) {
+std::optional<Difference> first_difference(const std::map<size_t, Values>& by_rank) {
   std::set<std::string> names;
-  for (const Values& values : by_rank) {
+  for (const auto& [rank, values] : by_rank) {
     for (const auto& [name, value] : values) names.insert(name);
   }
   for (const std::string& name : names) {
-    for (size_t rank = 1; rank < by_rank.size(); ++rank) {
-      if (value_of(by_rank[rank], name) != value_of(by_rank.front(), name)) return Difference{name, rank};
+    for (const auto& [rank, values] : by_rank) {
+      if (value_of(values, name) != value_of(by_rank.at(0), name)) return Difference{name, rank};
     }
   }
   return {};
 }
 
+// Nothing: they are alike.
+std::optional<Verdict> judge_difference(const std::map<size_t, Values>& by_rank) {
+  const auto difference = first_difference(by_rank);
+  if (!difference) return {};
+  const auto& [name, rank] = *difference;
+  return Verdict{.problem = "ranks 0 and " + std::to_string(rank) + " differ in " + name + ": " +
+                            shown(value_of(by_rank.at(0), name), value_of(by_rank.at(rank), name)),
+                 .help = "start all ranks with the same program, pipeline and data",
+                 .facts = {}};
+}
+
 Verdict judge_values(const std::vector<std::optional<std::string>>& handed_in, double seconds) {
-  std::vector<Values> by_rank;
+  std::map<size_t, Values> by_rank;
   for (size_t rank = 0; rank < handed_in.size(); ++rank) {
     if (!handed_in[rank]) {
       return {.problem = "rank " + std::to_string(rank) + " has not said within " + fixed(seconds, 0) + " s what it is to run",
               .help = "look at what it says"};
     }
-    by_rank.push_back(values_of(*handed_in[rank]));
+    by_rank.emplace(rank, values_of(*handed_in[rank]));
   }
-  const auto difference = first_difference(by_rank);
-  if (!difference) return {};
-  const auto& [name, rank] = *difference;
-  return {.problem = "ranks 0 and " + std::to_string(rank) + " differ in " + name + ": " +
-                     shown(value_of(by_rank.front(), name), value_of(by_rank[rank], name)),
-          .help = "start all ranks with the same program, pipeline and data"};
+  return judge_difference(by_rank).value_or(Verdict());
+}
+
+// The others have agreed before.
+void compare_with_rank_0(const Store& store, const Values& mine, Clock::time_point until) {
+  const Values right = values_of(handed_in_by(*store.connect(), kAgreement, 0, until));
+  const auto verdict = judge_difference({{0, right}, {static_cast<size_t>(store.world().rank), mine}});
+  if (verdict) throw UserError(verdict->problem, verdict->help);
 }
 
 }  // namespace
 
 void compare_values(const Store& store, const Values& mine, double seconds) {
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  if (store.incarnation() > 0) return compare_with_rank_0(store, mine, until);
   const Judge of_values = [&](const auto& handed_in) { return judge_values(handed_in, seconds); };
-  all_agree(*store.connect(), store.world(), "agreement", written(mine), until, of_values);
+  all_agree(*store.connect(), store.world(), kAgreement, written(mine), until, of_values);
 }
 
 }  // namespace sluice::comm

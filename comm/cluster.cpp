@@ -48,20 +48,32 @@ Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), store_(
                                .sign = options_.sign,
                                .lost = [this](const RankLoss& loss) { fail(error_of(loss, world().rank)); },
                                .expendable_from = options_.expendable_from,
-                               .gone = [this](const RankLoss& loss) { lose(loss); }});
+                               .gone = [this](const RankLoss& loss) { lose(loss); },
+                               .back = [this](int rank, int64_t incarnation) { take_back(rank, incarnation); },
+                               .over = options_.over});
 }
 
 Cluster::~Cluster() { end(false, "it ended early"); }
 
 // Parcels before the heartbeat: while a rank says goodbye to the others, they watch it, and it them.
 void Cluster::end(bool well, const std::string& why) {
-  mail_->close();
-  if (parcels_ && !well) parcels_->abandon();
-  if (parcels_) parcels_->close();
+  close_links(well);
   if (well)
     heartbeat_->end_well();
   else
     heartbeat_->fail(why);
+}
+
+void Cluster::step_back(const std::string& why) {
+  close_links(/*well=*/false);
+  heartbeat_->step_back(why);
+}
+
+void Cluster::close_links(bool well) {
+  mail_->close();
+  if (!parcels_) return;
+  if (!well) parcels_->abandon();
+  parcels_->close();
 }
 
 void Cluster::fail(std::exception_ptr error) {
@@ -88,6 +100,7 @@ ParcelsWithoutLost* Cluster::parcels() {
   const std::lock_guard lock(losing_);
   parcels_ = std::move(made);
   for (const int rank : lost_) parcels_->lose(rank);
+  mail_->begin();
   return parcels_.get();
 }
 
@@ -95,11 +108,24 @@ ParcelsWithoutLost* Cluster::parcels() {
 void Cluster::lose(const RankLoss& loss) {
   {
     const std::lock_guard lock(losing_);
-    lost_.push_back(loss.rank);
+    lost_.insert(loss.rank);
     mail_->lose(loss.rank);
     if (parcels_) parcels_->lose(loss.rank);
   }
   if (options_.lost) options_.lost(loss.rank, text_of(loss));
+}
+
+// The run hears of it before that rank is connected, which may say something to the others when it is with all that train. While
+// this rank meets the others itself, or samples too, there is nothing to connect.
+void Cluster::take_back(int rank, int64_t incarnation) {
+  {
+    const std::lock_guard lock(losing_);
+    lost_.erase(rank);
+    mail_->take_back(rank, incarnation);
+  }
+  if (options_.back) options_.back(rank, incarnation);
+  const std::lock_guard lock(losing_);
+  if (parcels_ && world().rank < options_.expendable_from) parcels_->take_back(rank, incarnation);
 }
 
 }  // namespace sluice::comm

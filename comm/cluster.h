@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,18 @@ struct ClusterOptions {
   /// `why` is one sentence. Nothing is sent to it, or heard of it, from then on.
   int expendable_from = 0;
   std::function<void(int rank, const std::string& why)> lost = {};
+
+  /// Another process is that rank now: called before it hears or sends anything. Likewise.
+  std::function<void(int rank, int64_t incarnation)> back = {};
+
+  /// Called once, likewise: rank 0 has said goodbye, and this rank has not.
+  std::function<void()> over = {};
 };
 
 /// The processes of one run as a whole: who they are, what they tell each other, and whether all of them are there.
 ///
-/// Joins in the constructor. Waits for: all ranks, and that they have the same `agreed`. Ends when: they do, or the time to join is
-/// over. Owns the store, the mail, the reductions, the heartbeat, the gradient groups and the parcels, which live as long as this.
+/// Joins in the constructor. Waits for: all ranks, and that they have the same `agreed`; or that the process is found lost whose
+/// place this one takes. Ends when: they do, or the time to join is over. Owns the store, the mail, the reductions, the heartbeat, the gradient groups and the parcels, which live as long as this.
 ///
 /// Threads: reductions() and mail() are thread-safe; one thread makes and ends this, and asks for parcels(). Failure: the
 /// constructor throws UserError, the same on all ranks that are there; later `failed` is called.
@@ -69,7 +76,10 @@ class Cluster {
   ParcelsWithoutLost* parcels();
 
   /// Its connection is broken, which may be lost: all ranks learn of it. From any thread.
-  void give_up(int rank) { heartbeat_->give_up(rank); }
+  void give_up(int rank, int64_t incarnation) { heartbeat_->give_up(rank, incarnation); }
+
+  /// Above 0: this process has taken the place of one that is lost.
+  int64_t incarnation() const { return store_.incarnation(); }
 
   /// How far the clock of this rank is behind that of rank 0: nothing before it is known. From any thread.
   std::optional<engine::ClockOffset> clock_offset() { return clock_->offset(); }
@@ -84,9 +94,14 @@ class Cluster {
   /// expects early ends (engine::Parcels): so nobody fails by its goodbye, however long the others still run.
   void end(bool well, const std::string& why = {});
 
+  /// Likewise, where the others have nothing from this rank, which may be lost: they go on.
+  void step_back(const std::string& why);
+
  private:
   void fail(std::exception_ptr error);
   void lose(const RankLoss& loss);
+  void take_back(int rank, int64_t incarnation);
+  void close_links(bool well);
   void mail_failed(std::exception_ptr error);
   engine::GradientGroup* gradients(const std::string& model);
 
@@ -101,7 +116,7 @@ class Cluster {
   std::unique_ptr<engine::RankClock> clock_;
   std::mutex losing_;                            // guards what follows, where ranks may be lost
   std::unique_ptr<ParcelsWithoutLost> parcels_;  // made by one thread
-  std::vector<int> lost_;
+  std::set<int> lost_;
 };
 
 }  // namespace sluice::comm

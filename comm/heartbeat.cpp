@@ -17,9 +17,6 @@ constexpr size_t kMostDoing = 300;  // characters of what a rank does
 
 constexpr const char* kLossKey = "loss";
 
-std::string beat_of(int rank) { return "beat/" + std::to_string(rank); }
-std::string gone_of(int rank) { return "gone/" + std::to_string(rank); }
-
 void write_sign(ByteWriter& bytes, const engine::RankSign& sign) {
   bytes.text(shortened(sign.doing, kMostDoing));
   for (const int64_t number : {sign.iterations_done, sign.tokens_in_flight, sign.resident_bytes}) bytes.number(number);
@@ -35,16 +32,18 @@ engine::RankSign read_sign(ByteReader& bytes) {
 
 Heartbeat::Heartbeat(const Store& store, HeartbeatOptions options)
     : world_(store.world()),
-      members_(store.members()),
       options_(std::move(options)),
       store_(store.connect()),
-      keys_{kLossKey},
-      peers_(static_cast<size_t>(world_.size)) {
-  for (int rank = 0; rank < world_.size; ++rank) keys_.push_back(beat_of(rank));
-  for (int rank = 0; rank < world_.size; ++rank)
-    if (is_expendable(rank)) keys_.push_back(gone_of(rank));
-  for (const std::string& key : keys_) store_->set_first(key, "");  // so that all of them can be read
+      peers_(static_cast<size_t>(world_.size)),
+      members_(store.members()) {
+  store_->set_first(kLossKey, "");
+  own().incarnation = store.incarnation();
   for (Peer& peer : peers_) peer.changed = Clock::now();
+  for (int rank = 0; rank < world_.size; ++rank) {
+    const std::string back = is_expendable(rank) ? store_->set_first(back_key(rank), "") : std::string();
+    if (rank != world_.rank && !back.empty()) take_place(rank, incarnation_from(back));
+    keep_in_store(rank);
+  }
   show();
   beat();
   thread_ = std::thread([this] { beat_and_watch(); });
@@ -55,6 +54,27 @@ Heartbeat::~Heartbeat() { fail("it ended early"); }
 void Heartbeat::end_well() { end(Ending::kWell, {}); }
 
 void Heartbeat::fail(const std::string& why) { end(Ending::kFailed, why); }
+
+void Heartbeat::step_back(const std::string& why) { end(Ending::kStepsBack, why); }
+
+// Of all ranks, and then two of each that may be lost.
+std::vector<std::string> Heartbeat::keys() const {
+  std::vector<std::string> keys{kLossKey};
+  for (int rank = 0; rank < world_.size; ++rank) keys.push_back(beat_key(rank, peers_[static_cast<size_t>(rank)].incarnation));
+  for (int rank = 0; rank < world_.size; ++rank) {
+    if (!is_expendable(rank)) continue;
+    keys.push_back(gone_key(rank, peers_[static_cast<size_t>(rank)].incarnation));
+    keys.push_back(back_key(rank));
+  }
+  return keys;
+}
+
+// So that it can be read.
+void Heartbeat::keep_in_store(int rank) {
+  const int64_t incarnation = peers_[static_cast<size_t>(rank)].incarnation;
+  store_->set_first(beat_key(rank, incarnation), "");
+  if (is_expendable(rank)) store_->set_first(gone_key(rank, incarnation), "");
+}
 
 // Without rank 0 the thread may wait for an answer that never comes.
 void Heartbeat::end(Ending ending, const std::string& why) {
@@ -77,16 +97,17 @@ void Heartbeat::beat_and_watch() {
       const Ending told = beat();
       give_up_what_was_lost();
       look();
+      look_for_the_end();
       if (may_leave(told)) break;
       wait_for_next_beat(told);
     }
   } catch (const StoreLost& error) {
     store_is_lost(error);
   } catch (const std::exception& error) {
-    RankLoss own = loss_of(world_.rank);
-    own.how = RankLoss::How::kFailed;
-    own.why = error.what();
-    tell(own);
+    RankLoss loss = loss_of(world_.rank);
+    loss.how = RankLoss::How::kFailed;
+    loss.why = error.what();
+    tell(loss);
   }
   const std::lock_guard lock(mutex_);
   ended_ = true;
@@ -99,26 +120,29 @@ Heartbeat::Ending Heartbeat::beat() {
   const Ending ending = ending_;
   const std::string why = why_;
   lock.unlock();
-  const bool is_missed = !peers_[static_cast<size_t>(world_.rank)].gone;
-  if (ending == Ending::kFailed && is_missed && !std::exchange(has_failed_, true)) {
-    RankLoss own = loss_of(world_.rank);
-    own.how = RankLoss::How::kFailed;
-    own.why = why;
-    first_loss(own);
+  const bool has_failed = ending == Ending::kFailed || ending == Ending::kStepsBack;
+  if (has_failed && !own().gone && !std::exchange(has_failed_, true)) {
+    RankLoss loss = loss_of(world_.rank);
+    loss.how = RankLoss::How::kFailed;
+    loss.why = why;
+    if (ending == Ending::kFailed)
+      first_loss(loss);
+    else
+      store_->set_first(gone_key(world_.rank, own().incarnation), bytes_of(loss));
     trouble_since_ = Clock::now();
   }
   ByteWriter bytes;
   bytes.number(++count_);
   bytes.number(static_cast<uint8_t>(ending != Ending::kNot));
   if (ending == Ending::kNot) write_sign(bytes, options_.sign ? options_.sign() : engine::RankSign());
-  store_->set(beat_of(world_.rank), bytes.take());
+  store_->set(beat_key(world_.rank, own().incarnation), bytes.take());
   return ending;
 }
 
 // The time of judging is that before the look: where this rank itself was stopped meanwhile, nobody else is lost for it.
 void Heartbeat::look() {
   const auto looked = Clock::now();
-  const std::vector<std::string> values = store_->values(keys_);
+  const std::vector<std::string> values = store_->values(keys());
   const auto now = Clock::now();
   for (int rank = 0; rank < world_.size; ++rank)
     take_in(peers_[static_cast<size_t>(rank)], values[static_cast<size_t>(rank) + 1], now);
@@ -136,7 +160,7 @@ void Heartbeat::look() {
     RankLoss loss = loss_of(rank);
     loss.seconds = silence.count();
     if (is_expendable(rank)) {
-      store_->set_first(gone_of(rank), bytes_of(loss));
+      store_->set_first(gone_key(rank, peer.incarnation), bytes_of(loss));
       continue;  // this rank learns of it as the others do, at the next look
     }
     tell(first_loss(loss));
@@ -144,39 +168,59 @@ void Heartbeat::look() {
   }
 }
 
-void Heartbeat::give_up(int rank) {
+void Heartbeat::give_up(int rank, int64_t incarnation) {
   const std::lock_guard lock(mutex_);
-  to_give_up_.push_back(rank);
+  to_give_up_.emplace_back(rank, incarnation);
   changed_.notify_all();
 }
 
 // Where somebody has written a loss of it, that one stays.
 void Heartbeat::give_up_what_was_lost() {
-  std::vector<int> ranks;
+  std::vector<std::pair<int, int64_t>> ranks;
   {
     const std::lock_guard lock(mutex_);
     ranks.swap(to_give_up_);
   }
-  for (const int rank : ranks) {
-    if (peers_[static_cast<size_t>(rank)].ended) continue;
+  for (const auto& [rank, incarnation] : ranks) {
+    const Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (peer.ended || peer.incarnation != incarnation) continue;
     RankLoss loss = loss_of(rank);
     loss.how = RankLoss::How::kClosed;
-    store_->set_first(gone_of(rank), bytes_of(loss));
+    store_->set_first(gone_key(rank, peer.incarnation), bytes_of(loss));
   }
 }
 
+// Who comes back comes in the place of one that is gone.
 void Heartbeat::look_for_gone(const std::vector<std::string>& values) {
   size_t next = static_cast<size_t>(world_.size) + 1;
   for (int rank = 0; rank < world_.size; ++rank) {
     if (!is_expendable(rank)) continue;
-    const std::string& value = values[next++];
+    const std::string &gone = values[next++], &back = values[next++];
     Peer& peer = peers_[static_cast<size_t>(rank)];
-    if (value.empty() || peer.gone) continue;
-    peer.gone = true;
-    if (rank == world_.rank) return tell(loss_from(value));
-    peer.ended = true;
-    if (options_.gone) options_.gone(loss_from(value));
+    if (!gone.empty() && !std::exchange(peer.gone, true)) {
+      if (rank == world_.rank) return tell(loss_from(gone));
+      peer.ended = true;
+      if (options_.gone) options_.gone(loss_from(gone));
+    }
+    if (rank == world_.rank || !peer.gone || back.empty()) continue;
+    const Incarnation incarnation = incarnation_from(back);
+    if (incarnation.number <= peer.incarnation) continue;
+    take_place(rank, incarnation);
+    keep_in_store(rank);
+    if (options_.back) options_.back(rank, incarnation.number);
   }
+}
+
+void Heartbeat::take_place(int rank, const Incarnation& incarnation) {
+  const auto index = static_cast<size_t>(rank);
+  peers_[index] = Peer{.incarnation = incarnation.number, .changed = Clock::now()};
+  const std::lock_guard lock(mutex_);
+  members_[index] = incarnation.member;
+}
+
+void Heartbeat::look_for_the_end() {
+  if (world_.rank == 0 || !peers_.front().ended || told_ || std::exchange(told_of_end_, true)) return;
+  if (options_.over) options_.over();
 }
 
 void Heartbeat::take_in(Peer& peer, const std::string& beat, Clock::time_point now) {

@@ -74,6 +74,13 @@ std::string named(const std::vector<int>& ranks) {
   return text;
 }
 
+constexpr const char* kJoin = "join";
+constexpr const char* kHelpOfKeys = "SLUICE_CLUSTER_KEY in the environment of all ranks must be the same";
+
+std::string another_key(const std::vector<int>& ranks) {
+  return named(ranks) + (ranks.size() == 1 ? " has" : " have") + " another key than rank 0";
+}
+
 using HandedIn = std::vector<std::optional<std::string>>;
 
 std::vector<int> missing(const HandedIn& arrivals) {
@@ -100,10 +107,7 @@ Verdict judge_arrivals(const HandedIn& arrivals, double seconds) {
         .problem = named(ranks) + " of " + std::to_string(arrivals.size()) + " did not come within " + fixed(seconds, 0) + " s",
         .help = "look at what they say; all ranks need the host and port of rank 0"};
   }
-  if (const auto ranks = with_another_key(arrivals); !ranks.empty()) {
-    return {.problem = named(ranks) + (ranks.size() == 1 ? " has" : " have") + " another key than rank 0",
-            .help = "SLUICE_CLUSTER_KEY in the environment of all ranks must be the same"};
-  }
+  if (const auto ranks = with_another_key(arrivals); !ranks.empty()) return {.problem = another_key(ranks), .help = kHelpOfKeys};
   ByteWriter facts;
   for (const auto& arrival : arrivals) facts.text(*arrival);
   return {.facts = facts.take()};
@@ -157,11 +161,21 @@ Store::Store(const JoinOptions& options)
 void Store::join(StoreConnection& connection, Clock::time_point until) {
   compare_sizes(connection, world_, until);
   const Arrival mine{.hash = hash_of(options_.key), .member = {.host = host_name(), .pid = ::getpid()}};
+  const bool takes_place = options_.may_come_back && has_handed_in(connection, kJoin, world_.rank);
   const Judge of_arrivals = [&](const HandedIn& arrivals) { return judge_arrivals(arrivals, options_.join_seconds); };
-  const std::string facts = all_agree(connection, world_, "join", mine.bytes(), until, of_arrivals);
-  ByteReader arrivals(facts);
-  for (int rank = 0; rank < world_.size; ++rank) members_.push_back(arrival_of(std::string(arrivals.text())).member);
+  const std::string facts =
+      takes_place ? facts_of(connection, kJoin, until) : all_agree(connection, world_, kJoin, mine.bytes(), until, of_arrivals);
+  ByteReader bytes(facts);
+  std::vector<Arrival> arrivals;
+  for (int rank = 0; rank < world_.size; ++rank) arrivals.push_back(arrival_of(std::string(bytes.text())));
+  for (const Arrival& arrival : arrivals) members_.push_back(arrival.member);
+  if (!takes_place) return;
+  if (arrivals.front().hash != mine.hash) throw UserError(another_key({world_.rank}), kHelpOfKeys);
+  return_.emplace(connection, world_.rank, mine.member, until);
+  members_[static_cast<size_t>(world_.rank)] = mine.member;
 }
+
+void Store::come_back() const { return_.value().announce(*connect()); }
 
 std::string Store::own_address() const {
   if (!options_.several_machines && is_loopback(options_.host)) return place_.digits;

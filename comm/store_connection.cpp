@@ -83,6 +83,10 @@ std::string StoreConnection::set_first(const std::string& key, std::string_view 
   return guarded([&] { return as_text(client_->store->compareSet(key, {}, as_bytes(value))); });
 }
 
+bool StoreConnection::replace(const std::string& key, std::string_view from, std::string_view to) {
+  return guarded([&] { return as_text(client_->store->compareSet(key, as_bytes(from), as_bytes(to))) == to; });
+}
+
 std::optional<std::string> StoreConnection::wait_for(const std::string& key, Clock::time_point until) {
   const std::chrono::duration<double> left = until - Clock::now();
   if (!waited(key, milliseconds_of(left.count()))) return {};

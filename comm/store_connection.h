@@ -54,6 +54,9 @@ class StoreConnection {
   /// Sets what nobody has set, or what is empty. Returns what the key has now.
   std::string set_first(const std::string& key, std::string_view value);
 
+  /// Sets what has this value. False: it has another one.
+  bool replace(const std::string& key, std::string_view from, std::string_view to);
+
   /// Waits for: somebody to set the key. Ends when: it is set, or it is `until`; nothing then.
   std::optional<std::string> wait_for(const std::string& key, Clock::time_point until);
 

@@ -41,14 +41,28 @@ class StoreMail final : public engine::Mail {
   /// That rank is lost, and the others go on without it: what is for it is dropped, and what still comes from it.
   void lose(int rank);
 
+  /// Another process has taken its place.
+  void take_back(int rank, int64_t incarnation);
+
+  /// Where this process has taken the place of another one: the others take what it sends from now on. Before that it is kept here.
+  void begin();
+
  private:
   /// What has come from one rank.
   struct Sender {
+    int64_t incarnation = 0;
     uint64_t next = 0;   // number of the next piece
     std::string pieces;  // of a message that is not there as a whole
   };
 
+  struct Held {
+    int to;
+    uint8_t kind;
+    std::string message;
+  };
+
   void push(int to, uint8_t kind, std::string_view message);
+  void push_pieces(int to, uint8_t kind, std::string_view message);
   void push_piece(int to, uint8_t kind, bool is_last, std::string_view piece);
   void wake();
   void empty_inbox();
@@ -58,12 +72,15 @@ class StoreMail final : public engine::Mail {
   const engine::World world_;
   const Failed failed_;
   engine::MessageHandlers handlers_;
-  std::atomic<bool> over_ = false;       // closed or failed
-  std::vector<std::atomic<bool>> lost_;  // by rank
+  std::atomic<bool> over_ = false;                  // closed or failed
+  std::vector<std::atomic<int64_t>> incarnations_;  // by rank
+  std::vector<std::atomic<bool>> lost_;             // likewise
 
   std::mutex sending_;  // guards what follows
   std::unique_ptr<StoreConnection> out_;
   std::vector<uint64_t> sent_;  // pieces, by receiver
+  bool is_held_;                // until begin()
+  std::vector<Held> held_;
 
   std::unique_ptr<StoreConnection> in_;  // of the thread
   std::vector<Sender> senders_;          // likewise, by rank

@@ -57,6 +57,11 @@ Verdict take(StoreConnection& store, const std::string& name, Clock::time_point 
   return verdict_of(*text);
 }
 
+std::string checked_facts(const Verdict& verdict) {
+  if (!verdict.problem.empty()) throw UserError(verdict.problem, verdict.help);
+  return verdict.facts;
+}
+
 }  // namespace
 
 std::string all_agree(StoreConnection& store, const engine::World& world, const std::string& name, const std::string& mine,
@@ -64,9 +69,21 @@ std::string all_agree(StoreConnection& store, const engine::World& world, const 
   if (store.set_first(key_of(name, world.rank), mine) != mine) {
     throw UserError("two processes say that they are rank " + std::to_string(world.rank), "give each process another rank");
   }
-  const Verdict verdict = world.rank == 0 ? give(store, world.size, name, until, judge) : take(store, name, until);
-  if (!verdict.problem.empty()) throw UserError(verdict.problem, verdict.help);
-  return verdict.facts;
+  return checked_facts(world.rank == 0 ? give(store, world.size, name, until, judge) : take(store, name, until));
+}
+
+bool has_handed_in(StoreConnection& store, const std::string& name, int rank) {
+  return store.wait_for(key_of(name, rank), Clock::now()).has_value();
+}
+
+std::string handed_in_by(StoreConnection& store, const std::string& name, int rank, Clock::time_point until) {
+  const auto text = store.wait_for(key_of(name, rank), until);
+  if (!text) throw UserError("rank " + std::to_string(rank) + " has not said what it is to run", "look at what it says");
+  return *text;
+}
+
+std::string facts_of(StoreConnection& store, const std::string& name, Clock::time_point until) {
+  return checked_facts(take(store, name, until));
 }
 
 }  // namespace sluice::comm

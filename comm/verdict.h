@@ -28,4 +28,11 @@ using Judge = std::function<Verdict(const std::vector<std::optional<std::string>
 std::string all_agree(StoreConnection& store, const engine::World& world, const std::string& name, const std::string& mine,
                       Clock::time_point until, const Judge& judge);
 
+/// This rank has handed in a text already, or another process as this rank.
+bool has_handed_in(StoreConnection& store, const std::string& name, int rank);
+
+/// What a rank has handed in, and what all got: of a name that all have agreed on. Waits until it is there, or until `until`, as all_agree() does.
+std::string handed_in_by(StoreConnection& store, const std::string& name, int rank, Clock::time_point until);
+std::string facts_of(StoreConnection& store, const std::string& name, Clock::time_point until);
+
 }  // namespace sluice::comm

@@ -17,7 +17,7 @@ struct Block {
 
   const uint32_t id;
   SharedMemory memory;
-  std::set<int> known_to;  // ranks that may have it mapped; of the thread of the parcels alone
+  std::set<int> known_to;  // peers, by number, that may have it mapped; of the thread of the parcels alone
   size_t granted = 0;      // to the parcel that has it; of the pool, as what follows
   size_t written = 0;      // at most, since it was made or cleared
   bool is_retired = false;

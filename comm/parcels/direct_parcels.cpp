@@ -25,29 +25,40 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLookMs = static_cast<int>(StallWatch::kLook.count());
 constexpr std::chrono::seconds kToLeave{5};  // for other ranks to hear a goodbye: all that are not stopped do at once
 
-std::unique_ptr<Wire> wire_to(int rank, bool is_local) {
-  if (is_local) return std::make_unique<MemoryWire>(rank);
+std::unique_ptr<Wire> wire_to(int peer, bool is_local) {
+  if (is_local) return std::make_unique<MemoryWire>(peer);
   return std::make_unique<StreamWire>();
+}
+
+void add(engine::ParcelTraffic& all, const engine::ParcelTraffic& one) {
+  all.bytes_sent += one.bytes_sent;
+  all.bytes_received += one.bytes_received;
+  all.chunks_sent_again += one.chunks_sent_again;
+  all.credit_wait_seconds += one.credit_wait_seconds;
 }
 
 }  // namespace
 
-// One other rank: what goes to it and what comes from it.
+// One other rank, or a process that is it: what goes to it and what comes from it.
 class DirectParcels::Peer final : public MessageTaker {
  public:
-  /// `has_ended`: nothing more is taken. `expects_early_ends`: it may leave with something between the two.
-  Peer(int own, int rank, PeerSocket socket, BlockPool& pool, const DamageOptions& options, const std::atomic<bool>& has_ended,
-       const std::atomic<bool>& expects_early_ends, const ExpendableRanks& expendable)
-      : rank_(rank),
+  /// `number`: which no other one has. `has_ended`: nothing more is taken. `expects_early_ends`: it may leave with something between
+  /// the two.
+  Peer(int number, int own, int rank, int64_t incarnation, PeerSocket socket, BlockPool& pool, const DamageOptions& options,
+       const std::atomic<bool>& has_ended, const std::atomic<bool>& expects_early_ends, const ExpendableRanks& expendable)
+      : number_(number),
+        rank_(rank),
+        incarnation_(incarnation),
         expendable_(expendable),
         has_ended_(has_ended),
         expects_early_ends_(expects_early_ends),
         options_(options),
-        wire_(wire_to(rank, socket.is_local)),
+        wire_(wire_to(number, socket.is_local)),
         socket_(std::make_unique<MessageSocket>(std::move(socket.socket), rank)),
         outgoing_(own, rank, *socket_, *wire_),
         incoming_(rank, *socket_, *wire_, pool, options_) {}
 
+  int number() const { return number_; }
   Outgoing& outgoing() { return outgoing_; }
   Incoming& incoming() { return incoming_; }
   const MessageSocket& socket() const { return *socket_; }
@@ -164,7 +175,7 @@ class DirectParcels::Peer final : public MessageTaker {
   void be_lost(const std::string& how) {
     if (expendable_.from == 0 || rank_ < expendable_.from) throw_lost(how);
     give_up();
-    expendable_.lost(rank_);
+    expendable_.lost(rank_, incarnation_);
   }
 
   [[noreturn]] void throw_lost(const std::string& how) const {
@@ -174,7 +185,8 @@ class DirectParcels::Peer final : public MessageTaker {
                          "look at what rank " + std::to_string(rank_) + " said last");
   }
 
-  const int rank_;
+  const int number_, rank_;
+  const int64_t incarnation_;
   const ExpendableRanks& expendable_;
   const std::atomic<bool>&has_ended_, &expects_early_ends_;
   const DamageOptions options_;
@@ -194,19 +206,24 @@ DirectParcels::DirectParcels(engine::World world, std::vector<PeerSocket> peers,
       failed_(std::move(failed)),
       expendable_(std::move(expendable)),
       stalled_seconds_(stalled_seconds),
-      wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      options_(options),
+      wakes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      of_lost_(static_cast<size_t>(world.size)) {
   SLUICE_CHECK(wakes_, "the system has no more descriptors");
   for (int rank = 0; rank < world.size; ++rank) {
     auto& socket = peers.at(static_cast<size_t>(rank));
     hosts_.push_back(socket.host);
-    peers_.push_back(rank == world.rank ? nullptr
-                                        : std::make_unique<Peer>(world.rank, rank, std::move(socket), pool_, options, has_ended_,
-                                                                 expects_early_ends_, expendable_));
+    peers_.push_back(socket.socket ? new_peer(rank, 0, std::move(socket)) : nullptr);
   }
   thread_ = std::jthread([this] { carry_out(); });
 }
 
 DirectParcels::~DirectParcels() { close(); }
+
+std::unique_ptr<DirectParcels::Peer> DirectParcels::new_peer(int rank, int64_t incarnation, PeerSocket socket) {
+  return std::make_unique<Peer>(next_peer_++, world_.rank, rank, incarnation, std::move(socket), pool_, options_, has_ended_,
+                                expects_early_ends_, expendable_);
+}
 
 void DirectParcels::close() {
   end(Ending::kWell);
@@ -229,9 +246,8 @@ void DirectParcels::wake() {
   [[maybe_unused]] const ssize_t written = ::write(wakes_.number(), &one, sizeof one);  // it fails only where it is awake anyway
 }
 
-DirectParcels::Peer& DirectParcels::peer(int rank) {
+void DirectParcels::check_other(int rank) const {
   SLUICE_CHECK(0 <= rank && rank < world_.size && rank != world_.rank, "a parcel between a rank and none, or itself");
-  return *peers_[static_cast<size_t>(rank)];
 }
 
 void DirectParcels::send(int to, engine::ParcelKey key, engine::Parcel parcel, std::function<void()> done) {
@@ -263,16 +279,36 @@ void DirectParcels::receive_bytes(int from, engine::ParcelKey key, LandingPlace 
 }
 
 void DirectParcels::lose(int rank) {
-  Peer& other = peer(rank);
-  post([&other] { other.give_up(); });
+  check_other(rank);
+  post([this, rank] {
+    if (Peer* const other = peers_[static_cast<size_t>(rank)].get()) other->give_up();
+  });
+}
+
+// Commands that come later find the new process; those before were for the one that is lost.
+void DirectParcels::take_back(int rank, int64_t incarnation) {
+  check_other(rank);
+  const auto socket = std::make_shared<PeerSocket>(expendable_.connect(rank, incarnation));
+  if (!socket->socket) return expendable_.lost(rank, incarnation);
+  post([this, rank, incarnation, socket] { replace(rank, incarnation, std::move(*socket)); });
+}
+
+void DirectParcels::replace(int rank, int64_t incarnation, PeerSocket socket) {
+  std::unique_ptr<Peer> other = new_peer(rank, incarnation, std::move(socket));
+  const auto index = static_cast<size_t>(rank);
+  const std::lock_guard lock(peers_mutex_);
+  peers_[index].swap(other);
+  if (!other) return;
+  add(of_lost_[index], other->traffic());
 }
 
 void DirectParcels::command(int rank, std::function<void(Peer&)> what) {
-  Peer& other = peer(rank);
-  post([&other, what = std::move(what)] {
-    if (other.has_left()) return;
-    what(other);
-    other.expect_there();
+  check_other(rank);
+  post([this, rank, what = std::move(what)] {
+    Peer* const other = peers_[static_cast<size_t>(rank)].get();
+    if (other == nullptr || other->has_left()) return;
+    what(*other);
+    other->expect_there();
   });
 }
 
@@ -287,8 +323,12 @@ void DirectParcels::post(std::function<void()> what) {
 }
 
 std::vector<engine::ParcelTraffic> DirectParcels::traffic() const {
-  std::vector<engine::ParcelTraffic> traffic;
-  for (const auto& peer : peers_) traffic.push_back(peer ? peer->traffic() : engine::ParcelTraffic());
+  const std::lock_guard lock(peers_mutex_);
+  std::vector<engine::ParcelTraffic> traffic = of_lost_;
+  for (size_t rank = 0; rank < peers_.size(); ++rank) {
+    if (!peers_[rank]) continue;
+    add(traffic[rank], peers_[rank]->traffic());
+  }
   return traffic;
 }
 
@@ -334,8 +374,8 @@ bool DirectParcels::carry_out_commands() {
 
 void DirectParcels::tell_of_gone_blocks() {
   for (const auto& [block, known_to] : pool_.take_gone())
-    for (const int rank : known_to)
-      if (!peer(rank).has_left()) peer(rank).forget(block);
+    for (const auto& peer : peers_)
+      if (peer && known_to.contains(peer->number()) && !peer->has_left()) peer->forget(block);
 }
 
 // Waits for: another rank that says something or can take more, or a call. Ends when: there is one, when it is time to look for

@@ -21,10 +21,12 @@
 namespace sluice::comm {
 
 /// Ranks from `from` on may be lost, and the others go on; 0: none may. `lost` is called once for each of them that closes its
-/// connection, on the thread of the parcels: it must neither throw nor destroy them.
+/// connection, on the thread of the parcels: it must neither throw nor destroy them. `connect` connects with a process that takes
+/// the place of such a rank; no socket: it does not answer.
 struct ExpendableRanks {
   int from = 0;
-  std::function<void(int rank)> lost;
+  std::function<void(int rank, int64_t incarnation)> lost;
+  std::function<PeerSocket(int rank, int64_t incarnation)> connect = {};
 };
 
 /// Parcels over a connection between each two ranks, of which one thread looks after all.
@@ -61,7 +63,7 @@ class DirectParcels final : public ParcelsWithoutLost {
 
   static constexpr double kStalledSeconds = 60;
 
-  /// `peers`: as meet_peers() returns them.
+  /// `peers`: as meet_peers() or come_back() returns them; with a rank without a socket nothing is exchanged.
   DirectParcels(engine::World world, std::vector<PeerSocket> peers, Failed failed, DamageOptions options = {},
                 ExpendableRanks expendable = {}, double stalled_seconds = kStalledSeconds);
   ~DirectParcels() override;
@@ -85,6 +87,7 @@ class DirectParcels final : public ParcelsWithoutLost {
   void post(std::function<void()> what);
 
   void lose(int rank) override;
+  void take_back(int rank, int64_t incarnation) override;
 
   void expect_early_ends() override { expects_early_ends_ = true; }
   std::vector<engine::ParcelTraffic> traffic() const override;
@@ -110,19 +113,26 @@ class DirectParcels final : public ParcelsWithoutLost {
   void leave();
   void leave_without_goodbye();
   void fail(std::exception_ptr reason);
-  Peer& peer(int rank);
+  void check_other(int rank) const;
+  std::unique_ptr<Peer> new_peer(int rank, int64_t incarnation, PeerSocket socket);
+  void replace(int rank, int64_t incarnation, PeerSocket socket);
 
   const engine::World world_;
   const Failed failed_;
   const ExpendableRanks expendable_;
   const double stalled_seconds_;
+  const DamageOptions options_;
   const Descriptor wakes_;               // an eventfd
   std::atomic<bool> has_ended_ = false;  // nothing more is carried out; changed with the lock
   std::atomic<bool> expects_early_ends_ = false;
   BlockPool pool_;
   std::vector<int> hosts_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
-  StallWatch::Clock::time_point looked_;      // for stalls; of the thread
+  int next_peer_ = 0;                     // its number
+  StallWatch::Clock::time_point looked_;  // for stalls; of the thread
+
+  mutable std::mutex peers_mutex_;              // of who is a peer, which the thread alone changes
+  std::vector<std::unique_ptr<Peer>> peers_;    // by rank; null: this one, or one without a connection
+  std::vector<engine::ParcelTraffic> of_lost_;  // by rank: of processes whose place others have taken
 
   std::mutex mutex_;  // of all below
   std::deque<std::function<void()>> commands_;

@@ -7,6 +7,13 @@
 #include "comm/store_connection.h"
 
 namespace sluice::comm {
+namespace {
+
+constexpr const char* kPrefix = "parcels";
+constexpr std::chrono::milliseconds kToConnect{
+    2'000};  // with a process that waits for it: others must not miss this one meanwhile
+
+}  // namespace
 
 std::unique_ptr<DirectParcels> parcels_over(const Store& store, const ParcelOptions& options,
                                             std::function<void(std::exception_ptr)> failed, const std::stop_token& give_up) {
@@ -18,9 +25,19 @@ std::unique_ptr<DirectParcels> parcels_over(const Store& store, const ParcelOpti
       .to_connect = std::chrono::milliseconds(static_cast<int64_t>(options.join_seconds * 1000)),
       .give_up = give_up,
   };
-  return std::make_unique<DirectParcels>(store.world(), meet_peers(connection->torch_store(), "parcels", store.world(), sockets),
-                                         std::move(failed), DamageOptions{.sends_again = options.sends_again},
-                                         options.expendable);
+  ExpendableRanks expendable = options.expendable;
+  expendable.connect = [&store, sockets](int rank, int64_t incarnation) {
+    PeerSocketOptions quick = sockets;
+    quick.to_connect = kToConnect;
+    return connect_with(store.connect()->torch_store(), kPrefix, store.world(), rank, incarnation, quick);
+  };
+  c10d::Store& keys = connection->torch_store();
+  auto peers = store.incarnation() == 0 ? meet_peers(keys, kPrefix, store.world(), sockets)
+                                        : come_back(
+                                              keys, kPrefix, store.world(), store.incarnation(), options.owners,
+                                              [&store] { store.come_back(); }, sockets);
+  return std::make_unique<DirectParcels>(store.world(), std::move(peers), std::move(failed),
+                                         DamageOptions{.sends_again = options.sends_again}, std::move(expendable));
 }
 
 }  // namespace sluice::comm

@@ -102,6 +102,42 @@ std::string meeting_reason(const std::exception& error) {
   return told ? told->problems().front().message : error.what();
 }
 
+std::string address_key(int rank, int64_t incarnation) {
+  return "address/" + std::to_string(rank) + "/" + std::to_string(incarnation);
+}
+
+std::chrono::milliseconds left_until(Clock::time_point until) {
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()), std::chrono::milliseconds(1));
+}
+
+// Small messages are not to wait for others.
+void send_at_once(const Descriptor& socket) {
+  const int on = 1;
+  ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+// Over a Unix socket where the other rank has that name on this host.
+PeerSocket socket_to(const PeerAddress& address, bool shares_memory, Clock::time_point until) {
+  if (shares_memory && !address.unix_name.empty()) {
+    PeerSocket peer{.socket = connect_to_name(address.unix_name), .is_local = true};
+    if (peer.socket) return peer;
+  }
+  PeerSocket peer{.socket = connect_to(address.host, static_cast<int>(address.port), until).socket};
+  if (peer.socket) send_at_once(peer.socket);
+  return peer;
+}
+
+// No socket: it does not answer.
+PeerSocket connect_as(int own, const PeerAddress& address, bool shares_memory, Clock::time_point until) {
+  PeerSocket peer = socket_to(address, shares_memory, until);
+  if (!peer.socket) return peer;
+  ByteWriter hello;
+  hello.raw(address.word);
+  hello.number(static_cast<uint32_t>(own));
+  ask(peer.socket, hello.take(), 0, until);
+  return peer;
+}
+
 class Meeting {
  public:
   Meeting(c10d::Store& store, engine::World world, const PeerSocketOptions& options)
@@ -120,17 +156,21 @@ class Meeting {
   }
 
   std::vector<PeerSocket> meet() {
-    store_.set(key_of(world_.rank), bytes_of(own_));
+    store_.set(address_key(world_.rank, 0), bytes_of(own_));
     for (int rank = 0; rank < world_.rank; ++rank) peer(rank) = connect(rank);
-    for (int missing = world_.size - 1 - world_.rank; missing > 0;) missing -= accept_one() ? 1 : 0;
-    for (int rank = 0; rank < world_.size; ++rank)
-      if (rank != world_.rank && !peer(rank).is_local) send_at_once(peer(rank).socket);
+    accept(world_.rank + 1, world_.size);
     agree_on_hosts();
     return std::move(peers_);
   }
 
+  std::vector<PeerSocket> come_back(int64_t incarnation, int others, const std::function<void()>& announce) {
+    store_.set(address_key(world_.rank, incarnation), bytes_of(own_));
+    announce();
+    accept(0, others);
+    return std::move(peers_);
+  }
+
  private:
-  static std::string key_of(int rank) { return "address/" + std::to_string(rank); }
   static std::string host_key_of(int rank) { return "host/" + std::to_string(rank); }
 
   // Each rank knows with whom it shares memory itself, and tells the others the lowest one.
@@ -149,34 +189,23 @@ class Meeting {
 
   PeerSocket& peer(int rank) { return peers_.at(static_cast<size_t>(rank)); }
 
-  // Small messages are not to wait for others.
-  static void send_at_once(const Descriptor& socket) {
-    const int on = 1;
-    ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
-
-  std::chrono::milliseconds left() const {
-    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now()), std::chrono::milliseconds(1));
-  }
+  std::chrono::milliseconds left() const { return left_until(until_); }
 
   PeerSocket connect(int rank) {
-    store_.wait({key_of(rank)}, left());
-    const std::vector<uint8_t> bytes = store_.get(key_of(rank));
+    store_.wait({address_key(rank, 0)}, left());
+    const std::vector<uint8_t> bytes = store_.get(address_key(rank, 0));
     const PeerAddress address = address_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    PeerSocket peer;
-    if (options_.shares_memory && !address.unix_name.empty())
-      peer = {.socket = connect_to_name(address.unix_name), .is_local = true};
-    if (!peer.socket) peer = {.socket = connect_to(address.host, static_cast<int>(address.port), until_).socket};
-    if (!peer.socket) throw UserError("rank " + std::to_string(rank) + " does not answer at " + address.host);
-    ByteWriter hello;
-    hello.raw(address.word);
-    hello.number(static_cast<uint32_t>(world_.rank));
-    ask(peer.socket, hello.take(), 0, until_);
-    return peer;
+    PeerSocket socket = connect_as(world_.rank, address, options_.shares_memory, until_);
+    if (!socket.socket) throw UserError("rank " + std::to_string(rank) + " does not answer at " + address.host);
+    return socket;
+  }
+
+  void accept(int first, int last) {
+    for (int missing = last - first; missing > 0;) missing -= accept_one(first, last) ? 1 : 0;
   }
 
   // Returns whether somebody has come who is one of the ranks that are missing.
-  bool accept_one() {
+  bool accept_one(int first, int last) {
     std::array<pollfd, 2> listeners{pollfd{.fd = tcp_.socket.number(), .events = POLLIN, .revents = 0},
                                     pollfd{.fd = unix_.number(), .events = POLLIN, .revents = 0}};
     ::poll(listeners.data(), listeners.size(), static_cast<int>(std::min(left(), kLooks).count()));
@@ -185,7 +214,8 @@ class Meeting {
       const bool is_local = listener.fd == unix_.number();
       Descriptor socket(::accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC));
       const int rank = socket && (!is_local || is_of_this_user(socket)) ? rank_of(socket) : -1;
-      if (rank <= world_.rank || rank >= world_.size || peer(rank).socket) continue;
+      if (rank < first || rank >= last || peer(rank).socket) continue;
+      if (!is_local) send_at_once(socket);
       peer(rank) = {.socket = std::move(socket), .is_local = is_local};
       return true;
     }
@@ -210,20 +240,46 @@ class Meeting {
   std::vector<PeerSocket> peers_;
 };
 
-}  // namespace
+c10::intrusive_ptr<c10d::Store> keys_of(c10d::Store& store, const std::string& prefix) {
+  return c10::make_intrusive<c10d::PrefixStore>(prefix, c10::intrusive_ptr<c10d::Store>::unsafe_reclaim_from_nonowning(&store));
+}
 
-std::vector<PeerSocket> meet_peers(c10d::Store& store, const std::string& prefix, engine::World world,
-                                   const PeerSocketOptions& options) {
+template <class Meet>
+std::vector<PeerSocket> met(c10d::Store& store, const std::string& prefix, engine::World world, const PeerSocketOptions& options,
+                            const Meet& meet) {
   SLUICE_CHECK(0 <= world.rank && world.rank < world.size, "a rank that is none of the ranks");
   try {
-    const auto keys =
-        c10::make_intrusive<c10d::PrefixStore>(prefix, c10::intrusive_ptr<c10d::Store>::unsafe_reclaim_from_nonowning(&store));
+    const auto keys = keys_of(store, prefix);
     Meeting meeting(*keys, world, options);
-    return meeting.meet();
+    return meet(meeting);
   } catch (const std::exception& error) {
     throw UserError("rank " + std::to_string(world.rank) + " could not connect with the other " + std::to_string(world.size - 1) +
                         " over '" + options.host + "' to exchange columns: " + meeting_reason(error),
                     "each rank must run, and its host must be reachable for all others");
+  }
+}
+
+}  // namespace
+
+std::vector<PeerSocket> meet_peers(c10d::Store& store, const std::string& prefix, engine::World world,
+                                   const PeerSocketOptions& options) {
+  return met(store, prefix, world, options, [](Meeting& meeting) { return meeting.meet(); });
+}
+
+std::vector<PeerSocket> come_back(c10d::Store& store, const std::string& prefix, engine::World world, int64_t incarnation,
+                                  int others, const std::function<void()>& announce, const PeerSocketOptions& options) {
+  return met(store, prefix, world, options, [&](Meeting& meeting) { return meeting.come_back(incarnation, others, announce); });
+}
+
+PeerSocket connect_with(c10d::Store& store, const std::string& prefix, engine::World world, int rank, int64_t incarnation,
+                        const PeerSocketOptions& options) {
+  const auto until = Clock::now() + options.to_connect;
+  try {
+    const std::vector<uint8_t> bytes = keys_of(store, prefix)->get(address_key(rank, incarnation));
+    const PeerAddress address = address_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return connect_as(world.rank, address, options.shares_memory, until);
+  } catch (const std::exception&) {
+    return {};
   }
 }
 

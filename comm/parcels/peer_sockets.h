@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -40,5 +42,15 @@ struct PeerSocket {
 /// UserError then, and where there is no such host.
 std::vector<PeerSocket> meet_peers(c10d::Store& store, const std::string& prefix, engine::World world,
                                    const PeerSocketOptions& options = {});
+
+/// Of a process that takes the place of one that is lost (comm/incarnation.h): the ranks below `others` connect with it when they
+/// are told that it is there, which `announce` does. By rank; of the rest there is no socket. Waits and fails as meet_peers().
+std::vector<PeerSocket> come_back(c10d::Store& store, const std::string& prefix, engine::World world, int64_t incarnation,
+                                  int others, const std::function<void()>& announce, const PeerSocketOptions& options);
+
+/// Of those: connects with it. Waits for: its answer. Ends when: it comes, or the time is over; no socket then, and where it has
+/// gone again.
+PeerSocket connect_with(c10d::Store& store, const std::string& prefix, engine::World world, int rank, int64_t incarnation,
+                        const PeerSocketOptions& options);
 
 }  // namespace sluice::comm

@@ -52,10 +52,10 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
       : parcels_(parcels),
         rank_(parcels.world().rank),
         plan_(on_hosts(std::move(layout), parcels), losses.may_be),
-        lost_(std::move(losses.ranks)),
         is_owner_(plan_.is_owner(rank_)),
         is_receiver_(plan_.is_receiver(rank_)),
         events_(std::move(events)),
+        losses_(std::move(losses)),
         next_landing_(plan_.layout().first_version),
         next_open_(plan_.layout().first_version) {}
 
@@ -106,13 +106,20 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   // Whoever was waited for has said all that it will.
   void lose(int rank) {
     const std::lock_guard lock(mutex_);
-    if (!lost_.insert(rank).second) return;
+    if (std::exchange(losses_.ranks[rank], ReceiverLosses::kNever) == ReceiverLosses::kNever) return;
     std::vector<int64_t> numbers;
     for (const auto& [number, version] : versions_) numbers.push_back(number);
     for (const int64_t number : numbers) {
       be_heard(number, rank);
       if (is_owner_ && versions_.contains(number)) confirm_if_all_have(number);
     }
+  }
+
+  void take_back(int rank, int64_t first_version) {
+    const std::lock_guard lock(mutex_);
+    SLUICE_CHECK(versions_.empty() || versions_.rbegin()->first < first_version,
+                 text_of(first_version) + " has begun without rank " + std::to_string(rank));
+    losses_.ranks[rank] = first_version;
   }
 
   void receive(int64_t number, const std::shared_ptr<engine::Landing>& into) {
@@ -172,8 +179,9 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
       listen(owner, word_key(number, owner, ParcelOf::kConfirmed),
              [=, this](const engine::Parcel& word) { take_confirmation(number, Confirmation::of(word)); });
     for (const int receiver : is_owner_ ? plan_.layout().receivers : std::vector<int>())
-      listen(receiver, word_key(number, receiver, ParcelOf::kAcknowledged),
-             [=, this](const engine::Parcel& word) { take_acknowledgement(number, receiver, value_of(word)); });
+      if (!losses_.is_lost(receiver, number))
+        listen(receiver, word_key(number, receiver, ParcelOf::kAcknowledged),
+               [=, this](const engine::Parcel& word) { take_acknowledgement(number, receiver, value_of(word)); });
     return version;
   }
 
@@ -205,6 +213,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   void hand_out(VersionOnItsWay& version, int64_t number, const PublishedPiece& piece, ByteParcel parcel) {
     parcel.taken = std::make_shared<ChunkChecksums>();
     for (const int target : plan_.targets(piece, rank_)) {
+      if (losses_.is_lost(target, number)) continue;
       version.told.bytes_sent += static_cast<int64_t>(parcel.size);
       parcels_.send_bytes(target, key_of(number, piece), parcel, {});
     }
@@ -260,11 +269,11 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
     confirm_if_all_have(number);
   }
 
-  bool is_lost(int rank) const { return lost_.contains(rank); }
-
   void confirm_if_all_have(int64_t number) {
     VersionOnItsWay& version = versions_.at(number);
-    const auto has = [&](int receiver) { return is_lost(receiver) || version.acknowledgements.contains(receiver); };
+    const auto has = [&](int receiver) {
+      return losses_.is_lost(receiver, number) || version.acknowledgements.contains(receiver);
+    };
     if (version.confirmation || !std::ranges::all_of(plan_.layout().receivers, has)) return;
     const double now = version.seconds();
     version.confirmation = Confirmation{.slowest = static_cast<uint32_t>(version.slowest),
@@ -276,7 +285,7 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   // The others hear it first: whoever has opened a version owes nobody anything of it, and may leave.
   void confirm(int64_t number, VersionOnItsWay& version) {
     for (const int rank : plan_.ranks())
-      if (rank != rank_ && !is_lost(rank)) version.unheard.insert(rank);
+      if (rank != rank_ && !losses_.is_lost(rank, number)) version.unheard.insert(rank);
     if (version.unheard.empty()) return take_confirmation(number, *version.confirmation);
     for (const int rank : version.unheard) {
       parcels_.send(rank, word_key(number, rank_, ParcelOf::kConfirmed), {version.confirmation->word(), {}},
@@ -326,8 +335,8 @@ class DirectPublication::State : public std::enable_shared_from_this<State> {
   std::mutex running_;  // while an event runs; of is_closed_
   bool is_closed_ = false;
 
-  std::mutex mutex_;    // of all below
-  std::set<int> lost_;  // receivers
+  std::mutex mutex_;  // of all below
+  ReceiverLosses losses_;
   std::map<int64_t, VersionOnItsWay> versions_;
   int64_t next_landing_, next_open_;
   std::vector<std::weak_ptr<Block>> sources_;
@@ -353,5 +362,7 @@ void DirectPublication::receive(int64_t version, std::shared_ptr<engine::Landing
 void DirectPublication::acknowledge(int64_t version) { state_->acknowledge(version); }
 
 void DirectPublication::lose(int rank) { state_->lose(rank); }
+
+void DirectPublication::take_back(int rank, int64_t first_version) { state_->take_back(rank, first_version); }
 
 }  // namespace sluice::comm

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "comm/parcels/direct_parcels.h"
 #include "comm/weights/publication_plan.h"
@@ -10,10 +11,17 @@
 
 namespace sluice::comm {
 
-/// Whether receivers of a publication may be lost, and those that are. A plain value.
+/// Whether receivers of a publication may be lost, and those that were. A plain value.
 struct ReceiverLosses {
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   bool may_be = false;
-  std::set<int> ranks;
+  std::map<int, int64_t> ranks;  // and from which version on each is there again
+
+  bool is_lost(int rank, int64_t version) const {
+    const auto found = ranks.find(rank);
+    return found != ranks.end() && version < found->second;
+  }
 };
 
 /// A publication over parcels: each piece of PublicationPlan is one, and comes straight to its place in the landing. On one host
@@ -42,8 +50,10 @@ class DirectPublication final : public engine::Publication {
   void receive(int64_t version, std::shared_ptr<engine::Landing> into) override;
   void acknowledge(int64_t version) override;
 
-  /// A receiver that may be lost is: versions open without its word. From any thread.
+  /// A receiver that may be lost is: versions open without its word. It is there again, and gets that version and those that follow:
+  /// so on all owners, none of which has offered anything of it. From any thread.
   void lose(int rank);
+  void take_back(int rank, int64_t first_version);
 
  private:
   class State;

@@ -60,8 +60,8 @@ PublicationPlan::PublicationPlan(engine::PublicationLayout layout, bool direct) 
 
 void PublicationPlan::cut(int64_t bucket, const engine::OwnedBytes& owned, int64_t& number) {
   const size_t most = most_of_a_piece(layout_.bytes(), layout_.receivers.size());
-  const auto elsewhere = static_cast<size_t>(
-      std::ranges::count_if(layout_.receivers, [&](int receiver) { return host_of(receiver) != host_of(owned.owner); }));
+  const auto is_elsewhere = [&](int receiver) { return !direct_ && host_of(receiver) != host_of(owned.owner); };
+  const auto elsewhere = static_cast<size_t>(std::ranges::count_if(layout_.receivers, is_elsewhere));
   const size_t count = rounded_up(divided_up(owned.range.size(), most), std::max<size_t>(elsewhere, 1));
   const size_t size = rounded_up(divided_up(owned.range.size(), count), kAlignedPiece);
   // Small ranges do not reach all receivers: those of the next bucket, or of the next owner, begin at another one.

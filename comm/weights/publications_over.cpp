@@ -54,8 +54,14 @@ std::unique_ptr<engine::Publication> PublicationsOver::publication(engine::Publi
 
 void PublicationsOver::lose(int rank) {
   const std::lock_guard lock(mutex_);
-  losses_.ranks.insert(rank);
+  losses_.ranks[rank] = ReceiverLosses::kNever;
   for (DirectPublication* publication : publications_) publication->lose(rank);
+}
+
+void PublicationsOver::take_back(int rank, int64_t first_version) {
+  const std::lock_guard lock(mutex_);
+  losses_.ranks[rank] = first_version;
+  for (DirectPublication* publication : publications_) publication->take_back(rank, first_version);
 }
 
 }  // namespace sluice::comm

@@ -19,8 +19,8 @@ class PublicationsOver final : public engine::Publications {
 
   std::unique_ptr<engine::Publication> publication(engine::PublicationLayout layout, engine::Publication::Events events) override;
 
-  /// That receiver is lost: of all models, now and later.
-  void lose(int rank);
+  void lose(int rank) override;
+  void take_back(int rank, int64_t first_version) override;
 
  private:
   class Listed;

@@ -113,6 +113,9 @@ class Model {
   /// fails, it is not called at all. In order of versions.
   virtual void receive_version(int64_t /*version*/, VersionReceived /*done*/) {}
 
+  /// Of such a model, once before that: versions before this one do not come, since this rank has come into a run that goes on.
+  virtual void begin_with_version(int64_t /*first*/) {}
+
   /// Gets the memory for the copies, which may take seconds. Called once at the start of a run that is saved from copies, on
   /// another thread than those of nodes, and never beside the calls that follow.
   virtual void prepare_snapshot() {}

@@ -110,6 +110,11 @@ class Publications {
   /// `layout`: as on all other ranks. This rank need be neither owner nor receiver. Of one
   /// model one at a time.
   virtual std::unique_ptr<Publication> publication(PublicationLayout layout, Publication::Events events) = 0;
+
+  /// That receiver is lost: versions open without its word, of all models, now and later. It is there again, from that version on:
+  /// all owners say so before any of them has offered a part of it.
+  virtual void lose(int /*rank*/) {}
+  virtual void take_back(int /*rank*/, int64_t /*first_version*/) {}
 };
 
 }  // namespace sluice::engine

@@ -14,7 +14,7 @@ namespace sluice::engine {
 class Mail {
  public:
   /// Who reads a message. One value for each kind that there is.
-  enum class Channel { kNumbers, kControl, kClock, kGroups, kRollCall };
+  enum class Channel { kNumbers, kControl, kClock, kGroups, kRollCall, kReturns };
 
   /// Called on the thread of the mail, one message after the other: it must be quick. What it throws ends the mail as a lost
   /// message does: it is told, and no handler is called any more.

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/confined_file_system.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -27,6 +26,7 @@
 #include "engine/run/patience.h"
 #include "engine/run/resume.h"
 #include "engine/run/run_files.h"
+#include "engine/run/told_by_rank.h"
 #include "engine/schedule/driver.h"
 #include "engine/schedule/thread_executor.h"
 
@@ -116,7 +116,8 @@ struct Run::Impl {
   OneProcess one_process;
   Reductions& reductions;
   MemoryMeter meter;
-  std::optional<Manifest> manifest;  // of the checkpoint that the run goes on from
+  std::optional<Manifest> manifest;      // of the checkpoint that the run goes on from
+  std::optional<int64_t> first_version;  // where this rank has come into a run that goes on
   int64_t trace_begin_ns = 0;
   std::optional<RunFiles> files;           // nothing: no run folder
   std::optional<RankTrace> rank_trace;     // of another rank than 0: what it adds to the files of rank 0
@@ -160,6 +161,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
     rank_trace.emplace(reductions.world().rank, plan.executors.size(), clock.begin_ns());
     if (!plan.roles.empty()) rank_costs.emplace(plan, reductions.world().rank);
   }
+  if (options.comes_in) first_version = options.comes_in();
   driver.emplace(plan, driver_parts(std::move(workload)));
 }
 
@@ -243,7 +245,10 @@ Driver::Parts Run::Impl::driver_parts(Workload workload) {
           .links = options.links,
           .checkpointer = checkpointer ? &*checkpointer : nullptr,
           .own_parts = own_parts ? &*own_parts : nullptr,
-          .begun = manifest ? manifest->iterations : 0,
+          .begun = first_version ? *first_version + plan.schedule.policy_lag
+                   : manifest    ? manifest->iterations
+                                 : 0,
+          .first_version = first_version,
           .stop_rule = stop_rule(),
           .observers = observers(),
           .on_iteration = [this](const IterationReport& report) { report_iteration(report); },
@@ -271,27 +276,22 @@ std::vector<WorkObserver*> Run::Impl::observers() {
 // At the end of an iteration, of another rank than 0.
 std::string Run::Impl::tell() {
   if (!rank_trace) return {};
-  ByteWriter bytes;
-  bytes.number(static_cast<uint32_t>(reductions.world().rank));
-  bytes.text(bytes_of(memory()));
-  bytes.text(rank_costs ? bytes_of(rank_costs->told()) : std::string());
-  bytes.raw(rank_trace->take(options.clock_offset ? options.clock_offset() : ClockOffset{}));
-  return bytes.take();
+  ToldByRank told{.rank = reductions.world().rank, .memory = memory()};
+  if (rank_costs) told.costs = rank_costs->told();
+  told.slices = rank_trace->take(options.clock_offset ? options.clock_offset() : ClockOffset{});
+  return bytes_of(told);
 }
 
-void Run::Impl::hear(const std::string& told) {
-  if (!files || told.empty()) return;
-  ByteReader bytes(told);
-  const auto rank = static_cast<int>(bytes.number<uint32_t>());
-  MemoryReport memory_of_rank = memory_report_from(bytes.text());
+void Run::Impl::hear(const std::string& text) {
+  if (!files || text.empty()) return;
+  ToldByRank told = told_by_rank_from(text);
   {
     const std::lock_guard lock(memory_mutex);
-    memory_of_others[rank] = std::move(memory_of_rank);
+    memory_of_others[told.rank] = std::move(told.memory);
   }
-  if (const std::string costs(bytes.text()); !costs.empty()) files->add_to_costs(rank, rank_costs_from(costs));
-  const std::string_view slices = bytes.rest();
-  if (slices.empty()) return;  // it does not know the clock of this rank yet
-  const RankSlices piece = rank_slices_from(slices);
+  if (told.costs) files->add_to_costs(told.rank, *told.costs);
+  if (told.slices.empty()) return;
+  const RankSlices piece = rank_slices_from(told.slices);
   files->add_to_trace(piece, piece.begin_ns - clock.begin_ns(), name_of_rank(piece.rank));
 }
 
@@ -432,6 +432,7 @@ RunSummary Run::execute() {
   RunSummary summary;
   impl.start();
   impl.wait_for_the_end();
+  impl.driver->end_waiting();
   summary.hangs = impl.driver->pending().count() > 0;
   RunStatus last = impl.status("");
   if (!summary.hangs) {
@@ -482,7 +483,12 @@ void Run::fail(const std::exception_ptr& error) {
 
 void Run::lose(int rank, const std::string& why) {
   if (impl_->writes()) impl_->warn(why + "; the others make its groups");
-  impl_->driver->lose(rank);
+  impl_->driver->lose(rank, why);
+}
+
+void Run::take_back(int rank, int64_t incarnation) {
+  if (impl_->writes()) impl_->warn("rank " + std::to_string(rank) + " has come back, and makes groups again as soon as it can");
+  impl_->driver->take_back(rank, incarnation);
 }
 
 void Run::save_now() {

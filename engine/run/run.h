@@ -66,6 +66,11 @@ struct RunOptions {
   /// How far the clock of this rank is behind that of rank 0: nothing before it is known. Empty: they are one. Likewise.
   std::function<std::optional<ClockOffset>()> clock_offset;
 
+  /// Of a rank that comes into a run that goes on: called once, when the models are loaded. Tells the others that it is ready, and
+  /// returns which version of the weights is the first that it gets; what it throws the constructor throws. Empty: this rank has
+  /// been there from the begin on.
+  std::function<int64_t()> comes_in;
+
   ReplaceableParts seams;  // for tests
 };
 
@@ -84,7 +89,7 @@ struct RunSummary {
 };
 
 /// One run of a plan. The constructor loads models and makes nodes; execute() runs them to the end.
-/// interrupt(), fail(), lose() and status() may be called from any thread while execute() runs; everything else from one thread.
+/// interrupt(), fail(), lose(), take_back() and status() may be called from any thread while execute() runs; everything else from one thread.
 class Run {
  public:
   /// `plan` and its registry must outlive the run. Throws UserError with everything that models and nodes refuse, OutOfMemory
@@ -108,6 +113,9 @@ class Run {
 
   /// Another rank is lost that may be (Plan::may_be_lost): others make its groups. `why`: one sentence, of which the run warns.
   void lose(int rank, const std::string& why);
+
+  /// Another process is that rank now (RunOptions::comes_in).
+  void take_back(int rank, int64_t incarnation);
 
   /// Saves the run at the end of the iteration that groups are drawn for now.
   void save_now();

@@ -72,15 +72,18 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
             .received = received_models(plan, world_of(plan, parts.reductions).rank, workload.models),
             .coming = std::make_shared<ComingVersions>(state.pending),
             .roll_call = parts.reductions.world().rank == 0 ? roll_call : nullptr,
+            .samplers = nullptr,
             .arrivals = {},
             .main_path = static_cast<int>(&plan.main_path() - plan.paths.data()),
             .iterations = plan.pipeline.iterations},
       begun(parts.begun),
+      first_version(parts.first_version),
       stop_rule(std::move(parts.stop_rule)),
       agreed_end(std::make_shared<AgreedEnd>(
           state.reductions, state.ending,
           AgreedEnd::Tells{.closed = [this] { expect_early_ends(); }, .agreed = [this](int64_t last) { drop_behind(last); }})),
-      help(parts.links ? std::make_shared<MutualHelp>(plan, *parts.links, help_events()) : nullptr) {
+      help(parts.links ? std::make_shared<MutualHelp>(plan, *parts.links, help_events()) : nullptr),
+      returning(samplers_may_be_lost() && state.world.rank == 0 ? std::make_shared<ReturningRanks>(parts.links->mail) : nullptr) {
   end_if_decided();
   for (const PlanModel& model : plan.models) {
     if (model.usage.updated) state.trained[model.name].reach(begun);
@@ -94,6 +97,7 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   if (!state.world.owns_slots()) {
     sampling.emplace(state, SamplingRank::Parts{.roll_call = *roll_call,
                                                 .begun = begun,
+                                                .first_version = first_version,
                                                 .measure = [this](int64_t iteration) { return own_contribution(iteration); },
                                                 .tell = tell,
                                                 .changed = [this] { notify_intakes(); }});
@@ -101,6 +105,17 @@ Driver::Impl::Impl(const Plan& plan, Parts parts)
   agreed_end->listen();
   if (roll_call) roll_call->listen([this] { state.asked_to_end = true; });
   if (help) help->listen();
+  watch_samplers(parts.links);
+}
+
+void Driver::Impl::watch_samplers(const std::optional<RankLinks>& links) {
+  if (!samplers_may_be_lost() || sampling) return;
+  samplers_there.emplace(
+      state,
+      SamplersThere::Parts{
+          .begun = begun, .help = *help, .roll_call = *roll_call, .publications = *links->publications, .returning = returning});
+  state.samplers = &*samplers_there;
+  if (returning) returning->listen();
 }
 
 MutualHelp::Events Driver::Impl::help_events() {
@@ -131,14 +146,14 @@ std::deque<PathState> Driver::Impl::make_paths(const Plan& plan, const Replaceab
   return made;
 }
 
-// The versions that the run begins with are published.
+// The versions that the run begins with are published, or those before the first that this rank gets: it samples with none of them.
 void Driver::Impl::open_gates() {
   for (const PlanNode& node : state.plan.nodes) {
     for (const ModelNeed& need : node.needs.models) {
       if (need.use == ModelUse::kPublishes) state.gates.try_emplace(need.model, [this] { notify_intakes(); });
     }
   }
-  for (auto& [model, gate] : state.gates) gate.publish(begun);
+  for (auto& [model, gate] : state.gates) gate.publish(first_version ? *first_version - 1 : begun);
 }
 
 Intake::Parts Driver::Impl::intake_parts(size_t path) {
@@ -332,11 +347,22 @@ void Driver::interrupt() {
 bool Driver::is_interrupted() const { return impl_->state.interrupted || impl_->state.asked_to_end; }
 
 // To a rank that only samples too, others of them make no difference.
-void Driver::lose(int rank) {
-  ++impl_->state.lost_ranks;
-  if (impl_->sampling) return;
-  impl_->help->lose(rank);
-  impl_->roll_call->lose(rank);
+void Driver::lose(int rank, const std::string& why) {
+  if (impl_->samplers_there)
+    impl_->samplers_there->lose(rank, why);
+  else
+    ++impl_->state.lost_ranks;
+}
+
+void Driver::take_back(int rank, int64_t incarnation) {
+  if (impl_->samplers_there)
+    impl_->samplers_there->take_back(rank, incarnation);
+  else
+    --impl_->state.lost_ranks;
+}
+
+void Driver::end_waiting() {
+  if (impl_->returning) impl_->returning->end();
 }
 
 // A rank that only samples ends when the others have agreed.

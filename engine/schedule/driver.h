@@ -26,10 +26,13 @@ class Driver {
     Workload workload;
     const Clock& clock;
     Reductions& reductions;
-    std::optional<RankLinks> links = {};     // by which ranks make groups for others; nothing: each makes its own
-    Checkpointer* checkpointer = nullptr;    // null: nothing is saved, or by another rank
-    OwnParts* own_parts = nullptr;           // what this rank saves for that one; null: nothing
-    int64_t begun = 0;                       // iterations that are complete: models and nodes are as they were behind them
+    std::optional<RankLinks> links = {};   // by which ranks make groups for others; nothing: each makes its own
+    Checkpointer* checkpointer = nullptr;  // null: nothing is saved, or by another rank
+    OwnParts* own_parts = nullptr;         // what this rank saves for that one; null: nothing
+    int64_t begun = 0;                     // iterations that are complete: models and nodes are as they were behind them
+    // Of a rank that only samples and has come into a run that goes on: the version of the weights that is the first it gets;
+    // `begun` is then the first iteration that it may sample.
+    std::optional<int64_t> first_version = {};
     std::optional<StopRule> stop_rule = {};  // it has seen the iterations that are complete
     std::vector<WorkObserver*> observers;
     std::function<void(const IterationReport&)> on_iteration;  // on some executor, or where other ranks are heard
@@ -59,8 +62,13 @@ class Driver {
   void interrupt();
   bool is_interrupted() const;
 
-  /// That rank, which only samples, is lost, and may be: others make its groups. From any thread.
-  void lose(int rank);
+  /// That rank, which only samples, is lost, and may be: others make its groups. `why`: one sentence. Or another process has taken
+  /// its place, and is to be let in. From any thread.
+  void lose(int rank, const std::string& why);
+  void take_back(int rank, int64_t incarnation);
+
+  /// Who waits to be let in is told that the run is over. Before the mail is closed.
+  void end_waiting();
 
   /// After interrupt(): what is in flight is dropped, but for iterations that some model was trained for; of several ranks on
   /// all, the same iterations, as soon as they have agreed.

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/ranks/returning_ranks.h"
 #include "engine/schedule/agreed_end.h"
 #include "engine/schedule/askers.h"
 #include "engine/schedule/driver.h"
 #include "engine/schedule/mutual_help.h"
+#include "engine/schedule/samplers_there.h"
 #include "engine/schedule/sampling_rank.h"
 
 namespace sluice::engine {
@@ -31,11 +33,13 @@ struct Driver::Impl {
 
   std::deque<PathState> make_paths(const Plan& plan, const ReplaceableParts& seams);
   void open_gates();
+  void watch_samplers(const std::optional<RankLinks>& links);
   Intake::Parts intake_parts(size_t path);
   void start_path(size_t path);
   void notify_intakes();
   MutualHelp::Events help_events();
-  std::vector<int> samplers() const { return samplers_that_ask(state.world, state.plan.may_be_lost(state.world.size - 1)); }
+  bool samplers_may_be_lost() const { return state.plan.may_be_lost(state.world.size - 1); }
+  std::vector<int> samplers() const { return samplers_that_ask(state.world, samplers_may_be_lost()); }
   Contribution own_contribution(int64_t iteration);
   MetricRow measured();
   void end_own(int64_t iteration);
@@ -60,6 +64,7 @@ struct Driver::Impl {
   const std::shared_ptr<RollCall> roll_call;  // of all ranks, with roles; else null
   RunState state;
   const int64_t begun;
+  const std::optional<int64_t> first_version;
   std::optional<StopRule> stop_rule;  // used under the lock of the log
   std::vector<std::unique_ptr<NodeRunner>> runners;
   std::vector<Executor*> executors;              // empty before start()
@@ -69,7 +74,9 @@ struct Driver::Impl {
   int64_t last_end_ns = 0;                       // of an iteration on this rank
   std::atomic<int64_t> most_in_flight{0}, most_column_bytes{0};
   const std::shared_ptr<AgreedEnd> agreed_end;
-  const std::shared_ptr<MutualHelp> help;  // null: this rank makes its own groups
+  const std::shared_ptr<MutualHelp> help;           // null: this rank makes its own groups
+  const std::shared_ptr<ReturningRanks> returning;  // of rank 0, where ranks that only sample may be lost; else null
+  std::optional<SamplersThere> samplers_there;      // of ranks that train, likewise
 };
 
 }  // namespace sluice::engine

@@ -182,6 +182,8 @@ void MutualHelp::announce(const std::vector<int>& samplers, int path, const Owne
   for (const bool flag : {news.has_groups, news.has_again, news.is_over, news.ends_early})
     bytes.number(static_cast<uint8_t>(flag));
   const std::string message = bytes.take();
+  const std::lock_guard lock(mutex_);
+  path_of(path).announced = message;
   for (const int sampler : samplers) send(sampler, message);
 }
 
@@ -201,6 +203,14 @@ void MutualHelp::lose(int rank) {
       path.lost.push_back(rank);
     }
   });
+}
+
+// With the lock: it hears of nothing that was announced before this.
+void MutualHelp::take_back(int rank) {
+  const std::lock_guard lock(mutex_);
+  lost_.erase(rank);
+  for (const Path& path : paths_)
+    if (!path.announced.empty()) send(rank, path.announced);
 }
 
 std::optional<int> MutualHelp::take_lost(int path) {

@@ -32,7 +32,8 @@ namespace sluice::engine {
 /// rollout workers (engine/schedule/rollout_worker.h), which are told how far each owner is; this carries it out. Paths are named by
 /// their index into Plan::paths.
 ///
-/// A rank that only samples may be lost: what it was given is given again, and nothing of it is heard any more.
+/// A rank that only samples may be lost: what it was given is given again, and nothing of it is heard any more. It may come back as
+/// another process, which is told how far this rank is.
 ///
 /// Owned by the driver and by what is on its way. Threads: all calls from any; nobody waits inside a call. The events are called on
 /// the threads of mail and parcels, without a lock, in the order in which things have come. Failure: a message that is not one of
@@ -98,8 +99,9 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
   /// A rank that is lost since the last call: what it was given and this rank has not fetched, nobody has.
   std::optional<int> take_lost(int path);
 
-  /// That rank only samples, and is lost.
+  /// That rank only samples, and is lost; it is there again.
   void lose(int rank);
+  void take_back(int rank);
 
   /// Something has come for this path that was not taken.
   bool has_news(int path, Place place) const;
@@ -123,6 +125,7 @@ class MutualHelp : public std::enable_shared_from_this<MutualHelp> {
     std::deque<Group> fetched;
     std::deque<int> lost;                          // ranks
     Place none_left{.iteration = -1, .round = 0};  // nor before it
+    std::string announced;                         // last
   };
   using Under = std::tuple<int, int64_t, int64_t>;  // path, iteration, group
 

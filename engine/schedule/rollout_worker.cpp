@@ -31,9 +31,9 @@ bool RolloutWorker::has_version(int64_t iteration) const {
   return std::ranges::all_of(gates_, [&](const VersionGate* gate) { return gate->has(version); });
 }
 
-// Another one only when nothing of this one is being made.
+// Another one only when nothing of this one is being made. Those before the first are for ranks that were there before.
 bool RolloutWorker::may_enter(int64_t iteration) const {
-  return has_version(iteration) && (iteration == at_ || owners_of_.empty());
+  return iteration >= parts_.begun && has_version(iteration) && (iteration == at_ || owners_of_.empty());
 }
 
 // The room that is kept is for what a lost rank was to make.

@@ -36,7 +36,7 @@ class RolloutWorker final : public PathHead {
   struct Parts {
     int path = 0;  // index into Plan::paths
     std::unique_ptr<StageHost> rollout;
-    int64_t begun = 0;        // the first iteration
+    int64_t begun = 0;        // the first iteration that it samples
     bool keeps_room = false;  // ranks of this role may be lost
     MutualHelp& help;
     OwnersSeen& owners;

@@ -32,6 +32,8 @@
 
 namespace sluice::engine {
 
+class SamplersThere;
+
 /// What the parts of one path share.
 struct PathState {
   struct Budgets {
@@ -80,7 +82,8 @@ struct RunState {
   const std::map<std::string, std::shared_ptr<Model>> received;  // by name: that this rank samples from and others train
   const std::shared_ptr<ComingVersions> coming;                  // of these
   const std::shared_ptr<RollCall> roll_call;                     // of rank 0 with roles; else null
-  std::atomic<int64_t> lost_ranks{0};                            // without which the run goes on
+  SamplersThere* samplers = nullptr;                             // of a rank that trains, where they may be lost; else null
+  std::atomic<int64_t> lost_ranks{0};                            // of these
   VersionArrivals arrivals;                                      // likewise
   std::atomic<bool> interrupted{false};
   std::atomic<bool> asked_to_end{false};  // of several ranks: this one was interrupted, and tells the others

@@ -22,13 +22,16 @@ SamplingRank::SamplingRank(RunState& state, Parts parts)
     : state_(state),
       changed_(std::move(parts.changed)),
       begun_(parts.begun),
-      owners_(state.plan.paths.size(), owners_to_ask(state.world), parts.begun),
+      owners_(state.plan.paths.size(), owners_to_ask(state.world), parts.first_version ? 0 : parts.begun),
       progress_(state, {.roll_call = parts.roll_call,
                         .owners = owners_,
                         .paths = paths_with_rollout(state.plan),
-                        .begun = parts.begun,
+                        .newest_version = parts.first_version ? *parts.first_version - 1 : parts.begun,
                         .measure = std::move(parts.measure),
-                        .tell = std::move(parts.tell)}) {}
+                        .tell = std::move(parts.tell)}) {
+  if (!parts.first_version) return;
+  for (const auto& [name, model] : state.received) model->begin_with_version(*parts.first_version);
+}
 
 std::unique_ptr<PathHead> SamplingRank::worker(int path, Workload::Part rollout, MutualHelp& help,
                                                std::function<void()> finished) {

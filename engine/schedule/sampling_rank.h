@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/ranks/roll_call.h"
@@ -23,6 +24,8 @@ class SamplingRank {
   struct Parts {
     RollCall& roll_call;
     int64_t begun = 0;  // iterations that were complete before the run
+    std::optional<int64_t> first_version =
+        {};  // of the weights, where this rank has come later; `begun` is then the first that it samples
     std::function<Contribution(int64_t iteration)> measure;
     std::function<std::string()> tell;  // may be empty
     std::function<void()> changed;      // workers may have become ready

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "engine/contract/state_json.h"
+#include "engine/schedule/samplers_there.h"
 
 namespace sluice::engine {
 namespace {
@@ -75,9 +76,10 @@ void StageHost::announce_end(const Iteration& iteration) {
   release_models(iteration);
   state_.pending.enter();
   Contribution mine = part_.metrics->contribution();
-  if (tells_of_the_end()) {
+  if (speaks_for_rank()) {
     Part& part = mine.emplace_back(Part{.name = kAskedToEnd, .kind = Metric::kSum, .numbers = {}, .recorded = true});
     if (state_.asked_to_end) part.numbers.add(1);
+    if (state_.samplers != nullptr) state_.samplers->name_those_who_wait(iteration.index, mine);
   }
   if (state_.roll_call && plan_.type->kind == NodeKind::kRollout)
     add_what_samplers_tell(iteration.index, std::move(mine));
@@ -103,11 +105,12 @@ void StageHost::combine_metrics(int64_t iteration, Contribution mine) {
   });
 }
 
-// One node does, which takes part in every iteration.
-bool StageHost::tells_of_the_end() const { return state_.world.size > 1 && index_ == state_.plan.main_path().source; }
+// One node does, which takes part in every iteration, and all learn it before anybody has begun what it may change.
+bool StageHost::speaks_for_rank() const { return state_.world.size > 1 && index_ == state_.plan.main_path().source; }
 
-void StageHost::end_if_asked(int64_t iteration, Contribution& of_all) {
-  if (!tells_of_the_end()) return;
+void StageHost::take_what_ranks_say(int64_t iteration, Contribution& of_all) {
+  if (!speaks_for_rank()) return;
+  if (state_.samplers != nullptr) state_.samplers->let_in_those_named(iteration, of_all);
   const auto asked = std::ranges::find(of_all, kAskedToEnd, &Part::name);
   if (asked == of_all.end()) return;
   if (asked->numbers.count() > 0) state_.end_on_all_ranks(iteration);
@@ -117,7 +120,7 @@ void StageHost::end_if_asked(int64_t iteration, Contribution& of_all) {
 // On any rank's thread. What goes wrong is the run's failure: a file may be full that takes the line of an iteration.
 void StageHost::report_metrics(int64_t iteration, Contribution of_all) {
   if (state_.is_abandoned(iteration)) return;
-  end_if_asked(iteration, of_all);
+  take_what_ranks_say(iteration, of_all);
   try {
     state_.log.node_ended(iteration, static_cast<size_t>(index_), part_.metrics->row(std::move(of_all)));
   } catch (...) {

@@ -66,8 +66,8 @@ class StageHost {
  private:
   void compare_states(int64_t iteration);
   void report_metrics(int64_t iteration, Contribution of_all);
-  bool tells_of_the_end() const;
-  void end_if_asked(int64_t iteration, Contribution& of_all);
+  bool speaks_for_rank() const;
+  void take_what_ranks_say(int64_t iteration, Contribution& of_all);
   void release_models(const Iteration& iteration);
   void add_what_samplers_tell(int64_t iteration, Contribution mine);
   void combine_metrics(int64_t iteration, Contribution mine);

@@ -19,7 +19,7 @@ WorkerProgress::WorkerProgress(RunState& state, Parts parts) : state_(state), pa
 }
 
 void WorkerProgress::note_received(const PlanModel& model) {
-  Received received{.model = model.name, .versions = model.usage.versions, .granted = parts_.begun};
+  Received received{.model = model.name, .versions = model.usage.versions, .granted = parts_.newest_version};
   for (const PlanNode& node : state_.plan.nodes) {
     if (uses(node, model.name, ModelUse::kPublishes)) received.trained_on = node.path;
   }

@@ -23,8 +23,8 @@ class WorkerProgress {
   struct Parts {
     RollCall& roll_call;
     const OwnersSeen& owners;
-    std::vector<int> paths;  // with a rollout
-    int64_t begun = 0;       // iterations that were complete before the run
+    std::vector<int> paths;      // with a rollout
+    int64_t newest_version = 0;  // of the weights that this rank has, or does not get
     std::function<Contribution(int64_t iteration)> measure;
     std::function<std::string()> tell;
   };

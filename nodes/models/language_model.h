@@ -80,6 +80,7 @@ class ReceivedLanguageModel final : public LanguageModel {
   ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer, WireLayout layout,
                         LandedModel landed, const engine::ModelUsage& usage);
 
+  void begin_with_version(int64_t first) override { received_.restart(first); }
   void receive_version(int64_t version, engine::VersionReceived done) override { received_.receive(version, std::move(done)); }
   void take_snapshot(engine::VersionRange, engine::CheckpointCopy) override { refuse(); }
   void write_snapshot(const std::filesystem::path&, FileSystem&) override { refuse(); }

@@ -1,4 +1,5 @@
-"""Ranks that sample are killed or stopped at random moments of a run that goes on. SLUICE_LOSSES: how many, 100 for a long test."""
+"""Ranks that sample are killed or stopped at random moments of a run that goes on, and come back or not. SLUICE_LOSSES: how many,
+100 for a long test."""
 
 import os
 import random
@@ -17,6 +18,16 @@ SETTINGS = {"pipeline.iterations": 12, "cluster.slots": 4, "nodes.prompts.groups
 GIVEN_UP = 75
 
 
+def words_of(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return [word.decode() for word in file.read().split(b"\0")[:-1]]
+
+
+def environment_of(pid):
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return dict(entry.decode().split("=", 1) for entry in file.read().split(b"\0") if b"=" in entry)
+
+
 class ElasticRuns(Case):
     def lines_of(self, name):
         return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in metrics_so_far(self.folder / name)]
@@ -29,19 +40,22 @@ class ElasticRuns(Case):
         self.assertEqual(self.lines_of(name), self.lines_of(whole))
         self.assertEqual(self.models_of(name), self.models_of(whole))
 
-    def launch(self, name, **more):
-        launched = start("launch", self.folder / "apart.toml", "--run-dir", str(self.folder / name), *sets(**SETTINGS | more),
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def launch(self, name, restarts=0, **more):
+        launched = start("launch", self.folder / "apart.toml", "--restarts", str(restarts), "--run-dir", str(self.folder / name),
+                         *sets(**SETTINGS | more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_for("the ranks", lambda: len(children_of(launched.pid)) == TRAINING + SAMPLING)
         return launched, {rank_of(pid): pid for pid in children_of(launched.pid)}
 
-    def wait_for_iterations(self, name):
+    def wait_for_iterations(self, name, more_than=2):
         file = self.folder / name / "metrics.jsonl"
-        wait_for("some iterations", lambda: file.exists() and len(metrics_so_far(file.parent)) > 2)
+        wait_for("some iterations", lambda: file.exists() and len(metrics_so_far(file.parent)) > more_than)
+
+    def lost_now(self, name):
+        return metrics_so_far(self.folder / name)[-1]["engine/lost_ranks"]
 
     def lose_some(self, name, lag, chance):
         """Up to all but one of those that sample, at random. How many were lost."""
-        launched, pids = self.launch(name, **{"schedule.policy_lag": lag})
+        launched, pids = self.launch(name, chance.choice((0, 3)), **{"schedule.policy_lag": lag})
         wait_for("the run", (self.folder / name / "status.json").exists)
         lost = 0
         for rank in chance.sample(range(TRAINING, TRAINING + SAMPLING), chance.randint(1, SAMPLING - 1)):
@@ -74,6 +88,40 @@ class ElasticRuns(Case):
                 self.assert_equal_runs(name, f"lag-{lag}")
                 if LOSSES > 10:
                     print(f"{number}: {now} lost, {lost} in all: equal at lag {lag}", flush=True)
+
+    def test_others_are_lost_when_one_has_come_back(self):
+        done = run("launch", "--ranks", 1, PPO, "--run-dir", self.folder / "whole", *sets(**SETTINGS | {"pipeline.iterations": 80}))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        launched, pids = self.launch("back", 1, **{"pipeline.iterations": 80})
+        self.wait_for_iterations("back")
+        first, *others = range(TRAINING, TRAINING + SAMPLING)
+        os.kill(pids[first], signal.SIGKILL)
+        wait_for("its loss", lambda: self.lost_now("back") == 1)
+        wait_for("its return", lambda: self.lost_now("back") == 0)
+        self.wait_for_iterations("back", len(metrics_so_far(self.folder / "back")) + 4)
+        for rank in others:
+            os.kill(pids[rank], signal.SIGKILL)
+        out, said = launched.communicate(timeout=120)
+        self.assertEqual(launched.returncode, DONE, out + said)
+        self.assertIn(f"warning: rank {first} has come back", said)
+        self.assert_equal_runs("back", "whole")
+
+    def test_somebody_may_start_it_again(self):
+        launched, pids = self.launch("by-hand", **{"pipeline.iterations": 80})
+        self.wait_for_iterations("by-hand")
+        rank = TRAINING + SAMPLING - 1
+        command, environment = words_of(pids[rank]), environment_of(pids[rank])
+        # A process of that rank is there.
+        second = subprocess.run(command, env=environment | {"SLUICE_TEST": "1"}, capture_output=True, text=True, timeout=120)
+        self.assertNotEqual(second.returncode, DONE)
+        self.assertIn(f"two processes say that they are rank {rank}", second.stderr)
+        os.kill(pids[rank], signal.SIGKILL)
+        third = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for("its return", lambda: "engine/lost_ranks" in metrics_so_far(self.folder / "by-hand")[-1] and third.poll() is None
+                 and [row["engine/lost_ranks"] for row in metrics_so_far(self.folder / "by-hand")][-3:].count(0) == 3)
+        out, said = launched.communicate(timeout=120)
+        self.assertEqual(launched.returncode, DONE, out + said)
+        self.assertEqual(third.wait(timeout=60), DONE, third.communicate())
 
     def test_one_that_was_given_up_ends_by_itself(self):
         launched, pids = self.launch("given-up", **{"pipeline.iterations": 60})

@@ -165,13 +165,14 @@ TEST_F(StoreMailTest, CarriesReductions) {
 TEST_F(StoreMailTest, TellsOfAMessageThatComesTwice) {
   ByteWriter frame;
   frame.number(uint32_t{1});  // from rank 1
+  frame.number(int64_t{0});   // its first process
   frame.number(uint64_t{0});
   frame.number(uint8_t{0});
   frame.number(uint8_t{1});
   const std::string bytes = frame.take();
   const auto connection = stores_[2]->connect();
-  connection->push("inbox/0", bytes);
-  connection->push("inbox/0", bytes);
+  connection->push("inbox/0/0", bytes);
+  connection->push("inbox/0/0", bytes);
   EXPECT_THAT(failure(), HasSubstr("message 0 of rank 1 came instead of 1"));
 }
 

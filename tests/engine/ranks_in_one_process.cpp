@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -11,6 +15,7 @@
 #include "base/error.h"
 #include "engine/observe/engine_metrics.h"
 #include "engine/ranks/mailed_reductions.h"
+#include "engine/ranks/returning_ranks.h"
 #include "engine/run/run.h"
 #include "tests/engine/ranks/mail_in_one_process.h"
 #include "tests/engine/ranks/parcels_in_one_process.h"
@@ -38,17 +43,17 @@ void note_report(const IterationReport& report, RankOutcome& outcome) {
   }
 }
 
-// The runs of all ranks, while they are.
+// The runs of all ranks, while they are, and what has become of ranks that may be lost.
 class Runs {
  public:
-  explicit Runs(size_t ranks) : runs_(ranks), is_lost_(ranks), is_over_(ranks) {}
+  explicit Runs(size_t ranks) : runs_(ranks), is_lost_(ranks), is_over_(ranks), others_know_(ranks) {}
 
   void add(size_t rank, engine::Run& run) {
     const std::lock_guard lock(mutex_);
     runs_[rank] = &run;
     if (is_lost_[rank]) run.fail(std::make_exception_ptr(UserError("this rank is lost")));
-    for (const int lost : told_)
-      if (static_cast<size_t>(lost) != rank) run.lose(lost, "it is lost");
+    for (const Change& change : changes_)
+      if (static_cast<size_t>(change.rank) != rank) tell(run, change);
   }
 
   void remove(size_t rank) {
@@ -62,31 +67,160 @@ class Runs {
     return is_lost_[rank];
   }
 
-  void lose(int rank) {
+  // False: it was over before.
+  bool lose(int rank) {
     const auto index = static_cast<size_t>(rank);
     const std::lock_guard lock(mutex_);
-    if (is_over_[index]) return;
+    if (is_over_[index]) return false;
     is_lost_[index] = true;
     if (runs_[index] != nullptr) runs_[index]->fail(std::make_exception_ptr(UserError("this rank is lost")));
+    return true;
   }
 
-  void tell(int lost, int64_t pause_us) {
+  void wait_until_others_know(size_t rank) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return others_know_[rank]; });
+  }
+
+  void tell_of_loss(int rank, int64_t pause_us) {
+    tell_all({.rank = rank, .incarnation = 0}, pause_us);
+    const std::lock_guard lock(mutex_);
+    others_know_[static_cast<size_t>(rank)] = true;
+    changed_.notify_all();
+  }
+
+  void take_back(int rank, int64_t incarnation, int64_t pause_us) {
     {
       const std::lock_guard lock(mutex_);
-      told_.push_back(lost);
+      is_lost_[static_cast<size_t>(rank)] = is_over_[static_cast<size_t>(rank)] = false;
+    }
+    tell_all({.rank = rank, .incarnation = incarnation}, pause_us);
+  }
+
+ private:
+  struct Change {
+    int rank;
+    int64_t incarnation;  // that came back; 0: it was lost
+  };
+
+  static void tell(engine::Run& run, const Change& change) {
+    if (change.incarnation > 0)
+      run.take_back(change.rank, change.incarnation);
+    else
+      run.lose(change.rank, "it is lost");
+  }
+
+  void tell_all(const Change& change, int64_t pause_us) {
+    {
+      const std::lock_guard lock(mutex_);
+      changes_.push_back(change);
     }
     for (size_t rank = 0; rank < runs_.size(); ++rank) {
       std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
       const std::lock_guard lock(mutex_);
-      if (runs_[rank] != nullptr && static_cast<int>(rank) != lost) runs_[rank]->lose(lost, "it is lost");
+      if (runs_[rank] != nullptr && static_cast<int>(rank) != change.rank) tell(*runs_[rank], change);
     }
   }
 
- private:
   std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
   std::vector<engine::Run*> runs_;
-  std::vector<bool> is_lost_, is_over_;
-  std::vector<int> told_;
+  std::vector<bool> is_lost_, is_over_, others_know_;
+  std::vector<Change> changes_;
+};
+
+// All ranks of a plan, and what connects them.
+class Ranks {
+ public:
+  Ranks(const Plan& plan, uint64_t seed, int64_t pause_us)
+      : plan_(plan),
+        pause_us_(pause_us),
+        mail_(plan.ranks, seed, pause_us),
+        parcels_(plan.ranks, seed, pause_us),
+        publications_(plan.ranks, seed, pause_us),
+        runs_(static_cast<size_t>(plan.ranks)),
+        outcomes_(static_cast<size_t>(plan.ranks)) {}
+
+  std::vector<RankOutcome> run(const std::vector<LostRank>& lost) {
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < plan_.ranks; ++rank) {
+        const auto found = std::ranges::find(lost, rank, &LostRank::rank);
+        const auto back = found == lost.end() ? std::optional<int64_t>() : found->back_after_us;
+        threads.emplace_back([this, rank, back] {
+          if (execute(rank, {}) == Became::kLost && back) come_back(rank, *back);
+        });
+      }
+      for (const LostRank& one : lost) threads.emplace_back([this, one] { lose(one); });
+    }
+    mail_.close();
+    parcels_.close();
+    EXPECT_TRUE(mail_.failures().empty());
+    EXPECT_TRUE(parcels_.failures().empty());
+    return std::move(outcomes_);
+  }
+
+ private:
+  enum class Became { kDone, kLost };
+
+  Became execute(int rank, std::function<int64_t()> comes_in) {
+    const auto index = static_cast<size_t>(rank);
+    const bool came_in = comes_in != nullptr;
+    RankOutcome outcome;
+    MailedReductions reductions(mail_.rank(rank), MailedReductions::Gradients(), plan_.owners());
+    engine::Run run(plan_, {.on_iteration = [&](const IterationReport& report) { note_report(report, outcome); },
+                            .reductions = &reductions,
+                            .links = RankLinks{mail_.rank(rank), parcels_.rank(rank),
+                                               plan_.roles.empty() ? nullptr : &publications_.rank(rank)},
+                            .comes_in = std::move(comes_in)});
+    runs_.add(index, run);
+    const RunSummary summary = run.execute();
+    runs_.remove(index);
+    if (runs_.is_lost(index)) return Became::kLost;
+    EXPECT_EQ(summary.end, RunEnd::kDone) << failure_of(summary);
+    if (came_in) outcome = {};
+    outcome.came_in = came_in;
+    outcomes_[index] = std::move(outcome);
+    return Became::kDone;
+  }
+
+  void lose(const LostRank& one) {
+    std::this_thread::sleep_for(std::chrono::microseconds(one.after_us));
+    if (!runs_.lose(one.rank)) return;
+    mail_.lose(one.rank);
+    parcels_.lose(one.rank);
+    publications_.lose(one.rank);
+    runs_.tell_of_loss(one.rank, pause_us_);
+  }
+
+  void come_back(int rank, int64_t after_us) {
+    runs_.wait_until_others_know(static_cast<size_t>(rank));
+    std::this_thread::sleep_for(std::chrono::microseconds(after_us));
+    const int64_t incarnation = mail_.take_back(rank);
+    parcels_.take_back(rank);
+    runs_.take_back(rank, incarnation, pause_us_);
+    try {
+      execute(rank, [this, rank, incarnation] { return come_in(rank, incarnation); });
+    } catch (const UserError&) {
+      // The run ends before.
+    }
+  }
+
+  int64_t come_in(int rank, int64_t incarnation) {
+    const auto answer = std::make_shared<std::promise<std::optional<int64_t>>>();
+    ask_to_come_in(mail_.rank(rank), incarnation, [answer](std::optional<int64_t> version) { answer->set_value(version); });
+    const std::optional<int64_t> version = answer->get_future().get();
+    if (!version) throw UserError("the run ends before");
+    return *version;
+  }
+
+  const Plan& plan_;
+  const int64_t pause_us_;
+  MailInOneProcess mail_;
+  ParcelsInOneProcess parcels_;
+  PublicationsInOneProcess publications_;
+  Runs runs_;
+  std::vector<RankOutcome> outcomes_;
 };
 
 }  // namespace
@@ -102,47 +236,7 @@ RankOutcome run_rank(const Plan& plan, Reductions* reductions, std::optional<Ran
 }
 
 std::vector<RankOutcome> run_ranks(const Plan& plan, uint64_t seed, int64_t pause_us, const std::vector<LostRank>& lost) {
-  MailInOneProcess mail(plan.ranks, seed, pause_us);
-  ParcelsInOneProcess parcels(plan.ranks, seed, pause_us);
-  PublicationsInOneProcess publications(plan.ranks, seed, pause_us);
-  std::vector<std::unique_ptr<MailedReductions>> ranks;
-  for (int rank = 0; rank < plan.ranks; ++rank) {
-    ranks.push_back(std::make_unique<MailedReductions>(mail.rank(rank), MailedReductions::Gradients(), plan.owners()));
-  }
-  std::vector<RankOutcome> outcomes(static_cast<size_t>(plan.ranks));
-  Runs runs(outcomes.size());
-  const auto execute = [&](size_t rank) {
-    const int index = static_cast<int>(rank);
-    RankOutcome outcome;
-    engine::Run run(plan, {.on_iteration = [&](const IterationReport& report) { note_report(report, outcome); },
-                           .reductions = ranks[rank].get(),
-                           .links = RankLinks{mail.rank(index), parcels.rank(index),
-                                              plan.roles.empty() ? nullptr : &publications.rank(index)}});
-    runs.add(rank, run);
-    const RunSummary summary = run.execute();
-    runs.remove(rank);
-    if (runs.is_lost(rank)) return;
-    EXPECT_EQ(summary.end, RunEnd::kDone) << failure_of(summary);
-    outcomes[rank] = std::move(outcome);
-  };
-  const auto lose = [&](const LostRank& one) {
-    std::this_thread::sleep_for(std::chrono::microseconds(one.after_us));
-    mail.lose(one.rank);
-    parcels.lose(one.rank);
-    runs.lose(one.rank);
-    publications.lose(one.rank);
-    runs.tell(one.rank, pause_us);
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (size_t rank = 0; rank < outcomes.size(); ++rank) threads.emplace_back(execute, rank);
-    for (const LostRank& one : lost) threads.emplace_back(lose, one);
-  }
-  mail.close();
-  parcels.close();
-  EXPECT_TRUE(mail.failures().empty());
-  EXPECT_TRUE(parcels.failures().empty());
-  return outcomes;
+  return Ranks(plan, seed, pause_us).run(lost);
 }
 
 }  // namespace sluice::engine::testing

@@ -84,6 +84,37 @@ TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
   }
 }
 
+// Ranks that sample are lost and come back, all but one, while the run is long enough for them to be let in again.
+TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
+  int came_in = 0;
+  constexpr uint64_t kLongOnes = (kPipelinesATest + 3) / 4;
+  for (uint64_t seed = GetParam() * kLongOnes; seed < (GetParam() + 1) * kLongOnes; ++seed) {
+    SCOPED_TRACE(seed);
+    toy::RanksShape shape = toy::random_ranks_shape(seed);
+    shape.iterations += 12 + shape.lag;
+    const CheckResult alone = check(toy::ranks_pipeline(shape, seed), registry_, 1);
+    ASSERT_TRUE(alone.plan) << render(alone.problems);
+    const Rows expected = testing::run_rank(*alone.plan).rows;
+    shape.training_ranks = 1 + static_cast<int>(seed % 2);
+    shape.sampling_ranks = 2 + static_cast<int>(seed / 2 % 2);
+    shape.is_elastic = true;
+    shape.budget = toy::least_budget(shape, seed, registry_, 0);
+    shape.sampling_budget = shape.samples * shape.worst * (2 + static_cast<int64_t>(seed % 3));
+    const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry_);
+    ASSERT_TRUE(apart.plan) << render(apart.problems);
+    RandomStream random(seed, 6);
+    std::vector<testing::LostRank> lost;
+    for (int rank = shape.training_ranks + 1; rank < apart.plan->ranks; ++rank)
+      lost.push_back({.rank = rank,
+                      .after_us = static_cast<int64_t>(random.below(3000)),
+                      .back_after_us = static_cast<int64_t>(random.below(2000))});
+    const std::vector<RankOutcome> outcomes = testing::run_ranks(*apart.plan, seed, shape.pause_us, lost);
+    for (int rank = 0; rank < shape.training_ranks; ++rank) ASSERT_EQ(outcomes[static_cast<size_t>(rank)].rows, expected);
+    came_in += static_cast<int>(std::ranges::count_if(outcomes, &RankOutcome::came_in));
+  }
+  EXPECT_GT(came_in, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, Roles, ::testing::Range<uint64_t>(0, 4));
 
 }  // namespace

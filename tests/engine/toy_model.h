@@ -30,6 +30,7 @@ class ToyModel final : public Model {
   void restore(const std::filesystem::path& folder, VersionRange versions) override;
   uint64_t published(int64_t version) const;
   void publish(int64_t version);
+  void begin_with_version(int64_t first) override { begin_publication(first); }
   void receive_version(int64_t version, VersionReceived done) override;
 
   uint64_t live = 1;

@@ -28,7 +28,7 @@ class MailInOneProcess::Rank final : public Mail {
 
   void send(int to, Channel channel, std::string message) override {
     if (all_.lost_[static_cast<size_t>(to)] || all_.lost_[static_cast<size_t>(world_.rank)]) return;
-    all_.ranks_.at(static_cast<size_t>(to))->take_in(world_.rank, channel, std::move(message));
+    all_.current(to).take_in(world_.rank, {channel, std::move(message), all_.incarnation(world_.rank)});
   }
 
   void receive(Channel channel, Handler handler) override {
@@ -51,11 +51,12 @@ class MailInOneProcess::Rank final : public Mail {
   struct Message {
     Channel channel{};
     std::string text;
+    int64_t incarnation = 0;  // of the sender
   };
 
-  void take_in(int from, Channel channel, std::string message) {
+  void take_in(int from, Message message) {
     const std::lock_guard lock(mutex_);
-    inboxes_[static_cast<size_t>(from)].push_back({channel, std::move(message)});
+    inboxes_[static_cast<size_t>(from)].push_back(std::move(message));
     look_again_ = true;
     came_.notify_one();
   }
@@ -66,6 +67,7 @@ class MailInOneProcess::Rank final : public Mail {
         while (auto next = any()) {
           pause();
           if (all_.lost_[static_cast<size_t>(next->first)] || all_.lost_[static_cast<size_t>(world_.rank)]) continue;
+          if (next->second.incarnation != all_.incarnation(next->first)) continue;
           handlers_.keep(next->first, next->second.channel, std::move(next->second.text));
           handlers_.handle_kept();
         }
@@ -118,17 +120,36 @@ class MailInOneProcess::Rank final : public Mail {
   std::thread thread_;  // last: it uses the rest
 };
 
-MailInOneProcess::MailInOneProcess(int size, uint64_t seed, int64_t pause_us) : lost_(static_cast<size_t>(size)) {
-  for (int rank = 0; rank < size; ++rank)
-    ranks_.push_back(std::make_unique<Rank>(*this, World{.rank = rank, .size = size}, seed, pause_us));
+MailInOneProcess::MailInOneProcess(int size, uint64_t seed, int64_t pause_us)
+    : seed_(seed),
+      pause_us_(pause_us),
+      lost_(static_cast<size_t>(size)),
+      incarnations_(static_cast<size_t>(size)),
+      ranks_(static_cast<size_t>(size)) {
+  for (int rank = 0; rank < size; ++rank) {
+    all_ranks_.push_back(std::make_unique<Rank>(*this, World{.rank = rank, .size = size}, seed, pause_us));
+    ranks_[static_cast<size_t>(rank)] = all_ranks_.back().get();
+  }
 }
 
 MailInOneProcess::~MailInOneProcess() { close(); }
 
-Mail& MailInOneProcess::rank(int index) { return *ranks_.at(static_cast<size_t>(index)); }
+Mail& MailInOneProcess::rank(int index) { return current(index); }
+
+int64_t MailInOneProcess::take_back(int rank) {
+  const auto index = static_cast<size_t>(rank);
+  const World world{.rank = rank, .size = static_cast<int>(ranks_.size())};
+  auto made = std::make_unique<Rank>(*this, world, seed_, pause_us_);
+  const std::lock_guard lock(mutex_);
+  ranks_[index] = made.get();
+  all_ranks_.push_back(std::move(made));
+  const int64_t incarnation = ++incarnations_[index];
+  lost_[index] = false;
+  return incarnation;
+}
 
 void MailInOneProcess::close() {
-  for (const auto& rank : ranks_) rank->close();
+  for (const auto& rank : all_ranks_) rank->close();
 }
 
 std::vector<std::exception_ptr> MailInOneProcess::failures() const {

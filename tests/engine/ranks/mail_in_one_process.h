@@ -29,6 +29,9 @@ class MailInOneProcess {
   /// That rank is lost: nothing comes to it or from it any more. From any thread.
   void lose(int rank) { lost_.at(static_cast<size_t>(rank)) = true; }
 
+  /// It is there again, as another incarnation, with mail of its own. Returns which: 1 at the first time.
+  int64_t take_back(int rank);
+
   /// Closes the mail of every rank.
   void close();
 
@@ -39,11 +42,17 @@ class MailInOneProcess {
   class Rank;
 
   void failed(std::exception_ptr error);
+  Rank& current(int rank) const { return *ranks_[static_cast<size_t>(rank)].load(); }
+  int64_t incarnation(int rank) const { return incarnations_[static_cast<size_t>(rank)]; }
 
-  std::vector<std::atomic<bool>> lost_;  // by rank
-  mutable std::mutex mutex_;             // guards failures_
+  const uint64_t seed_;
+  const int64_t pause_us_;
+  std::vector<std::atomic<bool>> lost_;             // by rank
+  std::vector<std::atomic<int64_t>> incarnations_;  // likewise
+  std::vector<std::atomic<Rank*>> ranks_;           // likewise
+  mutable std::mutex mutex_;                        // guards failures_
   std::vector<std::exception_ptr> failures_;
-  std::vector<std::unique_ptr<Rank>> ranks_;  // last: their threads use the rest
+  std::vector<std::unique_ptr<Rank>> all_ranks_;  // also those of before; last: their threads use the rest
 };
 
 }  // namespace sluice::engine::testing

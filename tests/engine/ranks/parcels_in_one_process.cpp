@@ -199,6 +199,13 @@ void ParcelsInOneProcess::lose(int rank) {
     if (ranks.first == rank || ranks.second == rank) between.under_way.clear();
 }
 
+void ParcelsInOneProcess::take_back(int rank) {
+  const std::lock_guard lock(mutex_);
+  lost_.erase(rank);
+  ++incarnations_[rank];
+  std::erase_if(between_, [rank](const auto& one) { return one.first.first == rank || one.first.second == rank; });
+}
+
 std::vector<std::exception_ptr> ParcelsInOneProcess::failures() const {
   const std::lock_guard lock(mutex_);
   return failures_;
@@ -219,15 +226,20 @@ void ParcelsInOneProcess::match(int from, int to, const ParcelKey& key) {
   between.bytes += bytes;
   between.under_way.insert(key);
   ranks_[static_cast<size_t>(to)]->add([this, from, to, key, done = std::move(offered->second.done),
-                                        parcel = std::move(offered->second.parcel),
-                                        arrived = std::move(granted->second.arrived)]() mutable {
+                                        parcel = std::move(offered->second.parcel), arrived = std::move(granted->second.arrived),
+                                        of_from = incarnation(from), of_to = incarnation(to)]() mutable {
+    const auto is_same = [&] {
+      return incarnation(from) == of_from && incarnation(to) == of_to && !is_lost(from) && !is_lost(to);
+    };
     {
       const std::lock_guard lock(mutex_);
+      if (!is_same()) return;
       between_[{from, to}].under_way.erase(key);
     }
     arrived(std::move(parcel));
     if (!done) return;
     const std::lock_guard lock(mutex_);
+    if (!is_same()) return;
     ranks_[static_cast<size_t>(from)]->add(std::move(done));
   });
   between.offers.erase(offered);

@@ -32,6 +32,9 @@ class ParcelsInOneProcess {
   /// That rank is lost: what is between it and others is dropped, now and later. From any thread.
   void lose(int rank);
 
+  /// It is there again, as another process: nothing has been between it and others.
+  void take_back(int rank);
+
   /// Closes the parcels of every rank. Not to be called by a callback.
   void close();
 
@@ -48,6 +51,7 @@ class ParcelsInOneProcess {
   bool expect_early_ends(int from, int to) const;
   bool has_left(int rank) const;
   bool is_lost(int rank) const { return lost_.contains(rank); }
+  int64_t incarnation(int rank) const { return incarnations_.contains(rank) ? incarnations_.at(rank) : 0; }
   void tell_left(int from, int to, const ParcelKey& key, const std::string& how);
   std::vector<Between> take_between(int rank);
 
@@ -56,6 +60,7 @@ class ParcelsInOneProcess {
   std::vector<std::exception_ptr> failures_;
   std::map<std::pair<int, int>, Between> between_;
   std::set<int> lost_;
+  std::map<int, int64_t> incarnations_;       // of those that were; others: 0
   std::vector<std::unique_ptr<Rank>> ranks_;  // last: their threads use the rest
 };
 

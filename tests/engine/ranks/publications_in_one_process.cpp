@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -64,6 +65,7 @@ class PublicationsInOneProcess::Impl {
   void receive(int rank, const std::string& model, int64_t version, std::shared_ptr<Landing> into);
   void acknowledge(int rank, const std::string& model, int64_t version);
   void lose(int rank);
+  void take_back(int rank, int64_t first_version);
 
  private:
   struct Event {
@@ -74,6 +76,7 @@ class PublicationsInOneProcess::Impl {
     PublishedVersion told = {};
   };
 
+  bool is_lost(int rank, int64_t version) const { return lost_.contains(rank) && version < lost_.at(rank); }
   void land_all(const std::string& model, int64_t version);
   void open_if_all_have(const std::string& model, int64_t version);
   void post(Event event);
@@ -84,7 +87,7 @@ class PublicationsInOneProcess::Impl {
   std::condition_variable changed_;
   std::map<std::string, Of> models_;
   std::deque<Event> events_;
-  std::set<int> lost_;
+  std::map<int, int64_t> lost_;  // and from which version on they are there again
   RandomStream random_;
   const int64_t pause_us_;
   bool over_ = false;
@@ -129,6 +132,8 @@ class PublicationsInOneProcess::Impl::OfRank final : public Publications {
   std::unique_ptr<Publication> publication(PublicationLayout layout, Publication::Events events) override {
     return std::make_unique<Member>(impl_, rank_, std::move(layout), std::move(events));
   }
+  void lose(int rank) override { impl_.lose(rank); }
+  void take_back(int rank, int64_t first_version) override { impl_.take_back(rank, first_version); }
 
  private:
   Impl& impl_;
@@ -213,7 +218,7 @@ void PublicationsInOneProcess::Impl::acknowledge(int rank, const std::string& mo
 void PublicationsInOneProcess::Impl::open_if_all_have(const std::string& model, int64_t number) {
   Of& of = models_.at(model);
   Version& version = of.versions.at(number);
-  const auto has = [&](int receiver) { return lost_.contains(receiver) || version.acknowledged.contains(receiver); };
+  const auto has = [&](int receiver) { return is_lost(receiver, number) || version.acknowledged.contains(receiver); };
   if (version.opens || version.offered < of.layout.bytes() || !std::ranges::all_of(of.layout.receivers, has)) return;
   version.opens = true;
   const auto now = std::chrono::steady_clock::now();
@@ -224,7 +229,7 @@ void PublicationsInOneProcess::Impl::open_if_all_have(const std::string& model, 
                         .slowest_receiver = version.slowest,
                         .slowest_seconds = seconds_since(version.acknowledged_at)};
   for (const auto& [member, publication] : of.members) {
-    if (lost_.contains(member)) continue;
+    if (is_lost(member, number)) continue;
     told.bytes_received = version.landed.contains(member) ? static_cast<int64_t>(of.layout.bytes()) : 0;
     post({member, model, number, /*opens=*/true, told});
   }
@@ -233,9 +238,14 @@ void PublicationsInOneProcess::Impl::open_if_all_have(const std::string& model, 
 // In order, as versions open.
 void PublicationsInOneProcess::Impl::lose(int rank) {
   const std::lock_guard lock(mutex_);
-  lost_.insert(rank);
+  lost_[rank] = std::numeric_limits<int64_t>::max();
   for (const auto& [model, of] : models_)
     for (const auto& [number, version] : of.versions) open_if_all_have(model, number);
+}
+
+void PublicationsInOneProcess::Impl::take_back(int rank, int64_t first_version) {
+  const std::lock_guard lock(mutex_);
+  lost_[rank] = first_version;
 }
 
 void PublicationsInOneProcess::Impl::post(Event event) {
