@@ -21,6 +21,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{100};  // at least so often signals and deadlines are looked at
+constexpr std::chrono::seconds kToEnd{2};        // for ranks that have nothing left to do
 constexpr size_t kLongestLine = 1 << 20;         // what is longer is printed in pieces
 
 std::string name_of(int rank) { return "rank " + std::to_string(rank); }
@@ -139,7 +140,10 @@ void Launch::look_for_ends() {
 
 void Launch::judge_end(Rank& rank) {
   const int code = rank.process->shell_code();
-  if (rank.number == 0 && !ask_at_) ask_at_ = Clock::now() + options_.notice;  // it ends last: the others have nothing left to do
+  if (rank.number == 0) {  // it ends last: the others have nothing left to do
+    if (!ask_at_) ask_at_ = Clock::now() + options_.notice;
+    late_at_ = Clock::now() + kToEnd;
+  }
   if (code == kDone) return;
   if (asked_to_end_ && (code == exit_code_of_signal(SIGINT) || code == exit_code_of_signal(SIGTERM))) {
     if (asked_code_ == kDone) asked_code_ = code;
@@ -152,22 +156,24 @@ void Launch::judge_end(Rank& rank) {
   print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() + "\n");
 }
 
-// Only one that was killed, or that the others have given up: what fails by itself fails on another rank, too.
+// It was killed, or the others have given it up.
+bool Launch::is_lost(const Rank& rank) {
+  return rank.process->ended() && (rank.process->was_killed() || rank.process->shell_code() == kGivenUp);
+}
+
+// What fails by itself fails on another rank, too. One that was started again may not have been in the run.
 bool Launch::others_go_on_without(const Rank& rank) const {
   const auto is_expendable = [this](const Rank& other) {
     return options_.expendable_from > 0 && other.number >= options_.expendable_from;
   };
-  const auto is_lost = [](const Rank& other) {
-    return other.process->ended() && (other.process->was_killed() || other.process->shell_code() == kGivenUp);
-  };
   const auto is_left = [&](const Rank& other) { return is_expendable(other) && !is_lost(other); };
-  return is_expendable(rank) && is_lost(rank) && std::ranges::any_of(ranks_, is_left);
+  return is_expendable(rank) && (is_lost(rank) || rank.restarts > 0) && std::ranges::any_of(ranks_, is_left);
 }
 
 // While the run goes on it is started again.
 void Launch::go_on_without(Rank& rank) {
   const bool is_over = ranks_.front().end_is_known || asked_to_end_ || bad_code_ != kDone;
-  const bool again = !is_over && rank.restarts < options_.restarts;
+  const bool again = is_lost(rank) && !is_over && rank.restarts < options_.restarts;
   print(name_of(rank.number) + " (pid " + std::to_string(rank.process->pid()) + ") " + rank.process->how_it_ended() +
         ": its role is elastic, and the others go on" + (again ? "; it is started again" : "") + "\n");
   if (again) start_again(rank);
@@ -186,6 +192,10 @@ void Launch::start_again(Rank& rank) {
 
 void Launch::hurry() {
   const auto now = Clock::now();
+  if (late_at_ && now >= *late_at_) {
+    late_at_.reset();
+    end_late_ones();
+  }
   if (ask_at_ && now >= *ask_at_) {
     ask_at_.reset();
     kill_at_ = now + options_.grace;
@@ -197,6 +207,12 @@ void Launch::hurry() {
     print("they still have not: they are killed\n");
     for (Rank& rank : ranks_) rank.process->signal_group(SIGKILL);
   }
+}
+
+// Rank 0 has waited for all that were in the run: those that were started again and are not in it have nothing to wait for.
+void Launch::end_late_ones() {
+  for (Rank& rank : ranks_)
+    if (rank.restarts > 0 && !rank.end_is_known) rank.process->signal_group(SIGKILL);
 }
 
 // Whoever has stopped all ranks may have them go on; but not where some have ended.

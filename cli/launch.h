@@ -56,7 +56,9 @@ class Launch {
   void print(const std::string& lines) const;
   void look_for_ends();
   void judge_end(Rank& rank);
+  static bool is_lost(const Rank& rank);
   bool others_go_on_without(const Rank& rank) const;
+  void end_late_ones();
   void go_on_without(Rank& rank);
   void start_again(Rank& rank);
   void pass_signals();
@@ -75,7 +77,7 @@ class Launch {
   bool asked_to_end_ = false;  // a SIGINT or SIGTERM was passed on
   int asked_code_ = 0;         // of the first that ended because of it
   int bad_code_ = 0;           // of the first that ended badly otherwise
-  std::optional<Clock::time_point> ask_at_, kill_at_;
+  std::optional<Clock::time_point> ask_at_, kill_at_, late_at_;
   std::optional<Clock::time_point> stopped_since_;  // all that are left are
 };
 

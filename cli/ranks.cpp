@@ -201,7 +201,7 @@ void Ranks::take_back(int rank, int64_t incarnation) {
 void Ranks::be_late() {
   const std::lock_guard lock(mutex_);
   if (is_in_) return;
-  fail_soon(std::make_exception_ptr(comm::LeftBehind("the run has ended, and this rank was not in it yet")));
+  fail_soon(std::make_exception_ptr(comm::CameTooLate("the run has ended, and this rank was not in it yet")));
 }
 
 bool Ranks::came_back() const { return cluster_ && cluster_->incarnation() > 0; }
@@ -216,7 +216,7 @@ int64_t Ranks::come_in() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return answer_ || failure_; });
   if (failure_ && !is_in_) std::rethrow_exception(failure_);
-  if (!*answer_) throw comm::LeftBehind("the run ends before this rank can make a group for it");
+  if (!*answer_) throw comm::CameTooLate("the run ends before this rank can make a group for it");
   return **answer_;
 }
 
@@ -281,7 +281,7 @@ void Ranks::leave_soon() {
     if (over.stop_requested() || ended_) return;
     std::fprintf(stderr, "%s", what_of(failure_).c_str());
     std::fflush(stderr);
-    std::_Exit(was_given_up_ ? kGivenUp : kFailed);
+    std::_Exit(is<comm::CameTooLate>(failure_) ? kDone : was_given_up_ ? kGivenUp : kFailed);
   });
 }
 

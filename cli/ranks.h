@@ -63,7 +63,7 @@ class Ranks {
   bool came_back() const;
 
   /// Of such a rank, which has loaded its models: from which version of the weights on it takes part. Waits for: the end of an
-  /// iteration. Ends when: rank 0 has answered. Throws LeftBehind where the run ends before.
+  /// iteration. Ends when: rank 0 has answered. Throws CameTooLate where the run ends before.
   int64_t come_in();
 
   /// A run begins or, with nothing, is over. `failed` gets what becomes known of a failure of other ranks, from now on or before,

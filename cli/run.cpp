@@ -68,24 +68,25 @@ int go_on(const LoadedPipeline& loaded, const RunStart& start, RunLock& lock) {
   return run_from_the_beginning(loaded, start, lock);
 }
 
-// Another rank than 0. One that comes too late to help is no harm.
+// Another rank than 0.
 int follow(const LoadedPipeline& loaded, Ranks& ranks) {
-  try {
-    const auto start = start_as_told(ranks.hear(), ranks);
-    return start ? conduct_run(loaded, *start) : kDone;
-  } catch (const comm::LeftBehind& late) {
-    std::fprintf(stderr, "%s", late.what());
-    return kGivenUp;
-  }
+  const auto start = start_as_told(ranks.hear(), ranks);
+  return start ? conduct_run(loaded, *start) : kDone;
 }
 
-// What ends a rank before it runs is what the others hear of.
+// What ends a rank before it runs is what the others hear of. One that comes too late to help has done no harm.
 template <class Action>
-int among_ranks(Ranks& ranks, const Action& action) {
+int among_ranks(Ranks& ranks, const engine::Plan& plan, const Action& action) {
   try {
+    ranks.join(plan);
     const int code = action();
     ranks.end(/*well=*/true, {});
     return code;
+  } catch (const comm::CameTooLate& late) {
+    ranks.end(/*well=*/true, {});
+    std::fprintf(stderr, "%s", late.problems().front().message.c_str());
+    std::fputs("\n", stderr);
+    return kDone;
   } catch (const std::exception& error) {
     const std::string what = error.what();
     ranks.end(/*well=*/false, what.substr(0, what.find('\n')));
@@ -131,8 +132,7 @@ int run_pipeline(const RunArguments& arguments) {
   PipelineArguments pipeline = arguments.pipeline;
   pipeline.ranks = ranks.size();
   const LoadedPipeline loaded = load_to_run(pipeline, ranks.leads() ? Says::kWarnings : Says::kNothing);
-  ranks.join(loaded.plan);
-  return among_ranks(ranks, [&] { return ranks.leads() ? lead(loaded, arguments, ranks) : follow(loaded, ranks); });
+  return among_ranks(ranks, loaded.plan, [&] { return ranks.leads() ? lead(loaded, arguments, ranks) : follow(loaded, ranks); });
 }
 
 int resume_run(const ResumeArguments& arguments) {
@@ -149,8 +149,8 @@ int resume_run(const ResumeArguments& arguments) {
   const LoadedPipeline loaded =
       load_to_go_on(folder, {.file = pipeline, .sets = arguments.sets, .ranks = ranks.size(), .plugins = arguments.plugins},
                     ranks.leads() ? Says::kWarnings : Says::kNothing);
-  ranks.join(loaded.plan);
-  return among_ranks(ranks, [&] { return ranks.leads() ? lead_on(loaded, arguments, ranks) : follow(loaded, ranks); });
+  return among_ranks(ranks, loaded.plan,
+                     [&] { return ranks.leads() ? lead_on(loaded, arguments, ranks) : follow(loaded, ranks); });
 }
 
 }  // namespace sluice::cli

@@ -10,4 +10,10 @@ class LeftBehind : public UserError {
   using UserError::UserError;
 };
 
+/// This process was to take the place of a rank that was lost, and the run has ended before it could.
+class CameTooLate : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 }  // namespace sluice::comm
