@@ -228,6 +228,7 @@ void install_operators() {
   auto& aten = *new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
   add_copies(aten);
   add_attention(aten);
+  add_own_kernels(*new torch::Library(torch::Library::IMPL, "sluice", key, __FILE__, __LINE__));
   auto& all = *new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
   all.fallback(torch::CppFunction::makeFromBoxedFunction<&operate>());
 }
