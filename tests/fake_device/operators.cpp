@@ -16,6 +16,7 @@
 
 #include "models/memory/tensor_memory.h"
 #include "tests/fake_device/attention.h"
+#include "tests/fake_device/called_operators.h"
 #include "tests/fake_device/copies.h"
 #include "tests/fake_device/memory.h"
 #include "tests/fake_device/streams.h"
@@ -163,6 +164,7 @@ Stack rehearsal(const c10::OperatorHandle& op, const Stack& arguments) {
 }
 
 void operate(const c10::OperatorHandle& op, Stack* stack) {
+  note_called(op);
   const c10::FunctionSchema& schema = op.schema();
   const Stack arguments = torch::jit::pop(*stack, schema.arguments().size());
   const c10::Device device = common_device(schema, arguments);
