@@ -1,6 +1,6 @@
 """Every operator that models on a device ask LibTorch for, forward and backward, has a kernel for CUDA.
 
-Which these are, the device of the tests writes down (tests/fake_device/called_operators.h) while its own tests and some pipelines run. The
+Which these are, the device of the tests writes down (tests/fake_device/called_operators.h) while its own tests and all pipelines run. The
 dispatcher of the CUDA part of LibTorch is asked whether it has them: that needs no driver and no GPU, and of the libraries that this part
 needs only the names, so empty ones stand for those that are not here.
 """
@@ -9,10 +9,15 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench/gpu"))
+from pipelines import few_groups, models_on  # noqa: E402
+from place import Device  # noqa: E402
+
 PROGRAM, ASKER, PLUGIN, TESTS, TORCH = (os.environ[f"SLUICE_{name}"] for name in ("PROGRAM", "CUDA_OPERATORS", "FAKE_DEVICE", "DEVICE_TESTS", "TORCH"))
 COMPILER = os.environ.get("SLUICE_COMPILER", "c++")
 LIBRARY = pathlib.Path(TORCH) / "lib/libtorch_cuda.so"
@@ -27,7 +32,6 @@ aten::_flash_attention_forward aten::_flash_attention_backward aten::mm.dtype
 aten::empty.memory_format aten::empty_strided aten::resize_ aten::record_stream aten::copy_
 aten::as_strided aten::view aten::unfold aten::_reshape_alias
 """.split()
-PIPELINES = ("ppo", "grpo", "dapo", "dpo", "sft", "reward_model")
 
 
 def stand_ins(folder):
@@ -45,11 +49,10 @@ def run_on_device(words, log):
 def called_operators(folder):
     log = folder / "operators"
     run_on_device([TESTS, "--gtest_brief=1"], log)
-    for name in PIPELINES:
-        text = (ROOT / f"pipelines/{name}.toml").read_text()
-        models = re.findall(r"(?m)^\[models\.(\w+)\]", text)
-        sets = ["pipeline.iterations=1", *(f"models.{model}.device=fake:0" for model in models)]
-        run_on_device([PROGRAM, "run", f"pipelines/{name}.toml", "--plugin", PLUGIN, "--run-dir", folder / name, *(word for one in sets for word in ("--set", one))], log)
+    for path in sorted((ROOT / "pipelines").glob("*.toml")):
+        values = models_on(path, Device("fake:0")) | few_groups(path) | {"pipeline.iterations": 1}
+        sets = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+        run_on_device([PROGRAM, "run", path, "--plugin", PLUGIN, "--run-dir", folder / path.stem, *sets], log)
     return sorted(set(log.read_text().split()))
 
 
