@@ -1,7 +1,8 @@
-"""Cases, each in a process and with a time of its own: one that fails, hangs or takes the device with it ends alone, and the others go on.
+"""Cases, each in a process and with a time of its own: one that fails, hangs or takes the device with it ends alone, and the
+others go on.
 
-A case is a name, its seconds, and a function that returns its figures, a dict. It says that it failed by Failed, and that it has nothing to
-measure by LeftOut, which only a device that is no GPU may. Each gives one line of JSON as soon as it is over."""
+A case is a name, its seconds, and a function that returns its figures, a dict. It says that it failed by Failed, and that it
+has nothing to measure by LeftOut, which only a device that is no GPU may. Each gives one line of JSON as soon as it is over."""
 
 import dataclasses
 import json
@@ -67,8 +68,8 @@ def limited(seconds, work):
 
 
 def run_cases(part, cases, seconds, answers, show):
-    """Puts the answer of each case into `answers`, {name: answer}, where later cases find it; `show` gets it as a line as it comes. What the
-    part has no time left for has failed."""
+    """Puts the answer of each case into `answers`, {name: answer}, where later cases find it; `show` gets it as a line as it
+    comes. What the part has no time left for has failed."""
     ends = time.monotonic() + seconds
     for case in cases:
         begin = time.monotonic()

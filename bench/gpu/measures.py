@@ -1,5 +1,5 @@
-"""What is measured of a device, one function a question. Each has the medians of some repetitions, and what share of the card's peaks that is
-where these were measured before (`peaks`: the answer of that case; empty: they were not)."""
+"""What is measured of a device, one function a question. Each has the medians of some repetitions, and what share of the card's
+peaks that is where these were measured before (`peaks`: the answer of that case; empty: they were not)."""
 
 import importlib.util
 import sys
@@ -19,9 +19,9 @@ def shares(peaks, dtype, bytes_per_second=None, flops=None):
 
 def attention(device, peaks, folder, sequences, context, heads=32, kv_heads=8, head_dim=128, dtype="bfloat16", times=20):
     """Of one new token a sequence: bytes are those of keys and values, each read once."""
-    question = dict(ask="attention", sequences=sequences, context=context, heads=heads, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype, times=times)
     with programs.asked("device_operations", *device.for_bench()) as bench:
-        answer = bench.ask(**question)
+        answer = bench.ask(ask="attention", sequences=sequences, context=context, heads=heads, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype,
+                           times=times)
     ours, library = programs.median(answer["seconds"]), programs.median(answer["library"])
     rate = 2 * sequences * context * kv_heads * head_dim * ELEMENT_BYTES[dtype] / ours
     return {"microseconds": ours * 1e6, "library_microseconds": library * 1e6, "bytes_per_second": rate} | shares(peaks, dtype, bytes_per_second=rate)
@@ -51,8 +51,8 @@ def peer(script, model, dtype, device, questions):
     if not device.is_gpu or importlib.util.find_spec("transformers") is None:
         return []
     from workers import Worker
-    words = [sys.executable, ROOT / "bench/peers" / script, "--model", model, "--dtype", dtype, "--threads", programs.cores(), "--device", device.name]
-    with Worker(words, {"HF_HUB_OFFLINE": "1"}) as other:
+    options = ["--model", model, "--dtype", dtype, "--threads", programs.cores(), "--device", device.name]
+    with Worker([sys.executable, ROOT / "bench/peers" / script, *options], {"HF_HUB_OFFLINE": "1"}) as other:
         return [[other.ask(**question) for _ in range(2)][-1]["seconds"] for question in questions]
 
 

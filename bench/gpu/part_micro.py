@@ -1,5 +1,5 @@
-"""Single operations, decoding and training, beside the card's peaks and beside transformers where that can be imported. On a device that is no
-GPU everything is tiny: to see that it works."""
+"""Single operations, decoding and training, beside the card's peaks and beside transformers where that can be imported. On a
+device that is no GPU everything is tiny: to see that it works."""
 
 import pathlib
 import tempfile
@@ -36,5 +36,8 @@ def cases(device, answers):
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             return measure(device, answers["peaks"], pathlib.Path(folder), **sizes)
 
-    return [Case("peaks", 60, lambda: peaks.measure(device)),
-            *(Case(name, seconds, lambda measure=measure, sizes=sizes: work_of(measure, sizes)) for name, seconds, measure, sizes in (LARGE if device.is_gpu else TINY))]
+    return [
+        Case("peaks", 60, lambda: peaks.measure(device)),
+        *(Case(name, seconds, lambda measure=measure, sizes=sizes: work_of(measure, sizes))
+          for name, seconds, measure, sizes in (LARGE if device.is_gpu else TINY)),
+    ]

@@ -1,5 +1,5 @@
-"""Whole runs on the device and on the CPU of the same machine: both learn, and alike. Sampling differs by rounding, so what is compared is
-what they come to."""
+"""Whole runs on the device and on the CPU of the same machine: both learn, and alike. Sampling differs by rounding, so what is
+compared is what they come to."""
 
 import pipelines
 import peaks
@@ -19,7 +19,8 @@ def learn(name, device):
     figure, iterations = LEARNED[name]
     rows = pipelines.run(name, device, **{"pipeline.iterations": iterations})
     scores = [row[figure] for row in rows]
-    found = {"first": mean(scores[:FIRST]), "last": mean(scores[-LAST:]), "seconds_an_iteration": mean([row["time/iteration_seconds"] for row in rows])}
+    found = {"first": mean(scores[:FIRST]), "last": mean(scores[-LAST:]),
+             "seconds_an_iteration": mean([row["time/iteration_seconds"] for row in rows])}
     if found["last"] - found["first"] < RISE:
         raise Failed(f"{figure} went from {found['first']:.3f} to {found['last']:.3f} only")
     return found

@@ -31,5 +31,6 @@ def cases(device, answers):
         Case("memcheck of kernels", 90, lambda: sanitized(device, "memcheck", "models", KERNELS)),
         Case("racecheck of kernels", 90, lambda: sanitized(device, "racecheck", "models", KERNELS)),
         Case("memcheck of a model", 90, lambda: sanitized(device, "memcheck", "devices", "*NodesOnDevice.LogProbabilitiesAgree/cuda_0")),
-        *(Case(f"two iterations of {path.stem}", 40, lambda path=path: pipelines.two_iterations(path.stem, device)) for path in sorted(PIPELINES.glob("*.toml"))),
+        *(Case(f"two iterations of {path.stem}", 40, lambda path=path: pipelines.two_iterations(path.stem, device))
+          for path in sorted(PIPELINES.glob("*.toml"))),
     ]

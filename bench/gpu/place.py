@@ -1,5 +1,5 @@
-"""Where the programs are and what they need around them, in a checkout that is built or in a folder that bench/gpu/pack filled: both have the
-same layout. Standard library only, as everything here but what a case computes with torch."""
+"""Where the programs are and what they need around them, in a checkout that is built or in a folder that bench/gpu/pack filled:
+both have the same layout. Standard library only, as everything here but what a case computes with torch."""
 
 import importlib.util
 import os
@@ -27,7 +27,8 @@ def torch_folder():
         version = folder / "version.py"
         if version.exists() and f"'{TORCH_VERSION}" in version.read_text():
             return folder
-    sys.exit(f"error: this Python has no torch {TORCH_VERSION}, which the programs were built with\n       python3 -m pip install torch=={TORCH_VERSION}")
+    what, help = f"this Python has no torch {TORCH_VERSION}, which the programs were built with", f"python3 -m pip install torch=={TORCH_VERSION}"
+    sys.exit(f"error: {what}\n       {help}")
 
 
 def environment():

@@ -1,9 +1,8 @@
 """Every operator that models on a device ask LibTorch for, forward and backward, has a kernel for CUDA.
 
-Which these are, the device of the tests writes down (tests/fake_device/called_operators.h) while its own tests and all pipelines run. The
-dispatcher of the CUDA part of LibTorch is asked whether it has them: that needs no driver and no GPU, and of the libraries that this part
-needs only the names, so empty ones stand for those that are not here.
-"""
+Which these are, the device of the tests writes down (tests/fake_device/called_operators.h) while its own tests and all
+pipelines run. The dispatcher of the CUDA part of LibTorch is asked whether it has them: that needs no driver and no GPU, and of
+the libraries that this part needs only the names, so empty ones stand for those that are not here."""
 
 import os
 import pathlib
@@ -18,7 +17,8 @@ sys.path.insert(0, str(ROOT / "bench/gpu"))
 from pipelines import few_groups, models_on  # noqa: E402
 from place import Device  # noqa: E402
 
-PROGRAM, ASKER, PLUGIN, TESTS, TORCH = (os.environ[f"SLUICE_{name}"] for name in ("PROGRAM", "CUDA_OPERATORS", "FAKE_DEVICE", "DEVICE_TESTS", "TORCH"))
+NAMES = ("PROGRAM", "CUDA_OPERATORS", "FAKE_DEVICE", "DEVICE_TESTS", "TORCH")
+PROGRAM, ASKER, PLUGIN, TESTS, TORCH = (os.environ[f"SLUICE_{name}"] for name in NAMES)
 COMPILER = os.environ.get("SLUICE_COMPILER", "c++")
 LIBRARY = pathlib.Path(TORCH) / "lib/libtorch_cuda.so"
 # Where LibTorch asks for one operator on CUDA and for others elsewhere, or where the device of the tests has a function of its own.
@@ -80,7 +80,8 @@ class CudaOperators(unittest.TestCase):
         self.assertEqual(self.without_kernel(["aten::add.Tensor", "aten::mkldnn_linear"]), ["aten::mkldnn_linear"])
 
     def test_a_name_that_is_none_is_found(self):
-        done = subprocess.run([ASKER, LIBRARY], input="aten::no_such\n", capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": str(self.folder)})
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(self.folder)}
+        done = subprocess.run([ASKER, LIBRARY], input="aten::no_such\n", capture_output=True, text=True, env=environment)
         self.assertEqual((done.returncode, done.stderr), (1, "aten::no_such is no operator\n"))
 
 

@@ -48,8 +48,9 @@ def passes(kernel, folder):
     (folder / KERNEL).parent.mkdir(parents=True, exist_ok=True)
     (folder / KERNEL).write_text(kernel)
     torch, program = torch_folder(), folder / "test"
-    subprocess.run(["c++", "-std=c++20", "-O1", f"-I{folder}", f"-I{ROOT}", f"-isystem{torch}/include", *(ROOT / source for source in SOURCES), "-o", program,
-                    "-lgtest", "-lgtest_main", "-lpthread", f"-L{torch}/lib", "-lc10", f"-Wl,-rpath,{torch.resolve()}/lib"], check=True)
+    headers = [f"-I{folder}", f"-I{ROOT}", f"-isystem{torch}/include"]
+    libraries = ["-lgtest", "-lgtest_main", "-lpthread", f"-L{torch}/lib", "-lc10", f"-Wl,-rpath,{torch.resolve()}/lib"]
+    subprocess.run(["c++", "-std=c++20", "-O1", *headers, *(ROOT / source for source in SOURCES), "-o", program, *libraries], check=True)
     return subprocess.run([program], capture_output=True).returncode == 0
 
 

@@ -1,8 +1,7 @@
 """Our CUDA kernels compile for every architecture that the library holds, and keep all that they count with in registers.
 
-A stack frame or a spilled register is memory of the device that a kernel did not ask for: it costs more than what it saves, and nothing else
-shows it. Needs nvcc, and no GPU.
-"""
+A stack frame or a spilled register is memory of the device that a kernel did not ask for: it costs more than what it saves, and
+nothing else shows it. Needs nvcc, and no GPU."""
 
 import os
 import pathlib
@@ -24,8 +23,8 @@ USED = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) byt
 def compiled(file, architecture):
     """What nvcc and its assembler say of the file."""
     with tempfile.TemporaryDirectory() as folder:
-        return subprocess.run([NVCC, "-std=c++17", "-O3", f"-I{ROOT}", f"-arch={architecture}", "-Xptxas=-v", "-cubin", file, "-o", f"{folder}/kernels.cubin"],
-                              capture_output=True, text=True)
+        options = ["-std=c++17", "-O3", f"-I{ROOT}", f"-arch={architecture}", "-Xptxas=-v", "-cubin"]
+        return subprocess.run([NVCC, *options, file, "-o", f"{folder}/kernels.cubin"], capture_output=True, text=True)
 
 
 def kernels_of(report):
