@@ -61,4 +61,6 @@ double RandomStream::normal() {
   return radius * std::cos(2.0 * std::numbers::pi * uniform());
 }
 
+void RandomStream::skip_normals(uint32_t count) { counter_[0] += count; }  // each takes the four words of a block
+
 }  // namespace sluice

@@ -20,6 +20,9 @@ class RandomStream {
   uint64_t below(uint64_t bound);  // unbiased, 0 <= result < bound; bound > 0
   double normal();                 // mean 0, standard deviation 1
 
+  /// As if normal() had been called so many times, at the cost of none. Of a stream that has given nothing but those.
+  void skip_normals(uint32_t count);
+
  private:
   std::array<uint32_t, 2> key_;
   std::array<uint32_t, 4> counter_;

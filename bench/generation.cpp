@@ -1,4 +1,5 @@
-// generation FOLDER float32|bfloat16 THREADS: how long the generation engine takes, with random weights of the model in FOLDER.
+// generation FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]: how long the generation engine takes, with random weights of the model in
+// FOLDER.
 //
 //   {"ask": "decode", "batch": 16, "context": 128, "steps": 32}
 //       {"seconds"} of `steps` steps of `batch` samples with prompts of `context` tokens, all different and read before; the first time
@@ -29,9 +30,10 @@ constexpr int64_t kStepTokens = 2048, kBlock = 16;
 
 class Bench {
  public:
-  Bench(const std::string& folder, models::Precision precision)
+  Bench(const std::string& folder, models::Precision precision, at::Device device)
       : config_(models::read_config(folder)),
-        weights_(models::load_transformer(folder, {.random_init = true, .compute = {}}).weights(), precision) {}
+        device_(device),
+        weights_(models::load_transformer(folder, {.random_init = true, .device = device, .compute = {}}).weights(), precision) {}
 
   Json answer(const Json& question) {
     if (question.at("ask") == "prefill")
@@ -42,7 +44,7 @@ class Bench {
  private:
   GenerationEngine engine(int64_t samples, int64_t longest) const {
     return {config_,
-            {.sampling = {}, .end_of_sequence = {}, .precision = weights_.precision()},
+            {.sampling = {}, .end_of_sequence = {}, .precision = weights_.precision(), .device = device_},
             {.max_running_samples = samples,
              .max_step_tokens = std::max(kStepTokens, samples),
              .kv_block_size = kBlock,
@@ -93,6 +95,7 @@ class Bench {
   }
 
   const models::ModelConfig config_;
+  const at::Device device_;
   const models::PackedWeights weights_;
   RandomStream prompts_{2, 0};
   std::optional<GenerationEngine> engine_;
@@ -105,13 +108,14 @@ class Bench {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS\n", argv[0]);
+  if (argc < 4 || argc > 6) {
+    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]\n", argv[0]);
     return 64;
   }
   return answer_questions([&]() -> Answer {
     use_threads_named(argv[3]);
-    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]));
+    const at::Device device = use_device({argv + 4, argv + argc});
+    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]), device);
     return [bench](const sluice::Json& question) { return bench->answer(question); };
   });
 }

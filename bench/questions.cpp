@@ -1,10 +1,17 @@
 #include "bench/questions.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <charconv>
 #include <iostream>
 
+#include "base/device_name.h"
 #include "base/error.h"
+#include "engine/contract/plugin.h"
+#include "engine/contract/registry.h"
+#include "models/cuda/device.h"
 #include "models/memory/tensor_pool.h"
+#include "nodes/builtin.h"
 #include "nodes/models/threads.h"
 
 namespace sluice::bench {
@@ -35,6 +42,25 @@ void use_threads_named(const std::string& text) {
   if (error != std::errc{} || end != text.data() + text.size() || threads < 1)
     throw UserError("'" + text + "' is no number of threads", "the cores of the machine");
   nodes::use_threads(threads);
+}
+
+at::Device use_device(std::span<char* const> words) {
+  const std::string name = words.empty() ? "cpu" : words[0];
+  if (name == "cpu") return at::kCPU;
+  engine::Registry registry;
+  nodes::register_builtin(registry);
+  if (words.size() > 1) engine::load_plugin(words[1], registry);
+  const auto parts = device_name(name);
+  const engine::DeviceKind* const kind = parts ? registry.find_device_kind(parts->kind) : nullptr;
+  if (kind == nullptr)
+    throw UserError("'" + name + "' is no device", "cpu, cuda:N, or a device of a plugin that is named behind it");
+  if (const auto missing = kind->missing(parts->number)) throw UserError(missing->what, missing->help);
+  kind->use();
+  return models::device_named(name).value();
+}
+
+void wait_for(at::Device device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 }  // namespace sluice::bench

@@ -47,6 +47,7 @@ SIZES = {
     "124m": llama(768, 12, 32768),
     "0.5b": Shape(896, 24, 151936, 14, 2, 4864, 64, qwen=True, positions=32768),
     "1.5b": Shape(1536, 28, 151936, 12, 2, 8960, 128, qwen=True, positions=32768),
+    "8b": Shape(4096, 32, 128256, 32, 8, 14336, 128, positions=32768),
 }
 PROMPT_TOKENS = 8  # at most; the sums have 4 to 6
 

@@ -1,4 +1,4 @@
-// training FOLDER float32|bfloat16 THREADS: how long a training step takes, with random weights of the model in FOLDER.
+// training FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]: how long a training step takes, with random weights of the model in FOLDER.
 //
 //   {"tokens": 4096, "length": 256}
 //       {"seconds"} of one step on tokens / length packed samples: hidden states, log-probability of every next token, backward,
@@ -20,18 +20,22 @@ using models::Transformer;
 
 class Bench {
  public:
-  Bench(const std::string& folder, models::Precision precision)
-      : transformer_(models::load_transformer(folder, {.random_init = true, .trainable = true, .compute = {precision}})),
+  Bench(const std::string& folder, models::Precision precision, at::Device device)
+      : transformer_(
+            models::load_transformer(folder, {.random_init = true, .trainable = true, .device = device, .compute = {precision}})),
         optimizer_(transformer_.weights().trainable(), {.learning_rate = 1e-5}) {}
 
   Json answer(const Json& question) {
     const int64_t tokens = question.at("tokens"), length = question.at("length");
-    const at::Tensor ids = at::randint(2, transformer_.config().vocab_size, {tokens}, at::kLong);
-    const at::Tensor next = ids.roll(-1);
+    const at::Tensor drawn = at::randint(2, transformer_.config().vocab_size, {tokens}, at::kLong);
+    const at::Tensor ids = drawn.to(transformer_.device()), next = drawn.roll(-1).to(transformer_.device());
     std::vector<int64_t> offsets;
     for (int64_t offset = 0; offset <= tokens; offset += length) offsets.push_back(offset);
     const bool trains = question.value("backward", true);
-    return {{"seconds", seconds_of([&] { trains ? step(ids, next, offsets) : compute(ids, next, offsets); })}};
+    return {{"seconds", seconds_of([&] {
+               trains ? step(ids, next, offsets) : compute(ids, next, offsets);
+               wait_for(ids.device());
+             })}};
   }
 
  private:
@@ -60,13 +64,14 @@ class Bench {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS\n", argv[0]);
+  if (argc < 4 || argc > 6) {
+    std::fprintf(stderr, "usage: %s FOLDER float32|bfloat16 THREADS [DEVICE [PLUGIN]]\n", argv[0]);
     return 64;
   }
   return answer_questions([&]() -> Answer {
     use_threads_named(argv[3]);
-    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]));
+    const at::Device device = use_device({argv + 4, argv + argc});
+    const auto bench = std::make_shared<Bench>(argv[1], precision_named(argv[2]), device);
     return [bench](const sluice::Json& question) { return bench->answer(question); };
   });
 }

@@ -1,10 +1,25 @@
 # libsluice_cuda.so: our own kernels, models/cuda/*.cu, which libsluice_models.so loads when a pipeline is on a GPU. Nothing links it, so
 # that the program needs no CUDA, and a machine without nvcc builds everything else.
+
+# A100; H100 and H200; B200. Those that this nvcc knows; the last one's intermediate code is what newer GPUs translate.
+function(_sluice_cuda_architectures result)
+  execute_process(COMMAND ${NVCC_PROGRAM} --list-gpu-code OUTPUT_VARIABLE known)
+  set(found "")
+  foreach(architecture 80 90 100)
+    if(known MATCHES "sm_${architecture}\n")
+      list(APPEND found ${architecture})
+    endif()
+  endforeach()
+  list(POP_BACK found newest)
+  list(TRANSFORM found APPEND -real)
+  set(${result} ${found} ${newest} PARENT_SCOPE)
+endfunction()
+
 if(SLUICE_CUDA AND SLUICE_TORCH AND NOT SLUICE_SANITIZE)
   find_program(NVCC_PROGRAM nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
   if(NVCC_PROGRAM)
     set(CMAKE_CUDA_COMPILER ${NVCC_PROGRAM})
-    set(CMAKE_CUDA_ARCHITECTURES 90)  # H100 and H200; its intermediate code is what newer GPUs translate
+    _sluice_cuda_architectures(CMAKE_CUDA_ARCHITECTURES)
     enable_language(CUDA)
   elseif(NOT SLUICE_CUDA STREQUAL AUTO)
     message(FATAL_ERROR "SLUICE_CUDA=${SLUICE_CUDA}, but there is no nvcc: install the CUDA toolkit, or set CUDA_HOME")

@@ -20,10 +20,11 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def options(description, **counts):
-    """--model, --dtype, --threads, and one number for each of `counts`, which has the defaults. Sets the threads."""
+    """--model, --dtype, --threads, --device, and one number for each of `counts`, which has the defaults. Sets the threads."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="a folder of bench/shapes.py")
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
+    parser.add_argument("--device", default="cpu")
     for name, value in dict(threads=2, **counts).items():
         parser.add_argument(f"--{name}", type=int, default=value)
     chosen = parser.parse_args()
@@ -36,8 +37,16 @@ def config(folder, **overrides):
     return AutoConfig.from_pretrained(folder, **overrides)
 
 
-def language_model(folder, dtype):
-    return AutoModelForCausalLM.from_config(config(folder), dtype=DTYPES[dtype])
+def language_model(folder, dtype, device="cpu"):
+    with torch.device(device):  # random numbers are drawn there, too
+        return AutoModelForCausalLM.from_config(config(folder), dtype=DTYPES[dtype])
+
+
+def now(device):
+    """When a device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def tokenizer(folder, **overrides):

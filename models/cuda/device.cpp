@@ -12,6 +12,7 @@
 #include "base/path_kind.h"
 #include "base/strings.h"
 #include "models/cuda/own_kernels.h"
+#include "models/cuda/paged_decode_attention.h"
 
 namespace sluice::models {
 namespace fs = std::filesystem;
@@ -77,6 +78,7 @@ void use_cuda() {
   const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
   SLUICE_CHECK(typeid(hooks) != typeid(at::CUDAHooksInterface), "LibTorch was asked for its CUDA part before that was loaded");
   load_own_kernels();
+  if (own_kernels() != nullptr) offer_paged_decode_attention();
 }
 
 }  // namespace sluice::models

@@ -8,8 +8,9 @@
 
 namespace sluice::models {
 
-/// portable::paged_attention() of one new token a sequence by our own kernel (paged_decode_attention.cu), which reads the blocks
-/// where they lie. On a GPU, whose default stream it uses. The plain reference is portable::paged_attention().
+/// portable::paged_attention() of one new token a sequence by a kernel that reads the blocks where they lie: LibTorch's operator
+/// kPagedDecodeAttention, of which a device has a kernel or not (portable/abilities.h). GPUs have ours, paged_decode_attention.cu,
+/// which uses the default stream. No gradient. The plain reference is portable::paged_attention().
 ///
 /// query        [S,Nq,D] float32 or bfloat16, as keys and values
 /// keys, values [blocks,block_size,Nk,D]
@@ -19,7 +20,9 @@ namespace sluice::models {
 at::Tensor paged_decode_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                                   const at::Tensor& table, const at::Tensor& positions, const AttentionScores& scores);
 
-/// Throws UserError where that cannot be had: our kernels are not loaded, the device is no GPU, a head is larger than they take.
-void require_paged_decode_attention(int64_t head_dim, at::Device device);
+inline constexpr const char* kPagedDecodeAttention = "sluice::paged_decode_attention";
+
+/// From here on GPUs have a kernel for it: ours, which are loaded. Once a process, or again; from one thread.
+void offer_paged_decode_attention();
 
 }  // namespace sluice::models

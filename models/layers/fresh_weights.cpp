@@ -8,22 +8,28 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "models/kernels/parallel.h"
 
 namespace sluice::models {
 namespace {
 
 using Kind = ExpectedWeight::Kind;
 
+constexpr int64_t kDrawn = 1 << 18, kDrawnByOne = 1 << 14;  // at a time, and of these by a thread
+
 // Drawn as float32, some at a time, and rounded to the dtype.
 at::Tensor random_matrix(const ExpectedWeight& weight, const ModelConfig& config, uint64_t seed, at::ScalarType dtype) {
-  constexpr int64_t kDrawn = 1 << 18;
   const at::Tensor result = at::empty(weight.shape, dtype), all = result.flatten();
   const at::Tensor drawn = at::empty({std::min(kDrawn, all.numel())}, at::kFloat);
-  RandomStream random(seed, stream_of_name(weight.name));
+  const RandomStream random(seed, stream_of_name(weight.name));
   float* data = drawn.mutable_data_ptr<float>();
   for (int64_t first = 0; first < all.numel(); first += kDrawn) {
     const int64_t count = std::min(kDrawn, all.numel() - first);
-    for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(config.initializer_range * random.normal());
+    parallel_ranges(count, kDrawnByOne, [&](int64_t begin, int64_t end) {
+      RandomStream part = random;
+      part.skip_normals(static_cast<uint32_t>(first + begin));
+      for (int64_t i = begin; i < end; ++i) data[i] = static_cast<float>(config.initializer_range * part.normal());
+    });
     all.narrow(0, first, count).copy_(drawn.narrow(0, 0, count));
   }
   return result;

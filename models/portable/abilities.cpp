@@ -7,6 +7,9 @@
 
 #include <algorithm>
 
+#include "models/cuda/own_kernels.h"
+#include "models/cuda/paged_decode_attention.h"
+
 namespace sluice::models::portable {
 namespace {
 
@@ -27,6 +30,10 @@ at::Tensor numbers_of(at::Device device, const std::vector<T>& numbers, at::Scal
 bool has_wide_products(at::Device device) { return has_kernel(device, "aten::mm", "dtype"); }
 
 bool has_flash_attention(at::Device device) { return has_kernel(device, "aten::_flash_attention_forward", ""); }
+
+bool has_paged_decode_attention(at::Device device, int64_t head_dim) {
+  return head_dim <= kMostHeadDim && has_kernel(device, kPagedDecodeAttention, "");
+}
 
 bool works_apart(at::Device device) { return at::accelerator::isAccelerator(device.type()); }
 

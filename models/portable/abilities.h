@@ -16,6 +16,9 @@ bool has_wide_products(at::Device device);
 /// aten::_flash_attention_forward over ragged samples.
 bool has_flash_attention(at::Device device);
 
+/// Attention of one new token over keys and values in blocks (models/cuda/paged_decode_attention.h), of heads of this size.
+bool has_paged_decode_attention(at::Device device, int64_t head_dim);
+
 /// The host goes on while the device works: what it copies there may lie in pinned memory, and a copy from any other makes it
 /// wait.
 bool works_apart(at::Device device);

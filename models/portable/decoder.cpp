@@ -7,9 +7,11 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <string>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "models/cuda/own_kernels.h"
 #include "models/cuda/paged_decode_attention.h"
 #include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"
@@ -47,7 +49,9 @@ int64_t end_of(const DecodeSequence& sequence) { return sequence.cached + new_to
 Decoder::Decoder(const ModelConfig& config, const DecoderOptions& options)
     : config_(config), options_(options), keys_(empty_cache(config, options)), values_(empty_cache(config, options)) {
   SLUICE_CHECK(options.block_size > 0 && options.blocks > 0, "a KV cache has a block at least");
-  if (options.attention == DecodeAttention::kOwnKernel) require_paged_decode_attention(config.head_dim, options.device);
+  if (options.attention == DecodeAttention::kOwnKernel && !has_paged_decode_attention(options.device, config.head_dim))
+    throw UserError(options.device.str() + " has no kernel of ours for heads of " + std::to_string(config.head_dim),
+                    "a GPU, a build on a machine with nvcc, and heads of " + std::to_string(kMostHeadDim) + " at most");
 }
 
 std::span<const float> Decoder::step(const Weights& weights, std::span<const DecodeSequence> sequences) {

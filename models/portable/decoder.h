@@ -18,7 +18,7 @@ namespace sluice::models::portable {
 /// Who computes the attention of sequences with one new token.
 enum class DecodeAttention {
   kLibrary,    // paged_attention()
-  kOwnKernel,  // models/cuda/, on a GPU
+  kOwnKernel,  // of the device (abilities.h): models/cuda/ on a GPU
 };
 
 struct DecoderOptions {
@@ -35,7 +35,7 @@ struct DecoderOptions {
 /// A row depends, in its last bits, on what else is in the step: the library picks its algorithms by size.
 class Decoder {
  public:
-  /// Throws UserError when the device has no memory for the cache, or own kernels are asked for that are not loaded.
+  /// Throws UserError when the device has no memory for the cache, or a kernel of ours is asked for that it has not.
   Decoder(const ModelConfig& config, const DecoderOptions& options);
 
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each

@@ -128,5 +128,13 @@ TEST(RandomStream, NormalHasMeanZeroVarianceOneAndNormalTails) {
   EXPECT_NEAR(beyond_two, kCount * tail, 6 * std::sqrt(kCount * tail * (1 - tail)));
 }
 
+TEST(RandomStream, SkippedNormalsAreThoseThatWouldHaveCome) {
+  RandomStream taken(7, 3), skipped(7, 3);
+  for (int i = 0; i < 5; ++i) taken.normal();
+  skipped.normal();
+  skipped.skip_normals(4);
+  EXPECT_EQ(skipped.normal(), taken.normal());
+}
+
 }  // namespace
 }  // namespace sluice

@@ -172,5 +172,17 @@ TEST(FakeDeviceStreams, NeedToSayWhatMemoryTheyUse) {
   EXPECT_LT(times_right(freed_while_read(false), 4), 20);
 }
 
+TEST(FakeDeviceEvents, TellTheTimeBetweenThem) {
+  device();
+  c10::Event begin(at::kPrivateUse1, c10::EventFlag::BACKEND_DEFAULT), end(at::kPrivateUse1, c10::EventFlag::BACKEND_DEFAULT);
+  const c10::Stream stream = another_stream();
+  const c10::StreamGuard there_now(stream);
+  begin.record(stream);
+  const at::Tensor sum = at::ones({kNumbers}, there()).sum();
+  end.record(stream);
+  sum.item();
+  EXPECT_GE(begin.elapsedTime(end), 0);
+}
+
 }  // namespace
 }  // namespace sluice::fake

@@ -132,11 +132,22 @@ void expect_alike(Course here, Course there, double rounding) {
   EXPECT_LT(distance(there.saved(), here.saved()), tolerance);
 }
 
-void expect_alike(const ModelConfig& config, double tolerance = kRounding) {
+void expect_alike(const ModelConfig& config, double tolerance = kRounding, Compute compute = {}, at::Device there = device()) {
   at::manual_seed(1);
   const Weights weights = reference::random_weights(config, 0.2);
-  expect_alike({config, trained(weights.clone())}, {config, trained(weights.to(device()))}, tolerance);
+  expect_alike({config, trained(weights.clone()), compute}, {config, trained(weights.to(there)), compute}, tolerance);
 }
+
+// Heads that flash attention takes.
+ModelConfig narrow_config(int64_t window) {
+  ModelConfig config = reference::small_config();
+  config.head_dim = 8;
+  if (window > 0) config.windows.assign(static_cast<size_t>(config.layers), window);
+  return config;
+}
+
+constexpr Compute kNarrow{.precision = Precision::kBfloat16};
+constexpr double kNarrowRounding = 2e-2;
 
 class FakeDeviceSchedules : public testing::TestWithParam<uint64_t> {
  protected:
@@ -165,19 +176,30 @@ INSTANTIATE_TEST_SUITE_P(Configs, FakeDeviceSwitches, testing::ValuesIn(referenc
 // Flash attention, and products of narrow matrices with a wide result: other roundings than the CPU's, not other numbers.
 TEST(FakeDeviceBfloat16, IsTrainedPublishedAndSampledFrom) {
   for (const int64_t window : {0, 4}) {
-    ModelConfig config = reference::small_config();
-    config.head_dim = 8;
-    if (window > 0) config.windows.assign(static_cast<size_t>(config.layers), window);
-    at::manual_seed(1);
+    const ModelConfig config = narrow_config(window);
+    expect_alike(config, kNarrowRounding, kNarrow);
     const Weights weights = reference::random_weights(config, 0.2);
-    const Compute narrow{.precision = Precision::kBfloat16};
-    expect_alike({config, trained(weights.clone()), narrow}, {config, trained(weights.to(device())), narrow}, 2e-2);
-    const Transformer wide(config, weights.to(device())), rounded(config, weights.to(device()), narrow);
+    const Transformer wide(config, weights.to(device())), rounded(config, weights.to(device()), kNarrow);
     const at::Tensor tokens = tokens_of(config).to(device());
     const at::NoGradGuard no_gradient;
     EXPECT_GT(distance(wide.hidden_states(tokens, kOffsets), rounded.hidden_states(tokens, kOffsets)), 1e-4);
   }
 }
+
+class ModelOnDevice : public devices::OnDevice {};
+
+TEST_P(ModelOnDevice, IsTrainedPublishedAndSampledFrom) {
+  for (const auto& [name, config] : reference::configs_of_every_switch()) {
+    SCOPED_TRACE(name);
+    expect_alike(config, 2e-4, {}, OnDevice::device());
+  }
+}
+
+TEST_P(ModelOnDevice, IsTrainedPublishedAndSampledFromInBfloat16) {
+  for (const int64_t window : {0, 4}) expect_alike(narrow_config(window), kNarrowRounding, kNarrow, OnDevice::device());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ModelOnDevice, testing::Values("cuda:0"), devices::PlainName());
 
 // The adapters alone are trained, and merged into what is published.
 TEST(FakeDeviceAdapters, AreTrainedPublishedAndSampledFrom) {

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "models/portable/paged_attention.h"
 #include "tests/fake_device/memory.h"
 #include "tests/fake_device/operators.h"
 
@@ -97,7 +98,21 @@ Tensor wide_mm(const Tensor& a, const Tensor& b, at::ScalarType dtype) {
   return out;
 }
 
+// What our own kernels do on a GPU.
+Tensor paged_decode(const Tensor& query, const Tensor& keys, const Tensor& values, const Tensor& table, const Tensor& positions,
+                    double scale, double softcap, int64_t window) {
+  const Tensor out = at::empty_like(query);
+  queue_on(query.device(), [q = host_view(query), k = host_view(keys), v = host_view(values), t = host_view(table),
+                            p = host_view(positions), to = host_view(out),
+                            scores = models::AttentionScores{.scale = scale, .softcap = softcap, .window = window}] {
+    to.copy_(models::portable::paged_attention(wide(q).unsqueeze(1), wide(k), wide(v), t, p.unsqueeze(1), scores).squeeze(1));
+  });
+  return out;
+}
+
 }  // namespace
+
+void add_own_kernels(torch::Library& ours) { ours.impl("paged_decode_attention", TORCH_FN(paged_decode)); }
 
 void add_attention(torch::Library& aten) {
   aten.impl("_flash_attention_forward", TORCH_FN(flash_forward));

@@ -10,4 +10,7 @@ namespace sluice::fake {
 /// with a wide result. By the plain formulas.
 void add_attention(torch::Library& aten);
 
+/// What models/cuda/ has kernels for.
+void add_own_kernels(torch::Library& ours);
+
 }  // namespace sluice::fake

@@ -1,5 +1,8 @@
 #include "tests/fake_device/fake_device.h"
 
+#include <cstdlib>
+
+#include "tests/fake_device/called_operators.h"
 #include "tests/fake_device/copies.h"
 #include "tests/fake_device/guard.h"
 #include "tests/fake_device/memory.h"
@@ -10,6 +13,7 @@ namespace sluice::fake {
 
 void install() {
   [[maybe_unused]] static const bool once = [] {
+    if (const char* path = std::getenv("SLUICE_FAKE_OPERATORS")) write_called_operators(path);
     install_guard();
     install_operators();
     set_schedule(1);

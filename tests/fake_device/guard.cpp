@@ -6,6 +6,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <utility>
 
 #include "tests/fake_device/fake_device.h"
@@ -73,19 +75,35 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return stream(next.device_index(), std::exchange(current, next.id()));
   }
 
-  void record(void** event, const c10::Stream& where, c10::DeviceIndex, c10::EventFlag) const override {
+  void record(void** event, const c10::Stream& where, c10::DeviceIndex, c10::EventFlag flag) const override {
     if (*event == nullptr) *event = new Event;
     Stream& recorded = stream_of(where);
-    *static_cast<Event*>(*event) = {&recorded, recorded.last_queued()};
+    Event made{&recorded, recorded.last_queued()};
+    if (flag == c10::EventFlag::BACKEND_DEFAULT) {  // those of CUDA tell the time then
+      made.reached = std::make_shared<std::chrono::steady_clock::time_point>();
+      made.piece = recorded.queue([reached = made.reached] { *reached = std::chrono::steady_clock::now(); });
+    }
+    *static_cast<Event*>(*event) = std::move(made);
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
   void block(void* event, const c10::Stream& waiting) const override {
     if (event != nullptr) make_wait(stream_of(waiting), *static_cast<Event*>(event));
   }
-  bool queryEvent(void*) const override { return false; }
+  bool queryEvent(void* event) const override {
+    const Event& of = *static_cast<Event*>(event);
+    return of.stream == nullptr || of.stream->has_done(of.piece);
+  }
   void synchronizeEvent(void* event) const override {
     const Event& of = *static_cast<Event*>(event);
     if (of.stream != nullptr) of.stream->wait_for(of.piece);
+  }
+
+  double elapsedTime(void* first, void* second, c10::DeviceIndex) const override {
+    const auto *from = static_cast<const Event*>(first), *to = static_cast<const Event*>(second);
+    TORCH_CHECK(from->reached && to->reached, "an event that does not tell the time");
+    synchronizeEvent(first);
+    synchronizeEvent(second);
+    return std::chrono::duration<double, std::milli>(*to->reached - *from->reached).count();
   }
 
   bool queryStream(const c10::Stream& of) const override { return stream_of(of).is_idle(); }

@@ -16,6 +16,7 @@
 
 #include "models/memory/tensor_memory.h"
 #include "tests/fake_device/attention.h"
+#include "tests/fake_device/called_operators.h"
 #include "tests/fake_device/copies.h"
 #include "tests/fake_device/memory.h"
 #include "tests/fake_device/streams.h"
@@ -163,6 +164,7 @@ Stack rehearsal(const c10::OperatorHandle& op, const Stack& arguments) {
 }
 
 void operate(const c10::OperatorHandle& op, Stack* stack) {
+  note_called(op);
   const c10::FunctionSchema& schema = op.schema();
   const Stack arguments = torch::jit::pop(*stack, schema.arguments().size());
   const c10::Device device = common_device(schema, arguments);
@@ -228,6 +230,7 @@ void install_operators() {
   auto& aten = *new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
   add_copies(aten);
   add_attention(aten);
+  add_own_kernels(*new torch::Library(torch::Library::IMPL, "sluice", key, __FILE__, __LINE__));
   auto& all = *new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
   all.fallback(torch::CppFunction::makeFromBoxedFunction<&operate>());
 }

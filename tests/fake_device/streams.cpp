@@ -38,6 +38,11 @@ void Stream::wait() {
   if (const std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(failure);
 }
 
+bool Stream::has_done(int64_t piece) {
+  const std::lock_guard lock(mutex_);
+  return done_ >= piece;
+}
+
 bool Stream::is_idle() {
   const std::lock_guard lock(mutex_);
   return done_ == queued_;

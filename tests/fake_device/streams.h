@@ -2,6 +2,7 @@
 
 #include <c10/core/Stream.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -37,6 +38,7 @@ class Stream {
   void wait();
 
   bool is_idle();
+  bool has_done(int64_t piece);
   int64_t last_queued();
   void set_schedule(uint64_t seed);
 
@@ -58,6 +60,8 @@ class Stream {
 struct Event {
   Stream* stream = nullptr;  // null: never recorded
   int64_t piece = 0;
+  std::shared_ptr<std::chrono::steady_clock::time_point> reached =
+      nullptr;  // of one that tells the time: when the stream was there
 };
 
 Stream& stream_of(c10::Stream stream);

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/random.h"
 #include "models/memory/tensor_memory.h"
 
 namespace sluice::models {
@@ -24,6 +25,14 @@ TEST(FreshWeight, OfANarrowDtypeIsTheWideOneRounded) {
   EXPECT_TRUE(fresh_weight(matrix(), {}, 7, at::kBFloat16).equal(wide.to(at::kBFloat16)));
   EXPECT_FALSE(wide.equal(fresh_weight(matrix(), {}, 8, at::kFloat)));
   EXPECT_FALSE(wide.narrow(0, 0, 500).equal(wide.narrow(0, 500, 500)));
+}
+
+// However many threads draw.
+TEST(FreshWeight, HasTheNumbersOfItsStreamInOrder) {
+  const at::Tensor weight = fresh_weight(matrix(), {}, 7, at::kFloat).flatten();
+  RandomStream stream(7, stream_of_name(matrix().name));
+  for (int64_t i = 0; i < weight.numel(); ++i)
+    ASSERT_EQ(weight.const_data_ptr<float>()[i], static_cast<float>(ModelConfig{}.initializer_range * stream.normal())) << i;
 }
 
 TEST(FreshWeight, IsNeverThereTwice) {

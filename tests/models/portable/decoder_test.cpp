@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "models/cuda/own_kernels.h"
+#include "models/portable/abilities.h"
 #include "models/portable/layer_maths.h"
 #include "models/sample/decoder.h"
 #include "tests/models/dense_reference.h"
@@ -63,14 +65,15 @@ class LibraryDecoder : public testing::TestWithParam<std::tuple<reference::Named
     if (!device_) GTEST_SKIP() << "this machine has no " << std::get<1>(GetParam());
   }
 
-  Decoder decoder(Precision precision = Precision::kFloat32) const {
-    return Decoder(config_, {.precision = precision, .device = *device_, .block_size = kBlock, .blocks = kBlocks});
+  Decoder decoder(Precision precision, DecodeAttention attention) const {
+    return Decoder(config_,
+                   {.precision = precision, .device = *device_, .block_size = kBlock, .blocks = kBlocks, .attention = attention});
   }
 
   // Chunks of prompts beside single tokens, until all is read; the largest distance of a logit from the dense model's.
-  double distance_from_dense(const Weights& weights, Precision precision) {
+  double distance_from_dense(const Weights& weights, Precision precision, DecodeAttention attention = DecodeAttention::kLibrary) {
     const Weights read = operand_copy(weights.to(*device_), precision), wide = reference::in_double(weights);
-    Decoder of_device = decoder(precision);
+    Decoder of_device = decoder(precision, attention);
     std::vector<Running> running = three_sequences(config_);
     std::vector<at::Tensor> expected;
     for (const Running& of : running) expected.push_back(reference::logits(config_, wide, of.tokens));
@@ -100,6 +103,15 @@ class LibraryDecoder : public testing::TestWithParam<std::tuple<reference::Named
 
 TEST_P(LibraryDecoder, LogitsAreThoseOfTheDenseModel) {
   EXPECT_LT(distance_from_dense(reference::random_weights(config_), Precision::kFloat32), 1e-4);
+}
+
+TEST_P(LibraryDecoder, ByAKernelOfOursTheyAreTheSame) {
+  const Weights weights = reference::random_weights(config_);
+  if (has_paged_decode_attention(*device_, config_.head_dim)) {
+    EXPECT_LT(distance_from_dense(weights, Precision::kFloat32, DecodeAttention::kOwnKernel), 1e-4);
+  } else {
+    EXPECT_THROW(decoder(Precision::kFloat32, DecodeAttention::kOwnKernel), UserError);
+  }
 }
 
 TEST_P(LibraryDecoder, InBfloat16TheyAreNear) {
@@ -162,6 +174,10 @@ TEST_P(LibraryDecoderOnDevice, ACopiedBlockHoldsTheSame) {
   copied[0].blocks[0] = unused;
   const at::Tensor from_copy = step(decoder, read, copied, {1, 0, 0}), from_own = step(decoder, read, running, {1, 0, 0});
   EXPECT_TRUE(from_copy.equal(from_own));
+}
+
+TEST_P(LibraryDecoderOnDevice, HeadsThatOurKernelsDoNotTakeAreRefused) {
+  EXPECT_FALSE(has_paged_decode_attention(device(), kMostHeadDim + 1));
 }
 
 TEST_P(LibraryDecoderOnDevice, AStepWithoutWantedLogitsGivesNone) {
