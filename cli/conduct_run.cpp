@@ -27,6 +27,8 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/pipeline_changes.h"
 #include "engine/run/run.h"
+#include "models/cuda/device.h"
+#include "models/memory/device_memory.h"
 #include "models/memory/tensor_memory.h"
 #include "models/memory/tensor_pool.h"
 #include "nodes/models/threads.h"
@@ -180,8 +182,10 @@ engine::RunOptions Conduct::options() {
     history_.add(report);
     if (display_) display_->iteration_done(samples_ ? samples_->take(report.iteration, display_->width()) : std::string());
   };
-  options.tensors = {.live_bytes = [this] { return tensors_.live(); },
-                     .take_peak_bytes = [this] { return tensors_.take_peak(); }};
+  options.tensors = {
+      .live_bytes = [this] { return tensors_.live(); },
+      .take_peak_bytes = [this] { return tensors_.take_peak(); },
+      .peak_bytes_on = [](const std::string& device) { return models::peak_bytes_on(models::device_named(device).value()); }};
   if (start_.show_samples_every > 0 && ShownSamples::possible(plan_))
     options.observers.push_back(&samples_.emplace(start_.show_samples_every));
   if (auto hooks = nvtx_hooks()) options.observers.push_back(&ranges_.emplace(plan_, std::move(*hooks)));

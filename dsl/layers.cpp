@@ -148,8 +148,8 @@ class Chain {
 }  // namespace
 
 const std::vector<std::string>& table_names() {
-  static const std::vector<std::string> names = {"pipeline",   "budget",  "schedule", "runtime",
-                                                 "checkpoint", "cluster", "models",   "nodes"};
+  static const std::vector<std::string> names = {"pipeline", "budget",  "schedule", "runtime", "checkpoint",
+                                                 "cluster",  "devices", "models",   "nodes"};
   return names;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/device_name.h"
 #include "base/strings.h"
 
 namespace sluice::dsl {
@@ -18,6 +19,8 @@ bool is_name(std::string_view text) {
   const auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '-'; };
   return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), inner);
 }
+
+bool is_device_name(std::string_view text) { return sluice::device_name(text).has_value(); }
 
 // [nodes.x] is pointed at as a whole; x = { ... } and x.type = ... by their key.
 SourceSpan place_of(const Entry& entry) {
@@ -48,6 +51,8 @@ class Shaper {
         spec.checkpoint = settings(std::move(entry));
       else if (entry.key == "cluster")
         spec.cluster = cluster(std::move(entry), spec.roles);
+      else if (entry.key == "devices")
+        spec.devices = devices(std::move(entry));
       else if (entry.key == "plugins")
         spec.plugins = plugins(entry, spec.plugins_base);
       else if (entry.key == "models")
@@ -80,10 +85,17 @@ class Shaper {
     Table table = settings(std::move(entry));
     const auto found = std::ranges::find(table.entries, "roles", &Entry::key);
     if (found == table.entries.end()) return table;
-    for (Entry& role : named_tables(*found, "role", "cluster.roles"))
+    for (Entry& role : named_tables(*found, {"role", "cluster.roles"}))
       roles.push_back({{role.key, place_of(role)}, std::move(std::get<Table>(role.value.data))});
     table.entries.erase(found);
     return table;
+  }
+
+  std::vector<engine::DeviceSpec> devices(Entry&& entry) {
+    std::vector<engine::DeviceSpec> devices;
+    for (Entry& device : named_tables(entry, {"device", "devices", is_device_name, "a kind and a number, as \"cuda:0\""}))
+      devices.push_back({{device.key, place_of(device)}, std::move(std::get<Table>(device.value.data))});
+    return devices;
   }
 
   std::vector<Name> plugins(const Entry& entry, std::string& base) {
@@ -93,7 +105,7 @@ class Shaper {
 
   std::vector<engine::ModelSpec> models(Entry&& entry) {
     std::vector<engine::ModelSpec> models;
-    for (Entry& model : named_tables(entry, "model", "models")) {
+    for (Entry& model : named_tables(entry, {"model", "models"})) {
       models.push_back({{model.key, place_of(model)}, std::move(std::get<Table>(model.value.data))});
     }
     return models;
@@ -101,12 +113,20 @@ class Shaper {
 
   std::vector<engine::NodeSpec> nodes(Entry&& entry) {
     std::vector<engine::NodeSpec> nodes;
-    for (Entry& node : named_tables(entry, "node", "nodes")) nodes.push_back(this->node(std::move(node)));
+    for (Entry& node : named_tables(entry, {"node", "nodes"})) nodes.push_back(this->node(std::move(node)));
     return nodes;
   }
 
-  // The entries of [nodes] and the like that are tables; `header`: what their headers begin with.
-  std::vector<Entry> named_tables(Entry& entry, const std::string& kind, const std::string& header) {
+  struct NamedTables {
+    std::string kind;
+    std::string header;  // what their headers begin with
+    bool (*is_allowed)(std::string_view name) = is_name;
+    std::string allowed = "letters, digits, _ and -, beginning with a letter or _";
+  };
+
+  // The entries of [nodes] and the like that are tables.
+  std::vector<Entry> named_tables(Entry& entry, const NamedTables& named_as) {
+    const auto& [kind, header, is_allowed, allowed] = named_as;
     auto* table = std::get_if<Table>(&entry.value.data);
     if (table == nullptr) {
       problem("wrong-type", entry.key_where, entry.key + " is a table, not " + engine::kind_name(entry.value),
@@ -115,10 +135,8 @@ class Shaper {
     }
     std::vector<Entry> tables;
     for (Entry& named : table->entries) {
-      if (!is_name(named.key)) {
-        problem("bad-name", named.key_where, sluice::quoted(named.key) + " cannot be the name of a " + kind,
-                "letters, digits, _ and -, beginning with a letter or _");
-      }
+      if (!is_allowed(named.key))
+        problem("bad-name", named.key_where, sluice::quoted(named.key) + " cannot be the name of a " + kind, allowed);
       if (std::holds_alternative<Table>(named.value.data)) {
         tables.push_back(std::move(named));
       } else {

@@ -72,6 +72,7 @@ std::string to_toml(const engine::PipelineSpec& spec) {
   settings("checkpoint", spec.checkpoint);
   settings("cluster", spec.cluster);
   for (const engine::RoleSpec& role : spec.roles) section("cluster.roles." + key_text(role.name.text), lines_of(role.params));
+  for (const engine::DeviceSpec& device : spec.devices) section("devices." + key_text(device.name.text), lines_of(device.params));
   for (const engine::ModelSpec& model : spec.models) section("models." + key_text(model.name.text), lines_of(model.params));
   for (const engine::NodeSpec& node : spec.nodes) section("nodes." + key_text(node.name.text), node_lines(node));
   return text;

@@ -131,10 +131,20 @@ void check_files(Draft& draft) {
   }
 }
 
+void check_devices(Draft& draft) {
+  for (const DeviceSpec& device : draft.spec.devices) {
+    const auto is_there = [&](const DraftModel& model) { return model.facts.device == device.name.text; };
+    if (std::ranges::any_of(draft.models, is_there)) continue;
+    draft.error("setting-without-effect", device.name.where, "no model is on " + sluice::quoted(device.name.text), {},
+                "device = " + sluice::quoted(device.name.text) + " in [models.NAME], or remove it");
+  }
+}
+
 }  // namespace
 
 void check_effect(Draft& draft) {
   check_files(draft);
+  check_devices(draft);
   const Effects effects(draft);
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     const DraftNode& node = draft.nodes[i];

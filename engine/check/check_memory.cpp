@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/device_name.h"
 #include "base/machine.h"
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
@@ -16,14 +18,17 @@ constexpr double kTight = 0.9;  // from this share on a warning: other programs 
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-/// Whose memory it is: of a rank of a role, or without roles of every rank.
+/// Whose memory it is: of a rank of a role, or without roles of every rank; and where.
 struct Needs {
   const PlanMemory& memory;
-  const PlanRole* role;  // null: no roles
+  const PlanRole* role;       // null: no roles
+  std::string place = kHost;  // or a device
 
   int rank() const { return role == nullptr ? 0 : role->first_rank; }
   int64_t tokens(const Plan& plan) const { return role == nullptr ? plan.budget.tokens_in_flight : role->tokens_in_flight; }
   std::string who() const { return role == nullptr ? "the run" : "a rank of role " + sluice::quoted(role->name); }
+  bool is_host() const { return place == kHost; }
+  std::string of_what() const { return is_host() ? "memory" : "the memory of " + place; }
 };
 
 /// One line of the table.
@@ -83,20 +88,26 @@ int64_t tokens_needed(const Plan& plan, const Needs& needs) {
   return needed;
 }
 
-// With copy and pass as they are in the plan.
-bool leaves_memory_to(const Plan& plan) {
-  PlanMemory memory = predict_memory(plan, plan.training_tokens());
-  memory.machine_bytes = plan.memory.machine_bytes;
-  return leaves_memory(memory);
+// With copy and pass as they are in the plan, of a rank that trains: on the host, and behind it on all devices.
+std::vector<PlanMemory> memories_of(const Plan& plan) {
+  std::vector<PlanMemory> all{predict_memory(plan, plan.training_tokens())};
+  all.back().machine_bytes = plan.memory.machine_bytes;
+  for (const PlanDevice& device : plan.devices) {
+    all.push_back(predict_memory(plan, plan.training_tokens(), 0, device.name));
+    all.back().machine_bytes = device.memory.machine_bytes;
+  }
+  return all;
 }
 
-// Where a copy leaves no memory beside the largest pass it is given up, before the pass is: it costs while something is saved, a
+bool leaves_memory_to(const Plan& plan) { return std::ranges::all_of(memories_of(plan), leaves_memory); }
+
+// Where a copy leaves no memory of the host beside the largest pass it is given up, before the pass is: it costs while something is saved, a
 // smaller pass always.
 void choose_copy(Plan& plan) {
   plan.checkpoint_copy = plan.checkpoint.copy.value_or(CheckpointCopy::kMemory);
   if (plan.checkpoint.copy || snapshot_bytes(plan) == 0) return;
   if (plan.budget.pass_tokens.automatic) plan.budget.pass_tokens.value = plan.budget.micro_batch_tokens.value;
-  if (!leaves_memory_to(plan)) plan.checkpoint_copy = CheckpointCopy::kNone;
+  if (!leaves_memory(memories_of(plan).front())) plan.checkpoint_copy = CheckpointCopy::kNone;
 }
 
 // A whole micro-batch, or the largest pass that leaves memory; at least the longest sample, which is not cut.
@@ -118,7 +129,9 @@ void choose_pass(Plan& plan) {
 }
 
 bool fits_into_memory(const Plan& plan) {
-  return predict_memory(plan, plan.training_tokens()).total_bytes() <= plan.memory.machine_bytes;
+  return std::ranges::all_of(memories_of(plan), [](const PlanMemory& memory) {
+    return memory.machine_bytes == 0 || memory.total_bytes() <= memory.machine_bytes;
+  });
 }
 
 // Computing again takes a third more time, so it is the last resort: where not even a pass of the longest sample leaves memory, and
@@ -135,7 +148,7 @@ void choose_recompute(Plan& plan) {
 // The largest budget that fits and cannot stall; 0: none.
 int64_t budget_that_fits(const Plan& plan, const Needs& needs) {
   const auto fits = [&](int64_t tokens) {
-    return predict_memory(plan, tokens, needs.rank()).total_bytes() <= needs.memory.machine_bytes;
+    return predict_memory(plan, tokens, needs.rank(), needs.place).total_bytes() <= needs.memory.machine_bytes;
   };
   int64_t enough = tokens_needed(plan, needs), too_many = needs.tokens(plan);
   if (enough >= too_many || !fits(enough)) return 0;
@@ -144,6 +157,16 @@ int64_t budget_that_fits(const Plan& plan, const Needs& needs) {
     (fits(middle) ? enough : too_many) = middle;
   }
   return enough;
+}
+
+// Of a device, where what is trained takes most: adapters alone have gradients and moments that nobody notices.
+std::optional<std::string> remedy_of_adapters(const Plan& plan, const Needs& needs) {
+  for (const PlanModel& model : plan.models) {
+    const ModelFacts& facts = model.facts;
+    if (needs.is_host() || facts.device != needs.place || !model.usage.updated || facts.has_base) continue;
+    return "lora in [models." + model.name + "] takes up to " + human(facts.gradient_bytes + facts.optimizer_bytes) + " less";
+  }
+  return std::nullopt;
 }
 
 std::string remedies(const Plan& plan, const Needs& needs) {
@@ -159,14 +182,19 @@ std::string remedies(const Plan& plan, const Needs& needs) {
   if (trains && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
-  if (trains && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
+  if (const auto adapters = remedy_of_adapters(plan, needs)) ways.push_back(*adapters);
+  if (trains && needs.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
     ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
   if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");
   return ways.empty() ? "smaller models, or a machine with more memory" : join(ways, "; ");
 }
 
 SourceSpan place(const Draft& draft, const Needs& needs) {
-  const Entry* given = draft.spec.runtime.find("memory_gib");
+  const auto device = std::ranges::find_if(draft.spec.devices, [&](const DeviceSpec& d) { return d.name.text == needs.place; });
+  const Table* const table = needs.is_host()                      ? &draft.spec.runtime
+                             : device == draft.spec.devices.end() ? nullptr
+                                                                  : &device->params;
+  const Entry* const given = table == nullptr ? nullptr : table->find("memory_gib");
   return given != nullptr ? given->value.where : place_of_tokens(draft, needs.role);
 }
 
@@ -174,36 +202,65 @@ void judge(Draft& draft, const Needs& needs) {
   const Plan& plan = draft.plan;
   const int64_t needed = needs.memory.total_bytes(), there = needs.memory.machine_bytes;
   if (needed > there) {
-    draft.error("memory-too-small", place(draft, needs),
-                needs.who() + " needs up to " + human(needed) + " of memory and does not fit into " + human(there), {},
-                remedies(plan, needs), table_of(plan, needs));
+    draft.error(
+        "memory-too-small", place(draft, needs),
+        needs.who() + " needs up to " + human(needed) + " of " + needs.of_what() + " and does not fit into " + human(there), {},
+        remedies(plan, needs), table_of(plan, needs));
   } else if (static_cast<double>(needed) > kTight * static_cast<double>(there)) {
-    draft.warning(
-        "memory-tight", place(draft, needs),
-        needs.who() + " needs up to " + human(needed) + " of " + human(there) + " of memory: little is left for anything else",
-        {}, remedies(plan, needs), table_of(plan, needs));
+    draft.warning("memory-tight", place(draft, needs),
+                  needs.who() + " needs up to " + human(needed) + " of " + human(there) + " of " + needs.of_what() +
+                      ": little is left for anything else",
+                  {}, remedies(plan, needs), table_of(plan, needs));
   }
+}
+
+int64_t bytes_of_gib(double gib) { return static_cast<int64_t>(std::min(gib * kGib, 9e18)); }
+
+// 0: not known.
+int64_t memory_of_device(const Draft& draft, const std::string& device) {
+  const auto settings = draft.plan.device_settings.find(device);
+  if (settings != draft.plan.device_settings.end() && settings->second.memory_gib > 0)
+    return bytes_of_gib(settings->second.memory_gib);
+  const auto name = device_name(device);
+  const DeviceKind* const kind = name ? draft.registry.find_device_kind(name->kind) : nullptr;
+  return kind == nullptr || !kind->memory_bytes ? 0 : kind->memory_bytes(name->number);
+}
+
+std::vector<PlanDevice> predicted_devices(const Draft& draft, int64_t tokens, int rank) {
+  std::vector<PlanDevice> devices;
+  for (const std::string& name : devices_of(draft.plan, rank)) {
+    devices.push_back({.name = name, .memory = predict_memory(draft.plan, tokens, rank, name)});
+    devices.back().memory.machine_bytes = memory_of_device(draft, name);
+  }
+  return devices;
+}
+
+void judge_all(Draft& draft, const PlanMemory& host, const std::vector<PlanDevice>& devices, const PlanRole* role) {
+  if (host.machine_bytes > 0) judge(draft, {host, role});
+  for (const PlanDevice& device : devices)
+    if (device.memory.machine_bytes > 0) judge(draft, {device.memory, role, device.name});
 }
 
 }  // namespace
 
 void check_memory(Draft& draft) {
   Plan& plan = draft.plan;
-  const int64_t there =
-      plan.runtime.memory_gib > 0 ? static_cast<int64_t>(std::min(plan.runtime.memory_gib * kGib, 9e18)) : memory_of_machine();
+  const int64_t there = plan.runtime.memory_gib > 0 ? bytes_of_gib(plan.runtime.memory_gib) : memory_of_machine();
   plan.memory.machine_bytes = there;
+  plan.devices = predicted_devices(draft, plan.training_tokens(), 0);
   choose_copy(plan);
   choose_pass(plan);
   choose_recompute(plan);
   plan.memory = predict_memory(plan, plan.training_tokens());
   plan.memory.machine_bytes = there;
+  plan.devices = predicted_devices(draft, plan.training_tokens(), 0);
   for (PlanRole& role : plan.roles) {
     role.memory = predict_memory(plan, role.tokens_in_flight, role.first_rank);
     role.memory.machine_bytes = there;
+    role.devices = predicted_devices(draft, role.tokens_in_flight, role.first_rank);
   }
-  if (there == 0) return;
-  if (plan.roles.empty()) return judge(draft, {plan.memory, nullptr});
-  for (const PlanRole& role : plan.roles) judge(draft, {role.memory, &role});
+  if (plan.roles.empty()) return judge_all(draft, plan.memory, plan.devices, nullptr);
+  for (const PlanRole& role : plan.roles) judge_all(draft, role.memory, role.devices, &role);
 }
 
 }  // namespace sluice::engine::checking

@@ -281,12 +281,12 @@ void bind_models(Draft& draft) {
       draft.add("model-folder-unusable", error);
     }
   }
-}
-
-void check_models(Draft& draft) {
   for (DraftModel& model : draft.models) {
     if (!model.facts.base_of.empty()) take_facts_of_base(draft, model);
   }
+}
+
+void check_models(Draft& draft) {
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     if (!draft.nodes[i].needs) continue;
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,6 +17,10 @@ struct DeviceKind {
   /// What this machine lacks for the device of this number; nothing: it is there. Loads nothing large, since pipelines are
   /// checked where they cannot run.
   std::function<std::optional<MissingDevice>(int number)> missing;
+
+  /// How much memory the device of this number has; 0: not known, as where it is missing. Loads nothing large either. Empty: never
+  /// known.
+  std::function<int64_t(int number)> memory_bytes = {};
 
   /// Makes LibTorch know the kind. Called before the process uses its first tensor, maybe several times, on one thread. Throws
   /// UserError.

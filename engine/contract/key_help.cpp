@@ -23,6 +23,7 @@ std::vector<Place> places(const Registry& registry) {
   std::vector<Place> all;
   for (const SettingsTable& table : settings_tables()) all.push_back({"[" + table.name + "]", table.params.infos()});
   all.push_back({"[cluster.roles.NAME]", role_params().erased().infos()});
+  all.push_back({"[devices.NAME]", device_params().erased().infos()});
   if (const ModelType* model = registry.model_type()) {
     all.push_back({"models", model->params().infos()});
     for (const ParamInfo& key : model->params().infos()) {

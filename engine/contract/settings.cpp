@@ -229,6 +229,16 @@ ParamSet<RoleSettings> role_params() {
   return set;
 }
 
+ParamSet<DeviceSettings> device_params() {
+  ParamSet<DeviceSettings> set;
+  set.param("memory_gib", &DeviceSettings::memory_gib)
+      .at_least(0)
+      .unit("GiB")
+      .harmless()
+      .doc("how much memory the device has for the run, so that one can be planned for that is not here; 0: what it has");
+  return set;
+}
+
 ParamSet<SourceSettings> source_params() {
   ParamSet<SourceSettings> set;
   set.param("every_iterations", &SourceSettings::every_iterations)

@@ -137,6 +137,11 @@ struct ClusterSettings {
   std::optional<NetworkSettings> network;  // unset: as it is by default
 };
 
+/// A device beside the CPU, as a plan takes it to be.
+struct DeviceSettings {
+  double memory_gib = 0;  // 0: what it has
+};
+
 /// A table that every pipeline may have, such as [budget], and its parameters.
 struct SettingsTable {
   std::string name;
@@ -150,6 +155,7 @@ ParamSet<RuntimeSettings> runtime_params();
 ParamSet<CheckpointSettings> checkpoint_params();
 ParamSet<ClusterSettings> cluster_params();
 ParamSet<RoleSettings> role_params();
+ParamSet<DeviceSettings> device_params();
 ParamSet<SourceSettings> source_params();
 
 /// All of them in the order of a pipeline file; what the JSON schema and the documentation list.

@@ -71,6 +71,12 @@ struct RoleSpec {
   Table params;
 };
 
+/// `[devices."cuda:0"]`.
+struct DeviceSpec {
+  Name name;
+  Table params;
+};
+
 /// A pipeline as it was written, after `extends` and `--set`. Plain values; nothing is checked but the shape of the file.
 struct PipelineSpec {
   SourceSpan where;  // the file
@@ -81,6 +87,7 @@ struct PipelineSpec {
   Table checkpoint;  // [checkpoint]
   Table cluster;     // [cluster], without its roles
   std::vector<RoleSpec> roles;
+  std::vector<DeviceSpec> devices;
   std::vector<Name> plugins;
   std::string plugins_base;  // relative plugin paths start here
   std::vector<ModelSpec> models;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/float_range.h"
 #include "engine/memory/kv_bound.h"
@@ -76,6 +77,14 @@ int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_
   return bytes;
 }
 
+std::string place_of_pool(const Plan& plan, const PlanPath& path) {
+  for (const ModelNeed& need : plan.nodes[static_cast<size_t>(path.maker())].needs.models) {
+    const PlanModel* model = model_named(plan, need.model);
+    if (model != nullptr && need.use == ModelUse::kSamples) return model->facts.device;
+  }
+  return kHost;
+}
+
 // Of what the rank has of a path: what it trains, and what it makes for others, which roles may have made for several ranks each.
 int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight, int rank) {
   const int64_t trained = plan.trains(rank) ? in_flight(plan, path, tokens_in_flight) : 0;
@@ -83,6 +92,7 @@ int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_
   return saturating_sum(trained, plan.roles.empty() ? trained : plan.share_of(path, tokens_in_flight));
 }
 
+// Where the model is.
 void add_model(const Plan& plan, const PlanModel& model, int rank, PlanMemory& memory) {
   const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
   if (!usage) return;
@@ -91,25 +101,43 @@ void add_model(const Plan& plan, const PlanModel& model, int rank, PlanMemory& m
   const int64_t held = usage->received ? model.facts.received_bytes : live;
   memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(held, published));
   if (!usage->updated) return;
-  memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(plan, model));
-  // What is sent of a version stays until others have it, and no more versions are on their way than samples may lag behind.
-  if (usage->sent) {
-    const int64_t versions = saturating_product(plan.schedule.policy_lag + 1, model.facts.wire_bytes);
-    memory.copy_bytes = saturating_sum(memory.copy_bytes, divided_up(versions, plan.owners()));
-  }
   memory.gradient_bytes += saturating_product(model.facts.gradient_bytes, plan.slots_of_rank());  // a buffer a slot
   memory.optimizer_bytes += optimizer_bytes(plan, model.facts);
 }
 
-PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank) {
+// On the host, wherever the model is.
+void add_copies(const Plan& plan, const PlanModel& model, int rank, PlanMemory& memory) {
+  const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
+  if (!usage || !usage->updated) return;
+  memory.copy_bytes = saturating_sum(memory.copy_bytes, bytes_to_save(plan, model));
+  // What is sent of a version stays until others have it, and no more versions are on their way than samples may lag behind.
+  if (!usage->sent) return;
+  const int64_t versions = saturating_product(plan.schedule.policy_lag + 1, model.facts.wire_bytes);
+  memory.copy_bytes = saturating_sum(memory.copy_bytes, divided_up(versions, plan.owners()));
+}
+
+std::vector<std::string> devices_of(const Plan& plan, int rank) {
+  std::set<std::string> devices;
+  for (const PlanModel& model : plan.models)
+    if (model.facts.device != kHost && plan.usage_on(rank, model)) devices.insert(model.facts.device);
+  return {devices.begin(), devices.end()};
+}
+
+PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank, const std::string& place) {
   PlanMemory memory;
-  for (const PlanModel& model : plan.models) add_model(plan, model, rank, memory);
+  const bool is_host = place == kHost;
+  for (const PlanModel& model : plan.models) {
+    if (model.facts.device == place) add_model(plan, model, rank, memory);
+    if (is_host) add_copies(plan, model, rank, memory);
+  }
   for (const PlanPath& path : plan.paths) {
-    if (plan.samples(rank)) memory.kv_bytes = saturating_sum(memory.kv_bytes, predict_kv_bytes(plan, path, tokens_in_flight));
+    if (plan.samples(rank) && place_of_pool(plan, path) == place)
+      memory.kv_bytes = saturating_sum(memory.kv_bytes, predict_kv_bytes(plan, path, tokens_in_flight));
+    if (!is_host) continue;
     const int64_t tokens = column_tokens(plan, path, tokens_in_flight, rank);
     memory.column_bytes = saturating_sum(memory.column_bytes, worst_column_bytes(plan, path, tokens));
   }
-  memory.activation_bytes = worst_activation_bytes(plan, tokens_in_flight, rank);
+  memory.activation_bytes = worst_activation_bytes(plan, tokens_in_flight, rank, place);
   memory.slack_bytes = slack_of(memory);
   return memory;
 }
@@ -141,7 +169,7 @@ int64_t worst_kv_bytes(const Plan& plan, const PlanPath& path, const ModelFacts&
   return saturating_product(worst_kv_blocks(demand), saturating_product(facts.kv_block_tokens, facts.kv_bytes_per_token));
 }
 
-int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank) {
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank, const std::string& place) {
   std::map<std::string, int64_t> by_executor;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (!plan.has(rank, static_cast<int>(i))) continue;
@@ -155,6 +183,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
     for (const ModelNeed& need : node.needs.models) {
       const PlanModel* model = model_named(plan, need.model);
       if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
+      if (model->facts.device != place) continue;
       const int64_t bytes = model->facts.activation_bytes({.training = need.use == ModelUse::kUpdates,
                                                            .tokens = tokens,
                                                            .longest_sample = longest,

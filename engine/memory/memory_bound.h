@@ -1,22 +1,34 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/plan/plan.h"
 
 namespace sluice::engine {
 
+/// Where memory is that no device has.
+inline constexpr const char* kHost = "cpu";
+
 // Upper bounds of the bytes that a run of a plan takes. Pure functions of the plan: nodes, columns, models, budget and capacity
 // must be filled. They count at worst: every sample as long as it may be, every token in flight an action.
 
-/// All classes but machine_bytes, of a rank, for a budget of `tokens_in_flight`: of what it trains, or samples for others.
-PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank = 0);
+/// All classes but machine_bytes, of a rank, for a budget of `tokens_in_flight`: of what it trains, or samples for others. On the
+/// host, or on a device: there is what is of models that are on it; columns and what is to be saved are on the host.
+PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank = 0, const std::string& place = kHost);
+
+/// The devices that the models of a rank are on, by name.
+std::vector<std::string> devices_of(const Plan& plan, int rank);
 
 /// Of a copy of what all models train: what [checkpoint] copy = "none" does without.
 int64_t snapshot_bytes(const Plan& plan);
 
 /// Of these the KV pool of one path's rollout.
 int64_t predict_kv_bytes(const Plan& plan, const PlanPath& path, int64_t tokens_in_flight);
+
+/// Where that is: where the model is that the path samples from.
+std::string place_of_pool(const Plan& plan, const PlanPath& path);
 
 /// What is chosen by memory leaves a share of it: true if it is needed to 85 % at most, or if nobody knows how much there is.
 bool leaves_memory(const PlanMemory& memory);
@@ -37,6 +49,6 @@ GroupBytes worst_group_bytes(const Plan& plan, const PlanPath& path);
 
 /// Activations, for a budget of `tokens_in_flight`: on each executor the pass that takes most, because its nodes do not work at once. A pass has at most
 /// [budget] pass_tokens; of a rollout it is a step.
-int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank = 0);
+int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int rank = 0, const std::string& place = kHost);
 
 }  // namespace sluice::engine

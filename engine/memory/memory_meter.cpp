@@ -7,6 +7,8 @@
 #include <fstream>
 #include <utility>
 
+#include "engine/memory/memory_bound.h"
+
 namespace sluice::engine {
 
 int64_t resident_bytes() {
@@ -24,30 +26,41 @@ int64_t peak_resident_bytes() {
 
 MemoryMeter::MemoryMeter(TensorCounter tensors) : tensors_(std::move(tensors)) { peaks_.program = resident_bytes(); }
 
-void MemoryMeter::watch(std::map<std::string, std::shared_ptr<Model>> models) {
+void MemoryMeter::watch(const Plan& plan, std::map<std::string, std::shared_ptr<Model>> models) {
   const std::lock_guard lock(mutex_);
-  models_ = std::move(models);
+  for (const PlanModel& model : plan.models)
+    if (const auto found = models.extract(model.name)) models_[model.facts.device].push_back(found.mapped());
 }
 
+PlacePeaks& MemoryMeter::peaks_of(const std::string& place) { return place == kHost ? peaks_.host : peaks_.devices[place]; }
+
 void MemoryMeter::count_tensors() {
+  for (const auto& [place, models] : models_) {
+    if (place != kHost && tensors_.peak_bytes_on) peaks_of(place).tensors = tensors_.peak_bytes_on(place);
+  }
   if (!tensors_.take_peak_bytes) return;
   const int64_t peak = tensors_.take_peak_bytes();
   tensor_peak_ = std::max(tensor_peak_, peak);
-  peaks_.tensors = std::max(peaks_.tensors, peak);
+  peaks_.host.tensors = std::max(peaks_.host.tensors, peak);
 }
 
-void MemoryMeter::sample(int64_t columns, int64_t pool_held, int64_t pool_used) {
+void MemoryMeter::sample(int64_t columns, const PoolsByPlace& pools) {
   const std::lock_guard lock(mutex_);
   count_tensors();
-  ModelBytes all;
-  for (const auto& [name, model] : models_) {
-    const ModelBytes of = model->bytes();
-    all.weights += of.weights, all.copies += of.copies, all.gradients += of.gradients, all.optimizer += of.optimizer;
+  for (const auto& [place, models] : models_) {
+    ModelBytes all;
+    for (const auto& model : models) {
+      const ModelBytes of = model->bytes();
+      all.weights += of.weights, all.copies += of.copies, all.gradients += of.gradients, all.optimizer += of.optimizer;
+    }
+    peaks_of(place).models = all;
   }
-  peaks_.models = all;
+  for (const auto& [place, pool] : pools) {
+    PlacePeaks& peaks = peaks_of(place);
+    peaks.pool_held = pool.held;
+    peaks.pool_used = std::max(peaks.pool_used, pool.used);
+  }
   peaks_.columns = std::max(peaks_.columns, columns);
-  peaks_.pool_held = pool_held;
-  peaks_.pool_used = std::max(peaks_.pool_used, pool_used);
   peaks_.resident = std::max(peaks_.resident, peak_resident_bytes());
 }
 

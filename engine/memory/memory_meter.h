@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "engine/contract/node.h"
 #include "engine/memory/memory_report.h"
 
 namespace sluice::engine {
@@ -14,11 +16,15 @@ namespace sluice::engine {
 int64_t resident_bytes();       // of this process, now
 int64_t peak_resident_bytes();  // since it began
 
-/// Counts LibTorch's tensors, of which the engine knows nothing. Both may be called from any thread.
+/// Counts LibTorch's tensors, of which the engine knows nothing. All may be called from any thread.
 struct TensorCounter {
-  std::function<int64_t()> live_bytes;
-  std::function<int64_t()> take_peak_bytes;  // since the last call
+  std::function<int64_t()> live_bytes;                                   // on the host
+  std::function<int64_t()> take_peak_bytes;                              // likewise, since the last call
+  std::function<int64_t(const std::string& device)> peak_bytes_on = {};  // of a device, so far
 };
+
+/// What the KV pools of rollouts hold, by the place of their models: kHost, or a device.
+using PoolsByPlace = std::map<std::string, Rollout::PoolBytes>;
 
 /// Keeps the peaks of what a run holds. Thread-safe.
 class MemoryMeter {
@@ -26,10 +32,11 @@ class MemoryMeter {
   /// Before models and nodes are made. `tensors` may be empty.
   explicit MemoryMeter(TensorCounter tensors);
 
-  void watch(std::map<std::string, std::shared_ptr<Model>> models);
+  /// `plan`: where each of them is; it outlives this.
+  void watch(const Plan& plan, std::map<std::string, std::shared_ptr<Model>> models);
 
-  /// Looks at everything; the peaks of columns and of the KV pool are told.
-  void sample(int64_t columns, int64_t pool_held, int64_t pool_used);
+  /// Looks at everything; the peaks of columns and of the KV pools are told.
+  void sample(int64_t columns, const PoolsByPlace& pools);
 
   MemoryPeaks peaks() const;
 
@@ -38,10 +45,11 @@ class MemoryMeter {
 
  private:
   void count_tensors();
+  PlacePeaks& peaks_of(const std::string& place);
 
   const TensorCounter tensors_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Model>> models_;
+  std::map<std::string, std::vector<std::shared_ptr<Model>>> models_;  // by place
   MemoryPeaks peaks_;
   int64_t tensor_peak_ = 0;
 };

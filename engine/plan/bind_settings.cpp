@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/device_name.h"
 #include "base/machine.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
@@ -151,7 +152,25 @@ void bind_roles(const PipelineSpec& spec, const Registry& registry, Problems& pr
        .help = "rlhf-run launch without --ranks starts " + std::to_string(first) + "; or change ranks in [cluster.roles.NAME]"});
 }
 
+void bind_devices(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
+  for (const DeviceSpec& device : spec.devices) {
+    bind_table(device_table(device.name.text), device_params(), device.params, registry, problems,
+               plan.device_settings[device.name.text], plan);
+    if (!device_name(device.name.text) || registry.is_device(device.name.text)) continue;  // of the first is told
+    std::vector<std::string> known;
+    for (const std::string& name : registry.device_names()) known.push_back(sluice::quoted(name));
+    problems.push_back({.kind = "device-unknown",
+                        .where = device.name.where,
+                        .message = sluice::quoted(device.name.text) + " is no device",
+                        .caret = {},
+                        .notes = {},
+                        .help = join(known, " or ") + " with a number N; the memory of the host is memory_gib in [runtime]"});
+  }
+}
+
 }  // namespace
+
+std::string device_table(const std::string& device) { return "devices." + sluice::quoted(device); }
 
 void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan) {
   plan.pipeline.name = file_stem(spec);
@@ -168,6 +187,7 @@ void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems&
   bind_table("checkpoint", checkpoint_params(), spec.checkpoint, registry, problems, plan.checkpoint, plan);
   bind_table("cluster", cluster_params(), spec.cluster, registry, problems, plan.cluster, plan);
   bind_roles(spec, registry, problems, plan);
+  bind_devices(spec, registry, problems, plan);
   check_checkpoint_folder(spec.checkpoint, problems);
   if (plan.roles.empty()) settle_slots(spec, problems, plan);
 }

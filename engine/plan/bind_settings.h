@@ -8,12 +8,15 @@
 
 namespace sluice::engine {
 
-/// Binds the six tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
+/// Binds the tables of `spec` into the plan's settings and fills plan.effective with their keys. Reports into `problems`.
 void bind_settings(const PipelineSpec& spec, const Registry& registry, Problems& problems, Plan& plan);
 
 /// How many parts every iteration has: as [cluster] says, or as many as ranks train. Reports where these cannot share them. Part of
 /// bind_settings() but for plans with roles, of which it must be known first who trains.
 void settle_slots(const PipelineSpec& spec, Problems& problems, Plan& plan);
+
+/// The name of the table of a device: devices."cuda:0".
+std::string device_table(const std::string& device);
 
 /// Every key of one table with its value and where it came from. Paths become absolute: the effective pipeline works from any
 /// folder. `preset` is the scope that the table was bound in.

@@ -124,6 +124,12 @@ struct PlanMemory {
   int64_t total_bytes() const;
 };
 
+/// What a rank takes of a device beside the CPU.
+struct PlanDevice {
+  std::string name;  // "cuda:0"
+  PlanMemory memory;
+};
+
 /// Ranks of a run that do a part of its work, [cluster.roles.NAME]: those behind the ranks of the role before.
 struct PlanRole {
   std::string name;
@@ -132,7 +138,8 @@ struct PlanRole {
   int ranks = 1;
   int64_t tokens_in_flight = 0;  // of each
   bool elastic = false;          // the run goes on when one of them is lost
-  PlanMemory memory;             // of each
+  PlanMemory memory;             // of each, on the host
+  std::vector<PlanDevice> devices;
 };
 
 /// One key of the effective pipeline, for `plan --config` and the run folder.
@@ -154,8 +161,9 @@ struct Plan {
   RuntimeSettings runtime;
   CheckpointSettings checkpoint;
   ClusterSettings cluster;
-  int ranks = 1;                // that the run is proven for
-  std::vector<PlanRole> roles;  // those that train, then those that sample; none: every rank does both
+  std::map<std::string, DeviceSettings> device_settings;  // [devices.NAME]
+  int ranks = 1;                                          // that the run is proven for
+  std::vector<PlanRole> roles;                            // those that train, then those that sample; none: every rank does both
   CheckpointCopy checkpoint_copy = CheckpointCopy::kMemory;  // [checkpoint] copy, or chosen by the memory that there is
   std::vector<PlanNode> nodes;                               // in topological order; ties in the order of the file
   std::vector<PlanColumn> columns;                           // in order of their writers
@@ -163,7 +171,8 @@ struct Plan {
   std::vector<PlanModel> models;
   std::vector<PlanExecutor> executors;
   std::vector<PlanPath> paths;            // in the order of the file; at least one does not measure
-  PlanMemory memory;                      // of a rank; with roles of the first one
+  PlanMemory memory;                      // of a rank, on the host; with roles of the first one
+  std::vector<PlanDevice> devices;        // likewise, those that its models are on, by name
   const ModelType* model_type = nullptr;  // loads the models; null when there are none
   std::vector<std::string> plugins;
   std::vector<EffectiveKey> effective;

@@ -102,7 +102,7 @@ struct Run::Impl {
   Workload loaded();
   void complete_files();
   void sample_memory();
-  MemoryReport memory() const { return memory_report(plan.memory, meter.peaks()); }
+  MemoryReport memory() const { return memory_report(plan.memory, meter.peaks(), plan.devices); }
   void stall(Problem problem);
   RunStatus status(const std::string& state);
   int64_t progress();
@@ -145,7 +145,7 @@ Run::Impl::Impl(const Plan& plan_, RunOptions options_)
   if (writes() && plan.checkpoint.folder) make_folders(*plan.checkpoint.folder, options.files);
   if (!options.resume_from.empty()) rewind();
   Workload workload = loaded();
-  meter.watch(workload.models);
+  meter.watch(plan, workload.models);
   SavedModels models = trained_models(plan, workload);
   if (manifest) {
     restore(workload, models, plan, options.resume_from, *manifest,
@@ -222,7 +222,7 @@ Workload Run::Impl::loaded() {
     return make_workload(plan, folder, reductions, options.links ? options.links->publications : nullptr);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
-    meter.sample(0, 0, 0);
+    meter.sample(0, {});
     const std::string what = error.what();
     throw explained({.where = {},
                      .message = "there is not enough memory to load the models and make the nodes",
@@ -391,7 +391,7 @@ void Run::Impl::complete_files() {
 
 void Run::Impl::sample_memory() {
   const Driver::Holdings most = driver->holdings();
-  meter.sample(most.column_bytes, most.pool.held, most.pool.used);
+  meter.sample(most.column_bytes, most.pools);
 }
 
 // On the monitor's thread. What does not hang is dropped and ends; what does is left behind, see wait_for_the_end().

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,7 +90,7 @@ class Driver {
   /// The most so far, for a memory report. Takes no lock of the run.
   struct Holdings {
     int64_t column_bytes = 0;
-    Rollout::PoolBytes pool;
+    std::map<std::string, Rollout::PoolBytes> pools;  // by the place of the models that are sampled from: "cpu", or a device
   };
   Holdings holdings() const;
 

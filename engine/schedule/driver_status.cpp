@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/memory/memory_bound.h"
 #include "engine/schedule/driver_impl.h"
 
 namespace sluice::engine {
@@ -76,12 +77,14 @@ Driver::Idle Driver::idle_reason() const { return impl_->idle_reason(nullptr); }
 
 Driver::Holdings Driver::holdings() const {
   const Impl& impl = *impl_;
-  Holdings most{.column_bytes = std::max(impl.most_column_bytes.load(), impl.state.columns.live()), .pool = {}};
+  Holdings most{.column_bytes = std::max(impl.most_column_bytes.load(), impl.state.columns.live()), .pools = {}};
   for (const auto& head : impl.heads) {
     if (!head) continue;
     const Rollout::PoolBytes pool = head->pool_bytes();
-    most.pool.held += pool.held;
-    most.pool.used += pool.used;
+    Rollout::PoolBytes& there =
+        most.pools[place_of_pool(impl.state.plan, impl.state.plan.paths[static_cast<size_t>(head->path())])];
+    there.held += pool.held;
+    there.used += pool.used;
   }
   return most;
 }

@@ -2,6 +2,7 @@
 
 #include "base/strings.h"
 #include "engine/contract/settings.h"
+#include "engine/plan/bind_settings.h"
 #include "engine/text/plan_text.h"
 
 // config_text of plan_text.h.
@@ -13,6 +14,7 @@ std::vector<std::string> tables_of(const Plan& plan) {
   std::vector<std::string> tables;
   for (const SettingsTable& table : settings_tables()) tables.push_back(table.name);
   for (const PlanRole& role : plan.roles) tables.push_back("cluster.roles." + role.name);
+  for (const auto& [name, settings] : plan.device_settings) tables.push_back(device_table(name));
   for (const PlanModel& model : plan.models) tables.push_back("models." + model.name);
   for (const PlanNode& node : plan.nodes) tables.push_back("nodes." + node.name);
   return tables;

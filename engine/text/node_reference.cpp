@@ -252,6 +252,7 @@ std::vector<DescribedTable> described_tables(const Registry& registry) {
   std::vector<DescribedTable> tables;
   for (const SettingsTable& table : settings_tables()) tables.push_back({table.name, table.name, table.params.infos()});
   tables.push_back({"role", "cluster.roles.NAME", role_params().erased().infos()});
+  tables.push_back({"device", "devices.\"cuda:0\"", device_params().erased().infos()});
   tables.push_back({"source", "nodes.SOURCE", source_params().erased().infos()});
   if (registry.model_type() == nullptr) return tables;
   const std::string heading = "models.actor";

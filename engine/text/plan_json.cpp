@@ -144,6 +144,19 @@ Json path_json(const Plan& plan, const PlanPath& path) {
   return json;
 }
 
+template <class T, class F>
+Json array_of(const std::vector<T>& items, F json_of) {
+  Json array = Json::array();
+  for (const T& item : items) array.push_back(json_of(item));
+  return array;
+}
+
+Json devices_json(const std::vector<PlanDevice>& devices) {
+  return array_of(devices, [](const PlanDevice& device) {
+    return Json{{"name", device.name}, {"predicted", predicted_json(device.memory)}};
+  });
+}
+
 // The first one trains, the last one samples.
 Json role_json(const Plan& plan, const PlanRole& role) {
   Json json{{"name", role.name},
@@ -154,6 +167,7 @@ Json role_json(const Plan& plan, const PlanRole& role) {
             {"tokens_in_flight", role.tokens_in_flight},
             {"elastic", role.elastic},
             {"predicted", predicted_json(role.memory)}};
+  if (!role.devices.empty()) json["devices"] = devices_json(role.devices);
   if (!plan.samples(role.first_rank)) return json;
   json["groups_at_once"] = Json::array();
   for (const PlanPath& path : plan.paths) {
@@ -203,13 +217,6 @@ Json checkpoints_json(const Plan& plan) {
           {"copy_chosen", !plan.checkpoint.copy.has_value()}};
 }
 
-template <class T, class F>
-Json array_of(const std::vector<T>& items, F json_of) {
-  Json array = Json::array();
-  for (const T& item : items) array.push_back(json_of(item));
-  return array;
-}
-
 }  // namespace
 
 std::string plan_json(const Plan& plan) {
@@ -226,6 +233,7 @@ std::string plan_json(const Plan& plan) {
   json["columns"] = array_of(plan.columns, [&](const PlanColumn& column) { return column_json(plan, column); });
   json["models"] = array_of(plan.models, model_json);
   json["predicted"] = predicted_json(plan.memory);
+  if (!plan.devices.empty()) json["devices"] = devices_json(plan.devices);
   json["checkpoints"] = checkpoints_json(plan);
   json["capacity"] = capacity_json(plan);
   json["cluster"] = cluster_json(plan);

@@ -149,14 +149,21 @@ std::string classes_text(const PlanMemory& memory) {
   return text;
 }
 
-// With roles a line for a rank of each.
+// With roles a line for a rank of each; and one for each device.
 std::string memory_lines(const Plan& plan) {
-  if (plan.roles.empty()) return "  memory       " + classes_text(plan.memory) + "\n";
+  std::vector<std::pair<std::string, const PlanMemory*>> places;  // by what is in front
+  const auto add = [&](const std::string& role, const PlanMemory& host, const std::vector<PlanDevice>& devices) {
+    places.emplace_back(role.empty() && !devices.empty() ? "host" : role, &host);
+    for (const PlanDevice& device : devices)
+      places.emplace_back(role.empty() ? device.name : role + ", " + device.name, &device.memory);
+  };
+  if (plan.roles.empty()) add("", plan.memory, plan.devices);
+  for (const PlanRole& role : plan.roles) add(role.name, role.memory, role.devices);
   size_t width = 0;
-  for (const PlanRole& role : plan.roles) width = std::max(width, role.name.size());
+  for (const auto& [place, memory] : places) width = std::max(width, place.size() + (place.empty() ? 0 : 2));
   std::string text;
-  for (const PlanRole& role : plan.roles)
-    text += padded(text.empty() ? "  memory" : "", 15) + padded(role.name, width) + "  " + classes_text(role.memory) + "\n";
+  for (const auto& [place, memory] : places)
+    text += padded(text.empty() ? "  memory" : "", 15) + padded(place, width) + classes_text(*memory) + "\n";
   return text;
 }
 

@@ -44,7 +44,23 @@ Driver driver() {
   return found;
 }
 
+// Of a function of the driver; null: it has none of that name.
+template <class Function>
+Function of_driver(const char* name) {
+  void* const library = ::dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
+}
+
 }  // namespace
+
+int64_t memory_of_gpu(int number) {
+  const auto device_of = of_driver<int (*)(int*, int)>("cuDeviceGet");
+  const auto bytes_of = of_driver<int (*)(size_t*, int)>("cuDeviceTotalMem_v2");
+  if (device_of == nullptr || bytes_of == nullptr || number >= driver().devices) return 0;
+  int device = 0;
+  size_t bytes = 0;
+  return device_of(&device, number) == 0 && bytes_of(&bytes, device) == 0 ? static_cast<int64_t>(bytes) : 0;
+}
 
 std::optional<at::Device> device_named(std::string_view name) {
   if (name == "cpu") return at::Device(at::kCPU);

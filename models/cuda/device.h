@@ -17,6 +17,9 @@ std::optional<at::Device> device_named(std::string_view name);
 /// number of devices that it knows, the files. Uses no tensor: use_cuda() may still come.
 std::optional<MissingDevice> missing_gpu(int number);
 
+/// How much memory the GPU of this number has, as its driver says; 0: it does not.
+int64_t memory_of_gpu(int number);
+
 /// Loads the CUDA part of LibTorch, and our own kernels where they were built. Throws UserError saying what is missing. Must come
 /// before the process uses its first tensor, because LibTorch looks only once whether it has a CUDA part; call it from one
 /// thread. Calling it again does nothing.

@@ -17,14 +17,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-int64_t actions_at_a_time(const at::Tensor& head) {
-  constexpr int64_t kLogits = int64_t{1} << 23, kLeast = 16, kLeastApart = 2048;
-  return std::max(works_apart(head.device()) ? kLeastApart : kLeast, kLogits / head.size(0));
-}
-
 template <class Work>
 void for_each_chunk(const at::Tensor& hidden, const at::Tensor& head, const Work& work) {
-  const int64_t chunk = actions_at_a_time(head);
+  const int64_t chunk = rows_at_a_time(head.size(0), works_apart(head.device()));
   for (int64_t first = 0; first < hidden.size(0); first += chunk) work(first, std::min(chunk, hidden.size(0) - first));
 }
 
@@ -94,6 +89,11 @@ class ActionLogprobsFunction : public torch::autograd::Function<ActionLogprobsFu
 };
 
 }  // namespace
+
+int64_t rows_at_a_time(int64_t vocabulary, bool apart) {
+  constexpr int64_t kLogits = int64_t{1} << 23, kLeast = 16, kLeastApart = 2048;
+  return std::max(apart ? kLeastApart : kLeast, kLogits / vocabulary);
+}
 
 ActionLogprobs action_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
                                const LogprobOptions& options) {

@@ -8,6 +8,9 @@
 
 namespace sluice::models::portable {
 
+/// How many actions have their logits at a time, with so many tokens in the vocabulary. `apart`: on a device that works apart.
+int64_t rows_at_a_time(int64_t vocabulary, bool apart);
+
 struct LogprobOptions {
   double temperature = 1;
   double softcap = 0;                         // of the logits, ModelConfig::logit_softcap; 0: none

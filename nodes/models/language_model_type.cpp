@@ -12,6 +12,7 @@
 #include "models/folder/hub_cache.h"
 #include "models/forward/activation_bytes.h"
 #include "models/layers/weight_names.h"
+#include "models/portable/activation_bytes.h"
 #include "models/sample/generation.h"
 #include "models/sample/kv_cache.h"
 #include "models/sample/load_packed.h"
@@ -50,10 +51,25 @@ int64_t value_head_bytes(const models::ModelConfig& config, int64_t tokens) {
 }
 
 // An executor has at most all cores; how many, the pipeline decides.
+std::function<int64_t(const engine::ModelPass&)> activations_on_device(const models::ModelConfig& config,
+                                                                       const LanguageModelParams& params) {
+  const models::Head head = head_of(params);
+  return [config, head, params](const engine::ModelPass& pass) {
+    const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, pass.tokens) : 0;
+    return of_second_head + models::portable::activation_bytes(config, {.training = pass.training,
+                                                                        .value_head = !models::has_language_head(head),
+                                                                        .adapters = params.lora.has_value(),
+                                                                        .tokens = pass.tokens,
+                                                                        .precision = params.dtype,
+                                                                        .recompute = recomputes(params, pass.recompute)});
+  };
+}
+
 std::function<int64_t(const engine::ModelPass&)> activations_of(const models::ModelConfig& config,
                                                                 const LanguageModelParams& params) {
-  const int64_t cores = available_cores();
   const models::Head head = head_of(params);
+  if (params.device != "cpu") return activations_on_device(config, params);
+  const int64_t cores = available_cores();
   return [config, head, lora = params.trained().lora, params, cores](const engine::ModelPass& pass) {
     const int64_t tokens = pass.tokens;
     const int64_t of_adapters = pass.training && lora ? adapter_activation_bytes(config, *lora, params.dtype, tokens) : 0;

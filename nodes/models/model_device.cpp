@@ -41,6 +41,8 @@ bool check_device(const std::string& device, const engine::ModelSpec& spec, cons
   return true;
 }
 
-engine::DeviceKind cuda_devices() { return {.name = "cuda", .missing = models::missing_gpu, .use = models::use_cuda}; }
+engine::DeviceKind cuda_devices() {
+  return {.name = "cuda", .missing = models::missing_gpu, .memory_bytes = models::memory_of_gpu, .use = models::use_cuda};
+}
 
 }  // namespace sluice::nodes

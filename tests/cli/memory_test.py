@@ -4,11 +4,12 @@ import json
 import pathlib
 import re
 import resource
+import shutil
 import sys
 import time
 import unittest
 
-from support import DONE, FAILED, PPO, PROGRAM, ROOT, SMALL, Case, repeatable, run, sets, start
+from support import DONE, FAILED, PPO, PROGRAM, ROOT, SMALL, WRONG_PIPELINE, Case, repeatable, run, sets, start
 
 sys.path.append(str(ROOT / "bench"))
 import runs  # noqa: E402: pipelines of models of real shapes, which the benches time
@@ -46,6 +47,44 @@ class Report(Case):
         for text in (finished.stdout, shown):
             for name in ("weights", "KV cache", "columns", "activations", "resident"):
                 self.assertRegex(text, rf"(?m)\b{name} ")
+
+
+class OnADevice(Case):
+    """A model of 8 billion parameters on one card of 80 GB, of which there is nothing here but its config.json."""
+
+    LLAMA_8B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+                "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256, "max_position_embeddings": 8192,
+                "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu", "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
+
+    def plan(self, *more):
+        model = self.folder / "llama-8b"
+        if not model.exists():
+            shutil.copytree(ROOT / "pipelines/models/tiny-arithmetic", model, ignore=shutil.ignore_patterns("*.safetensors"))
+            (model / "config.json").write_text(json.dumps(self.LLAMA_8B))
+        settings = {"models.actor.checkpoint": str(model), "models.actor.dtype": "bfloat16", "models.actor.device": "cuda:0",
+                    'devices."cuda:0".memory_gib': 80, "runtime.memory_gib": 512, "budget.tokens_in_flight": 24576, "budget.micro_batch_tokens": 8192,
+                    "nodes.generate.max_new_tokens": 512, "nodes.generate.max_running_samples": 64, "models.reference.checkpoint": str(model),
+                    "models.reference.dtype": "bfloat16", "models.reference.device": "cuda:0"}
+        return run("plan", ROOT / "pipelines/grpo.toml", *sets(**settings), *more)
+
+    def test_fits_with_adapters(self):
+        lora = ("--set", "models.actor.lora.rank=16")
+        shown = self.plan(*lora)
+        self.assertEqual(shown.returncode, DONE, shown.stderr)
+        self.assertRegex(shown.stdout, r"host +weights 0 B")
+        self.assertRegex(shown.stdout, r"cuda:0 +weights 6\d\.\d GB   gradients .*   peak \d\d\.\d GB of 85\.9 GB")
+        (device,) = json.loads(self.plan(*lora, "--format", "json").stdout)["devices"]
+        predicted = device["predicted"]
+        self.assertEqual(device["name"], "cuda:0")
+        self.assertEqual(predicted["total_bytes"], sum(bytes for name, bytes in predicted.items() if name not in ("total_bytes", "machine_bytes")))
+        self.assertEqual((predicted["column_bytes"], predicted["checkpoint_copy_bytes"]), (0, 0))
+
+    def test_is_refused_without_them_with_the_sum(self):
+        refused = self.plan()
+        self.assertEqual(refused.returncode, WRONG_PIPELINE, refused.stdout)
+        self.assertRegex(refused.stderr, r"error: the run needs up to \d+ GB of the memory of cuda:0 and does not fit into 85.9 GB")
+        self.assertRegex(refused.stderr, r"= optimizer +64.2 GB")
+        self.assertIn("lora in [models.actor] takes up to", refused.stderr)
 
 
 class Other(Case):

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
 #include <sys/mman.h>
@@ -84,6 +85,7 @@ struct Memory {
   std::array<Arena, kDevices> arenas;
   std::map<const char*, size_t, std::less<>> pinned;
   int64_t live = 0, peak = 0, capacity = int64_t{1} << 40;
+  std::array<c10::CachingAllocator::Stat, kDevices> of_device;  // bytes
 
   Arena* arena_of(const void* address) {
     for (Arena& arena : arenas) {
@@ -110,13 +112,31 @@ void give_back(void* address) {
   Arena& arena = *all.arena_of(address);
   const Block block = arena.give_back(static_cast<char*>(address));
   all.live -= static_cast<int64_t>(block.bytes);
+  all.of_device[static_cast<size_t>(&arena - all.arenas.data())].decrease(block.bytes);
   for (const Event& user : block.users) make_wait(stream_of(block.stream), user);
   // Under the lock: whoever takes the block next queues behind this.
   make_unwritten(block.stream, arena.twin(static_cast<char*>(address)), block.bytes);
 }
 
-class DeviceAllocator final : public c10::Allocator {
+class DeviceAllocator final : public c10::DeviceAllocator {
  public:
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override { note_use(data.get(), stream); }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    Memory& all = memory();
+    const std::lock_guard lock(all.mutex);
+    stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)] =
+        all.of_device.at(static_cast<size_t>(device));
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex device) override {
+    Memory& all = memory();
+    const std::lock_guard lock(all.mutex);
+    all.of_device.at(static_cast<size_t>(device)).reset_peak();
+  }
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device device = c10::impl::getDeviceGuardImpl(c10::DeviceType::PrivateUse1)->getDevice();
     if (bytes == 0) return {nullptr, nullptr, give_back, device};
@@ -128,6 +148,7 @@ class DeviceAllocator final : public c10::Allocator {
                      " has ", all.capacity, " bytes, of which ", all.live, " are in use");
     all.live += static_cast<int64_t>(size);
     all.peak = std::max(all.peak, all.live);
+    all.of_device[static_cast<size_t>(device.index())].increase(size);
     Arena& arena = all.arenas[static_cast<size_t>(device.index())];
     const c10::Stream stream = current_stream(device.index());
     char* const address = arena.take(size, stream);

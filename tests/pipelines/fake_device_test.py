@@ -78,9 +78,22 @@ class FakeDevicePipelines(PipelineCase):
                 else:
                     self.assertEqual(here[key], value, key)
 
+    # The fake devices give a power of two for each tensor, at most twice as much.
+    def assert_planned_memory(self, name):
+        report = json.loads((self.folder / name / "memory.json").read_text())
+        for device in report["devices"]:
+            self.assertGreater(device["peak_bytes"], 0, device)
+            self.assertLessEqual(device["peak_bytes"], 2 * device["planned_bytes"], device)
+            for of in device["classes"]:
+                if of["name"] != "activations":  # what is none of the others, and so what those are rounded up by
+                    self.assertLessEqual(of["peak_bytes"], of["planned_bytes"], (device["name"], of))
+        host = {of["name"]: of["peak_bytes"] for of in report["classes"]}
+        self.assertLessEqual({"weights", "gradients", "optimizer", "KV cache"} & set(host), set(), host)
+
     def compare(self, path, **overrides):
         overrides = small(path) | overrides
         there = self.rows(path, f"{path.stem}-there", **overrides, **devices(path))
+        self.assert_planned_memory(f"{path.stem}-there")
         self.assert_alike(there, self.rows(path, f"{path.stem}-here", **overrides))
         return there
 

@@ -28,11 +28,11 @@ PlanMemory planned() {
 TEST(MemoryReport, CountsAsActivationsTheTensorsThatAreNothingElse) {
   const MemoryPeaks peaks{.program = 100 * kMega,
                           .resident = 170 * kMega,
-                          .tensors = 75 * kMega,
-                          .pool_held = 40 * kMega,
-                          .pool_used = 25 * kMega,
                           .columns = 0,
-                          .models = {.weights = 15 * kMega, .copies = 4 * kMega, .gradients = 0, .optimizer = 0}};
+                          .host = {.tensors = 75 * kMega,
+                                   .pool_held = 40 * kMega,
+                                   .pool_used = 25 * kMega,
+                                   .models = {.weights = 15 * kMega, .copies = 4 * kMega, .gradients = 0, .optimizer = 0}}};
   const MemoryReport report = memory_report(planned(), peaks);
   std::vector<std::string> text;
   for (const MemoryClass& of : report.classes) text.push_back(of.name + " " + std::to_string(of.peak_bytes / kMega));
@@ -40,9 +40,35 @@ TEST(MemoryReport, CountsAsActivationsTheTensorsThatAreNothingElse) {
   EXPECT_THAT(memory_lines(report).back(), HasSubstr("planned   220 MB   peak   170 MB"));
 }
 
+// What is copied for checkpoints is on the host.
+TEST(MemoryReport, OfADeviceStandsApart) {
+  const MemoryPeaks peaks{
+      .program = 100 * kMega,
+      .resident = 170 * kMega,
+      .devices = {{"cuda:0",
+                   {.tensors = 75 * kMega,
+                    .pool_held = 30 * kMega,
+                    .pool_used = 25 * kMega,
+                    .models = {.weights = 9 * kMega, .copies = 4 * kMega, .gradients = 8 * kMega, .optimizer = 16 * kMega}}}}};
+  PlanDevice device{.name = "cuda:0", .memory = planned()};
+  device.memory.machine_bytes = 160 * kMega;
+  const MemoryReport report = memory_report_from(bytes_of(memory_report({}, peaks, {device})));
+  std::vector<std::string> host;
+  for (const MemoryClass& of : report.classes) host.push_back(of.name);
+  EXPECT_THAT(host, ElementsAre("program", "checkpoint copy", "other"));
+  ASSERT_EQ(report.devices.size(), 1u);
+  std::vector<std::string> text;
+  for (const MemoryClass& of : report.devices[0].classes) text.push_back(of.name + " " + std::to_string(of.peak_bytes / kMega));
+  EXPECT_THAT(text, ElementsAre("weights 9", "gradients 8", "optimizer 16", "KV cache 25", "activations 12"));
+  EXPECT_THAT(memory_lines(report).back(), HasSubstr("planned  80.0 MB   peak  75.0 MB of 160 MB"));
+  const Json json = parse_json(memory_json(report), "memory.json");
+  EXPECT_EQ(json.at("devices")[0].at("name"), "cuda:0");
+  EXPECT_EQ(json.at("devices")[0].at("peak_bytes"), 75 * kMega);
+}
+
 TEST(MemoryReport, OfSeveralRanksHasARowEach) {
-  const MemoryReport own = memory_report(planned(), {.resident = 170 * kMega, .pool_used = 25 * kMega});
-  const MemoryReport other = memory_report(planned(), {.resident = 180 * kMega, .pool_used = 35 * kMega});
+  const MemoryReport own = memory_report(planned(), {.resident = 170 * kMega, .host = {.pool_used = 25 * kMega}});
+  const MemoryReport other = memory_report(planned(), {.resident = 180 * kMega, .host = {.pool_used = 35 * kMega}});
   EXPECT_FALSE(parse_json(memory_json(own), "memory.json").contains("ranks"));
   const Json json = parse_json(memory_json(own, {{1, memory_report_from(bytes_of(other))}}), "memory.json");
   EXPECT_EQ(json.at("peak_bytes"), 170 * kMega);

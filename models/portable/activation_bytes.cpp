@@ -1,0 +1,99 @@
+#include "models/portable/activation_bytes.h"
+
+#include <algorithm>
+
+#include "models/portable/action_logprobs.h"
+
+namespace sluice::models::portable {
+namespace {
+
+constexpr int64_t kFloat = 4, kIndex = 8;
+
+// In numbers of a token.
+struct Widths {
+  int64_t hidden, query, key, inner, heads;
+};
+
+Widths widths_of(const ModelConfig& config) {
+  return {.hidden = config.hidden_size,
+          .query = config.heads * config.head_dim,
+          .key = config.kv_heads * config.head_dim,
+          .inner = config.intermediate_size,
+          .heads = config.heads};
+}
+
+int64_t operand_size(const DevicePass& pass) { return pass.precision == Precision::kBfloat16 ? 2 : kFloat; }
+
+// What goes in, that over its size, statistics, and what a product reads of it.
+int64_t norm_kept(const Widths& of, int64_t operand) { return (2 * kFloat + operand) * of.hidden + 2 * kFloat; }
+
+// Queries, keys and values as attention reads them, keys and values once for each query, what comes out of it and that put
+// together; and the sums of the rows.
+int64_t attention_kept(const ModelConfig& config, const Widths& of, int64_t operand) {
+  const int64_t norms = config.qk_norm == QkNorm::kNone ? 0 : 2 * kFloat * (of.query + of.key);
+  return norms + operand * (of.query + 2 * of.key + 2 * of.query + 2 * of.query) + kFloat * of.heads;
+}
+
+int64_t feed_forward_kept(const ModelConfig& config, const Widths& of, int64_t operand) {
+  return (config.gated_mlp ? 3 : 2) * kFloat * of.inner + operand * of.inner;
+}
+
+// Inputs of adapters, which compute in float32: each of them has its own where the others are narrow.
+int64_t adapters_kept(const DevicePass& pass, const Widths& of) {
+  if (!pass.adapters) return 0;
+  constexpr int64_t kRanks = 1024;  // of all of a layer's adapters, inside of them
+  const int64_t widened = operand_size(pass) < kFloat ? 5 * of.hidden + of.query + of.inner : 0;
+  return kFloat * (widened + 2 * kRanks);
+}
+
+int64_t layer_kept(const ModelConfig& config, const DevicePass& pass) {
+  const Widths of = widths_of(config);
+  const int64_t operand = operand_size(pass);
+  return 2 * norm_kept(of, operand) + attention_kept(config, of, operand) + feed_forward_kept(config, of, operand) +
+         adapters_kept(pass, of);
+}
+
+// Results and gradients that are there together for a moment, of the part of a layer that has most.
+int64_t layer_moment(const Widths& of) { return kFloat * (4 * of.hidden + 4 * std::max(of.inner, of.query + 2 * of.key)); }
+
+// A matrix as it is multiplied, and the gradient of one before it is added.
+int64_t of_matrix(const ModelConfig& config, const DevicePass& pass) {
+  const Widths of = widths_of(config);
+  const int64_t largest = of.hidden * std::max(of.inner, of.query);
+  const int64_t narrow = operand_size(pass) < kFloat ? operand_size(pass) : 0;
+  return largest * (narrow + (pass.training && !pass.adapters ? kFloat : 0));
+}
+
+// The head, and what there is at a time of logits: themselves or their slopes, their logarithms, and what the entropies take; in
+// the backward the slopes as they are multiplied, and that of a soft cap. What is narrow is made wide again where the device has no
+// products of narrow numbers with wide results.
+int64_t head_bytes(const ModelConfig& config, const DevicePass& pass) {
+  if (pass.value_head) return 4 * kFloat * pass.tokens;
+  const int64_t operand = operand_size(pass), vocabulary = config.vocab_size;
+  const int64_t rows = std::min(pass.tokens, rows_at_a_time(vocabulary, /*apart=*/true));
+  const int64_t in_product = operand < kFloat ? operand + kFloat : 0;
+  const int64_t copy = in_product * vocabulary * config.hidden_size;
+  const int64_t backward = pass.training ? std::max(in_product, kFloat) + (config.logit_softcap == 0 ? 0 : kFloat) : 0;
+  const int64_t gradient = pass.training && !pass.adapters ? 2 * kFloat * vocabulary * config.hidden_size : 0;
+  return copy + gradient + rows * vocabulary * (3 * kFloat + backward);
+}
+
+// Tokens, targets, places, and what an objective reads and keeps of an action; turns of positions.
+int64_t inputs_bytes(const ModelConfig& config, const DevicePass& pass) {
+  return pass.tokens * (4 * kIndex + 24 * kFloat + kFloat * config.rotary_dims());
+}
+
+}  // namespace
+
+int64_t activation_bytes(const ModelConfig& config, const DevicePass& pass) {
+  const Widths of = widths_of(config);
+  const int64_t stream = pass.tokens * kFloat * of.hidden, moment = pass.tokens * layer_moment(of);
+  const int64_t kept = pass.tokens * layer_kept(config, pass);
+  const int64_t ends = inputs_bytes(config, pass) + 4 * stream;  // embeddings, the last norm, and what the head reads
+  const int64_t matrix = of_matrix(config, pass), head = head_bytes(config, pass);
+  if (!pass.training) return ends + std::max(kept + moment + matrix, head);
+  const int64_t below = pass.recompute ? config.layers * stream + kept : config.layers * kept;
+  return ends + below + std::max(moment + matrix, head);
+}
+
+}  // namespace sluice::models::portable
