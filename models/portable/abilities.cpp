@@ -41,6 +41,8 @@ at::Tensor numbers_on(at::Device device, const std::vector<int64_t>& numbers) { 
 
 at::Tensor numbers_on(at::Device device, const std::vector<int32_t>& numbers) { return numbers_of(device, numbers, at::kInt); }
 
+at::Tensor numbers_on(at::Device device, const std::vector<double>& numbers) { return numbers_of(device, numbers, at::kDouble); }
+
 at::Tensor empty_for(at::Device device, at::IntArrayRef shape, at::ScalarType type) {
   return at::empty(shape, at::TensorOptions(type).pinned_memory(works_apart(device)));
 }

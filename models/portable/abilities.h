@@ -26,6 +26,7 @@ bool works_apart(at::Device device);
 /// Numbers of the host, [n], on the device. Through pinned memory where the device works apart, so that the host does not wait.
 at::Tensor numbers_on(at::Device device, const std::vector<int64_t>& numbers);
 at::Tensor numbers_on(at::Device device, const std::vector<int32_t>& numbers);
+at::Tensor numbers_on(at::Device device, const std::vector<double>& numbers);
 
 /// Memory of the host that is copied to `device` while the host goes on, if it can be; by copied_to() then.
 at::Tensor empty_for(at::Device device, at::IntArrayRef shape, at::ScalarType type);

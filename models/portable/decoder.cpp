@@ -44,20 +44,28 @@ at::Tensor empty_cache(const ModelConfig& config, const DecoderOptions& options)
 int64_t new_tokens(const DecodeSequence& sequence) { return static_cast<int64_t>(sequence.tokens.size()); }
 int64_t end_of(const DecodeSequence& sequence) { return sequence.cached + new_tokens(sequence); }
 
+// The row of a table that is `width` blocks wide.
+void append_blocks(std::span<const int32_t> blocks, int64_t width, std::vector<int64_t>& table) {
+  for (size_t w = 0; w < static_cast<size_t>(width); ++w) table.push_back(w < blocks.size() ? blocks[w] : blocks.front());
+}
+
 }  // namespace
 
 Decoder::Decoder(const ModelConfig& config, const DecoderOptions& options)
     : config_(config), options_(options), keys_(empty_cache(config, options)), values_(empty_cache(config, options)) {
   SLUICE_CHECK(options.block_size > 0 && options.blocks > 0, "a KV cache has a block at least");
+  if (options.keeps_texts)
+    ids_ = at::zeros({options.blocks, options.block_size}, at::TensorOptions(at::kLong).device(options.device));
   if (options.attention == DecodeAttention::kOwnKernel && !has_paged_decode_attention(options.device, config.head_dim))
     throw UserError(options.device.str() + " has no kernel of ours for heads of " + std::to_string(config.head_dim),
                     "a GPU, a build on a machine with nvcc, and heads of " + std::to_string(kMostHeadDim) + " at most");
 }
 
-std::span<const float> Decoder::step(const Weights& weights, std::span<const DecodeSequence> sequences) {
+at::Tensor Decoder::step(const Weights& weights, std::span<const DecodeSequence> sequences) {
   const at::NoGradGuard no_gradient;
   if (sequences.empty()) return {};
   const Step step = prepared(sequences);
+  if (ids_.defined()) ids_.flatten().index_copy_(0, step.slots, step.tokens);
   const LayerMaths maths(config_, options_.precision);
   at::Tensor x = maths.embed(weights, step.tokens, step.positions);  // [T,H]
   for (int64_t i = 0; i < config_.layers; ++i) {
@@ -69,8 +77,25 @@ std::span<const float> Decoder::step(const Weights& weights, std::span<const Dec
   }
   if (step.last.numel() == 0) return {};
   const at::Tensor hidden = maths.normalised(x.index_select(0, step.last), weights.final_norm, weights.final_norm_bias);
-  logits_ = maths.logits(hidden, weights.head).to(at::kCPU).contiguous();
-  return {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
+  return maths.logits(hidden, weights.head);
+}
+
+// Behind the last block of a sequence stands its first one again.
+Texts Decoder::texts(std::span<const DecodeSequence> sequences) const {
+  SLUICE_CHECK(ids_.defined(), "a decoder that keeps no texts");
+  std::vector<int64_t> lengths, table;
+  int64_t longest = 0;
+  for (const DecodeSequence& sequence : sequences)
+    if (sequence.wants_logits) longest = std::max(longest, end_of(sequence));
+  const int64_t width = (longest - 1) / options_.block_size + 1;
+  for (const DecodeSequence& sequence : sequences) {
+    if (!sequence.wants_logits) continue;
+    lengths.push_back(end_of(sequence));
+    append_blocks(sequence.blocks, width, table);
+  }
+  const auto count = static_cast<int64_t>(lengths.size());
+  return {ids_.index_select(0, numbers_on(options_.device, table)).view({count, width * options_.block_size}),
+          numbers_on(options_.device, lengths).view({count, 1})};
 }
 
 Decoder::Step Decoder::prepared(std::span<const DecodeSequence> sequences) {
@@ -116,8 +141,7 @@ Decoder::Batch Decoder::batch_of(std::span<const DecodeSequence> sequences, std:
       rows.push_back(first_row[s] + i);
       positions.push_back(sequences[s].cached + i);
     }
-    const auto blocks = sequences[s].blocks;
-    for (size_t w = 0; w < static_cast<size_t>(width); ++w) table.push_back(w < blocks.size() ? blocks[w] : blocks.front());
+    append_blocks(sequences[s].blocks, width, table);
   }
   return {numbers_on(options_.device, rows), numbers_on(options_.device, table).view({count, width}),
           numbers_on(options_.device, positions).view({count, added})};
@@ -153,6 +177,7 @@ at::Tensor Decoder::attended(const Batch& batch, const at::Tensor& query, int64_
 
 void Decoder::copy_block(int32_t from, int32_t to) {
   for (const at::Tensor& cache : {keys_, values_}) cache.select(1, to).copy_(cache.select(1, from));
+  if (ids_.defined()) ids_[to].copy_(ids_[from]);
 }
 
 }  // namespace sluice::models::portable

@@ -12,6 +12,7 @@
 #include "models/kernels/rotary.h"
 #include "models/layers/decode_sequence.h"
 #include "models/layers/weights.h"
+#include "models/portable/texts.h"
 
 namespace sluice::models::portable {
 
@@ -27,6 +28,7 @@ struct DecoderOptions {
   int64_t block_size = 16;  // tokens
   int64_t blocks = 0;
   DecodeAttention attention = DecodeAttention::kLibrary;
+  bool keeps_texts = false;  // ids beside keys and values, 8 bytes a token, for texts()
 };
 
 /// The forward pass of generation on any device: what models/layers/decode_sequence.h is on the CPU, with the KV cache that belongs
@@ -39,10 +41,13 @@ class Decoder {
   Decoder(const ModelConfig& config, const DecoderOptions& options);
 
   /// Writes keys and values of the new tokens into their blocks and returns the logits that follow the last token of each
-  /// sequence with wants_logits, [S,V] in order, in the host's memory; valid until the next step. Waits for the device.
+  /// sequence with wants_logits, [S,V] float32 in order, on the device; undefined where none wants any. Waits for nothing.
   ///
   /// weights: operand_copy(), on the device. The same from a sequence's first step to its last.
-  std::span<const float> step(const Weights& weights, std::span<const DecodeSequence> sequences);
+  at::Tensor step(const Weights& weights, std::span<const DecodeSequence> sequences);
+
+  /// All tokens of the sequences with wants_logits, in order, once step() has had their new ones. Must keep texts. At least one.
+  Texts texts(std::span<const DecodeSequence> sequences) const;
 
   /// Copies all of block `from` to block `to`.
   void copy_block(int32_t from, int32_t to);
@@ -75,8 +80,8 @@ class Decoder {
   ModelConfig config_;
   DecoderOptions options_;
   at::Tensor keys_, values_;  // [layers,blocks,block_size,Nk,D]
+  at::Tensor ids_;            // [blocks,block_size] of tokens; undefined where no texts are kept
   std::optional<RotaryTable> rotary_;
-  at::Tensor logits_;  // [S,V] of the last step, on the host
 };
 
 }  // namespace sluice::models::portable

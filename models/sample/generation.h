@@ -10,11 +10,11 @@
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/layers/sampling.h"
 #include "models/sample/decoder.h"
 #include "models/sample/generation_backend.h"
 #include "models/sample/packed_weights.h"
 #include "models/sample/sample.h"
-#include "models/sample/sampling.h"
 #include "models/sample/scheduler.h"
 
 namespace sluice::models {

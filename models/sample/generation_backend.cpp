@@ -1,6 +1,7 @@
 #include "models/sample/generation_backend.h"
 
 #include "models/portable/decoder.h"
+#include "models/portable/sampler.h"
 #include "models/sample/kv_cache.h"
 #include "models/sample/sampler.h"
 
@@ -29,28 +30,33 @@ class OnCpu final : public GenerationBackend {
   Sampler sampler_;
 };
 
-// Logits come to the host, and are drawn from there.
+// Logits stay on the device, and so do the texts that penalties look at.
 class OnDevice final : public GenerationBackend {
  public:
   OnDevice(const ModelConfig& config, const BackendOptions& options)
       : GenerationBackend(config, options),
+        sampler_(options.sampling),
+        penalizes_(options.sampling.penalizes()),
         decoder_(config, {.precision = options.precision,
                           .device = options.device,
                           .block_size = options.block_size,
-                          .blocks = options.blocks}),
-        sampler_(options.sampling, config.vocab_size) {}
+                          .blocks = options.blocks,
+                          .keeps_texts = options.sampling.penalizes()}) {}
 
   void reserve(int64_t) override {}
   void copy_block(int32_t from, int32_t to) override { decoder_.copy_block(from, to); }
 
   void step(const PackedWeights& weights, std::span<const DecodeSequence> sequences, std::span<const TokenDraw> draws,
             std::span<SampledToken> tokens) override {
-    sampler_.sample(decoder_.step(weights.on_device(), sequences), draws, tokens);
+    const at::Tensor logits = decoder_.step(weights.on_device(), sequences);
+    if (draws.empty()) return;
+    sampler_.sample(logits, penalizes_ ? decoder_.texts(sequences) : portable::Texts(), draws, tokens);
   }
 
  private:
+  const portable::Sampler sampler_;
+  const bool penalizes_;
   portable::Decoder decoder_;
-  Sampler sampler_;
 };
 
 }  // namespace

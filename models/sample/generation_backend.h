@@ -7,9 +7,9 @@
 #include <span>
 
 #include "models/config/config.h"
+#include "models/layers/sampling.h"
 #include "models/sample/decoder.h"
 #include "models/sample/packed_weights.h"
-#include "models/sample/sampling.h"
 
 namespace sluice::models {
 
@@ -23,8 +23,8 @@ struct BackendOptions {
 };
 
 /// What the generation engine asks for the next tokens: it computes the logits of a step and draws from them where they are, so
-/// that they need not leave a device. Owns the KV cache. On the CPU decoder.h and sampler.h; on any other device
-/// portable/decoder.h. Not thread-safe.
+/// that they need not leave a device. Owns the KV cache. On the CPU decoder.h and sampler.h; on any other device those of
+/// portable/, from which two numbers a draw come to the host. Not thread-safe.
 class GenerationBackend {
  public:
   virtual ~GenerationBackend() = default;
@@ -44,7 +44,7 @@ class GenerationBackend {
   ///
   /// weights    packed where this one computes
   /// sequences  those with wants_logits make row 0, 1, ... of the step's logits
-  /// draws      [D], each of one of these rows
+  /// draws      [D], each of one of these rows; its prompt and response are the tokens of the row's sequence
   /// tokens     [D]
   ///
   /// Throws UserError naming the sample of the first draw whose logits are not finite. A step that is not larger than those

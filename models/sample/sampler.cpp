@@ -4,7 +4,6 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -18,11 +17,6 @@ namespace {
 
 constexpr int64_t kNotFinite = -1;          // as the id that was drawn
 constexpr int64_t kThreadLogits = 1 << 14;  // that a thread is worth waking for
-constexpr const char* kHelp = "the model has diverged: look at its loss, lower the learning rate";
-
-void require(bool holds, const char* what, double value) {
-  if (!holds) throw UserError(std::string(what) + ", not " + std::to_string(value));
-}
 
 int64_t runs_of(std::span<const float> logits) { return (static_cast<int64_t>(logits.size()) + kSamplingRun - 1) / kSamplingRun; }
 
@@ -34,14 +28,7 @@ RowTop top_of(std::span<const float> logits) { return models::top_of(logits.data
 
 Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary)
     : options_(options), vocabulary_(static_cast<size_t>(vocabulary)) {
-  require(options.temperature >= 0 && std::isfinite(options.temperature), "temperature must be at least 0", options.temperature);
-  require(options.top_k >= 0, "top_k must be at least 0", static_cast<double>(options.top_k));
-  require(options.top_p > 0 && options.top_p <= 1, "top_p must be above 0 and at most 1", options.top_p);
-  require(options.min_p >= 0 && options.min_p <= 1, "min_p must be at least 0 and at most 1", options.min_p);
-  require(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty), "repetition_penalty must be above 0",
-          options.repetition_penalty);
-  require(std::isfinite(options.presence_penalty), "presence_penalty must be a number", options.presence_penalty);
-  require(std::isfinite(options.frequency_penalty), "frequency_penalty must be a number", options.frequency_penalty);
+  check_range(options);
 }
 
 void Sampler::sample(std::span<const float> logits, std::span<const TokenDraw> draws, std::span<SampledToken> tokens) {
@@ -60,7 +47,7 @@ void Sampler::sample(std::span<const float> logits, std::span<const TokenDraw> d
     }
   });
   for (size_t i = 0; i < draws.size(); ++i)
-    if (tokens[i].id == kNotFinite) throw UserError("sample " + std::to_string(draws[i].id) + ": logits are not finite", kHelp);
+    if (tokens[i].id == kNotFinite) throw logits_are_not_finite(draws[i].id);
 }
 
 SampledToken Sampler::draw(const TokenDraw& draw, std::span<const float> logits, Scratch& scratch) const {

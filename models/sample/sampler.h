@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "models/layers/sampling.h"
 #include "models/memory/grown_buffer.h"
-#include "models/sample/sampling.h"
 
 namespace sluice::models {
 

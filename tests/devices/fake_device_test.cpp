@@ -127,6 +127,19 @@ TEST(FakeDeviceCopies, ToPinnedMemoryAreReadTooEarlyWithoutAWait) {
   EXPECT_LT(times_right(copied(false), 3), 20);
 }
 
+TEST(FakeDeviceCopies, ToTheHostAreCountedWithTheirBytes) {
+  const at::Tensor tensor = at::ones({kNumbers}, there());
+  take_counts();
+  tensor.add(1).to(device(1)).to(at::kDouble);
+  const Counts between_devices = take_counts();
+  EXPECT_EQ(between_devices.copies_to_host, 0);
+  tensor.to(at::kCPU);
+  tensor.narrow(0, 0, 3).to(at::kCPU);
+  const Counts counts = take_counts();
+  EXPECT_EQ(counts.copies_to_host, 2);
+  EXPECT_EQ(counts.bytes_to_host, 4 * kNumbers + 4 * 3);
+}
+
 TEST(FakeDeviceStreams, NeedAnEventBetweenThem) {
   const auto made_and_read = [](bool with_event) {
     return [with_event] {

@@ -28,8 +28,8 @@ MUTATIONS = [
      "const at::Tensor host = empty_for(device, {static_cast<int64_t>(numbers.size())}, type);",
      "static const at::Tensor all = empty_for(device, {1 << 16}, at::kLong);\n"
      "  const at::Tensor host = all.view(type).narrow(0, 0, static_cast<int64_t>(numbers.size()));", None),
-    ("a wait: logits are drawn from before they have come", PORTABLE + "decoder.cpp",
-     "weights.head).to(at::kCPU).contiguous();", "weights.head).to(at::kCPU, /*non_blocking=*/true).contiguous();", None),
+    ("a wait: tokens are read before they have come", PORTABLE + "sampler.cpp",
+     "at::cat(parts).to(at::kCPU);", "at::cat(parts).to(at::kCPU, /*non_blocking=*/true);", None),
     ("a wait: log-probabilities are read before they have come", "nodes/forward/forward.cpp",
      "return entries.to(at::kCPU);", "return entries.to(at::kCPU, /*non_blocking=*/true);", None),
     ("a device: the cache lies on the host", PORTABLE + "decoder.cpp",
@@ -58,6 +58,10 @@ MUTATIONS = [
     ("sampling: a block that two samples share is not copied", PORTABLE + "decoder.cpp",
      "for (const at::Tensor& cache : {keys_, values_}) cache.select(1, to).copy_(cache.select(1, from));", "(void)from, (void)to;",
      "test_every_pipeline_gives_the_numbers_of_the_cpu"),
+    ("sampling: a shared block is copied without its tokens", PORTABLE + "decoder.cpp",
+     "if (ids_.defined()) ids_[to].copy_(ids_[from]);", "", None),
+    ("sampling: the tokens of a step are not kept for penalties", PORTABLE + "decoder.cpp",
+     "if (ids_.defined()) ids_.flatten().index_copy_(0, step.slots, step.tokens);", "", None),
     ("saving: the copy is not made", "models/memory/host_copy.cpp",
      "tensor_.narrow(0, to, part.numel()).copy_(part);", "", None),
 ]

@@ -22,9 +22,13 @@ namespace {
 
 const c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-std::atomic<int64_t>& pageable() {
-  static auto& count = *new std::atomic<int64_t>(0);
-  return count;
+struct Counters {
+  std::atomic<int64_t> pageable = 0, to_host = 0, bytes_to_host = 0;
+};
+
+Counters& copies() {
+  static auto& all = *new Counters;
+  return all;
 }
 
 at::Tensor empty(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
@@ -75,11 +79,12 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   }
   const c10::Device device = from.is_privateuseone() ? from.device() : to.device();
   const at::Tensor& host = from.is_privateuseone() ? to : from;
+  if (to.is_cpu()) ++copies().to_host, copies().bytes_to_host += static_cast<int64_t>(to.nbytes());
   const bool goes_on = !host.is_cpu() || (non_blocking && is_pinned(host.const_data_ptr()));
   // A tensor of the host stays until the copy is made, as LibTorch keeps what is pinned. One of the device is the stream's.
   queue_on(device, [from = host_view(from.detach()), to = host_view(to.detach())] { to.copy_(from); });
   if (goes_on) return to;
-  if (from.is_cpu()) ++pageable();
+  if (from.is_cpu()) ++copies().pageable;
   wait_for_host(device);
   return to;
 }
@@ -88,7 +93,11 @@ void record_stream(at::Tensor& tensor, c10::Stream stream) { note_use(tensor.con
 
 }  // namespace
 
-int64_t take_pageable_copies() { return pageable().exchange(0); }
+Counts take_copy_counts() {
+  return {.pageable_copies = copies().pageable.exchange(0),
+          .copies_to_host = copies().to_host.exchange(0),
+          .bytes_to_host = copies().bytes_to_host.exchange(0)};
+}
 
 void add_copies(torch::Library& aten) {
   aten.impl("empty.memory_format", TORCH_FN(empty));

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include "tests/fake_device/fake_device.h"
 
 namespace torch {
 class Library;
@@ -11,6 +11,6 @@ namespace sluice::fake {
 /// Memory as tensors: what allocates, copies and makes views.
 void add_copies(torch::Library& aten);
 
-int64_t take_pageable_copies();  // since the last call
+Counts take_copy_counts();  // those that copies have, since the last call
 
 }  // namespace sluice::fake

@@ -26,7 +26,10 @@ void set_capacity(int64_t bytes) { set_memory_capacity(bytes); }
 Counts take_counts() {
   wait_for_all();
   Counts counts = take_operator_counts();
-  counts.pageable_copies = take_pageable_copies();
+  const Counts copies = take_copy_counts();
+  counts.pageable_copies = copies.pageable_copies;
+  counts.copies_to_host = copies.copies_to_host;
+  counts.bytes_to_host = copies.bytes_to_host;
   counts.live_bytes = live_memory();
   counts.peak_bytes = take_memory_peak();
   return counts;

@@ -32,6 +32,7 @@ struct Counts {
   int64_t operators = 0;        // that were queued
   int64_t host_waits = 0;       // for work of a device
   int64_t pageable_copies = 0;  // to a device, which the host waits for
+  int64_t copies_to_host = 0, bytes_to_host = 0;
   int64_t live_bytes = 0, peak_bytes = 0;
   int64_t peak_scratch = 0;  // the most bytes that one operator took beside its arguments and results
 };

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/error.h"
+
 namespace sluice::models {
 
 /// How the next token is drawn: penalties change logits, the temperature divides them, top_k, top_p and min_p leave only the
@@ -25,6 +27,9 @@ struct SamplingOptions {
   bool truncates() const { return top_k != 0 || top_p != 1 || min_p != 0; }
 };
 
+/// Throws UserError naming the option that is out of range.
+void check_range(const SamplingOptions& options);
+
 /// One token that is to be drawn.
 struct TokenDraw {
   uint64_t id = 0;                            // of the sample, for messages
@@ -42,5 +47,8 @@ struct SampledToken {
   /// the same token at the same temperature. With temperature 0 it is the log-probability at temperature 1.
   float logprob = 0;
 };
+
+/// What is thrown where the logits of a sample hold a NaN or an infinity.
+UserError logits_are_not_finite(uint64_t sample);
 
 }  // namespace sluice::models
