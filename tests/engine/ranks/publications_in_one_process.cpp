@@ -245,6 +245,9 @@ void PublicationsInOneProcess::Impl::lose(int rank) {
 
 void PublicationsInOneProcess::Impl::take_back(int rank, int64_t first_version) {
   const std::lock_guard lock(mutex_);
+  for (const auto& [model, of] : models_)
+    for (const auto& [number, version] : of.versions)
+      SLUICE_CHECK(number < first_version || version.offered == 0, "a version has begun without a rank that is to have it");
   lost_[rank] = first_version;
 }
 
