@@ -33,11 +33,12 @@ class Launch {
   /// Starts all ranks. Throws UserError when one cannot be started; then none is left.
   explicit Launch(const LaunchOptions& options);
 
-  /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others have
-  /// `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and
-  /// those that are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the first that ended
-  /// badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended badly, and one that may
-  /// be lost, and was killed or given up, counts for nothing as long as another one of these is left. It is started again while the run goes on.
+  /// Waits for: all ranks. Ends when: they have ended. After one ended badly, which is said on stderr, or rank 0, the others
+  /// have `notice` and `grace`; nothing else hurries them, since saving may take long. Where some have ended and those that
+  /// are left have been stopped for `notice`, they are killed: nobody else would miss them. Returns 0, or the code of the
+  /// first that ended badly as a shell tells it; a rank that ended as a signal asked it to counts only where no other ended
+  /// badly, and one that may be lost, and was killed or given up, counts for nothing as long as another one of these is left.
+  /// It is started again while the run goes on.
   int wait();
 
  private:

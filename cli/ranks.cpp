@@ -156,7 +156,7 @@ void Ranks::join(const engine::Plan& plan) {
                                .over = [this] { be_late(); }};
   if (plan.shares_making()) options.make_parcels = make_parcels;
   cluster_ = std::make_unique<comm::Cluster>(std::move(options));
-  if (came_back()) is_in_ = false;
+  begin_to_come_back();
   cluster_->mail().receive(engine::Mail::Channel::kControl, [this](int, const std::string& message) {
     const std::lock_guard lock(mutex_);
     heard_ = message;
@@ -197,10 +197,23 @@ void Ranks::take_back(int rank, int64_t incarnation) {
   if (told) cluster_->mail().send(rank, engine::Mail::Channel::kControl, *told);
 }
 
+// Rank 0 may have ended meanwhile.
+void Ranks::begin_to_come_back() {
+  if (!came_back()) return;
+  const std::lock_guard lock(mutex_);
+  is_in_ = false;
+  if (run_has_ended_) fail_too_late();
+}
+
 // Rank 0 has ended. A rank that is in ends by itself.
 void Ranks::be_late() {
   const std::lock_guard lock(mutex_);
-  if (is_in_) return;
+  run_has_ended_ = true;
+  if (!is_in_) fail_too_late();
+}
+
+// With the lock.
+void Ranks::fail_too_late() {
   fail_soon(std::make_exception_ptr(comm::CameTooLate("the run has ended, and this rank was not in it yet")));
 }
 

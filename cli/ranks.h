@@ -95,7 +95,9 @@ class Ranks {
   void fail_soon(std::exception_ptr error);
   void lose(int rank, const std::string& why);
   void take_back(int rank, int64_t incarnation);
+  void begin_to_come_back();
   void be_late();
+  void fail_too_late();
   void suspect(std::exception_ptr error);
   void leave_soon();
   template <class Connect>
@@ -120,6 +122,7 @@ class Ranks {
   std::map<int, Lost> lost_ranks_;                // without which the run goes on
   std::optional<std::string> told_;               // by this rank
   bool is_in_ = true;                             // the others count on this rank
+  bool run_has_ended_ = false;                    // rank 0 has said goodbye
   std::optional<std::optional<int64_t>> answer_;  // whether it may come in
   OfRun run_;
   std::stop_source lost_;             // a rank is: who waits for all to connect gives up

@@ -101,8 +101,8 @@ std::vector<PlanMemory> memories_of(const Plan& plan) {
 
 bool leaves_memory_to(const Plan& plan) { return std::ranges::all_of(memories_of(plan), leaves_memory); }
 
-// Where a copy leaves no memory of the host beside the largest pass it is given up, before the pass is: it costs while something is saved, a
-// smaller pass always.
+// Where a copy leaves no memory of the host beside the largest pass it is given up, before the pass is: it costs while something
+// is saved, a smaller pass always.
 void choose_copy(Plan& plan) {
   plan.checkpoint_copy = plan.checkpoint.copy.value_or(CheckpointCopy::kMemory);
   if (plan.checkpoint.copy || snapshot_bytes(plan) == 0) return;

@@ -24,8 +24,8 @@ class SamplingRank {
   struct Parts {
     RollCall& roll_call;
     int64_t begun = 0;  // iterations that were complete before the run
-    std::optional<int64_t> first_version =
-        {};  // of the weights, where this rank has come later; `begun` is then the first that it samples
+    // Of the weights, where this rank has come later; `begun` is then the first iteration that it samples.
+    std::optional<int64_t> first_version = {};
     std::function<Contribution(int64_t iteration)> measure;
     std::function<std::string()> tell;  // may be empty
     std::function<void()> changed;      // workers may have become ready

@@ -14,6 +14,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import mutating  # noqa: E402
+
 BUILD = ROOT / "build/release"
 TESTS = BUILD / "tests/sluice_devices_test"
 PORTABLE = "models/portable/"
@@ -133,22 +136,14 @@ def is_found(file, text, commands, test):
 
 
 def main():
-    chosen = [mutation for mutation in MUTATIONS if all(word in mutation[0] for word in sys.argv[1:])]
-    commands, missed = compile_commands(), []
+    chosen, commands = mutating.chosen(MUTATIONS), compile_commands()
     # With nothing taken out of it the same tests pass.
     for library, test in sorted({(library_of(file), test) for _, file, _, _, test in chosen}, key=str):
         file = next(file for _, file, _, _, _ in chosen if library_of(file) == library)
         if is_found(file, (ROOT / file).read_text(), commands, test):
             raise SystemExit(f"{library} as it is fails {test or 'sluice_devices_test'}")
-    for name, file, there, instead, test in chosen:
-        text = (ROOT / file).read_text()
-        if text.count(there) != 1:
-            raise SystemExit(f"{name}: {file} has it {text.count(there)} times: {there}")
-        found = is_found(file, text.replace(there, instead), commands, test)
-        print(f"{'found ' if found else 'MISSED'}  {name}", flush=True)
-        missed += [] if found else [name]
-    print(f"{len(chosen) - len(missed)} of {len(chosen)} found")
-    return bool(missed)
+    return mutating.report((name, is_found(file, mutating.spoilt(name, file, (ROOT / file).read_text(), there, instead), commands, test))
+                           for name, file, there, instead, test in chosen)
 
 
 if __name__ == "__main__":

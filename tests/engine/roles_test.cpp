@@ -33,6 +33,16 @@ class Roles : public ::testing::TestWithParam<uint64_t> {
     toy::register_tallies(registry_);
   }
 
+  // One or two ranks that train, two or three that sample and may be lost, and the least budgets.
+  CheckResult check_elastic(toy::RanksShape& shape, uint64_t seed) const {
+    shape.training_ranks = 1 + static_cast<int>(seed % 2);
+    shape.sampling_ranks = 2 + static_cast<int>(seed / 2 % 2);
+    shape.is_elastic = true;
+    shape.budget = toy::least_budget(shape, seed, registry_, 0);
+    shape.sampling_budget = shape.samples * shape.worst * (2 + static_cast<int64_t>(seed % 3));
+    return check(toy::ranks_pipeline(shape, seed), registry_);
+  }
+
   Registry registry_;
 };
 
@@ -66,12 +76,7 @@ TEST_P(Roles, GiveTheSameWhereRanksThatSampleAreLost) {
     ASSERT_TRUE(alone.plan) << render(alone.problems);
     const auto begin = std::chrono::steady_clock::now();
     const Rows expected = testing::run_rank(*alone.plan).rows;
-    shape.training_ranks = 1 + static_cast<int>(seed % 2);
-    shape.sampling_ranks = 2 + static_cast<int>(seed / 2 % 2);
-    shape.is_elastic = true;
-    shape.budget = toy::least_budget(shape, seed, registry_, 0);
-    shape.sampling_budget = shape.samples * shape.worst * (2 + static_cast<int64_t>(seed % 3));
-    const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry_);
+    const CheckResult apart = check_elastic(shape, seed);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
     RandomStream random(seed, 5);
     const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
@@ -95,12 +100,7 @@ TEST_P(Roles, GiveTheSameWhereRanksComeBack) {
     const CheckResult alone = check(toy::ranks_pipeline(shape, seed), registry_, 1);
     ASSERT_TRUE(alone.plan) << render(alone.problems);
     const Rows expected = testing::run_rank(*alone.plan).rows;
-    shape.training_ranks = 1 + static_cast<int>(seed % 2);
-    shape.sampling_ranks = 2 + static_cast<int>(seed / 2 % 2);
-    shape.is_elastic = true;
-    shape.budget = toy::least_budget(shape, seed, registry_, 0);
-    shape.sampling_budget = shape.samples * shape.worst * (2 + static_cast<int64_t>(seed % 3));
-    const CheckResult apart = check(toy::ranks_pipeline(shape, seed), registry_);
+    const CheckResult apart = check_elastic(shape, seed);
     ASSERT_TRUE(apart.plan) << render(apart.problems);
     RandomStream random(seed, 6);
     std::vector<testing::LostRank> lost;

@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
-sys.path.insert(0, str(ROOT / "bench/gpu"))
+sys.path[:0] = [str(ROOT / "bench/gpu"), str(ROOT / "tests")]
+import mutating  # noqa: E402
 from place import torch_folder  # noqa: E402
 
 KERNEL = "models/cuda/paged_decode_kernel.h"
@@ -56,19 +57,11 @@ def passes(kernel, folder):
 
 def main():
     text = (ROOT / KERNEL).read_text()
-    chosen = [mutation for mutation in MUTATIONS if all(word in mutation[0] for word in sys.argv[1:])]
-    missed = []
     with tempfile.TemporaryDirectory() as folder:
         if not passes(text, pathlib.Path(folder)):
             raise SystemExit("the kernel as it is fails")
-        for name, there, instead in chosen:
-            if text.count(there) != 1:
-                raise SystemExit(f"{name}: {KERNEL} has it {text.count(there)} times: {there}")
-            found = not passes(text.replace(there, instead), pathlib.Path(folder))
-            print(f"{'found ' if found else 'MISSED'}  {name}", flush=True)
-            missed += [] if found else [name]
-    print(f"{len(chosen) - len(missed)} of {len(chosen)} found")
-    return bool(missed)
+        return mutating.report((name, not passes(mutating.spoilt(name, KERNEL, text, there, instead), pathlib.Path(folder)))
+                               for name, there, instead in mutating.chosen(MUTATIONS))
 
 
 if __name__ == "__main__":
