@@ -20,6 +20,21 @@ class WorkInProgress {
     if (count_.fetch_sub(1) == 1) changed_.notify_all();
   }
 
+  /// As long as it lives something is under way, unless nothing was when it was made.
+  class Hold {
+   public:
+    explicit Hold(WorkInProgress& work) : work_(work), holds_(work.enter_beside_others()) {}
+    ~Hold() {
+      if (holds_) work_.leave();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    WorkInProgress& work_;
+    const bool holds_;
+  };
+
   int64_t count() const { return count_.load(); }
 
   /// Waits as long for nothing being under way; false when something still is.
@@ -29,6 +44,12 @@ class WorkInProgress {
   }
 
  private:
+  bool enter_beside_others() {
+    for (int64_t count = count_.load(); count > 0;)
+      if (count_.compare_exchange_weak(count, count + 1)) return true;
+    return false;
+  }
+
   std::atomic<int64_t> count_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
