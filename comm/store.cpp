@@ -155,7 +155,8 @@ Store::Store(const JoinOptions& options)
   } else {
     place_.digits = find_store(options.host, options.port, Clock::now() + time, options.join_seconds);
   }
-  join(*connect(), Clock::now() + time);
+  const auto connection = connect();
+  join(*connection, Clock::now() + time);
 }
 
 void Store::join(StoreConnection& connection, Clock::time_point until) {

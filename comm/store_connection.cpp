@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/strings.h"
+#include "comm/without_name_servers.h"
 
 namespace sluice::comm {
 namespace {
@@ -67,6 +68,7 @@ StoreConnection::StoreConnection(const StorePlace& place, double answer_seconds)
   options.port = static_cast<uint16_t>(place.port);
   options.waitWorkers = false;
   options.timeout = kToConnect;
+  const WithoutNameServers digits_only;
   client_->store = guarded([&] { return c10::make_intrusive<c10d::TCPStore>(place.digits, options); });
   client_->socket = socket_of(*client_->store, place.port);
   client_->store->setTimeout(milliseconds_of(answer_seconds));
@@ -89,7 +91,8 @@ bool StoreConnection::replace(const std::string& key, std::string_view from, std
 
 std::optional<std::string> StoreConnection::wait_for(const std::string& key, Clock::time_point until) {
   const std::chrono::duration<double> left = until - Clock::now();
-  if (!waited(key, milliseconds_of(left.count()))) return {};
+  // A wait that ends just as its answer comes ends for nothing: LibTorch drops that answer.
+  if (!waited(key, milliseconds_of(left.count())) && !guarded([&] { return client_->store->check({key}); })) return {};
   return guarded([&] { return as_text(client_->store->get(key)); });
 }
 

@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "comm/sockets.h"
+#include "comm/without_name_servers.h"
 
 namespace sluice::comm {
 
@@ -19,6 +20,7 @@ StoreServer::StoreServer(const std::string& host, int port, bool everywhere) : d
   options.isServer = true;
   options.waitWorkers = false;
   options.masterListenFd = listener.socket.release();
+  const WithoutNameServers digits_only;
   daemon_->store = c10::make_intrusive<c10d::TCPStore>(address_, options);
 }
 

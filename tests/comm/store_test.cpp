@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <resolv.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <barrier>
@@ -161,6 +164,41 @@ TEST(StoreConnection, IsLostWhenRank0Ends) {
     EXPECT_EQ(error.how(), StoreLost::How::kClosed);
     EXPECT_THAT(error.what(), HasSubstr("rank 0 has closed the connection to 127.0.0.1:" + std::to_string(port)));
   }
+}
+
+// A name server, which never answers, of the thread that makes it.
+class SilentNameServer {
+ public:
+  SilentNameServer() : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_TRUE(::bind(socket_, generic, size) == 0 && ::getsockname(socket_, generic, &size) == 0);
+    res_init();
+    _res.nscount = 1;
+    _res.nsaddr_list[0] = address;
+  }
+  ~SilentNameServer() {
+    ::close(socket_);
+    res_init();
+  }
+
+  bool was_asked() const {
+    char one = 0;
+    return ::recv(socket_, &one, 1, 0) > 0;
+  }
+
+ private:
+  int socket_;
+};
+
+TEST(StoreConnection, AsksNoNameServer) {
+  const SilentNameServer server;
+  const Store store(options(0, 1, free_port()));
+  EXPECT_FALSE(server.was_asked());
+  EXPECT_EQ(_res.nscount, 1) << "others ask as before";
 }
 
 TEST(StoreConnection, ThatWaitsCanBeInterrupted) {
