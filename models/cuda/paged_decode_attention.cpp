@@ -42,27 +42,38 @@ Tensor on_gpu(const Tensor& query, const Tensor& keys, const Tensor& values, con
   return out;
 }
 
-TORCH_LIBRARY_FRAGMENT(sluice, library) {
-  library.def(
-      "paged_decode_attention(Tensor query, Tensor keys, Tensor values, Tensor table, Tensor positions, float scale, "
-      "float softcap, int window) -> Tensor");
+constexpr const char* kName = "sluice::paged_decode_attention";
+constexpr const char* kSchema =
+    "paged_decode_attention(Tensor query, Tensor keys, Tensor values, Tensor table, Tensor positions, float scale, float "
+    "softcap, "
+    "int window) -> Tensor";
+
+// LibTorch holds what it is told as long as the process lives: a library that is destroyed takes it back, while others end beside it.
+torch::Library& told(torch::Library::Kind kind, std::optional<c10::DispatchKey> key) {
+  return *new torch::Library(kind, "sluice", key, __FILE__, __LINE__);
+}
+
+c10::OperatorHandle declared() {
+  told(torch::Library::FRAGMENT, std::nullopt).def(kSchema);
+  return c10::Dispatcher::singleton().findSchemaOrThrow(kName, "");
 }
 
 }  // namespace
 
 Tensor paged_decode_attention(const Tensor& query, const Tensor& keys, const Tensor& values, const Tensor& table,
                               const Tensor& positions, const AttentionScores& scores) {
-  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kPagedDecodeAttention, "").typed<decltype(on_gpu)>();
+  static const auto op = paged_decode_attention_operator().typed<decltype(on_gpu)>();
   return op.call(query, keys, values, table, positions, scores.scale, scores.softcap, scores.window);
 }
 
+const c10::OperatorHandle& paged_decode_attention_operator() {
+  static const c10::OperatorHandle once = declared();
+  return once;
+}
+
 void offer_paged_decode_attention() {
-  // LibTorch takes it back when this library is unloaded.
-  static torch::Library ours(torch::Library::IMPL, "sluice", c10::DispatchKey::CUDA, __FILE__, __LINE__);
-  [[maybe_unused]] static const bool once = [] {
-    ours.impl("paged_decode_attention", TORCH_FN(on_gpu));
-    return true;
-  }();
+  [[maybe_unused]] static const torch::Library& once =
+      told(torch::Library::IMPL, c10::DispatchKey::CUDA).impl(kName, TORCH_FN(on_gpu));
 }
 
 }  // namespace sluice::models

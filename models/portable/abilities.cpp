@@ -13,9 +13,13 @@
 namespace sluice::models::portable {
 namespace {
 
+bool has_kernel(at::Device device, const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::computeDispatchKey(std::nullopt, std::nullopt, device));
+}
+
 bool has_kernel(at::Device device, const char* name, const char* overload) {
   const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
-  return op && op->hasKernelForDispatchKey(c10::computeDispatchKey(std::nullopt, std::nullopt, device));
+  return op && has_kernel(device, *op);
 }
 
 template <class T>
@@ -32,7 +36,7 @@ bool has_wide_products(at::Device device) { return has_kernel(device, "aten::mm"
 bool has_flash_attention(at::Device device) { return has_kernel(device, "aten::_flash_attention_forward", ""); }
 
 bool has_paged_decode_attention(at::Device device, int64_t head_dim) {
-  return head_dim <= kMostHeadDim && has_kernel(device, kPagedDecodeAttention, "");
+  return head_dim <= kMostHeadDim && has_kernel(device, paged_decode_attention_operator());
 }
 
 bool works_apart(at::Device device) { return at::accelerator::isAccelerator(device.type()); }
