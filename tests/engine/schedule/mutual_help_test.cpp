@@ -3,90 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <set>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/contract/pipeline_builder.h"
 #include "engine/schedule/askers.h"
 #include "engine/schedule/helping.h"
-#include "tests/engine/ranks/mail_in_one_process.h"
-#include "tests/engine/ranks/parcels_in_one_process.h"
-#include "tests/engine/toy_world.h"
+#include "tests/engine/schedule/helping_ranks.h"
 
 namespace sluice::engine {
 namespace {
 
 using Place = MutualHelp::Place;
+using testing::kNumber;
 
-constexpr Column<int64_t> kNumber{"number", Extent::kGroup};
-
-// Three ranks of a plan with one path.
-class MutualHelpTest : public ::testing::Test {
- protected:
-  MutualHelpTest() {
-    toy::register_toys(registry_);
-    PipelineBuilder builder("ranks", 1);
-    builder.budget(64, 8).set("runtime", "cores", int64_t{2});
-    builder.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{6}}});
-    builder.node("rollout", "toy_rollout", {"source"}, {});
-    checked_ = check(builder.build(), registry_, 3);
-    if (!checked_.plan) throw std::runtime_error(render(checked_.problems));
-    for (int rank = 0; rank < 3; ++rank) {
-      const auto changed = [this] {
-        const std::lock_guard lock(mutex_);
-        changed_.notify_all();
-      };
-      ranks_.push_back(std::make_shared<MutualHelp>(*checked_.plan, RankLinks{mail_.rank(rank), parcels_.rank(rank)},
-                                                    MutualHelp::Events{.changed = changed}));
-      ranks_.back()->listen();
-    }
-  }
-  ~MutualHelpTest() override {
-    for (const auto& rank : ranks_) rank->forget();
-    mail_.close();
-    parcels_.close();
-    EXPECT_TRUE(mail_.failures().empty());
-    EXPECT_TRUE(parcels_.failures().empty());
-  }
-
-  MutualHelp& rank(size_t index) { return *ranks_[index]; }
-
-  // What `get` gives at last.
-  template <class Get>
-  auto await(const Get& get) {
-    auto got = get();
-    std::unique_lock lock(mutex_);
-    const bool came = changed_.wait_for(lock, std::chrono::seconds(60), [&] { return got || (got = get()); });
-    EXPECT_TRUE(came) << "it never came";
-    return got;
-  }
-  auto answer_for(size_t index) {
-    return await([this, index] { return rank(index).take_answer(0); });
-  }
-
-  static Group prompt(int64_t iteration, int64_t index) {
-    Group group{.iteration = iteration, .index = index};
-    group.layout.end_group();
-    group.write(kNumber)[0] = 100 + index;
-    return group;
-  }
-
-  Registry registry_;
-  CheckResult checked_;
-  testing::MailInOneProcess mail_{3, 1, 50};
-  testing::ParcelsInOneProcess parcels_{3, 1, 50};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<MutualHelp>> ranks_;
-};
+class MutualHelpTest : public testing::HelpingRanks {};
 
 TEST_F(MutualHelpTest, AGroupIsMadeByWhoAsksAndComesBack) {
   const Place place{.iteration = 3, .round = 0};
