@@ -92,18 +92,24 @@ void add_validate(Command& program) {
 void add_plan(Command& program) {
   Command& plan = program.add("plan", "what would run where, in which order, with how much memory",
                               {"rlhf-run plan pipelines/ppo.toml", "rlhf-run plan my.toml --config > complete.toml",
-                               "rlhf-run plan my.toml --set budget.tokens_in_flight=32768"});
+                               "rlhf-run plan my.toml --set budget.tokens_in_flight=32768",
+                               "rlhf-run plan my.toml --ranks 4 --set runtime.memory_gib=48 --fit"});
   struct Taken {
     PipelineArguments pipeline;
     std::string format = "text";
-    bool config = false;
+    bool config = false, fit = false;
   };
   const auto taken = std::make_shared<Taken>();
   take_pipeline(plan, taken->pipeline);
   take_ranks(plan, taken->pipeline);
   plan.option("--format", taken->format, Values::one_of({"text", "json"}), "how it is printed (default: text)");
-  plan.flag("--config", taken->config, "print the effective pipeline with the origin of every value instead");
-  plan.runs([taken] { return print_plan(taken->pipeline, taken->format, taken->config); });
+  CLI::Option& config =
+      plan.flag("--config", taken->config, "print the effective pipeline with the origin of every value instead");
+  plan.flag("--fit", taken->fit, "search the changes with which it fits into the memory that there is instead").excludes(&config);
+  plan.runs([taken] {
+    if (taken->fit) return fit_pipeline(taken->pipeline, taken->format);
+    return print_plan(taken->pipeline, taken->format, taken->config);
+  });
 }
 
 void add_graph(Command& program) {

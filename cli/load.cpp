@@ -43,37 +43,51 @@ void warn_of_cores(const engine::Plan& plan) {
       static_cast<long long>(plan.runtime.cores), static_cast<long long>(machine));
 }
 
+// What was found of a pipeline, right or wrong.
+struct Looked {
+  std::unique_ptr<engine::Registry> registry;
+  engine::PipelineSpec spec;
+  engine::CheckResult result;
+};
+
 // Without its plugins a pipeline is checked as far as that is possible.
-std::optional<engine::Plan> check_known(const engine::PipelineSpec& spec, const engine::Registry& registry, int ranks,
-                                        const PluginOutcome& plugins, Problems& problems) {
-  engine::PartlyChecked partly;
-  if (plugins.complete)
-    partly.result = engine::check(spec, registry, ranks);
-  else
-    partly = engine::check_without_plugins(spec, registry, ranks);
-  std::ranges::move(partly.result.problems, std::back_inserter(problems));
-  if (!plugins.unasked.empty()) problems.push_back(unchecked_warning(plugins.unasked, std::move(partly.unchecked)));
-  return std::move(partly.result.plan);
+engine::CheckResult check_known(const engine::PipelineSpec& spec, const engine::Registry& registry, int ranks,
+                                const PluginOutcome& plugins) {
+  if (plugins.complete) return engine::check(spec, registry, ranks);
+  engine::PartlyChecked partly = engine::check_without_plugins(spec, registry, ranks);
+  if (!plugins.unasked.empty()) partly.result.problems.push_back(unchecked_warning(plugins.unasked, std::move(partly.unchecked)));
+  return std::move(partly.result);
+}
+
+void look_at_data(const Looked& looked, const engine::Plan& plan, bool all_data, Problems& problems) {
+  const engine::DataDepth depth = all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
+  std::ranges::move(engine::check_data(plan, looked.spec, depth), std::back_inserter(problems));
+  std::ranges::move(check_vocabularies(plan, looked.spec), std::back_inserter(problems));
+  std::ranges::move(check_turn_ends(plan, looked.spec), std::back_inserter(problems));
+}
+
+Looked look(const PipelineArguments& arguments, PluginUse use, const fs::path& run_folder) {
+  dsl::LoadResult parsed = dsl::load_pipeline(arguments.file, arguments.sets);
+  Looked looked{.registry = make_registry(), .spec = std::move(parsed.spec), .result = {}};
+  Problems problems = std::move(parsed.problems);
+  const PluginOutcome plugins = load_plugins({arguments, use, run_folder}, looked.spec, *looked.registry, problems);
+  // After a syntax error everything the checks would say is only a consequence.
+  const bool worth_checking = !looked.spec.nodes.empty() || !has_errors(problems);
+  if (worth_checking) looked.result = check_known(looked.spec, *looked.registry, arguments.ranks, plugins);
+  std::ranges::move(looked.result.problems, std::back_inserter(problems));
+  for (std::optional<engine::Plan>* plan : {&looked.result.plan, &looked.result.too_large}) {
+    if (!*plan) continue;
+    keep_recorded_origins((*plan)->effective);
+    look_at_data(looked, **plan, arguments.all_data, problems);
+  }
+  looked.result.problems = std::move(problems);
+  return looked;
 }
 
 CheckedPipeline check_pipeline(const PipelineArguments& arguments, PluginUse use, const fs::path& run_folder) {
-  CheckedPipeline checked{.registry = make_registry(), .plan = {}, .warnings = {}};
-  dsl::LoadResult parsed = dsl::load_pipeline(arguments.file, arguments.sets);
-  Problems problems = std::move(parsed.problems);
-  const PluginOutcome plugins = load_plugins({arguments, use, run_folder}, parsed.spec, *checked.registry, problems);
-  // After a syntax error everything the checks would say is only a consequence.
-  const bool worth_checking = !parsed.spec.nodes.empty() || !has_errors(problems);
-  if (worth_checking) checked.plan = check_known(parsed.spec, *checked.registry, arguments.ranks, plugins, problems);
-  if (checked.plan) {
-    keep_recorded_origins(checked.plan->effective);
-    const engine::DataDepth depth = arguments.all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
-    std::ranges::move(engine::check_data(*checked.plan, parsed.spec, depth), std::back_inserter(problems));
-    std::ranges::move(check_vocabularies(*checked.plan, parsed.spec), std::back_inserter(problems));
-    std::ranges::move(check_turn_ends(*checked.plan, parsed.spec), std::back_inserter(problems));
-  }
-  if (has_errors(problems)) throw UserError(problems);
-  checked.warnings = std::move(problems);
-  return checked;
+  Looked looked = look(arguments, use, run_folder);
+  if (has_errors(looked.result.problems)) throw UserError(looked.result.problems);
+  return {std::move(looked.registry), std::move(looked.result.plan), std::move(looked.result.problems)};
 }
 
 LoadedPipeline with_plan(CheckedPipeline checked) {
@@ -107,6 +121,20 @@ CheckedPipeline check_pipeline(const PipelineArguments& arguments) { return chec
 
 LoadedPipeline load_pipeline(const PipelineArguments& arguments) {
   return with_plan(check_pipeline(arguments, PluginUse::kLook, {}));
+}
+
+SizedPipeline load_to_size(const PipelineArguments& arguments) {
+  Looked looked = look(arguments, PluginUse::kLook, {});
+  Problems& problems = looked.result.problems;
+  if (!looked.result.too_large) {
+    CheckedPipeline checked{std::move(looked.registry), std::move(looked.result.plan), std::move(problems)};
+    if (has_errors(checked.warnings)) throw UserError(checked.warnings);
+    LoadedPipeline loaded = with_plan(std::move(checked));
+    return {std::move(loaded.registry), std::move(looked.spec), std::move(loaded.plan), true};
+  }
+  std::erase_if(problems, [](const Problem& problem) { return problem.kind == "memory-too-small"; });
+  if (has_errors(problems)) throw UserError(problems);
+  return {std::move(looked.registry), std::move(looked.spec), std::move(*looked.result.too_large), false};
 }
 
 LoadedPipeline load_to_run(const PipelineArguments& arguments, Says says) {

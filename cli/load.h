@@ -35,6 +35,17 @@ CheckedPipeline check_pipeline(const PipelineArguments& arguments);
 /// Likewise, for who needs the plan: throws UserError also where there is none without a plugin.
 LoadedPipeline load_pipeline(const PipelineArguments& arguments);
 
+/// A pipeline that may need more memory than there is, and what its file says.
+struct SizedPipeline {
+  std::unique_ptr<engine::Registry> registry;
+  engine::PipelineSpec spec;
+  engine::Plan plan;
+  bool fits = false;
+};
+
+/// Likewise, for who wants to know how it would fit: throws UserError for all that is wrong but that it does not.
+SizedPipeline load_to_size(const PipelineArguments& arguments);
+
 /// Likewise, for a program that then runs it: loads plugins that lie beside the file too, prints the warnings, and refuses
 /// devices that this machine lacks.
 LoadedPipeline load_to_run(const PipelineArguments& arguments, Says says = Says::kWarnings);

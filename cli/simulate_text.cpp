@@ -5,51 +5,17 @@
 #include <cstdio>
 
 #include "base/strings.h"
+#include "cli/text_table.h"
 
 namespace sluice::cli {
 namespace {
 
 using engine::SimulationResult;
 
-// Three digits, whatever the unit: simulations of toys take milliseconds, of large models days.
-std::string duration(double seconds) {
-  if (seconds >= 99.95) return human_seconds(seconds);
-  if (seconds >= 0.9995) return fixed(seconds, seconds < 9.995 ? 2 : 1) + " s";
-  return fixed(seconds * 1e3, seconds < 9.995e-3 ? 2 : 1) + " ms";
-}
-
-/// Rows of cells under a header; the first column is left-aligned, numbers are right-aligned.
-class TextTable {
- public:
-  explicit TextTable(std::vector<std::string> header) { add(std::move(header)); }
-
-  void add(std::vector<std::string> row) {
-    widths_.resize(std::max(widths_.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], row[i].size());
-    rows_.push_back(std::move(row));
-  }
-
-  std::string text() const {
-    std::string text;
-    for (const std::vector<std::string>& row : rows_) {
-      std::string line = "  ";
-      for (size_t i = 0; i < row.size(); ++i) {
-        const std::string space(widths_[i] - row[i].size(), ' ');
-        line += (i == 0 ? row[i] + space : "   " + space + row[i]);
-      }
-      text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-    return text;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<size_t> widths_;
-};
-
 std::string heading(const SimulationView& view) {
   const SimulationResult& result = view.variants.front().result;
-  std::string text = view.pipeline + ": " + plural(result.iterations, "iteration") + " would take " + duration(result.seconds);
+  std::string text =
+      view.pipeline + ": " + plural(result.iterations, "iteration") + " would take " + simulated_duration(result.seconds);
   if (result.ranks) text += " on " + plural(result.ranks->count, "rank");
   if (view.costs_from.empty()) {
     return text + "\n  an estimate: " + fixed(view.gflops, 0) +
@@ -58,7 +24,7 @@ std::string heading(const SimulationView& view) {
   }
   text += ", by the costs of " + view.costs_from;
   if (view.measured_iterations > 0) {
-    text += " (" + plural(view.measured_iterations, "iteration") + " in " + duration(view.measured_seconds) + ")";
+    text += " (" + plural(view.measured_iterations, "iteration") + " in " + simulated_duration(view.measured_seconds) + ")";
   }
   return text + "\n";
 }
@@ -77,7 +43,7 @@ std::string roles_text(const SimulationResult& result) {
     return what + (" " + percent(carried.seconds, result.seconds)) + " of the time, " + human_bytes(carried.bytes / iterations) +
            " an iteration";
   };
-  return table.text() + "  an iteration takes " + duration(result.seconds / iterations) + "; bubbles are " +
+  return table.text() + "  an iteration takes " + simulated_duration(result.seconds / iterations) + "; bubbles are " +
          percent(1 - ranks.busy.mean, 1) + " of the ranks' time\n  links carry " + carried("groups", ranks.columns) + "; " +
          carried("weights", ranks.weights) + "\n\n";
 }
@@ -95,8 +61,8 @@ std::string ranks_text(const SimulationResult& result) {
   add("waits for others", ranks.waits_for_others);
   add("waits for the network", ranks.waits_for_network);
   const auto iterations = static_cast<double>(std::max<int64_t>(1, result.iterations));
-  return table.text() + "  an iteration takes " + duration(result.seconds / iterations) + ", of which a rank waits " +
-         duration(ranks.network_seconds / iterations) + " for the network\n\n";
+  return table.text() + "  an iteration takes " + simulated_duration(result.seconds / iterations) + ", of which a rank waits " +
+         simulated_duration(ranks.network_seconds / iterations) + " for the network\n\n";
 }
 
 std::string executors_text(const SimulationResult& result) {
@@ -112,7 +78,7 @@ std::string executors_text(const SimulationResult& result) {
 std::string nodes_text(const SimulationResult& result) {
   TextTable table({"node", "executor", "busy", "of the time", "micro-batches"});
   for (const SimulationResult::Node& node : result.nodes) {
-    table.add({node.name, node.executor, duration(node.busy_seconds), percent(node.busy_seconds, result.seconds),
+    table.add({node.name, node.executor, simulated_duration(node.busy_seconds), percent(node.busy_seconds, result.seconds),
                node.micro_batches > 0 ? std::to_string(node.micro_batches) : "-"});
   }
   return table.text();
@@ -133,7 +99,7 @@ std::string in_flight_text(const SimulationResult& result) {
   const auto budget = static_cast<double>(result.budget);
   return "  in flight at most " + human_count(static_cast<double>(result.tokens_in_flight_peak)) + " of " + human_count(budget) +
          " tokens; columns at most " + human_bytes(static_cast<double>(result.column_bytes_peak)) + "\n  |" +
-         bars(result.tokens_in_flight, budget) + "|  tokens in flight, 0 to " + duration(result.seconds) + "\n";
+         bars(result.tokens_in_flight, budget) + "|  tokens in flight, 0 to " + simulated_duration(result.seconds) + "\n";
 }
 
 std::string overlap_text(const SimulationResult& result) {
@@ -192,7 +158,7 @@ std::string variants_text(const SimulationView& view) {
       row.emplace_back("stalls");
     } else {
       for (std::string& cell : std::vector<std::string>{
-               duration(result.seconds), fixed(view.ratio(variant), 2), percent(result.rollout_seconds, result.seconds),
+               simulated_duration(result.seconds), fixed(view.ratio(variant), 2), percent(result.rollout_seconds, result.seconds),
                percent(result.train_seconds, result.seconds), percent(result.overlap_seconds, result.seconds),
                human_count(static_cast<double>(result.tokens_in_flight_peak))})
         row.push_back(std::move(cell));

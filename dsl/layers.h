@@ -16,6 +16,7 @@ namespace sluice::dsl {
 struct Layer {
   engine::Table root;
   bool is_override = false;  // from --set: changes nodes and models, creates none
+  bool removes = false;      // the one key that it has, whose value is nothing
 };
 
 /// The top-level keys of a pipeline file that are tables, in the order in which they are written out.

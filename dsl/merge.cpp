@@ -101,6 +101,34 @@ void merge_top_level(engine::Table& root, engine::Entry&& over, bool is_override
   for (engine::Entry& entry : table->entries) named.merge(std::move(entry));
 }
 
+// "a.b.c" for the entry whose value is a table with one entry, and so on.
+std::string path_of(const engine::Entry& entry) {
+  const auto* inner = std::get_if<engine::Table>(&entry.value.data);
+  return inner == nullptr ? entry.key : entry.key + "." + path_of(inner->entries.front());
+}
+
+// False: nobody has set it.
+bool remove_key(engine::Table& under, const engine::Entry& over) {
+  engine::Entry* old = find_entry(under, over.key);
+  if (old == nullptr) return false;
+  if (const auto* inner = std::get_if<engine::Table>(&over.value.data)) {
+    auto* table = std::get_if<engine::Table>(&old->value.data);
+    return table != nullptr && remove_key(*table, inner->entries.front());
+  }
+  under.entries.erase(under.entries.begin() + (old - under.entries.data()));
+  return true;
+}
+
+void remove_or_say(engine::Table& root, const engine::Entry& over, Problems& problems) {
+  if (remove_key(root, over)) return;
+  problems.push_back({.kind = "nothing-to-remove",
+                      .where = over.key_where,
+                      .message = "no layer sets " + path_of(over) + ", so there is nothing to remove",
+                      .caret = {},
+                      .notes = {},
+                      .help = "--set KEY= removes a key; an empty text is --set KEY='\"\"'"});
+}
+
 }  // namespace
 
 engine::Table merge_layers(std::vector<Layer> layers, Problems& problems) {
@@ -108,6 +136,10 @@ engine::Table merge_layers(std::vector<Layer> layers, Problems& problems) {
   if (!layers.empty()) merged.where = layers.front().root.where;
   for (Layer& layer : layers) {
     if (!layer.is_override) merged.where = layer.root.where;  // the file that the user named comes last
+    if (layer.removes) {
+      remove_or_say(merged, layer.root.entries.front(), problems);
+      continue;
+    }
     for (engine::Entry& entry : layer.root.entries) merge_top_level(merged, std::move(entry), layer.is_override, problems);
   }
   return merged;

@@ -98,7 +98,7 @@ std::optional<Layer> parse_override(const std::string& argument, Problems& probl
                         .help = "write a file that extends the other one, and name it instead"});
     return std::nullopt;
   }
-  return Layer{std::move(*root), true};
+  return Layer{.root = std::move(*root), .is_override = true, .removes = trim(argument.substr(equals + 1)).empty()};
 }
 
 }  // namespace sluice::dsl

@@ -47,9 +47,11 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
   checking::assemble_plan(draft);
   draft.plan.model_type = registry.model_type();
   checking::check_wanted_metrics(draft);
-  checking::check_memory(draft);
   if (has_errors(draft.problems)) return {std::nullopt, std::move(draft.problems)};
-  return {std::move(draft.plan), std::move(draft.problems)};
+  checking::check_memory(draft);
+  CheckResult result{.plan = {}, .problems = std::move(draft.problems)};
+  (has_errors(result.problems) ? result.too_large : result.plan) = std::move(draft.plan);
+  return result;
 }
 
 // The largest micro-batch, in steps of kStep tokens, that leaves memory and lets one be trained while another is sampled. Where

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "engine/check/check_draft.h"
 #include "engine/memory/memory_bound.h"
+#include "engine/memory/memory_needs.h"
 
 // Bytes: does the run fit into the memory that there is?
 namespace sluice::engine::checking {
@@ -18,18 +19,7 @@ constexpr double kTight = 0.9;  // from this share on a warning: other programs 
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-/// Whose memory it is: of a rank of a role, or without roles of every rank; and where.
-struct Needs {
-  const PlanMemory& memory;
-  const PlanRole* role;       // null: no roles
-  std::string place = kHost;  // or a device
-
-  int rank() const { return role == nullptr ? 0 : role->first_rank; }
-  int64_t tokens(const Plan& plan) const { return role == nullptr ? plan.budget.tokens_in_flight : role->tokens_in_flight; }
-  std::string who() const { return role == nullptr ? "the run" : "a rank of role " + sluice::quoted(role->name); }
-  bool is_host() const { return place == kHost; }
-  std::string of_what() const { return is_host() ? "memory" : "the memory of " + place; }
-};
+std::string who(const MemoryNeed& need) { return need.role.empty() ? "the run" : "a rank of role " + sluice::quoted(need.role); }
 
 /// One line of the table.
 struct Share {
@@ -43,8 +33,8 @@ const char* copy_remark(const Plan& plan) {
   return "copy = \"memory\" in [checkpoint]";
 }
 
-std::vector<Share> shares_of(const Plan& plan, const Needs& needs) {
-  const PlanMemory& memory = needs.memory;
+std::vector<Share> shares_of(const Plan& plan, const MemoryNeed& need) {
+  const PlanMemory& memory = need.memory;
   const char* copies = plan.schedule.policy_lag > 0 ? "of the models; policy_lag + 1 published copies" : "of the models";
   std::vector<Share> shares{
       {"weights", memory.weights_bytes, copies},
@@ -53,15 +43,15 @@ std::vector<Share> shares_of(const Plan& plan, const Needs& needs) {
       {"checkpoint copy", memory.copy_bytes, copy_remark(plan)},
       {"KV cache", memory.kv_bytes, "grows with tokens_in_flight"},
       {"columns", memory.column_bytes, "grows with tokens_in_flight"},
-      {"activations", memory.activation_bytes, plan.trains(needs.rank()) ? "grows with pass_tokens" : "of a step of a rollout"},
+      {"activations", memory.activation_bytes, plan.trains(need.rank) ? "grows with pass_tokens" : "of a step of a rollout"},
       {"allocator", memory.slack_bytes, "what it keeps beside: 5 % of KV cache, columns and activations"}};
   std::erase_if(shares, [](const Share& share) { return share.bytes == 0; });
   return shares;
 }
 
-std::vector<std::string> table_of(const Plan& plan, const Needs& needs) {
+std::vector<std::string> table_of(const Plan& plan, const MemoryNeed& need) {
   constexpr size_t kBytesWidth = 8;
-  const std::vector<Share> shares = shares_of(plan, needs);
+  const std::vector<Share> shares = shares_of(plan, need);
   size_t width = 12;
   for (const Share& share : shares) width = std::max(width, std::string_view(share.name).size() + 1);
   std::vector<std::string> lines;
@@ -75,17 +65,6 @@ int64_t longest_sample(const Plan& plan) {
   for (const PlanPath& path : plan.paths)
     longest = std::max(longest, plan.nodes[static_cast<size_t>(path.maker())].needs.worst_sample_tokens);
   return longest;
-}
-
-// The smallest budget with which no path stalls: paths with shares of their own keep them. A rank that only samples needs a group.
-int64_t tokens_needed(const Plan& plan, const Needs& needs) {
-  const bool trains = plan.trains(needs.rank());
-  int64_t needed = 0;
-  for (const PlanPath& path : plan.paths) {
-    const int64_t least = trains ? path.capacity.tokens_needed : path.rollout ? path.capacity.group_tokens : 0;
-    needed += path.settings.tokens_in_flight.value_or(least);
-  }
-  return needed;
 }
 
 // With copy and pass as they are in the plan, of a rank that trains: on the host, and behind it on all devices.
@@ -145,72 +124,76 @@ void choose_recompute(Plan& plan) {
   if (helps) plan = std::move(recomputing);
 }
 
-// The largest budget that fits and cannot stall; 0: none.
-int64_t budget_that_fits(const Plan& plan, const Needs& needs) {
-  const auto fits = [&](int64_t tokens) {
-    return predict_memory(plan, tokens, needs.rank(), needs.place).total_bytes() <= needs.memory.machine_bytes;
+// What less of its models takes less, by how much: adapters alone have gradients and moments that nobody notices.
+void add_remedies_of_models(const Plan& plan, const MemoryNeed& need, std::vector<std::string>& ways) {
+  const auto is_here = [&](const PlanModel& model) {
+    return model.facts.device == need.place && plan.usage_on(need.rank, model);
   };
-  int64_t enough = tokens_needed(plan, needs), too_many = needs.tokens(plan);
-  if (enough >= too_many || !fits(enough)) return 0;
-  while (enough + 1 < too_many) {
-    const int64_t middle = enough + (too_many - enough) / 2;
-    (fits(middle) ? enough : too_many) = middle;
-  }
-  return enough;
-}
-
-// Of a device, where what is trained takes most: adapters alone have gradients and moments that nobody notices.
-std::optional<std::string> remedy_of_adapters(const Plan& plan, const Needs& needs) {
   for (const PlanModel& model : plan.models) {
-    const ModelFacts& facts = model.facts;
-    if (needs.is_host() || facts.device != needs.place || !model.usage.updated || facts.has_base) continue;
-    return "lora in [models." + model.name + "] takes up to " + human(facts.gradient_bytes + facts.optimizer_bytes) + " less";
+    if (!is_here(model) || !model.usage.updated || model.facts.has_base || !plan.trains(need.rank)) continue;
+    ways.push_back("lora in [models." + model.name + "] takes up to " + human(training_bytes(plan, model)) + " less");
   }
-  return std::nullopt;
+  for (const PlanModel& model : plan.models) {
+    const PlanModel* const base = base_in_place_of(plan, model);
+    if (base == nullptr || !is_here(model)) continue;
+    ways.push_back("base_of = " + sluice::quoted(base->name) + " in [models." + model.name + "]" +
+                   (base->facts.has_base ? "" : ", beside that lora,") + " takes " + human(model.facts.weight_bytes) + " less");
+  }
 }
 
-std::string remedies(const Plan& plan, const Needs& needs) {
-  const PlanMemory& memory = needs.memory;
-  const bool trains = plan.trains(needs.rank());
-  const std::string of_role = needs.role == nullptr ? std::string() : " in [cluster.roles." + needs.role->name + "]";
+std::string remedies(const Plan& plan, const MemoryNeed& need) {
+  const PlanMemory& memory = need.memory;
+  const bool trains = plan.trains(need.rank);
+  const std::string of_role = need.role.empty() ? std::string() : " in [cluster.roles." + need.role + "]";
   std::vector<std::string> ways;
-  if (const int64_t tokens = budget_that_fits(plan, needs); tokens > 0) {
+  const int64_t tokens = tokens_that_fit(plan, need);
+  if (tokens > 0) {
     ways.push_back("tokens_in_flight <= " + std::to_string(tokens) + of_role + " fits");
-  } else if (memory.kv_bytes + memory.column_bytes > 0 && needs.tokens(plan) > tokens_needed(plan, needs)) {
+  } else if (memory.kv_bytes + memory.column_bytes > 0 && tokens_of(plan, need) > least_tokens_of(plan, need)) {
     ways.push_back("a smaller tokens_in_flight takes less KV cache and columns");
   }
   if (trains && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
-  if (const auto adapters = remedy_of_adapters(plan, needs)) ways.push_back(*adapters);
-  if (trains && needs.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
+  add_remedies_of_models(plan, need, ways);
+  if (trains && plan.owners() > 1 && !plan.shards_optimizer() && memory.optimizer_bytes > 0) {
+    const int64_t others = memory.optimizer_bytes - memory.optimizer_bytes / plan.owners();
+    ways.push_back("shard = \"optimizer\" in [cluster] takes " + human(others) + " less");
+  }
+  if (trains && need.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
     ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
   if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");
-  return ways.empty() ? "smaller models, or a machine with more memory" : join(ways, "; ");
+  if (ways.empty()) return "smaller models, or a machine with more memory";
+  if (tokens == 0 && !need.fits()) ways.emplace_back("`rlhf-run plan --fit` finds what fits together");
+  return join(ways, "; ");
 }
 
-SourceSpan place(const Draft& draft, const Needs& needs) {
-  const auto device = std::ranges::find_if(draft.spec.devices, [&](const DeviceSpec& d) { return d.name.text == needs.place; });
-  const Table* const table = needs.is_host()                      ? &draft.spec.runtime
+const PlanRole* role_of(const Draft& draft, const MemoryNeed& need) {
+  return need.role.empty() ? nullptr : draft.plan.role_of(need.rank);
+}
+
+SourceSpan place(const Draft& draft, const MemoryNeed& need) {
+  const auto device = std::ranges::find_if(draft.spec.devices, [&](const DeviceSpec& d) { return d.name.text == need.place; });
+  const Table* const table = need.is_host()                       ? &draft.spec.runtime
                              : device == draft.spec.devices.end() ? nullptr
                                                                   : &device->params;
   const Entry* const given = table == nullptr ? nullptr : table->find("memory_gib");
-  return given != nullptr ? given->value.where : place_of_tokens(draft, needs.role);
+  return given != nullptr ? given->value.where : place_of_tokens(draft, role_of(draft, need));
 }
 
-void judge(Draft& draft, const Needs& needs) {
+void judge(Draft& draft, const MemoryNeed& need) {
+  if (!need.is_known()) return;
   const Plan& plan = draft.plan;
-  const int64_t needed = needs.memory.total_bytes(), there = needs.memory.machine_bytes;
-  if (needed > there) {
-    draft.error(
-        "memory-too-small", place(draft, needs),
-        needs.who() + " needs up to " + human(needed) + " of " + needs.of_what() + " and does not fit into " + human(there), {},
-        remedies(plan, needs), table_of(plan, needs));
-  } else if (static_cast<double>(needed) > kTight * static_cast<double>(there)) {
-    draft.warning("memory-tight", place(draft, needs),
-                  needs.who() + " needs up to " + human(needed) + " of " + human(there) + " of " + needs.of_what() +
-                      ": little is left for anything else",
-                  {}, remedies(plan, needs), table_of(plan, needs));
+  const std::string needed = human(need.memory.total_bytes()), there = human(need.memory.machine_bytes);
+  const std::string of_what = need.is_host() ? "memory" : "the memory of " + need.place;
+  if (!need.fits()) {
+    draft.error("memory-too-small", place(draft, need),
+                who(need) + " needs up to " + needed + " of " + of_what + " and does not fit into " + there, {},
+                remedies(plan, need), table_of(plan, need));
+  } else if (need.share() > kTight) {
+    draft.warning("memory-tight", place(draft, need),
+                  who(need) + " needs up to " + needed + " of " + there + " of " + of_what + ": little is left for anything else",
+                  {}, remedies(plan, need), table_of(plan, need));
   }
 }
 
@@ -235,12 +218,6 @@ std::vector<PlanDevice> predicted_devices(const Draft& draft, int64_t tokens, in
   return devices;
 }
 
-void judge_all(Draft& draft, const PlanMemory& host, const std::vector<PlanDevice>& devices, const PlanRole* role) {
-  if (host.machine_bytes > 0) judge(draft, {host, role});
-  for (const PlanDevice& device : devices)
-    if (device.memory.machine_bytes > 0) judge(draft, {device.memory, role, device.name});
-}
-
 }  // namespace
 
 void check_memory(Draft& draft) {
@@ -259,8 +236,7 @@ void check_memory(Draft& draft) {
     role.memory.machine_bytes = there;
     role.devices = predicted_devices(draft, role.tokens_in_flight, role.first_rank);
   }
-  if (plan.roles.empty()) return judge_all(draft, plan.memory, plan.devices, nullptr);
-  for (const PlanRole& role : plan.roles) judge_all(draft, role.memory, role.devices, &role);
+  for (const MemoryNeed& need : memory_needs(plan)) judge(draft, need);
 }
 
 }  // namespace sluice::engine::checking

@@ -19,7 +19,9 @@ constexpr auto kKinds = std::to_array<ProblemKind>({
     {"extends-circle", kError, "a file extends itself, directly or by way of others", "remove one `extends` of the circle"},
     {"override-malformed", kError, "a `--set` is not `KEY=VALUE`, or sets `extends`", "`--set nodes.generate.max_new_tokens=64`"},
     {"nothing-to-override", kError, "a `--set` changes a node or model that is not there", "name one that is there"},
-    {"nothing-to-remove", kError, "`= false` removes a node or model that was not inherited", "name one that the base file has"},
+    {"nothing-to-remove", kError,
+     "`= false` removes a node or model that was not inherited, or `--set KEY=` a key that no layer sets",
+     "name one that is there"},
     // Tables, keys, values.
     {"missing-table", kError, "`[pipeline]` or `[budget]` is missing", "add it"},
     {"unknown-table", kError, "a table that no pipeline has", "correct its name; a node is a table `[nodes.NAME]`"},

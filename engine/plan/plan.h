@@ -222,6 +222,7 @@ struct Plan {
 struct CheckResult {
   std::optional<Plan> plan;
   Problems problems;
+  std::optional<Plan> too_large = {};  // in its place, where all that is wrong is that the memory is too small
 };
 
 /// Proves a pipeline for a run on so many ranks, 0: as many as its roles have, or one. Resolves types, binds parameters, and checks graph, columns, models, executors and

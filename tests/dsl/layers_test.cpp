@@ -170,7 +170,7 @@ TEST_F(Set, TakesWhatIsNotTomlAsText) {
   EXPECT_EQ(value_of("../models/tiny v2"), "\"../models/tiny v2\"");
   EXPECT_EQ(value_of("a=b"), "\"a=b\"");
   EXPECT_EQ(value_of("cuda:0"), "\"cuda:0\"");
-  EXPECT_EQ(value_of(""), "\"\"");
+  EXPECT_EQ(value_of("\"\""), "\"\"");
   EXPECT_EQ(value_of("3 apples"), "\"3 apples\"");
 }
 
@@ -188,6 +188,13 @@ TEST_F(Set, TheLastOneWins) {
 }
 
 TEST_F(Set, CanRemoveANode) { EXPECT_THAT(node_names(applied({"nodes.b=false"})), ElementsAre("a", "c")); }
+
+TEST_F(Set, CanRemoveAKey) {
+  const engine::PipelineSpec spec = applied({"nodes.a.path=", "pipeline.x.y=1", "pipeline.x.z=2", "pipeline.x.y= "});
+  EXPECT_EQ(node(spec, "a").params.find("path"), nullptr);
+  EXPECT_EQ(toml_text(spec.pipeline.find("x")->value), "{ z = 2 }");
+  EXPECT_EQ(toml_text(applied({"pipeline.seed=", "pipeline.seed=6"}).pipeline.find("seed")->value), "6");
+}
 
 TEST_F(Set, PathsStartAtTheCurrentFolder) {
   const engine::PipelineSpec spec = applied({"nodes.a.path=b.jsonl"});
@@ -213,7 +220,7 @@ TEST_F(Set, MistakesAreReportedAsInTheGoldenFile) {
   for (const std::string argument :
        {"nodes.a.path", "=3", "nodes.aa.path=x", "models.actor.head=value", "buget.tokens_in_flight=1", "seed=3", "nodes..a=1",
         "nodes.b=3", "nodes.b.inputs=a", "nodes.b.inputs=[a]", "nodes.new.type=gae", "extends=x.toml", "nodes=1", "[nodes.a]#=1",
-        "pipeline.day=1979-05-27", "nodes.none=false"}) {
+        "pipeline.day=1979-05-27", "nodes.none=false", "nodes.none.path=", "pipeline.none="}) {
     text += "$ --set " + argument + "\n" + render(apply({argument}).problems) + "\n";
   }
   expect_golden("dsl/overrides.expected", text);

@@ -1,0 +1,146 @@
+#include "cli/fit_remedies.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/strings.h"
+#include "engine/memory/memory_needs.h"
+
+namespace sluice::cli {
+namespace {
+
+using engine::Plan;
+using engine::PlanModel;
+
+// As TOML; empty: unset, or no such key.
+std::string effective(const Plan& plan, const std::string& table, const std::string& key) {
+  const auto found =
+      std::ranges::find_if(plan.effective, [&](const engine::EffectiveKey& k) { return k.table == table && k.key == key; });
+  return found == plan.effective.end() ? std::string() : found->text;
+}
+
+// Whether most of it is trained: neither adapters alone, nor what a freeze leaves.
+bool trains_most_of(const PlanModel& model) {
+  const int64_t trained = model.facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
+  return model.usage.updated && 2 * trained > model.facts.parameters;
+}
+
+class Remedies {
+ public:
+  Remedies(const Plan& plan, const engine::PipelineSpec& spec) : plan_(plan), spec_(spec) {}
+
+  std::vector<Remedy> all() {
+    add_adapters();
+    add_bases();
+    add_bfloat16();
+    add_settings();
+    add_without_measuring();
+    return std::move(remedies_);
+  }
+
+ private:
+  void add_adapters() {
+    for (const PlanModel& model : plan_.models) {
+      if (!trains_most_of(model)) continue;
+      adapters_[model.name] = remedies_.size();
+      remedies_.push_back({.name = "lora in [models." + model.name + "]",
+                           .sets = {"models." + model.name + ".lora.rank=16"},
+                           .costs = "adapters alone are trained",
+                           .with = {}});
+    }
+  }
+
+  void add_bases() {
+    for (const PlanModel& model : plan_.models) {
+      const PlanModel* const base = engine::base_in_place_of(plan_, model);
+      if (base == nullptr) continue;
+      const auto adapters = adapters_.find(base->name);
+      if (adapters == adapters_.end() && !base->facts.has_base) continue;
+      Remedy remedy{.name = "base_of = " + sluice::quoted(base->name) + " in [models." + model.name + "]",
+                    .sets = {},
+                    .costs = "nothing",
+                    .with = {}};
+      remedy.in_place_of = "models." + model.name + ".";
+      if (adapters != adapters_.end()) remedy.with = adapters->second;
+      for (const std::string& key : keys_of(model.name)) remedy.sets.push_back("models." + model.name + "." + key + "=");
+      remedy.sets.push_back("models." + model.name + ".base_of=" + base->name);
+      remedies_.push_back(std::move(remedy));
+    }
+  }
+
+  // A model with base_of has no other key.
+  std::vector<std::string> keys_of(const std::string& model) const {
+    std::vector<std::string> keys;
+    for (const engine::ModelSpec& spec : spec_.models) {
+      if (spec.name.text != model) continue;
+      for (const engine::Entry& entry : spec.params.entries) keys.push_back(entry.key);
+    }
+    return keys;
+  }
+
+  void add_bfloat16() {
+    Remedy remedy{.name = "dtype = \"bfloat16\" in all models", .sets = {}, .costs = "rounding", .with = {}};
+    for (const PlanModel& model : plan_.models) {
+      const std::string table = "models." + model.name;
+      if (effective(plan_, table, "dtype") == "\"float32\"") remedy.sets.push_back(table + ".dtype=bfloat16");
+    }
+    if (!remedy.sets.empty()) remedies_.push_back(std::move(remedy));
+  }
+
+  void add_settings() {
+    const auto add = [this](const char* set, const char* name, const char* costs) {
+      remedies_.push_back({.name = name, .sets = {set}, .costs = costs, .with = {}});
+    };
+    if (plan_.owners() > 1 && !plan_.shards_optimizer())
+      add("cluster.shard=optimizer", "shard = \"optimizer\" in [cluster]", "nothing");
+    if (plan_.checkpoint.copy == engine::CheckpointCopy::kMemory)
+      add("checkpoint.copy=none", "copy = \"none\" in [checkpoint]", "training waits while it is saved");
+    if (!plan_.budget.pass_tokens.automatic)
+      add("budget.pass_tokens=auto", "pass_tokens = \"auto\" in [budget]", "smaller passes");
+    if (plan_.schedule.policy_lag > 0)
+      add("schedule.policy_lag=0", "policy_lag = 0 in [schedule]", "sampling waits for training");
+  }
+
+  // A path that measures may sample from a version that is published, while training makes another one.
+  void add_without_measuring() {
+    Remedy remedy{.name = {}, .sets = {}, .costs = "no measuring beside training", .with = {}};
+    std::vector<std::string> sources;
+    for (size_t path = 0; path < plan_.paths.size(); ++path) {
+      if (!plan_.paths[path].measures()) continue;
+      for (const engine::PlanNode& node : plan_.nodes) {
+        if (node.path != static_cast<int>(path)) continue;
+        if (node.inputs.empty()) sources.push_back(sluice::quoted(node.name));
+        remedy.sets.push_back("nodes." + node.name + "=false");
+      }
+    }
+    remedy.name = "without what comes from " + join(sources, ", ");
+    if (!remedy.sets.empty()) remedies_.push_back(std::move(remedy));
+  }
+
+  const Plan& plan_;
+  const engine::PipelineSpec& spec_;
+  std::vector<Remedy> remedies_;
+  std::map<std::string, size_t> adapters_;  // by model: of remedies_
+};
+
+}  // namespace
+
+std::vector<std::string> sets_together(const std::vector<const Remedy*>& remedies) {
+  std::vector<std::string> sets;
+  for (const Remedy* remedy : remedies) {
+    for (const std::string& set : remedy->sets) {
+      const bool is_replaced = std::ranges::any_of(remedies, [&](const Remedy* other) {
+        return other != remedy && !other->in_place_of.empty() && set.starts_with(other->in_place_of);
+      });
+      if (!is_replaced) sets.push_back(set);
+    }
+  }
+  return sets;
+}
+
+std::vector<Remedy> remedies_for(const engine::Plan& plan, const engine::PipelineSpec& spec) {
+  return Remedies(plan, spec).all();
+}
+
+}  // namespace sluice::cli

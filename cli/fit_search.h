@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/fit_remedies.h"
+#include "cli/load.h"
+#include "engine/memory/memory_needs.h"
+
+namespace sluice::cli {
+
+/// How a pipeline fits into the memory that there is.
+struct Fit {
+  /// Changes after which it fits.
+  struct Way {
+    std::vector<size_t> remedies;   // by index, ascending
+    std::vector<std::string> sets;  // theirs, and tokens in flight where these are fewer
+    bool fewer_tokens = false;
+    engine::MemoryNeed need;       // the tightest
+    double iteration_seconds = 0;  // simulated
+  };
+
+  engine::MemoryNeed need;  // as it is: the tightest
+  bool fits = false;        // as it is
+  double iteration_seconds = 0;
+  std::vector<Remedy> remedies;
+  std::vector<engine::MemoryNeed>
+      alone;                   // of each remedy, with those that it needs; as much as there is of it where it is refused
+  std::vector<bool> possible;  // likewise: it goes with the rest of the pipeline
+  std::vector<Way> ways;       // none of which has a change that it can do without; the fastest first
+  engine::MemoryNeed least;    // of what was tried: the smallest
+};
+
+/// Tries the remedies and all that they make together, fewest first. One thread; seconds for a dozen. Nothing is loaded: the
+/// config.json of models is enough.
+Fit search_fit(const PipelineArguments& arguments, const SizedPipeline& pipeline);
+
+}  // namespace sluice::cli

@@ -1,0 +1,90 @@
+#include "engine/memory/memory_needs.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::engine {
+namespace {
+
+void add_needs(std::vector<MemoryNeed>& needs, const MemoryNeed& of_host, const std::vector<PlanDevice>& devices) {
+  needs.push_back(of_host);
+  for (const PlanDevice& device : devices) {
+    needs.push_back(of_host);
+    needs.back().memory = device.memory;
+    needs.back().place = device.name;
+  }
+}
+
+const PlanRole* role_named(const Plan& plan, const std::string& name) {
+  const auto found = std::ranges::find(plan.roles, name, &PlanRole::name);
+  return found == plan.roles.end() ? nullptr : &*found;
+}
+
+bool is_tighter(const MemoryNeed& a, const MemoryNeed& b) {
+  return std::pair(a.share(), a.memory.total_bytes()) > std::pair(b.share(), b.memory.total_bytes());
+}
+
+}  // namespace
+
+double MemoryNeed::share() const {
+  return is_known() ? static_cast<double>(memory.total_bytes()) / static_cast<double>(memory.machine_bytes) : 0;
+}
+
+std::vector<MemoryNeed> memory_needs(const Plan& plan) {
+  std::vector<MemoryNeed> needs;
+  if (plan.roles.empty()) add_needs(needs, {.memory = plan.memory, .role = {}}, plan.devices);
+  for (const PlanRole& role : plan.roles)
+    add_needs(needs, {.memory = role.memory, .role = role.name, .rank = role.first_rank}, role.devices);
+  return needs;
+}
+
+MemoryNeed tightest_need(const Plan& plan) {
+  std::vector<MemoryNeed> needs = memory_needs(plan);
+  return std::move(*std::ranges::min_element(needs, is_tighter));
+}
+
+int64_t tokens_of(const Plan& plan, const MemoryNeed& need) {
+  const PlanRole* const role = role_named(plan, need.role);
+  return role == nullptr ? plan.budget.tokens_in_flight : role->tokens_in_flight;
+}
+
+// Paths with shares of their own keep them. A rank that only samples needs a group.
+int64_t least_tokens_of(const Plan& plan, const MemoryNeed& need) {
+  const bool trains = plan.trains(need.rank);
+  int64_t needed = 0;
+  for (const PlanPath& path : plan.paths) {
+    const int64_t least = trains ? path.capacity.tokens_needed : path.rollout ? path.capacity.group_tokens : 0;
+    needed += path.settings.tokens_in_flight.value_or(least);
+  }
+  return needed;
+}
+
+int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need) {
+  const auto fits = [&](int64_t tokens) {
+    return predict_memory(plan, tokens, need.rank, need.place).total_bytes() <= need.memory.machine_bytes;
+  };
+  int64_t enough = least_tokens_of(plan, need), too_many = tokens_of(plan, need);
+  if (enough >= too_many || !fits(enough)) return 0;
+  while (enough + 1 < too_many) {
+    const int64_t middle = enough + (too_many - enough) / 2;
+    (fits(middle) ? enough : too_many) = middle;
+  }
+  return enough;
+}
+
+int64_t training_bytes(const Plan& plan, const PlanModel& model) {
+  const int64_t ranks = plan.shards_optimizer() ? plan.owners() : 1;
+  return model.facts.gradient_bytes + model.facts.optimizer_bytes / ranks;
+}
+
+const PlanModel* base_in_place_of(const Plan& plan, const PlanModel& frozen) {
+  const ModelFacts& facts = frozen.facts;
+  if (frozen.usage.updated || !facts.base_of.empty() || facts.folder.empty() || !facts.has_head("language_model")) return nullptr;
+  const auto found = std::ranges::find_if(plan.models, [&](const PlanModel& model) {
+    return model.usage.updated && model.facts.folder == facts.folder && model.facts.device == facts.device &&
+           model.facts.has_head("language_model");
+  });
+  return found == plan.models.end() ? nullptr : &*found;
+}
+
+}  // namespace sluice::engine
