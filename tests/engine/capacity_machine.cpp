@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/engine/machine_text.h"
 #include "tests/engine/path_rules.h"
 
 namespace sluice::engine::testing {
@@ -156,6 +157,8 @@ class Run {
 
   bool allows(const Ids& ids, size_t p, const Way& way) const {
     if (way.move.kind == Move::Kind::kBegin) return may_begin(ids, p);
+    if (way.move.kind == Move::Kind::kLose) return others_are_there(ids, p);
+    if (way.move.kind == Move::Kind::kHear) return at(ids, beside_on(way.move.which, p)).state.lost;
     if (way.move.with >= 0) return !is_helpers_half(way.move) && helpers_half(ids, p, way.move);
     if (!other_ranks_allow(ids, p, way)) return false;
     return way.publishes < 0 || !paths_.publisher_waits || readers_allow(ids, p, way.publishes);
@@ -246,8 +249,9 @@ class Run {
     const State& mine = at(ids, p).state;
     const size_t helper = beside_on(move.with, p);
     const PathStates::Known& there = at(ids, helper);
-    const bool lends = move.kind == Move::Kind::kLend;
-    if (lends && !states_[helper].rules().may_help_in(there.state, mine.begun - 1, mine.round)) return std::nullopt;
+    const PathRules& rules = states_[helper].rules();
+    if (move.kind == Move::Kind::kLend && !rules.may_help_in(there.state, mine.begun - 1, mine.round)) return std::nullopt;
+    if (move.kind == Move::Kind::kLendAgain && !rules.may_make_again(there.state, mine.begun - 1)) return std::nullopt;
     Move half = other_half(move, static_cast<int>(p / of_rank_));
     half.path = static_cast<int>(helper);
     const auto way = std::find_if(there.ways.begin(), there.ways.end(), [&](const Way& w) { return w.move == half; });
@@ -257,6 +261,13 @@ class Run {
 
   // The same path on another rank.
   size_t beside_on(int rank, size_t p) const { return static_cast<size_t>(rank) * of_rank_ + p % of_rank_; }
+
+  // Another rank that makes groups for others.
+  bool others_are_there(const Ids& ids, size_t p) const {
+    for (int rank = machines_[p].owners; rank < paths_.ranks; ++rank)
+      if (const size_t other = beside_on(rank, p); other != p && !at(ids, other).state.lost) return true;
+    return false;
+  }
 
   bool may_begin(const Ids& ids, size_t p) const {
     const int next = at(ids, p).state.begun;
@@ -348,6 +359,7 @@ class Search {
 
   void note(const Move& move, const State& state) {
     finding_.rank_helped = finding_.rank_helped || move.kind == Move::Kind::kLend;
+    finding_.made_again = finding_.made_again || move.kind == Move::Kind::kLendAgain;
     finding_.helper_went_on = finding_.helper_went_on || (move.kind == Move::Kind::kBegin && !state.for_others.empty());
   }
 
@@ -366,35 +378,6 @@ class Search {
   Finding finding_;
 };
 
-std::string text_of(const Move& move) {
-  const std::string which = std::to_string(move.which), tokens = std::to_string(move.tokens);
-  const std::string by = move.with < 0 ? std::string() : " made by rank " + std::to_string(move.with);
-  switch (move.kind) {
-    case Move::Kind::kBegin:
-      return "an iteration begins";
-    case Move::Kind::kAdmit:
-      return "a group is admitted with " + tokens + " tokens";
-    case Move::Kind::kGrow:
-      return "group " + which + " of those admitted grows by a token";
-    case Move::Kind::kRestart:
-      return "group " + which + " of those admitted restarts";
-    case Move::Kind::kFinish:
-      return "group " + which + " of those admitted is finished with " + tokens + " tokens";
-    case Move::Kind::kProcess:
-      return "step " + which + " is done with packet " + std::to_string(move.packet) + " (keeps " + std::to_string(move.passes) +
-             ")";
-    case Move::Kind::kLearn:
-      return "the verdicts of all ranks are known";
-    case Move::Kind::kTake:
-    case Move::Kind::kGive:
-      return "the oldest group is taken over with " + tokens + " tokens" + by;
-    case Move::Kind::kLend:
-    case Move::Kind::kHelp:
-      return "a group is admitted with " + tokens + " tokens, to be" + by;
-  }
-  return {};
-}
-
 // What a path waits for where nothing can happen.
 std::string want_of(const Machine& machine, const State& state, int share) {
   const std::string asks = " group asks for " + std::to_string(machine.worst) + " of " + std::to_string(share) + " tokens";
@@ -409,47 +392,6 @@ std::string tokens_of(const PathRules& rules, const State& state) {
 }
 
 }  // namespace
-
-std::string describe(const Machine& machine) {
-  std::string text = std::to_string(machine.iterations) + " iterations of " + std::to_string(machine.groups) + " groups of " +
-                     std::to_string(machine.least) + " to " + std::to_string(machine.worst) + " tokens" +
-                     (machine.rollout ? " by a rollout" : "") + (machine.of_frozen_model ? " of a frozen model" : "") +
-                     (machine.on_demand ? ", on demand" : "") +
-                     (machine.slots > 1 ? " in " + std::to_string(machine.slots) + " slots" : "") + ", micro-batches of " +
-                     std::to_string(machine.micro_batch) + (machine.own_share ? " or the path's share" : "") + ", lag " +
-                     std::to_string(machine.lag);
-  if (machine.measures()) text += ", measured every " + std::to_string(machine.every);
-  if (machine.before_training) text += " and before training";
-  if (machine.lasts > 0) text += ", with data for " + std::to_string(machine.lasts);
-  for (size_t s = 0; s < machine.steps.size(); ++s) {
-    const Step& step = machine.steps[s];
-    text += "; step " + std::to_string(s) + " <-";
-    for (const int input : step.inputs) text += " " + std::to_string(input);
-    if (step.reads) text += " reads";
-    if (step.barrier) text += " barrier";
-    if (step.draws > 0)
-      text += " filter, draws " + std::to_string(step.draws) + ", oversample " + std::to_string(step.oversample_tenths) + "/10";
-    if (step.use != Use::kNone)
-      text += step.use == Use::kTrains ? " trains" : step.use == Use::kPublishes ? " publishes" : " reads live weights";
-  }
-  return text;
-}
-
-namespace {
-
-std::string roles_text(const Machine& machine) {
-  if (machine.owners == 0) return {};
-  return ", of which " + std::to_string(machine.owners) + " train and the others make groups with " +
-         std::to_string(machine.making) + " tokens";
-}
-
-}  // namespace
-
-std::string describe(const Paths& paths) {
-  std::string text;
-  for (const Machine& path : paths.paths) text += (text.empty() ? "" : "\n  beside ") + describe(path);
-  return text + (paths.ranks > 1 ? "\n  on " + std::to_string(paths.ranks) + " ranks" : "") + roles_text(paths.paths.front());
-}
 
 Finding search(const Paths& paths, const std::vector<int>& shares) { return Search(paths, shares).search(); }
 

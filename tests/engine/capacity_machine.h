@@ -39,7 +39,9 @@ struct Machine {
   int ranks = 1;
   int owners =
       0;  // with roles: the first so many of the ranks have the slots, and the others make all of their groups; 0: no roles
-  int making = 0;  // with roles: tokens of a rank that makes groups
+  int making = 0;          // with roles: tokens of a rank that makes groups
+  bool elastic = false;    // these ranks may be lost, all but one; the others make their groups
+  bool keeps_room = true;  // then each keeps room for a group that a lost one was to make
   int iterations = 1;
   int lag = 0;
   bool rollout = false;    // it samples from the model of `model_of`, where a step trains that
@@ -74,12 +76,30 @@ std::string describe(const Paths& paths);
 
 /// One event.
 struct Move {
-  // What two ranks do together has two halves: the owner's of a group (kLend, kTake) and that of who makes it (kHelp, kGive).
-  enum class Kind { kBegin, kAdmit, kGrow, kRestart, kFinish, kProcess, kLearn, kTake, kGive, kLend, kHelp };
+  // What two ranks do together has two halves: the owner's of a group (kLend, kLendAgain, kTake) and that of who makes it (kHelp,
+  // kHelpAgain, kGive). A rank is lost (kLose), and each owner hears of it at its own time (kHear).
+  enum class Kind {
+    kBegin,
+    kAdmit,
+    kGrow,
+    kRestart,
+    kFinish,
+    kProcess,
+    kLearn,
+    kTake,
+    kGive,
+    kLend,
+    kHelp,
+    kLose,
+    kHear,
+    kLendAgain,
+    kHelpAgain
+  };
   Kind kind = Kind::kBegin;
-  int which = 0;   // kGrow, kRestart, kFinish: place among the admitted, then among those made for others; kProcess: step
-  int tokens = 0;  // kAdmit, kLend, kHelp: credit; kFinish, kTake, kGive: size
-  int packet = 0;  // kProcess: place among the packets
+  int which = 0;   // kGrow, kRestart, kFinish: place among the admitted, then among those made for others; kProcess: step; kHear:
+                   // rank; kLendAgain, kHelpAgain: 0 of the oldest that was not taken over, 1 of another
+  int tokens = 0;  // kAdmit, kLend, kHelp, kLendAgain, kHelpAgain: credit; kFinish, kTake, kGive: size
+  int packet = 0;  // kProcess: place among the packets; kLendAgain, kHelpAgain: among those that the rank makes for that one
   int passes = 0;  // kProcess of a filter: bit by group, those that it keeps
   int path = 0;    // of all: those of rank 0 first
   int with = -1;   // the rank that does the other half; -1: there is none
@@ -103,6 +123,7 @@ struct Finding {
   bool publisher_waited = false;  // for another path, in some state
   bool rank_waited = false;       // for another, likewise
   bool rank_helped = false;       // another: made a group for it
+  bool made_again = false;        // a group that a lost rank was to make
   bool helper_went_on = false;    // to the next iteration, with a group that its owner had not taken over
   int64_t states = 0;
   std::vector<Seen> paths;  // those of rank 0 first

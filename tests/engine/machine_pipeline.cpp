@@ -185,7 +185,7 @@ std::string pipeline_text(const Paths& paths, const std::vector<int>& shares) {
   if (first.owners > 0) {
     text += "[cluster.roles.train]\n" + key("ranks", static_cast<int64_t>(first.owners)) + "[cluster.roles.rollout]\n" +
             key("ranks", static_cast<int64_t>(paths.ranks - first.owners)) +
-            key("tokens_in_flight", static_cast<int64_t>(first.making));
+            key("tokens_in_flight", static_cast<int64_t>(first.making)) + (first.elastic ? "elastic = true\n" : "");
   }
   for (size_t p = 0; p < paths.paths.size(); ++p) {
     const std::string model = quoted_model(p);

@@ -7,10 +7,14 @@
 namespace sluice::engine::testing::machine {
 
 Move other_half(const Move& mine, int rank) {
-  return {.kind = mine.kind == Move::Kind::kLend ? Move::Kind::kHelp : Move::Kind::kGive, .tokens = mine.tokens, .with = rank};
+  using Kind = Move::Kind;
+  const Kind kind = mine.kind == Kind::kLend ? Kind::kHelp : mine.kind == Kind::kLendAgain ? Kind::kHelpAgain : Kind::kGive;
+  return {.kind = kind, .which = mine.which, .tokens = mine.tokens, .packet = mine.packet, .with = rank};
 }
 
-bool is_helpers_half(const Move& move) { return move.kind == Move::Kind::kHelp || move.kind == Move::Kind::kGive; }
+bool is_helpers_half(const Move& move) {
+  return move.kind == Move::Kind::kHelp || move.kind == Move::Kind::kHelpAgain || move.kind == Move::Kind::kGive;
+}
 
 int PathRules::in_making(const State& state) const {
   int tokens = 0;
@@ -106,10 +110,11 @@ void PathRules::add_takes(const State& state, std::vector<Move>& moves) const {
   if (!shares_making_ || state.admitted.empty()) return;
   const Admitted& oldest = state.admitted.front();
   const int room = share_ - in_flight(state);
-  if (oldest.maker < 0) {
+  if (oldest.maker == Admitted::kMine) {
     if (oldest.finished && oldest.tokens <= room) moves.push_back({.kind = Move::Kind::kTake, .tokens = oldest.tokens});
     return;
   }
+  if (oldest.maker == Admitted::kNobody) return;
   for (int tokens = std::min(machine_.worst, room); tokens >= 1; --tokens)
     moves.push_back({.kind = Move::Kind::kTake, .tokens = tokens, .with = oldest.maker});
 }
@@ -130,7 +135,7 @@ void PathRules::add_help(const State& state, std::vector<Move>& moves) const {
     for (int tokens = machine_.worst; tokens >= machine_.least; --tokens) {
       if (state.left_to_draw() > 0 && (anytime || tokens > room))
         moves.push_back({.kind = Move::Kind::kLend, .tokens = tokens, .with = other});
-      if ((anytime || state.left_to_draw() == 0) && room >= machine_.worst)
+      if ((anytime || state.left_to_draw() == 0) && room >= room_to_help())
         moves.push_back({.kind = Move::Kind::kHelp, .tokens = tokens, .with = other});
     }
     const auto next =

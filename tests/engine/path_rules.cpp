@@ -28,12 +28,14 @@ PathRules::PathRules(const Machine& machine, int iterations, bool trained, int s
 
 std::vector<Move> PathRules::moves(const State& state) const {
   std::vector<Move> moves;
+  if (state.lost) return moves;
   for (size_t s = 0; s < machine_.steps.size(); ++s) add_processing(state, static_cast<int>(s), moves);
   add_growth(state, moves);
   add_finishes(state, moves);
   add_takes(state, moves);
   add_admissions(state, moves);
   add_help(state, moves);
+  add_losses(state, moves);
   const bool makes =
       std::any_of(state.for_others.begin(), state.for_others.end(), [](const auto& group) { return !group.finished; });
   if (!state.drawing && !makes && state.begun < iterations_) moves.push_back({.kind = Move::Kind::kBegin});
@@ -42,9 +44,11 @@ std::vector<Move> PathRules::moves(const State& state) const {
 }
 
 // On demand groups are only sure to end when they have grown to the worst size. Nobody has to help, but for ranks that do nothing
-// else; these have credit for a worst group or for none.
+// else; these have credit for a worst group or for none. Nobody has to be lost.
 bool PathRules::is_sure(const State& state, const Move& move) const {
-  if (move.kind == Move::Kind::kLend && machine_.owners > 0) return move.tokens == machine_.worst;
+  if (move.kind == Move::Kind::kLose) return false;
+  const bool lends = move.kind == Move::Kind::kLend || move.kind == Move::Kind::kLendAgain;
+  if (lends && machine_.owners > 0) return move.tokens == machine_.worst;
   const bool ends_early = move.kind == Move::Kind::kFinish && machine_.on_demand &&
                           state.admitted[static_cast<size_t>(move.which)].tokens < machine_.worst;
   return move.kind != Move::Kind::kAdmit && move.kind != Move::Kind::kLend && !ends_early;
@@ -109,6 +113,17 @@ State PathRules::after(State state, const Move& move) const {
       break;
     case Move::Kind::kHelp:
       help(state, move);
+      break;
+    case Move::Kind::kLose:
+      return lost();
+    case Move::Kind::kHear:
+      hear(state, move.which);
+      break;
+    case Move::Kind::kLendAgain:
+      lend_again(state, move.with);
+      break;
+    case Move::Kind::kHelpAgain:
+      help_again(state, move);
       break;
   }
   take_what_fits(state);
@@ -347,12 +362,13 @@ std::string key_of(const State& state) {
   const auto add = [&](size_t number) { key += static_cast<char>(number); };
   for (const int number : {state.begun, state.ended, static_cast<int>(state.drawing), state.round, state.drawn, state.open_slot})
     add(static_cast<size_t>(number));
+  add(state.heard * 2 + state.lost);
   for (const auto& by_slot : {state.to_draw, state.drawn_of, state.kept})
     for (const int number : by_slot) add(static_cast<size_t>(number));
   add(state.admitted.size());
   for (const Admitted& group : state.admitted)
     add(static_cast<size_t>(group.tokens * 2 + group.finished)), add(static_cast<size_t>(group.text)),
-        add(static_cast<size_t>(group.slot)), add(static_cast<size_t>(group.maker + 1));
+        add(static_cast<size_t>(group.slot)), add(static_cast<size_t>(group.maker + 2));
   add(state.for_others.size());
   for (const ForOther& group : state.for_others)
     add(static_cast<size_t>(group.owner)), add(static_cast<size_t>(group.tokens * 2 + group.finished));

@@ -29,7 +29,8 @@ struct Admitted {
   bool finished = false;
   int text = 0;  // on demand: of a group that was preempted and holds no credit
   int slot = 0;
-  int maker = -1;  // another rank, which has the credit; -1: this one
+  int maker = kMine;                              // another rank, which has the credit
+  static constexpr int kMine = -1, kNobody = -2;  // this one; it was a rank that is lost
 };
 
 /// A group that is made for another rank.
@@ -44,6 +45,8 @@ struct State {
   int begun = 0;  // iterations, those included that it passed over
   int ended = 0;  // by every step
   bool drawing = false;
+  bool lost = false;
+  unsigned heard = 0;                // of which ranks it knows that they are lost, by bit
   int round = 0;                     // of draws of this iteration, where ranks tell each other the verdicts
   int drawn = 0;                     // groups of this iteration
   std::vector<int> to_draw;          // of this round, by slot
@@ -97,6 +100,9 @@ class PathRules {
   /// Groups of another rank, as far as it depends on what each has come to.
   bool may_help_in(const State& state, int iteration, int round) const;
 
+  /// Likewise of one that a lost rank was to make: it goes back to the iteration when what it has begun is finished.
+  bool may_make_again(const State& state, int iteration) const;
+
   /// With roles, of an owner: no group of the iteration is left for others to make.
   bool has_given_all(const State& state, int iteration) const;
 
@@ -145,8 +151,15 @@ class PathRules {
   void add_admissions(const State& state, std::vector<Move>& moves) const;
   void add_takes(const State& state, std::vector<Move>& moves) const;
   void add_help(const State& state, std::vector<Move>& moves) const;
+  void add_losses(const State& state, std::vector<Move>& moves) const;
+  void add_again(const State& state, std::vector<Move>& moves) const;
   int room_to_admit(const State& state) const;
+  int room_to_help() const;
 
+  State lost() const;
+  void hear(State& state, int rank) const;
+  void lend_again(State& state, int maker) const;
+  void help_again(State& state, const Move& move) const;
   void begin(State& state) const;
   void admit(State& state, Admitted group) const;
   void help(State& state, const Move& move) const;

@@ -110,6 +110,54 @@ TEST_F(RolesSearch, ReplacedGroups) {
   }
 }
 
+// Whenever it is lost, and whatever it has made or begun by then.
+TEST_F(RolesSearch, RanksThatSampleMayBeLost) {
+  for (const Step& first : {kRead, kFilter}) {
+    for (const Step& trainer : {kTrain, kBarrierTrains}) {
+      for (int lag = 0; lag <= 1; ++lag) {
+        Machine machine{.groups = 3,
+                        .least = 1,
+                        .worst = 2,
+                        .micro_batch = 3,
+                        .owners = 1,
+                        .making = 4,
+                        .elastic = true,
+                        .iterations = lag + 1,
+                        .lag = lag,
+                        .rollout = true,
+                        .steps = {first, trainer, kPublish}};
+        const Paths paths = on_ranks(machine, 2);
+        const int budget = needed(paths);
+        const Finding finding = found(paths, budget);
+        EXPECT_FALSE(finding.stalls || finding.overwrites) << story(paths, budget, finding);
+        EXPECT_TRUE(finding.made_again) << describe(paths);
+        EXPECT_TRUE(found(paths, budget - 1).stalls) << "does not stall: " << describe(paths);
+        machine.making -= 1;
+        EXPECT_FALSE(check_machine(on_ranks(machine, 2), {budget}, registry_).plan) << describe(machine);
+      }
+    }
+  }
+}
+
+// A later group waits for the one that the lost rank was to make, and holds the credit that this one would take.
+TEST_F(RolesSearch, WithoutTheRoomThatIsKeptALossStallsTheRun) {
+  Machine machine{.groups = 2,
+                  .least = 1,
+                  .worst = 2,
+                  .micro_batch = 2,
+                  .owners = 1,
+                  .making = 2,
+                  .elastic = true,
+                  .keeps_room = false,
+                  .iterations = 1,
+                  .rollout = true,
+                  .steps = {kRead, kTrain, kPublish}};
+  const Paths paths = on_ranks(machine, 2);
+  const Finding finding = found(paths, 100);
+  EXPECT_TRUE(finding.stalls) << describe(paths);
+  EXPECT_TRUE(replay(paths, {100}, finding.trace, [](const std::string&) {})) << story(paths, 100, finding);
+}
+
 // Credit for several groups at a time, of which some wait until their owner has taken older ones over.
 TEST_F(RolesSearch, CreditForMoreGroups) {
   for (int lag = 0; lag <= 1; ++lag) {

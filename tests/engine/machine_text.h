@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "tests/engine/capacity_machine.h"
+
+namespace sluice::engine::testing {
+
+/// A move, for the story of a trace.
+std::string text_of(const Move& move);
+
+}  // namespace sluice::engine::testing
