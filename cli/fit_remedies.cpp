@@ -26,6 +26,8 @@ bool trains_most_of(const PlanModel& model) {
   return model.usage.updated && 2 * trained > model.facts.parameters;
 }
 
+bool trains_some_of(const PlanModel& model) { return model.usage.updated; }
+
 class Remedies {
  public:
   Remedies(const Plan& plan, const engine::PipelineSpec& spec) : plan_(plan), spec_(spec) {}
@@ -35,6 +37,7 @@ class Remedies {
     add_bases();
     add_bfloat16();
     add_settings();
+    add_roles();
     add_without_measuring();
     return std::move(remedies_);
   }
@@ -61,7 +64,7 @@ class Remedies {
                     .sets = {},
                     .costs = "nothing",
                     .with = {}};
-      remedy.in_place_of = "models." + model.name + ".";
+      remedy.in_place_of.push_back("models." + model.name + ".");
       if (adapters != adapters_.end()) remedy.with = adapters->second;
       for (const std::string& key : keys_of(model.name)) remedy.sets.push_back("models." + model.name + "." + key + "=");
       remedy.sets.push_back("models." + model.name + ".base_of=" + base->name);
@@ -102,6 +105,34 @@ class Remedies {
       add("schedule.policy_lag=0", "policy_lag = 0 in [schedule]", "sampling waits for training");
   }
 
+  // Half of the ranks sample, and the others train.
+  void add_roles() {
+    const int half = plan_.ranks / 2;
+    const auto makes = [this](int node) {
+      return std::ranges::any_of(plan_.paths, [&](const engine::PlanPath& path) { return path.rollout == node; });
+    };
+    if (!plan_.roles.empty() || half == 0 || std::ranges::none_of(plan_.models, trains_some_of)) return;
+    Remedy remedy{
+        .name = "roles of " + plural(plan_.ranks - half, "rank") + " that train and " + std::to_string(half) + " that sample",
+        .sets = {"cluster.roles.train.ranks=" + std::to_string(plan_.ranks - half),
+                 "cluster.roles.rollout.ranks=" + std::to_string(half)},
+        .costs = "ranks wait for each other",
+        .with = {}};
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const int node = static_cast<int>(i);
+      if (plan_.is_inside_rollout(node)) continue;
+      const std::string& name = plan_.nodes[i].name;
+      remedy.sets.push_back("nodes." + name + ".on=" + (makes(node) ? "rollout" : "train") + place_of(name));
+    }
+    remedies_.push_back(std::move(remedy));
+  }
+
+  // What the file says of where a node runs, behind a role.
+  std::string place_of(const std::string& node) const {
+    const auto spec = std::ranges::find_if(spec_.nodes, [&](const engine::NodeSpec& s) { return s.name.text == node; });
+    return spec == spec_.nodes.end() || spec->on.text.empty() ? std::string() : "/" + spec->on.text;
+  }
+
   // A path that measures may sample from a version that is published, while training makes another one.
   void add_without_measuring() {
     Remedy remedy{.name = {}, .sets = {}, .costs = "no measuring beside training", .with = {}};
@@ -112,6 +143,7 @@ class Remedies {
         if (node.path != static_cast<int>(path)) continue;
         if (node.inputs.empty()) sources.push_back(sluice::quoted(node.name));
         remedy.sets.push_back("nodes." + node.name + "=false");
+        remedy.in_place_of.push_back("nodes." + node.name + ".");
       }
     }
     remedy.name = "without what comes from " + join(sources, ", ");
@@ -131,7 +163,8 @@ std::vector<std::string> sets_together(const std::vector<const Remedy*>& remedie
   for (const Remedy* remedy : remedies) {
     for (const std::string& set : remedy->sets) {
       const bool is_replaced = std::ranges::any_of(remedies, [&](const Remedy* other) {
-        return other != remedy && !other->in_place_of.empty() && set.starts_with(other->in_place_of);
+        return other != remedy &&
+               std::ranges::any_of(other->in_place_of, [&](const auto& begin) { return set.starts_with(begin); });
       });
       if (!is_replaced) sets.push_back(set);
     }

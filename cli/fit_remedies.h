@@ -12,11 +12,11 @@ namespace sluice::cli {
 
 /// A change of a pipeline after which it may take less memory.
 struct Remedy {
-  std::string name;               // "lora in [models.actor]"
-  std::vector<std::string> sets;  // KEY=VALUE, as for --set
-  std::string costs;              // what is given up for it
-  std::optional<size_t> with;     // only together with that remedy, by index
-  std::string in_place_of = {};   // "models.reference.": what others set of that does not count any more
+  std::string name;                           // "lora in [models.actor]"
+  std::vector<std::string> sets;              // KEY=VALUE, as for --set
+  std::string costs;                          // what is given up for it
+  std::optional<size_t> with;                 // only together with that remedy, by index
+  std::vector<std::string> in_place_of = {};  // "models.reference.": what others set of these does not count any more
 };
 
 /// What some of them set together.

@@ -107,7 +107,10 @@ std::string fit_json(const std::string& name, const Fit& fit) {
   }
   for (const Fit::Way& way : fit.ways) {
     Json entry = json_of(way.need);
-    entry.update({{"name", names_of(fit, way)}, {"sets", way.sets}, {"iteration_seconds", way.iteration_seconds}});
+    entry.update({{"name", names_of(fit, way)},
+                  {"remedies", way.remedies},
+                  {"sets", way.sets},
+                  {"iteration_seconds", way.iteration_seconds}});
     json["ways"].push_back(std::move(entry));
   }
   return json.dump(2) + "\n";

@@ -8,7 +8,7 @@ from support import DONE, ROOT, WRONG_PIPELINE, Case, run, sets
 
 PPO, GRPO = ROOT / "pipelines/ppo.toml", ROOT / "pipelines/grpo.toml"
 LLAMA_8B = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256, "max_position_embeddings": 8192,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256, "max_position_embeddings": 16384,
             "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu", "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
 
 
@@ -49,9 +49,49 @@ class Large(Fit):
             accepted = self.plan(arguments, way)
             self.assertEqual(accepted.returncode, DONE, accepted.stderr)
             self.assertLessEqual(way["peak_bytes"], way["there_bytes"])
-            for left_out in way["sets"]:
-                rest = {"sets": [setting for setting in way["sets"] if setting != left_out]}
-                self.assertEqual(self.plan(arguments, rest).returncode, WRONG_PIPELINE, f"{left_out} is not needed")
+            for remedy in (found["remedies"][index] for index in way["remedies"]):
+                rest = {"sets": [setting for setting in way["sets"] if setting not in remedy["sets"]]}
+                self.assertEqual(self.plan(arguments, rest).returncode, WRONG_PIPELINE, f"{remedy['name']} is not needed")
+
+    def test_four_models_of_a_ppo_on_four_cards(self):
+        judge = f"""
+extends = "{PPO}"
+[models.judge]
+checkpoint = "{self.model()}"
+dtype = "bfloat16"
+head = "value"
+[nodes]
+score = false
+[nodes.judge]
+type = "reward_model"
+inputs = ["generate"]
+model = "judge"
+[nodes.rewards]
+inputs = ["judge", "reference"]
+"""
+        bfloat16 = {f"models.{name}.dtype": "bfloat16" for name in ("reference", "critic")}
+        arguments = [*self.large(self.write("four.toml", judge), "actor", "reference", "critic", **bfloat16, **{"runtime.memory_gib": 48}), "--ranks", "4"]
+        refused = run("plan", *arguments)
+        self.assertEqual(refused.returncode, WRONG_PIPELINE)
+        self.assertRegex(refused.stderr, r"needs up to 2\d\d GB of memory and does not fit into 51.5 GB")
+        self.assertRegex(refused.stderr, r"= weights +1\d\d GB")
+        code, found, stderr = self.fit(*arguments)
+        self.assertEqual(code, DONE, stderr)
+        self.assertIn("cluster.roles.rollout.ranks=2", found["ways"][0]["sets"])
+        self.assertEqual(self.plan(arguments, found["ways"][0]).returncode, DONE)
+
+    def test_long_answers_of_large_groups_stay_within_the_budget(self):
+        wide = {"nodes.prompts.groups_per_iteration": 256, "nodes.generate.samples_per_prompt": 16, "nodes.generate.max_new_tokens": 8192,
+                "budget.tokens_in_flight": 262144, "budget.micro_batch_tokens": "auto", "runtime.memory_gib": 80, "models.reference.dtype": "bfloat16"}
+        arguments = [*self.large(GRPO, "actor", "reference", **wide), "--ranks", "8"]
+        code, found, stderr = self.fit(*arguments)
+        self.assertEqual(code, DONE, stderr)
+        way = found["ways"][0]
+        simulated = run("simulate", "--iterations", "1", "--format", "json", *arguments, *(word for setting in way["sets"] for word in ("--set", setting)))
+        self.assertEqual(simulated.returncode, DONE, simulated.stderr)
+        (variant,) = json.loads(simulated.stdout)["variants"]
+        self.assertFalse(variant["stalls"])
+        self.assertLessEqual(variant["tokens_in_flight_peak"], variant["budget"])
 
     def test_the_fastest_comes_first(self):
         arguments = [*self.large(GRPO, "actor", "reference", **{"runtime.memory_gib": 60, "models.reference.dtype": "bfloat16"}), "--ranks", "8"]
