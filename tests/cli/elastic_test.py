@@ -8,8 +8,8 @@ import subprocess
 import time
 import unittest
 
-from ranks_test import TIMED, children_of, ended, rank_of
-from support import DONE, PPO, Case, metrics_so_far, run, sets, start, training_state, wait_for, with_roles
+from ranks_test import children_of, ended, rank_of
+from support import DONE, PPO, Case, metrics_so_far, run, sets, start, wait_for, with_roles
 
 LOSSES = int(os.environ.get("SLUICE_LOSSES", "4"))
 TRAINING, SAMPLING = 2, 3
@@ -29,13 +29,6 @@ def environment_of(pid):
 
 
 class ElasticRuns(Case):
-    def lines_of(self, name):
-        return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in metrics_so_far(self.folder / name)]
-
-    def models_of(self, name):
-        checkpoint = (self.folder / name / "checkpoint").resolve()
-        return {model: training_state(checkpoint, model) for model in ("actor", "critic")}
-
     def assert_equal_runs(self, name, whole):
         self.assertEqual(self.lines_of(name), self.lines_of(whole))
         self.assertEqual(self.models_of(name), self.models_of(whole))

@@ -1,6 +1,5 @@
 """A run on several ranks that is interrupted and has not finished when its grace is over."""
 
-import json
 import os
 import pathlib
 import signal
@@ -9,7 +8,6 @@ import unittest
 
 from support import DONE, INTERRUPTED, PPO, Case, run, sets, start, wait_for, wait_for_iteration
 
-TIMED = ("time/", "memory/", "engine/")
 ITERATIONS = 6
 SETTINGS = {"pipeline.iterations": ITERATIONS, "cluster.slots": 2, "nodes.prompts.groups_per_iteration": 8, "runtime.grace_seconds": 0.2,
             "nodes.generate.samples_per_prompt": 2}
@@ -35,10 +33,6 @@ class GraceOnRanks(Case):
 
     def words(self, name, *more):
         return ["launch", "--ranks", "2", self.pipeline, "--run-dir", self.folder / name, *sets(**SETTINGS), *more]
-
-    def lines_of(self, name):
-        rows = [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
-        return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in rows]
 
     def saved_bytes(self, name):
         folder = (self.folder / name / "checkpoint").resolve()

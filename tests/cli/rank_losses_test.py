@@ -8,8 +8,8 @@ import subprocess
 import time
 import unittest
 
-from ranks_test import TIMED, children_of, ended, rank_of
-from support import DONE, PPO, Case, metrics_so_far, run, sets, start, training_state, wait_for, with_roles
+from ranks_test import children_of, ended, rank_of
+from support import DONE, PPO, Case, run, sets, start, wait_for, with_roles
 
 LOSSES = int(os.environ.get("SLUICE_LOSSES", "3"))
 ITERATIONS = 40
@@ -21,13 +21,6 @@ SECONDS_TO_END = 15
 
 
 class RankLosses(Case):
-    def lines_of(self, name):
-        return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in metrics_so_far(self.folder / name)]
-
-    def models_of(self, name):
-        checkpoint = (self.folder / name / "checkpoint").resolve()
-        return {model: training_state(checkpoint, model) for model in ("actor", "critic")}
-
     def lose_one(self, name, settings, chance, apart):
         """Starts a run, and takes a rank from it; what the others said. Apart: of ranks that sample or of ranks that train."""
         ranks = 4 if apart else chance.choice((2, 4))

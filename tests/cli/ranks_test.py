@@ -1,6 +1,5 @@
 """A run on several ranks: what ends it, what it says then, and how it goes on."""
 
-import json
 import os
 import pathlib
 import signal
@@ -10,7 +9,6 @@ import unittest
 
 from support import DONE, FAILED, PPO, WRONG_PIPELINE, Case, run, sets, start, wait_for, wait_for_iteration
 
-TIMED = ("time/", "memory/", "engine/")
 LONG = {"pipeline.iterations": 400, "cluster.slots": 4, "checkpoint.every_iterations": 5, "nodes.prompts.groups_per_iteration": 8,
         "cluster.dead_after_seconds": 2}
 
@@ -46,10 +44,6 @@ class Ranks(Case):
         wait_for("the ranks", lambda: len(children_of(launched.pid)) == ranks)
         wait_for("their names", lambda: all(os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "rlhf-run" for pid in children_of(launched.pid)))
         return {rank_of(pid): pid for pid in children_of(launched.pid)}
-
-    def lines_of(self, name):
-        rows = [json.loads(line) for line in (self.folder / name / "metrics.jsonl").read_text().splitlines()]
-        return [{key: value for key, value in row.items() if not key.startswith(TIMED)} for row in rows]
 
     def assert_ends_and_names(self, launched, lost, pid):
         out, said = launched.communicate(timeout=60)

@@ -102,6 +102,15 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, expect, done.stderr + done.stdout)
         return Finished(folder, done)
 
+    def lines_of(self, name):
+        """What repeats of the metrics of the run in folder/name, which may go on."""
+        return repeatable(metrics_so_far(self.folder / name))
+
+    def models_of(self, name):
+        """What training goes on from, by model, as the newest checkpoint of the run in folder/name has it."""
+        checkpoint = (self.folder / name / "checkpoint").resolve()
+        return {model: training_state(checkpoint, model) for model in ("actor", "critic")}
+
     def layer(self, text, name="p.toml"):
         """A file over the small pipeline; `text` begins at its line 2."""
         lines = [f'extends = "{PPO}"']
