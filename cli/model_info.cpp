@@ -55,6 +55,14 @@ int64_t parameters_of(const models::ModelConfig& config, models::Head head) {
   return total;
 }
 
+Json experts_of(const models::ExpertsConfig& experts) {
+  if (!experts.any()) return nullptr;
+  return {{"count", experts.count},
+          {"per_token", experts.per_token},
+          {"intermediate_size", experts.size},
+          {"shared_intermediate_size", experts.shared_size}};
+}
+
 bool has_chat_template(const fs::path& folder) {
   if (is_there(folder / "chat_template.jinja")) return true;
   const fs::path path = folder / "tokenizer_config.json";
@@ -84,6 +92,8 @@ Json info_of(const fs::path& folder) {
           {"architecture", config.architecture},
           {"head", value_head ? "value" : "language_model"},
           {"parameters", parameters_of(config, head)},
+          {"active_parameters", parameters_of(config, head) - config.idle_parameters()},
+          {"experts", experts_of(config.experts)},
           {"layers", config.layers},
           {"hidden_size", config.hidden_size},
           {"intermediate_size", config.intermediate_size},
@@ -109,6 +119,14 @@ std::string rope_text(const Json& rope, int64_t head_dim) {
     text += ", stretched by " + rope["factor"].dump() + " from " + rope["original_positions"].dump() + " positions";
   }
   return text;
+}
+
+std::string experts_text(const Json& info) {
+  const Json& experts = info["experts"];
+  std::string text = experts["per_token"].dump() + " of " + experts["count"].dump() + " for each token, intermediate size " +
+                     experts["intermediate_size"].dump();
+  if (experts["shared_intermediate_size"] != 0) text += "; a shared one of " + experts["shared_intermediate_size"].dump();
+  return text + "; " + human_count(info["active_parameters"].get<double>()) + " parameters a token";
 }
 
 // "16 tokens in layers 0, 2"; in all layers without naming them.
@@ -144,8 +162,9 @@ void print_lines(const Json& info) {
   };
   line("family", info["family"].get<std::string>() + " (" + info["architecture"].get<std::string>() + ")");
   line("parameters", info["parameters"].dump() + " (" + human_count(info["parameters"].get<double>()) + ")");
-  line("layers", info["layers"].dump() + " of hidden size " + info["hidden_size"].dump() + ", intermediate size " +
-                     info["intermediate_size"].dump());
+  line("layers", info["layers"].dump() + " of hidden size " + info["hidden_size"].dump() +
+                     (info["experts"].is_null() ? ", intermediate size " + info["intermediate_size"].dump() : ""));
+  if (!info["experts"].is_null()) line("experts", experts_text(info));
   line("heads",
        info["heads"].dump() + " of queries, " + info["kv_heads"].dump() + " of keys and values, size " + info["head_dim"].dump());
   line("positions", info["max_positions"].dump());

@@ -27,6 +27,7 @@ struct ModelPass {
 /// What a plan must know of a model before anything is loaded.
 struct ModelFacts {
   int64_t parameters = 0;
+  int64_t idle_parameters = 0;  // of these, those that a token does not go through: of experts that it is not sent to
   int64_t weight_bytes = 0;     // of the live weights, where it has some (ModelUsage)
   int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
   int64_t gradient_bytes = 0;   // 0 when frozen

@@ -31,7 +31,8 @@ double operations_of_token(const Plan& plan, const PlanNode& node) {
   for (const ModelNeed& need : node.needs.models) {
     const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
     if (model == plan.models.end() || need.use == ModelUse::kPublishes) continue;
-    operations += (need.use == ModelUse::kUpdates ? 6.0 : 2.0) * static_cast<double>(model->facts.parameters);
+    operations += (need.use == ModelUse::kUpdates ? 6.0 : 2.0) *
+                  static_cast<double>(model->facts.parameters - model->facts.idle_parameters);
   }
   return operations;
 }

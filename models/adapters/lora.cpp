@@ -45,12 +45,20 @@ bool is_target(const std::string& name, const std::vector<std::string>& targets)
   });
 }
 
-void check_targets(const std::vector<std::string>& names, const std::vector<std::string>& targets) {
+void check_targets(const std::vector<std::string>& names, const std::vector<std::string>& targets,
+                   const std::vector<std::string>& experts) {
   std::set<std::string> known{kAllLinear};
   for (const std::string& name : names) known.insert(without_part(name.substr(name.rfind('.') + 1)));
   const std::vector<std::string> candidates(known.begin(), known.end());
+  const auto means_any = [](const std::string& target, const std::vector<std::string>& of) {
+    return std::any_of(of.begin(), of.end(), [&](const std::string& name) { return is_target(name, {target}); });
+  };
   for (const std::string& target : targets) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_target(name, {target}); })) continue;
+    if (means_any(target, names)) continue;
+    if (means_any(target, experts)) {
+      throw UserError("the matrices " + sluice::quoted(target) + " of this model are of its experts, which cannot have adapters",
+                      "matrices that can: " + join(candidates, ", "));
+    }
     const std::string near = did_you_mean(target, candidates);
     throw UserError("the layers of this model have no matrix " + sluice::quoted(target),
                     near.empty() ? "they have " + join(candidates, ", ") : "did you mean " + sluice::quoted(near) + "?");

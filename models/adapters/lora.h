@@ -21,8 +21,10 @@ constexpr const char* kAllLinear = "all-linear";
 /// or without the part: "q_proj", "self_attn.q_proj", "qkv_proj", "qkv_proj[query]".
 bool is_target(const std::string& name, const std::vector<std::string>& targets);
 
-/// Throws UserError for a target that means none of the matrices of these module names.
-void check_targets(const std::vector<std::string>& names, const std::vector<std::string>& targets);
+/// Throws UserError for a target that means none of the matrices of these module names. `experts`: those of a mixture's matrices that
+/// can have no adapter; a target that means one of them alone is told so.
+void check_targets(const std::vector<std::string>& names, const std::vector<std::string>& targets,
+                   const std::vector<std::string>& experts = {});
 
 /// Gives every matrix that options.targets mean, at least one, an adapter whose factors need a gradient, and freezes all other
 /// weights but a value head, which is no change of anything. `a` is uniform in +-1/sqrt(K), as PEFT has it (Kaiming with a =

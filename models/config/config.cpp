@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/path_kind.h"
 #include "base/strings.h"
+#include "models/config/config_experts.h"
 #include "models/config/config_families.h"
 #include "models/config/config_file.h"
 #include "models/config/config_keys.h"
@@ -57,9 +58,14 @@ void read_sizes(const ConfigObject& file, const Family& family, ModelConfig& con
   const FamilyKeys& keys = family.keys;
   config.vocab_size = file.length("vocab_size");
   config.hidden_size = file.length(keys.hidden_size);
-  // GPT-2 has four times the hidden size unless it says otherwise.
-  const auto wide = family.gated_mlp ? std::nullopt : std::optional(4 * config.hidden_size);
-  config.intermediate_size = file.length(keys.intermediate_size, wide);
+  if (family.experts) {
+    config.experts = read_experts(file, *family.experts);
+    config.intermediate_size = file.length(keys.intermediate_size, config.experts.size);
+  } else {
+    // GPT-2 has four times the hidden size unless it says otherwise.
+    const auto wide = family.gated_mlp ? std::nullopt : std::optional(4 * config.hidden_size);
+    config.intermediate_size = file.length(keys.intermediate_size, wide);
+  }
   config.layers = file.length(keys.layers);
   config.heads = file.length(keys.heads);
   config.kv_heads = read_kv_heads(file, family, config.heads);
@@ -74,7 +80,8 @@ void read_switches(const ConfigObject& file, const Family& family, ModelConfig& 
   config.qk_norm = family.qk_norm;
   config.norm_eps = file.positive_real(keys.norm_eps, family.defaults.norm_eps);
   const bool attention_bias = keys.attention_bias != nullptr && file.flag(keys.attention_bias, false);
-  config.qkv_bias = family.qkv_bias || attention_bias;
+  const bool qkv_bias = family.qkv_bias || (keys.qkv_bias != nullptr && file.flag(keys.qkv_bias, true));
+  config.qkv_bias = qkv_bias || attention_bias;
   config.attention_output_bias = family.output_and_mlp_bias || attention_bias;
   config.mlp_bias = family.output_and_mlp_bias || (keys.mlp_bias != nullptr && file.flag(keys.mlp_bias, false));
   config.activation = read_activation(file, family);
@@ -131,7 +138,8 @@ void read_end_of_sequence(const fs::path& folder, const ConfigObject& file, Mode
 
 // A bound on the weights, so that no count of elements or bytes overflows.
 void check_size(const ConfigObject& file, const ModelConfig& config) {
-  const auto hidden = static_cast<double>(config.hidden_size), inner = static_cast<double>(config.intermediate_size);
+  const auto hidden = static_cast<double>(config.hidden_size);
+  const double inner = config.experts.any() ? inner_size(config.experts) : static_cast<double>(config.intermediate_size);
   const double queries = static_cast<double>(config.heads) * static_cast<double>(config.head_dim);
   const double layer = hidden * (4 * queries + 3 * inner);
   const double tables = hidden * (2 * static_cast<double>(config.vocab_size) + static_cast<double>(config.max_positions));
@@ -161,6 +169,10 @@ void check_consistent(const ConfigObject& file, const Family& family, const Mode
 
 double ModelConfig::score_scale() const {
   return attention_scale == 0 ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : attention_scale;
+}
+
+int64_t ModelConfig::idle_parameters() const {
+  return layers * (experts.count - experts.per_token) * 3 * experts.size * hidden_size;
 }
 
 int64_t ModelConfig::steady_positions() const {

@@ -35,6 +35,19 @@ struct RopeConfig {
   std::vector<double> short_factors, long_factors;                 // longrope: [dims/2] each
 };
 
+/// A mixture of experts in place of the MLP of every layer: a router chooses some of E MLPs for each token and weighs what they give
+/// (Shazeer et al. 2017, "Outrageously large neural networks").
+struct ExpertsConfig {
+  int64_t count = 0;        // E, of each layer; 0: no mixture
+  int64_t per_token = 0;    // K, that a token goes through
+  int64_t size = 0;         // intermediate size of each
+  int64_t shared_size = 0;  // of one more that every token goes through, behind a gate of its own (Qwen2-MoE); 0: none
+  bool normalised = false;  // the weights of a token's experts sum to one; else they are shares of the softmax over all E
+
+  bool any() const { return count > 0; }
+  bool operator==(const ExpertsConfig&) const = default;
+};
+
 /// What `config.json` of a Hugging Face folder says about the maths of a decoder-only transformer: one transformer, and the
 /// switches that make it a Llama, a GPT-2 or a Gemma. A plain value. Lengths are counts of elements.
 struct ModelConfig {
@@ -68,12 +81,17 @@ struct ModelConfig {
 
   Activation activation = Activation::kSilu;
   bool gated_mlp = true;         // down(act(gate(x)) * up(x)); else down(act(up(x)))
+  ExpertsConfig experts;         // instead of the MLP, whose intermediate_size then says nothing
   double embedding_scale = 1.0;  // on the embeddings of tokens (Gemma: sqrt(H), rounded to the compute dtype)
   bool tied_embeddings = false;  // the output embedding is the input embedding
   double initializer_range = 0.02;
   std::vector<int64_t> end_of_sequence;  // ids that end a sample; may be empty
 
   double score_scale() const;
+
+  /// Parameters that a token does not go through: of the experts that it is not sent to.
+  int64_t idle_parameters() const;
+
   int64_t rotary_dims() const { return rope.dims == 0 ? head_dim : rope.dims; }
   int64_t window_of(int64_t layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
 

@@ -8,6 +8,7 @@ namespace {
 
 constexpr FamilyKeys kWithAttentionBias{.attention_bias = "attention_bias"};
 constexpr FamilyKeys kWithBothBiases{.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"};
+constexpr FamilyKeys kWithQkvBias{.qkv_bias = "qkv_bias"};
 constexpr FamilyKeys kGemmaKeys{.activation = "hidden_activation", .attention_bias = "attention_bias"};
 constexpr FamilyKeys kGpt2Keys{.hidden_size = "n_embd",
                                .intermediate_size = "n_inner",
@@ -81,6 +82,28 @@ constexpr Family kFamilies[] = {
      .keys = kWithAttentionBias,
      .norm_place = NormPlace::kAfter,
      .qk_norm = QkNorm::kProjection},
+    {.model_type = "qwen2_moe",
+     .language_class = "Qwen2MoeForCausalLM",
+     .value_class = "Qwen2MoeForSequenceClassification",
+     .defaults = {.max_positions = 32768, .kv_heads = 16},
+     .keys = kWithQkvBias,
+     .experts = FamilyExperts{.count = 60, .per_token = 4, .size = 1408, .shared_size = 5632},
+     .weights_like = "qwen2"},
+    {.model_type = "qwen3_moe",
+     .language_class = "Qwen3MoeForCausalLM",
+     .value_class = "Qwen3MoeForSequenceClassification",
+     .defaults = {.max_positions = 32768, .kv_heads = 4},
+     .keys = kWithAttentionBias,
+     .qk_norm = QkNorm::kHead,
+     .experts = FamilyExperts{.count = 128, .per_token = 8, .size = 768},
+     .weights_like = "qwen3"},
+    {.model_type = "mixtral",
+     .language_class = "MixtralForCausalLM",
+     .value_class = "MixtralForSequenceClassification",
+     .defaults = {.max_positions = 131072, .norm_eps = 1e-5, .kv_heads = 8, .rope_theta = 1e6},
+     .windows = WindowRule::kAllLayers,
+     .experts =
+         FamilyExperts{.size_key = "intermediate_size", .count = 8, .per_token = 2, .size = 14336, .always_normalised = true}},
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ struct FamilyKeys {
   const char* activation = "hidden_act";
   const char* attention_bias = nullptr;  // biases on all four projections of attention
   const char* mlp_bias = nullptr;
+  const char* qkv_bias = nullptr;  // without the output's; true where it is absent
 };
 
 /// What Hugging Face takes when config.json lacks the key.
@@ -33,6 +34,15 @@ struct FamilyDefaults {
   bool tied_embeddings = false;
   std::optional<int64_t> kv_heads = {};  // without a value: as many as query heads
   std::optional<int64_t> head_dim = {};  // without a value: hidden size by heads
+  double rope_theta = 10000.0;
+};
+
+/// A family whose layers are mixtures of experts: its keys, and what Hugging Face takes where they are absent.
+struct FamilyExperts {
+  const char* size_key = "moe_intermediate_size";
+  int64_t count, per_token, size;
+  int64_t shared_size = 0;         // 0: the family has no shared expert
+  bool always_normalised = false;  // else norm_topk_prob says
 };
 
 /// How the layers of a family that has windows are told apart.
@@ -64,8 +74,10 @@ struct Family {
   bool partial_rotary = false;  // may turn only a part of each head
   bool scaled_embedding = false;
   bool softcaps = false;                      // has soft caps and its own scale of the scores
+  std::optional<FamilyExperts> experts = {};  // what its layers have instead of an MLP
   const char* weights_like = nullptr;         // the family whose names its weights have; nullptr: it has its own
-  const FeedForward* feed_forward = nullptr;  // what its layers have behind attention, which outlives all; nullptr: the MLP
+  const FeedForward* feed_forward =
+      nullptr;  // what its layers have behind attention, which outlives all; nullptr: as `experts` says
 };
 
 std::span<const Family> builtin_families();

@@ -134,7 +134,7 @@ void read_linear_or_dynamic(const ConfigObject& rope, ModelConfig& config) {
 void read_rope(const ConfigObject& file, const Family& family, ModelConfig& config) {
   const ConfigObject rope = find_rope(file);
   RopeConfig& to = config.rope;
-  to.theta = rope.positive_real("rope_theta", file.positive_real("rope_theta", to.theta));
+  to.theta = rope.positive_real("rope_theta", file.positive_real("rope_theta", family.defaults.rope_theta));
   to.dims = read_dims(file, rope, family, config.head_dim);
   to.scaling = read_kind(file, family, rope);
   to.original_positions = read_original(file, rope, family, config.max_positions);

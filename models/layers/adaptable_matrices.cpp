@@ -1,6 +1,7 @@
 #include "models/layers/adaptable_matrices.h"
 
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "models/layers/weight_names.h"
@@ -9,6 +10,15 @@ namespace sluice::models {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
+
+// Of LayerWeights::feed_forward, those that can have none.
+std::set<size_t> fixed_linears(const Weights& weights) {
+  std::set<size_t> fixed;
+  if (!weights.network) return fixed;
+  for (const NetworkTensor& tensor : weights.network->tensors)
+    if (!tensor.adapts) fixed.insert(tensor.linear);
+  return fixed;
+}
 
 }  // namespace
 
@@ -20,11 +30,14 @@ std::string module_name(std::string weight) {
 std::vector<AdaptableMatrix> adaptable_matrices(Weights& weights) {
   std::map<const at::Tensor*, std::string> names;
   for (const auto& [name, tensor] : weight_slots(weights)) names[tensor] = name;
+  const std::set<size_t> fixed = fixed_linears(weights);
   std::vector<AdaptableMatrix> matrices;
   for (LayerWeights& layer : weights.layers) {
-    for (LinearWeights* linear : layer.linears()) {
-      if (linear->weight.defined())
-        matrices.push_back({module_name(names.at(&linear->weight)), &linear->weight, &linear->adapter});
+    const auto linears = layer.linears();
+    const size_t of_attention = linears.size() - layer.feed_forward.size();
+    for (size_t i = 0; i < linears.size(); ++i) {
+      if (!linears[i]->weight.defined() || (i >= of_attention && fixed.contains(i - of_attention))) continue;
+      matrices.push_back({module_name(names.at(&linears[i]->weight)), &linears[i]->weight, &linears[i]->adapter});
     }
   }
   return matrices;

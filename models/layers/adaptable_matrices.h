@@ -11,7 +11,7 @@ namespace sluice::models {
 /// "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.qkv_proj[query]" for the part of one.
 std::string module_name(std::string weight);
 
-/// A matrix of a layer that can have an adapter.
+/// A matrix of a layer that can have an adapter: all but the experts of a mixture and what weighs them (NetworkTensor::adapts).
 struct AdaptableMatrix {
   std::string name;  // module_name()
   at::Tensor* weight;

@@ -23,6 +23,8 @@ class StepScratch {
  public:
   float* floats(size_t place, int64_t count) { return at(wide_, place).at_least(count); }
 
+  int32_t* ints(size_t place, int64_t count) { return at(ints_, place).at_least(count); }
+
   /// Memory for rows that a product reads.
   OperandRows operand(size_t place, Precision precision, int64_t count) {
     if (precision == Precision::kBfloat16) return {.narrow = at(narrow_, place).at_least(count)};
@@ -36,6 +38,7 @@ class StepScratch {
     return buffers[place];
   }
 
+  std::vector<GrownBuffer<int32_t>> ints_;
   std::vector<GrownBuffer<float>> wide_;
   std::vector<GrownBuffer<Bfloat16>> narrow_;
 };

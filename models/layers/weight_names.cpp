@@ -128,6 +128,7 @@ ExpectedWeight expected_weight(at::Tensor& field, const Slot& slot, const ModelC
     weight.shape = shape_of(*slot.row, config), weight.kind = slot.row->kind;
   } else {
     weight.shape = slot.of_network->shape, weight.kind = slot.of_network->bias ? Kind::kBias : Kind::kMatrix;
+    weight.adapts = slot.of_network->adapts;
   }
   return weight;
 }

@@ -45,6 +45,7 @@ struct ExpectedWeight {
   Kind kind;
   StoredWeight stored;
   int64_t layer = -1;  // -1: before the layers or behind them
+  bool adapts = true;  // of a matrix of a layer: NetworkTensor::adapts
 };
 
 /// Whether it is rounded to a model's precision wherever it is read: a matrix of a layer, the embedding, a head of the language

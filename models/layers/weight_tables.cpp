@@ -149,6 +149,7 @@ constexpr LayerParts kLlamaLayer{kAttentionNorm, kAttention, kFeedForwardNorm};
 constexpr WeightTable kTables[] = {
     llama_like("llama", kLlamaLayer),
     llama_like("mistral", kLlamaLayer),
+    llama_like("mixtral", kLlamaLayer),
     llama_like("qwen2", kLlamaLayer),
     llama_like("qwen3", {kQwen3Norms, kAttention, kFeedForwardNorm}),
     llama_like("phi3", {kAttentionNorm, kPhi3Attention, kFeedForwardNorm}),

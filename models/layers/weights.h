@@ -61,6 +61,7 @@ struct NetworkTensor {
   std::vector<int64_t> shape;  // of the field: [outputs, inputs], or [outputs] of a bias
   std::string part;            // "up": of a tensor that several share, rows one after the other; empty: all of it
   bool transposed = false;     // [inputs, outputs] in the file
+  bool adapts = true;          // its matrix may have an adapter (adaptable_matrices.h)
 };
 
 /// The feed-forward network of all layers of a model.

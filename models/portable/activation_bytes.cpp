@@ -11,15 +11,22 @@ constexpr int64_t kFloat = 4, kIndex = 8;
 
 // In numbers of a token.
 struct Widths {
-  int64_t hidden, query, key, inner, heads;
+  int64_t hidden, query, key, heads;
+  int64_t inner;   // of all MLPs that it goes through
+  int64_t widest;  // of one
+  int64_t copies;  // of the hidden state, one for each of its experts
 };
 
 Widths widths_of(const ModelConfig& config) {
+  const ExpertsConfig& experts = config.experts;
+  const bool mixture = experts.any();
   return {.hidden = config.hidden_size,
           .query = config.heads * config.head_dim,
           .key = config.kv_heads * config.head_dim,
-          .inner = config.intermediate_size,
-          .heads = config.heads};
+          .heads = config.heads,
+          .inner = mixture ? experts.per_token * experts.size + experts.shared_size : config.intermediate_size,
+          .widest = mixture ? std::max({experts.size, experts.shared_size, experts.count}) : config.intermediate_size,
+          .copies = experts.per_token * config.hidden_size};
 }
 
 int64_t operand_size(const DevicePass& pass) { return pass.precision == Precision::kBfloat16 ? 2 : kFloat; }
@@ -34,8 +41,15 @@ int64_t attention_kept(const ModelConfig& config, const Widths& of, int64_t oper
   return norms + operand * (of.query + 2 * of.key + 2 * of.query + 2 * of.query) + kFloat * of.heads;
 }
 
+// Of a mixture: what the router gives, softened and chosen, what experts read and what they give; what a shared one gives.
+int64_t experts_kept(const ExpertsConfig& experts, const Widths& of, int64_t operand) {
+  if (!experts.any()) return 0;
+  const int64_t router = (2 * kFloat + kIndex) * experts.count + (3 * kFloat + 5 * kIndex) * experts.per_token;
+  return router + (operand + kFloat) * of.copies + (experts.shared_size > 0 ? kFloat * (of.hidden + 1) : 0);
+}
+
 int64_t feed_forward_kept(const ModelConfig& config, const Widths& of, int64_t operand) {
-  return (config.gated_mlp ? 3 : 2) * kFloat * of.inner + operand * of.inner;
+  return (config.gated_mlp ? 3 : 2) * kFloat * of.inner + operand * of.inner + experts_kept(config.experts, of, operand);
 }
 
 // Inputs of adapters, which compute in float32: each of them has its own where the others are narrow.
@@ -54,12 +68,14 @@ int64_t layer_kept(const ModelConfig& config, const DevicePass& pass) {
 }
 
 // Results and gradients that are there together for a moment, of the part of a layer that has most.
-int64_t layer_moment(const Widths& of) { return kFloat * (4 * of.hidden + 4 * std::max(of.inner, of.query + 2 * of.key)); }
+int64_t layer_moment(const Widths& of) {
+  return kFloat * (4 * (of.hidden + of.copies) + 4 * std::max(of.inner, of.query + 2 * of.key));
+}
 
 // A matrix as it is multiplied, and the gradient of one before it is added.
 int64_t of_matrix(const ModelConfig& config, const DevicePass& pass) {
   const Widths of = widths_of(config);
-  const int64_t largest = of.hidden * std::max(of.inner, of.query);
+  const int64_t largest = of.hidden * std::max(of.widest, of.query);
   const int64_t narrow = operand_size(pass) < kFloat ? operand_size(pass) : 0;
   return largest * (narrow + (pass.training && !pass.adapters ? kFloat : 0));
 }

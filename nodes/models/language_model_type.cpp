@@ -119,6 +119,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
   const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
                                          : frozen_parameter_bytes(config, head_of(params), params.dtype);
   return {.parameters = bytes.parameters,
+          .idle_parameters = config.idle_parameters(),
           .weight_bytes = bytes.frozen + bytes.trained,
           .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
           .gradient_bytes = trainable ? bytes.trained : 0,

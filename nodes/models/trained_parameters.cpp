@@ -28,7 +28,7 @@ int64_t frozen_bytes(const ExpectedWeight& weight, const models::Weights& weight
   return size_of(weight) * (models::is_operand(weight, weights) ? models::bytes_of(precision) : kFloat);
 }
 
-// The matrices of the layers are all that can have an adapter.
+// Nothing else can have an adapter.
 std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& expected, models::Weights& weights) {
   std::vector<ExpectedWeight> matrices;
   for (const ExpectedWeight& weight : expected) {
@@ -40,13 +40,13 @@ std::vector<ExpectedWeight> layer_matrices(const std::vector<ExpectedWeight>& ex
 
 // Sizes of the factors of all adapters.
 std::vector<int64_t> adapter_sizes(const std::vector<ExpectedWeight>& matrices, const LoraParams& lora) {
-  std::vector<std::string> names;
-  for (const ExpectedWeight& matrix : matrices) names.push_back(models::module_name(matrix.name));
-  models::check_targets(names, lora.targets);
+  std::vector<std::string> names, experts;
+  for (const ExpectedWeight& matrix : matrices) (matrix.adapts ? names : experts).push_back(models::module_name(matrix.name));
+  models::check_targets(names, lora.targets, experts);
   std::vector<int64_t> sizes;
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    if (!models::is_target(names[i], lora.targets)) continue;
-    for (const int64_t side : {matrices[i].shape[1], matrices[i].shape[0]}) sizes.push_back(lora.rank * side);
+  for (const ExpectedWeight& matrix : matrices) {
+    if (!matrix.adapts || !models::is_target(models::module_name(matrix.name), lora.targets)) continue;
+    for (const int64_t side : {matrix.shape[1], matrix.shape[0]}) sizes.push_back(lora.rank * side);
   }
   return sizes;
 }
@@ -58,7 +58,7 @@ engine::ParamSet<LoraParams> lora_params() {
   set.param("rank", &LoraParams::rank).between(1, 65536).doc("inner size of the change of a matrix");
   set.param("alpha", &LoraParams::alpha).above(0).doc("the change counts alpha / rank times");
   set.param("targets", &LoraParams::targets)
-      .doc("last parts of the names of matrices in the layers, such as \"q_proj\"; \"all-linear\": all of them");
+      .doc("last parts of the names of matrices in the layers, such as \"q_proj\"; \"all-linear\": all that can have one");
   set.param("adapter", &LoraParams::adapter)
       .must_exist()
       .found_by([](const std::string& text, const std::filesystem::path& path) { return models::model_folder(text, path); })

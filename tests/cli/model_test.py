@@ -159,6 +159,13 @@ class Info(Case):
         self.assertIn("longrope, theta 10000.0, 6 of 8 dimensions, stretched by 8.0 from 8 positions", phi3)
         self.assertIn("none: learned positions", run("model", "info", GOLDEN / "gpt2").stdout)
 
+    def test_experts_are_told_with_the_parameters_that_a_token_goes_through(self):
+        folder = GOLDEN / "qwen2_moe"
+        self.assertIn("2 of 6 for each token, intermediate size 16; a shared one of 20; ", run("model", "info", folder).stdout)
+        info = json.loads(run("model", "info", folder, "--json").stdout)
+        self.assertEqual(info["parameters"] - info["active_parameters"], 2 * 4 * 3 * 16 * 32)  # layers, experts, matrices
+        self.assertNotIn("experts", run("model", "info", MODEL).stdout)
+
     def test_a_folder_without_weights_has_none(self):
         folder = ROOT / "pipelines/models/tiny-random"
         self.assertEqual(json.loads(run("model", "info", folder, "--json").stdout)["stored"], {"files": 0, "bytes": 0, "dtypes": []})

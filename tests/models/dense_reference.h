@@ -16,20 +16,25 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/kernels/rotary.h"
+#include "models/layers/feed_forward/feed_forward.h"
 #include "models/layers/feed_forward/mlp.h"
 #include "models/layers/weights.h"
 
@@ -97,7 +102,24 @@ inline std::vector<NamedConfig> configs_of_every_switch() {
       {"yarn", scaled(RopeScaling::kYarn)},
       {"llama3", scaled(RopeScaling::kLlama3)},
       {"longrope", scaled(RopeScaling::kLongrope)},
+      {"experts", changed([](auto& c) {
+         c.experts = {.count = 5, .per_token = 2, .size = 20, .normalised = true}, c.qk_norm = QkNorm::kHead;
+       })},
+      {"experts_with_a_shared_one", changed([](auto& c) {
+         c.experts = {.count = 7, .per_token = 3, .size = 12, .shared_size = 28}, c.qkv_bias = c.tied_embeddings = true;
+       })},
+      {"experts_between_norms", changed([](auto& c) {
+         c.experts = {.count = 3, .per_token = 1, .size = 36}, c.norm_place = NormPlace::kBoth;
+         c.activation = Activation::kGeluTanh;
+       })},
   };
+}
+
+/// How the weights of a network that is no MLP are named, which has only matrices.
+inline std::shared_ptr<const Network> network_of(const ModelConfig& c) {
+  if (!c.experts.any()) return nullptr;
+  const FeedForward& kind = feed_forward_of(c);
+  return std::make_shared<const Network>(Network{&kind, kind.tensors(c)});
 }
 
 inline LayerWeights random_layer(const ModelConfig& c, double scale) {
@@ -125,19 +147,25 @@ inline LayerWeights random_layer(const ModelConfig& c, double scale) {
   layer.attention_output_norm = norm(after, H);
   layer.feed_forward_norm = norm(before, H);
   layer.feed_forward_norm_bias = if_there(shifts, {H});
+  layer.feed_forward_output_norm = norm(after, H);
+  if (const auto network = network_of(c)) {
+    layer.feed_forward.resize(network->tensors.size());
+    for (const NetworkTensor& tensor : network->tensors) layer.feed_forward[tensor.linear].weight = random(tensor.shape);
+    return layer;
+  }
   layer.feed_forward[Mlp::kGate].weight = if_there(c.gated_mlp, {I, H});
   layer.feed_forward[Mlp::kUp].weight = random({I, H});
   layer.feed_forward[Mlp::kDown].weight = random({H, I});
   layer.feed_forward[Mlp::kGate].bias = if_there(c.gated_mlp && c.mlp_bias, {I});
   layer.feed_forward[Mlp::kUp].bias = if_there(c.mlp_bias, {I});
   layer.feed_forward[Mlp::kDown].bias = if_there(c.mlp_bias, {H});
-  layer.feed_forward_output_norm = norm(after, H);
   return layer;
 }
 
 inline Weights random_weights(const ModelConfig& c, double scale = 0.3) {
   const auto random = [&](at::IntArrayRef shape) { return at::randn(shape, at::kFloat).mul_(scale); };
   Weights weights;
+  weights.network = network_of(c);
   weights.embedding = random({c.vocab_size, c.hidden_size});
   if (c.learned_positions) weights.positions = random({c.max_positions, c.hidden_size});
   for (int64_t i = 0; i < c.layers; ++i) weights.layers.push_back(random_layer(c, scale));
@@ -175,28 +203,26 @@ inline std::vector<NamedTensor> tensors_of(Weights& weights) {
   if (!weights.head.is_same(weights.embedding)) all.push_back({"head", &weights.head});
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     LayerWeights& l = weights.layers[i];
-    const std::vector<NamedTensor> of_layer{{"attention_norm", &l.attention_norm},
-                                            {"attention_norm_bias", &l.attention_norm_bias},
-                                            {"query", &l.query.weight},
-                                            {"key", &l.key.weight},
-                                            {"value", &l.value.weight},
-                                            {"query_bias", &l.query.bias},
-                                            {"key_bias", &l.key.bias},
-                                            {"value_bias", &l.value.bias},
-                                            {"query_norm", &l.query_norm},
-                                            {"key_norm", &l.key_norm},
-                                            {"attention_output", &l.attention_output.weight},
-                                            {"attention_output_bias", &l.attention_output.bias},
-                                            {"attention_output_norm", &l.attention_output_norm},
-                                            {"feed_forward_norm", &l.feed_forward_norm},
-                                            {"feed_forward_norm_bias", &l.feed_forward_norm_bias},
-                                            {"gate", &l.feed_forward[Mlp::kGate].weight},
-                                            {"up", &l.feed_forward[Mlp::kUp].weight},
-                                            {"down", &l.feed_forward[Mlp::kDown].weight},
-                                            {"gate_bias", &l.feed_forward[Mlp::kGate].bias},
-                                            {"up_bias", &l.feed_forward[Mlp::kUp].bias},
-                                            {"down_bias", &l.feed_forward[Mlp::kDown].bias},
-                                            {"feed_forward_output_norm", &l.feed_forward_output_norm}};
+    std::vector<NamedTensor> of_layer{{"attention_norm", &l.attention_norm},
+                                      {"attention_norm_bias", &l.attention_norm_bias},
+                                      {"query", &l.query.weight},
+                                      {"key", &l.key.weight},
+                                      {"value", &l.value.weight},
+                                      {"query_bias", &l.query.bias},
+                                      {"key_bias", &l.key.bias},
+                                      {"value_bias", &l.value.bias},
+                                      {"query_norm", &l.query_norm},
+                                      {"key_norm", &l.key_norm},
+                                      {"attention_output", &l.attention_output.weight},
+                                      {"attention_output_bias", &l.attention_output.bias},
+                                      {"attention_output_norm", &l.attention_output_norm},
+                                      {"feed_forward_norm", &l.feed_forward_norm},
+                                      {"feed_forward_norm_bias", &l.feed_forward_norm_bias},
+                                      {"feed_forward_output_norm", &l.feed_forward_output_norm}};
+    for (size_t j = 0; j < l.feed_forward.size(); ++j) {
+      of_layer.push_back({"matrix " + std::to_string(j), &l.feed_forward[j].weight});
+      of_layer.push_back({"bias " + std::to_string(j), &l.feed_forward[j].bias});
+    }
     for (const NamedTensor& named : of_layer) all.push_back({named.name + " of layer " + std::to_string(i), named.tensor});
   }
   std::erase_if(all, [](const NamedTensor& named) { return !named.tensor->defined(); });
@@ -292,17 +318,37 @@ inline at::Tensor activated(const ModelConfig& c, const at::Tensor& x) {
   return at::gelu(x, c.activation == Activation::kGelu ? "none" : "tanh");
 }
 
-// What the MLP adds to the residual stream x [T,H].
+// Every expert computes every token; those that a token is not sent to count nothing for it.
+inline at::Tensor mixed(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& in, Precision precision) {
+  const ExpertsConfig& experts = c.experts;
+  const auto linear = [&](const at::Tensor& x, size_t place) { return product(precision, x, layer.feed_forward[place].weight); };
+  const auto expert = [&](size_t first) { return linear(activated(c, linear(in, first)) * linear(in, first + 1), first + 2); };
+  const at::Tensor shares = at::softmax(linear(in, 0), 1);
+  const auto [values, places] = at::topk(shares, experts.per_token, 1);
+  const at::Tensor weights = experts.normalised ? values / values.sum(1, true) : values;
+  const at::Tensor counts = at::zeros_like(shares).scatter(1, places, weights);  // [T,E]
+  at::Tensor out = at::zeros_like(in);
+  const auto count = static_cast<size_t>(experts.count);
+  for (size_t e = 0; e < count; ++e) out = out + counts.narrow(1, static_cast<int64_t>(e), 1) * expert(1 + 3 * e);
+  if (experts.shared_size == 0) return out;
+  return out + at::sigmoid(linear(in, 4 + 3 * count)) * expert(1 + 3 * count);
+}
+
+// What the feed-forward network adds to the residual stream x [T,H].
 inline at::Tensor fed_forward(const ModelConfig& c, const LayerWeights& layer, const at::Tensor& x,
                               Precision precision = Precision::kFloat32) {
   const at::Tensor in = c.norm_place == NormPlace::kAfter ? x : norm(c, x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
+  const auto added = [&](const at::Tensor& out) {
+    return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.feed_forward_output_norm);
+  };
+  if (c.experts.any()) return added(mixed(c, layer, in, precision));
   const at::Tensor up = product(precision, in, layer.feed_forward[Mlp::kUp].weight, layer.feed_forward[Mlp::kUp].bias);
   const auto gate = [&] {
     return activated(c, product(precision, in, layer.feed_forward[Mlp::kGate].weight, layer.feed_forward[Mlp::kGate].bias));
   };
   const at::Tensor out = product(precision, c.gated_mlp ? gate() * up : activated(c, up), layer.feed_forward[Mlp::kDown].weight,
                                  layer.feed_forward[Mlp::kDown].bias);
-  return c.norm_place == NormPlace::kBefore ? out : norm(c, out, layer.feed_forward_output_norm);
+  return added(out);
 }
 
 /// Logits [T,V] of every position of one sample. In bfloat16 the operands of products and embedded tokens are rounded, and nothing

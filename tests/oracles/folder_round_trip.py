@@ -8,6 +8,7 @@ tensors are those that the converter of llama.cpp looks for.
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from transformers.utils import logging
 
 IDS = [7, 1, 12, 3, 40, 5, 9]  # short: rotary positions that remember the longest sample stay as they were
 GGUF = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3", "phi3": "PHI3", "gpt2": "GPT2",
-        "gemma2": "GEMMA2", "olmo2": "OLMO2"}
+        "gemma2": "GEMMA2", "olmo2": "OLMO2", "qwen2_moe": "QWEN2MOE", "qwen3_moe": "QWEN3MOE", "mixtral": "LLAMA"}
 
 
 def load(folder, kind=AutoModelForCausalLM, dtype=torch.float32, ignored=()):
@@ -101,7 +102,8 @@ def names(source, target):
     with safe_open(target / "model.safetensors", "pt") as tensors:
         assert tensors.metadata()["format"] == "pt"
         for name in tensors.keys():
-            assert table.get_name(name, (".weight", ".bias")), f"GGUF has no name for {name}"
+            joined = re.sub(r"\.experts\.\d+\.", ".experts.", name)  # the converter puts a layer's experts into one tensor
+            assert table.get_name(joined, (".weight", ".bias")), f"GGUF has no name for {name}"
 
 
 def main(driver, golden):

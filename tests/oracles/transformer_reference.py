@@ -24,7 +24,8 @@ COMMON = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=40, num_hidden
 SMALL = COMMON | dict(intermediate_size=24, pad_token_id=None, tie_word_embeddings=False)
 GPT2 = dict(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=16, initializer_range=0.2, bos_token_id=1,
             eos_token_id=2)
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2")
+MIXTURE = SMALL | dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=16)
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2", "qwen2_moe", "qwen3_moe", "mixtral")
 F16, BF16 = torch.float16, torch.bfloat16
 
 # How config.json is written: as transformers 5 does, or with the keys of transformers 4.
@@ -76,6 +77,16 @@ def models():
                                                               attn_logit_softcapping=None,
                                                               final_logit_softcapping=None), BF16, BEFORE
     yield "olmo2", "olmo2", SMALL, BF16, BEFORE
+    yield "qwen3_moe", "qwen3_moe", MIXTURE | dict(head_dim=12, norm_topk_prob=True), BF16, NOW
+    # So many experts that some have no token.
+    yield "qwen3_moe_of_many", "qwen3_moe", MIXTURE | tied | dict(head_dim=8, num_experts=24, moe_intermediate_size=8,
+                                                                  attention_bias=True, norm_topk_prob=False), F16, BEFORE
+    yield "qwen2_moe", "qwen2_moe", MIXTURE | dict(shared_expert_intermediate_size=20), BF16, BEFORE
+    yield "qwen2_moe_normalised", "qwen2_moe", MIXTURE | tied | dict(shared_expert_intermediate_size=12, norm_topk_prob=True,
+                                                                     num_experts_per_tok=3, qkv_bias=False), F16, NOW
+    sparse = SMALL | dict(num_local_experts=5, num_experts_per_tok=2)
+    yield "mixtral", "mixtral", sparse, BF16, NOW
+    yield "mixtral_window", "mixtral", sparse | dict(sliding_window=5, head_dim=12, num_experts_per_tok=3), F16, BEFORE
 
 
 def randomise(model, stored):
@@ -92,6 +103,8 @@ def to_layout_of_4(config):
     """config.json as transformers 4 wrote it: rope_theta and rope_scaling at the top, torch_dtype, no layer_types."""
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
+    if config["model_type"] == "qwen3_moe":
+        config["num_experts"] = config.pop("num_local_experts")
     parameters = config.pop("rope_parameters", None)
     if parameters is None:
         return
@@ -139,8 +152,23 @@ def chosen_logprobs(model, sample):
     return torch.log_softmax(logits[:-1], -1).gather(1, sample[1:, None])[:, 0]
 
 
+def experts(name, tensor, config):
+    """All experts of a layer, one by one, under the names of the file."""
+    layer, last = name.rsplit(".", 1)
+    names = ("gate_proj", "up_proj", "down_proj")
+    if config.model_type == "mixtral":
+        layer, names = layer.replace(".mlp.", ".block_sparse_moe."), ("w1", "w3", "w2")
+    for number, expert in enumerate(tensor):
+        halves = zip(names[:2], expert.chunk(2)) if last == "gate_up_proj" else [(names[2], expert)]
+        yield from ((f"{layer}.{number}.{projection}.weight", half) for projection, half in halves)
+
+
 def parts(name, tensor, config):
     """A parameter as models/layers/weights.h holds it: [outputs, inputs], and fused projections apart, as (name, tensor) pairs."""
+    if tensor.dim() == 3:
+        return experts(name, tensor, config)
+    if config.model_type == "mixtral":
+        name = name.replace(".mlp.gate.", ".block_sparse_moe.gate.")
     if config.model_type == "gpt2" and tensor.dim() == 2 and ".h." in name:
         tensor = tensor.T
     if "c_attn." in name or "qkv_proj." in name:
@@ -154,9 +182,10 @@ def parts(name, tensor, config):
 
 
 def is_shown(name, gradient, last_layer):
-    """A few gradients are written in full: short ones of the last layer, the projection of keys, and what is not in a layer."""
-    keys = any(part in name for part in ("k_proj.weight", ".weight[key]"))
-    in_last = f".{last_layer}." in name
+    """A few gradients are written in full: short ones of the last layer, its projection of keys, its router and an expert, and what
+    is not in a layer."""
+    keys = any(part in name for part in ("k_proj.weight", ".weight[key]", ".gate.weight", "expert_gate.weight", "experts.0."))
+    in_last = f"layers.{last_layer}." in name or f"h.{last_layer}." in name
     outside = ".layers." not in name and ".h." not in name
     return (in_last and (gradient.numel() <= 64 or keys)) or (outside and gradient.dim() == 1)
 

@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
-from support import DATA, DONE, ROOT, Case, run, sets, training_state, with_roles  # noqa: E402, F401
+from support import DATA, DONE, ROOT, Case, repeatable, run, sets, training_state, with_roles  # noqa: E402, F401
 
 
 def mean(rows, key):

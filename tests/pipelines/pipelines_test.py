@@ -2,9 +2,10 @@
 
 import json
 import os
+import shutil
 import unittest
 
-from pipeline_case import DATA, ROOT, PipelineCase, mean
+from pipeline_case import DATA, DONE, ROOT, PipelineCase, mean, repeatable, run, sets
 
 
 class Pipelines(PipelineCase):
@@ -96,6 +97,27 @@ class Pipelines(PipelineCase):
                         rows = self.metrics(f"{pipeline}.toml", f"{pipeline}-{dtype}-{place}", **overrides, **{
                             "pipeline.iterations": 3, "models.actor.dtype": dtype, "nodes.train.on_policy": "exact"})
                         self.assertEqual([row["policy/logprob_difference_max"] for row in rows], [0.0] * 3)
+
+    # Of random weights, which have no right answers: it learns to answer with a digit.
+    def test_a_mixture_of_experts_learns_the_bits_that_it_sampled_and_goes_on(self):
+        model = self.folder / "experts"
+        shutil.copytree(ROOT / "pipelines/models/tiny-random", model)
+        config = json.loads((model / "config.json").read_text()) | {
+            "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_hidden_layers": 2, "num_experts": 8,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 64, "norm_topk_prob": True}
+        del config["mlp_bias"]
+        (model / "config.json").write_text(json.dumps(config))
+        for dtype in ("float32", "bfloat16"):
+            with self.subTest(dtype=dtype):
+                of = {"models.actor.checkpoint": str(model), "models.actor.dtype": dtype}
+                rows = self.metrics("../tests/pipelines/grpo_experts.toml", f"whole-{dtype}", **of)
+                self.assert_improves(rows, 0.2)
+                self.assertEqual([row["policy/logprob_difference_max"] for row in rows], [0.0] * 12)
+                self.metrics("../tests/pipelines/grpo_experts.toml", f"parts-{dtype}", **of, **{"pipeline.iterations": 4})
+                done = run("resume", self.folder / f"parts-{dtype}", *sets(**{"pipeline.iterations": 12}), timeout=600)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                lines = (self.folder / f"parts-{dtype}/metrics.jsonl").read_text().splitlines()
+                self.assertEqual(*(repeatable(metrics) for metrics in (rows, [json.loads(line) for line in lines])))
 
     # The calculator of the engine and one in Python: nothing but who replies differs.
     def test_an_environment_in_another_process_gives_the_same_run(self):

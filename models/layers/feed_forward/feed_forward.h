@@ -73,7 +73,7 @@ class FeedForward {
   ~FeedForward() = default;  // nobody owns one
 };
 
-/// That of the config's family; the MLP (mlp.h) where it says nothing.
+/// That of the config's family; where it says nothing, experts (experts.h) if the config has some, and else the MLP (mlp.h).
 const FeedForward& feed_forward_of(const ModelConfig& config);
 
 /// Likewise of weights that expected_weights() was asked for.

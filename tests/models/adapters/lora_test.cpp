@@ -212,5 +212,11 @@ TEST(Lora, ATargetThatMeansNothingIsRefused) {
   EXPECT_THAT(message_of<UserError>([&] { check_targets(names, {"v_proj", "q_prj"}); }), HasSubstr("did you mean \"q_proj\"?"));
 }
 
+TEST(Lora, ATargetThatMeansExpertsAloneIsToldSo) {
+  const std::vector<std::string> names{"model.layers.0.self_attn.q_proj"}, experts{"model.layers.0.mlp.experts.0.up_proj"};
+  EXPECT_THAT(message_of<UserError>([&] { check_targets(names, {"up_proj"}, experts); }),
+              HasSubstr("the matrices \"up_proj\" of this model are of its experts, which cannot have adapters"));
+}
+
 }  // namespace
 }  // namespace sluice::models

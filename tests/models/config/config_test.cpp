@@ -83,11 +83,48 @@ TEST_P(FamilyDefaults, AreThoseOfTransformers) {
   EXPECT_EQ(config.windows, full.windows);
   EXPECT_EQ(config.rope.theta, full.rope.theta);
   EXPECT_EQ(config.initializer_range, full.initializer_range);
+  EXPECT_EQ(config.experts, full.experts);
+  EXPECT_EQ(config.qkv_bias, full.qkv_bias);
 }
 
 INSTANTIATE_TEST_SUITE_P(Config, FamilyDefaults,
-                         testing::Values("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2"),
+                         testing::Values("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "olmo2", "qwen2_moe",
+                                         "qwen3_moe", "mixtral"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(Config, ExpertsFollowTheKeysOfTheirFamily) {
+  const Json qwen = minimal("qwen3_moe"), mixtral = minimal("mixtral");
+  const Json sizes = {{"num_experts", 6}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 16}, {"norm_topk_prob", true}};
+  EXPECT_EQ(with(qwen, sizes).experts, (ExpertsConfig{.count = 6, .per_token = 2, .size = 16, .normalised = true}));
+  EXPECT_EQ(with(mixtral, {{"num_local_experts", 4}}).experts,
+            (ExpertsConfig{.count = 4, .per_token = 2, .size = 64, .normalised = true}));
+  EXPECT_EQ(with(minimal("qwen2_moe"), {{"shared_expert_intermediate_size", 24}}).experts.shared_size, 24);
+  EXPECT_EQ(with(qwen, {{"num_local_experts", 60}}).experts.count, 60);  // as transformers 5 writes it
+  EXPECT_FALSE(read(minimal("llama")).experts.any());
+}
+
+TEST(Config, ALossOfTheRouterChangesNothing) {
+  const Json changes = {{"router_aux_loss_coef", 0.02}, {"output_router_logits", true}, {"mlp_only_layers", Json::array()}};
+  EXPECT_EQ(with(minimal("qwen3_moe"), changes).experts, read(minimal("qwen3_moe")).experts);
+}
+
+TEST(Config, MixturesThatAreNotSupportedAreRefusedByTheirKey) {
+  const auto error = [](const char* key, const Json& value, const char* family = "qwen3_moe") {
+    return error_of(minimal(family), {{key, value}});
+  };
+  EXPECT_THAT(error("mlp_only_layers", {0}), HasSubstr("mlp_only_layers gives some layers an MLP instead of experts"));
+  EXPECT_THAT(error("decoder_sparse_step", 2), HasSubstr("decoder_sparse_step gives some layers an MLP instead of experts"));
+  EXPECT_THAT(error("router_jitter_noise", 0.1, "mixtral"), HasSubstr("router_jitter_noise is 0.1"));
+  EXPECT_THAT(error("use_sliding_window", true), HasSubstr("use_sliding_window is true"));
+  EXPECT_THAT(error("num_experts_per_tok", 200), HasSubstr("num_experts_per_tok (200) is more than there are experts (128)"));
+  EXPECT_THAT(error("num_experts", 5000), HasSubstr("num_experts is too large: 5000"));
+  EXPECT_THAT(error("num_experts", 0), HasSubstr("num_experts must be positive"));
+  EXPECT_THAT(error_of(minimal("qwen3_moe"), {{"num_experts", 6}, {"num_local_experts", 8}}),
+              HasSubstr("num_experts differs from num_local_experts"));
+  EXPECT_THAT(
+      error_of(minimal("qwen3_moe"), {{"num_experts", 4096}, {"moe_intermediate_size", 1 << 24}, {"hidden_size", 1 << 24}}),
+      HasSubstr("too large for any machine"));
+}
 
 TEST(Config, ResolvedAttentionFactorsAreThoseOfTransformers) {
   int checked = 0;

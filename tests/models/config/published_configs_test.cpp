@@ -5,15 +5,27 @@
 
 #include "base/json.h"
 #include "models/config/config.h"
+#include "models/layers/weight_names.h"
 #include "tests/source_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace sluice::models {
 namespace {
 
+int64_t parameters_of(const ModelConfig& config) {
+  Weights shapes_only;
+  int64_t total = 0;
+  for (const ExpectedWeight& weight : expected_weights(config, Head::kLanguageModel, shapes_only)) {
+    int64_t count = 1;
+    for (const int64_t size : weight.shape) count *= size;
+    total += count;
+  }
+  return total;
+}
+
 TEST(PublishedConfigs, AreUnderstood) {
   const Json all = read_json(std::string(tests::source_folder()) + "/tests/golden/models/published_configs.json");
-  ASSERT_GE(all.size(), 14u);
+  ASSERT_GE(all.size(), 17u);
   const TemporaryFolder folder;
   for (const auto& [name, entry] : all.items()) {
     SCOPED_TRACE(name);
@@ -24,6 +36,9 @@ TEST(PublishedConfigs, AreUnderstood) {
     EXPECT_EQ(config.kv_heads, expect["kv_heads"]);
     EXPECT_EQ(config.steady_positions(), expect["steady_positions"]);
     EXPECT_EQ(std::ranges::count_if(config.windows, [](int64_t window) { return window > 0; }), expect["windowed_layers"]);
+    if (!expect.contains("parameters")) continue;  // of mixtures, as transformers counts them
+    EXPECT_EQ(parameters_of(config), expect["parameters"]);
+    EXPECT_EQ(parameters_of(config) - config.idle_parameters(), expect["active_parameters"]);
   }
 }
 

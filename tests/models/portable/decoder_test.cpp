@@ -112,7 +112,9 @@ TEST_P(LibraryDecoder, ByAKernelOfOursTheyAreTheSame) {
   }
 }
 
+// Through all experts: rounding might send a token to another one.
 TEST_P(LibraryDecoder, InBfloat16TheyAreNear) {
+  config_.experts.per_token = config_.experts.count;
   const double distance = distance_from_dense(reference::random_weights(config_, 0.15), Precision::kBfloat16);
   EXPECT_LT(distance, 5e-2);
   EXPECT_GT(distance, 1e-6);

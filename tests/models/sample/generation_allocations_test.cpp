@@ -9,8 +9,7 @@ namespace sluice::models {
 namespace {
 
 // Two groups decode side by side; the first counted steps fill blocks and take new ones.
-TEST(GenerationAllocations, AStepInWhichNobodyStartsOrEndsAllocatesNothing) {
-  const ModelConfig config = reference::small_config();
+void expect_no_allocations(const ModelConfig& config) {
   const PackedWeights weights(reference::random_weights(config, 0.15));
   const int64_t had = loop_threads();
   for (const int threads : {1, 2}) {
@@ -28,6 +27,15 @@ TEST(GenerationAllocations, AStepInWhichNobodyStartsOrEndsAllocatesNothing) {
     }
   }
   set_loop_threads(had);
+}
+
+TEST(GenerationAllocations, AStepInWhichNobodyStartsOrEndsAllocatesNothing) { expect_no_allocations(reference::small_config()); }
+
+// Each step has another number of tokens for each of them.
+TEST(GenerationAllocations, NorDoesAStepThroughExperts) {
+  ModelConfig config = reference::small_config();
+  config.experts = {.count = 9, .per_token = 2, .size = 20, .shared_size = 16};
+  expect_no_allocations(config);
 }
 
 }  // namespace

@@ -1,0 +1,163 @@
+#include "models/layers/feed_forward/expert_rows.h"
+
+#include <algorithm>
+
+#include "models/kernels/parallel.h"
+#include "models/layers/gradient.h"
+#include "models/layers/matrix_products.h"
+#include "models/layers/operand.h"
+#include "models/layers/projection.h"
+
+namespace sluice::models {
+namespace {
+
+// Rows of an expert whose inner activations exist at a time, as an MLP has them.
+constexpr int64_t kExpertForwardRows = 256, kExpertBackwardRows = 1024;
+constexpr int64_t kScaledNumbers = 1 << 14;  // some 10 us of work
+
+int64_t matrix_bytes(const ExpertShape& shape, int64_t outputs, int64_t inputs) {
+  return PackedMatrix::bytes_for(shape.pass.precision, outputs, inputs);
+}
+
+// The rows of `x` that an expert reads: where they lie, or gathered into `memory`.
+at::Tensor rows_read(const ExpertRows& rows, const at::Tensor& x, const at::Tensor& memory) {
+  if (rows.places == nullptr) return x.narrow(0, rows.begin, rows.count);
+  const at::Tensor out = memory.narrow(0, 0, rows.count);
+  gather(rows, precision_of(x), x.const_data_ptr(), x.size(1), out.mutable_data_ptr());
+  return out;
+}
+
+float rounded_to(float value, float) { return value; }
+Bfloat16 rounded_to(float value, Bfloat16) { return to_bfloat16(value); }
+
+// Calls work(row) for every row, of so many numbers.
+template <class Work>
+void for_each_row(const ExpertRows& rows, int64_t size, const Work& work) {
+  parallel_ranges(rows.count, std::max<int64_t>(1, kScaledNumbers / size), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) work(row);
+  });
+}
+
+// to = the rows of x, each times its weight: an operand of float32 numbers.
+void scale_rows(const ExpertRows& rows, const at::Tensor& x, const at::Tensor& to) {
+  const int64_t size = x.size(1);
+  const float* from = x.const_data_ptr<float>();
+  with_number(precision_of(to), [&](auto number) {
+    using Number = decltype(number);
+    auto* out = numbers<Number>(to);
+    for_each_row(rows, size, [&](int64_t row) {
+      const float weight = rows.weight(row);
+      for (int64_t i = row * size; i < (row + 1) * size; ++i) out[i] = rounded_to(weight * from[i], Number{});
+    });
+  });
+}
+
+// The gradient of each row's weight: that of its result times what the result is without the weight, as both are before the last
+// projection. Then the rows of `activated` are weighted.
+void weigh_rows(const ExpertRows& rows, const at::Tensor& unweighted_grad, const at::Tensor& activated, float* of_weights) {
+  const int64_t size = activated.size(1);
+  const float* grad = unweighted_grad.const_data_ptr<float>();
+  with_number(precision_of(activated), [&](auto number) {
+    using Number = decltype(number);
+    auto* out = numbers<Number>(activated);
+    for_each_row(rows, size, [&](int64_t row) {
+      const float weight = rows.weight(row);
+      double sum = 0;
+      for (int64_t i = row * size; i < (row + 1) * size; ++i) {
+        const float value = to_float(out[i]);
+        sum += static_cast<double>(grad[i]) * value;
+        out[i] = rounded_to(weight * value, Number{});
+      }
+      of_weights[rows.place(row)] = static_cast<float>(sum);
+    });
+  });
+}
+
+template <class Work>
+void for_each_part(const ExpertRows& rows, int64_t at_a_time, const Work& work) {
+  for (int64_t first = 0; first < rows.count; first += at_a_time) {
+    const int64_t count = std::min(at_a_time, rows.count - first);
+    work(rows.part(first, count), first, count);
+  }
+}
+
+}  // namespace
+
+TensorShapes ExpertWork::forward_shapes(const ExpertShape& shape) {
+  const int64_t rows = std::min(kExpertForwardRows, shape.pass.tokens), hidden = shape.pass.config.hidden_size;
+  return {{rows, shape.size},                                                        // gate
+          {rows, shape.size},                                                        // up
+          operand_shape(shape.pass.precision, rows, shape.size),                     // what the activation gives
+          {rows, hidden},                                                            // what the expert gives
+          operand_shape(shape.pass.precision, shape.takes_all ? 0 : rows, hidden)};  // what it reads
+}
+
+TensorShapes ExpertWork::backward_shapes(const ExpertShape& shape) {
+  const int64_t rows = std::min(kExpertBackwardRows, shape.pass.tokens), hidden = shape.pass.config.hidden_size;
+  const int64_t gathered = shape.takes_all ? 0 : rows;
+  return {{rows, shape.size},                                      // the gradient of what the activation gives, unweighted
+          operand_shape(shape.pass.precision, rows, shape.size),   // weighted; then what it gave
+          {gathered, hidden},                                      // of what the expert reads
+          operand_shape(shape.pass.precision, gathered, hidden),   // what it reads
+          operand_shape(shape.pass.precision, gathered, hidden)};  // the gradient of the result
+}
+
+int64_t expert_forward_bytes(const ExpertShape& shape) {
+  const int64_t hidden = shape.pass.config.hidden_size;
+  return bytes_of(ExpertWork::forward_shapes(shape)) + 2 * matrix_bytes(shape, shape.size, hidden) +
+         matrix_bytes(shape, hidden, shape.size);
+}
+
+int64_t expert_backward_bytes(const ExpertShape& shape) {
+  const int64_t hidden = shape.pass.config.hidden_size;
+  return bytes_of(ExpertWork::backward_shapes(shape)) + 2 * matrix_bytes(shape, hidden, shape.size) +
+         matrix_bytes(shape, shape.size, hidden);
+}
+
+void expert_forward(const LayerPass& pass, const ExpertWeights& weights, const ExpertRows& rows, const at::Tensor& in,
+                    const Inner& kept, const ExpertWork& work, const at::Tensor& out) {
+  if (rows.count == 0) return;
+  const PackedMatrix gate = packed({weights.gate.weight}, pass.precision), up = packed({weights.up.weight}, pass.precision),
+                     down = packed({weights.down.weight}, pass.precision);
+  const Inner all(work.tensors);
+  for_each_part(rows, kExpertForwardRows, [&](const ExpertRows& part, int64_t first, int64_t count) {
+    const at::Tensor x = rows_read(part, in, work.tensors[4]), result = work.tensors[2].narrow(0, 0, count),
+                     y = work.tensors[3].narrow(0, 0, count);
+    const Inner inner = all.rows(0, count);
+    project(weights.gate, gate, x, inner.gate);
+    project(weights.up, up, x, inner.up);
+    activate_all(pass.config.activation, inner, kept.rows(first, count), result);
+    project(weights.down, down, result, y);
+    add_weighted(part, y.const_data_ptr<float>(), y.size(1), out.mutable_data_ptr<float>());
+  });
+}
+
+void expert_backward(const LayerPass& pass, const ExpertWeights& weights, const ExpertRows& rows, const at::Tensor& in,
+                     const Inner& kept, const at::Tensor& grad, const ExpertWork& work, float* of_weights,
+                     const at::Tensor& of_in) {
+  for (const LinearWeights* linear : {&weights.gate, &weights.up, &weights.down}) gradient_of(linear->weight);
+  if (rows.count == 0) return;
+  const PackedMatrix gate = packed_transposed(weights.gate.weight, pass.precision),
+                     up = packed_transposed(weights.up.weight, pass.precision),
+                     down = packed_transposed(weights.down.weight, pass.precision);
+  for_each_part(rows, kExpertBackwardRows, [&](const ExpertRows& part, int64_t first, int64_t count) {
+    const Inner inner = kept.rows(first, count);
+    const at::Tensor unweighted = work.tensors[0].narrow(0, 0, count), result = work.tensors[1].narrow(0, 0, count);
+    const at::Tensor of_output = rows_read(part, grad, work.tensors[4]);
+    project_back(weights.down, down, of_output, unweighted, false);
+    scale_rows(part, unweighted, result);
+    differentiate(pass.config.activation, inner, result);
+    weigh_rows(part, unweighted, result, of_weights);
+    add_gradients(weights.down, of_output, result);
+    const at::Tensor x = rows_read(part, in, work.tensors[3]);
+    add_gradients(weights.gate, inner.gate, x);
+    add_gradients(weights.up, inner.up, x);
+    const bool lies = part.places == nullptr;
+    const at::Tensor of_x = lies ? of_in.narrow(0, part.begin, count) : work.tensors[2].narrow(0, 0, count);
+    project_back(weights.gate, gate, inner.gate, of_x, lies);
+    project_back(weights.up, up, inner.up, of_x, true);
+    if (!lies) add_rows(part, of_x.const_data_ptr<float>(), of_x.size(1), of_in.mutable_data_ptr<float>());
+  });
+}
+
+}  // namespace sluice::models

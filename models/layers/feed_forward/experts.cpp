@@ -1,0 +1,213 @@
+#include "models/layers/feed_forward/experts.h"
+
+#include <algorithm>
+
+#include "models/layers/adapter_products.h"
+#include "models/layers/feed_forward/expert_rows.h"
+#include "models/layers/feed_forward/routing.h"
+#include "models/layers/matrix_products.h"
+#include "models/layers/operand.h"
+#include "models/layers/projection.h"
+
+namespace sluice::models {
+namespace {
+
+// As in mlp.cpp: tokens whose operands are widened at a time for adapters of the shared expert.
+constexpr int64_t kAdaptedRows = 1024;
+
+// Of a pass: where kept tensors are, before those of the experts.
+enum Routed : size_t { kChosen, kWeights, kShares, kSharedWeight };
+
+// What a router says of all tokens; with a shared expert also what that counts.
+TensorShapes routed_shapes(const PassShape& shape) {
+  const ExpertsConfig& experts = shape.config.experts;
+  TensorShapes shapes{
+      {shape.tokens, experts.per_token, at::kInt}, {shape.tokens, experts.per_token}, {shape.tokens, experts.count}};
+  if (experts.shared_size > 0) shapes.push_back({shape.tokens, 1});
+  return shapes;
+}
+
+// Rows of the inner activations of all experts, one expert's after the other's; then of the shared one.
+TensorShapes expert_inner_shapes(const PassShape& shape) {
+  const ExpertsConfig& experts = shape.config.experts;
+  TensorShapes shapes(2, operand_shape(shape.precision, shape.tokens * experts.per_token, experts.size));
+  if (experts.shared_size > 0) shapes.resize(4, operand_shape(shape.precision, shape.tokens, experts.shared_size));
+  return shapes;
+}
+
+TensorShapes sorted_shapes(const PassShape& shape) {
+  const ExpertsConfig& experts = shape.config.experts;
+  return {{1, shape.tokens * experts.per_token, at::kInt}, {1, experts.count + 1, at::kInt}};
+}
+
+ExpertShape routed_expert(const PassShape& shape) { return {shape, shape.config.experts.size, false}; }
+ExpertShape shared_expert(const PassShape& shape) { return {shape, shape.config.experts.shared_size, true}; }
+
+// The router, or the gate of the shared expert.
+int64_t router_matrix_bytes(const PassShape& shape, bool transposed) {
+  const int64_t outputs = shape.config.experts.count, inputs = shape.config.hidden_size;
+  return transposed ? PackedMatrix::bytes_for(shape.precision, inputs, outputs)
+                    : PackedMatrix::bytes_for(shape.precision, outputs, inputs);
+}
+
+// The gradients of the weights of all experts, and what they come to at the logits of the router.
+TensorShapes weight_gradient_shapes(const PassShape& shape) {
+  const ExpertsConfig& experts = shape.config.experts;
+  TensorShapes shapes{{shape.tokens, experts.per_token}};
+  if (experts.shared_size > 0) shapes.push_back({shape.tokens, 1});
+  return shapes;
+}
+
+ExpertWeights expert_of(std::span<const LinearWeights> weights, size_t expert) {
+  return {weights[Experts::linear_of(expert, Mlp::kGate)], weights[Experts::linear_of(expert, Mlp::kUp)],
+          weights[Experts::linear_of(expert, Mlp::kDown)]};
+}
+
+// The gate of the shared expert stands behind its three matrices.
+const LinearWeights& shared_gate_of(std::span<const LinearWeights> weights) { return weights.back(); }
+
+/// The tokens of each expert, as the router has chosen.
+class SortedRows {
+ public:
+  SortedRows(const PassShape& shape, std::span<const at::Tensor> routed)
+      : experts_(shape.config.experts), tokens_(shape.tokens), routed_(routed), sorted_(allocated(sorted_shapes(shape))) {
+    sort_by_expert(experts_, tokens_, routed[kChosen].const_data_ptr<int32_t>(), sorted_[0].mutable_data_ptr<int32_t>(),
+                   sorted_[1].mutable_data_ptr<int32_t>());
+  }
+
+  int64_t first(int64_t expert) const { return sorted_[1].const_data_ptr<int32_t>()[expert]; }
+
+  ExpertRows of(int64_t expert) const {
+    return {.places = sorted_[0].const_data_ptr<int32_t>() + first(expert),
+            .count = first(expert + 1) - first(expert),
+            .per_token = experts_.per_token,
+            .weights = routed_[kWeights].const_data_ptr<float>()};
+  }
+
+  ExpertRows of_shared() const { return {.count = tokens_, .weights = routed_[kSharedWeight].const_data_ptr<float>()}; }
+
+ private:
+  const ExpertsConfig experts_;
+  const int64_t tokens_;
+  const std::span<const at::Tensor> routed_;
+  const std::vector<at::Tensor> sorted_;
+};
+
+RouterRows router_rows(std::span<const at::Tensor> routed) {
+  return {routed[kShares].mutable_data_ptr<float>(), routed[kChosen].mutable_data_ptr<int32_t>(),
+          routed[kWeights].mutable_data_ptr<float>()};
+}
+
+void route_all(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
+               std::span<const at::Tensor> routed) {
+  const LinearWeights& router = weights[Experts::kRouter];
+  project(router, packed({router.weight}, pass.precision), in, routed[kShares]);
+  route(pass.config.experts, in.size(0), router_rows(routed));
+  if (pass.config.experts.shared_size == 0) return;
+  const LinearWeights& gate = shared_gate_of(weights);
+  project(gate, packed({gate.weight}, pass.precision), in, routed[kSharedWeight]);
+  sigmoid(routed[kSharedWeight].mutable_data_ptr<float>(), in.size(0));
+}
+
+// Adds to the gradient of `in` and to that of the router what comes through the logits.
+void logits_backward(const LayerPass& pass, const LinearWeights& router, const at::Tensor& in, const at::Tensor& of_logits,
+                     const at::Tensor& of_in) {
+  const at::Tensor grad = to_operand(of_logits, pass.precision);
+  add_gradients(router, grad, in);
+  project_back(router, packed_transposed(router.weight, pass.precision), grad, of_in, true);
+}
+
+void router_backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
+                     std::span<const at::Tensor> routed, std::span<const at::Tensor> of_weights, const at::Tensor& of_in) {
+  const at::Tensor& shares = routed[kShares];
+  const RouterRows rows = router_rows(routed);
+  route_backward(pass.config.experts, in.size(0), rows, of_weights[0].const_data_ptr<float>(), rows.logits);
+  logits_backward(pass, weights[Experts::kRouter], in, shares, of_in);
+  if (pass.config.experts.shared_size == 0) return;
+  const float* weight = routed[kSharedWeight].const_data_ptr<float>();
+  float* grad = of_weights[1].mutable_data_ptr<float>();
+  for (int64_t t = 0; t < in.size(0); ++t) grad[t] *= weight[t] * (1 - weight[t]);
+  logits_backward(pass, shared_gate_of(weights), in, of_weights[1], of_in);
+}
+
+}  // namespace
+
+TensorShapes Experts::kept(const PassShape& shape) const {
+  TensorShapes shapes = routed_shapes(shape);
+  const TensorShapes inner = expert_inner_shapes(shape);
+  shapes.insert(shapes.end(), inner.begin(), inner.end());
+  return shapes;
+}
+
+// One expert at a time, the shared one last; the router before them, and in the backward behind them.
+PartBytes Experts::bytes(const PassShape& shape) const {
+  const bool shared = shape.config.experts.shared_size > 0;
+  const int64_t sorted = bytes_of(sorted_shapes(shape)), routed = bytes_of(routed_shapes(shape));
+  const int64_t forward = std::max({sorted + expert_forward_bytes(routed_expert(shape)), router_matrix_bytes(shape, false),
+                                    if_there(shared, sorted + expert_forward_bytes(shared_expert(shape)))});
+  const int64_t narrow =
+      if_there(shape.rounds(), operand_shape(shape.precision, shape.tokens, shape.config.experts.count).bytes());
+  const int64_t backward = std::max({expert_backward_bytes(routed_expert(shape)), narrow + router_matrix_bytes(shape, true),
+                                     if_there(shared, expert_backward_bytes(shared_expert(shape)))});
+  return {.kept = bytes_of(kept(shape)),
+          .forward = routed + forward,
+          .backward = sorted + bytes_of(weight_gradient_shapes(shape)) + backward};
+}
+
+int64_t Experts::adapter_bytes(const PassShape& shape) const {
+  const int64_t shared = shape.config.experts.shared_size, rows = std::min(kAdaptedRows, shape.tokens);
+  return if_there(shared > 0, 2 * widened_bytes(shape.precision, rows, shape.config.hidden_size + shared));
+}
+
+void Experts::forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
+                      std::span<const at::Tensor> kept, const at::Tensor& out, bool add) const {
+  const PassShape shape = pass.shape();
+  const size_t routed_count = routed_shapes(shape).size();
+  const std::vector<at::Tensor> own = kept.empty() ? allocated(routed_shapes(shape)) : std::vector<at::Tensor>();
+  const std::span<const at::Tensor> routed = kept.empty() ? own : kept.first(routed_count);
+  const std::span<const at::Tensor> inner = kept.empty() ? kept : kept.subspan(routed_count);
+  route_all(pass, weights, in, routed);
+  const SortedRows sorted(shape, routed);
+  if (!add) out.zero_();
+  {
+    const ExpertWork work = ExpertWork::of_forward(routed_expert(shape));
+    const Inner all(inner.first(std::min<size_t>(2, inner.size())));
+    for (int64_t e = 0; e < pass.config.experts.count; ++e) {
+      const ExpertRows rows = sorted.of(e);
+      expert_forward(pass, expert_of(weights, static_cast<size_t>(e)), rows, in, all.rows(sorted.first(e), rows.count), work,
+                     out);
+    }
+  }
+  if (pass.config.experts.shared_size == 0) return;
+  const ExpertWork work = ExpertWork::of_forward(shared_expert(shape));
+  const Inner all(inner.empty() ? inner : inner.subspan(2));
+  expert_forward(pass, expert_of(weights, static_cast<size_t>(pass.config.experts.count)), sorted.of_shared(), in, all, work,
+                 out);
+}
+
+void Experts::backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
+                       std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in) const {
+  const PassShape shape = pass.shape();
+  const size_t routed_count = routed_shapes(shape).size();
+  const std::span<const at::Tensor> routed = kept.first(routed_count), inner = kept.subspan(routed_count);
+  const SortedRows sorted(shape, routed);
+  const std::vector<at::Tensor> of_weights = allocated(weight_gradient_shapes(shape));
+  if (!of_in.add) of_in.out.zero_();
+  {
+    const ExpertWork work = ExpertWork::of_backward(routed_expert(shape));
+    const Inner all(inner.first(2));
+    for (int64_t e = 0; e < pass.config.experts.count; ++e) {
+      const ExpertRows rows = sorted.of(e);
+      expert_backward(pass, expert_of(weights, static_cast<size_t>(e)), rows, in, all.rows(sorted.first(e), rows.count), grad,
+                      work, of_weights[0].mutable_data_ptr<float>(), of_in.out);
+    }
+  }
+  if (pass.config.experts.shared_size > 0) {
+    const ExpertWork work = ExpertWork::of_backward(shared_expert(shape));
+    expert_backward(pass, expert_of(weights, static_cast<size_t>(pass.config.experts.count)), sorted.of_shared(), in,
+                    Inner(inner.subspan(2)), grad, work, of_weights[1].mutable_data_ptr<float>(), of_in.out);
+  }
+  router_backward(pass, weights, in, routed, of_weights, of_in.out);
+}
+
+}  // namespace sluice::models
