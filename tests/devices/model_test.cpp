@@ -250,6 +250,18 @@ TEST(FakeDeviceCopies, AreAsManyForManyLayers) {
     EXPECT_EQ(copies(5, precision), std::pair(int64_t{0}, int64_t{0}));
 }
 
+// How many rows an expert has decides what comes next.
+TEST(FakeDeviceCopies, OfExpertsMakeTheHostWaitOnceALayer) {
+  ModelConfig config = reference::small_config();
+  config.layers = 5, config.experts = {.count = 6, .per_token = 2, .size = 20, .shared_size = 16};
+  const Transformer model(config, reference::random_weights(config, 0.2).to(device()));
+  const at::Tensor tokens = tokens_of(config).to(device());
+  const at::NoGradGuard no_gradient;
+  fake::take_counts();
+  model.hidden_states(tokens, kOffsets);
+  EXPECT_EQ(fake::take_counts().host_waits, config.layers);
+}
+
 // Of 2048 actions and a large vocabulary logits are gigabytes.
 TEST(FakeDeviceLogprobs, AreDifferentiatedInTwiceTheMemoryOfTheirLogits) {
   constexpr int64_t kVocabulary = 4096, kActions = 2048, kLogitBytes = kVocabulary * kActions * 4;

@@ -282,5 +282,11 @@ TEST(EstimatedCosts, CountTheOperationsOfTheModels) {
   EXPECT_EQ(simulate(toys.plan, costs).iterations, 20);
 }
 
+TEST(EstimatedCosts, LeaveOutTheExpertsThatATokenDoesNotGoThrough) {
+  ToyPlan toys = busy_plan();
+  for (PlanModel& model : toys.plan.models) model.facts.parameters = 10, model.facts.idle_parameters = 7;
+  EXPECT_DOUBLE_EQ(estimated_costs(toys.plan, 20).nodes.at("rollout").per_sampled_token_us, 3 * 2 / 20e3);
+}
+
 }  // namespace
 }  // namespace sluice::engine

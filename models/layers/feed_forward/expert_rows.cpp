@@ -15,6 +15,13 @@ namespace {
 constexpr int64_t kExpertForwardRows = 256, kExpertBackwardRows = 1024;
 constexpr int64_t kScaledNumbers = 1 << 14;  // some 10 us of work
 
+// What ExpertWork has: the projections of some rows, what the activation gives, the expert's result, and what it reads, if that has
+// to be gathered.
+enum ForwardTensor : size_t { kGateRows, kUpRows, kActivated, kResult, kRead, kForwardTensors };
+// The gradient of what the activation gives without the weight; with it, and then what the activation gave; the gradient of what the
+// expert reads; what it reads, and the gradient of the result, both gathered.
+enum BackwardTensor : size_t { kUnweighted, kWeighted, kOfRead, kReadAgain, kOfResult, kBackwardTensors };
+
 int64_t matrix_bytes(const ExpertShape& shape, int64_t outputs, int64_t inputs) {
   return PackedMatrix::bytes_for(shape.pass.precision, outputs, inputs);
 }
@@ -85,21 +92,23 @@ void for_each_part(const ExpertRows& rows, int64_t at_a_time, const Work& work) 
 
 TensorShapes ExpertWork::forward_shapes(const ExpertShape& shape) {
   const int64_t rows = std::min(kExpertForwardRows, shape.pass.tokens), hidden = shape.pass.config.hidden_size;
-  return {{rows, shape.size},                                                        // gate
-          {rows, shape.size},                                                        // up
-          operand_shape(shape.pass.precision, rows, shape.size),                     // what the activation gives
-          {rows, hidden},                                                            // what the expert gives
-          operand_shape(shape.pass.precision, shape.takes_all ? 0 : rows, hidden)};  // what it reads
+  TensorShapes shapes(kForwardTensors);
+  shapes[kGateRows] = shapes[kUpRows] = {rows, shape.size};
+  shapes[kActivated] = operand_shape(shape.pass.precision, rows, shape.size);
+  shapes[kResult] = {rows, hidden};
+  shapes[kRead] = operand_shape(shape.pass.precision, shape.takes_all ? 0 : rows, hidden);
+  return shapes;
 }
 
 TensorShapes ExpertWork::backward_shapes(const ExpertShape& shape) {
   const int64_t rows = std::min(kExpertBackwardRows, shape.pass.tokens), hidden = shape.pass.config.hidden_size;
   const int64_t gathered = shape.takes_all ? 0 : rows;
-  return {{rows, shape.size},                                      // the gradient of what the activation gives, unweighted
-          operand_shape(shape.pass.precision, rows, shape.size),   // weighted; then what it gave
-          {gathered, hidden},                                      // of what the expert reads
-          operand_shape(shape.pass.precision, gathered, hidden),   // what it reads
-          operand_shape(shape.pass.precision, gathered, hidden)};  // the gradient of the result
+  TensorShapes shapes(kBackwardTensors);
+  shapes[kUnweighted] = {rows, shape.size};
+  shapes[kWeighted] = operand_shape(shape.pass.precision, rows, shape.size);
+  shapes[kOfRead] = {gathered, hidden};
+  shapes[kReadAgain] = shapes[kOfResult] = operand_shape(shape.pass.precision, gathered, hidden);
+  return shapes;
 }
 
 int64_t expert_forward_bytes(const ExpertShape& shape) {
@@ -121,8 +130,8 @@ void expert_forward(const LayerPass& pass, const ExpertWeights& weights, const E
                      down = packed({weights.down.weight}, pass.precision);
   const Inner all(work.tensors);
   for_each_part(rows, kExpertForwardRows, [&](const ExpertRows& part, int64_t first, int64_t count) {
-    const at::Tensor x = rows_read(part, in, work.tensors[4]), result = work.tensors[2].narrow(0, 0, count),
-                     y = work.tensors[3].narrow(0, 0, count);
+    const at::Tensor x = rows_read(part, in, work.tensors[kRead]), result = work.tensors[kActivated].narrow(0, 0, count),
+                     y = work.tensors[kResult].narrow(0, 0, count);
     const Inner inner = all.rows(0, count);
     project(weights.gate, gate, x, inner.gate);
     project(weights.up, up, x, inner.up);
@@ -142,18 +151,19 @@ void expert_backward(const LayerPass& pass, const ExpertWeights& weights, const 
                      down = packed_transposed(weights.down.weight, pass.precision);
   for_each_part(rows, kExpertBackwardRows, [&](const ExpertRows& part, int64_t first, int64_t count) {
     const Inner inner = kept.rows(first, count);
-    const at::Tensor unweighted = work.tensors[0].narrow(0, 0, count), result = work.tensors[1].narrow(0, 0, count);
-    const at::Tensor of_output = rows_read(part, grad, work.tensors[4]);
+    const at::Tensor unweighted = work.tensors[kUnweighted].narrow(0, 0, count),
+                     result = work.tensors[kWeighted].narrow(0, 0, count);
+    const at::Tensor of_output = rows_read(part, grad, work.tensors[kOfResult]);
     project_back(weights.down, down, of_output, unweighted, false);
     scale_rows(part, unweighted, result);
     differentiate(pass.config.activation, inner, result);
     weigh_rows(part, unweighted, result, of_weights);
     add_gradients(weights.down, of_output, result);
-    const at::Tensor x = rows_read(part, in, work.tensors[3]);
+    const at::Tensor x = rows_read(part, in, work.tensors[kReadAgain]);
     add_gradients(weights.gate, inner.gate, x);
     add_gradients(weights.up, inner.up, x);
     const bool lies = part.places == nullptr;
-    const at::Tensor of_x = lies ? of_in.narrow(0, part.begin, count) : work.tensors[2].narrow(0, 0, count);
+    const at::Tensor of_x = lies ? of_in.narrow(0, part.begin, count) : work.tensors[kOfRead].narrow(0, 0, count);
     project_back(weights.gate, gate, inner.gate, of_x, lies);
     project_back(weights.up, up, inner.up, of_x, true);
     if (!lies) add_rows(part, of_x.const_data_ptr<float>(), of_x.size(1), of_in.mutable_data_ptr<float>());

@@ -1,7 +1,8 @@
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/argsort.h>
-#include <ATen/ops/bincount.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
@@ -24,6 +25,15 @@ Chosen chosen_by(const ExpertsConfig& experts, const at::Tensor& logits) {
   return {chosen, experts.normalised ? weights.div(weights.sum(-1, true)) : weights};
 }
 
+// How many rows each expert has.
+std::vector<int64_t> counts_of(const at::Tensor& sorted, int64_t experts) {
+  const at::Tensor firsts = at::searchsorted(sorted, at::arange(experts + 1, sorted.options())).to(at::kCPU);
+  const int64_t* first = firsts.const_data_ptr<int64_t>();
+  std::vector<int64_t> counts;
+  for (int64_t e = 0; e < experts; ++e) counts.push_back(first[e + 1] - first[e]);
+  return counts;
+}
+
 at::Tensor mlp_of(const ModelConfig& config, std::span<const LinearWeights> weights, size_t expert, const at::Tensor& in,
                   const TensorMaths& maths) {
   const auto linear = [&](Mlp::Linear which) -> const LinearWeights& { return weights[Experts::linear_of(expert, which)]; };
@@ -41,17 +51,16 @@ at::Tensor Experts::in_operators(const ModelConfig& config, std::span<const Line
   const ExpertsConfig& experts = config.experts;
   const int64_t tokens = in.size(0), hidden = in.size(1);
   const Chosen chosen = chosen_by(experts, maths.product(in, weights[kRouter]));
-  const at::Tensor entries = chosen.experts.flatten(), order = at::argsort(entries, /*stable=*/true, 0, false);
-  const at::Tensor counts = at::bincount(entries, {}, experts.count).to(at::kCPU);
+  const auto [sorted, order] = at::sort(chosen.experts.flatten(), /*stable=*/true, 0, /*descending=*/false);
+  const std::vector<int64_t> counts = counts_of(sorted, experts.count);
   const at::Tensor rows =
       in.unsqueeze(1).expand({tokens, experts.per_token, hidden}).reshape({-1, hidden}).index_select(0, order);
+  const std::vector<at::Tensor> parts = rows.split_with_sizes(counts);
   std::vector<at::Tensor> results;
-  for (int64_t e = 0, first = 0; e < experts.count; ++e) {
-    const int64_t count = counts.const_data_ptr<int64_t>()[e];
+  for (size_t e = 0; e < parts.size(); ++e) {
     // Of no rows for the gradients alone, which then are zero.
-    if (count > 0 || at::GradMode::is_enabled())
-      results.push_back(mlp_of(config, weights, static_cast<size_t>(e), rows.narrow(0, first, count), maths));
-    first += count;
+    if (parts[e].size(0) > 0 || tokens == 0 || at::GradMode::is_enabled())
+      results.push_back(mlp_of(config, weights, e, parts[e], maths));
   }
   const at::Tensor back = at::argsort(order, /*stable=*/true, 0, false);
   const at::Tensor apart = at::cat(results, 0).index_select(0, back).view({tokens, experts.per_token, hidden});

@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "models/folder/folder.h"
 #include "models/layers/adapter_products.h"
 #include "models/memory/tensor_memory.h"
@@ -134,6 +136,43 @@ TEST(Lora, OnlyAdaptersTakeGradientsAndMoments) {
   EXPECT_EQ(bound.facts.gradient_bytes, 4 * kAdapters);
   EXPECT_EQ(bound.facts.optimizer_bytes, 8 * kAdapters);
   EXPECT_TRUE(bound.facts.has_base);
+}
+
+// Layers of five experts, two of which a token goes through, and of a shared one.
+void write_mixture(const TinyFolder& folder) {
+  Json config = read_json(folder.path() / "config.json");
+  config.update({{"architectures", {"Qwen2MoeForCausalLM"}},
+                 {"model_type", "qwen2_moe"},
+                 {"num_experts", 5},
+                 {"num_experts_per_tok", 2},
+                 {"moe_intermediate_size", 40},
+                 {"shared_expert_intermediate_size", 48},
+                 {"qkv_bias", false}});
+  config.erase("head_dim");  // hidden size by heads, as it was
+  write_file_atomically(folder.path() / "config.json", config.dump());
+}
+constexpr int64_t kExpert = 3 * 40 * 32, kRouter = 5 * 32 + 32;
+
+TEST(Lora, OfAMixtureIsOfAttentionAndTheSharedExpert) {
+  const TinyFolder folder;
+  write_mixture(folder);
+  save_model(*tiny_model(folder.path(), {}), folder.path());
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), dtype_entry(dtype), lora_entry()}));
+    ASSERT_TRUE(bound.params) << render(bound.problems);
+    EXPECT_EQ(bound.facts.parameters, kAll + 2 * (5 * kExpert + kRouter) + kAdapters);
+    EXPECT_EQ(bound.facts.idle_parameters, 2 * 3 * kExpert);
+    EXPECT_EQ(bound.facts.gradient_bytes, 4 * kAdapters);
+    EXPECT_EQ(live_bytes(bound), bound.facts.weight_bytes + bound.facts.gradient_bytes + bound.facts.optimizer_bytes) << dtype;
+  }
+}
+
+TEST(Lora, OfExpertsIsRefused) {
+  const TinyFolder folder;
+  write_mixture(folder);
+  const engine::Entry lora = lora_entry({strings_entry("targets", {"experts.0.up_proj"})});
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {optimizer_entry(1e-3), lora})),
+              HasSubstr("of this model are of its experts, which cannot have adapters"));
 }
 
 TEST(Lora, TakesTheMemoryThatIsPredicted) {
