@@ -19,6 +19,7 @@ namespace sluice::engine {
 /// What a model computes at once.
 struct ModelPass {
   bool training = false;       // keeps what its backward needs
+  bool sampling = false;       // a step of a rollout: a token is drawn behind every one of these, at most
   int64_t tokens = 0;          // of all samples
   int64_t longest_sample = 0;  // tokens
   bool recompute = false;      // of a pass that trains: ModelUsage::recompute

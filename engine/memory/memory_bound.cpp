@@ -185,6 +185,7 @@ int64_t worst_activation_bytes(const Plan& plan, int64_t tokens_in_flight, int r
       if (model == nullptr || !model->facts.activation_bytes || need.use == ModelUse::kPublishes) continue;
       if (model->facts.device != place) continue;
       const int64_t bytes = model->facts.activation_bytes({.training = need.use == ModelUse::kUpdates,
+                                                           .sampling = need.use == ModelUse::kSamples,
                                                            .tokens = tokens,
                                                            .longest_sample = longest,
                                                            .recompute = model->usage.recompute});

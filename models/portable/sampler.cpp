@@ -17,6 +17,13 @@ namespace sluice::models::portable {
 namespace {
 
 constexpr int64_t kNotFinite = -1;  // as the id that was drawn
+constexpr int64_t kOfText = 64;     // bytes for each token of a text, with penalties
+
+// What a row takes at most, but for its text. Rows are padded.
+int64_t row_bytes(int64_t vocab_size, bool penalizes, bool truncates) {
+  const int64_t of_logit = 20 + (penalizes ? 8 : 0) + (truncates ? 48 : 0);
+  return of_logit * (vocab_size + SoftenedRows::kRun);
+}
 
 // The largest logit of each row, and where it is; the first of equal ones: [R,1] each.
 struct RowTops {
@@ -87,10 +94,14 @@ Sampler::Draws Sampler::on_device(std::span<const TokenDraw> draws, at::Device d
 }
 
 int64_t Sampler::rows_at_a_time(const at::Tensor& logits, const Texts& texts) const {
-  constexpr int64_t kLeast = SoftenedRows::kRun;  // rows are padded
-  const int64_t of_logit = 20 + (options_.penalizes() ? 8 : 0) + (options_.truncates() ? 48 : 0);
-  const int64_t of_text = options_.penalizes() ? 64 * texts.ids.size(1) : 0;
-  return std::max<int64_t>(1, scratch_bytes_ / (of_logit * (logits.size(1) + kLeast) + of_text));
+  const int64_t of_text = options_.penalizes() ? kOfText * texts.ids.size(1) : 0;
+  const int64_t of_row = row_bytes(logits.size(1), options_.penalizes(), options_.truncates());
+  return std::max<int64_t>(1, scratch_bytes_ / (of_row + of_text));
+}
+
+int64_t Sampler::most_bytes(int64_t rows, int64_t vocab_size) {
+  const int64_t of_row = row_bytes(vocab_size, /*penalizes=*/true, /*truncates=*/true);
+  return std::max(of_row, std::min(kScratchBytes, rows * of_row));
 }
 
 // The id of each draw, or kNotFinite, and its log-probability: [D,2] float64. `logits` [D,V] and `texts` are those of the draws.

@@ -22,6 +22,9 @@ class Sampler {
  public:
   static constexpr int64_t kScratchBytes = int64_t{1} << 29;
 
+  /// What sample() takes of the device at most, whatever the options, but for the texts.
+  static int64_t most_bytes(int64_t rows, int64_t vocab_size);
+
   /// Throws UserError naming the option that is out of range.
   explicit Sampler(const SamplingOptions& options, int64_t scratch_bytes = kScratchBytes);
 

@@ -13,6 +13,7 @@
 #include "models/forward/activation_bytes.h"
 #include "models/layers/weight_names.h"
 #include "models/portable/activation_bytes.h"
+#include "models/portable/sampler.h"
 #include "models/sample/generation.h"
 #include "models/sample/kv_cache.h"
 #include "models/sample/load_packed.h"
@@ -56,12 +57,14 @@ std::function<int64_t(const engine::ModelPass&)> activations_on_device(const mod
   const models::Head head = head_of(params);
   return [config, head, params](const engine::ModelPass& pass) {
     const int64_t of_second_head = head == models::Head::kPolicyAndValue ? value_head_bytes(config, pass.tokens) : 0;
-    return of_second_head + models::portable::activation_bytes(config, {.training = pass.training,
-                                                                        .value_head = !models::has_language_head(head),
-                                                                        .adapters = params.lora.has_value(),
-                                                                        .tokens = pass.tokens,
-                                                                        .precision = params.dtype,
-                                                                        .recompute = recomputes(params, pass.recompute)});
+    const int64_t of_sampler = pass.sampling ? models::portable::Sampler::most_bytes(pass.tokens, config.vocab_size) : 0;
+    return of_second_head + of_sampler +
+           models::portable::activation_bytes(config, {.training = pass.training,
+                                                       .value_head = !models::has_language_head(head),
+                                                       .adapters = params.lora.has_value(),
+                                                       .tokens = pass.tokens,
+                                                       .precision = params.dtype,
+                                                       .recompute = recomputes(params, pass.recompute)});
   };
 }
 
