@@ -2,7 +2,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -13,7 +15,10 @@
 #include "models/adapters/lora.h"
 #include "models/folder/folder.h"
 #include "models/layers/feed_forward/routing.h"
+#include "models/layers/operand.h"
+#include "models/sample/packed_weights.h"
 #include "tests/models/activation_peak.h"
+#include "tests/models/allocation_counter.h"
 #include "tests/models/dense_reference.h"
 #include "tests/source_folder.h"
 
@@ -147,6 +152,33 @@ TEST(Experts, TakeTheSameMemoryHoweverTokensAreRouted) {
       EXPECT_GE(of_uneven.predicted, of_uneven.measured);
       EXPECT_LE(static_cast<double>(of_uneven.predicted), 1.2 * static_cast<double>(of_uneven.measured));
     }
+  }
+}
+
+// A step whose tokens all go through the same experts takes no more memory than one whose tokens are spread.
+TEST(Experts, OfAStepAllocateNothingHoweverTokensAreRouted) {
+  const ModelConfig config = mixture();
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    const PackedWeights packed(reference::random_weights(config), precision);
+    const at::Tensor spread = at::randn({16, config.hidden_size}).to(operand_type(precision));
+    const at::Tensor alike = spread.narrow(0, 3, 1).expand({16, config.hidden_size}).contiguous(),
+                     out = at::empty({16, config.hidden_size});
+    StepScratch scratch;
+    const auto step = [&](const at::Tensor& x) {
+      kExperts.step(config, packed.layers()[0].matrices.feed_forward,
+                    {.x = x.const_data_ptr(), .tokens = 16, .out = out.mutable_data_ptr<float>()}, scratch);
+    };
+    const auto places = [&] {  // a buffer that grows is another one
+      std::vector<const void*> all;
+      for (size_t place = 0; place < 8; ++place)
+        all.insert(all.end(), {scratch.floats(place, 0), scratch.ints(place, 0), scratch.operand(place, precision, 0).data()});
+      return all;
+    };
+    step(spread);
+    const std::vector<const void*> before = places();
+    EXPECT_EQ(allocations_in([&] { step(alike); }), 0);
+    EXPECT_EQ(places(), before);
+    for (int64_t row = 1; row < 16; ++row) EXPECT_TRUE(out[row].equal(out[0])) << row;
   }
 }
 
