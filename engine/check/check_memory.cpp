@@ -155,7 +155,7 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
   if (trains && memory.activation_bytes > 0 && plan.budget.pass_tokens.value > longest_sample(plan)) {
     ways.push_back("a smaller pass_tokens takes less activations");
   }
-  add_remedies_of_models(plan, need, ways);
+  if (tokens == 0) add_remedies_of_models(plan, need, ways);
   if (trains && plan.owners() > 1 && !plan.shards_optimizer() && memory.optimizer_bytes > 0) {
     const int64_t others = memory.optimizer_bytes - memory.optimizer_bytes / plan.owners();
     ways.push_back("shard = \"optimizer\" in [cluster] takes " + human(others) + " less");

@@ -1,6 +1,9 @@
 #include "tests/fake_device/fake_device.h"
 
+#include <ATen/ops/empty.h>
+
 #include <cstdlib>
+#include <exception>
 
 #include "tests/fake_device/called_operators.h"
 #include "tests/fake_device/copies.h"
@@ -10,6 +13,21 @@
 #include "tests/fake_device/streams.h"
 
 namespace sluice::fake {
+namespace {
+
+// What is queued when the program ends is done before LibTorch is taken down, whose allocator has to be there before for that.
+void finish_before_torch() {
+  at::empty({1});
+  std::atexit([] {
+    try {
+      wait_for_all();
+    } catch (const std::exception&) {
+      // Nobody asks for it any more.
+    }
+  });
+}
+
+}  // namespace
 
 void install() {
   [[maybe_unused]] static const bool once = [] {
@@ -17,6 +35,7 @@ void install() {
     install_guard();
     install_operators();
     set_schedule(1);
+    finish_before_torch();
     return true;
   }();
 }
