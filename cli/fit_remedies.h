@@ -22,8 +22,8 @@ struct Remedy {
 /// What some of them set together.
 std::vector<std::string> sets_together(const std::vector<const Remedy*>& remedies);
 
-/// Those that a pipeline does not have yet, of plan and file. Whether they go with the rest of it, its check says. Tokens in flight
-/// are not among them: how many fit depends on the others.
+/// Those that a pipeline does not have yet, of plan and file. Whether they go with the rest of it, its check says. Tokens in
+/// flight are not among them: how many fit depends on the others.
 std::vector<Remedy> remedies_for(const engine::Plan& plan, const engine::PipelineSpec& spec);
 
 }  // namespace sluice::cli

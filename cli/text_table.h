@@ -6,8 +6,8 @@
 
 namespace sluice::cli {
 
-/// Rows of cells under a header; the first column is left-aligned, and numbers are right-aligned: all the others, or all but the
-/// last.
+/// Rows of cells under a header; the first column is left-aligned, and numbers are right-aligned: all the others, or all but
+/// the last.
 class TextTable {
  public:
   enum class Last { kNumber, kText };

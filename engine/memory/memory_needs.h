@@ -42,8 +42,8 @@ int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need);
 /// What a rank has of gradients and optimizer of a model, which adapters would nearly do without.
 int64_t training_bytes(const Plan& plan, const PlanModel& model);
 
-/// The model that is trained from the very weights of a frozen one: `base_of` that one, once it has adapters, the frozen one has
-/// no weights of its own. Null: none.
+/// The model that is trained from the very weights of a frozen one: `base_of` that one, once it has adapters, the frozen one
+/// has no weights of its own. Null: none.
 const PlanModel* base_in_place_of(const Plan& plan, const PlanModel& frozen);
 
 }  // namespace sluice::engine

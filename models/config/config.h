@@ -35,8 +35,8 @@ struct RopeConfig {
   std::vector<double> short_factors, long_factors;                 // longrope: [dims/2] each
 };
 
-/// A mixture of experts in place of the MLP of every layer: a router chooses some of E MLPs for each token and weighs what they give
-/// (Shazeer et al. 2017, "Outrageously large neural networks").
+/// A mixture of experts in place of the MLP of every layer: a router chooses some of E MLPs for each token and weighs what they
+/// give (Shazeer et al. 2017, "Outrageously large neural networks").
 struct ExpertsConfig {
   int64_t count = 0;        // E, of each layer; 0: no mixture
   int64_t per_token = 0;    // K, that a token goes through

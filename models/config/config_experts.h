@@ -6,8 +6,8 @@
 
 namespace sluice::models {
 
-/// The mixture of experts that every layer has. Refuses layers that differ (mlp_only_layers, decoder_sparse_step), windows of the
-/// families that have them beside a mixture, and noise of the router. Throws UserError naming file and key.
+/// The mixture of experts that every layer has. Refuses layers that differ (mlp_only_layers, decoder_sparse_step), windows of
+/// the families that have them beside a mixture, and noise of the router. Throws UserError naming file and key.
 ExpertsConfig read_experts(const ConfigObject& file, const FamilyExperts& family);
 
 /// Intermediate sizes of all experts of a layer together.

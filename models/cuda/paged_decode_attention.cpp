@@ -48,7 +48,8 @@ constexpr const char* kSchema =
     "softcap, "
     "int window) -> Tensor";
 
-// LibTorch holds what it is told as long as the process lives: a library that is destroyed takes it back, while others end beside it.
+// LibTorch holds what it is told as long as the process lives: a library that is destroyed takes it back, while others end
+// beside it.
 torch::Library& told(torch::Library::Kind kind, std::optional<c10::DispatchKey> key) {
   return *new torch::Library(kind, "sluice", key, __FILE__, __LINE__);
 }

@@ -97,7 +97,8 @@ TEST_P(FakeDeviceActivations, TakeNoMoreThanIsPlannedAndNotMuchLess) {
         SCOPED_TRACE("seed " + std::to_string(seed) + (precision == Precision::kFloat32 ? ", float32" : ", bfloat16") +
                      (training ? ", training" : "") + (recompute ? ", recomputing" : ""));
         const int64_t planned = portable::activation_bytes(config, pass), peak = Measured(config, pass).peak();
-        // Pieces of experts have sizes of chance, and this allocator rounds to powers of two, where that of CUDA rounds to 512 bytes.
+        // Pieces of experts have sizes of chance, and this allocator rounds to powers of two, where that of CUDA rounds to 512
+        // bytes.
         const double rounded = config.experts.any() ? 1.2 : 1;
         EXPECT_LE(static_cast<double>(peak), rounded * static_cast<double>(planned));
         EXPECT_GE(2.5 * static_cast<double>(peak), static_cast<double>(planned));

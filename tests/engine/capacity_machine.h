@@ -76,8 +76,8 @@ std::string describe(const Paths& paths);
 
 /// One event.
 struct Move {
-  // What two ranks do together has two halves: the owner's of a group (kLend, kLendAgain, kTake) and that of who makes it (kHelp,
-  // kHelpAgain, kGive). A rank is lost (kLose), and each owner hears of it at its own time (kHear).
+  // What two ranks do together has two halves: the owner's of a group (kLend, kLendAgain, kTake) and that of who makes it
+  // (kHelp, kHelpAgain, kGive). A rank is lost (kLose), and each owner hears of it at its own time (kHear).
   enum class Kind {
     kBegin,
     kAdmit,

@@ -3,8 +3,8 @@
 
 #include "tests/engine/path_rules.h"
 
-// Ranks that make groups for others may be lost, all but one. What a lost one was to make is made by another one, with the room that
-// each keeps for that.
+// Ranks that make groups for others may be lost, all but one. What a lost one was to make is made by another one, with the room
+// that each keeps for that.
 namespace sluice::engine::testing::machine {
 
 // Of a group that no rank had before.
@@ -20,7 +20,8 @@ void PathRules::add_losses(const State& state, std::vector<Move>& moves) const {
   add_again(state, moves);
 }
 
-// Who has room for it beside the one that it keeps takes any of them; with that room alone it takes the next that is taken over.
+// Who has room for it beside the one that it keeps takes any of them; with that room alone it takes the next that is taken
+// over.
 void PathRules::add_again(const State& state, std::vector<Move>& moves) const {
   const auto add = [&](Move::Kind kind, int which, int place, int with) {
     for (int tokens = machine_.worst; tokens >= machine_.least; --tokens)

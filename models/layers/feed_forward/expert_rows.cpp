@@ -15,11 +15,11 @@ namespace {
 constexpr int64_t kExpertForwardRows = 256, kExpertBackwardRows = 1024;
 constexpr int64_t kScaledNumbers = 1 << 14;  // some 10 us of work
 
-// What ExpertWork has: the projections of some rows, what the activation gives, the expert's result, and what it reads, if that has
-// to be gathered.
+// What ExpertWork has: the projections of some rows, what the activation gives, the expert's result, and what it reads, if that
+// has to be gathered.
 enum ForwardTensor : size_t { kGateRows, kUpRows, kActivated, kResult, kRead, kForwardTensors };
-// The gradient of what the activation gives without the weight; with it, and then what the activation gave; the gradient of what the
-// expert reads; what it reads, and the gradient of the result, both gathered.
+// The gradient of what the activation gives without the weight; with it, and then what the activation gave; the gradient of
+// what the expert reads; what it reads, and the gradient of the result, both gathered.
 enum BackwardTensor : size_t { kUnweighted, kWeighted, kOfRead, kReadAgain, kOfResult, kBackwardTensors };
 
 int64_t matrix_bytes(const ExpertShape& shape, int64_t outputs, int64_t inputs) {
@@ -59,8 +59,8 @@ void scale_rows(const ExpertRows& rows, const at::Tensor& x, const at::Tensor& t
   });
 }
 
-// The gradient of each row's weight: that of its result times what the result is without the weight, as both are before the last
-// projection. Then the rows of `activated` are weighted.
+// The gradient of each row's weight: that of its result times what the result is without the weight, as both are before the
+// last projection. Then the rows of `activated` are weighted.
 void weigh_rows(const ExpertRows& rows, const at::Tensor& unweighted_grad, const at::Tensor& activated, float* of_weights) {
   const int64_t size = activated.size(1);
   const float* grad = unweighted_grad.const_data_ptr<float>();

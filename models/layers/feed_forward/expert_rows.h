@@ -27,8 +27,8 @@ struct ExpertWeights {
   const LinearWeights &gate, &up, &down;  // [I,H], [I,H], [H,I]
 };
 
-/// Memory for expert_forward() of every expert of a shape, and for expert_backward(), so that what a pass takes does not depend on the
-/// routing.
+/// Memory for expert_forward() of every expert of a shape, and for expert_backward(), so that what a pass takes does not depend
+/// on the routing.
 struct ExpertWork {
   std::vector<at::Tensor> tensors;
 
@@ -43,8 +43,9 @@ struct ExpertWork {
 void expert_forward(const LayerPass& pass, const ExpertWeights& weights, const ExpertRows& rows, const at::Tensor& in,
                     const Inner& kept, const ExpertWork& work, const at::Tensor& out);
 
-/// From grad[T,H], of the mixture's result, adds to that of in, of_in[T,H], for its rows; of_weights[T,per_token] becomes that of the
-/// rows' weights. Adds the gradients of the matrices, which are there, of zeros, even where no token went through. Uses up `kept`.
+/// From grad[T,H], of the mixture's result, adds to that of in, of_in[T,H], for its rows; of_weights[T,per_token] becomes that
+/// of the rows' weights. Adds the gradients of the matrices, which are there, of zeros, even where no token went through. Uses
+/// up `kept`.
 void expert_backward(const LayerPass& pass, const ExpertWeights& weights, const ExpertRows& rows, const at::Tensor& in,
                      const Inner& kept, const at::Tensor& grad, const ExpertWork& work, float* of_weights,
                      const at::Tensor& of_in);

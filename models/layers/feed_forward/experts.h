@@ -8,12 +8,12 @@
 
 namespace sluice::models {
 
-/// A mixture of experts (ExpertsConfig): E gated MLPs of intermediate size I, of which a router chooses K for each token. The result
-/// is the sum of what these give, each times its weight; then, in Qwen2-MoE, of a shared expert times the sigmoid of a gate of its
-/// own. Sums run in the order of the experts, the shared one last, so that a token's result does not depend on the others.
-/// Every expert computes the rows of its own tokens alone: nothing is padded, and nothing dropped however many tokens choose it.
-/// Sources: Shazeer et al. 2017, "Outrageously large neural networks"; Fedus et al. 2021, "Switch transformers"; Jiang et al. 2024,
-/// "Mixtral of experts"; Qwen2 (Yang et al. 2024) and Qwen3 (Yang et al. 2025).
+/// A mixture of experts (ExpertsConfig): E gated MLPs of intermediate size I, of which a router chooses K for each token. The
+/// result is the sum of what these give, each times its weight; then, in Qwen2-MoE, of a shared expert times the sigmoid of a
+/// gate of its own. Sums run in the order of the experts, the shared one last, so that a token's result does not depend on the
+/// others. Every expert computes the rows of its own tokens alone: nothing is padded, and nothing dropped however many tokens
+/// choose it. Sources: Shazeer et al. 2017, "Outrageously large neural networks"; Fedus et al. 2021, "Switch transformers";
+/// Jiang et al. 2024, "Mixtral of experts"; Qwen2 (Yang et al. 2024) and Qwen3 (Yang et al. 2025).
 ///
 /// Router and experts read operands; logits, softmax, weights and sums are float32.
 ///

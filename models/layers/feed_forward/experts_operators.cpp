@@ -44,8 +44,8 @@ at::Tensor mlp_of(const ModelConfig& config, std::span<const LinearWeights> weig
 
 }  // namespace
 
-// Rows are copied once for each of a token's experts and put in the experts' order and back by permutations, so that no sum, not
-// even of a gradient, has an order of chance.
+// Rows are copied once for each of a token's experts and put in the experts' order and back by permutations, so that no sum,
+// not even of a gradient, has an order of chance.
 at::Tensor Experts::in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
                                  const TensorMaths& maths) const {
   const ExpertsConfig& experts = config.experts;

@@ -7,7 +7,8 @@
 namespace sluice::models {
 namespace {
 
-/// One step of generation. Scratch has room for every token going through one expert, so that it does not grow with the routing.
+/// One step of generation. Scratch has room for every token going through one expert, so that it does not grow with the
+/// routing.
 class ExpertStep {
  public:
   ExpertStep(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows, StepScratch& scratch)

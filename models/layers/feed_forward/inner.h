@@ -9,8 +9,8 @@
 
 namespace sluice::models {
 
-/// What an MLP has between its projections, for some rows: what goes into the activation, [T,I], and what its result is multiplied
-/// with, undefined in a plain network. Handles.
+/// What an MLP has between its projections, for some rows: what goes into the activation, [T,I], and what its result is
+/// multiplied with, undefined in a plain network. Handles.
 struct Inner {
   at::Tensor gate, up;
 

@@ -44,8 +44,8 @@ void route_token(const ExpertsConfig& experts, float* logits, int32_t* chosen, f
   for (int64_t k = 0; k < experts.per_token; ++k) weights[k] /= sum;
 }
 
-// With the mean of `of_weights` under the weights m: where they sum to one, the gradient of the softmax of the chosen logits alone;
-// else that of the softmax over all, of which the others have no gradient of their own.
+// With the mean of `of_weights` under the weights m: where they sum to one, the gradient of the softmax of the chosen logits
+// alone; else that of the softmax over all, of which the others have no gradient of their own.
 void route_token_backward(const ExpertsConfig& experts, const float* shares, const int32_t* chosen, const float* weights,
                           const float* of_weights, float* grad) {
   float mean = 0;

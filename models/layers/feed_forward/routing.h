@@ -7,12 +7,12 @@
 
 namespace sluice::models {
 
-// Which tokens go through which expert, and how much each counts: on plain pointers, on the CPU. Training and generation share these
-// functions, so both have the same bits. What is said of a token depends on its own row alone, for any number of threads.
+// Which tokens go through which expert, and how much each counts: on plain pointers, on the CPU. Training and generation share
+// these functions, so both have the same bits. What is said of a token depends on its own row alone, for any number of threads.
 // T tokens, E experts, K of them for each token. Nothing here allocates.
 
-/// What a router makes of its logits. Sources: Shazeer et al. 2017, "Outrageously large neural networks", section 2.1; Fedus et al.
-/// 2021, "Switch transformers", section 2.1; each family's own softmax (ExpertsConfig::normalised).
+/// What a router makes of its logits. Sources: Shazeer et al. 2017, "Outrageously large neural networks", section 2.1; Fedus et
+/// al. 2021, "Switch transformers", section 2.1; each family's own softmax (ExpertsConfig::normalised).
 struct RouterRows {
   float* logits = nullptr;    // [T,E]; become their softmax
   int32_t* chosen = nullptr;  // [T,K]: the K largest logits, of equal ones the lower expert; in the order of the experts
@@ -22,14 +22,15 @@ struct RouterRows {
 /// Fills `chosen` and `weights`. The choice is K distinct experts even where logits are not numbers.
 void route(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows);
 
-/// The gradient with respect to the logits, grad[T,E], from that with respect to the weights, of_weights[T,K]. The choice has none.
+/// The gradient with respect to the logits, grad[T,E], from that with respect to the weights, of_weights[T,K]. The choice has
+/// none.
 void route_backward(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows, const float* of_weights, float* grad);
 
 /// x[count] becomes 1 / (1 + e^-x).
 void sigmoid(float* x, int64_t count);
 
-/// Places in chosen[T,K] by expert: places[first[e]..first[e+1]) are those of expert e, in the order of the tokens. places [T K],
-/// first [E+1].
+/// Places in chosen[T,K] by expert: places[first[e]..first[e+1]) are those of expert e, in the order of the tokens. `places`
+/// has T K numbers, `first` E + 1.
 void sort_by_expert(const ExpertsConfig& experts, int64_t tokens, const int32_t* chosen, int32_t* places, int32_t* first);
 
 /// The tokens that go through one expert, in order.

@@ -114,8 +114,8 @@ TEST_P(TransformerSwitches, LogProbabilitiesAndGradientsMatchTheDenseModel) {
   }
 }
 
-// Rounded to eight bits at every product, in two layers. That would send a token that is near the bound between two experts to the
-// other one: here it goes through all.
+// Rounded to eight bits at every product, in two layers. That would send a token that is near the bound between two experts to
+// the other one: here it goes through all.
 TEST_P(TransformerSwitches, Bfloat16IsNearFloat32) {
   ModelConfig config = model_.config();
   config.experts.per_token = config.experts.count;

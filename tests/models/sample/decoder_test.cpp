@@ -242,8 +242,8 @@ TEST(Decoder, LogitsAreOnlyMadeForWhoWantsThem) {
   for (int64_t id = 0; id < 37; ++id) EXPECT_NEAR(logits[id], expected[id].item<float>(), 1e-3);
 }
 
-// A sum whose last bits differ may round to the next bfloat16, so not to the bit. A token that is near the bound between two experts
-// might go to the other one: here it goes through all.
+// A sum whose last bits differ may round to the next bfloat16, so not to the bit. A token that is near the bound between two
+// experts might go to the other one: here it goes through all.
 TEST(Decoder, InBfloat16OnlyOperandsAreRounded) {
   for (auto& [name, config] : reference::configs_of_every_switch()) {
     config.experts.per_token = config.experts.count;
