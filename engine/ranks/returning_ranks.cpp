@@ -50,13 +50,17 @@ std::vector<ReturningRank> ReturningRanks::waiting() const {
 }
 
 void ReturningRanks::answer(int rank, std::optional<int64_t> first_version) {
-  lose(rank);
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(rank);
+  }
   mail_.send(rank, Mail::Channel::kReturns, message_of(first_version.value_or(kNone)));
 }
 
-void ReturningRanks::lose(int rank) {
+void ReturningRanks::lose(int rank, int64_t incarnation) {
   const std::lock_guard lock(mutex_);
-  waiting_.erase(rank);
+  const auto found = waiting_.find(rank);
+  if (found != waiting_.end() && found->second <= incarnation) waiting_.erase(found);
 }
 
 void ReturningRanks::end() {

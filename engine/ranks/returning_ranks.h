@@ -36,8 +36,8 @@ class ReturningRanks : public std::enable_shared_from_this<ReturningRanks> {
   /// It is told which version of the weights is the first that it gets; or, with nothing, that the run ends before.
   void answer(int rank, std::optional<int64_t> first_version);
 
-  /// It is lost.
-  void lose(int rank);
+  /// The process that was this rank is lost. What is known of a later one stays: it may have come before that was heard.
+  void lose(int rank, int64_t incarnation);
 
   /// The run is over: so is told who waits, and who comes later.
   void end();

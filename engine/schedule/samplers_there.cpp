@@ -27,7 +27,7 @@ void SamplersThere::lose(int rank, const std::string& why) {
     if (lost && lost.mapped().samples_from != kNotYet) ++state_.lost_ranks;
     parts_.publications.lose(rank);
     parts_.help.lose(rank);
-    if (parts_.returning) parts_.returning->lose(rank);
+    if (parts_.returning && lost) parts_.returning->lose(rank, lost.mapped().incarnation);
     none_is_left = !some_sample(state_.log.reported());
   }
   if (none_is_left) fail(why);
