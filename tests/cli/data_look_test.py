@@ -49,7 +49,7 @@ class Look(Case):
         self.assert_refused(done, "data.jsonl is left: all 1 row", "the prompt has 11 tokens, max_prompt_tokens is 8", "help: raise that limit")
 
     def test_a_scorer_that_needs_labels_is_refused_where_none_are_read(self):
-        done = run("validate", PPO, *sets(**self.data(GOOD), **{"nodes.prompts.label_field": ""}))
+        done = run("validate", PPO, *sets(**self.data(GOOD), **{"nodes.prompts.label_field": '""'}))
         self.assert_refused(done, "node 'score' reads column 'label', which nothing before it writes")
 
     def test_a_json_array_is_data_like_its_lines(self):
