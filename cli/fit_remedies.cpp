@@ -20,12 +20,6 @@ std::string effective(const Plan& plan, const std::string& table, const std::str
   return found == plan.effective.end() ? std::string() : found->text;
 }
 
-// Whether most of it is trained: neither adapters alone, nor what a freeze leaves.
-bool trains_most_of(const PlanModel& model) {
-  const int64_t trained = model.facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
-  return model.usage.updated && 2 * trained > model.facts.parameters;
-}
-
 bool trains_some_of(const PlanModel& model) { return model.usage.updated; }
 
 class Remedies {
@@ -45,7 +39,7 @@ class Remedies {
  private:
   void add_adapters() {
     for (const PlanModel& model : plan_.models) {
-      if (!trains_most_of(model)) continue;
+      if (!engine::trains_most_of(model)) continue;
       adapters_[model.name] = remedies_.size();
       remedies_.push_back({.name = "lora in [models." + model.name + "]",
                            .sets = {"models." + model.name + ".lora.rank=16"},

@@ -130,7 +130,7 @@ void add_remedies_of_models(const Plan& plan, const MemoryNeed& need, std::vecto
     return model.facts.device == need.place && plan.usage_on(need.rank, model);
   };
   for (const PlanModel& model : plan.models) {
-    if (!is_here(model) || !model.usage.updated || model.facts.has_base || !plan.trains(need.rank)) continue;
+    if (!is_here(model) || !trains_most_of(model) || !plan.trains(need.rank)) continue;
     ways.push_back("lora in [models." + model.name + "] takes up to " + human(training_bytes(plan, model)) + " less");
   }
   for (const PlanModel& model : plan.models) {

@@ -72,6 +72,11 @@ int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need) {
   return enough;
 }
 
+bool trains_most_of(const PlanModel& model) {
+  const int64_t trained = model.facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
+  return model.usage.updated && 2 * trained > model.facts.parameters;
+}
+
 int64_t training_bytes(const Plan& plan, const PlanModel& model) {
   const int64_t ranks = plan.shards_optimizer() ? plan.owners() : 1;
   return model.facts.gradient_bytes + model.facts.optimizer_bytes / ranks;

@@ -39,6 +39,9 @@ int64_t least_tokens_of(const Plan& plan, const MemoryNeed& need);
 /// The largest that fits and cannot stall; 0: none, or what there is is not more than that already.
 int64_t tokens_that_fit(const Plan& plan, const MemoryNeed& need);
 
+/// Whether most of it is trained: neither adapters alone, nor what a freeze leaves.
+bool trains_most_of(const PlanModel& model);
+
 /// What a rank has of gradients and optimizer of a model, which adapters would nearly do without.
 int64_t training_bytes(const Plan& plan, const PlanModel& model);
 
