@@ -53,8 +53,8 @@ class FitSearch {
     fit_.need = fit_.least = engine::tightest_need(pipeline_.plan);
     fit_.fits = pipeline_.fits;
     fit_.iteration_seconds = seconds_of({});
-    fit_.remedies = remedies_for(pipeline_.plan, pipeline_.spec);
-    if (fit_.remedies.size() > kMostRemedies) fit_.remedies.resize(kMostRemedies);
+    for (Remedy& remedy : remedies_for(pipeline_.plan, pipeline_.spec))
+      if (fit_.remedies.size() < kMostRemedies) fit_.remedies.push_back({.remedy = std::move(remedy), .need = fit_.need});
     try_each_alone();
     if (!fit_.fits) try_together();
     std::ranges::stable_sort(fit_.ways, {}, &Fit::Way::iteration_seconds);
@@ -68,14 +68,14 @@ class FitSearch {
 
   Set with_needed(Set set) const {
     for (size_t i = 0; i < fit_.remedies.size(); ++i)
-      if (has(set, i) && fit_.remedies[i].with) set |= Set{1} << *fit_.remedies[i].with;
+      if (has(set, i) && fit_.remedies[i].remedy.with) set |= Set{1} << *fit_.remedies[i].remedy.with;
     return set;
   }
 
   std::vector<std::string> sets_of(Set set) const {
     std::vector<const Remedy*> remedies;
     for (size_t i = 0; i < fit_.remedies.size(); ++i)
-      if (has(set, i)) remedies.push_back(&fit_.remedies[i]);
+      if (has(set, i)) remedies.push_back(&fit_.remedies[i].remedy);
     return sets_together(remedies);
   }
 
@@ -104,14 +104,14 @@ class FitSearch {
   void try_each_alone() {
     for (size_t i = 0; i < fit_.remedies.size(); ++i) {
       const Candidate candidate = check(sets_of(with_needed(Set{1} << i)));
-      fit_.possible.push_back(candidate.plan.has_value());
-      fit_.alone.push_back(candidate.plan ? engine::tightest_need(*candidate.plan) : fit_.need);
+      fit_.remedies[i].possible = candidate.plan.has_value();
+      if (candidate.plan) fit_.remedies[i].need = engine::tightest_need(*candidate.plan);
     }
   }
 
   bool is_impossible(Set set) const {
     for (size_t i = 0; i < fit_.remedies.size(); ++i)
-      if (has(set, i) && !fit_.possible[i]) return true;
+      if (has(set, i) && !fit_.remedies[i].possible) return true;
     return false;
   }
 

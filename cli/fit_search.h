@@ -13,6 +13,13 @@ namespace sluice::cli {
 
 /// How a pipeline fits into the memory that there is.
 struct Fit {
+  /// A remedy alone, with those that it needs.
+  struct Tried {
+    Remedy remedy;
+    bool possible = false;    // it goes with the rest of the pipeline
+    engine::MemoryNeed need;  // the tightest; without the remedy where that is not possible
+  };
+
   /// Changes after which it fits.
   struct Way {
     std::vector<size_t> remedies;   // by index, ascending
@@ -25,12 +32,9 @@ struct Fit {
   engine::MemoryNeed need;  // as it is: the tightest
   bool fits = false;        // as it is
   double iteration_seconds = 0;
-  std::vector<Remedy> remedies;
-  std::vector<engine::MemoryNeed>
-      alone;                   // of each remedy, with those that it needs; as much as there is of it where it is refused
-  std::vector<bool> possible;  // likewise: it goes with the rest of the pipeline
-  std::vector<Way> ways;       // none of which has a change that it can do without; the fastest first
-  engine::MemoryNeed least;    // of what was tried: the smallest
+  std::vector<Tried> remedies;
+  std::vector<Way> ways;     // none of which has a change that it can do without; the fastest first
+  engine::MemoryNeed least;  // of what was tried: the smallest
 };
 
 /// Tries the remedies and all that they make together, fewest first. One thread; seconds for a dozen. Nothing is loaded: the

@@ -32,26 +32,26 @@ std::string peak_of(const MemoryNeed& need) {
 
 // Less, in the memory that is tightest.
 std::string saved(const Fit& fit, size_t remedy) {
-  if (!fit.possible[remedy]) return "refused";
-  const int64_t less = fit.need.memory.total_bytes() - fit.alone[remedy].memory.total_bytes();
+  if (!fit.remedies[remedy].possible) return "refused";
+  const int64_t less = fit.need.memory.total_bytes() - fit.remedies[remedy].need.memory.total_bytes();
   return less > 0 ? human(less) : "nothing";
 }
 
 std::string name_of(const Fit& fit, size_t remedy) {
-  const auto& with = fit.remedies[remedy].with;
-  return fit.remedies[remedy].name + (with ? ", with " + fit.remedies[*with].name : "");
+  const auto& with = fit.remedies[remedy].remedy.with;
+  return fit.remedies[remedy].remedy.name + (with ? ", with " + fit.remedies[*with].remedy.name : "");
 }
 
 std::string remedies_text(const Fit& fit) {
   if (fit.remedies.empty()) return "  nothing is known that would take less\n";
   TextTable table({"alone", "takes less", "costs"}, TextTable::Last::kText);
-  for (size_t i = 0; i < fit.remedies.size(); ++i) table.add({name_of(fit, i), saved(fit, i), fit.remedies[i].costs});
+  for (size_t i = 0; i < fit.remedies.size(); ++i) table.add({name_of(fit, i), saved(fit, i), fit.remedies[i].remedy.costs});
   return table.text();
 }
 
 std::string names_of(const Fit& fit, const Fit::Way& way) {
   std::vector<std::string> names;
-  for (const size_t remedy : way.remedies) names.push_back(fit.remedies[remedy].name);
+  for (const size_t remedy : way.remedies) names.push_back(fit.remedies[remedy].remedy.name);
   if (way.fewer_tokens) names.emplace_back(kFewerTokens);
   return join(names, "; ");
 }
@@ -97,12 +97,10 @@ std::string fit_json(const std::string& name, const Fit& fit) {
                {"iteration_seconds", fit.iteration_seconds},
                {"remedies", Json::array()},
                {"ways", Json::array()}});
-  for (size_t i = 0; i < fit.remedies.size(); ++i) {
-    Json remedy = json_of(fit.alone[i]);
-    remedy.update({{"name", fit.remedies[i].name},
-                   {"sets", fit.remedies[i].sets},
-                   {"costs", fit.remedies[i].costs},
-                   {"possible", static_cast<bool>(fit.possible[i])}});
+  for (const Fit::Tried& tried : fit.remedies) {
+    Json remedy = json_of(tried.need);
+    remedy.update(
+        {{"name", tried.remedy.name}, {"sets", tried.remedy.sets}, {"costs", tried.remedy.costs}, {"possible", tried.possible}});
     json["remedies"].push_back(std::move(remedy));
   }
   for (const Fit::Way& way : fit.ways) {
