@@ -168,6 +168,7 @@ engine::RunOptions Conduct::options() {
   engine::RunOptions options{
       .folder = start_.folder, .writes_folder = start_.ranks.leads(), .accept_changes = start_.accept_changes};
   options.reductions = start_.ranks.reductions();
+  options.common_memory = start_.ranks.common_memory();
   if (const auto links = start_.ranks.links()) options.links.emplace(*links);
   if (start_.ranks.leads()) options.ranks = [this] { return start_.ranks.seen(); };
   options.clock_offset = [this] { return start_.ranks.clock_offset(); };

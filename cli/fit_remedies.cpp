@@ -91,6 +91,8 @@ class Remedies {
     };
     if (plan_.owners() > 1 && !plan_.shards_optimizer())
       add("cluster.shard=optimizer", "shard = \"optimizer\" in [cluster]", "nothing");
+    if (plan_.owners() > 1 && !plan_.shards_parameters())
+      add("cluster.shard=parameters", "shard = \"parameters\" in [cluster]", "ranks that train on one host");
     if (plan_.checkpoint.copy == engine::CheckpointCopy::kMemory)
       add("checkpoint.copy=none", "copy = \"none\" in [checkpoint]", "training waits while it is saved");
     if (!plan_.budget.pass_tokens.automatic)

@@ -14,6 +14,7 @@
 #include "comm/left_behind.h"
 #include "comm/parcels/parcel_rank_lost.h"
 #include "comm/parcels/parcels_over.h"
+#include "comm/weights/common_memory.h"
 #include "comm/weights/publications_over.h"
 #include "engine/contract/version.h"
 #include "engine/ranks/returning_ranks.h"
@@ -165,6 +166,11 @@ void Ranks::join(const engine::Plan& plan) {
   // At once, since ranks may take long to load their models, and not equally long.
   for (const engine::PlanModel& model : plan.models) {
     if (model.usage.updated && plan.owners() > 1 && plan.trains(environment_->rank)) cluster_->reductions().gradients(model.name);
+  }
+  if (plan.shards_parameters() && plan.owners() > 1 && plan.trains(environment_->rank)) {
+    common_memory_ = connected([&](auto /*failed*/, const std::stop_token& give_up) {
+      return comm::common_memory_over(cluster_->store(), owners, plan.cluster.join_seconds, give_up);
+    });
   }
   comm::ParcelsWithoutLost* const made = cluster_->parcels();
   if (made == nullptr || plan.roles.empty()) return;

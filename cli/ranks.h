@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/world_environment.h"
+#include "engine/contract/common_memory.h"
 #include "engine/contract/world.h"
 #include "engine/plan/plan.h"
 #include "engine/ranks/rank_clock.h"
@@ -58,6 +59,9 @@ class Ranks {
 
   /// Through which ranks work for each other. Nothing: this process is alone, or its plan shares no making. After join().
   std::optional<engine::RankLinks> links();
+
+  /// Of the ranks that train. Null: this process is alone, or has nothing in common with others. After join().
+  engine::CommonMemory* common_memory() { return common_memory_.get(); }
 
   /// This process takes the place of a rank that was lost, in a run that goes on. After join().
   bool came_back() const;
@@ -107,6 +111,7 @@ class Ranks {
   const std::optional<WorldEnvironment> environment_;     // nothing: alone
   std::unique_ptr<comm::Cluster> cluster_;                // null: alone, or not joined yet
   std::unique_ptr<comm::PublicationsOver> publications_;  // null: likewise, or the plan has no roles
+  std::unique_ptr<engine::CommonMemory> common_memory_;   // null: likewise, or there is none
   int expendable_ = 0;                                    // ranks that may be lost
   std::chrono::duration<double> time_to_notice_{};        // that a rank is lost
   std::mutex mutex_;                                      // guards what follows

@@ -16,12 +16,12 @@ namespace {
 
 [[noreturn]] void throw_no_memory(size_t bytes) {
   throw UserError(
-      "the system gives no " + std::to_string(bytes) + " bytes of memory for columns of other ranks: " + std::strerror(errno),
+      "the system gives no " + std::to_string(bytes) + " bytes of memory to share with other ranks: " + std::strerror(errno),
       "let fewer tokens be in flight, or give the process more memory and more open files");
 }
 
 Descriptor new_memory(size_t bytes) {
-  Descriptor memory(::memfd_create("sluice-parcels", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor memory(::memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const bool is_made = memory && ::ftruncate(memory.number(), static_cast<off_t>(bytes)) == 0 &&
                        ::fcntl(memory.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
   if (!is_made) throw_no_memory(bytes);

@@ -29,6 +29,7 @@ class Assembly {
     add_tokens();
     add_effective();
     note_schedules();
+    note_shard();
   }
 
  private:
@@ -205,6 +206,15 @@ class Assembly {
     for (EffectiveKey& key :
          effective_keys(table, from.type->params, from.params.get(), spec.params, preset_scope(draft_, from, &from.preset_uses)))
       plan_.effective.push_back(std::move(key));
+  }
+
+  // The other two have the same result.
+  void note_shard() {
+    if (!plan_.shards_parameters()) return;
+    const auto is_shard = [](const EffectiveKey& key) { return key.table == "cluster" && key.key == "shard"; };
+    const auto key = std::ranges::find_if(plan_.effective, is_shard);
+    key->harmless = false;
+    key->why = "gradients are rounded in another way with it";
   }
 
   // A run that goes on may get more iterations, unless what was trained before depends on how many there are.

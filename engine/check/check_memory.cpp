@@ -160,6 +160,9 @@ std::string remedies(const Plan& plan, const MemoryNeed& need) {
     const int64_t others = memory.optimizer_bytes - memory.optimizer_bytes / plan.owners();
     ways.push_back("shard = \"optimizer\" in [cluster] takes " + human(others) + " less");
   }
+  if (const int64_t others = need.is_host() ? sharded_bytes(plan, need.rank) : 0; tokens == 0 && others > 0)
+    ways.push_back("shard = \"parameters\" in [cluster], with all ranks that train on one host, takes " + human(others) +
+                   " less");
   if (trains && need.is_host() && plan.checkpoint_copy == CheckpointCopy::kMemory && snapshot_bytes(plan) > 0)
     ways.push_back("copy = \"none\" in [checkpoint] takes " + human(snapshot_bytes(plan)) + " less");
   if (plan.schedule.policy_lag > 0) ways.push_back("a smaller policy_lag takes fewer copies of weights");

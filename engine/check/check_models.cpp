@@ -90,6 +90,15 @@ void check_ranks(Draft& draft, const ModelNeed& need, const DraftModel& model) {
               {}, "device = \"cpu\", or one rank");
 }
 
+// What ranks have in common is the host's.
+void check_common(Draft& draft, const DraftModel& model) {
+  if (!draft.settings_bound || !draft.plan.shards_parameters() || model.params == nullptr || model.facts.device == "cpu") return;
+  draft.error(
+      "setting-unusable", place_of(draft.spec.cluster, "shard", draft.spec.where),
+      "shard = \"parameters\" shares memory of the host, and model '" + model.spec->name.text + "' is on " + model.facts.device,
+      {}, "shard = \"optimizer\", or device = \"cpu\" in [models." + model.spec->name.text + "]");
+}
+
 // It would train in some iterations, with what they lead to measured by nobody.
 void check_may_train(Draft& draft, const DraftNode& node, const ModelNeed& need) {
   if (!draft.measures(node)) return;
@@ -291,6 +300,7 @@ void check_models(Draft& draft) {
     if (!draft.nodes[i].needs) continue;
     for (const ModelNeed& need : draft.nodes[i].needs->models) note_use(draft, static_cast<int>(i), need);
   }
+  for (const DraftModel& model : draft.models) check_common(draft, model);
   note_sampling_apart(draft);
   const bool all_found = std::none_of(draft.nodes.begin(), draft.nodes.end(), [&](const DraftNode& node) {
     return node.needs && std::any_of(node.needs->models.begin(), node.needs->models.end(),

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/file_system.h"
+#include "engine/contract/common_memory.h"
 #include "engine/contract/model_versions.h"
 #include "engine/contract/params.h"
 #include "engine/contract/publication.h"
@@ -30,8 +31,11 @@ struct ModelFacts {
   int64_t parameters = 0;
   int64_t idle_parameters = 0;  // of these, those that a token does not go through: of experts that it is not sent to
   int64_t weight_bytes = 0;     // of the live weights, where it has some (ModelUsage)
+  int64_t common_bytes = 0;     // of the live weights, what ranks may have in common: all but adapters
   int64_t published_bytes = 0;  // of each version that is kept for sampling, beside the live weights
   int64_t gradient_bytes = 0;   // 0 when frozen
+  int64_t passing_bytes =
+      0;  // of the gradients, what a backward holds at a time where ranks add them up in common; 0: they do not
   int64_t optimizer_bytes = 0;  // 0 when frozen
   int64_t snapshot_bytes = 0;   // of the copy that is taken to be saved, without older versions; 0 when frozen
   int64_t version_bytes = 0;    // of each older version that is saved
@@ -70,12 +74,13 @@ struct ModelFacts {
   std::string device = "cpu";  // where its weights are and what reads them computes: "cpu", or "cuda:N"
 };
 
-/// What a model holds.
+/// What a model holds; of what ranks have in common the part of this rank.
 struct ModelBytes {
   int64_t weights = 0;    // live and published ones
   int64_t copies = 0;     // of weights and optimizer, to be saved, and older versions; not among the tensors that are counted
   int64_t gradients = 0;  // the most that were there at a time
   int64_t optimizer = 0;
+  int64_t of_others = 0;  // what else is mapped here of what ranks have in common
 };
 
 /// What became of a version that a rank was to receive.
@@ -151,6 +156,7 @@ struct ModelUsage {
   World world;                  // whose slots it has gradients for
   GradientGroup* gradients = nullptr;    // that adds them over the ranks, and outlives it; null: there is one rank
   bool shard_optimizer = false;          // each rank steps its own part of the weights
+  CommonMemory* common = nullptr;        // that its weights and gradients lie in, and outlives it; null: this rank has them alone
   bool sent = false;                     // this rank trains it, and others sample from it
   bool received = false;                 // the other way round
   Publications* publications = nullptr;  // between these ranks, and outlives it; null: neither

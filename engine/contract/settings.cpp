@@ -190,7 +190,11 @@ ParamSet<ClusterSettings> cluster_params() {
           "so a run has the same result on every number of ranks that divides it; unset: as many as there are ranks");
   set.param("shard", &ClusterSettings::shard)
       .harmless()
-      .doc("what of a trained model each rank has alone: its part of the optimizer (ZeRO, stage 1), or none; same result");
+      .doc(
+          "what each rank has a part of: the optimizers (ZeRO, stage 1), or weights, gradients and optimizers of all models "
+          "(stage "
+          "3), with all ranks that train on one host; \"none\": each has all. \"parameters\" rounds gradients in another way; "
+          "the others have the same result");
   set.param("join_seconds", &ClusterSettings::join_seconds)
       .above(0)
       .unit("seconds")

@@ -104,11 +104,12 @@ struct SourceSettings {
   int64_t version_for(int64_t iteration) const { return before_training && iteration == 0 ? 0 : iteration + 1; }
 };
 
-/// What of a model that is trained each rank has alone: nothing, or its part of the optimizer (Rajbhandari et al. 2020, ZeRO, stage
-/// 1). The result is the same.
-enum class Shard { kNone, kOptimizer };
-constexpr std::array<std::pair<Shard, const char*>, 2> enum_names(Shard) {
-  return {{{Shard::kNone, "none"}, {Shard::kOptimizer, "optimizer"}}};
+/// What of models each rank has a part of: nothing, of those that are trained the optimizer (Rajbhandari et al. 2020, ZeRO, stage 1),
+/// or of all of them weights, gradients and optimizer (stage 3). The first two have the same result, and the third the same on any
+/// number of ranks.
+enum class Shard { kNone, kOptimizer, kParameters };
+constexpr std::array<std::pair<Shard, const char*>, 3> enum_names(Shard) {
+  return {{{Shard::kNone, "none"}, {Shard::kOptimizer, "optimizer"}, {Shard::kParameters, "parameters"}}};
 }
 
 /// The network between ranks as a simulation takes it to be. Of a run that is measured and not said.

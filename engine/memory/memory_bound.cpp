@@ -7,6 +7,7 @@
 
 #include "base/float_range.h"
 #include "engine/memory/kv_bound.h"
+#include "engine/plan/cluster_work.h"
 #include "engine/plan/saturating.h"
 
 namespace sluice::engine {
@@ -33,6 +34,32 @@ const PlanModel* model_named(const Plan& plan, const std::string& name) {
   return found == plan.models.end() ? nullptr : &*found;
 }
 
+// Of what ranks divide among them, numbers of four bytes, what the first one has, which has most.
+int64_t part_of_rank(const Plan& plan, int64_t bytes) {
+  constexpr int64_t kNumber = sizeof(float);
+  return kNumber * floats_of(owned_floats(buckets_of(bytes / kNumber), 0, plan.owners()));
+}
+
+bool has_in_common(const Plan& plan, int rank) { return plan.shards_parameters() && plan.trains(rank); }
+
+// A published copy. Of a model without live weights beside them, or with those of another one, every rank has its own.
+int64_t copy_bytes(const Plan& plan, const PlanModel& model, const ModelUsage& usage, int rank) {
+  const bool has_live = usage.has_live_weights(model.facts.reads_published) && model.facts.base_of.empty();
+  const bool common = has_in_common(plan, rank) && has_live;
+  return common ? divided_up(model.facts.published_bytes, plan.owners()) : model.facts.published_bytes;
+}
+
+int64_t live_bytes(const Plan& plan, const ModelFacts& facts, int rank) {
+  if (!has_in_common(plan, rank)) return facts.weight_bytes;
+  return facts.weight_bytes - facts.common_bytes + part_of_rank(plan, facts.common_bytes);
+}
+
+// A buffer a slot; in common sums of eight bytes, and what is on its way there.
+int64_t gradient_bytes(const Plan& plan, const ModelFacts& facts) {
+  if (!sums_in_common(plan, facts)) return saturating_product(facts.gradient_bytes, plan.slots_of_rank());
+  return saturating_sum(2 * part_of_rank(plan, facts.gradient_bytes), facts.passing_bytes);
+}
+
 // What the first rank keeps of the optimizer's state, which owns most: some numbers for each parameter.
 int64_t optimizer_bytes(const Plan& plan, const ModelFacts& facts) {
   const int64_t trained = facts.gradient_bytes / static_cast<int64_t>(sizeof(float));
@@ -43,7 +70,8 @@ int64_t optimizer_bytes(const Plan& plan, const ModelFacts& facts) {
 
 // Of the copy that is taken to be saved: a rank copies what it has.
 int64_t snapshot_of_rank(const Plan& plan, const ModelFacts& facts) {
-  return facts.snapshot_bytes - facts.optimizer_bytes + optimizer_bytes(plan, facts);
+  const int64_t weights = facts.snapshot_bytes - facts.optimizer_bytes;
+  return (sums_in_common(plan, facts) ? part_of_rank(plan, weights) : weights) + optimizer_bytes(plan, facts);
 }
 
 // The copy of what is trained that is being saved, and older versions of it, which are kept and may be in a copy that is being
@@ -56,6 +84,17 @@ int64_t bytes_to_save(const Plan& plan, const PlanModel& model) {
 }
 
 }  // namespace
+
+int64_t sharded_bytes(const Plan& plan, int rank) {
+  if (!plan.trains(rank) || plan.shards_parameters() || plan.owners() == 1) return 0;
+  Plan sharded = plan;
+  sharded.cluster.shard = Shard::kParameters;
+  const auto of_models = [&](const Plan& of) {
+    const PlanMemory memory = predict_memory(of, of.training_tokens(), rank);
+    return memory.weights_bytes + memory.gradient_bytes + memory.optimizer_bytes + memory.copy_bytes;
+  };
+  return of_models(plan) - of_models(sharded);
+}
 
 int64_t snapshot_bytes(const Plan& plan) {
   int64_t bytes = 0;
@@ -96,12 +135,12 @@ int64_t column_tokens(const Plan& plan, const PlanPath& path, int64_t tokens_in_
 void add_model(const Plan& plan, const PlanModel& model, int rank, PlanMemory& memory) {
   const std::optional<ModelUsage> usage = plan.usage_on(rank, model);
   if (!usage) return;
-  const int64_t published = saturating_product(model.facts.published_bytes, usage->versions.readable);
-  const int64_t live = usage->has_live_weights(model.facts.reads_published) ? model.facts.weight_bytes : 0;
+  const int64_t published = saturating_product(copy_bytes(plan, model, *usage, rank), usage->versions.readable);
+  const int64_t live = usage->has_live_weights(model.facts.reads_published) ? live_bytes(plan, model.facts, rank) : 0;
   const int64_t held = usage->received ? model.facts.received_bytes : live;
   memory.weights_bytes = saturating_sum(memory.weights_bytes, saturating_sum(held, published));
   if (!usage->updated) return;
-  memory.gradient_bytes += saturating_product(model.facts.gradient_bytes, plan.slots_of_rank());  // a buffer a slot
+  memory.gradient_bytes += gradient_bytes(plan, model.facts);
   memory.optimizer_bytes += optimizer_bytes(plan, model.facts);
 }
 

@@ -21,6 +21,9 @@ PlanMemory predict_memory(const Plan& plan, int64_t tokens_in_flight, int rank =
 /// The devices that the models of a rank are on, by name.
 std::vector<std::string> devices_of(const Plan& plan, int rank);
 
+/// What a rank that trains has less of the host's memory with [cluster] shard = "parameters"; 0: that is so already, or it is alone.
+int64_t sharded_bytes(const Plan& plan, int rank);
+
 /// Of a copy of what all models train: what [checkpoint] copy = "none" does without.
 int64_t snapshot_bytes(const Plan& plan);
 

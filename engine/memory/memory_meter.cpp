@@ -47,10 +47,12 @@ void MemoryMeter::count_tensors() {
 void MemoryMeter::sample(int64_t columns, const PoolsByPlace& pools) {
   const std::lock_guard lock(mutex_);
   count_tensors();
+  int64_t of_others = 0;
   for (const auto& [place, models] : models_) {
     ModelBytes all;
     for (const auto& model : models) {
       const ModelBytes of = model->bytes();
+      of_others += of.of_others;
       all.weights += of.weights, all.copies += of.copies, all.gradients += of.gradients, all.optimizer += of.optimizer;
     }
     peaks_of(place).models = all;
@@ -61,7 +63,7 @@ void MemoryMeter::sample(int64_t columns, const PoolsByPlace& pools) {
     peaks.pool_used = std::max(peaks.pool_used, pool.used);
   }
   peaks_.columns = std::max(peaks_.columns, columns);
-  peaks_.resident = std::max(peaks_.resident, peak_resident_bytes());
+  peaks_.resident = std::max(peaks_.resident, peak_resident_bytes() - of_others);
 }
 
 MemoryPeaks MemoryMeter::peaks() const {

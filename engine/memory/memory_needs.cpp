@@ -79,7 +79,8 @@ bool trains_most_of(const PlanModel& model) {
 
 int64_t training_bytes(const Plan& plan, const PlanModel& model) {
   const int64_t ranks = plan.shards_optimizer() ? plan.owners() : 1;
-  return model.facts.gradient_bytes + model.facts.optimizer_bytes / ranks;
+  const int64_t sums = plan.shards_parameters() ? 2 * model.facts.gradient_bytes / ranks : model.facts.gradient_bytes;
+  return sums + model.facts.optimizer_bytes / ranks;
 }
 
 const PlanModel* base_in_place_of(const Plan& plan, const PlanModel& frozen) {

@@ -12,6 +12,8 @@ int64_t sent_by_a_rank(int64_t bytes, int64_t ranks) { return 2 * (bytes - bytes
 
 }  // namespace
 
+bool sums_in_common(const Plan& plan, const ModelFacts& facts) { return plan.shards_parameters() && facts.passing_bytes > 0; }
+
 ClusterWork cluster_work(const Plan& plan) {
   const PlanPath& path = plan.main_path();
   ClusterWork work{.slots = plan.slots_of_rank()};
@@ -21,7 +23,7 @@ ClusterWork cluster_work(const Plan& plan) {
   for (const PlanNode& node : plan.nodes) {
     for (const ModelNeed& need : node.needs.models) {
       const auto model = std::ranges::find(plan.models, need.model, &PlanModel::name);
-      if (need.use != ModelUse::kUpdates || model == plan.models.end()) continue;
+      if (need.use != ModelUse::kUpdates || model == plan.models.end() || sums_in_common(plan, model->facts)) continue;
       const int64_t steps = node.is_barrier() ? node.needs.steps : 1;
       work.gradient_bytes = saturating_sum(work.gradient_bytes,
                                            saturating_product(steps, sent_by_a_rank(model->facts.gradient_bytes, plan.owners())));

@@ -16,4 +16,8 @@ struct ClusterWork {
 
 ClusterWork cluster_work(const Plan& plan);
 
+/// Whether the ranks that train a model add its gradients up in memory that they have in common: nothing of them goes anywhere. Of
+/// adapters, which are few, each rank has all.
+bool sums_in_common(const Plan& plan, const ModelFacts& facts);
+
 }  // namespace sluice::engine

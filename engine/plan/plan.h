@@ -194,7 +194,8 @@ struct Plan {
   /// Of [cluster]: the parts that every iteration is dealt out to, and how many of them each rank has that trains.
   int64_t slots() const { return cluster.slots.value_or(owners()); }
   int64_t slots_of_rank() const { return slots() / owners(); }
-  bool shards_optimizer() const { return owners() > 1 && cluster.shard == Shard::kOptimizer; }
+  bool shards_parameters() const { return cluster.shard == Shard::kParameters; }
+  bool shards_optimizer() const { return owners() > 1 && cluster.shard != Shard::kNone; }
 
   /// Of [budget] or of the roles: tokens that are in flight on a rank for what it trains; on one that samples for what it makes; and
   /// of these those of a path.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "engine/contract/publication.h"
 #include "engine/ranks/mail.h"
 #include "engine/ranks/parcels.h"
@@ -12,5 +14,8 @@ struct RankLinks {
   Parcels& parcels;
   Publications* publications = nullptr;  // null: the plan has no roles
 };
+
+/// Null: there are no links, or none for weights.
+inline Publications* publications_of(const std::optional<RankLinks>& links) { return links ? links->publications : nullptr; }
 
 }  // namespace sluice::engine

@@ -219,7 +219,7 @@ void Run::Impl::begin_checkpoints(SavedModels models) {
 
 Workload Run::Impl::loaded() {
   try {
-    return make_workload(plan, folder, reductions, options.links ? options.links->publications : nullptr);
+    return make_workload(plan, folder, {reductions, options.common_memory, publications_of(options.links)});
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     meter.sample(0, {});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file_system.h"
+#include "engine/contract/common_memory.h"
 #include "engine/memory/memory_meter.h"
 #include "engine/observe/iteration_log.h"
 #include "engine/observe/status.h"
@@ -59,6 +60,9 @@ struct RunOptions {
 
   /// By which the ranks make groups for each other; what it refers to outlives the run. Nothing: each makes its own.
   std::optional<RankLinks> links = {};
+
+  /// Of the ranks that train; outlives the run. Null: this rank has its memory alone.
+  CommonMemory* common_memory = nullptr;
 
   /// All ranks of the run, for whoever watches it; empty: there is one. From any thread, quick.
   std::function<std::vector<RankSeen>()> ranks;

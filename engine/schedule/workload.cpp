@@ -11,21 +11,22 @@ namespace {
 
 struct Loading {
   const Plan& plan;
-  Reductions& ranks;
-  Publications* const publications;
+  const LinkedRanks& ranks;
   Workload& workload;
   Problems& problems;
 };
 
 void load_model(const PlanModel& model, const Loading& loading) {
-  auto& [plan, ranks, publications, workload, problems] = loading;
-  const std::optional<ModelUsage> used = plan.usage_on(ranks.world().rank, model);
+  auto& [plan, ranks, workload, problems] = loading;
+  const std::optional<ModelUsage> used = plan.usage_on(ranks.numbers.world().rank, model);
   if (!used) return;
   ModelUsage usage = *used;
-  usage.publications = publications;
-  usage.world = world_of(plan, ranks);
-  if (usage.updated && plan.owners() > 1) usage.gradients = ranks.gradients(model.name);
+  usage.publications = ranks.publications;
+  usage.world = world_of(plan, ranks.numbers);
+  if (usage.updated && plan.owners() > 1) usage.gradients = ranks.numbers.gradients(model.name);
   usage.shard_optimizer = plan.shards_optimizer();
+  if (plan.shards_parameters() && usage.world.owns_slots())
+    usage.common = ranks.memory ? ranks.memory : workload.own_memory.get();
   if (!model.facts.base_of.empty()) usage.base = workload.models[model.facts.base_of];
   try {
     workload.models[model.name] = plan.model_type->load(model.params, usage);
@@ -72,10 +73,11 @@ World world_of(const Plan& plan, const Reductions& ranks) {
   return world;
 }
 
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks, Publications* publications) {
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, const LinkedRanks& linked) {
+  Reductions& ranks = linked.numbers;
   Workload workload;
   Problems problems;
-  load_models({plan, ranks, publications, workload, problems});
+  load_models({plan, linked, workload, problems});
   if (has_errors(problems)) throw UserError(problems);
 
   for (int index = 0; index < std::ssize(plan.nodes); ++index) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/contract/common_memory.h"
 #include "engine/contract/node.h"
 #include "engine/plan/plan.h"
 
@@ -21,6 +22,7 @@ struct Workload {
 
   using Models = std::map<std::string, std::shared_ptr<Model>>;
 
+  std::unique_ptr<CommonMemory> own_memory = std::make_unique<OwnMemory>();  // outlives the models
   Models models;
   std::vector<Part> parts;  // by index of Plan::nodes
 };
@@ -28,9 +30,15 @@ struct Workload {
 /// This rank among those that the plan is for.
 World world_of(const Plan& plan, const Reductions& ranks);
 
-/// Loads the models and makes the nodes, of a rank, with what stands for those that it does not have. `ranks` and `publications`, by
-/// which ranks that train send weights to those that sample, outlive them; null: without roles. Throws one UserError with the
+/// Through which a rank works with others. All outlive the workload.
+struct LinkedRanks {
+  Reductions& numbers;
+  CommonMemory* memory = nullptr;        // of the ranks that train; null: this one has its memory alone
+  Publications* publications = nullptr;  // by which these send weights to those that sample; null: there are no roles
+};
+
+/// Loads the models and makes the nodes, of a rank, with what stands for those that it does not have. Throws one UserError with the
 /// problems of all of them.
-Workload make_workload(const Plan& plan, const RunFolder& run_folder, Reductions& ranks, Publications* publications = nullptr);
+Workload make_workload(const Plan& plan, const RunFolder& run_folder, const LinkedRanks& ranks);
 
 }  // namespace sluice::engine

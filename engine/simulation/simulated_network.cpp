@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/plan/cluster_work.h"
 #include "engine/ranks/rank_tree.h"
 #include "engine/simulation/simulated_links.h"
 #include "engine/simulation/simulated_weights.h"
@@ -104,7 +105,8 @@ void SimulatedNetwork::combine(int rank, const Reductions::Key& key, const Contr
 void SimulatedNetwork::sum_gradients(int rank, const std::string& model, std::function<void()> done) {
   if (plan_.owners() == 1) return done();
   const std::pair key{model, sums_of_rank_[{model, rank}]++};
-  const auto bytes = std::ranges::find(plan_.models, model, &PlanModel::name)->facts.gradient_bytes;
+  const ModelFacts& facts = std::ranges::find(plan_.models, model, &PlanModel::name)->facts;
+  const int64_t bytes = sums_in_common(plan_, facts) ? 0 : facts.gradient_bytes;
   Meeting& meeting = gradients_[key];
   meeting.of_nodes = true;
   if (come(meeting, rank, plan_.owners(), [done = std::move(done)](const Contribution&) { done(); }))

@@ -43,11 +43,18 @@ std::vector<std::string> making_texts(const Plan& plan) {
   return texts;
 }
 
+// Of ranks that have weights in common: nobody sends any.
+std::string common_text(const Plan& plan) {
+  return "those that train have weights, gradients and optimizers once, on one host" +
+         std::string(plan.owners() > 1 ? ", a part each" : "");
+}
+
 std::string lines_without_roles(const Plan& plan) {
   if (plan.slots() == 1) return {};
   const ClusterWork work = cluster_work(plan);
   std::vector<std::string> lines{plural(plan.ranks, "rank") + " with " + slots_text(work)};
   for (std::string& text : making_texts(plan)) lines.push_back(std::move(text));
+  if (plan.shards_parameters()) lines.push_back(common_text(plan));
   if (plan.ranks > 1 && work.gradient_bytes > 0)
     lines.push_back("each sends " + bytes_text(work.gradient_bytes) + " of gradients an iteration; what follows is of each");
   return block("ranks", lines);
@@ -95,6 +102,7 @@ std::string network_block(const Plan& plan) {
                     bytes_text(of_path.prompt_bytes) + " of prompts the other way");
   }
   const int64_t gradients = cluster_work(plan).gradient_bytes;
+  if (plan.shards_parameters()) lines.push_back(common_text(plan));
   if (gradients > 0) lines.push_back("gradients: " + bytes_text(gradients) + " an iteration from each rank of " + trains);
   return block("network", lines);
 }

@@ -13,6 +13,7 @@
 #include "models/config/output_head.h"
 #include "models/folder/file_share.h"
 #include "models/forward/transformer.h"
+#include "models/layers/weight_names.h"
 
 namespace sluice::models {
 
@@ -27,6 +28,7 @@ struct LoadOptions {
   Compute compute;
   std::span<const Family> families = builtin_families();        // which config.json may name; they outlive the model
   std::function<void(Weights& weights, int64_t layer)> loaded;  // see load_transformer(); none: nobody takes weights
+  std::function<at::Tensor(const ExpectedWeight& weight, const at::Tensor& read)> placed;  // likewise
   bool narrow_operands = false;  // is_operand() weights that get no gradient are kept in the precision of `compute`
 };
 
@@ -37,6 +39,9 @@ struct LoadOptions {
 /// options.loaded(weights, layer) is called as soon as a layer is whole, and with -1 when all before the layers is, and all behind
 /// them. It may take tensors away, which are then not held: so a model need never be there as a whole. On the CPU, of a model
 /// that is not trained.
+///
+/// options.placed() gives each weight the place where it stays, as soon as it is read: the tensor that it returns, of the same shape
+/// and dtype. On the CPU.
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options);
 
 /// What is written of a model with adapters: itself with them merged in, the adapters as PEFT has them (adapter_folder.h), or the

@@ -35,7 +35,8 @@ at::Tensor read_weight(const TensorFolder& tensors, const ExpectedWeight& weight
 template <class Make>
 void fill(const std::vector<ExpectedWeight>& expected, Weights& weights, const LoadOptions& options, const Make& make) {
   for (size_t i = 0; i < expected.size(); ++i) {
-    *expected[i].slot = make(expected[i]);
+    const at::Tensor read = make(expected[i]);
+    *expected[i].slot = options.placed ? options.placed(expected[i], read) : read;
     const bool whole = i + 1 == expected.size() || expected[i + 1].layer != expected[i].layer;
     if (whole && options.loaded) options.loaded(weights, expected[i].layer);
   }
@@ -64,6 +65,7 @@ void fill_from(const TensorFolder& tensors, const std::vector<ExpectedWeight>& e
 Transformer load_transformer(const std::filesystem::path& folder, const LoadOptions& options) {
   SLUICE_CHECK(!options.trainable || options.dtype == at::kFloat, "weights that are trained are float32");
   SLUICE_CHECK(!options.loaded || (!options.trainable && options.device.is_cpu()), "weights are taken as they are read");
+  SLUICE_CHECK(!options.placed || options.device.is_cpu(), "weights are placed in memory of the host");
   const at::NoGradGuard no_gradient;
   const ModelConfig config = read_config(folder, options.families);
   Weights weights;

@@ -46,6 +46,9 @@ class PackedMatrix {
   /// looked up, which a table and a head share.
   void row(int64_t output, float* to) const;
 
+  /// Its memory, for who gives it another place; what is put there is of the same size.
+  at::Tensor& memory() { return data_; }
+
   Precision precision() const { return precision_; }
   int64_t outputs() const { return outputs_; }
   int64_t inputs() const { return inputs_; }

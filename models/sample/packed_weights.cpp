@@ -130,6 +130,28 @@ void PackedWeights::pack_outside_layers(const Weights& weights) {
   head_.put(0, weights.head);
 }
 
+void PackedWeights::place_layer(size_t layer, const Place& place) {
+  PackedLayer& of = layers_[layer];
+  std::vector<at::Tensor*> tensors{&of.attention_norm,
+                                   &of.attention_norm_bias,
+                                   &of.attention_output_norm,
+                                   &of.feed_forward_norm,
+                                   &of.feed_forward_norm_bias,
+                                   &of.feed_forward_output_norm,
+                                   &of.query_norm,
+                                   &of.key_norm};
+  std::vector<PackedLinear*> linears{&of.matrices.qkv, &of.matrices.attention_output};
+  for (PackedLinear& linear : of.matrices.feed_forward) linears.push_back(&linear);
+  for (PackedLinear* const linear : linears) tensors.insert(tensors.end(), {&linear->matrix.memory(), &linear->bias});
+  for (at::Tensor* const tensor : tensors)
+    if (tensor->defined()) *tensor = place(*tensor);
+}
+
+void PackedWeights::place_outside_layers(const Place& place) {
+  for (at::Tensor* const tensor : {&embedding_, &positions_, &final_norm_, &final_norm_bias_, &head_.memory()})
+    if (tensor->defined()) *tensor = place(*tensor);
+}
+
 void PackedWeights::embedding_row(int64_t token, float* to) const {
   SLUICE_CHECK(token >= 0 && token < head_.outputs(), "a token id outside the vocabulary");
   if (!embedding_.defined()) return head_.row(token, to);

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "models/config/config.h"
@@ -46,6 +47,12 @@ class PackedWeights {
   /// others. pack() is every layer, and once all others.
   void pack_layer(const Weights& weights, size_t layer);
   void pack_outside_layers(const Weights& weights);
+
+  /// Gives each tensor of a layer, or of what is outside of layers, another place: place() returns one of the same shape and dtype,
+  /// with its values or without. What is packed later goes there.
+  using Place = std::function<at::Tensor(const at::Tensor& tensor)>;
+  void place_layer(size_t layer, const Place& place);
+  void place_outside_layers(const Place& place);
 
   bool empty() const { return head_.empty() && !on_device_.embedding.defined(); }
 

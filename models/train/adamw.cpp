@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -25,10 +26,28 @@ std::vector<FloatRange> owned_of(const std::vector<FloatRange>& buckets, const O
   return owned_floats(buckets, share.owner, share.owners);
 }
 
+FlatParameters flat_of(const AdamW::NamedTensors& weights, const OptimizerShare& share) {
+  if (share.common) return FlatParameters(weights, share.common->weights);
+  return FlatParameters(weights, share.slots, share.mine);
+}
+
+// Calls work(block) for the blocks of a range of the buffers, on all threads.
+template <class Work>
+void for_each_block(FloatRange range, const Work& work) {
+  const int64_t first = range.begin / kFloatsOfABlock, last = (range.end + kFloatsOfABlock - 1) / kFloatsOfABlock;
+  parallel_ranges(last - first, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = first + begin; block < first + end; ++block)
+      work(FloatRange{std::max(range.begin, block * kFloatsOfABlock), std::min(range.end, (block + 1) * kFloatsOfABlock)});
+  });
+}
+
+using BlockOfFloats = std::array<float, kFloatsOfABlock>;
+
 }  // namespace
 
 AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const OptimizerShare& share)
-    : flat_(weights, share.slots, share.mine),
+    : flat_(flat_of(weights, share)),
+      sums_(share.common ? share.common->sums : nullptr),
       options_(options),
       owners_(share.owners),
       buckets_(buckets_of(flat_.size(), share.floats_of_bucket)),
@@ -42,8 +61,24 @@ AdamW::AdamW(const NamedTensors& weights, const AdamWOptions& options, const Opt
 double AdamW::gradient_norm(double scale) {
   flat_.check_gradients();
   if (!flat_.on_host()) return norm_on_device() * std::abs(scale);
-  if (owners_ == 1) squares_.set_all(flat_.gradients(), flat_.size());
+  if (owners_ == 1 && !sums_) squares_.set_all(flat_.gradients(), flat_.size());
   return std::sqrt(squares_.total()) * std::abs(scale);
+}
+
+void AdamW::square_own_sums() {
+  for (const FloatRange& owned : owned_) {
+    for_each_block(owned, [&](FloatRange block) {
+      BlockOfFloats sums;
+      sums_->take(block, sums.data());
+      squares_.set(block.begin, {sums.data(), static_cast<size_t>(block.size())});
+    });
+  }
+}
+
+void AdamW::clear_gradients() {
+  flat_.clear_gradients();
+  if (!sums_) return;
+  for (const FloatRange& owned : owned_) sums_->clear(owned);
 }
 
 double AdamW::step(double scale) {
@@ -70,6 +105,7 @@ double AdamW::step(double scale) {
   decayed.kept = static_cast<float>(1 - options_.learning_rate * options_.weight_decay);
   step_range({0, flat_.vector_floats()}, plain);
   step_range({flat_.vector_floats(), flat_.size()}, decayed);
+  if (sums_) clear_gradients();
   return norm;
 }
 
@@ -85,10 +121,14 @@ void AdamW::step_range(FloatRange range, const AdamWFactors& factors) {
 
 void AdamW::step_floats(int64_t first, int64_t count, int64_t kept, const AdamWFactors& factors) {
   if (count <= 0) return;
-  float *weights = flat_.weights() + first, *gradients = flat_.gradients() + first;
+  float *weights = flat_.weights(), *gradients = flat_.gradients();
   float *means = first_moments_.mutable_data_ptr<float>() + kept, *squares = second_moments_.mutable_data_ptr<float>() + kept;
-  parallel_ranges(count, kFloatsOfABlock, [&](int64_t begin, int64_t end) {
-    adamw_step({weights + begin, gradients + begin, means + begin, squares + begin, end - begin}, factors);
+  for_each_block({first, first + count}, [&](FloatRange block) {
+    const int64_t begin = block.begin, kept_at = begin - first;
+    BlockOfFloats sums;
+    if (sums_) sums_->take(block, sums.data());
+    float* const gradient = sums_ ? sums.data() : gradients + begin;
+    adamw_step({weights + begin, gradient, means + kept_at, squares + kept_at, block.size()}, factors);
   });
 }
 

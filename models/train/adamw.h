@@ -3,10 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/kernels/adamw_kernel.h"
 #include "models/train/block_squares.h"
+#include "models/train/fixed_point_sums.h"
 #include "models/train/flat_parameters.h"
 
 namespace sluice::models {
@@ -20,6 +23,12 @@ struct AdamWOptions {
   double clip_grad_norm = 0.0;  // the largest norm of all gradients together; 0: not clipped
 };
 
+/// What the owners of a model have in common: its weights, of which each steps its part, and the sums of its gradients.
+struct CommonParameters {
+  at::Tensor weights;  // as FlatParameters has them
+  std::shared_ptr<FixedPointSums> sums;
+};
+
 /// Whose slots an optimizer has gradients of, and what it steps: its part of each bucket among those of all owners.
 struct OptimizerShare {
   int slots = 1;
@@ -27,13 +36,15 @@ struct OptimizerShare {
   int owner = 0;
   int owners = 1;
   int64_t floats_of_bucket = kFloatsOfABucket;
+  std::optional<CommonParameters> common;  // none: this has all of them itself
 };
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2). Updates the weights it was given in place. The
 /// same bits for any number of threads, and of owners. Not thread-safe.
 ///
 /// Of several owners each keeps the moments of what it owns alone and steps that (Rajbhandari et al. 2020, ZeRO, stage 1). Somebody
-/// else adds up the gradients, tells the squares() of all blocks, and brings the weights to all owners.
+/// else adds up the gradients, tells the squares() of all blocks, and brings the weights to all owners. Where they have weights and
+/// sums in common (stage 3), a step takes the gradients out of the sums.
 class AdamW {
  public:
   using NamedTensors = models::NamedTensors;
@@ -50,15 +61,21 @@ class AdamW {
   /// The Euclidean norm of all gradients together, times `scale`. Summed in double precision in a fixed order.
   double gradient_norm(double scale);
 
-  void clear_gradients() { flat_.clear_gradients(); }
+  void clear_gradients();
 
   /// What the buffers are cut into, and what this steps of each bucket.
   const std::vector<FloatRange>& buckets() const { return buckets_; }
   const std::vector<FloatRange>& owned() const { return owned_; }
   int owners() const { return owners_; }
 
-  /// Of the gradients of the next step, where there are several owners. All must be there before its norm is asked for.
+  /// Of the gradients of the next step, where there are several owners or common sums. All must be there before its norm is asked for.
   BlockSquares& squares() { return squares_; }
+
+  /// Null: the gradients are added up in parameters().
+  FixedPointSums* common_sums() { return sums_.get(); }
+
+  /// squares() of what this owns of common sums.
+  void square_own_sums();
 
   int64_t steps() const { return steps_; }
   double learning_rate() const { return options_.learning_rate; }
@@ -79,6 +96,7 @@ class AdamW {
   double norm_on_device() const;
 
   FlatParameters flat_;
+  const std::shared_ptr<FixedPointSums> sums_;
   AdamWOptions options_;
   const int owners_;
   const std::vector<FloatRange> buckets_, owned_;

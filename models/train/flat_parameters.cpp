@@ -13,46 +13,49 @@
 namespace sluice::models {
 namespace {
 
-constexpr int64_t kLine = 16;              // floats of a cache line
 constexpr int64_t kAddedAtOnce = 1 << 16;  // floats by one thread
-
-int64_t padded(int64_t size) { return (size + kLine - 1) / kLine * kLine; }
-
-bool is_matrix(const at::Tensor& weight) { return weight.dim() > 1; }
 
 }  // namespace
 
 FlatParameters::FlatParameters(const NamedTensors& weights, int slots, SlotRange mine) : slots_(slots), mine_(mine) {
   const at::NoGradGuard no_gradient;
-  for (const auto& [name, weight] : weights) {
-    SLUICE_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.requires_grad() && weight.is_leaf(),
-                 name);
-    places_.push_back({name, weight, 0});
-  }
-  int64_t next = 0;
-  for (const bool matrices : {false, true}) {
-    for (Place& slot : places_) {
-      if (is_matrix(slot.weight) != matrices) continue;
-      slot.first = next;
-      next += padded(slot.weight.numel());
-    }
-    if (!matrices) vector_floats_ = next;
-  }
+  const int64_t floats = place(weights);
   // Memory that the system has not given yet: each weight gives its old one back as it moves, so there are never two copies.
-  SLUICE_CHECK(!places_.empty(), "nothing is trained");
-  const at::Device device = places_.front().weight.device();
-  weights_ = at::empty({next}, at::TensorOptions(at::kFloat).device(device));
+  weights_ = at::empty({floats}, at::TensorOptions(at::kFloat).device(places_.front().weight.device()));
   const auto views_of_weights = views(weights_);
   for (size_t i = 0; i < places_.size(); ++i) {
     at::Tensor& weight = places_[i].weight;
     const int64_t size = weight.numel();
     views_of_weights[i].second.copy_(weight);
-    weights_.narrow(0, places_[i].first + size, padded(size) - size).zero_();
+    weights_.narrow(0, places_[i].first + size, FlatLayout::padded(size) - size).zero_();
     weight.set_data(views_of_weights[i].second);
   }
   SLUICE_CHECK(0 <= mine.first && mine.first < mine.last && mine.last <= slots, "gradients of no slot");
-  gradients_ = at::zeros({mine.last - mine.first, next}, weights_.options());
+  gradients_ = at::zeros({mine.last - mine.first, floats}, weights_.options());
   point_gradients();
+}
+
+FlatParameters::FlatParameters(const NamedTensors& weights, const at::Tensor& there) : slots_(1), mine_{0, 1}, weights_(there) {
+  SLUICE_CHECK(there.numel() == place(weights), "memory of another size");
+  for (const Place& place : places_)
+    SLUICE_CHECK(place.weight.const_data_ptr() == there.const_data_ptr<float>() + place.first, place.name + " lies elsewhere");
+  passing_.emplace(size());
+  gradients_ = passing_->tensor().unsqueeze(0);
+  point_gradients();
+}
+
+int64_t FlatParameters::place(const NamedTensors& weights) {
+  SLUICE_CHECK(!weights.empty(), "nothing is trained");
+  std::vector<std::vector<int64_t>> shapes;
+  for (const auto& [name, weight] : weights) {
+    SLUICE_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.requires_grad() && weight.is_leaf(),
+                 name);
+    shapes.push_back(weight.sizes().vec());
+  }
+  const FlatLayout layout(shapes);
+  for (size_t i = 0; i < weights.size(); ++i) places_.push_back({weights[i].first, weights[i].second, layout.first[i]});
+  vector_floats_ = layout.vector_floats;
+  return layout.floats;
 }
 
 void FlatParameters::point_gradients() {
@@ -61,8 +64,9 @@ void FlatParameters::point_gradients() {
 }
 
 void FlatParameters::enter_slot(int slot) {
-  SLUICE_CHECK(mine_.first <= slot && slot < mine_.last, "gradients of a slot of another rank");
   touched_ = true;
+  if (passing_) return;  // what adds up does not mind which slot it is
+  SLUICE_CHECK(mine_.first <= slot && slot < mine_.last, "gradients of a slot of another rank");
   if (std::exchange(entered_, slot - mine_.first) == entered_) return;
   point_gradients();
 }
@@ -95,10 +99,9 @@ std::vector<float*> FlatParameters::subtrees() {
   return buffers;
 }
 
-int64_t FlatParameters::floats(const std::vector<int64_t>& sizes) {
-  int64_t total = 0;
-  for (const int64_t size : sizes) total += padded(size);
-  return total;
+void FlatParameters::give_back_gradients(FloatRange range) {
+  SLUICE_CHECK(passing_.has_value(), "gradients that are added up here");
+  passing_->give_back(range.begin, range.end);
 }
 
 void FlatParameters::check_gradients() const {
@@ -110,7 +113,10 @@ void FlatParameters::check_gradients() const {
   }
 }
 
-void FlatParameters::clear_gradients() { gradients_.zero_(); }
+// What passes is zero where nobody adds.
+void FlatParameters::clear_gradients() {
+  if (!passing_) gradients_.zero_();
+}
 
 NamedTensors FlatParameters::views(const at::Tensor& buffer) const {
   NamedTensors result;

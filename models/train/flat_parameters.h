@@ -3,12 +3,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/float_range.h"
 #include "base/sum_tree.h"
+#include "models/memory/sparse_buffer.h"
+#include "models/train/flat_layout.h"
 #include "models/train/stretch.h"
 
 namespace sluice::models {
@@ -23,11 +26,9 @@ struct TensorPiece {
   at::Tensor values;           // [n]
 };
 
-/// The weights that are trained, and their gradients, each in one buffer, so that an optimizer goes over them in one pass. The
-/// tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a backward adds to
-/// it in place, and nobody may put another tensor there. Vectors (norms, biases) come first, then matrices in the order of the
-/// forward pass, so that a backward is done with the end of the buffer first; each begins at a cache line, and what is between
-/// them stays zero.
+/// The weights that are trained, and their gradients, each in one buffer (flat_layout.h), so that an optimizer goes over them in one
+/// pass. The tensors themselves become views of it, and so does `.grad` of each, which is always defined from then on: a backward
+/// adds to it in place, and nobody may put another tensor there.
 ///
 /// Gradients may have several slots, a buffer each, which are added in a fixed order (base/sum_tree.h): so a sum does not depend on
 /// which process has added to which of them. One thread.
@@ -37,8 +38,8 @@ class FlatParameters {
   /// move. `mine`: which of `slots` it has gradients of.
   explicit FlatParameters(const NamedTensors& weights, int slots = 1, SlotRange mine = {0, 1});
 
-  /// The length of a buffer for tensors of these sizes.
-  static int64_t floats(const std::vector<int64_t>& sizes);
+  /// `weights` lie in `there` as flat_layout.h says, where somebody else adds the gradients up: theirs are here until they are taken.
+  FlatParameters(const NamedTensors& weights, const at::Tensor& there);
 
   int64_t size() const { return weights_.numel(); }
   int64_t vector_floats() const { return vector_floats_; }  // that come first
@@ -60,6 +61,12 @@ class FlatParameters {
   /// Adds up the slots as far as they are neighbours in the tree, in this range of the buffers; the gradients of the first one are
   /// the sum then, if all slots are here.
   void add_up_slots(FloatRange range);
+
+  /// What gradients take now that somebody else adds up.
+  int64_t passing_bytes() const { return passing_->resident_bytes(); }
+
+  /// The gradients of a range have been taken, and are zero: they need no memory until there are others.
+  void give_back_gradients(FloatRange range);
 
   /// What add_up_slots() leaves: a buffer for each of subtrees_of(slots, mine), on the host.
   std::vector<float*> subtrees();
@@ -88,11 +95,13 @@ class FlatParameters {
     int64_t first = 0;  // in the buffers
   };
 
+  int64_t place(const NamedTensors& weights);
   void point_gradients();
   void move_sum(int into, int from, FloatRange range);
 
   std::vector<Place> places_;
   int64_t vector_floats_ = 0;
+  std::optional<SparseBuffer> passing_;  // the gradients, where somebody else adds them up
   const int slots_;
   const SlotRange mine_;
   int entered_ = 0;  // of mine

@@ -1,9 +1,5 @@
 #include "nodes/models/gradient_buckets.h"
 
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -20,49 +16,23 @@ int64_t place_of_square(int64_t floats) { return 2 * models::BlockSquares::block
 
 }  // namespace
 
-// Runs when a backward is done with a weight: it has gone to all edges that end there, those along which nothing travels too
-// (models/layers/gradient.h).
-class GradientBuckets::WeightHook final : public torch::autograd::FunctionPostHook {
- public:
-  WeightHook(std::weak_ptr<GradientBuckets*> buckets, size_t weight) : buckets_(std::move(buckets)), weight_(weight) {}
-
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
-                                            const torch::autograd::variable_list& /*inputs*/) override {
-    if (const auto buckets = buckets_.lock()) (*buckets)->finish_weight(weight_);
-    return outputs;
-  }
-
- private:
-  const std::weak_ptr<GradientBuckets*> buckets_;
-  const size_t weight_;
-};
-
 GradientBuckets::GradientBuckets(models::AdamW& optimizer, engine::GradientGroup& group, int ranks)
     : optimizer_(optimizer),
       group_(group),
       ranks_(ranks),
-      self_(std::make_shared<GradientBuckets*>(this)),
-      left_(optimizer.buckets().size()) {
+      left_(optimizer.buckets().size()),
+      hooks_(optimizer.parameters().leaves(), [this](size_t weight) { finish_weight(weight); }) {
   for (const FloatRange& weight : optimizer.parameters().ranges()) {
     std::vector<size_t> buckets;
     for (size_t bucket = 0; bucket < left_; ++bucket)
       if (overlap(weight, optimizer.buckets()[bucket])) buckets.push_back(bucket);
     buckets_of_weight_.push_back(std::move(buckets));
   }
-  watch_weights();
 }
 
 // What has gone out early in an iteration that was dropped is still on its way.
 GradientBuckets::~GradientBuckets() {
   if (left_ < optimizer_.buckets().size()) group_.forget();
-}
-
-void GradientBuckets::watch_weights() {
-  size_t next = 0;
-  for (const at::Tensor& weight : optimizer_.parameters().leaves()) {
-    accumulators_.push_back(torch::autograd::impl::grad_accumulator(weight));
-    accumulators_.back()->add_post_hook(std::make_unique<WeightHook>(self_, next++));
-  }
 }
 
 void GradientBuckets::expect_last_backward() {

@@ -9,10 +9,8 @@
 #include "base/float_range.h"
 #include "engine/contract/gradient_group.h"
 #include "models/train/adamw.h"
-
-namespace torch::autograd {
-struct Node;
-}
+#include "nodes/models/gradient_exchange.h"
+#include "nodes/models/weight_hooks.h"
 
 namespace sluice::nodes {
 
@@ -24,27 +22,22 @@ namespace sluice::nodes {
 /// Ownership: uses the optimizer and the group, which outlive it. Belongs to the thread that trains. What has gone out belongs to
 /// the group until add_up() is done, or this is destroyed: in an iteration that is dropped add_up() is never called. Failure: as
 /// GradientGroup; a gradient that changes after it has gone out is a bug, InternalError.
-class GradientBuckets {
+class GradientBuckets final : public GradientExchange {
  public:
-  using Done = std::function<void()>;
-
   GradientBuckets(models::AdamW& optimizer, engine::GradientGroup& group, int ranks);
-  ~GradientBuckets();
+  ~GradientBuckets() override;
 
-  /// As TrainedModel has it.
-  void expect_last_backward();
+  void expect_last_backward() override;
 
-  /// What has not gone out yet does. `done`: the optimizer has what it needs of the sum.
-  void add_up(const Done& done);
+  /// What has not gone out yet does.
+  void add_up(const Done& done) override;
 
-  void bring_weights(const Done& done);
+  void bring_weights(const Done& done) override;
 
  private:
-  class WeightHook;
   using Place = std::function<int64_t(int64_t)>;
 
   bool is_sharded() const { return optimizer_.owners() > 1; }
-  void watch_weights();
   void finish_weight(size_t weight);
   void give(size_t bucket, const Done& done);
   void gather(float* values, FloatRange bucket, const Place& place, const Done& done);
@@ -52,13 +45,12 @@ class GradientBuckets {
   models::AdamW& optimizer_;
   engine::GradientGroup& group_;
   const int ranks_;
-  std::vector<std::vector<size_t>> buckets_of_weight_;                // by weight: those that it lies in
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // likewise: what the hooks hang on
-  std::shared_ptr<GradientBuckets*> self_;                            // for the hooks, which autograd may keep longer
+  std::vector<std::vector<size_t>> buckets_of_weight_;  // by weight: those that it lies in
 
   bool last_ = false;               // the last backward of the step is on its way
   std::vector<size_t> unfinished_;  // by bucket: weights with which it is not done
   size_t left_;                     // buckets that have not gone out: those below
+  const WeightHooks hooks_;         // last: it calls back
 };
 
 }  // namespace sluice::nodes

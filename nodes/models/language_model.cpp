@@ -1,6 +1,7 @@
 #include "nodes/models/language_model.h"
 
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -19,15 +20,22 @@ int64_t readable_versions(const models::Transformer& transformer, engine::ModelV
   return transformer.weights().head.defined() ? versions.readable : 0;
 }
 
+std::optional<CommonCopies> copies_in(const InCommon* common, const std::string& model) {
+  if (common == nullptr) return std::nullopt;
+  return CommonCopies(model, common->memory, common->owners);
+}
+
+int64_t bytes_of_others(const InCommon* common) { return common == nullptr ? 0 : common->bytes_of_others; }
+
 }  // namespace
 
 LanguageModel::LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                             engine::ModelVersions versions, int64_t weight_bytes)
+                             engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common)
     : text_(name, folder),
       forward_(name, transformer),
       sampled_(forward_.transformer().config(), forward_.transformer().compute().precision, forward_.transformer().device(),
-               readable_versions(forward_.transformer(), versions)),
-      weight_bytes_(weight_bytes) {
+               readable_versions(forward_.transformer(), versions), copies_in(common, name)),
+      live_bytes_(live_bytes) {
   sampled_.take(0, forward_.transformer().weights());
 }
 
@@ -37,17 +45,22 @@ LanguageModel::LanguageModel(const std::string& name, const std::filesystem::pat
       forward_(name, models::Transformer(packed.config, device.is_cpu() ? packed.weights.for_passes() : models::Weights(),
                                          {.precision = packed.weights.precision()})),
       sampled_(packed.config, packed.weights.precision(), device, 1),
-      weight_bytes_(0) {
+      live_bytes_{} {
   sampled_.begin_with(std::move(packed.weights));
 }
 
 engine::ModelBytes LanguageModel::bytes() const {
-  return {.weights = weight_bytes_ + sampled_.bytes(), .copies = 0, .gradients = 0, .optimizer = 0};
+  return {.weights = live_bytes_.own + sampled_.bytes(), .of_others = live_bytes_.of_others + sampled_.bytes_of_others()};
 }
 
 FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
-                                         const models::Transformer& transformer, engine::ModelVersions versions, Weights weights)
-    : LanguageModel(name, folder, transformer, versions, weights == Weights::kOwn ? weight_bytes(transformer) : 0) {}
+                                         const models::Transformer& transformer, engine::ModelVersions versions, Weights weights,
+                                         const InCommon* common)
+    : LanguageModel(name, folder, transformer, versions,
+                    weights == Weights::kOwn
+                        ? LiveBytes{weight_bytes(transformer) - bytes_of_others(common), bytes_of_others(common)}
+                        : LiveBytes(),
+                    common) {}
 
 FrozenLanguageModel::FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                          models::PackedModel&& packed, at::Device device)
@@ -57,7 +70,7 @@ void FrozenLanguageModel::refuse() const { throw InternalError("a frozen model h
 
 ReceivedLanguageModel::ReceivedLanguageModel(const std::filesystem::path& folder, const models::Transformer& transformer,
                                              WireLayout layout, LandedModel landed, const engine::ModelUsage& usage)
-    : LanguageModel(usage.name, folder, transformer, usage.versions, weight_bytes(transformer)),
+    : LanguageModel(usage.name, folder, transformer, usage.versions, {weight_bytes(transformer)}),
       received_(usage.name, std::move(layout), std::move(landed), usage.world, *usage.publications, sampled_) {}
 
 void ReceivedLanguageModel::restore(const std::filesystem::path&, engine::VersionRange versions) {
@@ -78,15 +91,19 @@ void ReceivedLanguageModel::refuse() const { throw InternalError("other ranks sa
 
 TrainedLanguageModel::TrainedLanguageModel(const std::string& name, const std::filesystem::path& folder,
                                            const models::Transformer& transformer, const Training& training,
-                                           engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher)
-    : LanguageModel(name, folder, transformer, versions, weight_bytes(transformer)),
+                                           engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher,
+                                           const InCommon* common)
+    : LanguageModel(name, folder, transformer, versions,
+                    {weight_bytes(transformer) - bytes_of_others(common), bytes_of_others(common)}, common),
       publisher_(publisher ? std::move(publisher)
                            : std::make_unique<LocalPublisher>(forward().transformer().weights(), sampled_)),
       trained_(forward(), training, versions, *publisher_) {}
 
 engine::ModelBytes TrainedLanguageModel::bytes() const {
   engine::ModelBytes bytes = trained_.bytes();
-  bytes.weights = LanguageModel::bytes().weights;
+  const engine::ModelBytes of_weights = LanguageModel::bytes();
+  bytes.weights = of_weights.weights;
+  bytes.of_others += of_weights.of_others;
   return bytes;
 }
 

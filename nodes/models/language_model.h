@@ -19,6 +19,13 @@
 
 namespace sluice::nodes {
 
+/// Memory that the ranks which train a model have in common with its weights; it outlives the model.
+struct InCommon {
+  engine::CommonMemory& memory;
+  engine::World owners;
+  int64_t bytes_of_others = 0;  // of the live weights
+};
+
 /// A model of a run as the engine sees it: the owner of its parts. Nodes see parts alone, those that they ask for
 /// (model_parts.h); each part says which threads may use it.
 ///
@@ -38,9 +45,15 @@ class LanguageModel : public engine::Model {
   const SampledWeights& sampled() const { return sampled_; }
 
  protected:
-  /// `folder`: where the tokenizer is. weight_bytes: of the live weights, as far as they are this model's own.
+  /// What this rank has of the live weights, and what other ranks have of them, where they have them in common.
+  struct LiveBytes {
+    int64_t own = 0;
+    int64_t of_others = 0;
+  };
+
+  /// `folder`: where the tokenizer is. `common`: has what is published too; null: this rank has it alone.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                engine::ModelVersions versions, int64_t weight_bytes);
+                engine::ModelVersions versions, LiveBytes live_bytes, const InCommon* common = nullptr);
 
   /// Of one that holds its weights as they are sampled from, on `device`.
   LanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed, at::Device device);
@@ -50,7 +63,7 @@ class LanguageModel : public engine::Model {
   SampledWeights sampled_;
 
  private:
-  const int64_t weight_bytes_;
+  const LiveBytes live_bytes_;
 };
 
 /// One that nobody trains: it stays version 0, and nothing of it is saved (InternalError).
@@ -59,7 +72,7 @@ class FrozenLanguageModel final : public LanguageModel {
   enum class Weights { kOwn, kShared };  // with a model that counts them in its bytes()
 
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                      engine::ModelVersions versions, Weights weights = Weights::kOwn);
+                      engine::ModelVersions versions, Weights weights = Weights::kOwn, const InCommon* common = nullptr);
 
   /// One that holds its weights as they are sampled from: version 0 alone, without live weights.
   FrozenLanguageModel(const std::string& name, const std::filesystem::path& folder, models::PackedModel&& packed,
@@ -98,7 +111,8 @@ class TrainedLanguageModel final : public LanguageModel {
  public:
   /// `publisher`: where versions go; null: to the samplers of this process.
   TrainedLanguageModel(const std::string& name, const std::filesystem::path& folder, const models::Transformer& transformer,
-                       const Training& training, engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher = {});
+                       const Training& training, engine::ModelVersions versions, std::unique_ptr<WeightPublisher> publisher = {},
+                       const InCommon* common = nullptr);
 
   engine::ModelBytes bytes() const override;
 

@@ -18,6 +18,8 @@
 #include "models/sample/kv_cache.h"
 #include "models/sample/load_packed.h"
 #include "models/sample/packed_weights.h"
+#include "nodes/models/common_training.h"
+#include "nodes/models/common_weights.h"
 #include "nodes/models/language_model.h"
 #include "nodes/models/model_device.h"
 #include "nodes/models/remote_publisher.h"
@@ -118,14 +120,16 @@ int64_t received_bytes(const models::ModelConfig& config, const LanguageModelPar
 }
 
 engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageModelParams& params) {
-  const bool trainable = params.optimizer.has_value();
+  const bool trainable = params.optimizer.has_value(), adapts = trainable && params.lora;
   const ParameterBytes bytes = trainable ? parameter_bytes(config, head_of(params), params.dtype, params.trained())
                                          : frozen_parameter_bytes(config, head_of(params), params.dtype);
   return {.parameters = bytes.parameters,
           .idle_parameters = config.idle_parameters(),
           .weight_bytes = bytes.frozen + bytes.trained,
+          .common_bytes = bytes.frozen + (adapts ? 0 : bytes.trained),
           .published_bytes = models::PackedWeights::bytes_for(config, params.dtype),
           .gradient_bytes = trainable ? bytes.trained : 0,
+          .passing_bytes = trainable && !adapts ? bytes.passing : 0,
           .optimizer_bytes = trainable ? 2 * bytes.trained : 0,
           .snapshot_bytes = trainable ? 3 * bytes.trained : 0,
           .version_bytes = trainable ? bytes.trained : 0,
@@ -272,6 +276,19 @@ std::unique_ptr<WeightPublisher> publisher_to_others(const LanguageModelParams& 
   return std::make_unique<RemotePublisher>(usage.name, std::move(layout), std::move(trained), usage.world, *usage.publications);
 }
 
+// Nothing: this rank has the weights alone.
+std::optional<CommonWeights> common_weights(const LanguageModelParams& of, const engine::ModelUsage& usage, bool is_updated) {
+  if (usage.common == nullptr) return std::nullopt;
+  const models::ModelConfig config = models::read_config(*of.checkpoint);
+  return CommonWeights({.model = usage.name,
+                        .config = config,
+                        .head = head_of(of),
+                        .precision = of.dtype,
+                        .trained = of.trained(),
+                        .is_updated = is_updated},
+                       *usage.common, usage.world);
+}
+
 }  // namespace
 
 LanguageModelType::LanguageModelType() {
@@ -347,30 +364,43 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
   const bool trained = usage.updated && of.optimizer.has_value();
   const auto checkpointing =
       recomputes(of, usage.recompute) ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
-  const models::LoadOptions options{.head = head_of(of),
-                                    .random_init = of.init == ModelInit::kRandom,
-                                    .seed = usage.seed,
-                                    .trainable = trained,
-                                    .frozen = [of = of.trained()](const std::string& name) { return of.freezes(name); },
-                                    .device = models::device_named(of.device).value(),
-                                    .compute = {of.dtype, checkpointing},
-                                    .narrow_operands = true};
+  models::LoadOptions options{.head = head_of(of),
+                              .random_init = of.init == ModelInit::kRandom,
+                              .seed = usage.seed,
+                              .trainable = trained,
+                              .frozen = [of = of.trained()](const std::string& name) { return of.freezes(name); },
+                              .device = models::device_named(of.device).value(),
+                              .compute = {of.dtype, checkpointing},
+                              .narrow_operands = true};
   if (usage.received) return received(of, options, usage);
   if (!usage.has_live_weights(reads_published(of))) {
     return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, models::load_packed(*of.checkpoint, options),
                                                  options.device);
   }
+  std::optional<CommonWeights> common = common_weights(of, usage, trained);
+  if (common) options.placed = [&](const auto& weight, const at::Tensor& read) { return common->place(weight, read); };
   models::Transformer transformer = models::load_transformer(*of.checkpoint, options);
-  if (!trained) return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions);
+  std::optional<CommonTraining> in_common;
+  if (common && common->trained().defined())
+    in_common = common_training(usage.name, common->trained(), *usage.common, usage.world);
+  if (common) common->meet();
+  std::optional<InCommon> shared;
+  if (common) shared.emplace(InCommon{*usage.common, usage.world, common->bytes_of_others()});
+  const InCommon* const of_ranks = shared ? &*shared : nullptr;
+  if (!trained) {
+    return std::make_shared<FrozenLanguageModel>(usage.name, *of.checkpoint, transformer, usage.versions,
+                                                 FrozenLanguageModel::Weights::kOwn, of_ranks);
+  }
   prepare(transformer.weights(), of.trained(), usage.seed);
   const Training training{.optimizer = of.optimizer->options(),
                           .learning_rate = of.optimizer->schedule_of(usage.iterations),
                           .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth,
                           .world = usage.world,
                           .shard_optimizer = usage.shard_optimizer,
-                          .gradients = usage.gradients};
+                          .gradients = usage.gradients,
+                          .common = in_common};
   return std::make_shared<TrainedLanguageModel>(usage.name, *of.checkpoint, transformer, training, usage.versions,
-                                                publisher_to_others(of, transformer, usage));
+                                                publisher_to_others(of, transformer, usage), of_ranks);
 }
 
 }  // namespace sluice::nodes

@@ -1,5 +1,10 @@
 #include "nodes/models/model_snapshot.h"
 
+#include <ATen/core/grad_mode.h>
+
+#include <memory>
+#include <utility>
+
 #include "base/error.h"
 #include "base/folder.h"
 
@@ -33,9 +38,19 @@ std::vector<FloatRange> ModelSnapshot::kept_weights() const {
   return optimizer_.owned();
 }
 
+void ModelSnapshot::copy_to(at::Tensor copy, Meet meet) {
+  common_ = std::move(copy);
+  meet_ = std::move(meet);
+}
+
+int64_t ModelSnapshot::bytes() const {
+  const int64_t common = has_common_copy_ ? floats_of(optimizer_.owned()) * static_cast<int64_t>(sizeof(float)) : 0;
+  return common + weights_.bytes() + first_moments_.bytes() + second_moments_.bytes();
+}
+
 void ModelSnapshot::prepare() {
   if (!writes_state() && !writes_folder_) return;
-  weights_.prepare();
+  if (!common_.defined()) weights_.prepare();
   if (!writes_state()) return;
   first_moments_.prepare();
   second_moments_.prepare();
@@ -62,6 +77,7 @@ void ModelSnapshot::take_live() {
 
 void ModelSnapshot::take_copy() {
   taken_.emplace();
+  if (common_.defined()) return copy_in_common();
   if (!writes_state() && !writes_folder_) return;
   std::vector<at::Tensor> live;
   for (auto& [range, values] : models::stretches_of(optimizer_.parameters().weight_buffer(), kept_weights()))
@@ -69,11 +85,31 @@ void ModelSnapshot::take_copy() {
   weights_.copy(live);
   if (writes_folder_) taken_->weights = optimizer_.parameters().views(weights_.tensor());
   if (!writes_state()) return;
-  first_moments_.copy({optimizer_.first_moments()});
-  second_moments_.copy({optimizer_.second_moments()});
+  copy_moments();
   const auto owned = writes_folder_ ? models::stretches_of(weights_.tensor(), optimizer_.owned())
                                     : models::packed_stretches(weights_.tensor(), optimizer_.owned());
   taken_->state = state_of(owned, first_moments_.tensor(), second_moments_.tensor());
+}
+
+// What others have copied may only be read when they have: write() waits for it.
+void ModelSnapshot::copy_in_common() {
+  const at::NoGradGuard no_gradient;
+  const auto owned = models::stretches_of(common_, optimizer_.owned());
+  const auto live = models::stretches_of(optimizer_.parameters().weight_buffer(), optimizer_.owned());
+  for (size_t i = 0; i < owned.size(); ++i) owned[i].values.copy_(live[i].values);
+  has_common_copy_ = true;
+  auto copied = std::make_shared<std::promise<void>>();
+  copied_ = copied->get_future();
+  meet_([copied] { copied->set_value(); });
+  if (writes_folder_) taken_->weights = optimizer_.parameters().views(common_);
+  if (!writes_state()) return;
+  copy_moments();
+  taken_->state = state_of(owned, first_moments_.tensor(), second_moments_.tensor());
+}
+
+void ModelSnapshot::copy_moments() {
+  first_moments_.copy({optimizer_.first_moments()});
+  second_moments_.copy({optimizer_.second_moments()});
 }
 
 TrainingState ModelSnapshot::state_of(const std::vector<models::Stretch>& weights, const at::Tensor& first_moments,
@@ -99,6 +135,7 @@ void ModelSnapshot::write(const std::string& name, const std::filesystem::path& 
     ~Written() { snapshot.forget(); }
   } const written{*this};
 
+  if (copied_.valid()) copied_.get();
   if (writes_folder_) {
     const models::Transformer of_then(live_.config(), live_.weights().with(taken_->weights), live_.compute());
     models::write_folder(of_then, source, folder / name, save_options(), files);

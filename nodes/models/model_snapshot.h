@@ -1,7 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +33,11 @@ class ModelSnapshot {
   ModelSnapshot(const models::Transformer& live, const models::AdamW& optimizer, SavedVersions& versions, engine::World world,
                 models::SavedAdapter adapter);
 
+  /// Of weights that ranks have in common: copies of them go to `copy`, [floats], which they have in common too, each rank's part by
+  /// itself; `meet` calls back when all ranks have called it as often. Before anything is taken.
+  using Meet = std::function<void(const std::function<void()>& done)>;
+  void copy_to(at::Tensor copy, Meet meet);
+
   /// Gets the memory of the copy from the system. Else the first take() that copies does.
   void prepare();
 
@@ -40,7 +48,7 @@ class ModelSnapshot {
   void write(const std::string& name, const std::filesystem::path& source, const std::filesystem::path& folder,
              FileSystem& files);
 
-  int64_t bytes() const { return weights_.bytes() + first_moments_.bytes() + second_moments_.bytes(); }
+  int64_t bytes() const;
 
  private:
   struct Taken {
@@ -54,6 +62,8 @@ class ModelSnapshot {
   std::vector<FloatRange> kept_weights() const;
   void take_live();
   void take_copy();
+  void copy_moments();
+  void copy_in_common();
   TrainingState state_of(const std::vector<models::Stretch>& weights, const at::Tensor& first_moments,
                          const at::Tensor& second_moments) const;
   void forget();
@@ -65,6 +75,10 @@ class ModelSnapshot {
   const models::SavedAdapter adapter_;
   const bool writes_folder_;
   models::HostCopy weights_, first_moments_, second_moments_;
+  at::Tensor common_;  // undefined: copies of weights are of this rank alone
+  Meet meet_;
+  std::atomic<bool> has_common_copy_ = false;
+  std::future<void> copied_;    // by all ranks, what is taken from common_
   std::optional<Taken> taken_;  // and not written yet
   engine::VersionRange range_;
   std::vector<at::Tensor> older_;  // [range_.newest - range_.oldest], lent by versions_

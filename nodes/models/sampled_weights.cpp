@@ -8,8 +8,9 @@
 namespace sluice::nodes {
 
 SampledWeights::SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device,
-                               int64_t readable)
-    : config_(config), precision_(precision), device_(device) {
+                               int64_t readable, std::optional<CommonCopies> common)
+    : config_(config), precision_(precision), device_(device), common_(std::move(common)) {
+  if (common_) common_->prepare(models::PackedWeights::bytes_for(config, precision), config.layers, readable);
   for (int64_t i = 0; i < readable; ++i) copies_.push_back({.version = -1, .weights = models::PackedWeights(precision)});
 }
 
@@ -28,12 +29,24 @@ void SampledWeights::take(int64_t version, const models::Weights& live) {
   if (copy != nullptr) {
     // Outside the lock: nobody may look at this slot now, and samplers go on with the others.
     const bool first = copy->weights.empty();
-    copy->weights.pack(live);
+    pack(*copy, live);
     if (first) bytes_ += copy->weights.bytes();
   }
   std::lock_guard lock(mutex_);
   if (copy != nullptr) copy->version = version;
   newest_ = version;
+}
+
+void SampledWeights::pack(Copy& copy, const models::Weights& live) {
+  if (common_)
+    common_->pack(live, copy.weights, &copy - copies_.data());
+  else
+    copy.weights.pack(live);
+}
+
+int64_t SampledWeights::bytes() const {
+  const int64_t all = bytes_.load(std::memory_order_relaxed);
+  return common_ ? common_->part_of(all) : all;
 }
 
 SampledWeights::Lease SampledWeights::newest() const {

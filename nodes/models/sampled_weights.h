@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/layers/weights.h"
 #include "models/sample/packed_weights.h"
+#include "nodes/models/common_copies.h"
 
 namespace sluice::nodes {
 
@@ -23,11 +25,15 @@ namespace sluice::nodes {
 /// weights and their publication, which the plan knows. With more there are as many copies, and the memory of the oldest is used
 /// again. With none nobody samples, and nothing is packed.
 ///
+/// Ranks that train and sample may have the copies in common (nodes/models/common_copies.h): each packs a part of a version, and
+/// take() waits until all have.
+///
 /// at() may be called from any thread, also while a version is taken. Throws InternalError for a version that is not there.
 class SampledWeights {
  public:
   /// Without versions. readable: how many there are beside each other.
-  SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device, int64_t readable);
+  SampledWeights(const models::ModelConfig& config, models::Precision precision, at::Device device, int64_t readable,
+                 std::optional<CommonCopies> common = {});
 
   const models::ModelConfig& config() const { return config_; }
   models::Precision precision() const { return precision_; }
@@ -44,7 +50,8 @@ class SampledWeights {
   Lease newest() const;
 
   /// Packs `live` as `version`, one more than the last unless all were forgotten. The oldest of the readable ones is gone from
-  /// then on. Waits for: who holds its memory. Ends when: they let go.
+  /// then on. Waits for: who holds its memory, and the other ranks where they have it in common. Ends when: they let go, and have
+  /// come, or one of them is lost (UserError).
   void take(int64_t version, const models::Weights& live);
 
   /// Version 0 is what was packed elsewhere. Before any other, where one version is readable.
@@ -53,8 +60,9 @@ class SampledWeights {
   /// Forgets all versions; the next may be any. Nobody samples meanwhile.
   void forget();
 
-  /// Of all versions that were packed so far; from any thread.
-  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  /// Of all versions that were packed so far, as far as they are this rank's; and what of them is other ranks'. From any thread.
+  int64_t bytes() const;
+  int64_t bytes_of_others() const { return bytes_.load(std::memory_order_relaxed) - bytes(); }
 
  private:
   struct Copy {
@@ -63,11 +71,14 @@ class SampledWeights {
     int64_t holders = 0;
   };
 
+  void pack(Copy& copy, const models::Weights& live);
+
   Copy& slot_of(int64_t version) { return copies_[static_cast<size_t>(version) % copies_.size()]; }
 
   const models::ModelConfig config_;
   const models::Precision precision_;
   const at::Device device_;
+  std::optional<CommonCopies> common_;
   mutable std::mutex mutex_;  // guards newest_, and the versions and holders of copies_
   mutable std::condition_variable let_go_;
   int64_t newest_ = -1;  // -1: none

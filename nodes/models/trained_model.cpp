@@ -14,6 +14,7 @@ models::OptimizerShare share_of(const Training& training) {
   const engine::World& world = training.world;
   models::OptimizerShare share{.slots = world.slots, .mine = world.mine(), .floats_of_bucket = training.floats_of_bucket};
   if (training.shard_optimizer) share.owner = world.rank, share.owners = world.owners();
+  if (training.common) share.common = training.common->parameters;
   return share;
 }
 
@@ -30,15 +31,29 @@ TrainedModel::TrainedModel(const ForwardModel& live, const Training& training, e
     : live_(live),
       learning_rate_(training.learning_rate),
       world_(training.world),
+      common_(training.common),
       optimizer_(live.transformer().weights().trainable(), training.optimizer, share_of(training)),
       saved_versions_(saved_by(training.world.rank, versions), optimizer_.parameters().weight_buffer(), next),
       snapshot_(live.transformer(), optimizer_, saved_versions_, training.world.of_owners(), training.saved_adapter) {
   const auto bytes = [](int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)); };
-  if (training.gradients != nullptr)
-    buckets_ = std::make_unique<GradientBuckets>(optimizer_, *training.gradients, world_.owners());
-  optimizer_bytes_ = 2 * bytes(floats_of(optimizer_.owned()));
-  gradient_bytes_ = (world_.mine().last - world_.mine().first) * bytes(optimizer_.parameters().size());
+  const int64_t own = floats_of(optimizer_.owned());
+  optimizer_bytes_ = 2 * bytes(own);
+  if (common_) {
+    common_gradients_ = std::make_unique<CommonGradients>(optimizer_, training.gradients, world_.owners());
+    snapshot_.copy_to(common_->copy, [this](const auto& done) { common_gradients_->wait_for_all(done); });
+    gradient_bytes_ = 2 * bytes(own);
+  } else {
+    gradient_bytes_ = (world_.mine().last - world_.mine().first) * bytes(optimizer_.parameters().size());
+    if (training.gradients != nullptr)
+      buckets_ = std::make_unique<GradientBuckets>(optimizer_, *training.gradients, world_.owners());
+  }
   saved_versions_.keep(0);
+}
+
+// Null: this rank is alone, with gradients of its own.
+GradientExchange* TrainedModel::exchange() const {
+  if (common_gradients_) return common_gradients_.get();
+  return buckets_.get();
 }
 
 double TrainedModel::enter_iteration(int64_t iteration) {
@@ -47,26 +62,28 @@ double TrainedModel::enter_iteration(int64_t iteration) {
 }
 
 void TrainedModel::expect_last_backward() {
-  if (buckets_) buckets_->expect_last_backward();
+  if (GradientExchange* const ranks = exchange()) ranks->expect_last_backward();
 }
 
 // On several ranks the slots of a bucket are added when it is given to the others.
 bool TrainedModel::add_up_slots() {
   models::FlatParameters& parameters = optimizer_.parameters();
   if (!parameters.take_entered()) return false;
-  if (!buckets_) parameters.add_up_slots({0, parameters.size()});
+  if (exchange() == nullptr) parameters.add_up_slots({0, parameters.size()});
   return true;
 }
 
 void TrainedModel::add_up_ranks(const std::function<void()>& done) {
-  if (!buckets_) return done();
-  buckets_->add_up(done);
+  GradientExchange* const ranks = exchange();
+  if (ranks == nullptr) return done();
+  ranks->add_up(done);
 }
 
 // Where no step was made, as after a gradient that is not finite, all ranks have the weights: none makes one then.
 void TrainedModel::bring_weights(const std::function<void()>& done) {
-  if (!buckets_ || std::exchange(brought_, optimizer_.steps()) == optimizer_.steps()) return done();
-  buckets_->bring_weights(done);
+  GradientExchange* const ranks = exchange();
+  if (ranks == nullptr || std::exchange(brought_, optimizer_.steps()) == optimizer_.steps()) return done();
+  ranks->bring_weights(done);
 }
 
 void TrainedModel::write_snapshot(const std::filesystem::path& source, const std::filesystem::path& folder, FileSystem& files) {
@@ -78,27 +95,44 @@ void TrainedModel::restore(const std::filesystem::path& folder, engine::VersionR
   const at::Tensor& weights = parameters.weight_buffer();
   const models::NamedTensors views = parameters.views(weights);
   publisher().restart();
-  for (int64_t version = versions.oldest; version < versions.newest; ++version) {
-    read_version(views, version, folder, name());
-    publisher().publish(version);
-  }
+  for (int64_t version = versions.oldest; version < versions.newest; ++version) restore_version(views, version, folder);
   const auto pieces_of = [&](const at::Tensor& moments) {
     return parameters.pieces(models::packed_stretches(moments, optimizer_.owned()));
   };
-  TrainingState state{.weights = parameters.pieces({{{0, parameters.size()}, weights}}),
+  const std::vector<FloatRange> all{{0, parameters.size()}};
+  meet();
+  TrainingState state{.weights = parameters.pieces(models::stretches_of(weights, common_ ? optimizer_.owned() : all)),
                       .first_moments = pieces_of(optimizer_.first_moments()),
                       .second_moments = pieces_of(optimizer_.second_moments())};
   read_training_state(state, views, folder, name());
   optimizer_.set_steps(state.steps);
   brought_ = state.steps;
+  meet();
   publisher().publish(versions.newest);
 }
 
+// Of weights that ranks have in common one of them reads all, when all others have published what was there.
+void TrainedModel::restore_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder) {
+  meet();
+  if (!common_ || world_.rank == 0) read_version(weights, version, folder, name());
+  meet();
+  publisher().publish(version);
+}
+
+void TrainedModel::meet() const {
+  if (common_) common_->memory->meet();
+}
+
 engine::ModelBytes TrainedModel::bytes() const {
-  return {.weights = 0,
-          .copies = snapshot_.bytes() + saved_versions_.bytes(),
-          .gradients = gradient_bytes_,
-          .optimizer = optimizer_bytes_};
+  engine::ModelBytes bytes{.weights = 0,
+                           .copies = snapshot_.bytes() + saved_versions_.bytes(),
+                           .gradients = gradient_bytes_,
+                           .optimizer = optimizer_bytes_};
+  if (!common_) return bytes;
+  const int64_t floats_of_others = optimizer_.parameters().size() - floats_of(optimizer_.owned());
+  bytes.gradients += common_gradients_->passing_bytes();
+  bytes.of_others = floats_of_others * static_cast<int64_t>(sizeof(int64_t));
+  return bytes;
 }
 
 }  // namespace sluice::nodes

@@ -13,6 +13,8 @@
 #include "models/folder/folder.h"
 #include "models/train/adamw.h"
 #include "models/train/learning_rate.h"
+#include "nodes/models/common_gradients.h"
+#include "nodes/models/common_training.h"
 #include "nodes/models/forward_model.h"
 #include "nodes/models/gradient_buckets.h"
 #include "nodes/models/model_snapshot.h"
@@ -30,6 +32,7 @@ struct Training {
   bool shard_optimizer = false;                 // each rank steps what it owns alone
   engine::GradientGroup* gradients = nullptr;   // that adds them over the ranks, and outlives it; null: there is one rank
   int64_t floats_of_bucket = kFloatsOfABucket;  // in which they are added
+  std::optional<CommonTraining> common;         // none: this rank has weights and gradients alone
 };
 
 /// What is trained of a model: its live weights, their optimizer, and the copies of both that checkpoints are made of. Models
@@ -77,11 +80,17 @@ class TrainedModel {
   engine::ModelBytes bytes() const;
 
  private:
+  GradientExchange* exchange() const;
+  void restore_version(const models::NamedTensors& weights, int64_t version, const std::filesystem::path& folder);
+  void meet() const;
+
   const ForwardModel& live_;
   const std::optional<models::LearningRate> learning_rate_;
   const engine::World world_;
   models::AdamW optimizer_;
-  std::unique_ptr<GradientBuckets> buckets_;  // null: there is one rank
+  const std::optional<CommonTraining> common_;
+  std::unique_ptr<CommonGradients> common_gradients_;  // null: this rank has gradients of its own
+  std::unique_ptr<GradientBuckets> buckets_;           // null: likewise not, or there is one rank
   SavedVersions saved_versions_;
   ModelSnapshot snapshot_;
   int64_t brought_ = 0;  // steps whose weights all ranks have

@@ -1,6 +1,7 @@
 #include "nodes/models/trained_parameters.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "models/folder/adapter_folder.h"
@@ -8,7 +9,7 @@
 #include "models/layers/attention_sublayer.h"
 #include "models/layers/feed_forward/feed_forward.h"
 #include "models/layers/weight_names.h"
-#include "models/train/flat_parameters.h"
+#include "models/train/flat_layout.h"
 #include "models/train/freeze.h"
 
 namespace sluice::nodes {
@@ -51,6 +52,16 @@ std::vector<int64_t> adapter_sizes(const std::vector<ExpectedWeight>& matrices, 
   return sizes;
 }
 
+// A tied embedding has its gradient from the first to the last, and beside it one layer at a time has, or a head. Where one weight
+// ends and another begins a page stays.
+int64_t passing_bytes(const models::ModelConfig& config, const std::map<int64_t, int64_t>& by_layer, int64_t embedding,
+                      int64_t weights) {
+  constexpr int64_t kPage = 4096;
+  int64_t largest = 0;
+  for (const auto& [layer, floats] : by_layer) largest = std::max(largest, floats);
+  return (config.tied_embeddings ? embedding + largest : std::max(embedding, largest)) * kFloat + weights * kPage;
+}
+
 }  // namespace
 
 engine::ParamSet<LoraParams> lora_params() {
@@ -76,14 +87,18 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
   for (const ExpectedWeight& weight : expected) names.push_back(weight.name);
   models::check_freeze(names, trained.freeze);
   std::vector<int64_t> moving;
+  std::map<int64_t, int64_t> by_layer;  // floats that are trained
+  int64_t embedding = 0;                // likewise
   ParameterBytes bytes;
   for (const ExpectedWeight& weight : expected) {
     bytes.parameters += size_of(weight);
     const bool critic = weight.kind == ExpectedWeight::Kind::kValueHead;
-    if (trained.freezes(weight.name) && !(trained.lora && critic))
+    if (trained.freezes(weight.name) && !(trained.lora && critic)) {
       bytes.frozen += frozen_bytes(weight, shapes_only, precision);
-    else
-      moving.push_back(size_of(weight));
+      continue;
+    }
+    moving.push_back(size_of(weight));
+    (weight.slot == &shapes_only.embedding ? embedding : by_layer[weight.layer]) += size_of(weight);
   }
   if (trained.lora) {
     for (const int64_t size : adapter_sizes(layer_matrices(expected, shapes_only), *trained.lora)) {
@@ -91,7 +106,8 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
       moving.push_back(size);
     }
   }
-  bytes.trained = models::FlatParameters::floats(moving) * kFloat;
+  bytes.trained = models::FlatLayout::floats_for(moving) * kFloat;
+  bytes.passing = passing_bytes(config, by_layer, embedding, std::ssize(moving));
   return bytes;
 }
 

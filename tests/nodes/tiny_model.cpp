@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include "base/file.h"
@@ -13,6 +15,8 @@
 #include "base/random.h"
 #include "models/folder/folder.h"
 #include "nodes/columns/columns.h"
+#include "nodes/models/common_training.h"
+#include "nodes/models/common_weights.h"
 
 namespace sluice::nodes::testing {
 
@@ -67,6 +71,24 @@ void randomize(at::Tensor& tensor, uint64_t seed) {
   tensor.copy_(host);
 }
 
+std::optional<CommonWeights> common_weights(const fs::path& folder, const TinyOptions& options, models::Head head) {
+  if (options.common == nullptr) return std::nullopt;
+  const models::ModelConfig config = models::read_config(folder);
+  return CommonWeights({.model = "actor",
+                        .config = config,
+                        .head = head,
+                        .precision = options.precision,
+                        .trained = options.trained,
+                        .is_updated = options.optimizer.has_value(),
+                        .floats_of_bucket = options.floats_of_bucket},
+                       *options.common, options.world);
+}
+
+std::function<at::Tensor(const models::ExpectedWeight&, const at::Tensor&)> placed_in(std::optional<CommonWeights>& common) {
+  if (!common) return {};
+  return [&common](const auto& weight, const at::Tensor& read) { return common->place(weight, read); };
+}
+
 }  // namespace
 
 TinyFolder::TinyFolder() {
@@ -87,6 +109,7 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                             : options.value_head ? models::Head::kValue
                                                  : models::Head::kLanguageModel;
   const auto frozen = [&](const std::string& weight) { return options.trained.freezes(weight); };
+  std::optional<CommonWeights> common = common_weights(folder, options, head);
   auto transformer = models::load_transformer(folder, {.head = head,
                                                        .random_init = true,
                                                        .seed = options.seed,
@@ -94,21 +117,33 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
                                                        .frozen = frozen,
                                                        .device = options.device,
                                                        .compute = {.precision = options.precision},
+                                                       .placed = placed_in(common),
                                                        .narrow_operands = true});
+  std::optional<CommonTraining> in_common;
+  if (common && common->trained().defined())
+    in_common = common_training("actor", common->trained(), *options.common, options.world);
+  if (common) common->meet();
+  std::optional<InCommon> shared;
+  if (common) shared.emplace(InCommon{*options.common, options.world, common->bytes_of_others()});
+  const InCommon* const of_ranks = shared ? &*shared : nullptr;
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
   if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
   const std::string name = options.value_head ? "critic" : "actor";
   const engine::ModelVersions versions{.readable = options.value_head ? 0 : options.readable_versions,
                                        .saved = options.saved_versions};
-  if (!options.optimizer) return std::make_shared<FrozenLanguageModel>(name, folder, transformer, versions);
+  if (!options.optimizer) {
+    return std::make_shared<FrozenLanguageModel>(name, folder, transformer, versions, FrozenLanguageModel::Weights::kOwn,
+                                                 of_ranks);
+  }
   const Training training{.optimizer = *options.optimizer,
                           .learning_rate = {},
                           .saved_adapter = options.trained.lora ? options.trained.lora->save : models::SavedAdapter::kBoth,
                           .world = options.world,
                           .shard_optimizer = options.shard_optimizer,
                           .gradients = options.gradients,
-                          .floats_of_bucket = options.floats_of_bucket};
-  return std::make_shared<TrainedLanguageModel>(name, folder, transformer, training, versions);
+                          .floats_of_bucket = options.floats_of_bucket,
+                          .common = in_common};
+  return std::make_shared<TrainedLanguageModel>(name, folder, transformer, training, versions, nullptr, of_ranks);
 }
 
 TrainedModel& trained(LanguageModel& model) { return dynamic_cast<TrainedLanguageModel&>(model).trained(); }

@@ -46,6 +46,7 @@ struct TinyOptions {
   engine::World world;  // whose slots it has gradients of
   bool shard_optimizer = false;
   engine::GradientGroup* gradients = nullptr;
+  engine::CommonMemory* common = nullptr;      // null: the rank has its weights alone
   int64_t floats_of_bucket = kFloatsOfABlock;  // so that there are several
 };
 

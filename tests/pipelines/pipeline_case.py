@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
@@ -20,6 +21,19 @@ class PipelineCase(Case):
         self.assertEqual(result.returncode, DONE, result.stderr)
         return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
+    def mixture(self):
+        """The folder of a mixture of experts without weights, with the tokenizer of tiny-random."""
+        model = self.folder / "experts"
+        if model.exists():
+            return model
+        shutil.copytree(ROOT / "pipelines/models/tiny-random", model)
+        config = json.loads((model / "config.json").read_text()) | {
+            "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_hidden_layers": 2, "num_experts": 8,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 64, "norm_topk_prob": True}
+        del config["mlp_bias"]
+        (model / "config.json").write_text(json.dumps(config))
+        return model
+
     def accuracy(self, checkpoint, name):
         """Share of the held-out sums that the likeliest answer gets right."""
         return self.metrics("evaluate.toml", name, **{"models.policy.checkpoint": str(checkpoint)})[0]["reward/score_mean"]
@@ -34,7 +48,7 @@ class RanksCase(PipelineCase):
     """Of runs on several processes."""
 
     def run_on(self, ranks, pipeline, name="", **overrides):
-        folder = self.folder / f"{pipeline}-{ranks}{name}"
+        folder = self.folder / f"{pathlib.PurePath(pipeline).name}-{ranks}{name}"
         result = run("launch", "--ranks", ranks, ROOT / "pipelines" / pipeline, "--run-dir", folder, *sets(**SLOTS, **overrides), timeout=600)
         self.assertEqual(result.returncode, DONE, result.stderr)
         return folder

@@ -55,5 +55,40 @@ TEST_F(MemoryOfRanks, TheOptimizerIsSharedInBlocks) {
   EXPECT_EQ(of_a_model(4, 1000).optimizer_bytes, kModels * 8 * 1000);  // all of it is of one rank
 }
 
+// Of 2^20 parameters four ranks have the fourth part of everything each, but for what passes of the gradients.
+TEST_F(MemoryOfRanks, WhatIsInCommonIsThereOnce) {
+  constexpr int64_t kParameters = 1 << 20, kPassing = 4 * 1000, kModels = 2;
+  const auto of_models = [&](Shard shard, bool adapts, int ranks = 4) {
+    Plan plan = plan_for(ranks);
+    plan.cluster.shard = shard;
+    for (PlanModel& model : plan.models) {
+      model.facts.weight_bytes = model.facts.common_bytes = 4 * kParameters;
+      model.facts.published_bytes = 2 * kParameters;
+      if (!model.usage.updated) continue;
+      model.facts.gradient_bytes = 4 * kParameters, model.facts.optimizer_bytes = 8 * kParameters;
+      model.facts.snapshot_bytes = 12 * kParameters, model.facts.version_bytes = 0;
+      model.facts.passing_bytes = adapts ? 0 : kPassing;
+    }
+    return predict_memory(plan, plan.budget.tokens_in_flight);
+  };
+  const PlanMemory whole = of_models(Shard::kOptimizer, false), common = of_models(Shard::kParameters, false);
+  EXPECT_EQ(common.weights_bytes, whole.weights_bytes / 4);
+  EXPECT_EQ(common.gradient_bytes, kModels * (2 * whole.gradient_bytes / kModels / 4 + kPassing));
+  EXPECT_EQ(common.optimizer_bytes, whole.optimizer_bytes);
+  EXPECT_EQ(common.copy_bytes, kModels * 12 * kParameters / 4);
+  EXPECT_EQ(of_models(Shard::kParameters, true).gradient_bytes, whole.gradient_bytes);  // adapters are of each rank
+  EXPECT_EQ(of_models(Shard::kParameters, false, 1).gradient_bytes, kModels * (8 * kParameters + kPassing));
+}
+
+TEST_F(MemoryOfRanks, WhatWouldBeInCommonIsToldAsARemedy) {
+  Plan plan = plan_for(4);
+  for (PlanModel& model : plan.models) model.facts.weight_bytes = model.facts.common_bytes = 1 << 22;
+  const int64_t less = sharded_bytes(plan, 0);
+  EXPECT_GT(less, 0);
+  plan.cluster.shard = Shard::kParameters;
+  EXPECT_EQ(sharded_bytes(plan, 0), 0);
+  EXPECT_EQ(sharded_bytes(plan_for(1), 0), 0);
+}
+
 }  // namespace
 }  // namespace sluice::engine::testing

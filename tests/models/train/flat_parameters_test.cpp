@@ -32,7 +32,7 @@ TEST(FlatParameters, WeightsKeepTheirValuesAndShapesInOneBuffer) {
   EXPECT_EQ(model.matrix.const_data_ptr(), model.flat.weights() + 16);
   EXPECT_EQ(model.flat.vector_floats(), 16);
   EXPECT_EQ(model.flat.size(), 64);
-  EXPECT_EQ(FlatParameters::floats({3, 35}), 64);
+  EXPECT_EQ(FlatLayout::floats_for({3, 35}), 64);
   EXPECT_TRUE(model.matrix.requires_grad() && model.matrix.is_leaf());
 }
 

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "comm/parcels/peer_sockets.h"
+#include "comm/store.h"
+#include "engine/contract/common_memory.h"
+
+namespace sluice::comm {
+
+/// Common memory of the ranks that train, all of them on one host: rank 0 makes a memfd for each name, and the others map it. The
+/// system gives the memory back with the last of them, however that ends.
+///
+/// Waits end on `give_up` too. Failure: as engine/contract/common_memory.h has it.
+class CommonMemoryOver final : public engine::CommonMemory {
+ public:
+  /// `peers`: by rank, as meet_peers() returns them. Throws UserError where one of them is on another host.
+  CommonMemoryOver(engine::World world, std::vector<PeerSocket> peers, std::stop_token give_up);
+
+  std::shared_ptr<std::byte> get(const std::string& name, size_t bytes) override;
+  void meet() override;
+  bool is_over() const override { return give_up_.stop_requested(); }
+
+ private:
+  std::shared_ptr<std::byte> make(const std::string& name, size_t bytes);
+  std::shared_ptr<std::byte> take(const std::string& name, size_t bytes);
+
+  const engine::World world_;
+  const std::vector<PeerSocket> peers_;
+  const std::stop_token give_up_;
+};
+
+/// Of the ranks of `owners` among those that `store` knows. Waits for: all of them to ask. Ends when: they are connected, after
+/// `join_seconds`, or on `give_up`. Throws UserError where they cannot be connected, or are on several hosts.
+std::unique_ptr<engine::CommonMemory> common_memory_over(const Store& store, const engine::World& owners, double join_seconds,
+                                                         const std::stop_token& give_up = {});
+
+}  // namespace sluice::comm

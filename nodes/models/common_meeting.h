@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/contract/common_memory.h"
+
+namespace sluice::nodes {
+
+/// Where ranks that have memory in common wait for each other, however often: a counter in that memory. Of one purpose, so that a
+/// rank which has several threads never meets another one for something else. One thread at a time.
+class CommonMeeting {
+ public:
+  /// `memory` outlives this. Waits for: the other ranks to ask for this one.
+  CommonMeeting(const std::string& name, engine::CommonMemory& memory, int ranks);
+
+  /// Waits for: all ranks to call it as often. Ends when: they have, or the run is over (UserError). Each sees afterwards what the
+  /// others have written before.
+  void wait();
+
+ private:
+  const engine::CommonMemory& memory_;
+  const std::shared_ptr<std::byte> counter_;
+  const int64_t ranks_;
+  int64_t meetings_ = 0;
+};
+
+}  // namespace sluice::nodes
