@@ -29,8 +29,8 @@ CheckResult check_with(const Asked& asked, int64_t micro_batch) {
   checking::check_roles(draft);
   checking::settle_choices(draft);
   checking::check_filters(draft);
+  checking::bind_models(draft);  // a node runs where its models are, and some metrics are of some models
   checking::check_metrics(draft);
-  checking::bind_models(draft);  // a node runs where its models are
   checking::check_executors(draft);
   checking::check_models(draft);
   checking::check_columns(draft);

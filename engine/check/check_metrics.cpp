@@ -38,6 +38,13 @@ std::vector<std::string> names_of(const Draft& draft, const DraftNode& node) {
   return names;
 }
 
+bool is_mixture(const Draft& draft, const DraftNode& node, const std::string& key) {
+  return std::ranges::any_of(node.needs->models, [&](const ModelNeed& need) {
+    const int model = need.param == key ? draft.find_model(need.model) : -1;
+    return model >= 0 && draft.models[static_cast<size_t>(model)].facts.is_mixture;
+  });
+}
+
 bool train_one_model(const DraftNode& a, const DraftNode& b) {
   const auto trained_by_a = [&](const ModelNeed& need) {
     return need.use == ModelUse::kUpdates && std::ranges::any_of(a.needs->models, [&](const ModelNeed& other) {
@@ -81,6 +88,9 @@ void check_metrics(Draft& draft) {
     check_prefix(draft, node);
     if (!node.needs) continue;
     std::vector<MetricSpec>& metrics = node.needs->metrics;
+    std::erase_if(metrics, [&](const MetricSpec& metric) {
+      return !metric.of_mixture.empty() && !is_mixture(draft, node, metric.of_mixture);
+    });
     const DraftPath* const path = draft.path_of(node);
     const bool gives_batches = path != nullptr && path->maker() == static_cast<int>(i);
     metrics::declare(node.type->kind, *node.needs, gives_batches, draft.measures(node), metrics);

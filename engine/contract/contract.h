@@ -251,6 +251,17 @@ class Contract : public ParamSet<P> {
             [=](const P& params) { return when(params) ? std::vector{name} : std::vector<std::string>(); });
   }
 
+  /// A metric that is recorded only where `when` holds and the model that the key `model` names is a mixture of experts
+  /// (ModelFacts::is_mixture).
+  template <std::predicate<const P&> When>
+  void metric_of_mixture(std::string model, When when, const std::string& name, Metric kind, std::string doc) {
+    const MetricSpec metric{.name = name, .kind = kind, .doc = std::move(doc), .of_mixture = std::move(model)};
+    metrics_.push_back(metric);
+    add([=](const P& params, NodeNeeds& needs) {
+      if (when(params)) needs.metrics.push_back(metric);
+    });
+  }
+
   /// Metrics whose names, a list of strings, follow from the parameters; the docs show them as `shown` ("reward/COLUMN_margin").
   template <std::invocable<const P&> Names>
   void metrics(std::string shown, Metric kind, std::string doc, Names names) {

@@ -23,7 +23,8 @@ struct MetricSpec {
   std::string name;  // of kMoments without _mean and _std
   Metric kind = Metric::kMean;
   std::string doc;
-  bool is_family = false;  // every name that begins with `name`: what a user's function makes up as it runs
+  bool is_family = false;       // every name that begins with `name`: what a user's function makes up as it runs
+  std::string of_mixture = {};  // a key that names a model: recorded only where that is a mixture of experts; empty: always
 };
 
 /// The names that stand in metrics.jsonl: one, or the two of kMoments. Not for families.

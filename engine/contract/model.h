@@ -58,7 +58,8 @@ struct ModelFacts {
   bool may_recompute = false;  // it leaves ModelUsage::recompute to who knows the memory
 
   bool trainable = false;
-  std::string head;  // "language_model", "value" or "policy+value", which is both
+  std::string head;         // "language_model", "value" or "policy+value", which is both
+  bool is_mixture = false;  // routers send its tokens to some of its experts
 
   bool follows_iterations = false;  // how it is trained depends on [pipeline] iterations, as a learning rate that decays does
   std::string learning_rate;        // how that changes over the run, for people; empty: it does not

@@ -23,12 +23,16 @@ class Totals {
   /// What this rank adds to `name`, from one point to the next.
   ExactMoments& mine(const std::string& name);
 
+  /// Likewise a list of whole numbers, which are added place by place: such as the tokens that each expert got. It may grow.
+  std::vector<int64_t>& my_counts(const std::string& name);
+
   /// Adds one number of weight 1.
   void add(const std::string& name, double number) { mine(name).add(number); }
 
   /// Of all ranks, at the last point: what was added since the one before it.
   const ExactMoments& of_all(const std::string& name) const;
   double sum_of_all(const std::string& name) const { return of_all(name).sum.value(); }
+  const std::vector<int64_t>& counts_of_all(const std::string& name) const;
 
   bool empty() const { return mine_.empty(); }
 
@@ -38,6 +42,9 @@ class Totals {
   void combine_alone() { set_combined(contribution()); }
 
  private:
+  Part& my_part(const std::string& name);
+  const Part& part_of_all(const std::string& name) const;
+
   bool takes_all_ = true;
   Contribution mine_, all_;
 };

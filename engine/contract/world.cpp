@@ -23,6 +23,8 @@ void Part::add(const Part& other) {
   top = recorded ? larger(top, other.top) : other.top;
   recorded = true;
   numbers.add(other.numbers);
+  counts.resize(std::max(counts.size(), other.counts.size()));
+  for (size_t i = 0; i < other.counts.size(); ++i) counts[i] += other.counts[i];
 }
 
 // The declared parts come first and in one order on every rank, so the rest is what is not found.

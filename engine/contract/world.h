@@ -42,8 +42,9 @@ struct Part {
   std::string name;
   Metric kind = Metric::kSum;
   ExactMoments numbers;
-  double top = 0;         // of kMaximum and kValue; counts where `numbers` have weight
-  bool recorded = false;  // the rank has anything of it
+  double top = 0;                    // of kMaximum and kValue; counts where `numbers` have weight
+  bool recorded = false;             // the rank has anything of it
+  std::vector<int64_t> counts = {};  // whole numbers that are added place by place; the shorter list has zeros behind it
 
   void add(const Part& other);
 };

@@ -16,6 +16,8 @@ void write_part(ByteWriter& bytes, const Part& part) {
   if (!part.recorded) return;
   bytes.number(part.top);
   part.numbers.write(bytes);
+  bytes.number(static_cast<uint32_t>(part.counts.size()));
+  for (const int64_t count : part.counts) bytes.number(count);
 }
 
 Part read_part(ByteReader& bytes) {
@@ -28,6 +30,7 @@ Part read_part(ByteReader& bytes) {
   if (!part.recorded) return part;
   part.top = bytes.real_number();
   part.numbers = ExactMoments::read(bytes);
+  for (auto left = bytes.number<uint32_t>(); left > 0; --left) part.counts.push_back(bytes.whole_number());
   return part;
 }
 

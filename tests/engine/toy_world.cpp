@@ -355,7 +355,8 @@ class ToyModelType final : public ModelType {
              .kv_bytes_per_token = 8,
              .max_positions = 1 << 20,
              .trainable = true,
-             .head = "language_model"};
+             .head = "language_model",
+             .is_mixture = spec.name.text.starts_with("mixture")};
     return std::make_shared<int>(0);
   }
 

@@ -40,11 +40,29 @@ class Teller final : public Node {
   MetricsRecorder& metrics_;
 };
 
+struct RouterTellerParams {
+  std::string model;
+};
+
+class RouterTeller final : public Node {
+ public:
+  static void describe(Contract<RouterTellerParams>& c) {
+    c.type("router_teller", "records a metric of a mixture of experts");
+    c.model("model", &RouterTellerParams::model, ModelUse::kReads).required().doc("whose metric");
+    c.reads(toy::kDrawn);
+    const auto always = [](const RouterTellerParams&) { return true; };
+    c.metric_of_mixture("model", always, "router/load", Metric::kMean, "of a mixture");
+  }
+  RouterTeller(const RouterTellerParams&, NodeResources&) {}
+  void process(MicroBatch&) override {}
+};
+
 class CheckMetrics : public testing::Test {
  protected:
   void SetUp() override {
     toy::register_toys(registry_);
     registry_.add<Teller>();
+    registry_.add<RouterTeller>();
     builder_.budget(64, 16).set("runtime", "cores", int64_t{1}).model("policy", {});
     builder_.node("source", "toy_source", {}, {{"groups_per_iteration", int64_t{8}}});
     builder_.node("rollout", "toy_rollout", {"source"}, {{"model", std::string("policy")}, {"worst_sample_tokens", int64_t{4}}});
@@ -52,6 +70,10 @@ class CheckMetrics : public testing::Test {
 
   void add_teller(const std::string& name, const std::string& what, bool lies = false) {
     builder_.node(name, "teller", {"rollout"}, {{"what", what}, {"lies", lies}});
+  }
+
+  void add_router_teller(const std::string& name, const std::string& model) {
+    builder_.model(model, {}).node(name, "router_teller", {"rollout"}, {{"model", model}});
   }
 
   CheckResult checked() const { return check(builder_.build(), registry_); }
@@ -73,6 +95,22 @@ TEST_F(CheckMetrics, ThePlanKnowsNamesThatFollowFromParameters) {
   ASSERT_TRUE(result.plan) << render(result.problems);
   EXPECT_THAT(metrics::names_of(result.plan->nodes.back()), testing::ElementsAre("reward/length"));
   EXPECT_THAT(metrics::all_names(*result.plan), AllOf(Contains("reward/length"), Contains("rollout/sampled_tokens")));
+}
+
+TEST_F(CheckMetrics, AMetricOfAMixtureIsThereOnlyWhereTheModelIsOne) {
+  add_router_teller("a", "dense");
+  add_router_teller("b", "mixture");
+  const CheckResult result = checked();
+  ASSERT_TRUE(result.plan) << render(result.problems);
+  const std::vector<PlanNode>& nodes = result.plan->nodes;
+  EXPECT_THAT(metrics::names_of(nodes[nodes.size() - 2]), testing::IsEmpty());
+  EXPECT_THAT(metrics::names_of(nodes.back()), testing::ElementsAre("router/load"));
+}
+
+TEST_F(CheckMetrics, TwoMixturesNeedTwoNames) {
+  add_router_teller("a", "mixture_a");
+  add_router_teller("b", "mixture_b");
+  EXPECT_THAT(render(checked().problems), HasSubstr("'b' records router/load, which 'a' records too"));
 }
 
 TEST_F(CheckMetrics, ARunRecordsNothingThatThePlanDoesNotKnow) {

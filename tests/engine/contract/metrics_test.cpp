@@ -140,8 +140,22 @@ TEST(Totals, CanBeReadFromOnePointToTheNext) {
   EXPECT_EQ(totals.sum_of_all("actions"), 1);
 }
 
+TEST(Totals, CountsAreAddedPlaceByPlace) {
+  Totals totals({"tokens"}), other({"tokens"});
+  totals.my_counts("tokens") = {1, 2};
+  other.my_counts("tokens") = {10, 20, 30};
+  Contribution of_all = totals.contribution();
+  add_contribution(of_all, other.contribution());
+  totals.set_combined(of_all);
+  EXPECT_EQ(totals.counts_of_all("tokens"), (std::vector<int64_t>{11, 22, 30}));
+  totals.combine_alone();
+  EXPECT_TRUE(totals.counts_of_all("tokens").empty()) << "of the point before";
+}
+
 TEST(Totals, RefuseWhatIsNotDeclared) {
   Totals totals({"actions"});
+  EXPECT_THROW(totals.my_counts("samples"), UserError);
+  EXPECT_THROW(totals.counts_of_all("samples"), UserError);
   EXPECT_THROW(totals.add("samples", 1), UserError);
   EXPECT_THROW(totals.of_all("samples"), UserError);
 }

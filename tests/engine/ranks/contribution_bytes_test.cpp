@@ -31,6 +31,8 @@ Part any_part(RandomStream& random, const std::string& name) {
   part.top = any_number(random);
   const uint64_t numbers = random.below(700);  // more than a sum takes between two carries
   for (uint64_t i = 0; i < numbers; ++i) part.numbers.add(random.below(50) == 0 ? any_number(random) : random.normal());
+  const uint64_t counts = random.below(4);
+  for (uint64_t i = 0; i < counts; ++i) part.counts.push_back(static_cast<int64_t>(random.below(1u << 31)) << 20);
   return part;
 }
 
@@ -65,6 +67,7 @@ TEST(ContributionBytes, AreReadAsTheyWereWritten) {
       EXPECT_EQ(again[i].recorded, contribution[i].recorded);
       EXPECT_EQ(std::bit_cast<uint64_t>(again[i].top), std::bit_cast<uint64_t>(contribution[i].top));
       EXPECT_EQ(again[i].numbers, contribution[i].numbers);
+      EXPECT_EQ(again[i].counts, contribution[i].counts);
     }
   }
 }
