@@ -21,11 +21,11 @@ at::Tensor Transformer::hidden_states(const at::Tensor& tokens, std::span<const 
                "weights in a narrower dtype than float32 do not train");
   const bool recomputes = compute_.checkpointing == ActivationCheckpointing::kLayer;
   if (!device().is_cpu())
-    return portable::hidden_states(config_, weights_, tokens, sample_offsets, {compute_.precision, recomputes});
+    return portable::hidden_states(config_, weights_, tokens, sample_offsets, {compute_.precision, recomputes, routers_});
   if (embedding.defined() && computes_narrow(embedding, compute_.precision)) {
     return narrow_hidden_states(config_, weights_, tokens, sample_offsets).to(at::kFloat);
   }
-  const auto pass = std::make_shared<const LayerPass>(config_, sample_offsets, compute_.precision, recomputes);
+  const auto pass = std::make_shared<const LayerPass>(config_, sample_offsets, compute_.precision, recomputes, routers_);
   at::Tensor x = embed(config_, weights_, tokens, pass->layout, pass->precision);  // [T,H]
   for (size_t i = 0; i < weights_.layers.size(); ++i)
     x = decoder_layer(std::move(x), weights_.layers[i], static_cast<int64_t>(i), pass);

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/layers/feed_forward/router_training.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
@@ -56,6 +58,11 @@ class Transformer {
 
   const ModelConfig& config() const { return config_; }
   const Compute& compute() const { return compute_; }
+
+  /// Whom the routers of a mixture tell of what is trained on, and who has a loss for them; null: nobody.
+  const std::shared_ptr<RouterTraining>& routers() const { return routers_; }
+  void set_routers(std::shared_ptr<RouterTraining> routers) { routers_ = std::move(routers); }
+
   const Weights& weights() const { return weights_; }
   Weights& weights() { return weights_; }
 
@@ -63,6 +70,7 @@ class Transformer {
   ModelConfig config_;
   Weights weights_;
   Compute compute_;
+  std::shared_ptr<RouterTraining> routers_;
 };
 
 }  // namespace sluice::models

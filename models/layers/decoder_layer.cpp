@@ -28,10 +28,10 @@ at::Tensor forward(const LayerPass& pass, const LayerWeights& layer, int64_t ind
   return feed_forward(pass, layer, std::move(x), kept ? &kept->feed_forward : nullptr);
 }
 
-void backward(const LayerPass& pass, const LayerWeights& layer, KeptLayer&& kept, const at::Tensor& grad) {
+void backward(const LayerPass& pass, const LayerWeights& layer, int64_t index, KeptLayer&& kept, const at::Tensor& grad) {
   {
     const KeptFeedForward of = std::move(kept.feed_forward);  // gone before attention's turn
-    feed_forward_backward(pass, layer, of, grad);
+    feed_forward_backward(pass, layer, index, of, grad);
   }
   attention_backward(pass, layer, kept.attention, grad);
 }
@@ -59,7 +59,7 @@ at::Tensor decoder_layer(at::Tensor x, const LayerWeights& layer, int64_t index,
   attach_backward({out}, x, weights_of(layer), [in, layer, index, pass, kept](std::vector<at::Tensor>&& gradients) {
     at::Tensor grad = owned(std::move(gradients[0]));
     if (pass->recompute) forward(*pass, layer, index, in, kept.get());
-    backward(*pass, layer, std::move(*kept), grad);
+    backward(*pass, layer, index, std::move(*kept), grad);
     return grad;
   });
   return out;

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -60,11 +61,13 @@ at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, at::Te
   return result;
 }
 
-void feed_forward_backward(const LayerPass& pass, const LayerWeights& layer, const KeptFeedForward& kept,
+void feed_forward_backward(const LayerPass& pass, const LayerWeights& layer, int64_t index, const KeptFeedForward& kept,
                            const at::Tensor& grad) {
   const at::Tensor added = added_gradient(pass, pass.norm(layer.feed_forward_output_norm), kept.added_norm, grad);
   const ReadGradient read = read_gradient(pass, grad);
-  feed_forward_of(pass.config).backward(pass, layer.feed_forward, kept.read.in, kept.inner, added, read);
+  const std::optional<RouterOfLayer> router = pass.router_of(index);
+  feed_forward_of(pass.config)
+      .backward(pass, layer.feed_forward, kept.read.in, kept.inner, added, read, router ? &*router : nullptr);
   finish_read_gradient(pass, pass.norm(layer.feed_forward_norm, layer.feed_forward_norm_bias), kept.read, read, grad);
 }
 

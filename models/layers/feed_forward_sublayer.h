@@ -22,8 +22,10 @@ struct KeptFeedForward {
 /// become the result.
 at::Tensor feed_forward(const LayerPass& pass, const LayerWeights& layer, at::Tensor x, KeptFeedForward* kept);
 
-/// From the gradient of the result to that of x, in place; adds the gradients of the weights. Uses up `kept`.
-void feed_forward_backward(const LayerPass& pass, const LayerWeights& layer, const KeptFeedForward& kept, const at::Tensor& grad);
+/// From the gradient of the result to that of x, in place; adds the gradients of the weights. Uses up `kept`. `index`: of the
+/// layer.
+void feed_forward_backward(const LayerPass& pass, const LayerWeights& layer, int64_t index, const KeptFeedForward& kept,
+                           const at::Tensor& grad);
 
 SublayerBytes feed_forward_bytes(const PassShape& shape);
 

@@ -3,10 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/layers/feed_forward/router_training.h"
 #include "models/layers/norm.h"
 #include "models/layers/pass_shape.h"
 #include "models/layers/ragged_attention.h"
@@ -15,16 +18,21 @@ namespace sluice::models {
 
 /// What all layers of one forward pass and its backward share. Immutable.
 struct LayerPass {
-  LayerPass(const ModelConfig& of, std::span<const int64_t> sample_offsets, Precision computed_in, bool recomputes)
-      : config(of), layout(of, sample_offsets), precision(computed_in), recompute(recomputes) {}
+  LayerPass(const ModelConfig& of, std::span<const int64_t> sample_offsets, Precision computed_in, bool recomputes,
+            std::shared_ptr<RouterTraining> told = {})
+      : config(of), layout(of, sample_offsets), precision(computed_in), recompute(recomputes), routers(std::move(told)) {}
 
   const ModelConfig config;
   const RaggedLayout layout;
   const Precision precision;
-  const bool recompute;  // a layer keeps its input alone and computes the rest again in the backward
+  const bool recompute;                           // a layer keeps its input alone and computes the rest again in the backward
+  const std::shared_ptr<RouterTraining> routers;  // whom mixtures tell of the pass in its backward; null: nobody
 
   Norm norm(const at::Tensor& weight, const at::Tensor& bias = {}) const {
     return {.kind = config.norm, .eps = config.norm_eps, .weight = weight, .bias = bias};
+  }
+  std::optional<RouterOfLayer> router_of(int64_t layer) const {
+    return routers ? std::optional(RouterOfLayer{*routers, layer, layout.offsets}) : std::nullopt;
   }
   PassShape shape() const { return {config, precision, layout.tokens()}; }
 };

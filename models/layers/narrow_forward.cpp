@@ -63,7 +63,7 @@ class NarrowSample final : public TensorMaths {
   at::Tensor add_feed_forward(const at::Tensor& x, const LayerWeights& layer) const {
     const at::Tensor in =
         config_.norm_place == NormPlace::kAfter ? x : normalised(x, layer.feed_forward_norm, layer.feed_forward_norm_bias);
-    return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this),
+    return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this, nullptr),
                  layer.feed_forward_output_norm);
   }
 

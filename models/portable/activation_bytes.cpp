@@ -41,10 +41,11 @@ int64_t attention_kept(const ModelConfig& config, const Widths& of, int64_t oper
   return norms + operand * (of.query + 2 * of.key + 2 * of.query + 2 * of.query) + kFloat * of.heads;
 }
 
-// Of a mixture: what the router gives, softened and chosen, what experts read and what they give; what a shared one gives.
+// Of a mixture: what the router gives, softened and chosen, and what its loss adds to the gradient; what experts read and what
+// they give; what a shared one gives.
 int64_t experts_kept(const ExpertsConfig& experts, const Widths& of, int64_t operand) {
   if (!experts.any()) return 0;
-  const int64_t router = (2 * kFloat + kIndex) * experts.count + (3 * kFloat + 5 * kIndex) * experts.per_token;
+  const int64_t router = (3 * kFloat + kIndex) * experts.count + (3 * kFloat + 5 * kIndex) * experts.per_token;
   return router + (operand + kFloat) * of.copies + (experts.shared_size > 0 ? kFloat * (of.hidden + 1) : 0);
 }
 

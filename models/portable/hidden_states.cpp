@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "models/layers/ragged_attention.h"
@@ -38,6 +39,14 @@ Places places_of(const ModelConfig& config, const RaggedLayout& layout, at::Devi
   return places;
 }
 
+// [T] int64, on the device.
+at::Tensor samples_of_tokens(std::span<const int64_t> offsets, at::Device device) {
+  const at::Tensor samples = empty_for(device, {offsets.back()}, at::kLong);
+  int64_t* next = samples.mutable_data_ptr<int64_t>();
+  for (size_t s = 0; s + 1 < offsets.size(); ++s) next = std::fill_n(next, offsets[s + 1] - offsets[s], static_cast<int64_t>(s));
+  return copied_to(device, samples);
+}
+
 }  // namespace
 
 at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, const at::Tensor& tokens,
@@ -49,16 +58,19 @@ at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, cons
                "a sample is longer than the table of positions");
   const Places places = places_of(config, layout, tokens.device());
   const SampleOffsets samples = portable::sample_offsets(layout.offsets, tokens.device());
+  const at::Tensor sample_of = pass.routers ? samples_of_tokens(samples.here, tokens.device()) : at::Tensor();
   const LayerMaths maths(config, pass.precision);
   at::Tensor x = maths.embed(weights, tokens, places.positions);  // [T,H]
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     // By value: a checkpoint runs it again when this pass is over.
-    const auto run = [config, pass, turns = places.turns, layer = weights.layers[i],
-                      scores = scores_of(config, static_cast<int64_t>(i)), samples](const at::Tensor& in) {
+    const auto run = [config, pass, turns = places.turns, layer = weights.layers[i], index = static_cast<int64_t>(i),
+                      scores = scores_of(config, static_cast<int64_t>(i)), samples, sample_of](const at::Tensor& in) {
       const LayerMaths of_layer(config, pass.precision);
       const LayerMaths::Heads heads = of_layer.heads(in, layer, turns);
       const at::Tensor attended = ragged_attention(heads.query, heads.key, heads.value, samples, scores);  // [T,Nq,D]
-      return of_layer.add_feed_forward(of_layer.add_attended(in, attended.flatten(1), layer), layer);
+      std::optional<RouterOfLayer> router;
+      if (pass.routers) router.emplace(RouterOfLayer{*pass.routers, index, samples.here, sample_of});
+      return of_layer.add_feed_forward(of_layer.add_attended(in, attended.flatten(1), layer), layer, router ? &*router : nullptr);
     };
     x = pass.checkpointing && at::GradMode::is_enabled() ? checkpointed(run, x) : run(x);
   }

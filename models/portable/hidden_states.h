@@ -3,17 +3,20 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "models/config/config.h"
 #include "models/config/precision.h"
+#include "models/layers/feed_forward/router_training.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models::portable {
 
 struct Pass {
-  Precision precision = Precision::kFloat32;  // see LayerMaths
-  bool checkpointing = false;                 // keep only what goes into each layer; its backward computes the layer again
+  Precision precision = Precision::kFloat32;     // see LayerMaths
+  bool checkpointing = false;                    // keep only what goes into each layer; its backward computes the layer again
+  std::shared_ptr<RouterTraining> routers = {};  // see Transformer::routers()
 };
 
 /// Final hidden states, behind the last norm, of every token of a ragged batch; on the device of the weights. Every ModelConfig.

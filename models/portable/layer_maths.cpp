@@ -72,9 +72,10 @@ at::Tensor LayerMaths::add_attended(const at::Tensor& x, const at::Tensor& atten
   return added(x, product(operand(attended), layer.attention_output), layer.attention_output_norm);
 }
 
-at::Tensor LayerMaths::add_feed_forward(const at::Tensor& x, const LayerWeights& layer) const {
+at::Tensor LayerMaths::add_feed_forward(const at::Tensor& x, const LayerWeights& layer, const RouterOfLayer* router) const {
   const at::Tensor in = operand(read(x, layer.feed_forward_norm, layer.feed_forward_norm_bias));
-  return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this), layer.feed_forward_output_norm);
+  return added(x, feed_forward_of(config_).in_operators(config_, layer.feed_forward, in, *this, router),
+               layer.feed_forward_output_norm);
 }
 
 at::Tensor LayerMaths::normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const {

@@ -262,6 +262,22 @@ TEST(FakeDeviceCopies, OfExpertsMakeTheHostWaitOnceALayer) {
   EXPECT_EQ(fake::take_counts().host_waits, config.layers);
 }
 
+// What they tell comes with that.
+TEST(FakeDeviceCopies, OfExpertsThatTellOfTheirTokensAreNoMore) {
+  ModelConfig config = reference::small_config();
+  config.layers = 5, config.experts = {.count = 6, .per_token = 2, .size = 20, .shared_size = 16};
+  Transformer model(config, reference::random_weights(config, 0.2).to(device()));
+  for (const auto& [name, weight] : model.weights().named()) weight.set_requires_grad(true);
+  model.set_routers(std::make_shared<RouterTraining>());
+  const at::Tensor tokens = tokens_of(config).to(device());
+  fake::take_counts();
+  model.hidden_states(tokens, kOffsets);
+  const fake::Counts counts = fake::take_counts();
+  EXPECT_EQ(counts.host_waits, config.layers);
+  EXPECT_EQ(counts.pageable_copies, 0);
+  EXPECT_FALSE(model.routers()->take().samples.empty());
+}
+
 // Of 2048 actions and a large vocabulary logits are gigabytes.
 TEST(FakeDeviceLogprobs, AreDifferentiatedInTwiceTheMemoryOfTheirLogits) {
   constexpr int64_t kVocabulary = 4096, kActions = 2048, kLogitBytes = kVocabulary * kActions * 4;

@@ -117,11 +117,27 @@ void logits_backward(const LayerPass& pass, const LinearWeights& router, const a
   project_back(router, packed_transposed(router.weight, pass.precision), grad, of_in, true);
 }
 
+// The softmax of the router becomes the gradient of its logits, sample by sample where the routers have a loss.
+void shares_backward(const ExpertsConfig& experts, int64_t tokens, std::span<const at::Tensor> routed, const float* of_weights,
+                     const RouterOfLayer* router) {
+  const RouterRows all = router_rows(routed);
+  std::vector<std::vector<float>> slopes;
+  if (router != nullptr) {
+    slopes = router->training.add(experts, router->layer, sample_routings(experts, router->offsets, all.chosen, all.logits));
+  }
+  if (slopes.empty()) return route_backward(experts, tokens, all, of_weights, nullptr, all.logits);
+  for (size_t s = 0; s < slopes.size(); ++s) {
+    const int64_t first = router->offsets[s], place = first * experts.per_token;
+    const RouterRows rows{all.logits + first * experts.count, all.chosen + place, all.weights + place};
+    route_backward(experts, router->offsets[s + 1] - first, rows, of_weights + place, slopes[s].data(), rows.logits);
+  }
+}
+
 void router_backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-                     std::span<const at::Tensor> routed, std::span<const at::Tensor> of_weights, const at::Tensor& of_in) {
+                     std::span<const at::Tensor> routed, std::span<const at::Tensor> of_weights, const at::Tensor& of_in,
+                     const RouterOfLayer* router) {
   const at::Tensor& shares = routed[kShares];
-  const RouterRows rows = router_rows(routed);
-  route_backward(pass.config.experts, in.size(0), rows, of_weights[0].const_data_ptr<float>(), rows.logits);
+  shares_backward(pass.config.experts, in.size(0), routed, of_weights[0].const_data_ptr<float>(), router);
   logits_backward(pass, weights[Experts::kRouter], in, shares, of_in);
   if (pass.config.experts.shared_size == 0) return;
   const float* weight = routed[kSharedWeight].const_data_ptr<float>();
@@ -186,7 +202,8 @@ void Experts::forward(const LayerPass& pass, std::span<const LinearWeights> weig
 }
 
 void Experts::backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-                       std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in) const {
+                       std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in,
+                       const RouterOfLayer* router) const {
   const PassShape shape = pass.shape();
   const size_t routed_count = routed_shapes(shape).size();
   const std::span<const at::Tensor> routed = kept.first(routed_count), inner = kept.subspan(routed_count);
@@ -207,7 +224,7 @@ void Experts::backward(const LayerPass& pass, std::span<const LinearWeights> wei
     expert_backward(pass, expert_of(weights, static_cast<size_t>(pass.config.experts.count)), sorted.of_shared(), in,
                     Inner(inner.subspan(2)), grad, work, of_weights[1].mutable_data_ptr<float>(), of_in.out);
   }
-  router_backward(pass, weights, in, routed, of_weights, of_in.out);
+  router_backward(pass, weights, in, routed, of_weights, of_in.out, router);
 }
 
 }  // namespace sluice::models

@@ -32,13 +32,14 @@ class Experts final : public FeedForward {
   void forward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
                std::span<const at::Tensor> kept, const at::Tensor& out, bool add) const override;
   void backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-                std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in) const override;
+                std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in,
+                const RouterOfLayer* router) const override;
   PartBytes bytes(const PassShape& shape) const override;
   int64_t adapter_bytes(const PassShape& shape) const override;
 
   /// Waits for the device once: how many rows an expert has decides what comes next.
   at::Tensor in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
-                          const TensorMaths& maths) const override;
+                          const TensorMaths& maths, const RouterOfLayer* router) const override;
 
   void step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
             StepScratch& scratch) const override;

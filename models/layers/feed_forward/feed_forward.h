@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/config/config.h"
+#include "models/layers/feed_forward/router_training.h"
 #include "models/layers/layer_pass.h"
 #include "models/layers/packed_linear.h"
 #include "models/layers/pass_shape.h"
@@ -47,8 +48,10 @@ class FeedForward {
                        std::span<const at::Tensor> kept, const at::Tensor& out, bool add) const = 0;
 
   /// From the gradient of the result, grad[T,H], an operand, to that of `in`; adds the gradients of the weights. Uses up `kept`.
+  /// `router`: a mixture tells it of its tokens, and adds the loss that it has; may be null.
   virtual void backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-                        std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in) const = 0;
+                        std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in,
+                        const RouterOfLayer* router) const = 0;
 
   /// What kept() takes, and what forward() and backward() allocate at most at a time.
   virtual PartBytes bytes(const PassShape& shape) const = 0;
@@ -58,9 +61,9 @@ class FeedForward {
 
   // In LibTorch's operators, on any device; differentiable.
 
-  /// in[T,H], an operand; returns [T,H].
+  /// in[T,H], an operand; returns [T,H]. `router`: likewise, where the gradient reaches the router.
   virtual at::Tensor in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
-                                  const TensorMaths& maths) const = 0;
+                                  const TensorMaths& maths, const RouterOfLayer* router) const = 0;
 
   // Generation, on the CPU.
 

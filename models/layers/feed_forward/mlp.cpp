@@ -93,7 +93,7 @@ void Mlp::forward(const LayerPass& pass, Linears weights, const at::Tensor& in, 
 }
 
 void Mlp::backward(const LayerPass& pass, Linears weights, const at::Tensor& in, Tensors kept, const at::Tensor& grad,
-                   const ReadGradient& of_in) const {
+                   const ReadGradient& of_in, const RouterOfLayer*) const {
   const LinearWeights &entry = entry_of(weights), &up = weights[kUp], &down = weights[kDown];
   const PackedMatrix back_down = packed_transposed(down.weight, pass.precision),
                      back_entry = packed_transposed(entry.weight, pass.precision);
@@ -115,7 +115,8 @@ void Mlp::backward(const LayerPass& pass, Linears weights, const at::Tensor& in,
   });
 }
 
-at::Tensor Mlp::in_operators(const ModelConfig& config, Linears weights, const at::Tensor& in, const TensorMaths& maths) const {
+at::Tensor Mlp::in_operators(const ModelConfig& config, Linears weights, const at::Tensor& in, const TensorMaths& maths,
+                             const RouterOfLayer*) const {
   const at::Tensor up = maths.product(in, weights[kUp]);
   const at::Tensor inner = config.gated_mlp ? activated(config.activation, maths.product(in, weights[kGate])).mul(up)
                                             : activated(config.activation, up);

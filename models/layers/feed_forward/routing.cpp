@@ -45,12 +45,18 @@ void route_token(const ExpertsConfig& experts, float* logits, int32_t* chosen, f
 }
 
 // With the mean of `of_weights` under the weights m: where they sum to one, the gradient of the softmax of the chosen logits
-// alone; else that of the softmax over all, of which the others have no gradient of their own.
+// alone; else that of the softmax over all, of which the others have no gradient of their own. Shares have one of their own.
 void route_token_backward(const ExpertsConfig& experts, const float* shares, const int32_t* chosen, const float* weights,
-                          const float* of_weights, float* grad) {
-  float mean = 0;
+                          const float* of_weights, const float* of_shares, float* grad) {
+  float mean = 0, mean_of_shares = 0;
   for (int64_t k = 0; k < experts.per_token; ++k) mean += weights[k] * of_weights[k];
-  for (int64_t expert = 0; expert < experts.count; ++expert) grad[expert] = experts.normalised ? 0 : -shares[expert] * mean;
+  for (int64_t expert = 0; of_shares != nullptr && expert < experts.count; ++expert)
+    mean_of_shares += shares[expert] * of_shares[expert];
+  for (int64_t expert = 0; expert < experts.count; ++expert) {
+    const float share = shares[expert];
+    grad[expert] = experts.normalised ? 0 : -share * mean;
+    if (of_shares != nullptr) grad[expert] += share * (of_shares[expert] - mean_of_shares);
+  }
   for (int64_t k = 0; k < experts.per_token; ++k)
     grad[chosen[k]] = weights[k] * (experts.normalised ? of_weights[k] - mean : of_weights[k]) + grad[chosen[k]];
 }
@@ -77,12 +83,13 @@ void route(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows)
   });
 }
 
-void route_backward(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows, const float* of_weights, float* grad) {
+void route_backward(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows, const float* of_weights,
+                    const float* of_shares, float* grad) {
   const int64_t count = experts.count, per_token = experts.per_token;
   parallel_ranges(tokens, grain_of(kRoutedNumbers, count), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       route_token_backward(experts, rows.logits + t * count, rows.chosen + t * per_token, rows.weights + t * per_token,
-                           of_weights + t * per_token, grad + t * count);
+                           of_weights + t * per_token, of_shares, grad + t * count);
     }
   });
 }

@@ -22,9 +22,11 @@ struct RouterRows {
 /// Fills `chosen` and `weights`. The choice is K distinct experts even where logits are not numbers.
 void route(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows);
 
-/// The gradient with respect to the logits, grad[T,E], from that with respect to the weights, of_weights[T,K]. The choice has
-/// none.
-void route_backward(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows, const float* of_weights, float* grad);
+/// The gradient with respect to the logits, grad[T,E], from that with respect to the weights, of_weights[T,K], and, if there is
+/// one, that with respect to the softmax, of_shares[E], the same for all of these tokens. The choice has none. `grad` may be the
+/// softmax.
+void route_backward(const ExpertsConfig& experts, int64_t tokens, const RouterRows& rows, const float* of_weights,
+                    const float* of_shares, float* grad);
 
 /// x[count] becomes 1 / (1 + e^-x).
 void sigmoid(float* x, int64_t count);

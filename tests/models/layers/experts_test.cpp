@@ -81,7 +81,7 @@ TEST(Routing, GradientsOfTheLogitsAreThoseOfDifferences) {
   for (const ExpertsConfig& experts : {kShares, kNormalised}) {
     Routed routed(experts, logits);
     std::vector<float> grad(logits.size());
-    route_backward(experts, routed.tokens, routed.rows(), of_weights.data(), grad.data());
+    route_backward(experts, routed.tokens, routed.rows(), of_weights.data(), nullptr, grad.data());
     for (size_t i = 0; i < logits.size(); ++i) {
       const auto sum = [&](float step) {
         std::vector<float> moved = logits;

@@ -42,9 +42,10 @@ class SummedMlps final : public FeedForward {
   }
 
   void backward(const LayerPass& pass, std::span<const LinearWeights> weights, const at::Tensor& in,
-                std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in) const override {
+                std::span<const at::Tensor> kept, const at::Tensor& grad, const ReadGradient& of_in,
+                const RouterOfLayer* router) const override {
     for (size_t side = 0; side < kSides; ++side)
-      kMlp.backward(pass, of_side(weights, side), in, of_side(kept, side), grad, {of_in.out, of_in.add || side > 0});
+      kMlp.backward(pass, of_side(weights, side), in, of_side(kept, side), grad, {of_in.out, of_in.add || side > 0}, router);
   }
 
   // One after the other.
@@ -57,9 +58,9 @@ class SummedMlps final : public FeedForward {
   int64_t adapter_bytes(const PassShape& shape) const override { return kMlp.adapter_bytes(shape); }
 
   at::Tensor in_operators(const ModelConfig& config, std::span<const LinearWeights> weights, const at::Tensor& in,
-                          const TensorMaths& maths) const override {
-    return kMlp.in_operators(config, of_side(weights, 0), in, maths)
-        .add(kMlp.in_operators(config, of_side(weights, 1), in, maths));
+                          const TensorMaths& maths, const RouterOfLayer* router) const override {
+    return kMlp.in_operators(config, of_side(weights, 0), in, maths, router)
+        .add(kMlp.in_operators(config, of_side(weights, 1), in, maths, router));
   }
 
   void step(const ModelConfig& config, std::span<const PackedLinear> packed, const StepRows& rows,
