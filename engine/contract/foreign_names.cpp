@@ -32,6 +32,8 @@ constexpr auto kKeys = std::to_array<ForeignKey>({
     {"load_in_8bit", "", "", "there are no quantised weights; dtype = \"bfloat16\" halves a frozen model, lora saves gradients and moments"},
     {"gradient_checkpointing", "models", "activation_checkpointing", "\"layer\""},
     {"enable_gradient_checkpointing", "models", "activation_checkpointing", "\"layer\""},
+    {"router_aux_loss_coef", "models", "router_aux_loss", "which is a sum over the layers; docs/bring-your-own.md has the factor"},
+    {"moe_aux_loss_coeff", "models", "router_aux_loss", ""},
     {"attn_implementation", "", "", "attention has one implementation, which packs samples without padding"},
     {"flash_attention", "", "", "attention has one implementation, which packs samples without padding"},
     {"flash_attn", "", "", "attention has one implementation, which packs samples without padding"},

@@ -147,6 +147,7 @@ engine::ModelFacts facts_of(const models::ModelConfig& config, const LanguageMod
           .may_recompute = trainable && params.activation_checkpointing == RecomputeChoice::kAuto,
           .trainable = trainable,
           .head = enum_names(ModelHead{})[static_cast<size_t>(params.head)].second,
+          .is_mixture = config.experts.any(),
           .has_base = trainable && params.lora && models::has_language_head(head_of(params)),
           .folder = *params.checkpoint,
           .device = params.device};
@@ -185,6 +186,7 @@ void refuse_beside_base_of(const engine::ModelSpec& spec, const LanguageModelPar
       {"dtype", params.dtype != defaults.dtype},
       {"activation_checkpointing", params.activation_checkpointing != RecomputeChoice::kAuto},
       {"optimizer", params.optimizer.has_value()},
+      {"router_aux_loss", params.router_aux_loss != defaults.router_aux_loss},
       {"freeze", !params.freeze.empty()},
       {"lora", params.lora.has_value()}};
   for (const auto& entry : written) {
@@ -212,6 +214,8 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
   if (adapts && !params.optimizer) refuse(spec, "lora", untrained, "add optimizer, or remove lora", problems);
   if (params.activation_checkpointing == RecomputeChoice::kLayer && !params.optimizer)
     refuse(spec, "activation_checkpointing", untrained, "add optimizer, or remove activation_checkpointing", problems);
+  if (params.router_aux_loss > 0 && !params.optimizer)
+    refuse(spec, "router_aux_loss", untrained, "add optimizer, or remove router_aux_loss", problems);
   if (freezes && adapts && params.optimizer) {
     refuse(spec, "freeze", "beside lora no weight is trained", "remove freeze; targets in lora say what is adapted", problems);
   }
@@ -223,6 +227,15 @@ void find_contradictions(const engine::ModelSpec& spec, const LanguageModelParam
                         .notes = {"PEFT's format has no language model with a value head"},
                         .help = "save = \"both\" or \"merged\""});
   }
+}
+
+void find_untrained_routers(const engine::ModelSpec& spec, const LanguageModelParams& params, const models::ModelConfig& config,
+                            Problems& problems) {
+  if (params.router_aux_loss == 0 || !params.optimizer || trains_routers(config, head_of(params), params.trained())) return;
+  const std::string why = !config.experts.any() ? "it is no mixture of experts, and has no routers"
+                          : params.lora         ? "beside lora no router is trained"
+                                                : "all its routers are frozen";
+  refuse(spec, "router_aux_loss", why, "remove router_aux_loss", problems);
 }
 
 void warn_of_no_step(const engine::ModelSpec& spec, Problems& problems) {
@@ -314,6 +327,12 @@ LanguageModelType::LanguageModelType() {
           "\"layer\" keeps each layer's input alone for the backward and computes the rest again: a third more work, far less "
           "memory; \"auto\" does so where memory has no room for the rest");
   params_.table("optimizer", &P::optimizer, optimizer_params()).doc("how the model is trained; without it, it is frozen");
+  params_.param("router_aux_loss", &P::router_aux_loss)
+      .at_least(0)
+      .doc(
+          "of a mixture of experts: weight of a loss that spreads the tokens of each sample over the experts of a layer, added "
+          "to "
+          "whatever objective trains the model");
   params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
   params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
 }
@@ -353,6 +372,8 @@ std::shared_ptr<const void> LanguageModelType::bind(const engine::ModelSpec& spe
     report(error, "setting-unusable", spec, params->lora ? "lora" : "freeze", context.problems);
     return nullptr;
   }
+  find_untrained_routers(spec, *params, *config, context.problems);
+  if (has_errors({context.problems.begin() + static_cast<ptrdiff_t>(before), context.problems.end()})) return nullptr;
   if (params->optimizer && params->optimizer->learning_rate == 0) warn_of_no_step(spec, context.problems);
   return params;
 }
@@ -392,6 +413,7 @@ std::shared_ptr<engine::Model> LanguageModelType::load(const std::shared_ptr<con
                                                  FrozenLanguageModel::Weights::kOwn, of_ranks);
   }
   prepare(transformer.weights(), of.trained(), usage.seed);
+  transformer.set_routers(std::make_shared<models::RouterTraining>(of.router_aux_loss));
   const Training training{.optimizer = of.optimizer->options(),
                           .learning_rate = of.optimizer->schedule_of(usage.iterations),
                           .saved_adapter = of.lora ? of.lora->save : models::SavedAdapter::kBoth,

@@ -45,6 +45,7 @@ constexpr std::array<std::pair<RecomputeChoice, const char*>, 3> enum_names(Reco
 ///   device = "cpu"                             # or "cuda:0": where its weights are, and what reads them computes
 ///   optimizer = { type = "adamw", learning_rate = 3e-4, clip_grad_norm = 1.0 }    # none: frozen
 ///   activation_checkpointing = "auto"          # "layer": the backward computes each layer again from its input; or "none"
+///   router_aux_loss = 0.0                      # of a mixture of experts: a loss that balances its experts counts so much
 ///   freeze = ["model.embed_tokens.*"]          # weights that are not trained
 ///   lora = { rank = 16, alpha = 32 }           # adapters are trained instead of the weights
 ///
@@ -61,6 +62,7 @@ struct LanguageModelParams {
   std::string device = "cpu";
   RecomputeChoice activation_checkpointing = RecomputeChoice::kAuto;
   std::optional<OptimizerParams> optimizer;
+  double router_aux_loss = 0;  // models/layers/feed_forward/router_training.h
   std::vector<std::string> freeze;
   std::optional<LoraParams> lora;
 

@@ -7,6 +7,7 @@
 #include "models/folder/adapter_folder.h"
 #include "models/folder/hub_cache.h"
 #include "models/layers/attention_sublayer.h"
+#include "models/layers/feed_forward/experts.h"
 #include "models/layers/feed_forward/feed_forward.h"
 #include "models/layers/weight_names.h"
 #include "models/train/flat_layout.h"
@@ -119,6 +120,19 @@ ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models:
     bytes.frozen += frozen_bytes(weight, shapes_only, precision);
   }
   return bytes;
+}
+
+bool trains_routers(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained) {
+  if (!config.experts.any()) return false;
+  models::Weights shapes_only;
+  const auto expected = models::expected_weights(config, head, shapes_only);
+  const auto is_router = [&](const ExpectedWeight& weight) {
+    return std::ranges::any_of(shapes_only.layers, [&](const models::LayerWeights& layer) {
+      return weight.slot == &layer.feed_forward[models::Experts::kRouter].weight;
+    });
+  };
+  return std::ranges::any_of(expected,
+                             [&](const ExpectedWeight& weight) { return is_router(weight) && !trained.freezes(weight.name); });
 }
 
 // Twice the inner products of the tokens, and the gradients of one layer's factors with what is transposed for them; in bfloat16,

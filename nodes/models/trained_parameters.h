@@ -58,6 +58,9 @@ ParameterBytes parameter_bytes(const models::ModelConfig& config, models::Head h
 /// Of a model of this shape of which nothing is trained.
 ParameterBytes frozen_parameter_bytes(const models::ModelConfig& config, models::Head head, models::Precision precision);
 
+/// True of a mixture of experts, a router of which is trained.
+bool trains_routers(const models::ModelConfig& config, models::Head head, const TrainedParameters& trained);
+
 /// What adapters add to the activations of a pass that trains over so many tokens.
 int64_t adapter_activation_bytes(const models::ModelConfig& config, const LoraParams& lora, models::Precision precision,
                                  int64_t tokens);

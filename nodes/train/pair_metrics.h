@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
@@ -25,6 +26,9 @@ void describe_pair_metrics(engine::Contract<P>& c, const std::string& group, con
   c.metric("preference/groups_without_pair", engine::Metric::kSum, "groups that have no two samples with different scores");
   c.metric(group + "/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
 }
+
+/// How much a mean over pairs counts each of so many of their samples.
+inline std::vector<double> counted_of_pairs(size_t samples) { return std::vector<double>(samples, 0.5); }
 
 /// Records how many of a micro-batch's groups gave a pair. Returns the number of pairs.
 inline double record_pairs(engine::MetricsRecorder& metrics, size_t pairs, size_t groups) {

@@ -34,6 +34,7 @@ void TrainDpo::describe(engine::Contract<TrainDpoParams>& c) {
            "mean log-probability of a chosen sample, all of its actions together");
   c.metric("preference/rejected_logprob_mean", engine::Metric::kMean, "the same of the rejected samples");
   describe_learning_rate(c, "policy");
+  RouterMetrics::describe(c, "model");
 }
 
 TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resources)
@@ -41,7 +42,8 @@ TrainDpo::TrainDpo(const TrainDpoParams& params, engine::NodeResources& resource
       model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
-      totals_(*resources.totals) {}
+      totals_(*resources.totals),
+      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
 
 void TrainDpo::begin_iteration(const engine::Iteration& iteration) { begin_training(*model_, iteration, metrics_, "policy"); }
 
@@ -69,10 +71,12 @@ void TrainDpo::process(engine::MicroBatch& batch) {
         [&](const at::Tensor& logprobs) { return loss_of(batch, paired, mask, logprobs); }, "loss");
   }
   metrics_.mean("policy/loss", loss_sum / count, count);
+  router_metrics_.record_passes();
   totals_.add(kPairTotal, count);
 }
 
-at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) const {
+at::Tensor TrainDpo::logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) {
+  router_metrics_.expect(counted_of_pairs(samples.size()));
   return policy_logprobs(model_->transformer(), some_samples(batch.read(columns::kTokens), batch.layout(), samples),
                          params_.temperature);
 }
@@ -94,6 +98,7 @@ at::Tensor TrainDpo::losses(const PreferenceInputs& inputs) {
 }
 
 void TrainDpo::end_iteration(const engine::Iteration& iteration) {
+  router_metrics_.record_step();
   finish_iteration(*model_, totals_.sum_of_all(kPairTotal), iteration, metrics_, "policy");
 }
 

@@ -8,6 +8,7 @@
 #include "engine/contract/node.h"
 #include "nodes/models/trained_model.h"
 #include "nodes/objectives/preference/preference_objective.h"
+#include "nodes/train/router_metrics.h"
 #include "nodes/train/sample_pairs.h"
 
 namespace sluice::nodes {
@@ -51,7 +52,7 @@ class TrainDpo final : public engine::Node {
 
  private:
   // Of the actions of `samples`: [A'].
-  at::Tensor logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples) const;
+  at::Tensor logprobs_of(const engine::MicroBatch& batch, std::span<const size_t> samples);
 
   // The sum over pairs whose actions have these log-probabilities [A'].
   at::Tensor loss_of(const engine::MicroBatch& batch, const PairedSamples& paired, std::span<const float> mask,
@@ -63,6 +64,7 @@ class TrainDpo final : public engine::Node {
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
+  RouterMetrics router_metrics_;
 };
 
 }  // namespace sluice::nodes

@@ -25,6 +25,9 @@ using engine::ModelUse;
 
 namespace {
 
+// What is told of the routers of a critic that is another model.
+constexpr const char* kCriticRouter = "value_router";
+
 // What the gradients of a step are sums over, and the advantages of a mini-batch that are whitened.
 constexpr const char *kActorCount = "policy_count", *kCriticCount = "value_count", *kAdvantageTotal = "advantages";
 
@@ -137,6 +140,8 @@ void TrainPpo::describe(engine::Contract<TrainPpoParams>& c) {
   c.metrics_of(&P::objective);
   c.metrics_of_if(has_critic, &P::value_objective);
   PolicyMetrics::describe(c);
+  RouterMetrics::describe(c, "actor");
+  RouterMetrics::describe(c, "critic", kCriticRouter, trains_a_critic);
   c.total(kActorCount);
   c.total_if(has_critic, kCriticCount);
   c.total_if([](const P& p) { return p.whiten_advantages; }, kAdvantageTotal);
@@ -151,7 +156,10 @@ TrainPpo::TrainPpo(const TrainPpoParams& params, engine::NodeResources& resource
       seed_(resources.seed),
       metrics_(*resources.metrics),
       totals_(*resources.totals),
-      policy_metrics_(metrics_, totals_) {}
+      policy_metrics_(metrics_, totals_),
+      router_metrics_(*actor_, RouterMetrics::kGroup, resources) {
+  if (trains_two_models()) critic_router_metrics_.emplace(*critic_, kCriticRouter, resources);
+}
 
 void TrainPpo::begin_iteration(const engine::Iteration& iteration) {
   iteration_ = iteration.index;
@@ -279,16 +287,29 @@ at::Tensor TrainPpo::advantages(const Part& part) const {
   return params_.whiten_advantages ? plain.sub(advantage_mean_).mul(advantage_scale_) : plain;
 }
 
+// Objectives count actions or samples, and of those that are computed each has one that counts.
+std::vector<double> TrainPpo::counted_by_policy(const Part& part) const {
+  return params_.objective.object->counts_actions() ? counted_by_critic(part) : std::vector<double>(part.chosen.size(), 1.0);
+}
+
+std::vector<double> TrainPpo::counted_by_critic(const Part& part) const {
+  const auto mask = part.batch.has(columns::kMask.spec()) ? part.batch.read(columns::kMask) : std::span<const float>();
+  return counted_actions(part.batch.layout(), mask, part.chosen);
+}
+
 void TrainPpo::accumulate_both(const Part& part) {
+  router_metrics_.expect(counted_by_policy(part));
   const PolicyAndValues outputs = policy_and_values(actor_->transformer(), part.samples, params_.temperature, wants_entropy());
   const ObjectiveResult policy = policy_loss(part, outputs.policy), value = value_loss(part, outputs.values);
   SLUICE_CHECK(policy.count == value.count, "losses over different counts cannot be added");
   accumulate_gradient(policy.loss_sum.add(value.loss_sum, params_.value_coefficient), "policy and value loss");
+  router_metrics_.record_passes();
   record_loss("policy/loss", kActorCount, policy.loss_sum.item().toDouble(), policy);
   record_loss("value/loss", kCriticCount, value.loss_sum.item().toDouble(), value);
 }
 
 void TrainPpo::accumulate_actor(const Part& part) {
+  router_metrics_.expect(counted_by_policy(part));
   PolicyOutputs outputs;
   if (wants_entropy())
     outputs = policy_logprobs_and_entropy(actor_->transformer(), part.samples, params_.temperature);
@@ -296,11 +317,14 @@ void TrainPpo::accumulate_actor(const Part& part) {
     outputs.logprobs = policy_logprobs(actor_->transformer(), part.samples, params_.temperature);
   const ObjectiveResult result = policy_loss(part, outputs);
   record_loss("policy/loss", kActorCount, accumulate_gradient(result.loss_sum, "policy loss"), result);
+  router_metrics_.record_passes();
 }
 
 void TrainPpo::accumulate_critic(const Part& part) {
+  critic_router_metrics_->expect(counted_by_critic(part));
   const ObjectiveResult result = value_loss(part, critic_values(critic_->transformer(), part.samples));
   record_loss("value/loss", kCriticCount, accumulate_gradient(result.loss_sum, "value loss"), result);
+  critic_router_metrics_->record_passes();
 }
 
 bool TrainPpo::trains_two_models() const { return critic_ != nullptr && !is_one_model(params_); }
@@ -353,6 +377,8 @@ void TrainPpo::add_policy_metrics(const Part& part, const PolicyOutputs& outputs
 
 void TrainPpo::make_step() {
   if (steps_ == 0) policy_metrics_.record_totals();
+  router_metrics_.record_step();
+  if (critic_router_metrics_) critic_router_metrics_->record_step();
   const double actor_count = totals_.sum_of_all(kActorCount);
   if (actor_count == 0) return;
   if (trains_two_models()) {  // both make the step or none does

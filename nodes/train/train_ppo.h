@@ -16,6 +16,7 @@
 #include "nodes/train/on_policy.h"
 #include "nodes/train/policy_metrics.h"
 #include "nodes/train/ppo_minibatches.h"
+#include "nodes/train/router_metrics.h"
 
 namespace sluice::nodes {
 
@@ -106,6 +107,8 @@ class TrainPpo final : public engine::Node {
   void accumulate_critic(const Part& part);
   bool trains_two_models() const;  // not one, with two heads or alone
   bool wants_entropy() const;
+  std::vector<double> counted_by_policy(const Part& part) const;
+  std::vector<double> counted_by_critic(const Part& part) const;
   ObjectiveResult policy_loss(const Part& part, const PolicyOutputs& outputs);
   ObjectiveResult value_loss(const Part& part, const at::Tensor& values);
   void record_loss(const char* name, const char* count, double loss_sum, const ObjectiveResult& result);
@@ -125,6 +128,8 @@ class TrainPpo final : public engine::Node {
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
   PolicyMetrics policy_metrics_;
+  RouterMetrics router_metrics_;
+  std::optional<RouterMetrics> critic_router_metrics_;  // of a critic that is another model
 
   int64_t iteration_ = 0;
   std::vector<std::vector<float>> recomputed_;  // old log-probabilities of each micro-batch of a barrier

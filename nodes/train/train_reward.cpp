@@ -37,6 +37,7 @@ void TrainReward::describe(engine::Contract<TrainRewardParams>& c) {
   c.reads_if_written(kMargin);
   describe_pair_metrics(c, "reward_model", "share of the pairs whose chosen sample has the higher reward");
   describe_learning_rate(c, "reward_model");
+  RouterMetrics::describe(c, "model");
 }
 
 TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources& resources)
@@ -44,7 +45,8 @@ TrainReward::TrainReward(const TrainRewardParams& params, engine::NodeResources&
       model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
-      totals_(*resources.totals) {}
+      totals_(*resources.totals),
+      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
 
 void TrainReward::begin_iteration(const engine::Iteration& iteration) {
   begin_training(*model_, iteration, metrics_, "reward_model");
@@ -69,10 +71,12 @@ void TrainReward::process(engine::MicroBatch& batch) {
         [&](const at::Tensor& rewards) { return loss_of(batch, {pair}, rewards); }, "loss");
   }
   metrics_.mean("reward_model/loss", loss_sum / count, count);
+  router_metrics_.record_passes();
   totals_.add(kPairTotal, count);
 }
 
-at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) const {
+at::Tensor TrainReward::rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) {
+  router_metrics_.expect(counted_of_pairs(chosen.size()));
   const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), chosen);
   return token_values(model_->transformer(), samples, last_tokens(samples.sample_offsets));
 }
@@ -99,6 +103,7 @@ void TrainReward::record(const at::Tensor& chosen, const at::Tensor& rejected) {
 }
 
 void TrainReward::end_iteration(const engine::Iteration& iteration) {
+  router_metrics_.record_step();
   finish_iteration(*model_, totals_.sum_of_all(kPairTotal), iteration, metrics_, "reward_model");
 }
 

@@ -8,6 +8,7 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/models/trained_model.h"
+#include "nodes/train/router_metrics.h"
 #include "nodes/train/sample_pairs.h"
 
 namespace sluice::nodes {
@@ -46,7 +47,7 @@ class TrainReward final : public engine::Node {
 
  private:
   // Of the samples `chosen`: [S'].
-  at::Tensor rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen) const;
+  at::Tensor rewards_of(const engine::MicroBatch& batch, std::span<const size_t> chosen);
 
   // The sum over pairs of P, whose samples, as PairedSamples has them, have these rewards [2P].
   at::Tensor loss_of(const engine::MicroBatch& batch, const std::vector<SamplePair>& pairs, const at::Tensor& rewards);
@@ -57,6 +58,7 @@ class TrainReward final : public engine::Node {
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
+  RouterMetrics router_metrics_;
 };
 
 }  // namespace sluice::nodes

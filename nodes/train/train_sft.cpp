@@ -58,6 +58,7 @@ void TrainSft::describe(engine::Contract<TrainSftParams>& c) {
            "mean cross entropy, in nats: of an action, or over the samples of their own means");
   c.metric("policy/grad_norm", engine::Metric::kValue, "norm of all gradients before clipping");
   describe_learning_rate(c, "policy");
+  RouterMetrics::describe(c, "model");
 }
 
 TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resources)
@@ -65,7 +66,8 @@ TrainSft::TrainSft(const TrainSftParams& params, engine::NodeResources& resource
       model_(trained_model(resources, params.model)),
       pass_tokens_(resources.pass_tokens),
       metrics_(*resources.metrics),
-      totals_(*resources.totals) {}
+      totals_(*resources.totals),
+      router_metrics_(*model_, RouterMetrics::kGroup, resources) {}
 
 void TrainSft::begin_iteration(const engine::Iteration& iteration) { begin_training(*model_, iteration, metrics_, "policy"); }
 
@@ -78,16 +80,19 @@ void TrainSft::process(engine::MicroBatch& batch) {
   for (const std::vector<size_t>& pass : passes) {
     if (batch.is_last() && &pass == &passes.back()) model_->expect_last_backward();
     const RaggedSamples samples = some_samples(batch.read(columns::kTokens), batch.layout(), pass);
+    router_metrics_.expect(counted_actions(batch.layout(), learned.weights, pass));
     const at::Tensor weights = action_tensor(learned.weights, batch.layout(), pass);   // [A']
     const at::Tensor logprobs = policy_logprobs(model_->transformer(), samples, 1.0);  // [A']
     const at::Tensor counted = at::where(weights.ne(0), logprobs, at::zeros({}, logprobs.options()));
     loss_sum += accumulate_gradient(counted.mul(weights).sum().neg(), "loss");
+    router_metrics_.record_passes();
   }
   metrics_.mean("policy/loss", loss_sum / learned.count, learned.count);
   totals_.add(kWeightTotal, learned.count);
 }
 
 void TrainSft::end_iteration(const engine::Iteration& iteration) {
+  router_metrics_.record_step();
   finish_iteration(*model_, totals_.sum_of_all(kWeightTotal), iteration, metrics_, "policy");
 }
 

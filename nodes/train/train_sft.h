@@ -8,6 +8,7 @@
 #include "engine/contract/contract.h"
 #include "engine/contract/node.h"
 #include "nodes/models/trained_model.h"
+#include "nodes/train/router_metrics.h"
 
 namespace sluice::nodes {
 
@@ -55,6 +56,7 @@ class TrainSft final : public engine::Node {
   const int64_t pass_tokens_;
   engine::MetricsRecorder& metrics_;
   engine::Totals& totals_;
+  RouterMetrics router_metrics_;
 };
 
 }  // namespace sluice::nodes

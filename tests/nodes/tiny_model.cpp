@@ -104,19 +104,33 @@ TinyFolder::~TinyFolder() {
   fs::remove_all(path_, ignored);
 }
 
+void make_mixture(const TinyFolder& folder) {
+  Json config = read_json(folder.path() / "config.json");
+  config.update({{"architectures", {"Qwen2MoeForCausalLM"}},
+                 {"model_type", "qwen2_moe"},
+                 {"num_experts", 5},
+                 {"num_experts_per_tok", 2},
+                 {"moe_intermediate_size", 40},
+                 {"shared_expert_intermediate_size", 48},
+                 {"qkv_bias", false}});
+  config.erase("head_dim");  // hidden size by heads, as it was
+  write_file_atomically(folder.path() / "config.json", config.dump());
+}
+
 std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOptions& options) {
   const models::Head head = options.both_heads   ? models::Head::kPolicyAndValue
                             : options.value_head ? models::Head::kValue
                                                  : models::Head::kLanguageModel;
   const auto frozen = [&](const std::string& weight) { return options.trained.freezes(weight); };
   std::optional<CommonWeights> common = common_weights(folder, options, head);
+  const auto checkpointing = options.recompute ? models::ActivationCheckpointing::kLayer : models::ActivationCheckpointing::kNone;
   auto transformer = models::load_transformer(folder, {.head = head,
                                                        .random_init = true,
                                                        .seed = options.seed,
                                                        .trainable = options.optimizer.has_value(),
                                                        .frozen = frozen,
                                                        .device = options.device,
-                                                       .compute = {.precision = options.precision},
+                                                       .compute = {options.precision, checkpointing},
                                                        .placed = placed_in(common),
                                                        .narrow_operands = true});
   std::optional<CommonTraining> in_common;
@@ -127,7 +141,10 @@ std::shared_ptr<LanguageModel> tiny_model(const fs::path& folder, const TinyOpti
   if (common) shared.emplace(InCommon{*options.common, options.world, common->bytes_of_others()});
   const InCommon* const of_ranks = shared ? &*shared : nullptr;
   if (models::has_value_head(head)) randomize(transformer.weights().value_head, options.seed);
-  if (options.optimizer) prepare(transformer.weights(), options.trained, options.seed);
+  if (options.optimizer) {
+    prepare(transformer.weights(), options.trained, options.seed);
+    transformer.set_routers(std::make_shared<models::RouterTraining>(options.router_aux_loss));
+  }
   const std::string name = options.value_head ? "critic" : "actor";
   const engine::ModelVersions versions{.readable = options.value_head ? 0 : options.readable_versions,
                                        .saved = options.saved_versions};

@@ -33,6 +33,9 @@ class TinyFolder {
   std::filesystem::path path_;
 };
 
+/// Makes the model a Qwen2-MoE: layers of five experts, two of which a token goes through, and of a shared one.
+void make_mixture(const TinyFolder& folder);
+
 struct TinyOptions {
   uint64_t seed = 1;
   bool value_head = false;
@@ -41,7 +44,9 @@ struct TinyOptions {
   int64_t readable_versions = 1;
   int64_t saved_versions = 0;
   models::Precision precision = models::Precision::kFloat32;
-  TrainedParameters trained;  // with an optimizer
+  TrainedParameters trained;   // with an optimizer
+  double router_aux_loss = 0;  // likewise
+  bool recompute = false;      // the backward computes each layer again
   at::Device device = at::kCPU;
   engine::World world;  // whose slots it has gradients of
   bool shard_optimizer = false;

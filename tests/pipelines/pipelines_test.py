@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import unittest
 
 from pipeline_case import DATA, DONE, ROOT, PipelineCase, mean, repeatable, run, sets
@@ -100,13 +99,7 @@ class Pipelines(PipelineCase):
 
     # Of random weights, which have no right answers: it learns to answer with a digit.
     def test_a_mixture_of_experts_learns_the_bits_that_it_sampled_and_goes_on(self):
-        model = self.folder / "experts"
-        shutil.copytree(ROOT / "pipelines/models/tiny-random", model)
-        config = json.loads((model / "config.json").read_text()) | {
-            "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_hidden_layers": 2, "num_experts": 8,
-            "num_experts_per_tok": 2, "moe_intermediate_size": 64, "norm_topk_prob": True}
-        del config["mlp_bias"]
-        (model / "config.json").write_text(json.dumps(config))
+        model = self.mixture()
         for dtype in ("float32", "bfloat16"):
             with self.subTest(dtype=dtype):
                 of = {"models.actor.checkpoint": str(model), "models.actor.dtype": dtype}
@@ -118,6 +111,16 @@ class Pipelines(PipelineCase):
                 self.assertEqual(done.returncode, DONE, done.stderr)
                 lines = (self.folder / f"parts-{dtype}/metrics.jsonl").read_text().splitlines()
                 self.assertEqual(*(repeatable(metrics) for metrics in (rows, [json.loads(line) for line in lines])))
+
+    def test_a_loss_of_the_routers_spreads_tokens_over_the_experts(self):
+        of = {"models.actor.checkpoint": str(self.mixture()), "nodes.train.on_policy": "measured"}
+        last = {}
+        for weight in (0.0, 0.05):
+            rows = self.metrics("../tests/pipelines/grpo_experts.toml", f"balance-{weight}", **of, **{"models.actor.router_aux_loss": weight})
+            last[weight] = rows[-1]
+            print({name: [round(row[name], 3) for row in (rows[0], rows[-1])] for name in rows[0] if name.startswith("router/")})
+        for name in ("router/load_max", "router/load_max_worst_layer", "router/aux_loss"):
+            self.assertLess(last[0.05][name], last[0.0][name] - 0.1, name)
 
     # The calculator of the engine and one in Python: nothing but who replies differs.
     def test_an_environment_in_another_process_gives_the_same_run(self):

@@ -23,6 +23,13 @@ class Ranks(RanksCase):
             with self.subTest(path.name):
                 self.assert_equal_on_ranks(path.name, **{"pipeline.iterations": 2})
 
+    def test_a_mixture_of_experts_with_a_loss_of_its_routers(self):
+        shared = self.assert_equal_on_ranks("../tests/pipelines/grpo_experts.toml", **{
+            "pipeline.iterations": 2, "models.actor.checkpoint": str(self.mixture()), "models.actor.router_aux_loss": 0.01})
+        for row in self.lines_of(shared):
+            self.assertGreaterEqual(row["router/load_max_worst_layer"], row["router/load_max"])
+            self.assertGreater(row["router/load_max"], 1)
+
     def test_with_little_credit(self):
         """Ranks make groups for each other: whoever makes them, in whatever order."""
         held_out = {"grpo.toml": 256, "dapo.toml": 256, "ppo.toml": 256, "calculator.toml": 0}

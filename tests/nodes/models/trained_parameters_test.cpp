@@ -28,6 +28,7 @@ using testing::entry;
 using testing::floats;
 using ::testing::HasSubstr;
 using testing::head_entry;
+using testing::make_mixture;
 using testing::mixed_groups;
 using testing::model_spec;
 using testing::optimizer_entry;
@@ -138,24 +139,12 @@ TEST(Lora, OnlyAdaptersTakeGradientsAndMoments) {
   EXPECT_TRUE(bound.facts.has_base);
 }
 
-// Layers of five experts, two of which a token goes through, and of a shared one.
-void write_mixture(const TinyFolder& folder) {
-  Json config = read_json(folder.path() / "config.json");
-  config.update({{"architectures", {"Qwen2MoeForCausalLM"}},
-                 {"model_type", "qwen2_moe"},
-                 {"num_experts", 5},
-                 {"num_experts_per_tok", 2},
-                 {"moe_intermediate_size", 40},
-                 {"shared_expert_intermediate_size", 48},
-                 {"qkv_bias", false}});
-  config.erase("head_dim");  // hidden size by heads, as it was
-  write_file_atomically(folder.path() / "config.json", config.dump());
-}
+// Of make_mixture().
 constexpr int64_t kExpert = 3 * 40 * 32, kRouter = 5 * 32 + 32;
 
 TEST(Lora, OfAMixtureIsOfAttentionAndTheSharedExpert) {
   const TinyFolder folder;
-  write_mixture(folder);
+  make_mixture(folder);
   save_model(*tiny_model(folder.path(), {}), folder.path());
   for (const char* dtype : {"float32", "bfloat16"}) {
     const Bound bound(model_spec(folder.path(), {optimizer_entry(1e-3), dtype_entry(dtype), lora_entry()}));
@@ -169,10 +158,36 @@ TEST(Lora, OfAMixtureIsOfAttentionAndTheSharedExpert) {
 
 TEST(Lora, OfExpertsIsRefused) {
   const TinyFolder folder;
-  write_mixture(folder);
+  make_mixture(folder);
   const engine::Entry lora = lora_entry({strings_entry("targets", {"experts.0.up_proj"})});
   EXPECT_THAT(only_problem(model_spec(folder.path(), {optimizer_entry(1e-3), lora})),
               HasSubstr("of this model are of its experts, which cannot have adapters"));
+}
+
+TEST(RouterAuxLoss, IsRefusedWhereNoRouterIsTrained) {
+  const TinyFolder dense, folder;
+  make_mixture(folder);
+  const engine::Entry loss = entry("router_aux_loss", 1e-3), optimizer = optimizer_entry(1e-3);
+  EXPECT_THAT(only_problem(model_spec(dense.path(), {optimizer, loss})), HasSubstr("it is no mixture of experts"));
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {loss})), HasSubstr("without an optimizer nothing of it is trained"));
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {optimizer, loss, lora_entry()})),
+              HasSubstr("beside lora no router is trained"));
+  EXPECT_THAT(only_problem(model_spec(folder.path(), {optimizer, loss, strings_entry("freeze", {"*.mlp.gate.weight"})})),
+              HasSubstr("all its routers are frozen"));
+}
+
+TEST(RouterAuxLoss, IsTakenWhereSomeRouterIsTrained) {
+  const TinyFolder folder;
+  make_mixture(folder);
+  const engine::Entry loss = entry("router_aux_loss", 1e-3), optimizer = optimizer_entry(1e-3);
+  for (const std::vector<engine::Entry>& keys :
+       {std::vector{optimizer, loss}, {optimizer, loss, strings_entry("freeze", {"model.layers.0.mlp.gate.weight"})}}) {
+    const Bound bound(model_spec(folder.path(), keys));
+    EXPECT_TRUE(bound.params) << render(bound.problems);
+    EXPECT_TRUE(bound.facts.is_mixture);
+  }
+  const TinyFolder dense;
+  EXPECT_FALSE(Bound(model_spec(dense.path(), {optimizer})).facts.is_mixture);
 }
 
 TEST(Lora, TakesTheMemoryThatIsPredicted) {
