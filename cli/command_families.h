@@ -9,7 +9,7 @@ namespace sluice::cli {
 
 void add_pipeline_commands(Command& program);    // run, launch, validate, plan, graph, simulate
 void add_run_folder_commands(Command& program);  // resume, top, checkpoints
-void add_type_commands(Command& program);        // nodes, problems, describe, try
+void add_type_commands(Command& program);        // nodes, problems, describe, schema, try
 void add_model_commands(Command& program);       // model
 void add_shell_commands(Command& program);       // completion
 

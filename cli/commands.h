@@ -92,6 +92,8 @@ int list_nodes(const std::vector<std::string>& plugins, const std::string& forma
 /// `format`: "text" or "markdown".
 int list_problem_kinds(const std::string& format);
 int describe_type(const std::string& type, const std::vector<std::string>& plugins);
+/// Prints the JSON Schema of pipeline files (cli/pipeline_schema.h), or writes it to `output`.
+int print_schema(const std::vector<std::string>& plugins, const std::filesystem::path& output);
 
 struct SimulateArguments {
   PipelineArguments pipeline;

@@ -51,6 +51,20 @@ void add_describe(Command& program) {
   describe.runs([taken] { return describe_type(taken->type, taken->plugins); });
 }
 
+void add_schema(Command& program) {
+  Command& schema = program.add(
+      "schema", "the JSON Schema of pipeline files, for editors and taplo",
+      {"rlhf-run schema -o pipeline.schema.json", "rlhf-run schema --plugin build/libmy_nodes.so -o pipeline.schema.json"});
+  struct Taken {
+    std::vector<std::string> plugins;
+    std::filesystem::path output;
+  };
+  const auto taken = std::make_shared<Taken>();
+  take_plugin_files(schema, taken->plugins);
+  schema.option("-o,--output", taken->output, Values::file(), "the file that it is written to (default: standard output)");
+  schema.runs([taken] { return print_schema(taken->plugins, taken->output); });
+}
+
 void add_try(Command& program) {
   Command& attempt = program.add(
       "try", "run one node or objective on columns given as JSON on standard input",
@@ -77,6 +91,7 @@ void add_type_commands(Command& program) {
   add_nodes(program);
   add_problems(program);
   add_describe(program);
+  add_schema(program);
   add_try(program);
 }
 

@@ -68,7 +68,7 @@ struct Extends {
 };
 
 std::optional<Extends> extends_of(const engine::Table& root, Problems& problems) {
-  const engine::Entry* entry = root.find("extends");
+  const engine::Entry* entry = root.find(extends_key().name);
   if (entry == nullptr) return std::nullopt;
   const auto* name = std::get_if<std::string>(&entry->value.data);
   if (name == nullptr || name->empty()) {
@@ -115,7 +115,7 @@ class Chain {
     const size_t before = problems_.size();
     const auto next = extends_of(*root, problems_);
     if (problems_.size() > before) files_.complete = false;
-    std::erase_if(root->entries, [](const engine::Entry& entry) { return entry.key == "extends"; });
+    std::erase_if(root->entries, [](const engine::Entry& entry) { return entry.key == extends_key().name; });
     files_.layers.push_back({std::move(*root), false});
     if (next) add_file(*next);
   }
@@ -153,17 +153,29 @@ const std::vector<std::string>& table_names() {
   return names;
 }
 
+const PlainKey& plugins_key() {
+  static const PlainKey key{"plugins",
+                            "shared libraries with node types and objectives, in the folder of the pipeline file or below"};
+  return key;
+}
+
+const PlainKey& extends_key() {
+  static const PlainKey key{"extends", "the file that this one is a layer over: what is written here goes before what it has"};
+  return key;
+}
+
 void check_top_level(const engine::Table& root, Problems& problems) {
   std::vector<std::string> known = table_names();
-  known.insert(known.end(), {"plugins", "extends"});
+  known.insert(known.end(), {plugins_key().name, extends_key().name});
   for (const engine::Entry& entry : root.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     const bool is_table = std::holds_alternative<engine::Table>(entry.value.data);
     std::string help = engine::foreign_key_text(entry.key, engine::foreign_keys(entry.key));
     const std::string near = help.empty() ? did_you_mean(entry.key, known) : std::string();
-    const bool near_table = near != "plugins" && near != "extends";
+    const bool near_table = near != plugins_key().name && near != extends_key().name;
     if (near.empty() && help.empty())
-      help = "a pipeline has the tables " + join(table_names(), ", ") + " and the keys plugins and extends";
+      help = "a pipeline has the tables " + join(table_names(), ", ") + " and the keys " + plugins_key().name + " and " +
+             extends_key().name;
     Problem problem{
         .kind = is_table ? "unknown-table" : "key-outside-table",
         .where = entry.key_where,

@@ -22,6 +22,16 @@ struct Layer {
 /// The top-level keys of a pipeline file that are tables, in the order in which they are written out.
 const std::vector<std::string>& table_names();
 
+/// A top-level key that is no table.
+struct PlainKey {
+  std::string name;
+  std::string doc;
+};
+
+/// Where plugins and the file that is extended are named.
+const PlainKey& plugins_key();
+const PlainKey& extends_key();
+
 /// A pipeline file and all it extends, the base first. Adds problems for what cannot be read, is not TOML, or extends itself, and
 /// for unknown top-level keys; `complete` is false when a file is missing from the layers because of that.
 struct Files {

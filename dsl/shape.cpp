@@ -4,6 +4,7 @@
 
 #include "base/device_name.h"
 #include "base/strings.h"
+#include "engine/contract/node_keys.h"
 
 namespace sluice::dsl {
 namespace {
@@ -13,12 +14,6 @@ using engine::Entry;
 using engine::Name;
 using engine::Table;
 using engine::Value;
-
-bool is_name(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '-'; };
-  return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), inner);
-}
 
 bool is_device_name(std::string_view text) { return sluice::device_name(text).has_value(); }
 
@@ -152,24 +147,24 @@ class Shaper {
     node.name = {entry.key, place_of(entry)};
     Table& table = std::get<Table>(entry.value.data);
     node.params.where = table.where;
-    bool has_type = false;
+    const bool has_type = table.find("type") != nullptr;
     for (Entry& key : table.entries) {
-      const std::string what = key.key + " of node '" + entry.key + "'";
-      if (key.key == "type") {
-        has_type = true;
-        node.type = text(key.value, what, "gae");
-      } else if (key.key == "inputs") {
-        node.inputs = names(key.value, what, "generate");
-      } else if (key.key == "on") {
-        node.on = text(key.value, what, "cpu:1");
-      } else if (key.key == "metrics_prefix") {
-        node.metrics_prefix = text(key.value, what, "second");
-      } else {
+      const engine::NodeKey* of_every_node = engine::find_node_key(key.key);
+      if (of_every_node == nullptr)
         node.params.entries.push_back(std::move(key));
-      }
+      else
+        read_key(key, *of_every_node, node);
     }
     if (!has_type) missing_type(node);
     return node;
+  }
+
+  void read_key(const Entry& entry, const engine::NodeKey& key, engine::NodeSpec& node) {
+    const std::string what = key.name + " of node '" + node.name.text + "'";
+    if (key.text != nullptr)
+      node.*key.text = text(entry.value, what, key.example);
+    else
+      node.*key.names = names(entry.value, what, key.example);
   }
 
   void missing_type(const engine::NodeSpec& node) {
@@ -218,6 +213,12 @@ class Shaper {
 };
 
 }  // namespace
+
+bool is_name(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '-'; };
+  return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), inner);
+}
 
 engine::PipelineSpec shape_pipeline(Table root, Problems& problems) { return Shaper(problems).pipeline(std::move(root)); }
 

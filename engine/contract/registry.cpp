@@ -1,17 +1,14 @@
 #include "engine/contract/registry.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/contract/node_keys.h"
 #include "engine/contract/settings.h"
 
 namespace sluice::engine {
 namespace {
-
-// Keys that the pipeline language itself gives to every node.
-constexpr std::array kReservedKeys{"type", "inputs", "on", "metrics_prefix"};
 
 [[noreturn]] void throw_taken(const std::string& what, const std::string& origin, const std::string& taken_by) {
   throw UserError(Problem{.kind = "type-taken",
@@ -37,9 +34,9 @@ const ComponentType* Registry::find_component(const std::string& kind, const std
 void Registry::insert(NodeType type) {
   const std::string name = type.info.type;
   SLUICE_CHECK(!name.empty(), "a node type has no name: its describe() must call type(name, summary)");
-  for (const char* key : kReservedKeys) {
-    SLUICE_CHECK(type.params.find(key) == nullptr,
-                 "node type " + sluice::quoted(name) + " declares parameter " + key + ", which every node has");
+  for (const NodeKey& key : node_keys()) {
+    SLUICE_CHECK(type.params.find(key.name) == nullptr,
+                 "node type " + sluice::quoted(name) + " declares parameter " + key.name + ", which every node has");
   }
   const auto of_source = [](const Param& param) { return source_params().erased().find(param.info.name) != nullptr; };
   const auto taken_key = std::ranges::find_if(type.params.params(), of_source);
