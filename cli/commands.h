@@ -95,6 +95,18 @@ int describe_type(const std::string& type, const std::vector<std::string>& plugi
 /// Prints the JSON Schema of pipeline files (cli/pipeline_schema.h), or writes it to `output`.
 int print_schema(const std::vector<std::string>& plugins, const std::filesystem::path& output);
 
+struct InitArguments {
+  std::string kind;                        // "grpo", "ppo", "sft", "dpo" or "reward"
+  std::string model;                       // a folder, or the id of a model of the Hub
+  std::string data;                        // a file, folder or pattern of JSON lines
+  std::string prompt_field, answer_field;  // empty: looked for
+  std::filesystem::path output;            // empty: standard output
+  double memory_gib = 0;                   // 0: of this machine
+  bool force = false;                      // also where there is a file
+};
+/// Writes a pipeline for this model and these data, that fits into this machine, and says on stderr what was chosen and why.
+int init_pipeline(const InitArguments& arguments);
+
 struct SimulateArguments {
   PipelineArguments pipeline;
   std::vector<std::string> what_ifs;  // KEY=VALUE or several, each a variant of its own

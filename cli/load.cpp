@@ -59,13 +59,6 @@ engine::CheckResult check_known(const engine::PipelineSpec& spec, const engine::
   return std::move(partly.result);
 }
 
-void look_at_data(const Looked& looked, const engine::Plan& plan, bool all_data, Problems& problems) {
-  const engine::DataDepth depth = all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
-  std::ranges::move(engine::check_data(plan, looked.spec, depth), std::back_inserter(problems));
-  std::ranges::move(check_vocabularies(plan, looked.spec), std::back_inserter(problems));
-  std::ranges::move(check_turn_ends(plan, looked.spec), std::back_inserter(problems));
-}
-
 Looked look(const PipelineArguments& arguments, PluginUse use, const fs::path& run_folder) {
   dsl::LoadResult parsed = dsl::load_pipeline(arguments.file, arguments.sets);
   Looked looked{.registry = make_registry(), .spec = std::move(parsed.spec), .result = {}};
@@ -78,7 +71,7 @@ Looked look(const PipelineArguments& arguments, PluginUse use, const fs::path& r
   for (std::optional<engine::Plan>* plan : {&looked.result.plan, &looked.result.too_large}) {
     if (!*plan) continue;
     keep_recorded_origins((*plan)->effective);
-    look_at_data(looked, **plan, arguments.all_data, problems);
+    std::ranges::move(problems_of_data(**plan, looked.spec, arguments.all_data), std::back_inserter(problems));
   }
   looked.result.problems = std::move(problems);
   return looked;
@@ -147,6 +140,14 @@ LoadedPipeline load_to_launch(const PipelineArguments& arguments) {
 
 LoadedPipeline load_to_go_on(const fs::path& run_folder, const PipelineArguments& arguments, Says says) {
   return ready_to_run(with_plan(check_pipeline(arguments, PluginUse::kGoOn, run_folder)), says);
+}
+
+Problems problems_of_data(const engine::Plan& plan, const engine::PipelineSpec& spec, bool all_data) {
+  const engine::DataDepth depth = all_data ? engine::DataDepth::kAll : engine::DataDepth::kBeginning;
+  Problems problems = engine::check_data(plan, spec, depth);
+  std::ranges::move(check_vocabularies(plan, spec), std::back_inserter(problems));
+  std::ranges::move(check_turn_ends(plan, spec), std::back_inserter(problems));
+  return problems;
 }
 
 void print_warnings(const Problems& warnings) {

@@ -57,6 +57,9 @@ LoadedPipeline load_to_launch(const PipelineArguments& arguments);
 LoadedPipeline load_to_go_on(const std::filesystem::path& run_folder, const PipelineArguments& arguments,
                              Says says = Says::kWarnings);
 
+/// What the data of a plan and the folders of its models say: `all_data` of every row, else of the first of each file.
+Problems problems_of_data(const engine::Plan& plan, const engine::PipelineSpec& spec, bool all_data);
+
 /// Prints warnings to stderr.
 void print_warnings(const Problems& warnings);
 

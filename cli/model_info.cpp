@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/model_facts.h"
 #include "cli/terminal.h"
 #include "models/config/config.h"
 #include "models/folder/safetensors.h"
@@ -42,17 +43,6 @@ Json rope_of(const models::ModelConfig& config) {
     rope["original_positions"] = config.rope.original_positions;
   }
   return rope;
-}
-
-int64_t parameters_of(const models::ModelConfig& config, models::Head head) {
-  models::Weights shapes_only;
-  int64_t total = 0;
-  for (const auto& weight : models::expected_weights(config, head, shapes_only)) {
-    int64_t count = 1;
-    for (const int64_t size : weight.shape) count *= size;
-    total += count;
-  }
-  return total;
 }
 
 Json experts_of(const models::ExpertsConfig& experts) {

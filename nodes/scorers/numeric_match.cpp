@@ -40,6 +40,11 @@ Rational as_written(double value) {
 
 }  // namespace
 
+std::optional<NumberInText> number_of_label(std::string_view label, NumberPlace answer) {
+  if (auto number = read_whole(label)) return number;
+  return find_number(label, answer);
+}
+
 void NumericMatch::describe(engine::Contract<NumericMatchParams>& c) {
   using P = NumericMatchParams;
   c.type("numeric_match", "1 where the number of the response is that of the label, else 0");
@@ -87,8 +92,7 @@ Rational NumericMatch::value_of(const NumberInText& number) const {
 
 Rational NumericMatch::reference_number(const std::string& label, int64_t group) const {
   check_label(label, group);
-  auto number = read_whole(label);
-  if (!number) number = find_number(label, params_.answer);
+  const auto number = number_of_label(label, params_.answer);
   if (!number) {
     throw UserError(name_of_label(label, group) + " holds no number",
                     "answer says where it is looked for; exact_match compares texts");

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/contract/contract.h"
@@ -50,6 +52,9 @@ struct NumericMatchParams : ScorerParams {
   double relative_tolerance = 0;
   PercentMeaning percent = PercentMeaning::kIgnore;
 };
+
+/// The number that a label holds; nothing: none, so nothing could ever match it.
+std::optional<NumberInText> number_of_label(std::string_view label, NumberPlace answer);
 
 class NumericMatch final : public engine::Node {
  public:

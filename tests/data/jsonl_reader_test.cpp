@@ -87,6 +87,13 @@ TEST_F(JsonlReaderTest, RowsOfSeveralFilesAreOneList) {
   EXPECT_EQ(reader.where(1).line, 3);
 }
 
+TEST_F(JsonlReaderTest, ARowCanBeHadAsItsFileHasIt) {
+  const JsonlReader lines = open("{\"a\": 1}\r\n\n {\"b\": 2}", {});
+  EXPECT_EQ(lines.text_of(0), "{\"a\": 1}");
+  EXPECT_EQ(Json::parse(lines.text_of(1)), Json({{"b", 2}}));
+  EXPECT_EQ(open("[{\"a\": 1}, {\"b\": 2}]", {}).text_of(1), "{\"b\": 2}");
+}
+
 TEST_F(JsonlReaderTest, NumbersAreTheirJsonText) {
   EXPECT_THAT(prompts("{\"prompt\": 42}\n{\"prompt\": -0.5}\n{\"prompt\": 1e5}\n{\"prompt\": 123456789012345678901234567890}\n"),
               ElementsAre("42", "-0.5", "100000.0", "123456789012345678901234567890"));
