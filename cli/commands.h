@@ -80,6 +80,13 @@ int prune_checkpoints(const CheckpointsArguments& arguments);
 /// Writes one model of a checkpoint as a Hugging Face folder.
 int export_checkpoint(const CheckpointsArguments& arguments);
 
+struct ReportArguments {
+  std::vector<std::filesystem::path> run_folders;
+  std::filesystem::path output;  // empty: standard output
+};
+/// Writes one HTML file about the runs.
+int report_runs(const ReportArguments& arguments);
+
 int validate_pipeline(const PipelineArguments& arguments, const std::string& format);
 /// `format`: "dot" or "mermaid". `columns`: "read" or "all", see engine/text/graph_text.h.
 int print_graph(const PipelineArguments& arguments, const std::string& format, const std::string& columns);

@@ -36,6 +36,23 @@ void add_top(Command& program) {
   top.runs([taken] { return show_top(taken->folder, taken->once); });
 }
 
+void add_report(Command& program) {
+  Command& report =
+      program.add("report", "write one HTML file about one or several runs",
+                  {"rlhf-run report runs/ppo-20260131-180000 -o ppo.html", "rlhf-run report runs/ppo runs/grpo -o both.html"});
+  struct Taken {
+    std::vector<std::string> folders;
+    ReportArguments report;
+  };
+  const auto taken = std::make_shared<Taken>();
+  report.argument("run", taken->folders, Values::folder(), "the run folders, which are compared").required();
+  report.option("-o,--output", taken->report.output, Values::file(), "the file that it is written to (default: standard output)");
+  report.runs([taken] {
+    taken->report.run_folders.assign(taken->folders.begin(), taken->folders.end());
+    return report_runs(taken->report);
+  });
+}
+
 using Checkpoints = std::shared_ptr<CheckpointsArguments>;
 
 Checkpoints take_run(Command& command) {
@@ -93,6 +110,7 @@ void add_export(Command& checkpoints) {
 void add_run_folder_commands(Command& program) {
   add_resume(program);
   add_top(program);
+  add_report(program);
   Command& checkpoints = program.add("checkpoints", "the checkpoints of a run (also: rlhf-run checkpoints RUN, which lists them)",
                                      {"rlhf-run checkpoints runs/ppo", "rlhf-run checkpoints verify runs/ppo",
                                       "rlhf-run checkpoints export runs/ppo --model actor --to my-model"});

@@ -1,0 +1,299 @@
+"use strict";
+// Everything that comes from a run is put in as text: nothing here makes markup of strings.
+const runs = JSON.parse(document.getElementById("data").textContent).runs;
+const byId = id => document.getElementById(id);
+
+function make(tag, attributes = {}, ...children) {
+  const svg = ["svg", "path", "line", "text", "g", "circle", "rect"].includes(tag);
+  const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children.filter(child => child !== null && child !== undefined));
+  return element;
+}
+
+function shown(value) {
+  if (typeof value !== "number") return String(value);
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
+  if (size >= 1e9) return (value / 1e9).toFixed(2) + "G";
+  if (size >= 1e6) return (value / 1e6).toFixed(2) + "M";
+  if (size >= 1e4) return (value / 1e3).toFixed(1) + "k";
+  return Number.isInteger(value) || size >= 1000 ? value.toFixed(0) : String(Number(value.toPrecision(4)));
+}
+function bytes(value) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) value /= 1000, unit++;
+  return (value >= 100 || unit === 0 ? value.toFixed(0) : value.toFixed(1)) + " " + units[unit];
+}
+function duration(seconds) {
+  if (seconds < 90) return seconds.toFixed(0) + " s";
+  if (seconds < 5400) return (seconds / 60).toFixed(0) + " min";
+  return (seconds / 3600).toFixed(1) + " h";
+}
+const color = run => `var(--run-${run % 6})`;
+const dash = run => ["", "6 3", "2 3", "8 3 2 3"][Math.floor(run / 6) % 4];
+const swatch = run => make("span", {class: "swatch", style: `background: ${color(run)}`, "aria-hidden": "true"});
+
+// A name may be broken behind its slashes and underscores.
+function named(name) {
+  return name.split(/(?<=[/_])/).flatMap((part, i) => i ? [make("wbr"), part] : [part]);
+}
+
+// ---- Which metrics matter first: a line each; the first pattern of it that some metric has gets a plot.
+const FIRST = [
+  [/^reward\/score_mean$/, /^reward\/(?!.*(std|zero_variance)).*mean$/],
+  [/^held_out\/reward\/.*mean$/, /^(?!reward|rollout)[^/]+\/reward\/.*mean$/],
+  [/^reference\/kl_mean$/, /(^|\/)kl_mean$/],
+  [/^policy\/loss$/, /(^|\/)loss$/],
+  [/accuracy/],
+  [/entropy_mean$/],
+  [/^rollout\/response_length_mean$/],
+  [/grad_norm$/],
+  [/^time\/sampled_tokens_per_second$/, /tokens_per_second$/],
+];
+const allMetrics = [...new Set(runs.flatMap(run => Object.keys(run.series)))];
+const first = patterns => patterns.map(pattern => allMetrics.find(name => pattern.test(name))).find(Boolean);
+const firstMetrics = [...new Set(FIRST.map(first).filter(Boolean))];
+if (!firstMetrics.length) firstMetrics.push(...allMetrics.slice(0, 6));
+
+// ---- Heads
+function tile(name, value, small) {
+  return make("div", {class: "tile"}, make("dt", {}, ...named(name)), make("dd", {}, value, small ? make("small", {}, ...named(small)) : null));
+}
+function quantile(values, share) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.round(share * (sorted.length - 1))];
+}
+function mean(values) { return values.reduce((sum, value) => sum + value, 0) / values.length; }
+function change(run, name) {
+  const series = run.series[name];
+  if (!series || !series.y.length) return null;
+  const few = Math.max(1, Math.min(10, Math.floor(series.y.length / 4)));
+  return [mean(series.y.slice(0, few)), mean(series.y.slice(-few))];
+}
+function head(run, index) {
+  const state = run.state === "done" ? "finished" : run.state;
+  const tiles = make("dl", {class: "tiles"});
+  tiles.append(tile("iterations", String(run.iterations_done || Math.max(0, ...Object.values(run.series).map(s => s.x.length ? s.x[s.x.length - 1] + 1 : 0))),
+    run.iterations ? `of ${run.iterations}, ${state}` : state));
+  for (const name of firstMetrics.slice(0, 3)) {
+    const values = change(run, name);
+    if (values) tiles.append(tile(name, shown(values[1]), `from ${shown(values[0])}`));
+  }
+  const speed = allMetrics.find(name => /tokens_per_second$/.test(name) && run.series[name]);
+  if (speed) tiles.append(tile("tokens per second", shown(quantile(run.series[speed].y, 0.5)), "median of " + speed));
+  if (run.memory && run.memory.peak_bytes) tiles.append(tile("memory", bytes(run.memory.peak_bytes), `${bytes(run.memory.planned_bytes)} planned`));
+  const when = run.seconds ? `${run.began.replace("T", " ")} to ${run.ended.replace("T", " ")}, ${duration(run.seconds)}` : `until ${run.ended}`;
+  return make("div", {class: "run"}, make("h1", {}, runs.length > 1 ? swatch(index) : null, run.name), make("p", {class: "when"}, `${when} · ${run.folder}`), tiles);
+}
+byId("heads").append(...runs.map(head));
+
+// ---- Plots
+const WIDTH = 460, HEIGHT = 220, LEFT = 50, RIGHT = 10, TOP = 8, BOTTOM = 24;
+function ticks(low, high, count) {
+  const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].map(s => s * power).find(s => s >= raw * 0.999);
+  const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9) + (step / power === 2.5 ? 1 : 0));
+  const label = value => Math.abs(value) >= 1e4 || (digits > 5 && value !== 0) ? shown(Number(value.toPrecision(6))) : value.toFixed(Math.min(6, digits));
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push({value: k * step, text: label(k * step)});
+  return found;
+}
+function smoothed(values, weight) {
+  let state = 0, share = 0;
+  return values.map(value => (state = state * weight + value * (1 - weight), share = share * weight + 1 - weight, state / share));
+}
+const pathOf = (xs, ys, x, y) => xs.map((value, i) => `${i ? "L" : "M"}${x(value).toFixed(1)} ${y(ys[i]).toFixed(1)}`).join("");
+
+function plot(name) {
+  const card = make("article", {class: "card plot"});
+  const having = runs.map((run, index) => ({run, index, series: run.series[name]})).filter(one => one.series && one.series.y.length);
+  const close = make("button", {class: "close", "aria-label": `remove the plot of ${name}`}, "×");
+  close.addEventListener("click", () => (card.remove(), fillMore()));
+  const last = having.map(one => shown(one.series.y[one.series.y.length - 1])).join(" · ");
+  card.append(make("div", {class: "top"}, make("h3", {}, ...named(name)), make("span", {class: "last"}, last), close));
+  const xs = having.flatMap(one => one.series.x), ys = having.flatMap(one => one.series.y);
+  const [lowest, highest] = [Math.min(...ys), Math.max(...ys)];
+  let [low, high] = [lowest, highest];
+  // A few values far away would flatten all the others: they are drawn at the edge, and the card says so.
+  const [usualLow, usualHigh] = [quantile(ys, 0.02), quantile(ys, 0.97)], usual = usualHigh - usualLow;
+  if (usual > 0 && high - usualHigh > 3 * usual) high = usualHigh + usual / 2;
+  if (usual > 0 && usualLow - low > 3 * usual) low = usualLow - usual / 2;
+  if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 10, high + (Math.abs(high) || 1) / 10];
+  const [first, end] = [Math.min(...xs), Math.max(...xs, Math.min(...xs) + 1)];
+  const margin = (high - low) * 0.05;
+  const x = value => LEFT + (value - first) / (end - first) * (WIDTH - LEFT - RIGHT);
+  const y = value => Math.max(TOP, Math.min(HEIGHT - BOTTOM, TOP + (high + margin - value) / (high - low + 2 * margin) * (HEIGHT - TOP - BOTTOM)));
+  const svg = make("svg", {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: "0", role: "img",
+    "aria-label": `${name} over iterations. ` + having.map(one => `${one.run.name}: from ${shown(one.series.y[0])} to ${shown(one.series.y[one.series.y.length - 1])}`).join("; ") + ". Arrow keys read values."});
+  for (const {value, text} of ticks(low, high, 4)) {
+    svg.append(make("line", {class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value)}),
+      make("text", {x: LEFT - 6, y: y(value) + 4, "text-anchor": "end"}, text));
+  }
+  for (const {value} of ticks(first, end, 5).filter(tick => Number.isInteger(tick.value)))
+    svg.append(make("text", {x: x(value), y: HEIGHT - 7, "text-anchor": "middle"}, shown(value)));
+  svg.append(make("line", {class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM}));
+  const weight = Number(byId("smooth").value);
+  for (const {index, series} of having) {
+    const style = {stroke: color(index), "stroke-dasharray": dash(index)};
+    if (weight) svg.append(make("path", {class: "raw", d: pathOf(series.x, series.y, x, y), ...style}));
+    if (series.x.length === 1) svg.append(make("circle", {cx: x(series.x[0]), cy: y(series.y[0]), r: 3, fill: color(index)}));
+    svg.append(make("path", {d: pathOf(series.x, weight ? smoothed(series.y, weight) : series.y, x, y), ...style}));
+  }
+  const cross = make("line", {class: "cross", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden"});
+  svg.append(cross);
+  const beyond = [highest > high ? `up to ${shown(highest)}` : "", lowest < low ? `down to ${shown(lowest)}` : ""].filter(Boolean).join(", ");
+  const rest = beyond ? [`Some values are beyond the edge: ${beyond}.`] : [];
+  const readout = make("p", {class: "readout", "aria-live": "polite"}, ...rest);
+  const stops = [...new Set(xs)].sort((a, b) => a - b);
+  let at = stops.length - 1;
+  function read(index) {
+    at = Math.max(0, Math.min(stops.length - 1, index));
+    cross.setAttribute("visibility", "visible");
+    for (const end of ["x1", "x2"]) cross.setAttribute(end, x(stops[at]));
+    const parts = having.map(one => {
+      const place = one.series.x.indexOf(stops[at]);
+      return place < 0 ? null : make("span", {}, runs.length > 1 ? swatch(one.index) : "", " ", make("b", {}, shown(one.series.y[place])), " ");
+    });
+    readout.replaceChildren(`iteration ${stops[at]}: `, ...parts.filter(Boolean));
+  }
+  svg.addEventListener("pointermove", event => {
+    const box = svg.getBoundingClientRect(), value = first + ((event.clientX - box.left) / box.width * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT) * (end - first);
+    read(stops.reduce((best, stop, i) => Math.abs(stop - value) < Math.abs(stops[best] - value) ? i : best, 0));
+  });
+  svg.addEventListener("keydown", event => {
+    const step = {ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10, Home: -stops.length, End: stops.length}[event.key];
+    if (step) event.preventDefault(), read(at + step);
+  });
+  svg.addEventListener("focus", () => read(at));
+  for (const event of ["pointerleave", "blur"]) svg.addEventListener(event, () => (cross.setAttribute("visibility", "hidden"), readout.replaceChildren(...rest)));
+  const details = make("details", {}, make("summary", {}, "Table"));
+  details.addEventListener("toggle", () => details.open && details.children.length === 1 && details.append(valueTable(having, stops)));
+  card.append(svg, readout, details);
+  card.dataset.metric = name;
+  return card;
+}
+function valueTable(having, stops) {
+  const head = make("tr", {}, make("th", {scope: "col"}, "iteration"), ...having.map(one => make("th", {scope: "col", class: "number"}, one.run.name)));
+  const places = having.map(one => new Map(one.series.x.map((value, i) => [value, one.series.y[i]])));
+  const rows = stops.map(stop => make("tr", {}, make("td", {}, String(stop)), ...places.map(place => make("td", {class: "number"}, place.has(stop) ? String(place.get(stop)) : ""))));
+  return make("div", {class: "scroll", tabindex: "0"}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
+}
+const plotted = () => [...byId("plots").children].map(card => card.dataset.metric);
+function fillMore() {
+  const there = new Set(plotted()), groups = new Map();
+  for (const name of allMetrics.filter(name => !there.has(name)).sort()) {
+    const group = name.includes("/") ? name.slice(0, name.indexOf("/")) : "other";
+    if (!groups.has(group)) groups.set(group, make("optgroup", {label: group}));
+    groups.get(group).append(make("option", {value: name}, name));
+  }
+  byId("more").replaceChildren(make("option", {value: ""}, "…"), ...groups.values());
+}
+byId("plots").append(...firstMetrics.map(plot));
+fillMore();
+byId("more").addEventListener("change", event => {
+  if (!event.target.value) return;
+  byId("plots").append(plot(event.target.value));
+  fillMore();
+});
+byId("smooth").addEventListener("change", () => byId("plots").replaceChildren(...plotted().map(plot)));
+if (runs.length > 1) byId("legend").append(...runs.map((run, index) => make("span", {}, swatch(index), run.name)));
+
+// ---- Samples
+let order = {key: "", down: false};
+function marked(text, word) {
+  if (!word) return [text];
+  const parts = [], lower = text.toLowerCase();
+  let begin = 0;
+  for (let at = lower.indexOf(word); at >= 0; at = lower.indexOf(word, begin)) {
+    parts.push(text.slice(begin, at), make("mark", {}, text.slice(at, at + word.length)));
+    begin = at + word.length;
+  }
+  return [...parts, text.slice(begin)];
+}
+function pieces(sample) {
+  const isLog = sample.pieces_are === "rollout_logprobs";
+  const most = Math.max(1e-9, ...sample.pieces.map(([, value]) => Math.abs(value)));
+  return make("div", {class: "text pieces"}, ...sample.pieces.map(([text, value]) => {
+    const strength = isLog ? 1 - Math.exp(value) : Math.abs(value) / most;
+    const tone = isLog || value < 0 ? "--minus" : "--plus";
+    const label = isLog ? `probability ${shown(Math.exp(value))}` : `advantage ${shown(value)}`;
+    return make("span", {style: `background: rgba(var(${tone}), ${(0.5 * strength).toFixed(3)})`, title: label}, text);
+  }));
+}
+function showSamples() {
+  const samples = runs[Number(byId("sample-run").value)].samples, word = byId("sample-find").value.toLowerCase();
+  if (!samples.length) {
+    byId("sample-list").replaceChildren(make("p", {class: "key"}, "This run has saved no samples: a node of type write_jsonl saves them."));
+    return;
+  }
+  const keys = [...new Set(samples.flatMap(sample => Object.keys(sample)))].filter(key => !key.startsWith("pieces"));
+  const isNumber = key => samples.every(sample => sample[key] === undefined || typeof sample[key] === "number");
+  const rows = samples.filter(sample => !word || keys.some(key => String(sample[key] ?? "").toLowerCase().includes(word)));
+  if (order.key) {
+    const value = sample => sample[order.key] ?? "";
+    rows.sort((a, b) => (isNumber(order.key) ? value(a) - value(b) : String(value(a)).localeCompare(String(value(b)))) * (order.down ? -1 : 1));
+  }
+  const header = keys.map(key => {
+    const button = make("button", {type: "button"}, key);
+    button.addEventListener("click", () => (order = {key, down: order.key === key && !order.down}, showSamples()));
+    const cell = make("th", {scope: "col", class: isNumber(key) ? "number" : ""}, button);
+    if (order.key === key) cell.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+    return cell;
+  });
+  const body = rows.map(sample => make("tr", {}, ...keys.map(key => {
+    if (isNumber(key)) return make("td", {class: "number", "data-name": key}, sample[key] === undefined ? "" : shown(sample[key]));
+    if (key === "response" && sample.pieces) return make("td", {"data-name": key}, pieces(sample));
+    return make("td", {"data-name": key}, make("div", {class: "text"}, ...marked(String(sample[key] ?? ""), word)));
+  })));
+  const coloured = samples.find(sample => sample.pieces);
+  const legend = !coloured ? "" : coloured.pieces_are === "advantages"
+    ? " Tokens are coloured by their advantage: green above 0, red below." : " Tokens are coloured by their probability: the stronger, the less likely.";
+  byId("sample-list").replaceChildren(make("p", {class: "key"}, `${rows.length} of ${samples.length} samples that the report has.${legend}`),
+    make("div", {class: "card scroll samples", style: "max-height: 46rem", tabindex: "0"}, make("table", {}, make("thead", {}, make("tr", {}, ...header)), make("tbody", {}, ...body))));
+}
+byId("sample-run").append(...runs.map((run, index) => make("option", {value: index}, run.name)));
+byId("sample-run").addEventListener("change", showSamples);
+byId("sample-find").addEventListener("input", showSamples);
+showSamples();
+
+// ---- Graph, memory, problems, pipeline: one part a run
+function titled(run, index, ...content) {
+  return make("div", {class: "stack"}, runs.length > 1 ? make("h3", {}, swatch(index), " ", run.name) : null, ...content);
+}
+function graph(run) {
+  if (!run.graph) return make("p", {class: "key"}, "The folder of this run has no graph.");
+  if (run.graph.svg)
+    return make("div", {class: "graph", tabindex: "0"}, make("img", {src: "data:image/svg+xml;base64," + run.graph.svg, alt: "the nodes of the pipeline and what goes from one to the next; the pipeline below has the same as text"}));
+  return make("div", {class: "card"}, make("p", {class: "key"}, "Graphviz (dot) was not installed, so this is its text."), make("pre", {tabindex: "0"}, run.graph.dot));
+}
+function memory(run) {
+  if (!run.memory || !run.memory.classes) return make("p", {class: "key"}, "The folder of this run has no memory.json: it is written when a run ends.");
+  const most = Math.max(1, ...run.memory.classes.flatMap(one => [one.planned_bytes, one.peak_bytes]));
+  const row = (name, planned, peak, all) => make("tr", {}, make("td", {}, name), make("td", {class: "number"}, bytes(planned)), make("td", {class: "number"}, bytes(peak)),
+    make("td", {}, make("div", {class: "meter", "aria-hidden": "true"}, make("i", {class: "planned", style: `width: ${100 * planned / all}%`}), make("i", {style: `width: ${100 * peak / all}%; height: 45%; top: 27%`}))));
+  const total = Math.max(run.memory.planned_bytes, run.memory.peak_bytes);
+  return make("div", {class: "card scroll", style: "max-height: none", tabindex: "0"}, make("table", {},
+    make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "of"), make("th", {scope: "col", class: "number"}, "predicted"), make("th", {scope: "col", class: "number"}, "measured"), make("th", {scope: "col"}, "pale: predicted, full: measured"))),
+    make("tbody", {}, ...run.memory.classes.map(one => row(one.name, one.planned_bytes, one.peak_bytes, most)), row("the process", run.memory.planned_bytes, run.memory.peak_bytes, total))),
+    run.memory.machine_bytes ? make("p", {class: "key", style: "margin: .6rem 0 0"}, `The machine has ${bytes(run.memory.machine_bytes)}. Peaks need not have come at once.`) : null);
+}
+function notes(run) {
+  if (!run.notes.length) return make("p", {class: "good"}, "None.");
+  return make("div", {class: "card"}, ...run.notes.map(one => make("div", {class: `note ${one.severity}`}, make("b", {}, one.severity), make("span", {}, one.text))));
+}
+function pipeline(run) {
+  const lines = run.pipeline.split("\n").map(line => {
+    const comment = line.match(/^((?:[^"#]|"(?:[^"\\]|\\.)*")*)(#.*)$/);
+    const part = comment ? [comment[1], make("span", {class: "comment"}, comment[2])] : [line];
+    return make("span", {class: line.startsWith("[") ? "table" : ""}, ...part, "\n");
+  });
+  return make("div", {class: "card"}, make("pre", {tabindex: "0"}, ...lines));
+}
+byId("graphs").append(...runs.map((run, index) => titled(run, index, graph(run))));
+byId("memories").append(...runs.map((run, index) => titled(run, index, memory(run))));
+byId("note-list").append(...runs.map((run, index) => titled(run, index, notes(run))));
+byId("pipelines").append(...runs.map((run, index) => titled(run, index, pipeline(run))));
+for (const id of ["graphs", "memories", "note-list", "pipelines"]) byId(id).classList.add("stack");

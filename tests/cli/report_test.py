@@ -1,0 +1,234 @@
+"""`rlhf-run report`: what the page holds, that it stays text whatever a run has written, its size, and its colours."""
+
+import base64
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+from support import DONE, ROOT, Case, run, skip_or_fail
+
+MOST_BYTES = 5_000_000
+HOSTILE = ['</script><script>document.title = "broken out"</script>', "<!--<script>", "<img src=x onerror='document.title = \"broken out\"'>", "]]>\u2028&amp;\"'`${1}",
+           "{{TITLE}} {{SCRIPT}}"]
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page, and the texts of its scripts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.scripts, self.style, self.title, self.inside, self.addresses, self.policy = [], set(), [], "", "", None, [], ""
+        self.feed(text)
+        self.close()
+        self.runs = json.loads(self.scripts[0])["runs"]
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append(tag)
+        self.inside = tag
+        self.ids |= {attributes["id"]} if "id" in attributes else set()
+        self.addresses += [value for name, value in attributes.items() if name in ("src", "href", "srcset", "action")]
+        self.policy += attributes.get("content", "") if attributes.get("http-equiv") == "Content-Security-Policy" else ""
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside == "script":
+            self.scripts[-1] += data
+        elif self.inside == "style":
+            self.style += data
+        elif self.inside == "title":
+            self.title += data
+
+
+class Report(Case):
+    def report(self, *folders):
+        file = self.folder / "report.html"
+        done = run("report", *folders, "-o", file)
+        self.assertEqual((done.returncode, done.stdout), (DONE, ""), done.stderr)
+        self.text = file.read_text()
+        self.assertLess(len(self.text), MOST_BYTES)
+        return Page(self.text)
+
+    def made_run(self, name="run", rows=({"iteration": 0, "policy/loss": 0.5},), samples=(), state="done"):
+        """A run folder by hand, with what a report reads."""
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / "status.json").write_text(json.dumps({"state": state, "seconds": 90.0, "iterations": 7, "iterations_done": len(rows)}))
+        (folder / "pipeline.dot").write_text('digraph { a -> b [label="<script>"] }')
+        (folder / "pipeline.toml").write_text('[pipeline]\niterations = 7\n[nodes.samples]\ntype = "write_jsonl"\npath = "s.jsonl"\n')
+        (folder / "s.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+        return folder
+
+
+class Content(Report):
+    def test_all_of_a_run_is_there(self):
+        finished = self.run_ppo(pipeline=self.saving_pipeline())
+        page = self.report(finished.folder)
+        self.assertEqual(page.title, "run – Sluice")
+        self.assertLessEqual({"curves", "samples", "graph", "memory", "notes", "pipeline"}, page.ids)
+        (shown,) = page.runs
+        self.assertEqual((shown["state"], shown["iterations"], shown["iterations_done"]), ("done", 2, 2))
+        self.assertEqual(shown["pipeline"], (finished.folder / "pipeline.toml").read_text())
+        self.assertEqual(shown["memory"], json.loads((finished.folder / "memory.json").read_text()))
+        for name, value in finished.metrics[1].items():
+            if name != "iteration":
+                self.assertEqual(shown["series"][name]["x"][-1], 1)
+                self.assertAlmostEqual(shown["series"][name]["y"][-1], value, delta=1e-5 * abs(value))
+        written = [(s["prompt"], s["response"], s["score"]) for s in finished.samples]
+        self.assertTrue(shown["samples"])
+        for sample in shown["samples"]:
+            self.assertIn((sample["prompt"], sample["response"], sample["score"]), written)
+        self.assertEqual(shown["notes"], [])
+
+    def test_the_graph_is_drawn_where_dot_is_there_and_else_written(self):
+        folder = self.made_run()
+        graph = self.report(folder).runs[0]["graph"]
+        if shutil.which("dot"):
+            self.assertIn(b"<svg", base64.b64decode(graph["svg"]))
+        self.assertEqual(run("report", folder, "-o", self.folder / "r.html", env={"PATH": ""}).returncode, DONE)
+        self.assertEqual(Page((self.folder / "r.html").read_text()).runs[0]["graph"], {"dot": (folder / "pipeline.dot").read_text()})
+
+    def test_runs_are_compared(self):
+        page = self.report(self.made_run("one"), self.made_run("two"))
+        self.assertEqual([one["name"] for one in page.runs], ["one", "two"])
+        self.assertEqual(page.title, "one, two – Sluice")
+
+    def test_runs_of_one_name_are_told_apart_by_their_folders(self):
+        (self.folder / "a").mkdir()
+        folders = [self.made_run("a/run"), self.made_run("run")]
+        self.assertEqual([one["name"] for one in self.report(*folders).runs], [str(folder) for folder in folders])
+
+    def test_tokens_have_their_advantages(self):
+        pipeline = self.write("p.toml", f'extends = "{ROOT}/pipelines/ppo.toml"\n[nodes.samples]\ntype = "write_jsonl"\ninputs = ["advantages"]\n'
+                              'fields = ["response", "tokens", "advantages"]\n')
+        finished = self.run_ppo(pipeline=pipeline)
+        for sample in self.report(finished.folder).runs[0]["samples"]:
+            (written,) = [s for s in finished.samples if all(s[key] == sample[key] for key in ("iteration", "group", "sample"))]
+            self.assertEqual(sample["pieces_are"], "advantages")
+            self.assertEqual([value for _, value in sample["pieces"]], written["advantages"])
+            self.assertTrue("".join(text for text, _ in sample["pieces"]).startswith(written["response"]))
+
+    def test_a_run_that_did_not_end_is_said_to(self):
+        (note,) = [one for one in self.report(self.made_run(state="running")).runs[0]["notes"] if "has not come to its end" in one["text"]]
+        self.assertEqual(note["severity"], "warning")
+
+    def test_problems_of_the_pipeline_are_told(self):
+        self.assertTrue(any(one["severity"] == "error" and "[budget]" in one["text"] for one in self.report(self.made_run()).runs[0]["notes"]))
+
+    def test_a_line_that_is_being_written_is_left_out(self):
+        folder = self.made_run(samples=[{"response": "a"}])
+        for name in ("metrics.jsonl", "s.jsonl"):
+            with open(folder / name, "a") as file:
+                file.write('{"iteration": 1, "resp')
+        (shown,) = self.report(folder).runs
+        self.assertEqual((shown["series"]["policy/loss"]["x"], len(shown["samples"])), ([0], 1))
+
+    def test_of_a_copied_folder_only_the_metrics_need_be_there(self):
+        folder = self.made_run()
+        for path in list(folder.iterdir()):
+            if path.name != "metrics.jsonl":
+                path.unlink()
+        self.assertEqual(self.report(folder).runs[0]["series"]["policy/loss"]["y"], [0.5])
+
+    def test_what_is_no_run_is_refused(self):
+        self.assert_refused(run("report", self.folder), f"{self.folder} is not the folder of a run")
+        broken = self.made_run()
+        (broken / "metrics.jsonl").write_text('{"iteration": 0}\n[1]\n')
+        self.assert_refused(run("report", broken), "line 2 of", "metrics.jsonl")
+
+
+class Hostile(Report):
+    def test_what_a_run_has_written_stays_text(self):
+        samples = [{"iteration": 0, "prompt": text, "response": text, text: text} for text in HOSTILE]
+        folder = self.made_run("<b>&\"'", rows=[{"iteration": 0, text: 1.0} | {"policy/loss": 1.0} for text in HOSTILE], samples=samples)
+        page = self.report(folder)
+        self.assertEqual(page.tags.count("script"), 2)
+        self.assertNotIn("b", page.tags)
+        self.assertEqual(page.title, "<b>&\"' – Sluice")
+        self.assertEqual([sample["response"] for sample in page.runs[0]["samples"]], HOSTILE)
+        self.assertLessEqual(set(HOSTILE), page.runs[0]["series"].keys())
+        self.assertNotRegex(page.scripts[0], "[<>&\u2028]")
+
+    def test_samples_are_read_from_the_run_folder_alone(self):
+        secret = self.write("secret.jsonl", '{"response": "secret"}\n')
+        for path in ("../secret.jsonl", str(secret), "link.jsonl", "linked/secret.jsonl"):
+            with self.subTest(path):
+                folder = self.made_run(f"run_{len(path)}")
+                (folder / "pipeline.toml").write_text(f'[nodes.samples]\ntype = "write_jsonl"\npath = "{path}"\n')
+                (folder / "link.jsonl").symlink_to(secret)
+                (folder / "linked").symlink_to(self.folder)
+                self.assertEqual(self.report(folder).runs[0]["samples"], [])
+        for name in ("pipeline.toml", "pipeline.dot", "memory.json"):
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to(secret)
+        self.report(folder)
+        self.assertNotIn("secret", self.text.replace("secret.jsonl", ""))
+
+    def test_bytes_that_are_no_text_do_no_harm(self):
+        folder = self.made_run()
+        (folder / "s.jsonl").write_bytes(b'{"response": "' + "é".encode() * 3000 + b'"}\n')  # is cut within a character
+        self.assertTrue(self.report(folder).runs[0]["samples"][0]["response"].startswith("é"))
+
+    def test_nothing_is_loaded(self):
+        page = self.report(self.made_run())
+        self.assertEqual([address for address in page.addresses if not address.startswith("#")], [])
+        self.assertIn("default-src 'none'", page.policy)
+        self.assertNotRegex(page.style + page.scripts[1].replace("http://www.w3.org/2000/svg", ""), r"https?://|@import|url\(|fetch\(|innerHTML|eval\(")
+
+    def test_a_browser_shows_it_as_text(self):
+        browser = shutil.which("chromium") or shutil.which("google-chrome")
+        if browser is None:
+            skip_or_fail("there is no chromium")
+        folder = self.made_run(samples=[{"iteration": 0, "prompt": "p", "response": text} for text in HOSTILE])
+        self.report(folder)
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=4000", "--dump-dom",
+                               f"file://{self.folder}/report.html"], capture_output=True, text=True, timeout=120)
+        self.assertIn("&lt;img src=x onerror=", done.stdout)
+        self.assertIn("policy/</", done.stdout.replace("<wbr>", "</"))  # a plot has its name
+        self.assertNotIn("<title>broken out", done.stdout)
+        self.assertIn("<title>run – Sluice</title>", done.stdout)
+
+
+class Sizes(Report):
+    def test_a_thousand_iterations_are_thinned_out_and_keep_their_spikes(self):
+        names = [f"group/metric_{i}" for i in range(100)]
+        rows = [{"iteration": i} | {name: 1.0 / 3 + i * k for k, name in enumerate(names)} | {"spike": 1e6 if i == 537 else 0.25} for i in range(1000)]
+        samples = [{"iteration": i // 20, "prompt": "word " * 2000, "response": "text " * 2000, "score": 1.0} for i in range(2000)]
+        (shown,) = self.report(self.made_run(rows=rows, samples=samples)).runs
+        for name in (*names, "spike"):
+            self.assertLessEqual(len(shown["series"][name]["x"]), 400)
+        spike = shown["series"]["spike"]
+        self.assertEqual(spike["y"][spike["x"].index(537)], 1e6)
+        self.assertEqual(shown["samples"][-1]["iteration"], 99)
+        self.assertEqual(shown["samples"][0]["iteration"], 0)
+
+
+class Colours(unittest.TestCase):
+    def test_text_and_curves_stand_out_in_light_and_dark(self):
+        style = (ROOT / "cli/report/page.css").read_text()
+        light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL))
+        for theme in (light, dark):
+            for name in ("ink", "quiet", "accent", "better", "worse", *(f"run-{i}" for i in range(6))):
+                for ground in ("page", "card"):
+                    self.assertGreaterEqual(contrast(theme[name], theme[ground]), 4.5, f"{name} on {ground}: {theme[name]} on {theme[ground]}")
+
+
+def contrast(one, other):
+    """Of WCAG 2.1."""
+    def luminance(color):
+        parts = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        return sum(weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4) for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+if __name__ == "__main__":
+    unittest.main()
