@@ -25,7 +25,7 @@ CommonGradients::~CommonGradients() {
 void CommonGradients::give(size_t weight) {
   const FloatRange range = ranges_[weight];
   models::FlatParameters& parameters = optimizer_.parameters();
-  if (optimizer_.steps() == 0) passing_bytes_ = std::max(passing_bytes_.load(), parameters.passing_bytes());
+  if (!has_stepped_) passing_bytes_ = std::max(passing_bytes_.load(), parameters.passing_bytes());
   optimizer_.common_sums()->add(range, parameters.gradients() + range.begin);
   parameters.give_back_gradients(range);
 }
@@ -69,6 +69,9 @@ void CommonGradients::gather_squares(const Done& done) {
   }
 }
 
-void CommonGradients::bring_weights(const Done& done) { wait_for_all(done); }
+void CommonGradients::bring_weights(const Done& done) {
+  has_stepped_ = true;
+  wait_for_all(done);
+}
 
 }  // namespace sluice::nodes

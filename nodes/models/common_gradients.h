@@ -45,6 +45,7 @@ class CommonGradients final : public GradientExchange {
   std::vector<float> words_;        // one a rank, which say nothing
   std::atomic<int> waiting_ = 0;    // calls of the group that come still
   std::atomic<int64_t> passing_bytes_ = 0;
+  bool has_stepped_ = false;
   const WeightHooks hooks_;  // last: it calls back
 };
 
