@@ -11,11 +11,17 @@
 #include "base/error.h"
 
 namespace sluice::models {
+namespace {
+
+constexpr size_t kLargePagesFrom = size_t{64} << 20;  // some megabytes more that are held are few then
+
+}  // namespace
 
 SparseBuffer::SparseBuffer(int64_t floats) {
   const size_t bytes = std::max<size_t>(1, static_cast<size_t>(floats) * sizeof(float));
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
+  if (bytes >= kLargePagesFrom) ::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: small pages do as well
   tensor_ = at::from_blob(
       memory, {floats}, [bytes](void* mapped) { ::munmap(mapped, bytes); }, at::TensorOptions(at::kFloat));
 }
