@@ -37,7 +37,7 @@ CommonWeights::CommonWeights(const Of& of, engine::CommonMemory& memory, const e
   lay_out(of, owners);
   for (Region* const region : {&frozen_, &moving_}) {
     region->memory = memory.get(of.model + (region == &moving_ ? "/trained" : "/frozen"), static_cast<size_t>(region->bytes));
-    count(*region);
+    bytes_of_others_ += region->bytes - floats_of(region->own);
   }
   if (moving_.bytes > 0) trained_ = tensor_in(moving_.memory, 0, {moving_.bytes / kFloatBytes}, at::kFloat);
 }
@@ -64,11 +64,6 @@ void CommonWeights::lay_out(const Of& of, const engine::World& owners) {
   moving_.bytes = layout.floats * kFloatBytes;
   frozen_.own = {owned_floats(frozen_.bytes, owners.rank, owners.owners())};
   moving_.own = in_bytes(owned_floats(buckets_of(layout.floats, of.floats_of_bucket), owners.rank, owners.owners()));
-}
-
-void CommonWeights::count(const Region& region) {
-  own_bytes_ += floats_of(region.own);
-  bytes_of_others_ += region.bytes - floats_of(region.own);
 }
 
 at::Tensor CommonWeights::place(const models::ExpectedWeight& weight, const at::Tensor& read) {

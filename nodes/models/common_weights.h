@@ -50,8 +50,7 @@ class CommonWeights {
   /// What is trained, [floats]; undefined: nothing.
   const at::Tensor& trained() const { return trained_; }
 
-  /// Bytes of this rank's part, and of the others'.
-  int64_t own_bytes() const { return own_bytes_; }
+  /// What of all of them is the other ranks' part.
   int64_t bytes_of_others() const { return bytes_of_others_; }
 
  private:
@@ -67,13 +66,12 @@ class CommonWeights {
 
   void lay_out(const Of& of, const engine::World& owners);
   const Region& region_of(const Place& place) const { return place.moves ? moving_ : frozen_; }
-  void count(const Region& region);
 
   engine::CommonMemory& memory_;
   Region frozen_, moving_;
   std::map<std::string, Place> places_;  // by weight
   at::Tensor trained_;
-  int64_t own_bytes_ = 0, bytes_of_others_ = 0;
+  int64_t bytes_of_others_ = 0;
 };
 
 }  // namespace sluice::nodes

@@ -331,8 +331,7 @@ LanguageModelType::LanguageModelType() {
       .at_least(0)
       .doc(
           "of a mixture of experts: weight of a loss that spreads the tokens of each sample over the experts of a layer, added "
-          "to "
-          "whatever objective trains the model");
+          "to whatever objective trains the model");
   params_.param("freeze", &P::freeze).doc("patterns of the names of weights that are not trained");
   params_.table("lora", &P::lora, lora_params()).doc("low-rank adapters that are trained instead of the weights");
 }
