@@ -14,6 +14,7 @@ struct ModelPass {
   int64_t tokens = 0;          // of the micro-batch, every one taken to be an action
   int64_t longest_sample = 0;  // tokens
   int64_t threads = 1;
+  int64_t ranks = 1;  // that compute it together, a segment each
   Precision precision = Precision::kFloat32;
   bool recompute = false;  // a layer keeps its input alone: ActivationCheckpointing::kLayer
 };
@@ -27,7 +28,8 @@ struct ActivationBytes {
 };
 
 /// Put together of what each part says of itself, beside the code that allocates (decoder_layer_bytes(), FeedForward::bytes(),
-/// action_logprobs_bytes()). An upper bound that is reached up to some small tensors where all tokens are actions.
+/// action_logprobs_bytes()). An upper bound that is reached up to some small tensors where all tokens are actions. Of several ranks
+/// the one that has the micro-batch.
 ActivationBytes activation_bytes(const ModelConfig& config, const ModelPass& pass);
 
 }  // namespace sluice::models

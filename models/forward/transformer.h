@@ -11,6 +11,7 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/layers/feed_forward/router_training.h"
+#include "models/layers/segment.h"
 #include "models/layers/weights.h"
 
 namespace sluice::models {
@@ -52,6 +53,11 @@ class Transformer {
   /// returns        [T,H]  float32; differentiable in the weights that need a gradient, once. Those are added to .grad in
   ///                       place as the backward goes through the layers
   at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets) const;
+
+  /// Likewise of the tokens of a segment, [n], of the samples that begin at `sample_offsets` in the whole pass: [n,H]. The other
+  /// ranks compute theirs at the same time, and all of them their backward. The bits are those of the whole pass; the gradients
+  /// of weights are what the rows of the segment add. On the CPU.
+  at::Tensor hidden_states(const at::Tensor& tokens, std::span<const int64_t> sample_offsets, const Segment& segment) const;
 
   /// Where its weights are, and what it computes with must be.
   at::Device device() const { return weights_.final_norm.device(); }

@@ -73,6 +73,28 @@ void unscored(const LayerPass& pass, const at::Tensor& grad, const at::Tensor& n
   norm_backward(pass.norm(norm_weight), kept, rows, rows, false);
 }
 
+// Of the rows of this rank, before queries and keys were turned.
+struct HeadGradients {
+  at::Tensor query, key, value;
+};
+
+HeadGradients gradients_of_heads(const LayerPass& pass, const LayerWeights& layer, const KeptAttention& kept,
+                                 const at::Tensor& grad) {
+  const Segment& segment = pass.layout.segment;
+  const AttentionOperands& of = kept.operands;  // which become their gradients
+  {
+    const at::Tensor added = added_gradient(pass, pass.norm(layer.attention_output_norm), kept.added_norm, grad);
+    add_gradients(layer.attention_output, added, kept.attended.output);
+    const at::Tensor attended = empty_operand(pass.precision, kept.attended.output.sizes());
+    project_back(layer.attention_output, packed_transposed(layer.attention_output.weight, pass.precision), added, attended,
+                 false);
+    const std::vector<at::Tensor> heads = heads_of(segment, {attended, kept.attended.output});
+    ragged_attention_backward(of, {heads[1], kept.attended.log_sum_exp}, heads[0], pass.layout);
+  }
+  const std::vector<at::Tensor> rows = rows_of(segment, {of.query, of.key, of.value});
+  return {rows[0], rows[1], rows[2]};
+}
+
 }  // namespace
 
 at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t window, const at::Tensor& x, KeptAttention& kept) {
@@ -80,27 +102,21 @@ at::Tensor attention(const LayerPass& pass, const LayerWeights& layer, int64_t w
   {
     const at::Tensor all = project_heads(pass, layer, kept.read.in);
     const int64_t queries = queries_size(pass.config), keys = keys_size(pass.config);
-    kept.operands = {.query = scored(pass, all.narrow(1, 0, queries), layer.query_norm, kept.query_norm),
-                     .key = scored(pass, all.narrow(1, queries, keys), layer.key_norm, kept.key_norm),
-                     .value = to_operand(all.narrow(1, queries + keys, keys), pass.precision).contiguous(),
-                     .window = window};
+    const std::vector<at::Tensor> heads =
+        heads_of(pass.layout.segment, {scored(pass, all.narrow(1, 0, queries), layer.query_norm, kept.query_norm),
+                                       scored(pass, all.narrow(1, queries, keys), layer.key_norm, kept.key_norm),
+                                       to_operand(all.narrow(1, queries + keys, keys), pass.precision).contiguous()});
+    kept.operands = {.query = heads[0], .key = heads[1], .value = heads[2], .window = window};
   }
   kept.attended = ragged_attention(kept.operands, pass.layout);
+  kept.attended.output = rows_of(pass.layout.segment, {kept.attended.output}).front();
   const at::Tensor out = pass.shape().adds_normed() ? at::empty_like(x) : x.clone(at::MemoryFormat::Contiguous);
   project_attended(pass, layer, kept.attended.output, out, !pass.shape().adds_normed());
   return pass.shape().adds_normed() ? add_normed(x, out, pass.norm(layer.attention_output_norm), kept.added_norm) : out;
 }
 
 void attention_backward(const LayerPass& pass, const LayerWeights& layer, const KeptAttention& kept, const at::Tensor& grad) {
-  const AttentionOperands& of = kept.operands;
-  {
-    const at::Tensor added = added_gradient(pass, pass.norm(layer.attention_output_norm), kept.added_norm, grad);
-    add_gradients(layer.attention_output, added, kept.attended.output);
-    const at::Tensor attended = empty_operand(pass.precision, of.query.sizes());
-    project_back(layer.attention_output, packed_transposed(layer.attention_output.weight, pass.precision), added, attended,
-                 false);
-    ragged_attention_backward(of, kept.attended, attended, pass.layout);
-  }
+  const HeadGradients of = gradients_of_heads(pass, layer, kept, grad);
   unscored(pass, of.query, layer.query_norm, kept.query_norm);
   unscored(pass, of.key, layer.key_norm, kept.key_norm);
   const ReadGradient read = read_gradient(pass, grad);
@@ -123,20 +139,23 @@ SublayerBytes attention_bytes(const PassShape& shape) {
   const auto operand = [&](int64_t size) { return operand_shape(shape.precision, T, size).bytes(); };
   const auto wide = [&](int64_t size) { return TensorShape{T, size}.bytes(); };
   const auto packed = [&](int64_t outputs, int64_t inputs) { return PackedMatrix::bytes_for(shape.precision, outputs, inputs); };
+  // With other ranks: the same once more, as rows or as heads.
+  const auto exchanged = [&](int64_t size) { return if_there(shape.ranks > 1, operand(size)); };
 
   const int64_t norms = if_there(normed, operand(Q) + operand(K) + norm_statistics_bytes(config.norm, norm_rows + key_rows));
   const int64_t heads = norms + operand(Q) + 2 * operand(K) + operand(Q) + wide(config.heads);  // operands, what was attended
   const int64_t read = read_bytes(shape), added = added_bytes(shape);
   // Queries under way are in float32, as they were projected and as they are normed.
-  const int64_t under_way = operand(Q) + 2 * operand(K) + if_there(normed, wide(Q) + wide(K) + wide(std::max(Q, K)));
+  const int64_t under_way =
+      operand(Q) + 2 * operand(K) + exchanged(Q + 2 * K) + if_there(normed, wide(Q) + wide(K) + wide(std::max(Q, K)));
   const int64_t projecting = projected_shape(shape).bytes() + std::max(packed(Q + 2 * K, H), under_way);
-  const int64_t adding = heads + shape.stream_bytes() + packed(H, Q) + added;
+  const int64_t adding = heads + std::max(shape.stream_bytes() + packed(H, Q) + added, exchanged(Q));
 
-  const int64_t output = added_gradient_bytes(shape) + operand(Q) + packed(Q, H);
+  const int64_t output = added_gradient_bytes(shape) + operand(Q) + std::max(packed(Q, H), exchanged(2 * Q));
   const int64_t of_heads =
       if_there(normed, norm_backward_bytes(config.norm, norm_rows, config.qk_norm == QkNorm::kHead ? config.head_dim : Q));
-  const int64_t projections =
-      read_gradient_bytes(shape) + std::max(packed(H, std::max(Q, K)), norm_backward_bytes(config.norm, T, H));
+  const int64_t projections = exchanged(Q + 2 * K) + read_gradient_bytes(shape) +
+                              std::max(packed(H, std::max(Q, K)), norm_backward_bytes(config.norm, T, H));
   const int64_t forward = read + std::max(projecting, adding);
   return {.kept = read + heads + added,
           .keeping = forward,

@@ -14,8 +14,8 @@ namespace sluice::models {
 struct KeptAttention {
   KeptRead read;
   KeptNorm query_norm, key_norm;  // of what QkNorm says; x is kept as an operand
-  AttentionOperands operands;
-  Attended attended;
+  AttentionOperands operands;     // of the heads that attention has here
+  Attended attended;              // of the rows that are here; its sums are of those heads
   KeptNorm added_norm;
 };
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -56,6 +57,16 @@ void attach_backward(const std::vector<at::Tensor>& outputs, const at::Tensor& x
   }
   node->set_next_edges(std::move(edges));
   torch::autograd::set_history(outputs, node);
+}
+
+void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients) {
+  std::vector<at::Tensor> roots, given;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!gradients[i].defined() || !outputs[i].requires_grad()) continue;
+    roots.push_back(outputs[i]);
+    given.push_back(gradients[i]);
+  }
+  if (!roots.empty()) torch::autograd::backward(roots, given);
 }
 
 at::Tensor owned(at::Tensor&& gradient) {

@@ -25,6 +25,10 @@ using BackwardStep = std::function<at::Tensor(std::vector<at::Tensor>&& gradient
 void attach_backward(const std::vector<at::Tensor>& outputs, const at::Tensor& x, const std::vector<at::Tensor>& weights,
                      BackwardStep step);
 
+/// The backward of all `outputs` together, from their gradients; where one is undefined there is none. It may run inside another
+/// one.
+void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients);
+
 /// `gradient` in float32 rows side by side, which may be overwritten: itself if nobody else has it.
 at::Tensor owned(at::Tensor&& gradient);
 

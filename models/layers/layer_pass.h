@@ -18,9 +18,13 @@ namespace sluice::models {
 
 /// What all layers of one forward pass and its backward share. Immutable.
 struct LayerPass {
-  LayerPass(const ModelConfig& of, std::span<const int64_t> sample_offsets, Precision computed_in, bool recomputes,
-            std::shared_ptr<RouterTraining> told = {})
-      : config(of), layout(of, sample_offsets), precision(computed_in), recompute(recomputes), routers(std::move(told)) {}
+  LayerPass(const ModelConfig& of, std::span<const int64_t> sample_offsets, const Segment& segment, Precision computed_in,
+            bool recomputes, std::shared_ptr<RouterTraining> told = {})
+      : config(of),
+        layout(of, sample_offsets, segment),
+        precision(computed_in),
+        recompute(recomputes),
+        routers(std::move(told)) {}
 
   const ModelConfig config;
   const RaggedLayout layout;
@@ -32,9 +36,9 @@ struct LayerPass {
     return {.kind = config.norm, .eps = config.norm_eps, .weight = weight, .bias = bias};
   }
   std::optional<RouterOfLayer> router_of(int64_t layer) const {
-    return routers ? std::optional(RouterOfLayer{*routers, layer, layout.offsets}) : std::nullopt;
+    return routers ? std::optional(RouterOfLayer{*routers, layer, layout.row_offsets, layout.segment}) : std::nullopt;
   }
-  PassShape shape() const { return {config, precision, layout.tokens()}; }
+  PassShape shape() const { return {config, precision, layout.rows(), layout.segment.ranks}; }
 };
 
 }  // namespace sluice::models

@@ -11,7 +11,8 @@ namespace sluice::models {
 struct PassShape {
   const ModelConfig& config;
   Precision precision = Precision::kFloat32;
-  int64_t tokens = 0;
+  int64_t tokens = 0;  // that this rank computes
+  int64_t ranks = 1;   // that compute the pass
 
   bool rounds() const { return precision != Precision::kFloat32; }
   bool reads_normed() const { return config.norm_place != NormPlace::kAfter; }

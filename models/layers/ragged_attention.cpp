@@ -85,14 +85,20 @@ int64_t rotary_bytes(const ModelConfig& config, int64_t tokens, int64_t longest_
 }
 
 RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets)
+    : RaggedLayout(config, sample_offsets, Segment{.tokens = sample_offsets.empty() ? 0 : sample_offsets.back()}) {}
+
+RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets, const Segment& part)
     : offsets(sample_offsets.begin(), sample_offsets.end()),
-      heads(config.heads),
-      kv_heads(config.kv_heads),
+      segment(part),
+      row_offsets(offsets_in(part, sample_offsets)),
+      heads(config.heads / part.ranks),
+      kv_heads(config.kv_heads / part.ranks),
       head_dim(config.head_dim),
       score_scale(config.score_scale()),
       softcap(config.attention_softcap),
       longest(longest_sample(sample_offsets)),
       turning(config.learned_positions ? 0 : config.rotary_dims()) {
+  SLUICE_CHECK(segment.tokens == tokens() && config.kv_heads % segment.ranks == 0, "a pass that these ranks cannot share");
   std::map<int64_t, int64_t> longest_of_group;  // of each group of samples whose angles agree
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
     int64_t& most = longest_of_group[angle_group(config.rope, offsets[s + 1] - offsets[s])];
@@ -106,7 +112,8 @@ RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> s
   for (size_t s = 0; s + 1 < offsets.size(); ++s)
     table_of_.push_back(table_of_group.at(angle_group(config.rope, offsets[s + 1] - offsets[s])));
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
-    for (int64_t position = 0; position < offsets[s + 1] - offsets[s]; ++position) {
+    const int64_t first = segment.begin() + row_offsets[s] - offsets[s];
+    for (int64_t position = first; position < first + row_offsets[s + 1] - row_offsets[s]; ++position) {
       positions.push_back(position);
       angles.push_back(rotary(static_cast<int64_t>(s)).row(position));
     }
@@ -114,14 +121,14 @@ RaggedLayout::RaggedLayout(const ModelConfig& config, std::span<const int64_t> s
 }
 
 at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision) {
-  SLUICE_CHECK(x.dim() == 2 && x.size(0) == layout.tokens() && x.size(1) % layout.head_dim == 0 && x.stride(1) == 1,
-               "what is rotated is [T,N*D]");
+  SLUICE_CHECK(x.dim() == 2 && x.size(0) == layout.rows() && x.size(1) % layout.head_dim == 0 && x.stride(1) == 1,
+               "what is rotated is [n,N*D]");
   const at::Tensor out = empty_operand(precision, x.sizes());
   const float* from = x.const_data_ptr<float>();
   const int64_t size = x.size(1), stride = x.stride(0);
   with_number(precision, [&](auto number) {
     auto* to = numbers<decltype(number)>(out);
-    parallel_ranges(layout.tokens(), kTurnedTokens, [&](int64_t begin, int64_t end) {
+    parallel_ranges(layout.rows(), kTurnedTokens, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
         turn_heads(from + t * stride, size / layout.head_dim, layout.head_dim, layout.angles[t], layout.turning, to + t * size);
     });

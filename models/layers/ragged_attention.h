@@ -9,13 +9,15 @@
 #include "models/config/config.h"
 #include "models/config/precision.h"
 #include "models/kernels/rotary.h"
+#include "models/layers/segment.h"
 
 namespace sluice::models {
 
 /// Which tokens belong together and where they stand: shared by all layers of one forward pass and kept for its backward.
 /// Immutable; neither copied nor moved.
 struct RaggedLayout {
-  /// sample_offsets [S+1], not decreasing, from 0.
+  /// sample_offsets [S+1], not decreasing, from 0. `part`: of these tokens, what this rank computes.
+  RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets, const Segment& part);
   RaggedLayout(const ModelConfig& config, std::span<const int64_t> sample_offsets);
   RaggedLayout(const RaggedLayout&) = delete;
   RaggedLayout& operator=(const RaggedLayout&) = delete;
@@ -24,14 +26,18 @@ struct RaggedLayout {
   const RotaryTable& rotary(int64_t sample) const { return tables_[table_of_[static_cast<size_t>(sample)]]; }
 
   int64_t tokens() const { return offsets.back(); }
+  int64_t rows() const { return segment.size(); }
 
   std::vector<int64_t> offsets;
-  int64_t heads, kv_heads, head_dim;
+  Segment segment;
+  std::vector<int64_t> row_offsets;  // [S+1] where the rows of each sample begin in the segment
+  int64_t heads, kv_heads;           // that attention has here
+  int64_t head_dim;
   double score_scale, softcap;
   int64_t longest;                   // tokens of the longest sample
   int64_t turning;                   // the first dimensions of each head that turn
-  std::vector<int64_t> positions;    // [T] of each token in its sample
-  std::vector<const float*> angles;  // [T] RotaryTable::row() of each token
+  std::vector<int64_t> positions;    // [n] of each row in its sample
+  std::vector<const float*> angles;  // [n] RotaryTable::row() of each row
 
  private:
   std::vector<RotaryTable> tables_;
@@ -53,7 +59,7 @@ struct Attended {
   at::Tensor log_sum_exp;  // [T,Nq], float32: all that is kept of the scores
 };
 
-/// Queries or keys, x[T,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be apart.
+/// Queries or keys of the rows, x[n,N*D] in float32, rotated by the positions of their tokens: an operand. Rows of x may be apart.
 at::Tensor turned(const at::Tensor& x, const RaggedLayout& layout, Precision precision);
 
 /// Causal attention inside each sample, scores scaled and capped as the layout's config says. Runs over (sample, key/value head)

@@ -69,7 +69,7 @@ at::Tensor hidden_states(const ModelConfig& config, const Weights& weights, cons
       const LayerMaths::Heads heads = of_layer.heads(in, layer, turns);
       const at::Tensor attended = ragged_attention(heads.query, heads.key, heads.value, samples, scores);  // [T,Nq,D]
       std::optional<RouterOfLayer> router;
-      if (pass.routers) router.emplace(RouterOfLayer{*pass.routers, index, samples.here, sample_of});
+      if (pass.routers) router.emplace(RouterOfLayer{*pass.routers, index, samples.here, {}, sample_of});
       return of_layer.add_feed_forward(of_layer.add_attended(in, attended.flatten(1), layer), layer, router ? &*router : nullptr);
     };
     x = pass.checkpointing && at::GradMode::is_enabled() ? checkpointed(run, x) : run(x);

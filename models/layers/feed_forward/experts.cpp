@@ -4,6 +4,7 @@
 
 #include "models/layers/adapter_products.h"
 #include "models/layers/feed_forward/expert_rows.h"
+#include "models/layers/feed_forward/joined_routings.h"
 #include "models/layers/feed_forward/routing.h"
 #include "models/layers/matrix_products.h"
 #include "models/layers/operand.h"
@@ -123,7 +124,8 @@ void shares_backward(const ExpertsConfig& experts, int64_t tokens, std::span<con
   const RouterRows all = router_rows(routed);
   std::vector<std::vector<float>> slopes;
   if (router != nullptr) {
-    slopes = router->training.add(experts, router->layer, sample_routings(experts, router->offsets, all.chosen, all.logits));
+    const auto samples = sample_routings(experts, router->offsets, all.chosen, all.logits);
+    slopes = router->training.add(experts, router->layer, of_all_segments(router->segment, samples));
   }
   if (slopes.empty()) return route_backward(experts, tokens, all, of_weights, nullptr, all.logits);
   for (size_t s = 0; s < slopes.size(); ++s) {

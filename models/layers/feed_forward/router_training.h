@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/layers/feed_forward/sample_routing.h"
+#include "models/layers/segment.h"
 
 namespace sluice::models {
 
@@ -47,8 +48,9 @@ class RouterTraining {
   /// How much the objective counts each sample of the next pass: of a mean over actions that of its actions, of one over samples
   /// 1. Nothing: each counts 1.
   void expect(std::vector<double> counted) { counted_ = std::move(counted); }
+  const std::vector<double>& expected() const { return counted_; }
 
-  /// Of a layer, all samples of a pass. Throws InternalError where the pass has other samples than were expected. The slopes
+  /// Of a layer, all samples of a pass, whole. Throws InternalError where the pass has other samples than were expected. The slopes
   /// [S][E] of the loss that is added, with respect to the shares of each sample's tokens; none without such a loss.
   std::vector<std::vector<float>> add(const ExpertsConfig& experts, int64_t layer, std::span<const SampleRouting> samples);
 
@@ -65,7 +67,8 @@ class RouterTraining {
 struct RouterOfLayer {
   RouterTraining& training;
   int64_t layer;
-  std::span<const int64_t> offsets;  // [S+1] of the samples
+  std::span<const int64_t> offsets;  // [S+1] of the samples, in the rows that are here
+  Segment segment = {};              // which these are
   at::Tensor sample_of = {};         // [T] int64, of each token its sample: for LibTorch's operators, on their device
 };
 

@@ -116,7 +116,7 @@ TEST_P(LossOfRouters, AddsTheGradientsOfAutograd) {
   const LayerWeights layer = leaves(config).layers[0];
   const at::Tensor in = at::randn({kOffsets.back(), config.hidden_size}), grad = at::randn_like(in);
   const auto gradients = [&](double aux) {
-    const LayerPass pass(config, kOffsets, precision, false);
+    const LayerPass pass(config, kOffsets, {.tokens = kOffsets.back()}, precision, false);
     const std::vector<at::Tensor> kept = allocated(kExperts.kept(pass.shape()));
     const at::Tensor operand = to_operand(in, precision), out = at::zeros_like(in), of_in = at::zeros_like(in);
     RouterTraining training(aux);

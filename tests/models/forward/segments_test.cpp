@@ -1,0 +1,158 @@
+#include "models/layers/segment.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/forward/activation_bytes.h"
+#include "models/forward/transformer.h"
+#include "models/memory/tensor_memory.h"
+#include "tests/models/dense_reference.h"
+#include "tests/models/segments_in_threads.h"
+
+// A pass that ranks compute together against the whole one.
+namespace sluice::models {
+namespace {
+
+using testing::SegmentsInThreads;
+
+// Samples that are cut, whole ones, and one without tokens.
+const std::vector<int64_t> kOffsets{0, 21, 22, 22, 30, 55};
+
+struct SegmentCase {
+  std::string name;
+  Compute compute;
+  int ranks;
+};
+
+std::vector<reference::NamedConfig> configs_for(int ranks) {
+  std::vector<reference::NamedConfig> configs = reference::configs_of_every_switch();
+  for (auto& [name, config] : configs)
+    if (config.kv_heads % ranks != 0) config.heads = config.kv_heads = ranks;
+  return configs;
+}
+
+Transformer leaves_of(const ModelConfig& config, const Weights& weights, Compute compute) {
+  Weights own = weights.clone();
+  for (const auto& [name, weight] : reference::tensors_of(own)) weight->set_requires_grad(true);
+  return {config, own, compute};
+}
+
+// The gradients of a loss that is sum_i states_i * slopes_i.
+struct Computed {
+  at::Tensor states;
+  std::vector<at::Tensor> gradients;
+};
+
+Computed computed(const Transformer& model, const at::Tensor& tokens, const at::Tensor& slopes, const Segment& segment) {
+  const at::Tensor states = model.hidden_states(tokens.narrow(0, segment.begin(), segment.size()), kOffsets, segment);
+  (states * slopes.narrow(0, segment.begin(), segment.size())).sum().backward();
+  Computed result{.states = states.detach(), .gradients = {}};
+  for (const auto& [name, weight] : model.weights().trainable())
+    result.gradients.push_back(weight.grad().defined() ? weight.grad() : at::zeros_like(weight));
+  return result;
+}
+
+double size_of(const at::Tensor& tensor) { return tensor.norm().item().toDouble(); }
+
+// Some weights have no effect, such as the bias of keys: what they have of a gradient is rounding.
+double size_of_largest(const std::vector<at::Tensor>& gradients) {
+  double largest = 0;
+  for (const at::Tensor& gradient : gradients) largest = std::max(largest, size_of(gradient));
+  return largest;
+}
+
+class Segments : public ::testing::TestWithParam<SegmentCase> {};
+
+TEST_P(Segments, GiveTheBitsOfTheWholePassAndItsGradients) {
+  const auto& [name, compute, ranks] = GetParam();
+  SegmentsInThreads threads(ranks);
+  const double most =
+      compute.precision == Precision::kFloat32 ? 1e-6 : 1e-2;  // operands of products are rounded alike, their sums not
+  for (const auto& [what, config] : configs_for(ranks)) {
+    const Weights weights = reference::random_weights(config, 0.2);
+    const at::Tensor tokens = at::randint(config.vocab_size, {kOffsets.back()}, at::kLong);
+    const at::Tensor slopes = at::randn({kOffsets.back(), config.hidden_size});
+    const Computed whole = computed(leaves_of(config, weights, compute), tokens, slopes, {.tokens = kOffsets.back()});
+    std::vector<Computed> parts(static_cast<size_t>(ranks));
+    threads.on_all(kOffsets.back(), [&](const Segment& segment) {
+      parts[static_cast<size_t>(segment.place)] = computed(leaves_of(config, weights, compute), tokens, slopes, segment);
+    });
+    std::vector<at::Tensor> states;
+    for (const Computed& part : parts) states.push_back(part.states);
+    EXPECT_TRUE(at::equal(at::cat(states), whole.states)) << what;
+    const double of_nothing = 1e-2 * size_of_largest(whole.gradients);
+    for (size_t i = 0; i < whole.gradients.size(); ++i) {
+      at::Tensor sum = at::zeros_like(whole.gradients[i]);
+      for (const Computed& part : parts) sum += part.gradients[i];
+      const double size = std::max(size_of(whole.gradients[i]), of_nothing);
+      EXPECT_LT(size_of(sum - whole.gradients[i]) / size, most) << what << ", weight " << i;
+    }
+  }
+}
+
+constexpr auto kNarrow = Precision::kBfloat16;
+constexpr auto kLayer = ActivationCheckpointing::kLayer;
+INSTANTIATE_TEST_SUITE_P(Ranks, Segments,
+                         ::testing::Values(SegmentCase{"Two", {}, 2}, SegmentCase{"Four", {}, 4},
+                                           SegmentCase{"TwoWithCheckpoints", {Precision::kFloat32, kLayer}, 2},
+                                           SegmentCase{"FourInBfloat16", {kNarrow}, 4}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Segments, MayBeWithoutTokens) {
+  const ModelConfig config = configs_for(4).front().config;
+  const Transformer model(config, reference::random_weights(config, 0.2));
+  const at::Tensor tokens = at::randint(config.vocab_size, {3}, at::kLong);
+  const std::vector<int64_t> offsets{0, 1, 3};
+  const at::NoGradGuard no_gradient;
+  std::vector<at::Tensor> states(4);
+  SegmentsInThreads(4).on_all(3, [&](const Segment& segment) {
+    const at::NoGradGuard none_here;
+    states[static_cast<size_t>(segment.place)] =
+        model.hidden_states(tokens.narrow(0, segment.begin(), segment.size()), offsets, segment);
+  });
+  EXPECT_TRUE(at::equal(at::cat(states), model.hidden_states(tokens, offsets)));
+}
+
+// What a rank takes beside weights, as LibTorch reports it.
+TEST(Segments, TakeTheirShareOfTheActivations) {
+  ModelConfig config = reference::small_config();
+  config.hidden_size = 96, config.heads = config.kv_heads = 4, config.head_dim = 24, config.intermediate_size = 256;
+  config.layers = 8, config.max_positions = 4096;
+  constexpr int64_t kTokens = 2048;
+  const std::vector<int64_t> offsets{0, kTokens};
+  const Weights weights = reference::random_weights(config, 0.05);
+  const at::Tensor tokens = at::randint(config.vocab_size, {kTokens}, at::kLong);
+  int64_t of_whole = 0;
+  for (const int ranks : {1, 2, 4}) {
+    std::vector<int64_t> peaks(static_cast<size_t>(ranks));
+    SegmentsInThreads(ranks).on_all(kTokens, [&](const Segment& segment) {
+      const Transformer model = leaves_of(config, weights, {});
+      for (const auto& [name, weight] : model.weights().trainable()) weight.mutable_grad() = at::zeros_like(weight);
+      TensorMemory memory;
+      memory.watch_this_thread();
+      const auto sum_of = [&](const at::Tensor& part) { return model.hidden_states(part, offsets, segment).sum(); };
+      sum_of(tokens.narrow(0, segment.begin(), segment.size())).backward();  // the states are gone by then
+      peaks[static_cast<size_t>(segment.place)] = memory.take_peak();
+    });
+    if (ranks == 1) of_whole = peaks.front();
+    const ModelPass pass{.training = true, .tokens = kTokens, .longest_sample = kTokens, .ranks = ranks};
+    for (const int64_t peak : peaks) {
+      EXPECT_LE(peak, activation_bytes(config, pass).tensors) << ranks;
+      EXPECT_LE(static_cast<double>(peak), (1.0 / ranks + .05) * static_cast<double>(of_whole)) << ranks;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::models
